@@ -1,0 +1,68 @@
+# Works with GNU make 3.81, which is what macOS has.
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-current test-oldest check bench lock format clean setup
+
+BIN := .venv/current/bin
+OLDEST := .venv/oldest/bin
+CODE := demux producer bronze_ingest install_workflow deserializer tests benchmarks
+PURE = $(wildcard tests/unit tests/property)
+UV := uv
+COMPILE = $(UV) pip compile pyproject.toml --quiet --universal --python-version 3.10 --no-python-downloads \
+	--generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --no-strip-extras \
+	--custom-compile-command "make lock" --group dev $(UPGRADE)
+
+# $(call with_java,LANE) starts a command line with a JAVA_HOME that the lane's Spark runs on.
+with_java = JAVA_HOME=$$(sh tools/setup.sh java $(1)) && export JAVA_HOME &&
+
+help: ## show this list
+	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' Makefile | while IFS='	' read -r name text; do printf '  make %-14s %s\n' "$$name" "$$text"; done
+
+demo: .venv/current/.ready ## set up, then run the whole flow on 20 games; again: new events
+	@$(call with_java,current) $(BIN)/demux demo
+
+test: .venv/current/.ready .venv/oldest/.ready ## every test, in both lanes
+	@failed=; \
+	$(MAKE) --no-print-directory test-current || failed="$$failed current"; \
+	$(MAKE) --no-print-directory test-oldest || failed="$$failed oldest"; \
+	if [ -n "$$failed" ]; then echo "failed lanes:$$failed"; exit 1; fi
+
+test-current: .venv/current/.ready ## every test on Spark 4.0
+	@$(call with_java,current) failed=0; \
+	$(BIN)/python -m pytest $(PURE) || failed=1; \
+	$(BIN)/python -m pytest tests/spark || failed=1; \
+	$(BIN)/python -m pytest tests/flow || failed=1; \
+	exit $$failed
+
+test-oldest: .venv/oldest/.ready ## the Spark tests on Spark 3.4
+	@$(call with_java,oldest) $(OLDEST)/python -m pytest tests/spark
+
+check: .venv/current/.ready ## format, lint, types, unit and property tests; no Java
+	@failed=0; \
+	$(BIN)/ruff format --check $(CODE) || failed=1; \
+	$(BIN)/ruff check $(CODE) || failed=1; \
+	$(BIN)/mypy || failed=1; \
+	$(BIN)/python -m pytest -q $(PURE) || failed=1; \
+	exit $$failed
+
+bench: .venv/current/.ready ## the benchmark, against the naive design
+	@$(call with_java,current) $(BIN)/python -m benchmarks
+
+format: .venv/current/.ready ## rewrite the code as ruff likes it
+	@$(BIN)/ruff format $(CODE)
+	@$(BIN)/ruff check --fix $(CODE)
+
+lock: ## remake locks/ (needs uv; UPGRADE=--upgrade for newer versions)
+	@$(COMPILE) --extra local --output-file locks/current.txt
+	@$(COMPILE) --extra local-oldest --output-file locks/oldest.txt
+
+clean: ## remove the environments and caches
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+setup: .venv/current/.ready .venv/oldest/.ready ## make both environments
+
+.venv/current/.ready: locks/current.txt pyproject.toml tools/setup.sh
+	@sh tools/setup.sh install current
+
+.venv/oldest/.ready: locks/oldest.txt pyproject.toml tools/setup.sh
+	@sh tools/setup.sh install oldest

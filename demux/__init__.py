@@ -1,0 +1,1 @@
+"""The words and rules that every stage uses."""

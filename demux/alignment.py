@@ -1,0 +1,97 @@
+"""How the columns of one schema version fit into a game's table: by field number, at every level of nesting.
+
+Nothing is guessed: a column is kept, added, or in conflict. A writer's narrower number goes into a wider column; a
+renamed field keeps filling its column, under the name that the table knows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from demux.columns import EMPTY_STRUCT, Array, Column, ColumnType, Map, Primitive, Struct, sql_name, unique_name
+
+# widening without loss: what fits into what
+_WIDER = {
+    Primitive.INT: {Primitive.BIGINT, Primitive.DECIMAL_20_0, Primitive.DOUBLE},
+    Primitive.BIGINT: {Primitive.DECIMAL_20_0},
+    Primitive.FLOAT: {Primitive.DOUBLE},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Alignment:
+    """A table's payload columns after a writer's columns were fitted in.
+
+    Attributes:
+        columns: the table's columns, the added ones last at their level.
+        added: dotted paths of the added columns, in order.
+        conflicts: a sentence for each field that does not fit; `columns` are then the table's own.
+    """
+
+    columns: Struct
+    added: tuple[str, ...]
+    conflicts: tuple[str, ...]
+
+
+def align(table: Struct, writer: Struct, reserved: frozenset[str] = frozenset()) -> Alignment:
+    """Return how the writer's columns fit into the table.
+
+    Args:
+        table: the table's payload columns now.
+        writer: the columns of the writer's schema.
+        reserved: lower-case names that an added top-level column must not take.
+    """
+    fitting = _Fitting()
+    columns = fitting.struct(table, writer, "", reserved)
+    if fitting.conflicts:
+        return Alignment(table, (), tuple(fitting.conflicts))
+    return Alignment(columns, tuple(fitting.added), ())
+
+
+class _Fitting:
+    def __init__(self) -> None:
+        self.added: list[str] = []
+        self.conflicts: list[str] = []
+
+    def struct(self, table: Struct, writer: Struct, path: str, reserved: frozenset[str]) -> Struct:
+        known = table.by_number()
+        writes = writer.by_number()
+        taken = {column.name.lower() for column in table} | reserved
+        kept = [
+            Column(column.name, self._type(column.type, writes[column.number].type, path + column.name), column.number)
+            if column.number in writes
+            else column
+            for column in table
+        ]
+        new = [
+            Column(unique_name(column.name, column.number, taken), column.type, column.number)
+            for column in writer
+            if column.number not in known and not _is_placeholder(column)
+        ]
+        if not kept and not new:
+            return writer
+        self.added += [path + column.name for column in new]
+        return Struct((*kept, *new))
+
+    def _type(self, table: ColumnType, writer: ColumnType, path: str) -> ColumnType:
+        match table, writer:
+            case Struct(), Struct():
+                return self.struct(table, writer, f"{path}.", frozenset())
+            case Array(mine), Array(theirs):
+                return Array(self._type(mine, theirs, f"{path}.element"))
+            case Map(key, mine), Map(other_key, theirs) if fits(other_key, key):
+                return Map(key, self._type(mine, theirs, f"{path}.value"))
+            case Primitive(), Primitive() if fits(writer, table):
+                return table
+            case _:
+                self.conflicts.append(f"Column {path} is {sql_name(table)}, the schema writes {sql_name(writer)}")
+                return table
+
+
+def _is_placeholder(column: Column) -> bool:
+    return column == EMPTY_STRUCT.columns[0]
+
+
+def fits(writer: Primitive, table: Primitive) -> bool:
+    """Return whether every value of the writer's type has a place in the table's type."""
+    return writer is table or table in _WIDER.get(writer, set())

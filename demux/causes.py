@@ -1,0 +1,24 @@
+"""The closed list of reasons why a record is in quarantine."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class Stage(Enum):
+    """The stage that set a record aside."""
+
+    BRONZE = "bronze"
+    SILVER = "silver"
+
+
+class Cause(Enum):
+    """Why a record is in quarantine; the value is what the `cause` column holds."""
+
+    MALFORMED_WRAPPER = "MALFORMED_WRAPPER"
+    INVALID_GAME_NAME = "INVALID_GAME_NAME"
+    UNKNOWN_SCHEMA = "UNKNOWN_SCHEMA"
+    INVALID_SCHEMA = "INVALID_SCHEMA"
+    MALFORMED_PAYLOAD = "MALFORMED_PAYLOAD"
+    SCHEMA_CONFLICT = "SCHEMA_CONFLICT"
+    INTERRUPTED = "INTERRUPTED"

@@ -1,0 +1,144 @@
+"""Every way a command can fail: a condition, one sentence of cause, one of remedy.
+
+A bad row is not an error (it goes to quarantine, see `demux.causes`). What stands here stops a command or one game.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, IntEnum
+from typing import ClassVar
+
+
+class Kind(Enum):
+    """Whether the same call may succeed later without anybody changing anything."""
+
+    TRANSIENT = "transient"
+    TERMINAL = "terminal"
+
+
+class ExitCode(IntEnum):
+    """Exit codes of the `demux` command (README, "Exit codes")."""
+
+    OK = 0
+    UNEXPECTED = 1
+    USAGE = 2
+    GAMES_FAILED = 3
+    TRANSIENT = 4
+    LOCKED = 5
+
+
+class DemuxError(Exception):
+    """A failure that says what happened and what to do about it.
+
+    Attributes:
+        condition: the kind of failure in UPPER_SNAKE, stable over releases.
+        kind: transient or terminal, decided where the error is made.
+        cause: one sentence, what happened.
+        remedy: one sentence, what to do.
+        fields: the values that the sentences were made from.
+    """
+
+    condition: ClassVar[str] = "UNEXPECTED"
+    kind: ClassVar[Kind] = Kind.TERMINAL
+    exit_code: ClassVar[ExitCode] = ExitCode.UNEXPECTED
+
+    def __init__(self, cause: str, remedy: str, **fields: object) -> None:
+        super().__init__(f"[{self.condition}] {cause} {remedy}")
+        self.cause = cause
+        self.remedy = remedy
+        self.fields = fields
+
+
+class SettingsInvalid(DemuxError):
+    """Mistakes in `demux.yml`, the environment or the command line; all of them at once."""
+
+    condition = "SETTINGS_INVALID"
+    exit_code = ExitCode.USAGE
+
+
+class SchemaUnknown(DemuxError):
+    """The registry answered: it has no schema of this id."""
+
+    condition = "SCHEMA_UNKNOWN"
+
+
+class SchemaInvalid(DemuxError):
+    """The schema's text does not compile, or its message cannot be found."""
+
+    condition = "SCHEMA_INVALID"
+
+
+class RegistryUnavailable(DemuxError):
+    """The registry gave no usable answer; it may later."""
+
+    condition = "REGISTRY_UNAVAILABLE"
+    kind = Kind.TRANSIENT
+    exit_code = ExitCode.TRANSIENT
+
+
+class GameUnknown(DemuxError):
+    """No such game in bronze."""
+
+    condition = "GAME_UNKNOWN"
+    exit_code = ExitCode.USAGE
+
+
+class CheckpointLost(DemuxError):
+    """A table was written by a query whose checkpoint is gone, or older than the table."""
+
+    condition = "CHECKPOINT_LOST"
+
+
+class RootLocked(DemuxError):
+    """Another command works on the same root."""
+
+    condition = "ROOT_LOCKED"
+    kind = Kind.TRANSIENT
+    exit_code = ExitCode.LOCKED
+
+
+class StorageFailed(DemuxError):
+    """The root cannot be read or written: full, read-only, or no permission."""
+
+    condition = "STORAGE_FAILED"
+    exit_code = ExitCode.TRANSIENT
+
+
+class SourceMissing(DemuxError):
+    """The source table is not there, or has not the columns that a wrapper source needs."""
+
+    condition = "SOURCE_MISSING"
+    exit_code = ExitCode.USAGE
+
+
+class RuntimeMissing(DemuxError):
+    """Java, Spark or a Spark package that the command needs is not installed."""
+
+    condition = "RUNTIME_MISSING"
+    exit_code = ExitCode.USAGE
+
+
+class DecoderUnsuited(DemuxError):
+    """The decoder asked for cannot decode this message without loss."""
+
+    condition = "DECODER_UNSUITED"
+
+
+class GameFailed(DemuxError):
+    """One game's task failed for a reason that no other condition names."""
+
+    condition = "GAME_FAILED"
+
+
+class TaskInterrupted(DemuxError):
+    """Another writer was quicker, or a worker went away; the same work succeeds later."""
+
+    condition = "TASK_INTERRUPTED"
+    kind = Kind.TRANSIENT
+    exit_code = ExitCode.TRANSIENT
+
+
+class PlanRefused(DemuxError):
+    """The plan cannot be made or applied safely."""
+
+    condition = "PLAN_REFUSED"

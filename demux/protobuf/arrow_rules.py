@@ -1,0 +1,129 @@
+"""The column rules applied to whole Arrow columns that a fast parser read by the lowered descriptor.
+
+Shapes: an array of the lowered message's field comes in, an array of the column's type of the same length goes out.
+A row that holds a value without a place in its column is named in `bad`, and what stands in its row is not to be used.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from google.protobuf.descriptor_pool import DescriptorPool
+
+from demux.arrow_types import arrow_fields, arrow_type
+from demux.columns import EMPTY_STRUCT
+from demux.protobuf.reference import MAX_NANOS, MAX_SECONDS, MIN_SECONDS, MalformedRow, json_text
+from demux.protobuf.shape import (
+    Cardinality,
+    Enumeration,
+    Field,
+    JsonText,
+    Message,
+    Scalar,
+    TimestampValue,
+    Value,
+    Wrapped,
+    column_type,
+    columns_of,
+)
+
+Rows = npt.NDArray[np.int64]
+
+
+class ArrowRules:
+    """Applies the rules to one batch and remembers the rows that break them."""
+
+    def __init__(self, pool: DescriptorPool) -> None:
+        self._pool = pool
+
+    def columns(self, parsed: pa.RecordBatch, shape: Message) -> tuple[list[pa.Array], Rows]:
+        """Return the table's columns in order of the shape's fields, and the rows that must not be used, ascending.
+
+        Args:
+            parsed: one column `f<number>` for each field of the shape.
+            shape: the message.
+        """
+        bad: list[Rows] = []
+        columns = [self._field(parsed.column(f"f{field.number}"), field, bad) for field in shape.fields]
+        return columns, _distinct(bad)
+
+    def _field(self, array: pa.Array, field: Field, bad: list[Rows]) -> pa.Array:
+        match field.cardinality:
+            case Cardinality.SINGULAR:
+                return self._value(array, field.value, bad)
+            case Cardinality.REPEATED:
+                inside: list[Rows] = []
+                values = self._value(array.values, field.value, inside)
+                bad.extend(_owners(array.offsets, inside))
+                return pa.ListArray.from_arrays(array.offsets, values, pa.list_(pa.field("element", values.type)))
+            case Cardinality.MAP:
+                assert field.key is not None
+                inside = []
+                keys = self._value(array.keys, field.key, inside)
+                items = self._value(array.items, field.value, inside)
+                bad.extend(_owners(array.offsets, inside))
+                return pa.MapArray.from_arrays(array.offsets, keys, items)
+
+    def _value(self, array: pa.Array, value: Value, bad: list[Rows]) -> pa.Array:
+        match value:
+            case Scalar():
+                return array.cast(arrow_type(column_type(value)))
+            case Enumeration(names):
+                return _enum_names(array, names)
+            case Wrapped(scalar):
+                return self._value(array.flatten()[0], scalar, bad)
+            case TimestampValue():
+                return _timestamps(array, bad)
+            case JsonText(full_name):
+                return self._json(array, full_name, bad)
+            case Message(fields=()):
+                present = pa.array(np.ones(len(array), dtype=bool))
+                return pa.StructArray.from_arrays([present], fields=arrow_fields(EMPTY_STRUCT), mask=array.is_null())
+            case Message(_, fields):
+                columns = [self._field(array.field(f"f{field.number}"), field, bad) for field in fields]
+                types = arrow_fields(columns_of(value))
+                return pa.StructArray.from_arrays(columns, fields=types, mask=array.is_null())
+
+    def _json(self, array: pa.Array, full_name: str, bad: list[Rows]) -> pa.Array:
+        texts: list[str | None] = []
+        for row, data in enumerate(array.to_pylist()):
+            try:
+                texts.append(None if data is None else json_text(self._pool, full_name, data))
+            except MalformedRow:
+                texts.append(None)
+                bad.append(np.array([row], dtype=np.int64))
+        return pa.array(texts, pa.string())
+
+
+def _enum_names(array: pa.Array, names: tuple[tuple[int, str], ...]) -> pa.Array:
+    numbers = pa.array([number for number, _ in names], pa.int32())
+    known = pa.array([name for _, name in names], pa.string()).take(pc.index_in(array, value_set=numbers))
+    # digits only where the schema has no name: NULL stays NULL
+    return known if known.null_count == array.null_count else pc.coalesce(known, array.cast(pa.string()))
+
+
+def _timestamps(array: pa.Array, bad: list[Rows]) -> pa.Array:
+    seconds, nanos = array.flatten()
+    in_range = pc.and_(
+        pc.and_(pc.greater_equal(seconds, MIN_SECONDS), pc.less_equal(seconds, MAX_SECONDS)),
+        pc.and_(pc.greater_equal(nanos, 0), pc.less_equal(nanos, MAX_NANOS)),
+    )
+    wrong = np.flatnonzero(~in_range.fill_null(True).to_numpy(zero_copy_only=False))
+    if len(wrong):
+        bad.append(wrong.astype(np.int64))
+        seconds, nanos = pc.if_else(in_range, seconds, 0), pc.if_else(in_range, nanos, 0)
+    micros = pc.add(pc.multiply(seconds, 1_000_000), pc.divide(nanos.cast(pa.int64()), 1_000))
+    return micros.cast(pa.timestamp("us", tz="UTC"))
+
+
+def _owners(offsets: pa.Array, inside: list[Rows]) -> list[Rows]:
+    if not inside:
+        return []
+    starts = offsets.to_numpy()
+    return [np.searchsorted(starts, rows, side="right").astype(np.int64) - 1 for rows in inside]
+
+
+def _distinct(bad: list[Rows]) -> Rows:
+    return np.unique(np.concatenate(bad)) if bad else np.empty(0, dtype=np.int64)

@@ -1,0 +1,187 @@
+"""From a registered schema to its descriptor set, by protoc."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import lru_cache
+from pathlib import Path
+
+from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto, FileDescriptorSet
+
+from demux.errors import RuntimeMissing, SchemaInvalid, StorageFailed
+from demux.registry.imports import paths_mistake
+from demux.registry.protocol import Reference, RegisteredSchema
+
+_TIMEOUT_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledSchema:
+    """A schema in the form that decoders read.
+
+    Attributes:
+        schema_id: its id in the registry.
+        subject: its subject in the registry.
+        version: its version of the subject.
+        message: the full name of the message that payloads hold.
+        descriptor_set: a serialized `FileDescriptorSet`: the file, its imports and their source comments,
+            imports first.
+        fingerprint: SHA-256, in hex, of the texts, paths and message name it was made from.
+    """
+
+    schema_id: int
+    subject: str
+    version: int
+    message: str
+    descriptor_set: bytes
+    fingerprint: str
+
+
+def compile_schema(schema: RegisteredSchema) -> CompiledSchema:
+    """Return the compiled schema; the same content is compiled once in a process.
+
+    Runs protoc in a process of its own, in a temporary folder, so that no schema can end this one.
+
+    Raises:
+        SchemaInvalid: protoc refuses the text (its first sentence, with file and line), or there is no such message.
+        RuntimeMissing: grpcio-tools is not installed.
+        StorageFailed: the temporary folder cannot be written.
+    """
+    files = (Reference(schema.path, schema.text), *schema.references)
+    try:
+        message, descriptor_set = _compiled(files, schema.message)
+    except _Refused as refused:
+        raise SchemaInvalid(
+            f"Schema {schema.schema_id} ({schema.subject!r} version {schema.version}) does not compile: {refused}.",
+            "Correct the schema in the registry; the rows wait in quarantine and can be replayed.",
+            schema_id=schema.schema_id,
+            subject=schema.subject,
+            reason=str(refused),
+        ) from refused
+    return CompiledSchema(
+        schema.schema_id, schema.subject, schema.version, message, descriptor_set, fingerprint(schema)
+    )
+
+
+def fingerprint(schema: RegisteredSchema) -> str:
+    """Return the SHA-256, in hex, of what the schema is compiled from; ids and versions do not count."""
+    files = [[schema.path, schema.text], *([file.path, file.text] for file in schema.references)]
+    return hashlib.sha256(json.dumps([schema.message, files]).encode()).hexdigest()
+
+
+class _Refused(Exception):
+    """Why the schema cannot be compiled, without a full stop."""
+
+
+@lru_cache(maxsize=4096)
+def _compiled(files: tuple[Reference, ...], message: str | None) -> tuple[str, bytes]:
+    if mistake := paths_mistake(file.path for file in files):
+        raise _Refused(mistake)
+    descriptor_set = _protoc(files)
+    return _message(descriptor_set, files[0].path, message), descriptor_set
+
+
+def _protoc(files: tuple[Reference, ...]) -> bytes:
+    tools = _package_folder("grpc_tools")
+    if tools is None:
+        raise RuntimeMissing("grpcio-tools, which brings protoc, is not installed.", "Install grpcio-tools.")
+    try:
+        with tempfile.TemporaryDirectory(prefix="demux-protoc-") as temporary:
+            folder = Path(temporary).resolve()
+            arguments = [f"-I{path}" for path in _include_folders(folder, tools)]
+            arguments += ["--include_imports", "--include_source_info", f"--descriptor_set_out={folder / 'out'}"]
+            source = _write(folder / "in", files)
+            # protoc's own package is found from its folder; a file of the schema never is a Python module
+            done = subprocess.run(
+                [sys.executable, "-m", "grpc_tools.protoc", *arguments, str(source)],
+                cwd=tools.parent,
+                capture_output=True,
+                timeout=_TIMEOUT_S,
+                stdin=subprocess.DEVNULL,
+            )
+            if done.returncode != 0:
+                raise _Refused(_first_error(done.stderr.decode("utf-8", "replace"), folder, done.returncode))
+            return (folder / "out").read_bytes()
+    except subprocess.TimeoutExpired as error:
+        raise _Refused(f"protoc took more than {_TIMEOUT_S:.0f} s") from error
+    except UnicodeEncodeError as error:
+        raise _Refused("the text holds half a surrogate pair, which UTF-8 cannot write") from error
+    except OSError as error:
+        raise StorageFailed(
+            f"protoc's temporary folder cannot be used: {error.strerror or error}.",
+            "Make room in the temporary folder.",
+        ) from error
+
+
+def _write(folder: Path, files: tuple[Reference, ...]) -> Path:
+    for file in files:
+        path = folder / file.path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(file.text, "utf-8", newline="")
+    return folder / files[0].path
+
+
+def _include_folders(folder: Path, tools: Path) -> Iterator[Path]:
+    (folder / "in").mkdir()
+    yield folder / "in"
+    yield tools / "_proto"
+    common = _package_folder("google.rpc")
+    if common is not None:
+        # only `google/…` of the packages folder may be imported, not all that is installed beside it
+        (folder / "common").mkdir()
+        (folder / "common" / "google").symlink_to(common.parent, target_is_directory=True)
+        yield folder / "common"
+
+
+@lru_cache(maxsize=8)
+def _package_folder(name: str) -> Path | None:
+    try:
+        spec = importlib.util.find_spec(name)
+    except ModuleNotFoundError:
+        return None
+    places = list(spec.submodule_search_locations or []) if spec else []
+    return Path(places[0]).resolve() if places else None
+
+
+def _first_error(stderr: str, folder: Path, returncode: int) -> str:
+    lines = [line.replace(f"{folder / 'in'}/", "") for line in stderr.splitlines() if line.strip()]
+    errors = [line for line in lines if ": warning: " not in line] or [f"protoc ended with {returncode}"]
+    placed = [line for line in errors if re.match(r".+?:\d+:\d+: ", line)]
+    return (placed or errors)[0].strip().rstrip(".")
+
+
+def _message(descriptor_set: bytes, path: str, wanted: str | None) -> str:
+    files = FileDescriptorSet.FromString(descriptor_set).file
+    own = next(file for file in files if file.name == path)
+    if wanted is None:
+        if not own.message_type:
+            raise _Refused(f"{path} has no message")
+        return _full_name(own.package, own.message_type[0].name)
+    names = [name for file in (own, *files) for name in _message_names(file)]
+    if wanted not in names:
+        near = get_close_matches(wanted, names, n=1)
+        raise _Refused(f"{path} has no message {wanted!r}" + (f"; the nearest name is {near[0]!r}" if near else ""))
+    return wanted
+
+
+def _message_names(file: FileDescriptorProto) -> Iterator[str]:
+    def walk(prefix: str, messages: list[DescriptorProto]) -> Iterator[str]:
+        for message in messages:
+            name = _full_name(prefix, message.name)
+            yield name
+            yield from walk(name, list(message.nested_type))
+
+    return walk(file.package, list(file.message_type))
+
+
+def _full_name(prefix: str, name: str) -> str:
+    return f"{prefix}.{name}" if prefix else name

@@ -1,0 +1,159 @@
+"""Payloads of one schema to columns: a fast parser for what it surely reads right, the reference for everything else.
+
+Each payload is first parsed by `google.protobuf` (C, under a microsecond) and its size compared with what the same
+message would take if it were written again. Where both agree, it holds only known fields in their shortest form, and
+`ptars` reads the whole batch straight into Arrow. Where they differ (unknown or doubled fields, foreign encodings), or
+the reference refuses it, the row is decided by the reference alone. So the two cannot disagree, and a bad row costs
+only itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import ptars
+import pyarrow as pa
+from google.protobuf.descriptor_pb2 import FileDescriptorSet
+
+from demux.arrow_types import arrow_fields, arrow_type
+from demux.columns import Struct
+from demux.errors import SchemaInvalid
+from demux.protobuf.arrow_rules import ArrowRules
+from demux.protobuf.lowered import ROOT, can_lower, lowered
+from demux.protobuf.pool import has_required, message_class, opened, pool_of
+from demux.protobuf.reference import MalformedRow, Reference, Row
+from demux.protobuf.shape import Message as MessageShape
+from demux.protobuf.shape import columns_of, shape_of
+
+_PTARS_NAMES = ptars.PtarsConfig(list_value_name="element")
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """What became of a batch of payloads.
+
+    Attributes:
+        good: positions in the batch, in the order of `columns`' rows.
+        columns: one array for each column of the schema's own shape.
+        bad: position in the batch and why, for each row that is not good.
+    """
+
+    good: tuple[int, ...]
+    columns: list[pa.Array]
+    bad: tuple[tuple[int, str], ...]
+
+
+class Decoder:
+    """Decodes payloads of one message; costly to make, kept for the life of a process by `decoder_of`."""
+
+    def __init__(self, descriptor_set: bytes, message: str, reserved: frozenset[str]) -> None:
+        """Prepare for a message of a descriptor set; `reserved` as for `shape_of`.
+
+        Raises:
+            SchemaInvalid: the set has no such message.
+        """
+        files = FileDescriptorSet.FromString(descriptor_set)
+        pool = pool_of(files)
+        try:
+            descriptor = pool.FindMessageTypeByName(message)
+        except KeyError:
+            raise SchemaInvalid(
+                f"The schema has no message {message!r}.", "Name one of its messages.", message=message
+            ) from None
+        self.shape: MessageShape = shape_of(descriptor, reserved)
+        self.columns: Struct = columns_of(self.shape)
+        self._has_required = has_required(descriptor)
+        self._reference = Reference(message_class(pool_of(opened(files, pool)), message), self.shape, pool)
+        self._rules = ArrowRules(pool)
+        self._fast = _fast_parser(self.shape) if self.shape.fields and can_lower(self.shape) else None
+
+    def decode(self, payloads: Sequence[bytes]) -> Decoded:
+        """Return every payload's row or the reason why it has none."""
+        fast, slow = self._split(payloads)
+        good: list[int] = []
+        pieces: list[list[pa.Array]] = []
+        for rows in self._in_good_parts(payloads, fast, slow):
+            good.extend(rows[0])
+            pieces.append(rows[1])
+        bad: list[tuple[int, str]] = []
+        read: list[Row] = []
+        for position in slow:
+            try:
+                read.append(self._reference.row(payloads[position]))
+                good.append(position)
+            except MalformedRow as refused:
+                bad.append((position, str(refused)))
+        if read or not pieces:
+            pieces.append(self._from_rows(read))
+        columns = [pa.concat_arrays(parts) if len(parts) > 1 else parts[0] for parts in zip(*pieces, strict=True)]
+        return Decoded(tuple(good), columns, tuple(sorted(bad)))
+
+    def _split(self, payloads: Sequence[bytes]) -> tuple[list[int], list[int]]:
+        """Return the positions that the fast parser surely reads right, and the others."""
+        if self._fast is None:
+            return [], list(range(len(payloads)))
+        fast: list[int] = []
+        slow: list[int] = []
+        scratch = self._reference.message()
+        parse, forget_unknown, size = scratch.ParseFromString, scratch.DiscardUnknownFields, scratch.ByteSize
+        complete = scratch.IsInitialized if self._has_required else None
+        for position, payload in enumerate(payloads):
+            try:
+                parse(payload)
+                forget_unknown()
+                canonical = size() == len(payload) and (complete is None or complete())
+            except Exception:  # whatever the parser's complaint is, the reference will say it again
+                canonical = False
+            (fast if canonical else slow).append(position)
+        return fast, slow
+
+    def _in_good_parts(
+        self, payloads: Sequence[bytes], positions: list[int], slow: list[int]
+    ) -> list[tuple[list[int], list[pa.Array]]]:
+        """Return the fast parser's columns; rows that it refuses or that break a rule are added to `slow`."""
+        if not positions:
+            return []
+        assert self._fast is not None
+        try:
+            chosen = payloads if len(positions) == len(payloads) else [payloads[at] for at in positions]
+            parsed = self._fast.array_to_record_batch(pa.array(chosen, pa.binary()))
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException:  # a Rust panic is a BaseException: halve until the row at fault stands alone
+            if len(positions) == 1:
+                slow.extend(positions)
+                return []
+            half = len(positions) // 2
+            return [
+                *self._in_good_parts(payloads, positions[:half], slow),
+                *self._in_good_parts(payloads, positions[half:], slow),
+            ]
+        columns, broken = self._rules.columns(parsed, self.shape)
+        if not len(broken):
+            return [(positions, columns)]
+        slow.extend(positions[row] for row in broken)
+        kept = np.delete(np.arange(len(positions)), broken)
+        return [([positions[row] for row in kept], [column.take(pa.array(kept)) for column in columns])]
+
+    def _from_rows(self, rows: list[Row]) -> list[pa.Array]:
+        return [pa.array([row[column.name] for row in rows], arrow_type(column.type)) for column in self.columns]
+
+
+def _fast_parser(shape: MessageShape) -> ptars.internal.MessageHandler:
+    file_pool = pool_of(lowered(shape, "proto3"))
+    root = file_pool.FindMessageTypeByName(ROOT)
+    return ptars.HandlerPool([root.file], config=_PTARS_NAMES).get_for_message(root)
+
+
+@lru_cache(maxsize=256)
+def decoder_of(descriptor_set: bytes, message: str, reserved: frozenset[str] = frozenset()) -> Decoder:
+    """Return the process's one decoder of this message."""
+    return Decoder(descriptor_set, message, reserved)
+
+
+def empty_columns(columns: Struct) -> list[pa.Array]:
+    """Return one empty array for each column."""
+    return [pa.array([], field.type) for field in arrow_fields(columns)]

@@ -1,0 +1,218 @@
+"""One payload to one row by `google.protobuf`: the reference that every faster decoder must equal.
+
+It decides what is malformed, and its sentence is the one that quarantine shows.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any as Anything
+
+from google.protobuf import json_format
+from google.protobuf.any_pb2 import Any
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message import DecodeError, Message
+from google.protobuf.unknown_fields import UnknownFieldSet
+
+from demux.protobuf.pool import message_class
+from demux.protobuf.shape import (
+    Cardinality,
+    Enumeration,
+    Field,
+    JsonText,
+    Presence,
+    Scalar,
+    TimestampValue,
+    Value,
+    Wrapped,
+)
+from demux.protobuf.shape import Message as MessageShape
+
+# https://protobuf.dev/reference/protobuf/google.protobuf/#timestamp: 0001-01-01 to 9999-12-31
+MIN_SECONDS, MAX_SECONDS = -62_135_596_800, 253_402_300_799
+MAX_NANOS = 999_999_999
+
+_WIRE_TYPES = {0: "varint", 1: "64-bit", 2: "length-delimited", 3: "start group", 4: "end group", 5: "32-bit"}
+_ZERO: dict[int, Anything] = {
+    FieldDescriptor.TYPE_STRING: "",
+    FieldDescriptor.TYPE_BYTES: b"",
+    FieldDescriptor.TYPE_BOOL: False,
+    FieldDescriptor.TYPE_DOUBLE: 0.0,
+    FieldDescriptor.TYPE_FLOAT: 0.0,
+}
+Row = dict[str, Anything]
+
+
+class MalformedRow(Exception):
+    """The payload is not a valid message of its schema; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """Reads payloads of one message, one by one.
+
+    Attributes:
+        message: the class that parses, its closed enums opened (`demux.protobuf.pool.opened`).
+        shape: the column rules of the message.
+        pool: the schema's own pool, for JSON text.
+    """
+
+    message: type[Message]
+    shape: MessageShape
+    pool: DescriptorPool
+
+    def row(self, payload: bytes) -> Row:
+        """Return the row by column name; timestamps in microseconds since 1970, every column present.
+
+        Raises:
+            MalformedRow: the bytes do not parse, a required field is missing, a declared field came with a wire type
+                that is not its own (a parser would drop its value silently), or a value has no place in its column.
+        """
+        try:
+            parsed = parse(self.message, payload)
+            return row_of(parsed, self.shape, self.pool) if self.shape.fields else {}
+        except UnicodeDecodeError as error:
+            # proto2 strings are checked when they are read, not when they are parsed
+            raise MalformedRow(f"String field had bad UTF-8: {error}") from error
+
+
+def parse(message: type[Message], payload: bytes) -> Message:
+    """Return the parsed message.
+
+    Raises:
+        MalformedRow: as for `Reference.row`.
+    """
+    parsed = message()
+    try:
+        parsed.ParseFromString(payload)
+    except DecodeError as error:
+        raise MalformedRow(str(error)) from error
+    if not parsed.IsInitialized():
+        missing = ", ".join(parsed.FindInitializationErrors())  # type: ignore[attr-defined]
+        raise MalformedRow(f"Message {parsed.DESCRIPTOR.full_name!r} is missing required fields: {missing}")
+    _refuse_wrong_wire_types(parsed)
+    return parsed
+
+
+def row_of(parsed: Message, shape: MessageShape, pool: DescriptorPool) -> Row:
+    """Return the row of a message, and of each message inside it, by column name.
+
+    Raises:
+        MalformedRow: a value has no place in its column (time out of range, no JSON form).
+    """
+    if not shape.fields:
+        return {"_empty": True}
+    present = {field.number: value for field, value in parsed.ListFields()}
+    return {field.name: _column(field, present, pool) for field in shape.fields}
+
+
+def json_text(pool: DescriptorPool, full_name: str, data: bytes) -> str:
+    """Return canonical Protobuf JSON on one line, keys sorted; an Any of an unknown type keeps its bytes in base64.
+
+    Raises:
+        MalformedRow: the message has no JSON form (a NaN in a Value, say).
+    """
+    message = message_class(pool, full_name)()
+    try:
+        message.ParseFromString(data)
+        return _as_json(pool, message)
+    except TypeError:
+        # an Any whose type is not in the pool: the same members as the wire has, nothing lost
+        if full_name != Any.DESCRIPTOR.full_name:
+            raise MalformedRow(f"{full_name} holds a google.protobuf.Any of a type that its schema lacks") from None
+        unresolved = Any.FromString(data)
+        value = base64.b64encode(unresolved.value).decode("ascii")
+        return json.dumps({"@type": unresolved.type_url, "value": value}, ensure_ascii=False)
+    except (DecodeError, json_format.Error, ValueError, RecursionError) as error:
+        raise MalformedRow(f"{full_name} has no JSON form: {error}") from error
+
+
+def _as_json(pool: DescriptorPool, message: Message) -> str:
+    return json_format.MessageToJson(message, indent=None, sort_keys=True, ensure_ascii=False, descriptor_pool=pool)
+
+
+def _column(field: Field, present: dict[int, Anything], pool: DescriptorPool) -> Anything:
+    value = present.get(field.number)
+    match field.cardinality:
+        case Cardinality.REPEATED:
+            return [_single(item, field.value, pool) for item in value or ()]
+        case Cardinality.MAP:
+            return [(key, _single(item, field.value, pool)) for key, item in (value or {}).items()]
+        case Cardinality.SINGULAR if value is not None:
+            return _single(value, field.value, pool)
+        case Cardinality.SINGULAR:
+            return _default(field.value) if field.presence is Presence.IMPLICIT else None
+
+
+def _default(value: Value) -> Anything:
+    match value:
+        case Scalar(proto_type):
+            return _ZERO.get(proto_type, 0)
+        case Enumeration():
+            return enum_text(0, value)
+        case _:
+            return None
+
+
+def _single(item: Anything, value: Value, pool: DescriptorPool) -> Anything:
+    match value:
+        case Scalar():
+            return item
+        case Enumeration():
+            return enum_text(item, value)
+        case Wrapped():
+            return item.value
+        case TimestampValue():
+            return microseconds(item.seconds, item.nanos)
+        case JsonText(full_name):
+            return json_text(pool, full_name, item.SerializeToString())
+        case MessageShape():
+            return row_of(item, value, pool)
+
+
+def enum_text(number: int, value: Enumeration) -> str:
+    """Return the enum value's name, or its digits when the schema has no name for it."""
+    return next((name for known, name in value.names if known == number), str(number))
+
+
+def microseconds(seconds: int, nanos: int) -> int:
+    """Return a Timestamp as microseconds since 1970.
+
+    Raises:
+        MalformedRow: outside years 1 to 9999, or nanos outside 0 to 999,999,999.
+    """
+    if not MIN_SECONDS <= seconds <= MAX_SECONDS or not 0 <= nanos <= MAX_NANOS:
+        raise MalformedRow(f"Timestamp is out of range: {seconds} seconds, {nanos} nanos")
+    return seconds * 1_000_000 + nanos // 1_000
+
+
+def _refuse_wrong_wire_types(parsed: Message) -> None:
+    declared = parsed.DESCRIPTOR.fields_by_number
+    for unknown in UnknownFieldSet(parsed):
+        field = declared.get(unknown.field_number)
+        if field is not None:
+            wire_type = _WIRE_TYPES.get(unknown.wire_type, str(unknown.wire_type))
+            raise MalformedRow(
+                f"Field {field.number} ({field.name}) of {parsed.DESCRIPTOR.full_name!r} has the wrong wire type: "
+                f"{wire_type}"
+            )
+    _each_message_inside(parsed, _refuse_wrong_wire_types)
+
+
+def _each_message_inside(parsed: Message, visit: Callable[[Message], None]) -> None:
+    for field, value in parsed.ListFields():
+        if field.message_type is None:
+            continue
+        if field.message_type.GetOptions().map_entry:
+            if field.message_type.fields_by_number[2].message_type is not None:
+                for item in value.values():
+                    visit(item)
+        elif field.is_repeated:
+            for item in value:
+                visit(item)
+        else:
+            visit(value)

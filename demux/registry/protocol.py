@@ -1,0 +1,117 @@
+"""What a schema registry answers: schemas by id, the versions of a subject."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A `.proto` file that another one imports.
+
+    Attributes:
+        path: the import path, as it stands between the quotes of `import "…"`.
+        text: the file's text.
+    """
+
+    path: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class NewSchema:
+    """A schema to register.
+
+    Attributes:
+        subject: the name that its versions share.
+        text: the `.proto` text.
+        path: its own import path.
+        references: every file it needs, those of its imports included; `google/protobuf/*` may be left out.
+        message: the full name of the message that payloads hold; None = the first message of the file.
+    """
+
+    subject: str
+    text: str
+    path: str
+    references: tuple[Reference, ...] = ()
+    message: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredSchema:
+    """A schema with the id that payloads name it by.
+
+    Attributes:
+        schema_id: unique in the registry, at least 1, never given to another schema.
+        subject: the name that its versions share.
+        version: unique in the subject, at least 1, growing.
+        text: the `.proto` text.
+        path: its own import path.
+        references: every file it needs, those of its imports included, in order of path.
+        message: the full name of the message that payloads hold; None = the first message of the file.
+    """
+
+    schema_id: int
+    subject: str
+    version: int
+    text: str
+    path: str
+    references: tuple[Reference, ...] = ()
+    message: str | None = None
+
+
+class SchemaRegistry(Protocol):
+    """Schemas by id and by subject."""
+
+    def schema(self, schema_id: int) -> RegisteredSchema:
+        """Return the schema of this id.
+
+        Raises:
+            SchemaUnknown: the registry answered, and has no such id.
+            SchemaInvalid: the registry has the id, but what it says about it cannot be used.
+            RegistryUnavailable: there was no usable answer.
+        """
+        ...
+
+    def versions(self, subject: str) -> tuple[RegisteredSchema, ...]:
+        """Return the subject's schemas in order of version; none for an unknown subject.
+
+        Raises:
+            SchemaInvalid: one of them cannot be used.
+            RegistryUnavailable: there was no usable answer.
+        """
+        ...
+
+    def subjects(self) -> tuple[str, ...]:
+        """Return all subjects in alphabetical order.
+
+        Raises:
+            SchemaInvalid: the registry's own list cannot be used.
+            RegistryUnavailable: there was no usable answer.
+        """
+        ...
+
+    def register(
+        self, subject: str, text: str, path: str, references: tuple[Reference, ...], message: str | None = None
+    ) -> int:
+        """Return the id of this content under this subject, registered now if it was not; a second call is safe.
+
+        Raises:
+            SchemaInvalid: the subject, the path or the text cannot be kept.
+            RegistryUnavailable: the registry cannot be written now.
+        """
+        ...
+
+    def register_all(self, schemas: Sequence[NewSchema]) -> tuple[int, ...]:
+        """Return one id per schema, in the same order, as `register` would; faster for many."""
+        ...
+
+
+class ErasableRegistry(SchemaRegistry, Protocol):
+    """A registry that can take its own entries back."""
+
+    def remove(self, *, made_by: str) -> tuple[int, ...]:
+        """Return the ids taken out: exactly the entries registered with this mark. Their ids are not given again."""
+        ...

@@ -1,0 +1,146 @@
+"""The one place that makes a Spark session, with settings fit for many small tables.
+
+Costs that the defaults have at this scale are measured in docs/decisions/0003-spark-settings.md.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pyspark
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from demux.errors import RuntimeMissing
+from demux.settings import SparkSettings
+
+# the newest of each line that resolves together with the installed Spark
+_PACKAGES: Mapping[str, tuple[str, ...]] = {
+    "4.0": (
+        "io.delta:delta-spark_4.0_2.13:4.4.0",
+        "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0",
+    ),
+    "3.4": (
+        "io.delta:delta-core_2.12:2.4.0",
+        "org.apache.spark:spark-sql-kafka-0-10_2.12:3.4.1",
+        "org.apache.spark:spark-protobuf_2.12:3.4.1",
+    ),
+}
+
+_CONF: Mapping[str, str] = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.scheduler.mode": "FAIR",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    # `${...}` in a name must stay what it is
+    "spark.sql.variable.substitute": "false",
+    # a table here has few files: one task reads its log
+    "spark.databricks.delta.snapshotPartitions": "1",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
+    # Timestamp reaches back to year 1, which the defaults refuse to write
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+}
+
+
+def session(settings: SparkSettings, logs: Path) -> SparkSession:
+    """Return the process's Spark session: the active one, the cluster's own, or a new one on `settings.master`.
+
+    Starts a JVM whose output goes to `logs/spark.log`. A second call returns the same session.
+
+    Raises:
+        RuntimeMissing: no Java that this Spark runs on, no Delta package, or the JVM did not start.
+    """
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        return active
+    if "DATABRICKS_RUNTIME_VERSION" in os.environ:
+        return SparkSession.builder.getOrCreate()
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    logs.mkdir(parents=True, exist_ok=True)
+    # stand-alone workers of a local-cluster would write beside the installed Spark
+    os.environ.setdefault("SPARK_WORKER_DIR", str(logs / "workers"))
+    conf = SparkConf(loadDefaults=False).setAll(list(_conf(settings, logs).items()))
+    log = logs / "spark.log"
+    try:
+        with log.open("ab") as out:
+            gateway = launch_gateway(conf, popen_kwargs={"stdout": out, "stderr": out})
+            context = SparkContext(conf=conf, gateway=gateway)
+    except Exception as error:
+        raise RuntimeMissing(
+            f"Spark {pyspark.__version__} did not start: {str(error).splitlines()[0]} (see {log}).",
+            "Install Java 17 and check that the packages named in spark.packages can be had.",
+        ) from error
+    return SparkSession(context)
+
+
+def stop(spark: SparkSession) -> None:
+    """Stop the session and its JVM; a second call does nothing."""
+    gateway = spark.sparkContext._gateway
+    spark.stop()
+    if gateway is not None:
+        gateway.shutdown()
+        gateway.proc.stdin.close()
+        gateway.proc.wait()
+        SparkContext._gateway = SparkContext._jvm = None
+
+
+def has_protobuf_functions(spark: SparkSession) -> bool:
+    """Return whether Spark's own `from_protobuf` is on the class path."""
+    try:
+        spark.sparkContext._jvm.java.lang.Class.forName(  # type: ignore[union-attr]
+            "org.apache.spark.sql.protobuf.ProtobufDataToCatalyst",
+            False,
+            spark.sparkContext._jvm.java.lang.Thread.currentThread().getContextClassLoader(),  # type: ignore[union-attr]
+        )
+    except Exception:  # py4j wraps ClassNotFoundException
+        return False
+    return True
+
+
+def _conf(settings: SparkSettings, logs: Path) -> dict[str, str]:
+    line = ".".join(pyspark.__version__.split(".")[:2])
+    packages = settings.packages if settings.packages is not None else _PACKAGES.get(line)
+    if packages is None:
+        raise RuntimeMissing(
+            f"No Delta packages are known for Spark {pyspark.__version__}.",
+            "Name them in spark.packages, or install Spark 4.0 or 3.4.",
+        )
+    conf = {
+        **_CONF,
+        "spark.app.name": "protobuf-demux",
+        "spark.master": settings.master,
+        "spark.driver.memory": settings.driver_memory,
+        "spark.sql.shuffle.partitions": str(settings.shuffle_partitions),
+        "spark.jars.packages": ",".join(packages),
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_log_settings(logs).as_uri()}",
+    }
+    if settings.master.startswith("local"):
+        # nothing outside this machine needs to reach the driver
+        conf |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    return conf | settings.conf
+
+
+def _log_settings(logs: Path) -> Path:
+    path = (logs / "log4j2.properties").absolute()
+    path.write_text(
+        "rootLogger.level = warn\n"
+        "rootLogger.appenderRef.console.ref = console\n"
+        "appender.console.type = Console\n"
+        "appender.console.name = console\n"
+        "appender.console.target = SYSTEM_ERR\n"
+        "appender.console.layout.type = PatternLayout\n"
+        "appender.console.layout.pattern = %d %p %c{1}: %m%n%ex\n",
+        encoding="utf-8",
+    )
+    return path

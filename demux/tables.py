@@ -1,0 +1,170 @@
+"""The tables under a root: where they are and which columns they have. The contracts between the stages.
+
+Columns are nullable throughout; times are UTC with microseconds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from demux.columns import Array, Column, Map, Primitive, Struct
+
+_HEADERS = Array(Struct((Column("key", Primitive.STRING), Column("value", Primitive.BINARY))))
+
+# where a record came from; `record_id` is unique over all records of one root
+POSITION = (
+    Column("origin", Primitive.STRING),
+    Column("topic", Primitive.STRING),
+    Column("partition", Primitive.INT),
+    Column("offset", Primitive.BIGINT),
+    Column("timestamp", Primitive.TIMESTAMP),
+    Column("record_id", Primitive.STRING),
+)
+
+# what a wrapper source may offer besides `value`; what it has not is NULL
+SOURCE_OPTIONAL = Struct(
+    (
+        Column("topic", Primitive.STRING),
+        Column("partition", Primitive.INT),
+        Column("offset", Primitive.BIGINT),
+        Column("timestamp", Primitive.TIMESTAMP),
+        Column("key", Primitive.BINARY),
+        Column("headers", _HEADERS),
+    )
+)
+
+# partitioned by game_name; payload is exactly the wrapper's bytes
+BRONZE = Struct(
+    (
+        Column("game_name", Primitive.STRING),
+        Column("schema_id", Primitive.INT),
+        Column("payload", Primitive.BINARY),
+        *POSITION,
+        Column("key", Primitive.BINARY),
+        Column("headers", _HEADERS),
+        Column("ingested_at", Primitive.TIMESTAMP),
+        Column("batch_id", Primitive.BIGINT),
+    )
+)
+
+# `bytes`: the whole record at stage bronze, the payload at stage silver
+QUARANTINE = Struct(
+    (
+        Column("stage", Primitive.STRING),
+        Column("cause", Primitive.STRING),
+        Column("game_name", Primitive.STRING),
+        Column("schema_id", Primitive.INT),
+        *POSITION,
+        Column("bytes", Primitive.BINARY),
+        Column("sentence", Primitive.STRING),
+        Column("query_id", Primitive.STRING),
+        Column("batch_id", Primitive.BIGINT),
+        Column("quarantined_at", Primitive.TIMESTAMP),
+    )
+)
+
+# the last columns of every silver table, after the message's own
+SILVER_ORIGIN = Struct(
+    (
+        Column("_schema_id", Primitive.INT),
+        *(Column(f"_{column.name}", column.type) for column in POSITION),
+        Column("_decoded_at", Primitive.TIMESTAMP),
+    )
+)
+SILVER_RESERVED = frozenset(column.name for column in SILVER_ORIGIN)
+
+# every schema that was ever used, by id
+SCHEMAS = Struct(
+    (
+        Column("schema_id", Primitive.INT),
+        Column("subject", Primitive.STRING),
+        Column("version", Primitive.INT),
+        Column("message", Primitive.STRING),
+        Column("path", Primitive.STRING),
+        Column("text", Primitive.STRING),
+        Column("references", Map(Primitive.STRING, Primitive.STRING)),
+        Column("descriptor_set", Primitive.BINARY),
+        Column("fingerprint", Primitive.STRING),
+        Column("first_used_at", Primitive.TIMESTAMP),
+    )
+)
+
+# the deployed games: current state of the plan
+GAMES = Struct(
+    (
+        Column("game_name", Primitive.STRING),
+        Column("game_key", Primitive.STRING),
+        Column("task_key", Primitive.STRING),
+        Column("cluster", Primitive.STRING),
+        Column("plan_id", Primitive.STRING),
+        Column("since", Primitive.TIMESTAMP),
+    )
+)
+
+# one row for each task that ran in a round
+ROUNDS = Struct(
+    (
+        Column("round_id", Primitive.STRING),
+        Column("game_name", Primitive.STRING),
+        Column("outcome", Primitive.STRING),
+        Column("bronze_version", Primitive.BIGINT),
+        Column("rows_in", Primitive.BIGINT),
+        Column("rows_silver", Primitive.BIGINT),
+        Column("rows_quarantined", Primitive.BIGINT),
+        Column("schema_ids", Array(Primitive.INT)),
+        Column("seconds", Primitive.DOUBLE),
+        Column("condition", Primitive.STRING),
+        Column("sentence", Primitive.STRING),
+        Column("finished_at", Primitive.TIMESTAMP),
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The paths under one root; `key` is a game's key (`demux.names`), never its name."""
+
+    root: str
+
+    @property
+    def bronze(self) -> str:
+        """The bronze table."""
+        return f"{self.root}/bronze"
+
+    @property
+    def quarantine(self) -> str:
+        """The one quarantine table of all stages."""
+        return f"{self.root}/quarantine"
+
+    @property
+    def schemas(self) -> str:
+        """The table of schemas in use."""
+        return f"{self.root}/control/schemas"
+
+    @property
+    def games(self) -> str:
+        """The table of deployed games."""
+        return f"{self.root}/control/games"
+
+    @property
+    def rounds(self) -> str:
+        """The table of finished tasks."""
+        return f"{self.root}/control/rounds"
+
+    @property
+    def bronze_checkpoint(self) -> str:
+        """The checkpoint of the bronze stream."""
+        return f"{self.root}/checkpoints/bronze"
+
+    @property
+    def logs(self) -> str:
+        """The folder of log files."""
+        return f"{self.root}/logs"
+
+    def silver(self, key: str) -> str:
+        """Return the path of a game's silver table."""
+        return f"{self.root}/silver/{key}"
+
+    def silver_checkpoint(self, key: str) -> str:
+        """Return the path of the checkpoint of a game's stream."""
+        return f"{self.root}/checkpoints/silver/{key}"

@@ -1,0 +1,1 @@
+"""SILVER: one game's bronze rows to its typed table, or to quarantine."""

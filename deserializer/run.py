@@ -1,0 +1,68 @@
+"""The silver stage for one game: everything new in its bronze partition, typed, each row exactly once."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+
+from demux.columns import Struct
+from demux.commits import Counts, OnRetry, Target, commit
+from demux.names import names_of
+from demux.schema_store import SchemaStore
+from demux.streams import Batch, require_checkpoint, run_available
+from demux.tables import Layout
+from deserializer.decisions import decide
+from deserializer.sink import add_columns, examined_rows, payload_columns, silver_rows
+from deserializer.source import game_stream
+
+
+@dataclass(frozen=True, slots=True)
+class GameReport:
+    """What one run of one game did, in rows, and the schema ids that it met."""
+
+    game: str
+    rows_in: int
+    rows_silver: int
+    rows_quarantined: int
+    schema_ids: tuple[int, ...]
+
+
+def deserialize(spark: SparkSession, layout: Layout, schemas: SchemaStore, game: str) -> GameReport:
+    """Return what was decoded; runs until all of the game's bronze rows are in silver or quarantine.
+
+    A second run takes only what is new; after a crash it finishes the batch under way.
+
+    Raises:
+        CheckpointLost: the silver table is there and its checkpoint is not.
+        RegistryUnavailable: a schema is not known here and the registry does not answer; nothing was written.
+    """
+    names = names_of(game)
+    table, checkpoint = layout.silver(names.key), layout.silver_checkpoint(names.key)
+    target = Target(table, layout.quarantine, OnRetry.TABLE_DECIDES, record_id="_record_id")
+    counts: list[Counts] = []
+    seen: set[int] = set()
+
+    def one_batch(frame: DataFrame, batch: Batch) -> None:
+        schema_ids = {row.schema_id for row in frame.select("schema_id").distinct().collect()}
+        answers = schemas.lookup(schema_id for schema_id in schema_ids if schema_id is not None)
+        before = payload_columns(spark, table)
+        decisions = decide(before or Struct(()), schema_ids, answers)
+        if before is not None and decisions.added:
+            add_columns(spark, table, before, decisions.columns)
+        rows = silver_rows(frame, decisions)
+        counts.append(
+            commit(spark, batch, target, rows, lambda which: examined_rows(frame, decisions, game, batch, which))
+        )
+        seen.update(answers)
+
+    require_checkpoint(spark, table, checkpoint, f"demux rebuild --game {shlex.quote(game)}")
+    run_available(spark, game_stream(spark, layout.bronze, game), checkpoint, names.query_name, one_batch)
+    return GameReport(
+        game,
+        sum(count.rows_in for count in counts),
+        sum(count.rows_good for count in counts),
+        sum(count.rows_quarantined for count in counts),
+        tuple(sorted(seen)),
+    )

@@ -1,0 +1,39 @@
+"""The silver source: a stream over one game's partition of bronze."""
+
+from __future__ import annotations
+
+import re
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from demux.names import hive_escaped
+from deserializer.decode import INPUT
+
+
+def game_stream(spark: SparkSession, bronze: str, game: str) -> DataFrame:
+    """Return a streaming frame of the game's bronze rows: `schema_id`, `payload`, and the position."""
+    frame = (
+        spark.readStream.format("delta")
+        # a deletion in another game's partition must not stop this game
+        .option("skipChangeCommits", "true")
+        # the limit counts other games' files as well: one batch takes all that is there
+        .option("maxFilesPerTrigger", "1000000")
+        .option("excludeRegex", other_games(game))
+        .load(bronze)
+    )
+    return frame.where(F.col("game_name") == F.lit(game)).select(*(column.name for column in INPUT))
+
+
+def other_games(game: str) -> str:
+    """Return a Java regular expression that finds paths of files which surely are of other games.
+
+    Delta streams push no filter down: without it every game plans every other game's files (delta-io/delta#607).
+    Delta matches the path as its log has it, Hive-escaped and then URI-encoded; where the encoding of a character is
+    in doubt the expression lets the file through, and the partition filter has the last word.
+    """
+    sure = [re.escape(run) for run in re.split(r"[^A-Za-z0-9_-]+", hive_escaped(game)) if run]
+    pattern = "[^/]*".join(sure)
+    doubtful = not re.fullmatch(r"[A-Za-z0-9_-]+", game)
+    edge = "[^/]*" if doubtful else ""
+    return f"^game_name=(?!{edge}{pattern}{edge}/)"

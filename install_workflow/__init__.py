@@ -1,0 +1,1 @@
+"""PLAN: which game runs as which task on which cluster, and the engine that runs the plan."""

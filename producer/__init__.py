@@ -1,0 +1,1 @@
+"""WIRE: a simulator that sends seeded events of many games and schema versions, faults included."""

@@ -1,0 +1,72 @@
+"""Records on their way to a topic, and where they end up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """Records by column, in the order in which they are sent.
+
+    Attributes:
+        values: wrapper bytes, or None for a record without a value.
+        keys: the game name in UTF-8.
+        partitions: the partition of each.
+        timestamps_us: microseconds since 1970.
+    """
+
+    values: list[bytes | None]
+    keys: list[bytes]
+    partitions: npt.NDArray[np.int32]
+    timestamps_us: npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """How far the target is.
+
+    Attributes:
+        next_offsets: the offset that the next record gets, by partition; no partition = 0.
+    """
+
+    next_offsets: Mapping[int, int]
+
+    @property
+    def sent(self) -> int:
+        """How many records were ever sent to the target."""
+        return sum(self.next_offsets.values())
+
+
+class Sink(Protocol):
+    """A target that gives offsets: a Delta table, or a topic."""
+
+    def position(self) -> Position:
+        """Return how far the target is; a target that is not there yet is at 0.
+
+        Raises:
+            SettingsInvalid: the target is there, and somebody else made it.
+            StorageFailed: the target cannot be read.
+        """
+        ...
+
+    def write(self, records: Records) -> None:
+        """Append the records, all or none; made with the producer's mark if the target is not there yet.
+
+        Raises:
+            StorageFailed: the target cannot be written, or another producer wrote to it at the same time.
+        """
+        ...
+
+    def newest(self, count: int) -> Records:
+        """Return the newest records of the target, at most `count`, oldest first."""
+        ...
+
+    def remove(self) -> bool:
+        """Remove the target if it is there and carries the producer's mark; return whether it did."""
+        ...

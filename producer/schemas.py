@@ -1,0 +1,119 @@
+"""What the schema of a game has in each version. Pure.
+
+A later version only adds: the number of a field means the same in every version.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from producer.games import Game
+
+
+class Kind(Enum):
+    """The type of a field; the value is how the `.proto` text says it."""
+
+    STRING = "string"
+    INT64 = "int64"
+    DOUBLE = "double"
+    BOOL = "bool"
+    INT32 = "int32"
+    BYTES = "bytes"
+    FLOAT = "float"
+    UINT32 = "uint32"
+    SINT64 = "sint64"
+    UINT64 = "uint64"
+    FIXED32 = "fixed32"
+    TIMESTAMP = "google.protobuf.Timestamp"
+    DEVICE = "Device"
+    OUTCOME = "Outcome"
+    TAGS = "repeated string"
+    SCORES = "map<string, int64>"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A field of a game's message."""
+
+    number: int
+    name: str
+    kind: Kind
+
+
+_EVERY_GAME = (
+    Column(1, "game_name", Kind.STRING),
+    Column(2, "user_name", Kind.STRING),
+    Column(3, "event_timestamp", Kind.TIMESTAMP),
+    Column(4, "is_connection_stable", Kind.BOOL),
+)
+_ADDED = {
+    2: (Column(5, "device", Kind.DEVICE), Column(6, "outcome", Kind.OUTCOME)),
+    3: (Column(7, "tags", Kind.TAGS), Column(8, "scores", Kind.SCORES)),
+}
+_FIRST_GAME_COLUMN = 20
+_GAME_KINDS = tuple(Kind)[: tuple(Kind).index(Kind.TIMESTAMP)]
+_OUTCOMES = ("OUTCOME_UNSPECIFIED", "OUTCOME_WON", "OUTCOME_LOST", "OUTCOME_DRAWN")
+
+
+def columns(game: Game, version: int) -> tuple[Column, ...]:
+    """Return the fields of the game's message in this version (from 1), in order of number.
+
+    Version 1 has what every game has and 1 to 3 columns `col_<game>_game_<k>`; each later version adds one such
+    column, version 2 also a message and an enum, version 3 also a list and a map.
+    """
+    added = [column for since, new in _ADDED.items() if since <= version for column in new]
+    own = [_game_column(game, k) for k in range(1, game.number % 3 + version + 1)]
+    return (*_EVERY_GAME, *added, *own)
+
+
+def outcomes(version: int) -> tuple[str, ...]:
+    """Return the enum's names by number; version 3 adds one."""
+    return _OUTCOMES if version >= 3 else _OUTCOMES[:3]
+
+
+def device_has_os(version: int) -> bool:
+    """Return whether the nested message has its third field, which version 3 adds."""
+    return version >= 3
+
+
+def message_name(game: Game) -> str:
+    """Return the full name of the game's message."""
+    return f"games.{game.key}.Event"
+
+
+def proto_path(game: Game) -> str:
+    """Return the import path of the game's `.proto` file."""
+    return f"games/{game.key}.proto"
+
+
+def proto_text(game: Game, version: int) -> str:
+    """Return the `.proto` text of the game's schema in this version."""
+    fields = [f"  {column.kind.value} {column.name} = {column.number};" for column in columns(game, version)]
+    return "\n".join(
+        [
+            'syntax = "proto3";',
+            f"package games.{game.key};",
+            'import "google/protobuf/timestamp.proto";',
+            "",
+            "message Event {",
+            *fields,
+            *(_nested(version) if version >= 2 else ()),
+            "}",
+            "",
+        ]
+    )
+
+
+def _game_column(game: Game, k: int) -> Column:
+    # other games start elsewhere in the list of kinds, so their columns differ in type as well as in name
+    kind = _GAME_KINDS[(3 * game.number + k) % len(_GAME_KINDS)]
+    return Column(_FIRST_GAME_COLUMN + k - 1, f"col_{game.key}_game_{k}", kind)
+
+
+def _nested(version: int) -> list[str]:
+    device = ["    string model = 1;", "    int32 memory_mb = 2;"]
+    if device_has_os(version):
+        device.append("    string os = 3;")
+    values = [f"    {name} = {number};" for number, name in enumerate(outcomes(version))]
+    return ["", "  message Device {", *device, "  }", "", "  enum Outcome {", *values, "  }"]

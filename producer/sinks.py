@@ -1,0 +1,164 @@
+"""Where the producer sends to: a Delta table that looks like a topic; Kafka would be another `Sink`."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake.exceptions import DeltaError
+
+from demux.errors import SettingsInvalid, StorageFailed
+from producer.records import Position, Records
+
+# the table's description: deltalake refuses table properties that are not Delta's own
+MARK = "Simulated events, made by the demux producer"
+_HEADER_NAME, _HEADER_VALUE = "made-by", b"demux producer"
+_NO_POSITION = Position({})
+
+
+class DeltaSink:
+    """A Delta table with the columns of a Kafka topic.
+
+    Columns: value BINARY, topic STRING, partition INT, offset BIGINT (dense in each partition), timestamp TIMESTAMP
+    (UTC, microseconds), key BINARY, headers ARRAY<STRUCT<key STRING, value BINARY>>.
+
+    Args:
+        path: the table's path or URI.
+        topic: what the column `topic` says.
+    """
+
+    def __init__(self, path: str, topic: str = "events") -> None:
+        self._path = path
+        self._topic = topic
+        self._position: Position | None = None
+
+    def position(self) -> Position:
+        """Return how far the table is, read from its offsets; 0 when there is no table yet."""
+        with self._storage():
+            table = self._table()
+            if table is None:
+                return _NO_POSITION
+            if not _is_marked(table):
+                raise SettingsInvalid(
+                    f"The table {self._path} was not made by the producer.",
+                    "Name a path where there is no table yet, as simulated events do not belong among real ones.",
+                    path=self._path,
+                )
+            columns = table.to_pyarrow_dataset().to_table(columns=["partition", "offset"])
+        newest = columns.group_by("partition").aggregate([("offset", "max")]).to_pylist()
+        return Position({row["partition"]: row["offset_max"] + 1 for row in newest})
+
+    def write(self, records: Records) -> None:
+        """Append the records in one commit, with the offsets that follow; not safe to repeat, it appends again."""
+        before = self._position or self.position()
+        offsets, after = _offsets(records.partitions, before)
+        # of two producers at the same time, Delta refuses the one that commits second: same application, older version
+        properties = CommitProperties(app_transactions=[Transaction("demux producer", after.sent)])
+        with self._storage():
+            write_deltalake(
+                self._path,
+                self._arrow(records, offsets),
+                mode="append",
+                name=self._topic,
+                description=MARK,
+                commit_properties=properties,
+            )
+        self._position = after
+
+    def newest(self, count: int) -> Records:
+        """Return the newest records by timestamp, at most `count`, oldest first."""
+        position = self.position()
+        with self._storage():
+            table = self._table()
+            if table is None or count <= 0:
+                return Records([], [], np.empty(0, np.int32), np.empty(0, np.int64))
+            tails = [
+                (pc.field("partition") == partition) & (pc.field("offset") >= end - count)
+                for partition, end in position.next_offsets.items()
+            ]
+            among = tails[0]
+            for tail in tails[1:]:
+                among |= tail
+            found = table.to_pyarrow_dataset().to_table(
+                columns=["value", "key", "partition", "timestamp", "offset"], filter=among
+            )
+        ordered = found.sort_by([("timestamp", "ascending"), ("partition", "ascending"), ("offset", "ascending")])
+        last = ordered.slice(max(0, len(ordered) - count))
+        return Records(
+            last["value"].to_pylist(),
+            last["key"].to_pylist(),
+            last["partition"].to_numpy(),
+            last["timestamp"].cast(pa.int64()).to_numpy(),
+        )
+
+    def remove(self) -> bool:
+        """Remove the table's files if it carries the mark, and its folder if nothing else is in it."""
+        with self._storage():
+            table = self._table()
+            if table is None or not _is_marked(table):
+                return False
+            folder = Path(self._path)
+            if not folder.is_dir():
+                raise StorageFailed(f"{self._path} is not a folder of this machine.", "Remove the table there by hand.")
+            # the log goes last: until then a second call can finish what the first began
+            for file in folder.glob("part-*.parquet"):
+                file.unlink()
+            shutil.rmtree(folder / "_delta_log")
+            if not any(folder.iterdir()):
+                folder.rmdir()
+        self._position = None
+        return True
+
+    def _table(self) -> DeltaTable | None:
+        return DeltaTable(self._path) if DeltaTable.is_deltatable(self._path) else None
+
+    def _arrow(self, records: Records, offsets: npt.NDArray[np.int64]) -> pa.Table:
+        count = len(records.values)
+        header = pa.StructArray.from_arrays(
+            [pa.repeat(_HEADER_NAME, count), pa.repeat(_HEADER_VALUE, count)], names=["key", "value"]
+        )
+        return pa.table(
+            {
+                "value": pa.array(records.values, pa.binary()),
+                "topic": pa.repeat(self._topic, count),
+                "partition": pa.array(records.partitions, pa.int32()),
+                "offset": pa.array(offsets, pa.int64()),
+                "timestamp": pa.array(records.timestamps_us, pa.int64()).cast(pa.timestamp("us", "UTC")),
+                "key": pa.array(records.keys, pa.binary()),
+                "headers": pa.ListArray.from_arrays(pa.array(np.arange(count + 1), pa.int32()), header),
+            }
+        )
+
+    @contextmanager
+    def _storage(self) -> Iterator[None]:
+        try:
+            yield
+        except (DeltaError, OSError, pa.ArrowException) as error:
+            raise StorageFailed(
+                f"The table {self._path} cannot be used: {str(error).splitlines()[0]}.",
+                "Check space and permissions, and that no other producer is at work; then run again.",
+                path=self._path,
+            ) from error
+
+
+def _is_marked(table: DeltaTable) -> bool:
+    return table.metadata().description == MARK
+
+
+def _offsets(partitions: npt.NDArray[np.int32], before: Position) -> tuple[npt.NDArray[np.int64], Position]:
+    """Return the offset of each record, and the position after them."""
+    offsets = np.empty(len(partitions), np.int64)
+    following = dict(before.next_offsets)
+    for partition in np.unique(partitions).tolist():
+        mine = np.flatnonzero(partitions == partition)
+        start = following.get(partition, 0)
+        offsets[mine] = start + np.arange(len(mine))
+        following[partition] = start + len(mine)
+    return offsets, Position(following)

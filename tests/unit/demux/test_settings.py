@@ -1,0 +1,73 @@
+"""The settings themselves: defaults, bounds and the paths made from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
+
+from demux.settings import Decoder, GamesSettings, Policy, Settings, SourceSettings, SparkSettings
+
+
+def _fields(model: type[BaseModel]) -> Iterator[tuple[str, FieldInfo]]:
+    for name, info in model.model_fields.items():
+        yield name, info
+        if isinstance(info.annotation, type) and issubclass(info.annotation, BaseModel):
+            yield from _fields(info.annotation)
+
+
+def test_the_defaults_need_no_file() -> None:
+    settings = Settings()
+    assert (settings.root, settings.decoder, settings.games.policy) == ("demux-data", Decoder.AUTO, Policy.AUTO)
+    assert (settings.games.limit, settings.games.max_name_bytes) == (1000, 80)
+    assert (settings.run.parallelism, settings.run.retries, settings.run.retry_wait_s) == (2, 2, 1.0)
+    assert (settings.spark.master, settings.spark.packages, settings.spark.conf) == ("local[*]", None, {})
+
+
+def test_every_setting_is_described_and_has_a_default_that_is_valid() -> None:
+    described = dict(_fields(Settings))
+    assert [name for name, info in described.items() if not info.description or info.is_required()] == []
+    assert Settings.model_validate(Settings().model_dump()) == Settings()
+
+
+@pytest.mark.parametrize(
+    ("root", "source", "registry"),
+    [
+        ("demux-data", "demux-data/source", "demux-data/registry"),
+        ("/data/", "/data/source", "/data/registry"),
+        ("/", "/source", "/registry"),
+        ("s3://bucket/demux", "s3://bucket/demux/source", "s3://bucket/demux/registry"),
+    ],
+)
+def test_source_and_registry_are_under_the_root_by_default(root: str, source: str, registry: str) -> None:
+    settings = Settings(root=root)
+    assert (settings.source_path, settings.registry_path) == (source, registry)
+
+
+def test_a_path_that_is_given_is_used_as_it_is() -> None:
+    assert Settings(source=SourceSettings(path="/in/wrappers")).source_path == "/in/wrappers"
+
+
+def test_settings_cannot_be_changed() -> None:
+    with pytest.raises(ValidationError, match="frozen"):
+        Settings().root = "elsewhere"
+
+
+@pytest.mark.parametrize("root", ["", "  ", "~", "~/data", "a\nb", "a\x00"])
+def test_a_root_that_would_surprise_is_refused(root: str) -> None:
+    with pytest.raises(ValidationError):
+        Settings(root=root)
+
+
+def test_a_game_that_would_always_be_in_quarantine_cannot_be_allowed() -> None:
+    with pytest.raises(ValidationError, match="The game name is empty"):
+        GamesSettings(allow=("chess", ""))
+    assert GamesSettings(allow=("../../etc", "将棋")).allow == ("../../etc", "将棋")
+
+
+@pytest.mark.parametrize("memory", ["2", "2gb", "-1g", "g", "0g", "2g\n", "2 g"])
+def test_a_driver_memory_that_java_would_not_take_is_refused(memory: str) -> None:
+    with pytest.raises(ValidationError):
+        SparkSettings(driver_memory=memory)

@@ -1,0 +1,83 @@
+"""The rules of the layout: who may import whom, how long a file may be, and what a module is never called."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+STAGES = frozenset({"producer", "bronze_ingest", "install_workflow", "deserializer"})
+PACKAGES = ("demux", *sorted(STAGES))
+MAX_LINES = 400
+EMPTY_NAMES = frozenset({"utils", "helpers", "common", "manager"})
+
+MODULES = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
+
+
+def relative(path: Path) -> str:
+    """The path below the root of the project, with forward slashes."""
+    return path.relative_to(ROOT).as_posix()
+
+
+def imported_packages(source: str) -> Iterator[str]:
+    """Each top-level package that the source imports anywhere, functions and type checking included."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            yield node.module.partition(".")[0]
+
+
+def forbidden_stages(file: str) -> frozenset[str]:
+    """The stages that a file of the packages may not import."""
+    package = file.partition("/")[0]
+    if package in STAGES:
+        return STAGES - {package}
+    # the command line is where the stages are put together.
+    return frozenset() if file.startswith("demux/cli/") else STAGES
+
+
+def test_there_are_modules_to_look_at() -> None:
+    assert "demux/errors.py" in [relative(path) for path in MODULES]
+
+
+@pytest.mark.parametrize(
+    ("file", "stages"),
+    [
+        ("producer/run.py", {"bronze_ingest", "install_workflow", "deserializer"}),
+        ("demux/names.py", {"producer", "bronze_ingest", "install_workflow", "deserializer"}),
+        ("demux/cli/main.py", set()),
+    ],
+)
+def test_a_file_may_import_its_own_stage_and_only_the_command_line_imports_all(file: str, stages: set[str]) -> None:
+    assert forbidden_stages(file) == stages
+
+
+def test_imports_inside_functions_count() -> None:
+    source = "import a.b\ndef f():\n    from producer.run import run\n    from . import sibling\n"
+    assert sorted(imported_packages(source)) == ["a", "producer"]
+
+
+@pytest.mark.parametrize("path", MODULES, ids=relative)
+def test_stages_import_demux_and_never_each_other(path: Path) -> None:
+    imported = set(imported_packages(path.read_text(encoding="utf-8")))
+    assert imported & forbidden_stages(relative(path)) == set()
+
+
+@pytest.mark.parametrize("path", MODULES, ids=relative)
+def test_no_file_is_longer_than_the_limit(path: Path) -> None:
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= MAX_LINES
+
+
+@pytest.mark.parametrize("path", MODULES, ids=relative)
+def test_every_module_has_a_name_that_says_something(path: Path) -> None:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    assert EMPTY_NAMES.isdisjoint(parts)
+
+
+def test_proto_is_never_a_python_package() -> None:
+    # `proto` is the import name of proto-plus.
+    assert list((ROOT / "proto").rglob("*.py")) == []
