@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pyspark.sql import DataFrame, SparkSession
 
 from bronze_ingest.sink import bronze_rows, examined_rows, positioned
 from bronze_ingest.source import wrapper_stream
 from bronze_ingest.unwrap import WrapperFormat
+from demux.causes import Stage
 from demux.commits import Counts, OnRetry, Rows, Target, commit
 from demux.protobuf.wrapper import default_wrapper
+from demux.reports import IngestReport
 from demux.settings import Settings
 from demux.streams import Batch, require_checkpoint, run_available
 from demux.tables import Layout
-
-
-@dataclass(frozen=True, slots=True)
-class IngestReport:
-    """What one run of the bronze stage did, in records."""
-
-    rows_in: int
-    rows_bronze: int
-    rows_quarantined: int
 
 
 def ingest(spark: SparkSession, settings: Settings) -> IngestReport:
@@ -48,7 +39,8 @@ def ingest(spark: SparkSession, settings: Settings) -> IngestReport:
         counts.append(commit(spark, batch, target, rows, lambda which: examined_rows(records, wrapper, batch, which)))
 
     source = wrapper_stream(spark, settings)
-    require_checkpoint(spark, layout.bronze, layout.bronze_checkpoint, "demux rebuild --bronze")
+    written = {layout.bronze: "TRUE", layout.quarantine: f"stage = '{Stage.BRONZE.value}'"}
+    require_checkpoint(spark, layout.bronze_checkpoint, written, "demux rebuild --bronze")
     run_available(spark, source, layout.bronze_checkpoint, "bronze", one_batch)
     return IngestReport(
         sum(count.rows_in for count in counts),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F
 
 from bronze_ingest.unwrap import WrapperFormat, unwrap
 from demux.arrow_map import map_in_arrow

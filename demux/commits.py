@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from pyspark.sql import DataFrame, Observation, SparkSession
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F
 
 from demux.causes import Cause
 from demux.streams import Batch

@@ -25,6 +25,7 @@ class ExitCode(IntEnum):
     GAMES_FAILED = 3
     TRANSIENT = 4
     LOCKED = 5
+    INTERRUPTED = 130
 
 
 class DemuxError(Exception):
@@ -124,10 +125,10 @@ class DecoderUnsuited(DemuxError):
     condition = "DECODER_UNSUITED"
 
 
-class GameFailed(DemuxError):
-    """One game's task failed for a reason that no other condition names."""
+class TaskFailed(DemuxError):
+    """The work failed for a reason that no other condition names."""
 
-    condition = "GAME_FAILED"
+    condition = "TASK_FAILED"
 
 
 class TaskInterrupted(DemuxError):

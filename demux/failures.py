@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from demux.errors import DemuxError, GameFailed, StorageFailed, TaskInterrupted
+from demux.errors import DemuxError, TaskFailed, StorageFailed, TaskInterrupted
 
 _STORAGE = (
     "No space left on device",
@@ -48,7 +48,7 @@ def named(error: BaseException) -> DemuxError:
         )
     if any(sign in text for sign in _TRANSIENT):
         return TaskInterrupted(f"The work was interrupted: {reason}.", "Run the same command again.")
-    return GameFailed(f"{reason}.", "See the log file for the whole story, then run the same command again.")
+    return TaskFailed(f"{reason}.", "See the log file for the whole story, then run the same command again.")
 
 
 def _sentence(text: str) -> str:

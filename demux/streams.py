@@ -89,21 +89,30 @@ def run_available(
         raise named(raised[0] if raised else error) from error
 
 
-def require_checkpoint(spark: SparkSession, table: str, checkpoint: str, rebuild: str) -> None:
-    """Check that a table which exists still has the checkpoint of the query that wrote it.
+def require_checkpoint(spark: SparkSession, checkpoint: str, written: dict[str, str], rebuild: str) -> None:
+    """Check that rows which a query wrote still have that query's checkpoint.
 
     Without it the query would begin anew and write everything a second time.
 
+    Args:
+        spark: the session.
+        checkpoint: the checkpoint's path.
+        written: for each table that the query writes, its path and the SQL condition of the query's own rows.
+        rebuild: the command that makes the rows again.
+
     Raises:
-        CheckpointLost: the table is there and the checkpoint is not, or has lost its offsets.
+        CheckpointLost: there are such rows and the checkpoint is not there, or has lost its offsets.
     """
-    if read_checkpoint(spark, checkpoint).begun < 0 and table_exists(spark, table):
-        raise CheckpointLost(
-            f"The table {table} was written by a query whose checkpoint {checkpoint} is gone.",
-            f"Run `{rebuild}` to make the table again from its source, or put the checkpoint back.",
-            table=table,
-            checkpoint=checkpoint,
-        )
+    if read_checkpoint(spark, checkpoint).begun >= 0:
+        return
+    for table, condition in written.items():
+        if table_exists(spark, table) and spark.read.format("delta").load(table).where(condition).limit(1).count():
+            raise CheckpointLost(
+                f"The table {table} was written by a query whose checkpoint {checkpoint} is gone.",
+                f"Run `{rebuild}` to make the table again from its source, or put the checkpoint back.",
+                table=table,
+                checkpoint=checkpoint,
+            )
 
 
 def read_checkpoint(spark: SparkSession, checkpoint: str) -> Checkpoint:

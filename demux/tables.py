@@ -89,12 +89,10 @@ SCHEMAS = Struct(
     )
 )
 
-# the deployed games: current state of the plan
+# every game ever seen in bronze; `cluster` is NULL while it waits to be admitted
 GAMES = Struct(
     (
         Column("game_name", Primitive.STRING),
-        Column("game_key", Primitive.STRING),
-        Column("task_key", Primitive.STRING),
         Column("cluster", Primitive.STRING),
         Column("plan_id", Primitive.STRING),
         Column("since", Primitive.TIMESTAMP),

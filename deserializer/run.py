@@ -3,33 +3,25 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 
 from demux.columns import Struct
 from demux.commits import Counts, OnRetry, Target, commit
 from demux.names import names_of
+from demux.reports import GameReport
 from demux.schema_store import SchemaStore
+from demux.settings import Decoder
 from demux.streams import Batch, require_checkpoint, run_available
 from demux.tables import Layout
 from deserializer.decisions import decide
-from deserializer.sink import add_columns, examined_rows, payload_columns, silver_rows
+from deserializer.sink import add_columns, examined_rows, payload_columns, quarantined, silver_rows
 from deserializer.source import game_stream
 
 
-@dataclass(frozen=True, slots=True)
-class GameReport:
-    """What one run of one game did, in rows, and the schema ids that it met."""
-
-    game: str
-    rows_in: int
-    rows_silver: int
-    rows_quarantined: int
-    schema_ids: tuple[int, ...]
-
-
-def deserialize(spark: SparkSession, layout: Layout, schemas: SchemaStore, game: str) -> GameReport:
+def deserialize(
+    spark: SparkSession, layout: Layout, schemas: SchemaStore, game: str, decoder: Decoder = Decoder.AUTO
+) -> GameReport:
     """Return what was decoded; runs until all of the game's bronze rows are in silver or quarantine.
 
     A second run takes only what is new; after a crash it finishes the batch under way.
@@ -57,7 +49,8 @@ def deserialize(spark: SparkSession, layout: Layout, schemas: SchemaStore, game:
         )
         seen.update(answers)
 
-    require_checkpoint(spark, table, checkpoint, f"demux rebuild --game {shlex.quote(game)}")
+    written = {table: "TRUE", layout.quarantine: quarantined(game)}
+    require_checkpoint(spark, checkpoint, written, f"demux rebuild --game {shlex.quote(game)}")
     run_available(spark, game_stream(spark, layout.bronze, game), checkpoint, names.query_name, one_batch)
     return GameReport(
         game,

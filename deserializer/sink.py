@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from demux.arrow_map import map_in_arrow
 from demux.causes import Stage
 from demux.columns import Struct
 from demux.commits import Rows
-from demux.names import quoted
+from demux.names import quoted, sql_string
 from demux.spark_types import columns_of_spark, spark_struct
 from demux.streams import Batch, table_exists
 from demux.tables import QUARANTINE, SILVER_ORIGIN, SILVER_RESERVED
@@ -42,6 +42,11 @@ def add_columns(spark: SparkSession, table: str, before: Struct, after: Struct) 
         place = "FIRST" if last is None else f"AFTER {quoted(last)}"
         spark.sql(f"ALTER TABLE delta.{quoted(table)} ALTER COLUMN {quoted(column.name)} {place}")
         last = column.name
+
+
+def quarantined(game: str) -> str:
+    """Return the SQL condition of the game's own rows in quarantine."""
+    return f"stage = {sql_string(Stage.SILVER.value)} AND game_name = {sql_string(game)}"
 
 
 def silver_rows(frame: DataFrame, decisions: Decisions) -> DataFrame:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from demux.cli import app
+from demux.cli import main
 
 if __name__ == "__main__":
-    app(["produce", *sys.argv[1:]])
+    sys.argv[1:1] = ["produce"]
+    main()

@@ -20,6 +20,7 @@ from producer.records import Position, Records
 # the table's description: deltalake refuses table properties that are not Delta's own
 MARK = "Simulated events, made by the demux producer"
 _HEADER_NAME, _HEADER_VALUE = "made-by", b"demux producer"
+_APPLICATION = "demux producer"
 _NO_POSITION = Position({})
 
 
@@ -38,39 +39,41 @@ class DeltaSink:
         self._path = path
         self._topic = topic
         self._position: Position | None = None
+        self._last_commit: int | None = None
 
     def position(self) -> Position:
         """Return how far the table is, read from its offsets; 0 when there is no table yet."""
         with self._storage():
             table = self._table()
-            if table is None:
-                return _NO_POSITION
-            if not _is_marked(table):
+            if table is not None and not _is_marked(table):
                 raise SettingsInvalid(
                     f"The table {self._path} was not made by the producer.",
                     "Name a path where there is no table yet, as simulated events do not belong among real ones.",
                     path=self._path,
                 )
-            columns = table.to_pyarrow_dataset().to_table(columns=["partition", "offset"])
-        newest = columns.group_by("partition").aggregate([("offset", "max")]).to_pylist()
-        return Position({row["partition"]: row["offset_max"] + 1 for row in newest})
+            self._last_commit = None if table is None else table.transaction_version(_APPLICATION)
+            self._position = _NO_POSITION if table is None else _position_of(table)
+        return self._position
 
     def write(self, records: Records) -> None:
         """Append the records in one commit, with the offsets that follow; not safe to repeat, it appends again."""
-        before = self._position or self.position()
+        before = self.position() if self._position is None else self._position
         offsets, after = _offsets(records.partitions, before)
-        # of two producers at the same time, Delta refuses the one that commits second: same application, older version
-        properties = CommitProperties(app_transactions=[Transaction("demux producer", after.sent)])
+        # each commit names the application: what another producer commits in between is seen here, or by Delta
+        properties = CommitProperties(app_transactions=[Transaction(_APPLICATION, after.sent)])
         with self._storage():
+            table = self._table()
+            if table is not None and table.transaction_version(_APPLICATION) != self._last_commit:
+                raise StorageFailed(f"Another producer wrote to {self._path}.", "Run again when it has ended.")
             write_deltalake(
-                self._path,
+                table or self._path,
                 self._arrow(records, offsets),
                 mode="append",
                 name=self._topic,
                 description=MARK,
                 commit_properties=properties,
             )
-        self._position = after
+        self._position, self._last_commit = after, after.sent
 
     def newest(self, count: int) -> Records:
         """Return the newest records by timestamp, at most `count`, oldest first."""
@@ -113,7 +116,7 @@ class DeltaSink:
             shutil.rmtree(folder / "_delta_log")
             if not any(folder.iterdir()):
                 folder.rmdir()
-        self._position = None
+        self._position, self._last_commit = None, None
         return True
 
     def _table(self) -> DeltaTable | None:
@@ -150,6 +153,12 @@ class DeltaSink:
 
 def _is_marked(table: DeltaTable) -> bool:
     return table.metadata().description == MARK
+
+
+def _position_of(table: DeltaTable) -> Position:
+    columns = table.to_pyarrow_dataset().to_table(columns=["partition", "offset"])
+    newest = columns.group_by("partition").aggregate([("offset", "max")]).to_pylist()
+    return Position({row["partition"]: row["offset_max"] + 1 for row in newest})
 
 
 def _offsets(partitions: npt.NDArray[np.int32], before: Position) -> tuple[npt.NDArray[np.int64], Position]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import importlib.util
 import json
+import os
 import re
 import subprocess
 import sys
@@ -109,7 +111,10 @@ def _protoc(files: tuple[Reference, ...]) -> bytes:
                 stdin=subprocess.DEVNULL,
             )
             if done.returncode != 0:
-                raise _Refused(_first_error(done.stderr.decode("utf-8", "replace"), folder, done.returncode))
+                stderr = done.stderr.decode("utf-8", "replace")
+                if os.strerror(errno.ENOSPC) in stderr:
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                raise _Refused(_first_error(stderr, folder, done.returncode))
             return (folder / "out").read_bytes()
     except subprocess.TimeoutExpired as error:
         raise _Refused(f"protoc took more than {_TIMEOUT_S:.0f} s") from error

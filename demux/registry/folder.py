@@ -91,6 +91,8 @@ class FolderRegistry:
 
         A second call finds nothing. Entries and files of others stay; so do the ids, which are not given again.
         """
+        if not (self._folder / MANIFEST).exists():
+            return ()
         with self._locked():
             seen = self._read()
             gone = [entry for entry in seen.manifest.entries if entry.made_by == made_by]
@@ -232,6 +234,7 @@ class FolderRegistry:
         except OSError as error:
             raise _unavailable(str(self._folder), error) from error
         with lock:
+            # the kernel gives it back when the process ends, however it ends
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 

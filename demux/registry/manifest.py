@@ -10,6 +10,7 @@ from typing import Any
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.scalarstring import DoubleQuotedScalarString
 
 from demux.errors import SchemaInvalid
 
@@ -187,7 +188,12 @@ def _mapping(entry: Entry) -> CommentedMap:
         "message": entry.message,
         "made_by": entry.made_by,
     }
-    return CommentedMap((key, value) for key, value in pairs.items() if value is not None)
+    return CommentedMap((key, _scalar(value)) for key, value in pairs.items() if value is not None)
+
+
+def _scalar(value: int | str) -> int | str:
+    # only double quotes keep control characters and line ends as they are
+    return DoubleQuotedScalarString(value) if isinstance(value, str) and not value.isprintable() else value
 
 
 def _text(document: CommentedMap, next_id: int) -> str:

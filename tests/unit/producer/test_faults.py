@@ -40,7 +40,7 @@ def verdict(value: bytes | None, wrapper_class: type[Message], event_class: type
         return Cause.MALFORMED_PAYLOAD
     # a known field with a wire type that is not its own is parsed as an unknown one
     without_unknown = event_class.FromString(wrapper.payload)
-    without_unknown.DiscardUnknownFields()  # type: ignore[attr-defined]
+    without_unknown.DiscardUnknownFields()
     lost = event.ByteSize() != without_unknown.ByteSize()
     return Cause.MALFORMED_PAYLOAD if lost or event.event_timestamp.seconds > 253_402_300_799 else None
 

@@ -31,7 +31,7 @@ def path(tmp_path: Path) -> str:
 
 def sent(path: str) -> list[dict[str, Any]]:
     table = DeltaTable(path).to_pyarrow_table()
-    return table.sort_by([("timestamp", "ascending")]).to_pylist()
+    return list(table.sort_by([("timestamp", "ascending")]).to_pylist())
 
 
 def run(path: str, request: ProduceRequest = SMALL, now: datetime = NOW) -> ProduceReport:
@@ -160,9 +160,21 @@ def test_of_two_producers_at_the_same_time_the_second_to_commit_is_refused(path:
     records = slow.newest(10)
     slow.write(records)
     quick.write(records)
-    with pytest.raises(StorageFailed, match="no other producer"):
+    with pytest.raises(StorageFailed, match="Another producer wrote to"):
         slow.write(records)
     assert len(sent(path)) == 320
+
+
+def test_two_producers_cannot_both_make_the_table(path: str, tmp_path: Path) -> None:
+    other = str(tmp_path / "other")
+    run(other)
+    records = DeltaSink(other).newest(10)
+    slow, quick = DeltaSink(path), DeltaSink(path)
+    assert slow.position().sent == 0
+    quick.write(records)
+    with pytest.raises(StorageFailed, match="Another producer wrote to"):
+        slow.write(records)
+    assert len(sent(path)) == 10
 
 
 def test_a_target_that_cannot_be_written_is_a_storage_failure(tmp_path: Path) -> None:

@@ -143,6 +143,11 @@ def test_a_broken_manifest_is_left_as_it_is(tmp_path: Path) -> None:
         FolderRegistry(tmp_path).subjects()
 
 
+def test_clean_up_where_there_is_no_registry_finds_and_makes_nothing(tmp_path: Path) -> None:
+    assert FolderRegistry(tmp_path / "gone").remove(made_by="producer") == ()
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_clean_up_takes_its_own_files_and_folders_and_nothing_else(tmp_path: Path) -> None:
     hand = manifest(tmp_path, "good.proto")
     (tmp_path / "good.proto").write_text(ONE)

@@ -1,0 +1,51 @@
+"""The command line's root: sub-commands in flow order, errors as two sentences, exit codes."""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+import typer
+from rich.console import Console
+
+from demux.cli import demo, flow, look, repair, start
+from demux.errors import ExitCode
+from demux.failures import named
+
+app = typer.Typer(
+    name="demux",
+    help="One wrapper stream in, one typed table per game out.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+app.command("init")(start.init)
+app.command("produce")(start.produce)
+app.command("ingest")(flow.ingest)
+app.command("plan")(flow.plan)
+app.command("run")(flow.run)
+app.command("deserialize")(flow.deserialize)
+app.command("status")(look.status)
+app.command("show")(look.show)
+app.add_typer(repair.quarantine, name="quarantine")
+app.command("rebuild")(repair.rebuild)
+app.command("demo")(demo.demo)
+
+
+def main() -> None:
+    """Run the command; a failure is told in two sentences on standard error, never as a traceback."""
+    errors = Console(stderr=True, highlight=False, soft_wrap=True)
+    try:
+        app()
+    except KeyboardInterrupt:
+        sys.exit(ExitCode.INTERRUPTED)
+    except Exception as error:
+        told = named(error)
+        if told is not error:
+            logging.getLogger("demux").exception("%s", told.condition)
+        errors.print(f"[bold red]{told.condition}[/] ", end="")
+        errors.print(f"{told.cause}\n{told.remedy}", markup=False)
+        sys.exit(told.exit_code)

@@ -1,0 +1,143 @@
+"""`demux ingest`, `plan`, `run` and `deserialize`: the flow, whole or stage by stage."""
+
+from __future__ import annotations
+
+import re
+import time
+import uuid
+from pathlib import Path
+
+import typer
+
+from demux.cli.progress import RoundProgress
+from demux.cli.tables import round_table
+from demux.cli.workplace import ROOT, SET, SETTINGS, WAIT, Workplace, console, settings_of, workplace
+from demux.control import Control
+from demux.errors import ExitCode, Kind, SettingsInvalid
+from demux.text import printable
+from install_workflow.engine import run_tasks
+from install_workflow.plan import Task
+from install_workflow.render import as_json, as_text
+from install_workflow.run import Round, look, record_of, run_round
+
+_UNITS = {"s": 1, "m": 60, "h": 3600}
+
+
+def ingest(
+    settings_file: Path | None = SETTINGS, root: str | None = ROOT, changes: list[str] = SET, wait: bool = WAIT
+) -> None:
+    """Take everything new in the source into bronze, or into quarantine.
+
+    Example: `demux ingest --set source.path=/data/wrappers`
+    """
+    with workplace(settings_of(settings_file, root, changes), "ingest", lock=True, wait=wait) as place:
+        with console.status("unwrapping …"):
+            report = place.ingest()
+        console.print(
+            f"{report.rows_in:,} records: {report.rows_bronze:,} to bronze, {report.rows_quarantined:,} to quarantine"
+        )
+
+
+def plan(
+    settings_file: Path | None = SETTINGS,
+    root: str | None = ROOT,
+    changes: list[str] = SET,
+    json: bool = typer.Option(False, "--json", help="Print the plan as JSON."),
+    everything: bool = typer.Option(False, "--all", help="Also list what stays as it is."),
+) -> None:
+    """Show which game would run where, what would change, and which games wait; change nothing.
+
+    Example: `demux plan --set games.limit=10`
+    """
+    with workplace(settings_of(settings_file, root, changes), "plan", lock=False) as place:
+        outlook = look(place.spark, place.settings, Control(place.spark, place.layout))
+    text = as_json(outlook.plan) if json else as_text(outlook.plan, everything)
+    console.print(text, markup=False, soft_wrap=True)
+
+
+def run(
+    settings_file: Path | None = SETTINGS,
+    root: str | None = ROOT,
+    changes: list[str] = SET,
+    wait: bool = WAIT,
+    every: str | None = typer.Option(None, help="Go on for ever, one round every 30s, 5m or 1h.", metavar="TIME"),
+) -> None:
+    """Run bronze, then every game of the plan that has new rows. SIGINT and SIGTERM finish what is under way.
+
+    Example: `demux run --every 30s`
+    """
+    pause_s = None if every is None else seconds_of(every)
+    with workplace(settings_of(settings_file, root, changes), "run", lock=True, wait=wait) as place:
+        code = ExitCode.OK
+        while True:
+            began = time.monotonic()
+            result = one_round(place)
+            console.print(round_table(result, time.monotonic() - began))
+            code = exit_code(result)
+            if pause_s is None or place.stop.wait(max(0.0, began + pause_s - time.monotonic())):
+                break
+    if pause_s is not None and place.stop.is_set():
+        code = ExitCode.OK
+    raise typer.Exit(code)
+
+
+def deserialize(
+    game: str = typer.Option(..., "--game", help="The exact game name."),
+    settings_file: Path | None = SETTINGS,
+    root: str | None = ROOT,
+    changes: list[str] = SET,
+    wait: bool = WAIT,
+) -> None:
+    """Decode one game's new bronze rows into its silver table.
+
+    Example: `demux deserialize --game chess`
+    """
+    from deserializer.repair import require_game
+    from demux.names import names_of
+
+    with workplace(settings_of(settings_file, root, changes), "deserialize", lock=True, wait=wait) as place:
+        require_game(place.spark, place.layout, game)
+        task = Task(game, names_of(game).task_key, "this machine")
+        with console.status(f"decoding {printable(game)} …"):
+            (end,) = run_tasks(
+                place.spark, [task], lambda task: place.deserialize(task.game), place.settings.run, place.stop
+            )
+        Control(place.spark, place.layout).append_records([record_of(end, uuid.uuid4().hex[:12], None)])
+        if end.error is not None:
+            raise end.error
+        assert end.report is not None
+        console.print(
+            f"{end.report.rows_in:,} rows: {end.report.rows_silver:,} to silver, "
+            f"{end.report.rows_quarantined:,} to quarantine, in {end.seconds:.1f} s"
+        )
+
+
+def one_round(place: Workplace) -> Round:
+    """Run one round behind progress bars and return what it did."""
+    with RoundProgress() as progress:
+        return run_round(
+            place.spark, place.settings, place.ingest, place.deserialize, place.stop, progress.observer()
+        )
+
+
+def exit_code(result: Round) -> ExitCode:
+    """Return the exit code of a round: failures first, then an interruption."""
+    errors = [end.error for end in result.ended if end.error is not None]
+    if errors:
+        return ExitCode.TRANSIENT if all(e.kind is Kind.TRANSIENT for e in errors) else ExitCode.GAMES_FAILED
+    return ExitCode.OK if result.complete else ExitCode.INTERRUPTED
+
+
+def seconds_of(text: str) -> float:
+    """Return the seconds of `30s`, `5m`, `1h` or `30`.
+
+    Raises:
+        SettingsInvalid: it is none of these, or not positive.
+    """
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", text.strip())
+    seconds = float(found[1]) * _UNITS[found[2] or "s"] if found else 0.0
+    if seconds <= 0:
+        raise SettingsInvalid(f"--every {text!r} is not a time.", "Write 30s, 5m or 1h.", option=text)
+    return seconds
+
+

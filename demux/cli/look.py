@@ -1,0 +1,77 @@
+"""`demux status` and `demux show`: look, change nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+from pyspark.sql import functions as F
+from rich.table import Table
+from rich.text import Text
+
+from demux.cli.tables import overview_table
+from demux.cli.workplace import ROOT, SET, SETTINGS, Workplace, console, settings_of, workplace
+from demux.control import Control
+from demux.errors import GameUnknown
+from demux.names import names_of
+from demux.overview import overview
+from demux.streams import table_exists
+from demux.text import printable
+from install_workflow.run import look
+
+
+def status(settings_file: Path | None = SETTINGS, root: str | None = ROOT, changes: list[str] = SET) -> None:
+    """Show where every record is, game by game; which games wait and why; what failed and what to do.
+
+    Example: `demux status`
+    """
+    with workplace(settings_of(settings_file, root, changes), "status", lock=False) as place:
+        print_status(place)
+
+
+def show(
+    game: str = typer.Argument(..., help="The exact game name."),
+    rows: int = typer.Option(10, min=1, max=1000, help="How many rows."),
+    settings_file: Path | None = SETTINGS,
+    root: str | None = ROOT,
+    changes: list[str] = SET,
+) -> None:
+    """Show the newest rows of a game's silver table.
+
+    Example: `demux show chess --rows 3`
+    """
+    with workplace(settings_of(settings_file, root, changes), "show", lock=False) as place:
+        path = place.layout.silver(names_of(game).key)
+        if not table_exists(place.spark, path):
+            raise GameUnknown(
+                f"There is no silver table of a game {printable(game)!r}.",
+                "See `demux status` for the games; names are exact. `demux run` makes the tables.",
+                game=game,
+            )
+        frame = place.spark.read.format("delta").load(path)
+        newest = frame.orderBy(F.col("_decoded_at").desc(), F.col("_offset").desc_nulls_last()).limit(rows)
+        console.print(_rows_table(frame.columns, newest.collect()))
+        console.print(f"{frame.count():,} rows in {path}", soft_wrap=True)
+
+
+def print_status(place: Workplace) -> None:
+    """Print where every record is, counted in the tables."""
+    with console.status("counting …"):
+        plan = look(place.spark, place.settings, Control(place.spark, place.layout)).plan
+        counted = overview(place.spark, place.layout)
+    console.print(overview_table(counted, {waiting.game: waiting.reason for waiting in plan.waiting}))
+
+
+def _rows_table(columns: list[str], rows: list[tuple[object, ...]]) -> Table:
+    """Return one line for each column and one column for each row: a game may have many columns."""
+    table = Table(show_header=False)
+    table.add_column("column", style="bold")
+    for _ in rows:
+        table.add_column(overflow="fold")
+    for position, name in enumerate(columns):
+        table.add_row(Text(printable(name)), *(Text(printable(_value(row[position]))) for row in rows))
+    return table
+
+
+def _value(value: object) -> str:
+    return "" if value is None else str(value)

@@ -1,0 +1,56 @@
+"""A round's progress on the terminal."""
+
+from __future__ import annotations
+
+from types import TracebackType
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from demux.cli.workplace import console
+from demux.reports import GameReport, IngestReport
+from demux.text import printable
+from install_workflow.engine import Ended
+from install_workflow.plan import Plan
+from install_workflow.run import Observer
+
+
+class RoundProgress:
+    """Two bars: bronze (no length is known), then one step for each game."""
+
+    def __init__(self) -> None:
+        """Prepare; nothing is drawn before the block begins."""
+        self._progress = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            console=console,
+        )
+        self._bronze = self._progress.add_task("bronze", total=None)
+        self._silver = self._progress.add_task("silver", total=None, visible=False)
+
+    def __enter__(self) -> RoundProgress:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.stop()
+
+    def observer(self) -> Observer:
+        """Return the callbacks that move the bars."""
+        return Observer(self._ingested, self._planned, self._ended)
+
+    def _ingested(self, report: IngestReport) -> None:
+        self._progress.update(self._bronze, total=report.rows_in, completed=report.rows_in)
+
+    def _planned(self, plan: Plan, due: int) -> None:
+        self._progress.update(self._silver, total=due, visible=True)
+
+    def _ended(self, end: Ended[GameReport]) -> None:
+        mark = "silver" if end.error is None else "[red]failed[/]"
+        # a game's name is not markup
+        name = printable(end.task.game).replace("[", r"\[")
+        self._progress.update(self._silver, advance=1, description=f"{mark} {name}")

@@ -1,0 +1,112 @@
+"""Tables for the terminal; every name from outside is made printable and is never markup."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from demux.overview import Overview
+from demux.text import printable
+from install_workflow.run import Round
+
+
+def round_table(result: Round, seconds: float) -> RenderableType:
+    """Return what a round did: a line for each game that had something to do, failures with their remedy."""
+    took_in = result.ingested
+    lines: list[RenderableType] = [
+        Text(
+            f"bronze: {took_in.rows_in:,} records in, {took_in.rows_bronze:,} to bronze, "
+            f"{took_in.rows_quarantined:,} to quarantine"
+        )
+    ]
+    if result.ended:
+        table = _table("game", ">rows in", ">silver", ">quarantine", ">seconds")
+        for end in result.ended:
+            report = end.report
+            counts = (report.rows_in, report.rows_silver, report.rows_quarantined) if report else ("failed", "", "")
+            table.add_row(_name(end.task.game), *(_number(count) for count in counts), f"{end.seconds:.1f}")
+        lines.append(table)
+    errors = {end.task.game: end.error for end in result.ended if end.error is not None}
+    lines += _error_lines({game: f"{e.condition} {e.cause} {e.remedy}" for game, e in errors.items()})
+    if result.plan.waiting:
+        lines.append(Text(f"{len(result.plan.waiting)} games wait in bronze, see `demux status`", "yellow"))
+    idle = len(result.plan.tasks) - len(result.ended)
+    lines.append(Text(f"{len(result.ended)} games had new rows, {idle} had none; {seconds:.1f} s"))
+    return Group(*lines)
+
+
+def overview_table(overview: Overview, waiting: Mapping[str, str]) -> RenderableType:
+    """Return where every record is: a line for each game, then the records that never got as far as a game.
+
+    Args:
+        overview: the counts.
+        waiting: why a game is not admitted, by name.
+    """
+    table = _table("game", ">rows in", ">silver", ">waiting", "quarantine", "versions", ">seconds")
+    for game in overview.games:
+        table.add_row(
+            _name(game.game),
+            _number(game.bronze),
+            _number(game.silver),
+            _number(game.waiting),
+            _causes(game.quarantine, "\n"),
+            ", ".join(str(version) for version in game.versions),
+            "" if game.seconds is None else f"{game.seconds:.1f}",
+        )
+    table.add_section()
+    table.add_row(
+        Text(f"{len(overview.games)} games", "bold"),
+        _number(sum(game.bronze for game in overview.games)),
+        _number(sum(game.silver for game in overview.games)),
+        _number(sum(game.waiting for game in overview.games)),
+        _number(sum(sum(game.quarantine.values()) for game in overview.games)),
+    )
+    lines: list[RenderableType] = [table]
+    if overview.no_bronze:
+        lines.append(Text.assemble("records without a game, in quarantine: ", _causes(overview.no_bronze)))
+    lines += [Text(line, "yellow") for line in _waiting_lines(overview, waiting)]
+    lines += _error_lines({game.game: " ".join(game.error) for game in overview.games if game.error is not None})
+    return Group(*lines)
+
+
+def _waiting_lines(overview: Overview, waiting: Mapping[str, str]) -> list[str]:
+    bronze = {game.game: game.bronze for game in overview.games}
+    return [
+        f"{printable(game)} waits in bronze with {bronze.get(game, 0):,} rows: {reason}"
+        for game, reason in sorted(waiting.items())
+    ]
+
+
+def _error_lines(errors: Mapping[str, str]) -> list[Text]:
+    """Return a line for each different sentence: what fails for all games is said once."""
+    games: dict[str, list[str]] = {}
+    for game, sentence in errors.items():
+        games.setdefault(sentence, []).append(printable(game))
+    return [Text(f"failed: {', '.join(names)}: {printable(text)}", "red") for text, names in games.items()]
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in columns:
+        right = column.startswith(">")
+        justify: Literal["right", "left"] = "right" if right else "left"
+        # numbers and headings stay whole; what is long by nature folds
+        table.add_column(column.removeprefix(">"), justify=justify, overflow="fold", no_wrap=right)
+    return table
+
+
+def _name(game: str) -> Text:
+    return Text(printable(game))
+
+
+def _number(value: int | str) -> Text:
+    return Text(f"{value:,}" if isinstance(value, int) else value)
+
+
+def _causes(counts: Mapping[str, int], between: str = ", ") -> Text:
+    return Text(between.join(f"{cause} {count:,}" for cause, count in sorted(counts.items())))

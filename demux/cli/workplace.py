@@ -1,0 +1,159 @@
+"""What every command needs: settings, lock, Spark session, and the stages tied together."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+import typer
+from pyspark.sql import SparkSession
+from rich.console import Console
+
+from demux.errors import RuntimeMissing, SettingsInvalid, StorageFailed
+from demux.lock import locked
+from demux.registry.folder import FolderRegistry
+from demux.reports import GameReport, IngestReport
+from demux.schema_store import SchemaStore
+from demux.settings import Settings
+from demux.settings_file import load
+from demux.tables import Layout
+
+console = Console(highlight=False)
+
+SETTINGS = typer.Option(None, "--settings", "-c", help="Settings file. Default: demux.yml, if there is one.")
+ROOT = typer.Option(None, "--root", help="Folder or URI of all tables; overrides `root`.")
+SET = typer.Option([], "--set", help="Override one setting: --set games.limit=5. May be repeated.", metavar="KEY=VALUE")
+WAIT = typer.Option(False, "--wait", help="Wait while another command works on this root, instead of refusing.")
+
+
+def settings_of(file: Path | None, root: str | None, changes: list[str]) -> Settings:
+    """Return the settings from defaults, file, environment and command line, in this order.
+
+    Raises:
+        SettingsInvalid: mistakes in any of them, all at once.
+    """
+    overrides: dict[str, object] = {}
+    for change in changes:
+        key, separator, value = change.partition("=")
+        if not separator:
+            raise SettingsInvalid(f"--set {change!r} has no `=`.", "Write --set KEY=VALUE.", option=change)
+        overrides[key.strip()] = value
+    if root is not None:
+        overrides["root"] = root
+    settings = load(file, os.environ, overrides)
+    # Spark resolves a relative path in some places and refuses it in others
+    return settings.model_copy(
+        update={
+            "root": _absolute(settings.root),
+            "source": settings.source.model_copy(update={"path": _absolute(settings.source_path)}),
+            "registry": settings.registry.model_copy(update={"path": _absolute(settings.registry_path)}),
+        }
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Workplace:
+    """A root that is locked for one command, and the session that works on it."""
+
+    settings: Settings
+    spark: SparkSession
+    schemas: SchemaStore
+    stop: threading.Event
+
+    @property
+    def layout(self) -> Layout:
+        """Where the root's tables are."""
+        return Layout(self.settings.root)
+
+    def ingest(self) -> IngestReport:
+        """Run the bronze stage."""
+        from bronze_ingest.run import ingest
+
+        return ingest(self.spark, self.settings)
+
+    def deserialize(self, game: str) -> GameReport:
+        """Run the silver stage for one game."""
+        from deserializer.run import deserialize
+
+        return deserialize(self.spark, self.layout, self.schemas, game, self.settings.decoder)
+
+
+@contextmanager
+def workplace(settings: Settings, command: str, *, lock: bool, wait: bool = False) -> Iterator[Workplace]:
+    """Hold the lock and a Spark session while the block runs.
+
+    SIGINT and SIGTERM set `stop`: what is under way finishes. A second signal ends the process at once.
+
+    Raises:
+        RootLocked, StorageFailed: as `demux.lock.locked`.
+        RuntimeMissing: Spark is not installed or did not start.
+    """
+    if lock:
+        with locked(settings.root, command, wait):
+            yield from _with_spark(settings)
+    else:
+        yield from _with_spark(settings)
+
+
+def _with_spark(settings: Settings) -> Iterator[Workplace]:
+    try:
+        from demux.spark import session, stop
+    except ImportError as error:
+        raise RuntimeMissing(
+            "PySpark is not installed.", "Install it with `pip install 'protobuf-demux[local]'`."
+        ) from error
+    _log_to(logs_of(settings))
+    with console.status("starting Spark …"):
+        spark = session(settings.spark, logs_of(settings))
+    stopping = threading.Event()
+    before = _catch_signals(stopping)
+    try:
+        registry = FolderRegistry(Path(settings.registry_path))
+        yield Workplace(settings, spark, SchemaStore(spark, Layout(settings.root).schemas, registry), stopping)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        stop(spark)
+
+
+def logs_of(settings: Settings) -> Path:
+    """Return the folder of log files: below the root, or below the working directory for a remote root."""
+    return Path("demux-logs") if "://" in settings.root else Path(Layout(settings.root).logs)
+
+
+def _log_to(folder: Path) -> None:
+    """Send our own log records to `demux.log`; the terminal is for people."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        handler = logging.FileHandler(folder / "demux.log", encoding="utf-8")
+    except OSError as error:
+        raise StorageFailed(
+            f"The log folder {folder} cannot be written: {error.strerror or error}.",
+            "Free space, grant write permission, or name another folder with --root; nothing is lost.",
+            path=str(folder),
+        ) from error
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(threadName)s: %(message)s"))
+    log = logging.getLogger("demux")
+    log.handlers, log.propagate = [handler], False
+
+
+def _catch_signals(stopping: threading.Event) -> Mapping[int, object]:
+    def on_signal(number: int, frame: FrameType | None) -> None:
+        if stopping.is_set():
+            raise KeyboardInterrupt
+        stopping.set()
+        console.print("[yellow]stopping: what is under way finishes; once more to stop at once[/]")
+
+    # after the session: PySpark sets a handler of its own that cancels every job
+    return {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
+
+
+def _absolute(path: str) -> str:
+    return path if "://" in path else str(Path(path).absolute())

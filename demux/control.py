@@ -1,0 +1,142 @@
+"""The control tables: which games are known and where they run, and how each task ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from demux.spark_types import spark_struct
+from demux.streams import table_exists
+from demux.tables import GAMES, ROUNDS, Layout
+
+
+class Outcome(Enum):
+    """How a game's task ended."""
+
+    DONE = "done"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class KnownGame:
+    """A game that was seen in bronze.
+
+    Attributes:
+        name: the exact game name.
+        cluster: the cluster that its task runs on; None while it waits to be admitted.
+        plan_id: the plan that last changed this.
+        since: when that was (UTC).
+    """
+
+    name: str
+    cluster: str | None
+    plan_id: str
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRecord:
+    """How one game's task ended in a round; rows and seconds as in `demux.tables.ROUNDS`."""
+
+    round_id: str
+    game: str
+    outcome: Outcome
+    bronze_version: int | None
+    rows_in: int
+    rows_silver: int
+    rows_quarantined: int
+    schema_ids: tuple[int, ...]
+    seconds: float
+    condition: str | None
+    sentence: str | None
+    finished_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What earlier rounds left behind.
+
+    Attributes:
+        bronze_version: every game was looked at up to this version of bronze; -1 before the first round.
+        last: each game's last record.
+    """
+
+    bronze_version: int
+    last: dict[str, TaskRecord]
+
+
+class Control:
+    """Reads and writes the control tables of one root."""
+
+    def __init__(self, spark: SparkSession, layout: Layout) -> None:
+        self._spark = spark
+        self._layout = layout
+
+    def known_games(self) -> dict[str, KnownGame]:
+        """Return every known game by name."""
+        rows = self._rows(self._layout.games)
+        return {row.game_name: KnownGame(row.game_name, row.cluster, row.plan_id, row.since) for row in rows}
+
+    def replace_games(self, games: Iterable[KnownGame]) -> None:
+        """Make the table hold exactly these games, in one transaction; a second call changes nothing."""
+        rows = [(game.name, game.cluster, game.plan_id, game.since) for game in games]
+        frame = self._spark.createDataFrame(rows, spark_struct(GAMES)).coalesce(1)
+        frame.write.format("delta").mode("overwrite").save(self._layout.games)
+
+    def history(self) -> History:
+        """Return each game's last record, and how far bronze was looked at."""
+        if not table_exists(self._spark, self._layout.rounds):
+            return History(-1, {})
+        records = self._spark.read.format("delta").load(self._layout.rounds)
+        latest = records.agg(F.max("bronze_version").alias("version")).first()
+        last = records.groupBy("game_name").agg(F.max_by(F.struct(*records.columns), "finished_at").alias("last"))
+        version = -1 if latest is None or latest.version is None else latest.version
+        return History(version, {row.game_name: _record(row["last"]) for row in last.collect()})
+
+    def append_records(self, records: Iterable[TaskRecord]) -> None:
+        """Append the records of a finished round, in one transaction."""
+        rows = [
+            (
+                record.round_id,
+                record.game,
+                record.outcome.value,
+                record.bronze_version,
+                record.rows_in,
+                record.rows_silver,
+                record.rows_quarantined,
+                list(record.schema_ids),
+                record.seconds,
+                record.condition,
+                record.sentence,
+                record.finished_at,
+            )
+            for record in records
+        ]
+        if rows:
+            frame = self._spark.createDataFrame(rows, spark_struct(ROUNDS)).coalesce(1)
+            frame.write.format("delta").mode("append").save(self._layout.rounds)
+
+    def _rows(self, path: str):  # type: ignore[no-untyped-def]
+        return self._spark.read.format("delta").load(path).collect() if table_exists(self._spark, path) else []
+
+
+def _record(row) -> TaskRecord:  # type: ignore[no-untyped-def]
+    return TaskRecord(
+        row.round_id,
+        row.game_name,
+        Outcome(row.outcome),
+        row.bronze_version,
+        row.rows_in,
+        row.rows_silver,
+        row.rows_quarantined,
+        tuple(row.schema_ids or ()),
+        row.seconds,
+        row.condition,
+        row.sentence,
+        row.finished_at,
+    )

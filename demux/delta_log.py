@@ -1,0 +1,64 @@
+"""What a Delta table's log says without reading the table: its version, and which partitions grew since another one."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from demux.streams import file_names, read_text
+
+_COMMIT = re.compile(r"(\d{20})\.json")
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """What came to a partitioned table after a version.
+
+    Attributes:
+        version: the table's version now.
+        partitions: values of the partition column whose partitions got files; None when the log does not reach back.
+    """
+
+    version: int
+    partitions: frozenset[str] | None
+
+
+def growth(spark: SparkSession, table: str, column: str, since: int) -> Growth:
+    """Return which partitions got rows in the commits after version `since` (-1: in all commits).
+
+    Reads one small file for each commit after `since`, no data and no checkpoint.
+    """
+    commits = {int(found[1]): name for name in file_names(spark, f"{table}/_delta_log") if (found := _commit(name))}
+    latest = max(commits, default=-1)
+    wanted = range(since + 1, latest + 1)
+    if any(version not in commits for version in wanted):
+        return Growth(latest, None)
+    texts = (read_text(spark, f"{table}/_delta_log/{commits[version]}") for version in wanted)
+    return Growth(latest, partitions_added(texts, column))
+
+
+def partitions_added(commits: Iterable[str], column: str) -> frozenset[str]:
+    """Return the partition values that the commits add rows to.
+
+    Args:
+        commits: texts of commit files, one JSON action on each line.
+        column: the partition column.
+    """
+    values: set[str] = set()
+    for text in commits:
+        for line in text.splitlines():
+            added = json.loads(line).get("add") if line.startswith('{"add"') else None
+            # a rewrite (OPTIMIZE) moves rows that were there before
+            if added and added.get("dataChange", True):
+                value = added["partitionValues"].get(column)
+                if value is not None:
+                    values.add(value)
+    return frozenset(values)
+
+
+def _commit(name: str) -> re.Match[str] | None:
+    return _COMMIT.fullmatch(name)

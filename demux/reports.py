@@ -1,0 +1,25 @@
+"""What the stages report to whoever runs them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class IngestReport:
+    """What one run of the bronze stage did, in records."""
+
+    rows_in: int
+    rows_bronze: int
+    rows_quarantined: int
+
+
+@dataclass(frozen=True, slots=True)
+class GameReport:
+    """What one run of one game did, in rows, and the schema ids that it met."""
+
+    game: str
+    rows_in: int
+    rows_silver: int
+    rows_quarantined: int
+    schema_ids: tuple[int, ...]

@@ -1,0 +1,11 @@
+"""`python -m deserializer`: the same as `demux deserialize`."""
+
+from __future__ import annotations
+
+import sys
+
+from demux.cli import main
+
+if __name__ == "__main__":
+    sys.argv[1:1] = ["deserialize"]
+    main()

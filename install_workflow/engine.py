@@ -1,0 +1,95 @@
+"""Runs a plan's tasks on this driver: bounded parallelism, each in a FAIR pool of its own, each failure isolated."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from pyspark.sql import SparkSession
+from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_exponential
+
+from demux.errors import DemuxError, Kind
+from demux.failures import named
+from demux.settings import RunSettings
+from install_workflow.plan import Task
+
+POOL = "spark.scheduler.pool"
+
+_LOG = logging.getLogger("demux")
+
+Report = TypeVar("Report")
+
+
+@dataclass(frozen=True, slots=True)
+class Ended(Generic[Report]):
+    """How a task ended: with a report or with an error.
+
+    Attributes:
+        task: the task.
+        report: what it did; None when it failed.
+        error: why it failed; None when it did not.
+        seconds: how long it took, waits between tries included.
+    """
+
+    task: Task
+    report: Report | None
+    error: DemuxError | None
+    seconds: float
+
+
+def run_tasks(
+    spark: SparkSession,
+    tasks: Iterable[Task],
+    work: Callable[[Task], Report],
+    settings: RunSettings,
+    stop: threading.Event,
+    on_end: Callable[[Ended[Report]], None] = lambda _: None,
+) -> tuple[Ended[Report], ...]:
+    """Return how each task ended, by game name; a task that was not begun when `stop` was set is left out.
+
+    Args:
+        spark: the session.
+        tasks: what to run.
+        work: does one task; called from several threads.
+        settings: parallelism, retries and waits.
+        stop: once set, tasks under way finish and no other begins.
+        on_end: told of each end, in the calling thread, in order of time.
+    """
+
+    def one(task: Task) -> Ended[Report] | None:
+        if stop.is_set():
+            return None
+        spark.sparkContext.setLocalProperty(POOL, task.key)
+        started = time.monotonic()
+        try:
+            report = _with_retries(lambda: work(task), settings, stop)
+        except Exception as error:  # one game's failure must not stop its neighbours
+            _LOG.exception("task %s failed", task.key)
+            return Ended(task, None, named(error), time.monotonic() - started)
+        return Ended(task, report, None, time.monotonic() - started)
+
+    ended: list[Ended[Report]] = []
+    with ThreadPoolExecutor(max_workers=settings.parallelism, thread_name_prefix="game") as pool:
+        for future in as_completed([pool.submit(one, task) for task in tasks]):
+            result = future.result()
+            if result is not None:
+                ended.append(result)
+                on_end(result)
+    return tuple(sorted(ended, key=lambda result: result.task.game))
+
+
+def _with_retries(work: Callable[[], Report], settings: RunSettings, stop: threading.Event) -> Report:
+    retrying = Retrying(
+        stop=stop_after_attempt(settings.retries + 1),
+        wait=wait_exponential(multiplier=settings.retry_wait_s),
+        retry=retry_if_exception(lambda error: named(error).kind is Kind.TRANSIENT),
+        # a stop ends the wait as well
+        sleep=stop.wait,
+        reraise=True,
+    )
+    return retrying(work)

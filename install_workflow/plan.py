@@ -1,0 +1,145 @@
+"""The difference between what should run and what runs now, as data: one change with a reason for each game. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from demux.errors import PlanRefused
+from demux.names import names_of
+from demux.settings import GamesSettings, Policy
+from install_workflow.packing import pack
+
+
+class Action(Enum):
+    """What a change does to a game's task."""
+
+    CREATE = "create"
+    UPDATE = "update"
+    DELETE = "delete"
+    KEEP = "keep"
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One game's deserializer.
+
+    Attributes:
+        game: the exact game name.
+        key: the task's key, unique in the plan.
+        cluster: the cluster that it runs on.
+    """
+
+    game: str
+    key: str
+    cluster: str
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What happens to one task, and why."""
+
+    action: Action
+    task: Task
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A game whose rows stay in bronze, and why."""
+
+    game: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything that should run after the plan is applied.
+
+    Attributes:
+        changes: one for each task that runs now or should, by game name.
+        waiting: the games that are not admitted, by name.
+    """
+
+    changes: tuple[Change, ...]
+    waiting: tuple[Waiting, ...]
+
+    @property
+    def plan_id(self) -> str:
+        """12 hex digits that depend on the content alone."""
+        content = [[c.action.value, c.task.game, c.task.cluster] for c in self.changes]
+        waiting = [[w.game, w.reason] for w in self.waiting]
+        return hashlib.sha256(json.dumps([content, waiting]).encode()).hexdigest()[:12]
+
+    @property
+    def tasks(self) -> tuple[Task, ...]:
+        """The tasks that run once the plan is applied."""
+        return tuple(change.task for change in self.changes if change.action is not Action.DELETE)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether applying the plan would change nothing."""
+        return all(change.action is Action.KEEP for change in self.changes)
+
+
+def make_plan(seen: Iterable[str], running: Mapping[str, str], games: GamesSettings, per_cluster: int) -> Plan:
+    """Return the plan that takes the running games to what the settings want.
+
+    Args:
+        seen: every game with rows in bronze.
+        running: cluster by game, as it runs now.
+        games: which games may appear.
+        per_cluster: most games on one cluster.
+
+    Raises:
+        PlanRefused: two games would share a table.
+    """
+    everything = set(seen) | set(running)
+    wanted, waiting = _admit(everything, running, games)
+    _require_distinct_keys(wanted)
+    clusters = pack(wanted, running, per_cluster)
+    changes = [_change(game, clusters.get(game), running.get(game)) for game in sorted(wanted | set(running))]
+    return Plan(tuple(changes), tuple(waiting))
+
+
+def _admit(
+    everything: set[str], running: Mapping[str, str], games: GamesSettings
+) -> tuple[set[str], list[Waiting]]:
+    allowed = everything & set(games.allow)
+    if games.policy is Policy.ALLOW_LIST:
+        reason = "games.policy is allow-list and games.allow does not name it"
+        return allowed, [Waiting(game, reason) for game in sorted(everything - allowed)]
+    kept = {game for game in running if game not in allowed}
+    new = sorted(everything - allowed - kept)
+    room = max(0, games.limit - len(kept))
+    reason = f"games.limit is {games.limit} and as many games are running"
+    return allowed | kept | set(new[:room]), [Waiting(game, reason) for game in new[room:]]
+
+
+def _change(game: str, wanted: str | None, running: str | None) -> Change:
+    key = names_of(game).task_key
+    if wanted is None:
+        assert running is not None
+        return Change(Action.DELETE, Task(game, key, running), "games.allow does not name it any more")
+    task = Task(game, key, wanted)
+    if running is None:
+        return Change(Action.CREATE, task, "new game in bronze")
+    if running != wanted:
+        return Change(Action.UPDATE, task, f"moved from {running}, which is full")
+    return Change(Action.KEEP, task, "nothing changed")
+
+
+def _require_distinct_keys(games: Iterable[str]) -> None:
+    by_key: dict[str, str] = {}
+    for game in sorted(games):
+        key = names_of(game).key
+        other = by_key.setdefault(key, game)
+        if other != game:
+            raise PlanRefused(
+                f"The games {other!r} and {game!r} would share the table {key}.",
+                "Rename one of them, or leave one out by games.policy: allow-list.",
+                games=(other, game),
+            )

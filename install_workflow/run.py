@@ -1,0 +1,161 @@
+"""The plan stage: see what bronze has, plan, apply, and run one round of everything that has something to do."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timezone
+
+from pyspark.sql import SparkSession
+
+from demux.control import Control, KnownGame, Outcome, TaskRecord
+from demux.delta_log import Growth, growth
+from demux.reports import GameReport, IngestReport
+from demux.settings import Settings
+from demux.streams import table_exists
+from demux.tables import Layout
+from install_workflow.engine import Ended, run_tasks
+from install_workflow.plan import Action, Plan, Task, make_plan
+
+Deserialize = Callable[[str], GameReport]
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What one round did.
+
+    Attributes:
+        round_id: its id in the control table.
+        ingested: what bronze took in.
+        plan: the plan that was applied.
+        ended: how each game's task ended, by game name; games without new rows have none.
+        complete: every task that had something to do was begun.
+    """
+
+    round_id: str
+    ingested: IngestReport
+    plan: Plan
+    ended: tuple[Ended[GameReport], ...]
+    complete: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Observer:
+    """Who is told of a round's progress."""
+
+    ingested: Callable[[IngestReport], None] = lambda _: None
+    planned: Callable[[Plan, int], None] = lambda *_: None
+    ended: Callable[[Ended[GameReport]], None] = lambda _: None
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """What bronze has, compared with what runs: the plan, and which of its tasks have something to do."""
+
+    plan: Plan
+    due: tuple[Task, ...]
+    bronze_version: int
+
+
+def look(spark: SparkSession, settings: Settings, control: Control) -> Outlook:
+    """Return the plan for what is in bronze now; changes nothing."""
+    layout = Layout(settings.root)
+    known, history = control.known_games(), control.history()
+    grown = growth(spark, layout.bronze, "game_name", history.bronze_version)
+    seen = set(known) | (_all_games(spark, layout) if grown.partitions is None else grown.partitions)
+    running = {game.name: game.cluster for game in known.values() if game.cluster is not None}
+    plan = make_plan(seen, running, settings.games, settings.run.streams_per_cluster)
+    done = {game for game, record in history.last.items() if record.outcome is Outcome.DONE}
+    return Outlook(plan, _due(plan, grown, done), grown.version)
+
+
+def apply(control: Control, plan: Plan, now: datetime) -> None:
+    """Write down which game runs where and which waits; a second call changes nothing."""
+    known = control.known_games()
+    wanted = {task.game: task.cluster for task in plan.tasks} | {waiting.game: None for waiting in plan.waiting}
+    games = [
+        known[game]
+        if game in known and known[game].cluster == cluster
+        else KnownGame(game, cluster, plan.plan_id, now)
+        for game, cluster in sorted(wanted.items())
+    ]
+    if games != sorted(known.values(), key=lambda game: game.name):
+        control.replace_games(games)
+
+
+def run_round(
+    spark: SparkSession,
+    settings: Settings,
+    ingest: Callable[[], IngestReport],
+    deserialize: Deserialize,
+    stop: threading.Event,
+    observer: Observer,
+) -> Round:
+    """Return what one round did: bronze, then a plan, then each game that has something new.
+
+    Once `stop` is set, tasks under way finish and no other begins. A second round does only what is new or left.
+
+    Args:
+        spark: the session.
+        settings: all settings.
+        ingest: runs the bronze stage.
+        deserialize: runs the silver stage for one game; called from several threads.
+        stop: see above.
+        observer: told of the progress.
+    """
+    control = Control(spark, Layout(settings.root))
+    ingested = ingest()
+    observer.ingested(ingested)
+    outlook = look(spark, settings, control)
+    apply(control, outlook.plan, datetime.now(timezone.utc))
+    observer.planned(outlook.plan, len(outlook.due))
+    ended = run_tasks(
+        spark, outlook.due, lambda task: deserialize(task.game), settings.run, stop, on_end=observer.ended
+    )
+    complete = len(ended) == len(outlook.due)
+    round_id = uuid.uuid4().hex[:12]
+    # a round that was stopped has not looked at every game: the next one must look again
+    version = outlook.bronze_version if complete else None
+    control.append_records(record_of(end, round_id, version) for end in ended)
+    return Round(round_id, ingested, outlook.plan, ended, complete)
+
+
+def record_of(end: Ended[GameReport], round_id: str, bronze_version: int | None) -> TaskRecord:
+    """Return the control table's row for a task that ended now."""
+    report, error = end.report, end.error
+    return TaskRecord(
+        round_id,
+        end.task.game,
+        Outcome.DONE if error is None else Outcome.FAILED,
+        bronze_version,
+        report.rows_in if report else 0,
+        report.rows_silver if report else 0,
+        report.rows_quarantined if report else 0,
+        report.schema_ids if report else (),
+        end.seconds,
+        error.condition if error else None,
+        f"{error.cause} {error.remedy}" if error else None,
+        datetime.now(timezone.utc),
+    )
+
+
+def _due(plan: Plan, grown: Growth, done: set[str]) -> tuple[Task, ...]:
+    return tuple(
+        change.task
+        for change in plan.changes
+        if change.action is not Action.DELETE
+        and (
+            change.action is Action.CREATE
+            or change.task.game not in done
+            or grown.partitions is None
+            or change.task.game in grown.partitions
+        )
+    )
+
+
+def _all_games(spark: SparkSession, layout: Layout) -> set[str]:
+    if not table_exists(spark, layout.bronze):
+        return set()
+    return {row.game_name for row in spark.read.format("delta").load(layout.bronze).select("game_name").distinct().collect()}
