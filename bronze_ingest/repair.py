@@ -10,7 +10,7 @@ from demux.columns import Struct
 from demux.reports import IngestReport
 from demux.settings import Settings
 from demux.spark_types import spark_struct
-from demux.streams import file_names, remove_folder, table_exists
+from demux.storage import file_names, remove_folder, table_exists
 from demux.tables import BRONZE, QUARANTINE, ROUNDS, SILVER_ORIGIN, Layout
 
 

@@ -8,11 +8,12 @@ from bronze_ingest.sink import bronze_rows, examined_rows, positioned
 from bronze_ingest.source import wrapper_stream
 from bronze_ingest.unwrap import WrapperFormat
 from demux.causes import Stage
-from demux.commits import Counts, OnRetry, Rows, Target, commit
+from demux.checkpoints import require_checkpoint
+from demux.commits import Counts, OnRetry, Target, commit
 from demux.protobuf.wrapper import default_wrapper
 from demux.reports import IngestReport
 from demux.settings import Settings
-from demux.streams import Batch, require_checkpoint, run_available
+from demux.streams import Batch, run_available
 from demux.tables import Layout
 
 
@@ -28,9 +29,7 @@ def ingest(spark: SparkSession, settings: Settings) -> IngestReport:
     layout = Layout(settings.root)
     compiled = default_wrapper()
     wrapper = WrapperFormat(compiled.descriptor_set, compiled.message, settings.games.max_name_bytes)
-    target = Target(
-        layout.bronze, layout.quarantine, OnRetry.DECIDE_AGAIN, partition_by=("game_name",)
-    )
+    target = Target(layout.bronze, layout.quarantine, OnRetry.DECIDE_AGAIN, partition_by=("game_name",))
     counts: list[Counts] = []
 
     def one_batch(frame: DataFrame, batch: Batch) -> None:
@@ -39,8 +38,14 @@ def ingest(spark: SparkSession, settings: Settings) -> IngestReport:
         counts.append(commit(spark, batch, target, rows, lambda which: examined_rows(records, wrapper, batch, which)))
 
     source = wrapper_stream(spark, settings)
-    written = {layout.bronze: "TRUE", layout.quarantine: f"stage = '{Stage.BRONZE.value}'"}
-    require_checkpoint(spark, layout.bronze_checkpoint, written, "demux rebuild --bronze")
+    require_checkpoint(
+        spark,
+        layout.bronze_checkpoint,
+        layout.bronze,
+        layout.quarantine,
+        f"stage = '{Stage.BRONZE.value}'",
+        "demux rebuild --bronze",
+    )
     run_available(spark, source, layout.bronze_checkpoint, "bronze", one_batch)
     return IngestReport(
         sum(count.rows_in for count in counts),

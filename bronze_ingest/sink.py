@@ -19,9 +19,7 @@ from demux.tables import BRONZE, POSITION, QUARANTINE
 
 _WRAPPER_FIELDS = BRONZE.columns[:3]
 _BATCH_COLUMNS = {"ingested_at", "batch_id"}
-_CARRIED = tuple(
-    column for column in BRONZE if column not in _WRAPPER_FIELDS and column.name not in _BATCH_COLUMNS
-)
+_CARRIED = tuple(column for column in BRONZE if column not in _WRAPPER_FIELDS and column.name not in _BATCH_COLUMNS)
 _WITH_FIELDS = Struct((*_WRAPPER_FIELDS, *_CARRIED, Column(REFUSED, Primitive.BOOLEAN)))
 _EXAMINED = Struct(
     (

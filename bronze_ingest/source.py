@@ -9,7 +9,7 @@ from pyspark.sql.types import StructType
 from demux.errors import SourceMissing
 from demux.settings import Settings
 from demux.spark_types import spark_type
-from demux.streams import table_exists
+from demux.storage import table_exists
 from demux.tables import SOURCE_OPTIONAL
 
 

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from demux.spark_types import spark_struct
-from demux.streams import table_exists
+from demux.storage import table_exists
 from demux.tables import GAMES, ROUNDS, Layout
 
 

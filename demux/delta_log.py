@@ -9,9 +9,11 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from demux.streams import file_names, read_text
+from demux.storage import file_names, read_text
 
 _COMMIT = re.compile(r"(\d{20})\.json")
+# the query writes every batch to its table: more commits in between would be somebody else's
+_COMMITS_LOOKED_AT = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,7 @@ def growth(spark: SparkSession, table: str, column: str, since: int) -> Growth:
 
     Reads one small file for each commit after `since`, no data and no checkpoint.
     """
-    commits = {int(found[1]): name for name in file_names(spark, f"{table}/_delta_log") if (found := _commit(name))}
+    commits = _commits(spark, table)
     latest = max(commits, default=-1)
     wanted = range(since + 1, latest + 1)
     if any(version not in commits for version in wanted):
@@ -60,5 +62,25 @@ def partitions_added(commits: Iterable[str], column: str) -> frozenset[str]:
     return frozenset(values)
 
 
-def _commit(name: str) -> re.Match[str] | None:
-    return _COMMIT.fullmatch(name)
+def newest_transaction(spark: SparkSession, table: str, app_id: str) -> int | None:
+    """Return the application's newest transaction version among the table's newest commits; None if it has none there."""
+    commits = _commits(spark, table)
+    for version in sorted(commits, reverse=True)[:_COMMITS_LOOKED_AT]:
+        found = transaction_in(read_text(spark, f"{table}/_delta_log/{commits[version]}"), app_id)
+        if found is not None:
+            return found
+    return None
+
+
+def transaction_in(commit: str, app_id: str) -> int | None:
+    """Return the application's transaction version in a commit file's text, if it has one."""
+    for line in commit.splitlines():
+        transaction = json.loads(line).get("txn") if line.startswith('{"txn"') else None
+        if transaction and transaction["appId"] == app_id:
+            return int(transaction["version"])
+    return None
+
+
+def _commits(spark: SparkSession, table: str) -> dict[int, str]:
+    names = file_names(spark, f"{table}/_delta_log")
+    return {int(found[1]): name for name in names if (found := _COMMIT.fullmatch(name))}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from demux.errors import DemuxError, TaskFailed, StorageFailed, TaskInterrupted
+from demux.errors import DemuxError, StorageFailed, TaskFailed, TaskInterrupted
 
 _STORAGE = (
     "No space left on device",

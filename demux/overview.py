@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from demux.causes import Stage
 from demux.control import Control, Outcome
 from demux.names import names_of
-from demux.streams import table_exists
+from demux.storage import table_exists
 from demux.tables import Layout
 
 
@@ -107,7 +107,7 @@ def _quarantine(spark: SparkSession, layout: Layout) -> tuple[dict[str, int], di
 def _silver(spark: SparkSession, layout: Layout, games: list[str]) -> dict[str, tuple[int, tuple[int, ...]]]:
     """Return rows and schema versions of each game's table."""
     versions = _versions(spark, layout)
-    result: dict[str, tuple[int, tuple[int, ...]]] = {game: (0, ()) for game in games}
+    result: dict[str, tuple[int, tuple[int, ...]]] = dict.fromkeys(games, (0, ()))
     frames: list[DataFrame] = []
     for game in games:
         table = layout.silver(names_of(game).key)
@@ -116,8 +116,10 @@ def _silver(spark: SparkSession, layout: Layout, games: list[str]) -> dict[str, 
             frames.append(rows.select(F.lit(game).alias("game"), F.col("_schema_id").alias("schema_id")))
     if not frames:
         return result
-    counted = reduce(DataFrame.unionAll, frames).groupBy("game").agg(
-        F.count(F.lit(1)).alias("rows"), F.collect_set("schema_id").alias("schema_ids")
+    counted = (
+        reduce(DataFrame.unionAll, frames)
+        .groupBy("game")
+        .agg(F.count(F.lit(1)).alias("rows"), F.collect_set("schema_id").alias("schema_ids"))
     )
     for row in counted.collect():
         seen = {versions[schema_id] for schema_id in row.schema_ids if schema_id in versions}

@@ -51,6 +51,4 @@ def _typed(array: pa.Array, writer: ColumnType, table: ColumnType) -> pa.Array:
 def _offsets(array: pa.Array) -> pa.Array:
     if not array.null_count:
         return array.offsets
-    return pa.Array.from_buffers(
-        pa.int32(), len(array) + 1, [None, array.buffers()[1]], offset=array.offset
-    )
+    return pa.Array.from_buffers(pa.int32(), len(array) + 1, [None, array.buffers()[1]], offset=array.offset)

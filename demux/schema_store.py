@@ -13,7 +13,7 @@ from demux.errors import SchemaInvalid, SchemaUnknown
 from demux.protobuf.compile import CompiledSchema, compile_schema
 from demux.registry.protocol import RegisteredSchema, SchemaRegistry
 from demux.spark_types import spark_struct
-from demux.streams import table_exists
+from demux.storage import table_exists
 from demux.tables import SCHEMAS
 
 
@@ -60,9 +60,7 @@ class SchemaStore:
 
     def _fetch(self, schema_id: int) -> RegisteredSchema:
         if schema_id <= 0:
-            raise SchemaUnknown(
-                f"Schema id {schema_id} is not positive.", "Correct the producer.", schema_id=schema_id
-            )
+            raise SchemaUnknown(f"Schema id {schema_id} is not positive.", "Correct the producer.", schema_id=schema_id)
         return self._registry.schema(schema_id)
 
     def _load(self) -> dict[int, CompiledSchema]:

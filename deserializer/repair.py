@@ -19,12 +19,12 @@ from demux.names import names_of
 from demux.reports import GameReport
 from demux.schema_store import SchemaStore
 from demux.spark_types import spark_struct
-from demux.streams import remove_folder, table_exists
+from demux.storage import remove_folder, table_exists
 from demux.tables import SILVER_ORIGIN, Layout
 from deserializer.decisions import Decisions, decide
 from deserializer.decode import EXAMINED, INPUT, to_examined
 from deserializer.run import deserialize
-from deserializer.sink import add_columns, payload_columns, quarantined, silver_rows
+from deserializer.sink import evolve, payload_columns, quarantined, silver_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +62,8 @@ def replay(
     answers = schemas.lookup(schema_id for schema_id in schema_ids if schema_id is not None)
     before = payload_columns(spark, table)
     decisions = decide(before or Struct(()), schema_ids, answers)
-    if before is not None and decisions.added:
-        add_columns(spark, table, before, decisions.columns)
+    if before is not None:
+        evolve(spark, table, decisions.columns)
     tried = rows.count()
     decoded = silver_rows(rows, decisions).where(~F.col(REFUSED)).drop(REFUSED)
     if before is not None:

@@ -6,16 +6,17 @@ import shlex
 
 from pyspark.sql import DataFrame, SparkSession
 
+from demux.checkpoints import require_checkpoint
 from demux.columns import Struct
 from demux.commits import Counts, OnRetry, Target, commit
 from demux.names import names_of
 from demux.reports import GameReport
 from demux.schema_store import SchemaStore
 from demux.settings import Decoder
-from demux.streams import Batch, require_checkpoint, run_available
+from demux.streams import Batch, run_available
 from demux.tables import Layout
 from deserializer.decisions import decide
-from deserializer.sink import add_columns, examined_rows, payload_columns, quarantined, silver_rows
+from deserializer.sink import evolve, examined_rows, payload_columns, quarantined, silver_rows
 from deserializer.source import game_stream
 
 
@@ -41,16 +42,16 @@ def deserialize(
         answers = schemas.lookup(schema_id for schema_id in schema_ids if schema_id is not None)
         before = payload_columns(spark, table)
         decisions = decide(before or Struct(()), schema_ids, answers)
-        if before is not None and decisions.added:
-            add_columns(spark, table, before, decisions.columns)
+        if before is not None:
+            evolve(spark, table, decisions.columns)
         rows = silver_rows(frame, decisions)
         counts.append(
             commit(spark, batch, target, rows, lambda which: examined_rows(frame, decisions, game, batch, which))
         )
         seen.update(answers)
 
-    written = {table: "TRUE", layout.quarantine: quarantined(game)}
-    require_checkpoint(spark, checkpoint, written, f"demux rebuild --game {shlex.quote(game)}")
+    rebuild = f"demux rebuild --game {shlex.quote(game)}"
+    require_checkpoint(spark, checkpoint, table, layout.quarantine, quarantined(game), rebuild)
     run_available(spark, game_stream(spark, layout.bronze, game), checkpoint, names.query_name, one_batch)
     return GameReport(
         game,

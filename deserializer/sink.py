@@ -12,7 +12,8 @@ from demux.columns import Struct
 from demux.commits import Rows
 from demux.names import quoted, sql_string
 from demux.spark_types import columns_of_spark, spark_struct
-from demux.streams import Batch, table_exists
+from demux.storage import table_exists
+from demux.streams import Batch
 from demux.tables import QUARANTINE, SILVER_ORIGIN, SILVER_RESERVED
 from deserializer.decisions import Decisions
 from deserializer.decode import EXAMINED, silver_columns, to_examined, to_silver
@@ -22,26 +23,47 @@ def payload_columns(spark: SparkSession, table: str) -> Struct | None:
     """Return the table's columns but the origin's; None when there is no table."""
     if not table_exists(spark, table):
         return None
-    schema = spark.read.format("delta").load(table).schema
+    return payload_of(spark.read.format("delta").load(table).schema)
+
+
+def payload_of(schema: StructType) -> Struct:
+    """Return the columns of a silver table's schema but the origin's."""
     return columns_of_spark(StructType([field for field in schema.fields if field.name not in SILVER_RESERVED]))
 
 
-def add_columns(spark: SparkSession, table: str, before: Struct, after: Struct) -> None:
-    """Add the columns that `after` has more than `before`, nested ones too; a second call adds nothing.
+def evolve(spark: SparkSession, table: str, columns: Struct) -> None:
+    """Give the table these payload columns, nested ones too, before the origin's; a second call does nothing.
 
-    New top-level columns come after the payload's last one, before the origin's.
+    Args:
+        spark: the session.
+        table: the table's path.
+        columns: the payload columns that it has now, and after them the new ones (`demux.alignment`).
     """
-    everything = spark_struct(Struct((*after, *SILVER_ORIGIN)))
-    nothing = spark.createDataFrame([], everything)
-    nothing.write.format("delta").mode("append").option("mergeSchema", "true").save(table)
-    known = {column.name for column in before}
-    last: str | None = before.columns[-1].name if before.columns else None
-    for column in after:
-        if column.name in known:
+    wanted = spark_struct(Struct((*columns, *SILVER_ORIGIN)))
+    now = spark.read.format("delta").load(table).schema
+    if columns_of_spark(now) == columns_of_spark(wanted):
+        return
+    if payload_of(now) != columns:
+        nothing = spark.createDataFrame([], wanted)
+        nothing.write.format("delta").mode("append").option("mergeSchema", "true").save(table)
+        now = spark.read.format("delta").load(table).schema
+    # delta adds at the end, behind the origin's columns; also repairs a crash in between
+    for name, place in moves([field.name for field in now.fields], [field.name for field in wanted.fields]):
+        spark.sql(f"ALTER TABLE delta.{quoted(table)} ALTER COLUMN {quoted(name)} {place}")
+
+
+def moves(now: list[str], wanted: list[str]) -> list[tuple[str, str]]:
+    """Return the column moves, each a name and its SQL place, that take one order of the same names to the other."""
+    order = list(now)
+    result = []
+    for position, name in enumerate(wanted):
+        if order[position] == name:
             continue
-        place = "FIRST" if last is None else f"AFTER {quoted(last)}"
-        spark.sql(f"ALTER TABLE delta.{quoted(table)} ALTER COLUMN {quoted(column.name)} {place}")
-        last = column.name
+        place = "FIRST" if position == 0 else f"AFTER {quoted(wanted[position - 1])}"
+        order.remove(name)
+        order.insert(position, name)
+        result.append((name, place))
+    return result
 
 
 def quarantined(game: str) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from itertools import count
 
 

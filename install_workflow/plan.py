@@ -105,9 +105,7 @@ def make_plan(seen: Iterable[str], running: Mapping[str, str], games: GamesSetti
     return Plan(tuple(changes), tuple(waiting))
 
 
-def _admit(
-    everything: set[str], running: Mapping[str, str], games: GamesSettings
-) -> tuple[set[str], list[Waiting]]:
+def _admit(everything: set[str], running: Mapping[str, str], games: GamesSettings) -> tuple[set[str], list[Waiting]]:
     allowed = everything & set(games.allow)
     if games.policy is Policy.ALLOW_LIST:
         reason = "games.policy is allow-list and games.allow does not name it"

@@ -14,7 +14,7 @@ from demux.control import Control, KnownGame, Outcome, TaskRecord
 from demux.delta_log import Growth, growth
 from demux.reports import GameReport, IngestReport
 from demux.settings import Settings
-from demux.streams import table_exists
+from demux.storage import table_exists
 from demux.tables import Layout
 from install_workflow.engine import Ended, run_tasks
 from install_workflow.plan import Action, Plan, Task, make_plan
@@ -76,9 +76,7 @@ def apply(control: Control, plan: Plan, now: datetime) -> None:
     known = control.known_games()
     wanted = {task.game: task.cluster for task in plan.tasks} | {waiting.game: None for waiting in plan.waiting}
     games = [
-        known[game]
-        if game in known and known[game].cluster == cluster
-        else KnownGame(game, cluster, plan.plan_id, now)
+        known[game] if game in known and known[game].cluster == cluster else KnownGame(game, cluster, plan.plan_id, now)
         for game, cluster in sorted(wanted.items())
     ]
     if games != sorted(known.values(), key=lambda game: game.name):
@@ -158,4 +156,6 @@ def _due(plan: Plan, grown: Growth, done: set[str]) -> tuple[Task, ...]:
 def _all_games(spark: SparkSession, layout: Layout) -> set[str]:
     if not table_exists(spark, layout.bronze):
         return set()
-    return {row.game_name for row in spark.read.format("delta").load(layout.bronze).select("game_name").distinct().collect()}
+    return {
+        row.game_name for row in spark.read.format("delta").load(layout.bronze).select("game_name").distinct().collect()
+    }

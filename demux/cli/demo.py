@@ -43,7 +43,9 @@ def demo(
     console.print("\nTry next:", style="bold")
     console.print(f"  {command} show {first}{_place(root)}            # the newest rows of a table")
     console.print(f"  {command} produce --versions 4{_place(root)}    # events with a new schema version")
-    console.print(f"  {command} run{_place(root)}                     # take them in; {command} plan shows who runs where")
+    console.print(
+        f"  {command} run{_place(root)}                     # take them in; {command} plan shows who runs where"
+    )
     raise typer.Exit(exit_code(result))
 
 

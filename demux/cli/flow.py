@@ -11,9 +11,10 @@ import typer
 
 from demux.cli.progress import RoundProgress
 from demux.cli.tables import round_table
-from demux.cli.workplace import ROOT, SET, SETTINGS, WAIT, Workplace, console, settings_of, workplace
+from demux.cli.workplace import DECODER, ROOT, SET, SETTINGS, WAIT, Workplace, console, settings_of, workplace
 from demux.control import Control
 from demux.errors import ExitCode, Kind, SettingsInvalid
+from demux.settings import Decoder
 from demux.text import printable
 from install_workflow.engine import run_tasks
 from install_workflow.plan import Task
@@ -59,6 +60,7 @@ def run(
     settings_file: Path | None = SETTINGS,
     root: str | None = ROOT,
     changes: list[str] = SET,
+    decoder: Decoder | None = DECODER,
     wait: bool = WAIT,
     every: str | None = typer.Option(None, help="Go on for ever, one round every 30s, 5m or 1h.", metavar="TIME"),
 ) -> None:
@@ -67,7 +69,7 @@ def run(
     Example: `demux run --every 30s`
     """
     pause_s = None if every is None else seconds_of(every)
-    with workplace(settings_of(settings_file, root, changes), "run", lock=True, wait=wait) as place:
+    with workplace(settings_of(settings_file, root, changes, decoder), "run", lock=True, wait=wait) as place:
         code = ExitCode.OK
         while True:
             began = time.monotonic()
@@ -86,16 +88,17 @@ def deserialize(
     settings_file: Path | None = SETTINGS,
     root: str | None = ROOT,
     changes: list[str] = SET,
+    decoder: Decoder | None = DECODER,
     wait: bool = WAIT,
 ) -> None:
     """Decode one game's new bronze rows into its silver table.
 
     Example: `demux deserialize --game chess`
     """
-    from deserializer.repair import require_game
     from demux.names import names_of
+    from deserializer.repair import require_game
 
-    with workplace(settings_of(settings_file, root, changes), "deserialize", lock=True, wait=wait) as place:
+    with workplace(settings_of(settings_file, root, changes, decoder), "deserialize", lock=True, wait=wait) as place:
         require_game(place.spark, place.layout, game)
         task = Task(game, names_of(game).task_key, "this machine")
         with console.status(f"decoding {printable(game)} …"):
@@ -115,9 +118,7 @@ def deserialize(
 def one_round(place: Workplace) -> Round:
     """Run one round behind progress bars and return what it did."""
     with RoundProgress() as progress:
-        return run_round(
-            place.spark, place.settings, place.ingest, place.deserialize, place.stop, progress.observer()
-        )
+        return run_round(place.spark, place.settings, place.ingest, place.deserialize, place.stop, progress.observer())
 
 
 def exit_code(result: Round) -> ExitCode:
@@ -139,5 +140,3 @@ def seconds_of(text: str) -> float:
     if seconds <= 0:
         raise SettingsInvalid(f"--every {text!r} is not a time.", "Write 30s, 5m or 1h.", option=text)
     return seconds
-
-

@@ -15,7 +15,7 @@ from demux.control import Control
 from demux.errors import GameUnknown
 from demux.names import names_of
 from demux.overview import overview
-from demux.streams import table_exists
+from demux.storage import table_exists
 from demux.text import printable
 from install_workflow.run import look
 

@@ -21,7 +21,7 @@ from demux.lock import locked
 from demux.registry.folder import FolderRegistry
 from demux.reports import GameReport, IngestReport
 from demux.schema_store import SchemaStore
-from demux.settings import Settings
+from demux.settings import Decoder, Settings
 from demux.settings_file import load
 from demux.tables import Layout
 
@@ -30,10 +30,11 @@ console = Console(highlight=False)
 SETTINGS = typer.Option(None, "--settings", "-c", help="Settings file. Default: demux.yml, if there is one.")
 ROOT = typer.Option(None, "--root", help="Folder or URI of all tables; overrides `root`.")
 SET = typer.Option([], "--set", help="Override one setting: --set games.limit=5. May be repeated.", metavar="KEY=VALUE")
+DECODER = typer.Option(None, help="What decodes payloads; overrides `decoder`.")
 WAIT = typer.Option(False, "--wait", help="Wait while another command works on this root, instead of refusing.")
 
 
-def settings_of(file: Path | None, root: str | None, changes: list[str]) -> Settings:
+def settings_of(file: Path | None, root: str | None, changes: list[str], decoder: Decoder | None = None) -> Settings:
     """Return the settings from defaults, file, environment and command line, in this order.
 
     Raises:
@@ -47,6 +48,8 @@ def settings_of(file: Path | None, root: str | None, changes: list[str]) -> Sett
         overrides[key.strip()] = value
     if root is not None:
         overrides["root"] = root
+    if decoder is not None:
+        overrides["decoder"] = decoder.value
     settings = load(file, os.environ, overrides)
     # Spark resolves a relative path in some places and refuses it in others
     return settings.model_copy(

@@ -1,0 +1,45 @@
+"""Files and folders on any file system that Spark reads, by the driver's own Hadoop client."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+
+def table_exists(spark: SparkSession, path: str) -> bool:
+    """Return whether a Delta table is at the path."""
+    return bool(file_names(spark, f"{path}/_delta_log"))
+
+
+def file_names(spark: SparkSession, folder: str) -> list[str]:
+    """Return the names in a folder, sorted; none when there is no folder."""
+    path, system = _hadoop(spark, folder)
+    if not system.exists(path):
+        return []
+    return sorted(str(status.getPath().getName()) for status in system.listStatus(path))
+
+
+def read_text(spark: SparkSession, file: str) -> str:
+    """Return a file's text (UTF-8)."""
+    path, system = _hadoop(spark, file)
+    stream = system.open(path)
+    try:
+        return str(_jvm(spark).org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+    finally:
+        stream.close()
+
+
+def remove_folder(spark: SparkSession, folder: str) -> None:
+    """Remove a folder and all inside; a second call does nothing."""
+    path, system = _hadoop(spark, folder)
+    system.delete(path, True)
+
+
+def _hadoop(spark: SparkSession, path: str) -> tuple[Any, Any]:
+    location = _jvm(spark).org.apache.hadoop.fs.Path(path)
+    return location, location.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())
+
+
+def _jvm(spark: SparkSession) -> Any:
+    return spark.sparkContext._jvm
