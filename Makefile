@@ -1,6 +1,6 @@
 # Works with GNU make 3.81, which is what macOS has.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-current test-oldest check bench lock format clean setup
+.PHONY: help demo test test-current test-oldest check golden bench lock format clean setup
 
 BIN := .venv/current/bin
 OLDEST := .venv/oldest/bin
@@ -43,6 +43,9 @@ check: .venv/current/.ready ## format, lint, types, unit and property tests; no 
 	$(BIN)/mypy || failed=1; \
 	$(BIN)/python -m pytest -q $(PURE) || failed=1; \
 	exit $$failed
+
+golden: .venv/current/.ready ## rewrite tests/golden/ with what the code prints now; read the diff
+	@$(BIN)/python -m pytest -q $(PURE) --rewrite-golden
 
 bench: .venv/current/.ready ## the benchmark, against the naive design
 	@$(call with_java,current) $(BIN)/python -m benchmarks

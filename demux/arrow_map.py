@@ -19,14 +19,14 @@ def map_in_arrow(frame: DataFrame, function: ArrowFunction, schema: StructType) 
     them well. There the JVM is told the schema, and the Python worker, which only repeats the check, an empty one.
     """
     try:
-        return frame.mapInArrow(function, schema)
+        return frame.mapInArrow(function, schema)  # type: ignore[arg-type]
     except NotImplementedError:
         return _without_python_check(frame, function, schema)
 
 
 def _without_python_check(frame: DataFrame, function: ArrowFunction, schema: StructType) -> DataFrame:
     from pyspark.rdd import PythonEvalType
-    from pyspark.sql.column import _to_java_column, _to_seq
+    from pyspark.sql.column import _to_java_column, _to_seq  # type: ignore[attr-defined]
     from pyspark.sql.udf import _wrap_function
 
     context = frame.sparkSession.sparkContext

@@ -80,7 +80,7 @@ def sql_name(column_type: ColumnType) -> str:
         case Primitive.BIGINT:
             return "BIGINT"
         case Primitive():
-            return column_type.value.upper()
+            return str(column_type.value).upper()
         case Array(element):
             return f"ARRAY<{sql_name(element)}>"
         case Map(key, value):

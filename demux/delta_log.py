@@ -52,7 +52,7 @@ def partitions_added(commits: Iterable[str], column: str) -> frozenset[str]:
     """
     values: set[str] = set()
     for text in commits:
-        for line in text.splitlines():
+        for line in _lines(text):
             added = json.loads(line).get("add") if line.startswith('{"add"') else None
             # a rewrite (OPTIMIZE) moves rows that were there before
             if added and added.get("dataChange", True):
@@ -63,7 +63,7 @@ def partitions_added(commits: Iterable[str], column: str) -> frozenset[str]:
 
 
 def newest_transaction(spark: SparkSession, table: str, app_id: str) -> int | None:
-    """Return the application's newest transaction version among the table's newest commits; None if it has none there."""
+    """Return the application's newest transaction version in the table's newest commits, None if none."""
     commits = _commits(spark, table)
     for version in sorted(commits, reverse=True)[:_COMMITS_LOOKED_AT]:
         found = transaction_in(read_text(spark, f"{table}/_delta_log/{commits[version]}"), app_id)
@@ -74,11 +74,16 @@ def newest_transaction(spark: SparkSession, table: str, app_id: str) -> int | No
 
 def transaction_in(commit: str, app_id: str) -> int | None:
     """Return the application's transaction version in a commit file's text, if it has one."""
-    for line in commit.splitlines():
+    for line in _lines(commit):
         transaction = json.loads(line).get("txn") if line.startswith('{"txn"') else None
         if transaction and transaction["appId"] == app_id:
             return int(transaction["version"])
     return None
+
+
+def _lines(commit: str) -> list[str]:
+    # not splitlines: JSON lets a line separator of Unicode stand inside a text
+    return commit.split("\n")
 
 
 def _commits(spark: SparkSession, table: str) -> dict[int, str]:

@@ -46,6 +46,7 @@ def locked(root: str, command: str, wait: bool) -> Iterator[None]:
             root=root,
         ) from error
     except OSError as error:
+        lock.release()
         raise StorageFailed(
             f"The root {root} cannot be written: {error.strerror or error}.",
             "Free space, grant write permission, or name another folder with --root; nothing is lost.",

@@ -74,7 +74,7 @@ def session(settings: SparkSettings, logs: Path) -> SparkSession:
     log = logs / "spark.log"
     try:
         with log.open("ab") as out:
-            gateway = launch_gateway(conf, popen_kwargs={"stdout": out, "stderr": out})
+            gateway = launch_gateway(conf, popen_kwargs={"stdout": out, "stderr": out})  # type: ignore[no-untyped-call]
             context = SparkContext(conf=conf, gateway=gateway)
     except Exception as error:
         raise RuntimeMissing(
@@ -128,7 +128,7 @@ def _conf(settings: SparkSettings, logs: Path) -> dict[str, str]:
     if settings.master.startswith("local"):
         # nothing outside this machine needs to reach the driver
         conf |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-    return conf | settings.conf
+    return {**conf, **settings.conf}
 
 
 def _log_settings(logs: Path) -> Path:

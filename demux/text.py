@@ -8,7 +8,12 @@ _HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
 
 def printable(text: str) -> str:
-    r"""Return the text with every invisible or control character written as `\uXXXX`."""
-    return "".join(
-        f"\\u{ord(character):04x}" if unicodedata.category(character) in _HIDDEN else character for character in text
-    )
+    r"""Return the text with every invisible or control character written as `\uXXXX` or `\UXXXXXXXX`."""
+    return "".join(map(_shown, text))
+
+
+def _shown(character: str) -> str:
+    if unicodedata.category(character) not in _HIDDEN:
+        return character
+    code = ord(character)
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"

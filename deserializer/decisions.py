@@ -1,4 +1,4 @@
-"""What to do with each schema id of a micro-batch: decode its rows into the table, or refuse them with a cause. Pure."""
+"""What to do with each schema id of a micro-batch: decode its rows into the table, or refuse them. Pure."""
 
 from __future__ import annotations
 

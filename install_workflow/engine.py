@@ -84,12 +84,15 @@ def run_tasks(
 
 
 def _with_retries(work: Callable[[], Report], settings: RunSettings, stop: threading.Event) -> Report:
+    def wait(seconds: float) -> None:
+        # a stop ends the wait as well
+        stop.wait(seconds)
+
     retrying = Retrying(
         stop=stop_after_attempt(settings.retries + 1),
         wait=wait_exponential(multiplier=settings.retry_wait_s),
         retry=retry_if_exception(lambda error: named(error).kind is Kind.TRANSIENT),
-        # a stop ends the wait as well
-        sleep=stop.wait,
+        sleep=wait,
         reraise=True,
     )
     return retrying(work)

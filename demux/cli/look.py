@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import typer
@@ -62,7 +63,7 @@ def print_status(place: Workplace) -> None:
     console.print(overview_table(counted, {waiting.game: waiting.reason for waiting in plan.waiting}))
 
 
-def _rows_table(columns: list[str], rows: list[tuple[object, ...]]) -> Table:
+def _rows_table(columns: list[str], rows: Sequence[tuple[object, ...]]) -> Table:
     """Return one line for each column and one column for each row: a game may have many columns."""
     table = Table(show_header=False)
     table.add_column("column", style="bold")

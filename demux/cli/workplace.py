@@ -6,11 +6,12 @@ import logging
 import os
 import signal
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import typer
 from pyspark.sql import SparkSession
@@ -24,6 +25,9 @@ from demux.schema_store import SchemaStore
 from demux.settings import Decoder, Settings
 from demux.settings_file import load
 from demux.tables import Layout
+
+# what `signal.signal` takes and gives back
+_Handler = Callable[[int, FrameType | None], Any] | int | signal.Handlers | None
 
 console = Console(highlight=False)
 
@@ -147,7 +151,7 @@ def _log_to(folder: Path) -> None:
     log.handlers, log.propagate = [handler], False
 
 
-def _catch_signals(stopping: threading.Event) -> Mapping[int, object]:
+def _catch_signals(stopping: threading.Event) -> Mapping[int, _Handler]:
     def on_signal(number: int, frame: FrameType | None) -> None:
         if stopping.is_set():
             raise KeyboardInterrupt

@@ -1,0 +1,195 @@
+"""`make bench`: 20 games on this machine, this design and the naive one in turn, medians and ratios."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import shutil
+import statistics
+import tempfile
+import threading
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from pathlib import Path
+
+import pyspark
+from pyspark.sql import SparkSession
+
+from benchmarks.decoding import rows_per_second, timed
+from benchmarks.naive import run_all
+from bronze_ingest.run import ingest
+from demux.protobuf.compile import CompiledSchema, compile_schema
+from demux.registry.folder import FolderRegistry
+from demux.schema_store import SchemaStore
+from demux.settings import RunSettings, Settings, SparkSettings
+from demux.spark import session, stop
+from demux.tables import Layout
+from deserializer.run import deserialize
+from install_workflow.run import Observer, Round, run_round
+from producer.request import ProduceRequest
+from producer.run import MADE_BY, produce
+from producer.sinks import DeltaSink
+
+_RESULTS = Path(__file__).parent / "RESULTS.md"
+
+
+@dataclass
+class Bench:
+    """One root, one session, and the seconds measured on them."""
+
+    spark: SparkSession
+    settings: Settings
+    games: int
+    seconds: dict[str, list[float]] = field(default_factory=dict)
+    ingested: int = 0
+    decoded: int = 0
+
+    def produce(self, games: int, rows_each: int) -> None:
+        """Send valid events of the first `games` games."""
+        request = ProduceRequest(events=games * rows_each, games=games, fault_rate=0.0)
+        registry = FolderRegistry(Path(self.settings.registry_path), made_by=MADE_BY)
+        produce(request, registry, DeltaSink(self.settings.source_path), now=datetime.now(timezone.utc))
+
+    def ours(self, what: str) -> None:
+        """Run one round of this design; bronze and silver are timed apart."""
+        store = SchemaStore(
+            self.spark, Layout(self.settings.root).schemas, FolderRegistry(Path(self.settings.registry_path))
+        )
+        layout, ran, taken = Layout(self.settings.root), list[Round](), list[float]()
+
+        def timed_ingest():  # type: ignore[no-untyped-def]
+            reports = []
+            taken.append(timed(lambda: reports.append(ingest(self.spark, self.settings))))
+            return reports[0]
+
+        total = timed(
+            lambda: ran.append(
+                run_round(
+                    self.spark,
+                    self.settings,
+                    timed_ingest,
+                    lambda game: deserialize(self.spark, layout, store, game, self.settings.decoder),
+                    threading.Event(),
+                    Observer(),
+                )
+            )
+        )
+        assert not [end.error for end in ran[0].ended if end.error]
+        self._add(f"bronze, {what}", taken[0])
+        self._add(f"this design, {what}", total - taken[0])
+        self.ingested = ran[0].ingested.rows_in or self.ingested
+        self.decoded = sum(end.report.rows_in for end in ran[0].ended if end.report) or self.decoded
+
+    def naive(self, what: str) -> None:
+        """Run one round of the naive design on the same bronze table."""
+        layout = Layout(self.settings.root)
+        root, schemas = f"{self.settings.root}/naive", self._newest_schemas()
+        self._add(
+            f"naive design, {what}",
+            timed(lambda: run_all(self.spark, layout.bronze, root, schemas, self.settings.run.parallelism)),
+        )
+
+    def median(self, name: str) -> float:
+        """Return the median of the seconds measured under this name."""
+        return statistics.median(self.seconds[name])
+
+    def _newest_schemas(self) -> dict[str, CompiledSchema]:
+        registry = FolderRegistry(Path(self.settings.registry_path))
+        return {subject: compile_schema(registry.versions(subject)[-1]) for subject in registry.subjects()}
+
+    def _add(self, name: str, seconds: float) -> None:
+        self.seconds.setdefault(name, []).append(seconds)
+        print(f"{seconds:8.1f} s  {name}", flush=True)
+
+
+def measure(bench: Bench, rows_each: int, repeats: int) -> None:
+    """Fill the bench: a first round that nobody counts, then rounds in turn."""
+    bench.produce(bench.games, rows_each)
+    bench.ours("first round")
+    bench.naive("first round")
+    active = max(1, bench.games // 5)
+    for _ in range(repeats):
+        bench.produce(bench.games, rows_each)
+        bench.ours("all games active")
+        bench.naive("all games active")
+        bench.produce(active, rows_each)
+        bench.ours("a fifth active")
+        bench.naive("a fifth active")
+        bench.ours("none active")
+        bench.naive("none active")
+
+
+def report(bench: Bench, rows_each: int, decoder: dict[str, float]) -> str:
+    """Return the results as Markdown: medians, and ratios against the naive design."""
+    lines = [
+        "# Results",
+        "",
+        f"Made by `make bench` on {datetime.now(timezone.utc):%Y-%m-%d}: {os.cpu_count()} cores, {platform.system()}, "
+        f"Python {platform.python_version()}, Spark {pyspark.__version__}; {bench.games} games, {rows_each:,} rows "
+        f"each and round, {bench.settings.run.parallelism} games at a time, medians of "
+        f"{len(bench.seconds['this design, none active'])} rounds after one that is not counted.",
+        "Machines differ and are noisy: compare the ratios, not the seconds.",
+        "",
+        "| silver, seconds in one round | this design | naive | ratio |",
+        "| --- | ---: | ---: | ---: |",
+    ]
+    for what in ("all games active", "a fifth active", "none active"):
+        ours, naive = bench.median(f"this design, {what}"), bench.median(f"naive design, {what}")
+        lines.append(f"| {what} | {ours:.1f} | {naive:.1f} | {ours / naive:.2f} |")
+    active = bench.median("this design, all games active")
+    idle = bench.median("this design, none active")
+    rows = bench.games * rows_each
+    lines += [
+        "",
+        "| what | figure |",
+        "| --- | ---: |",
+        f"| bronze, rows per second | {rows / bench.median('bronze, all games active'):,.0f} |",
+        f"| silver, rows per second, all games active | {rows / active:,.0f} |",
+        f"| seconds per active game | {active / bench.games:.2f} |",
+        f"| seconds per idle game | {idle / bench.games:.3f} |",
+        *(f"| {name}, rows per second, one thread | {figure:,.0f} |" for name, figure in decoder.items()),
+        f"| arrow decoder / bare ptars | {decoder['arrow decoder'] / decoder['bare ptars']:.2f} |",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def decoder_figures(bench: Bench, repeats: int) -> dict[str, float]:
+    """Return the decoder's own speed on one game's payloads, taken from bronze."""
+    layout = Layout(bench.settings.root)
+    registry = FolderRegistry(Path(bench.settings.registry_path))
+    subject = registry.subjects()[0]
+    newest = registry.versions(subject)[-1]
+    rows = bench.spark.read.format("delta").load(layout.bronze)
+    mine = rows.where(f"game_name = '{subject}' AND schema_id = {newest.schema_id}").select("payload").collect()
+    payloads = [bytes(row.payload) for row in mine]
+    repeated = payloads * max(1, 200_000 // max(1, len(payloads)))
+    return rows_per_second(compile_schema(newest), repeated, repeats)
+
+
+def main() -> None:
+    """Measure and write RESULTS.md."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--games", type=int, default=20)
+    parser.add_argument("--rows", type=int, default=2_000, help="rows of each active game and round")
+    parser.add_argument("--repeats", type=int, default=3)
+    options = parser.parse_args()
+    root = tempfile.mkdtemp(prefix="demux-bench-")
+    try:
+        settings = Settings(root=root, run=RunSettings(parallelism=2), spark=SparkSettings(master="local[2]"))
+        spark = session(settings.spark, Path(root) / "logs")
+        bench = Bench(spark, settings, options.games)
+        try:
+            measure(bench, options.rows, options.repeats)
+            text = report(bench, options.rows, decoder_figures(bench, options.repeats))
+        finally:
+            stop(spark)
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
+    _RESULTS.write_text(text, encoding="utf-8")
+    print(f"\n{text}\nwritten to {_RESULTS}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,36 @@
+"""What all tests share: golden files, and properties that a busy machine does not fail."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+GOLDEN = Path(__file__).parent / "golden"
+
+# a slow machine is no reason to fail
+settings.register_profile("demux", deadline=None)
+settings.load_profile("demux")
+
+Golden = Callable[[str, str], None]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--rewrite-golden", action="store_true", help="Write tests/golden/ anew instead of comparing.")
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Golden:
+    """Compares a text with the golden file of this name, or writes the file with --rewrite-golden."""
+
+    def check(name: str, text: str) -> None:
+        path = GOLDEN / name
+        if request.config.getoption("--rewrite-golden"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text + "\n", encoding="utf-8", newline="\n")
+        assert path.is_file(), f"tests/golden/{name} is missing: `make golden` writes it"
+        assert text + "\n" == path.read_text(encoding="utf-8")
+
+    return check

@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.flow.root import Root
+from tests.spark_session import lane_of_spark, one_session
+
+
+@pytest.fixture(scope="session")
+def lane() -> str:
+    return lane_of_spark()
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    with one_session(tmp_path_factory.mktemp("spark")) as spark:
+        yield spark
+
+
+@pytest.fixture
+def root(spark: SparkSession, tmp_path: Path) -> Root:
+    """A root where nothing is yet."""
+    return Root.at(spark, tmp_path / "root")
+
+
+@pytest.fixture(scope="session")
+def sent(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Root:
+    """Two games in two versions, every kind of fault, in the source; nothing else. To be copied, not changed."""
+    root = Root.at(spark, tmp_path_factory.mktemp("sent") / "root")
+    root.produce(events=240, games=2, versions=2, fault_rate=0.3)
+    return root
+
+
+@pytest.fixture(scope="session")
+def taken_in(sent: Root, tmp_path_factory: pytest.TempPathFactory) -> Root:
+    """The same, with bronze. To be copied, not changed."""
+    root = sent.copied_to(tmp_path_factory.mktemp("taken_in") / "root")
+    root.workplace().ingest()
+    return root
+
+
+@pytest.fixture(scope="session")
+def done(taken_in: Root, tmp_path_factory: pytest.TempPathFactory) -> Root:
+    """The same, with silver: what an undisturbed run makes. To be copied, not changed."""
+    root = taken_in.copied_to(tmp_path_factory.mktemp("done") / "root")
+    root.run()
+    return root
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Callable[[Root], Root]:
+    """Copies a root to a folder of this test's own."""
+    return lambda root: root.copied_to(tmp_path / "root")

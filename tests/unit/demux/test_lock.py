@@ -1,0 +1,91 @@
+"""One command at a time on a root."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from demux.errors import RootLocked, StorageFailed
+from demux.lock import locked
+
+PATIENCE_S = 30.0
+
+
+def test_the_second_command_is_refused_and_told_who_is_at_work(tmp_path: Path) -> None:
+    root = str(tmp_path)
+    with locked(root, "run", wait=False), pytest.raises(RootLocked) as refused, locked(root, "ingest", wait=False):
+        pass
+    assert refused.value.cause == f"`demux run` (process {os.getpid()}) is at work on {root}."
+    assert "--wait" in refused.value.remedy
+
+
+def test_a_root_is_free_again_after_the_command_and_after_a_failure(tmp_path: Path) -> None:
+    for _ in range(2):
+        with pytest.raises(ValueError, match="in the middle"), locked(str(tmp_path), "run", wait=False):
+            raise ValueError("in the middle")
+    with locked(str(tmp_path), "run", wait=False):
+        pass
+
+
+def test_a_command_that_waits_begins_when_the_first_one_ends(tmp_path: Path) -> None:
+    order: list[str] = []
+    waits = threading.Event()
+
+    def second() -> None:
+        waits.set()
+        with locked(str(tmp_path), "ingest", wait=True):
+            order.append("second")
+
+    thread = threading.Thread(target=second)
+    with locked(str(tmp_path), "run", wait=False):
+        thread.start()
+        assert waits.wait(PATIENCE_S)
+        order.append("first")
+    thread.join(PATIENCE_S)
+    assert order == ["first", "second"]
+
+
+def test_two_roots_do_not_know_of_each_other(tmp_path: Path) -> None:
+    with locked(str(tmp_path / "a"), "run", wait=False), locked(str(tmp_path / "b"), "run", wait=False):
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
+
+
+def test_a_root_that_is_not_there_is_made_with_its_parents(tmp_path: Path) -> None:
+    with locked(str(tmp_path / "deep" / "root"), "run", wait=False):
+        assert (tmp_path / "deep" / "root").is_dir()
+
+
+def test_a_remote_root_has_no_lock_and_no_folder_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with locked("s3://bucket/root", "run", wait=False), locked("s3://bucket/root", "run", wait=False):
+        assert list(tmp_path.iterdir()) == []
+
+
+def test_a_root_that_cannot_be_a_folder_is_a_failure_of_the_storage(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("here first", encoding="utf-8")
+    with pytest.raises(StorageFailed) as failed, locked(str(file / "root"), "run", wait=False):
+        pass
+    assert failed.value.cause == f"The root {file / 'root'} cannot be written: Not a directory."
+    assert file.read_text(encoding="utf-8") == "here first"
+
+
+def test_a_holder_that_cannot_be_written_leaves_the_root_free(tmp_path: Path) -> None:
+    (tmp_path / ".demux.holder").mkdir()
+    with pytest.raises(StorageFailed) as failed, locked(str(tmp_path), "run", wait=False):
+        pass
+    assert failed.value.cause == f"The root {tmp_path} cannot be written: Is a directory."
+    (tmp_path / ".demux.holder").rmdir()
+    with locked(str(tmp_path), "run", wait=False):
+        pass
+
+
+def test_a_holder_that_cannot_be_read_is_another_command(tmp_path: Path) -> None:
+    root = str(tmp_path)
+    with locked(root, "run", wait=False):
+        (tmp_path / ".demux.holder").unlink()
+        with pytest.raises(RootLocked, match="Another command is at work"), locked(root, "run", wait=False):
+            pass
