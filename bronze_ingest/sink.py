@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pyarrow as pa
+from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -20,8 +21,8 @@ from demux.tables import BRONZE, POSITION, QUARANTINE
 _WRAPPER_FIELDS = BRONZE.columns[:3]
 _BATCH_COLUMNS = {"ingested_at", "batch_id"}
 _CARRIED = tuple(column for column in BRONZE if column not in _WRAPPER_FIELDS and column.name not in _BATCH_COLUMNS)
-_WITH_FIELDS = Struct((*_WRAPPER_FIELDS, *_CARRIED, Column(REFUSED, Primitive.BOOLEAN)))
-_EXAMINED = Struct(
+WITH_FIELDS = Struct((*_WRAPPER_FIELDS, *_CARRIED, Column(REFUSED, Primitive.BOOLEAN)))
+EXAMINED = Struct(
     (
         Column("game_name", Primitive.STRING),
         Column("schema_id", Primitive.INT),
@@ -51,14 +52,14 @@ def positioned(frame: DataFrame, batch: Batch, origin: str) -> DataFrame:
 
 def bronze_rows(frame: DataFrame, wrapper: WrapperFormat, batch: Batch) -> DataFrame:
     """Return every record of a positioned frame in the columns of `BRONZE`, and `REFUSED`."""
-    unwrapped = map_in_arrow(frame, _to_fields(wrapper), spark_struct(_WITH_FIELDS))
+    unwrapped = map_in_arrow(frame, to_fields(wrapper), spark_struct(WITH_FIELDS))
     stamped = unwrapped.withColumn("ingested_at", F.current_timestamp()).withColumn("batch_id", _batch_id(batch))
     return stamped.select(*(column.name for column in BRONZE), REFUSED)
 
 
 def examined_rows(frame: DataFrame, wrapper: WrapperFormat, batch: Batch, which: Rows) -> DataFrame:
     """Return records of a positioned frame in the columns of `QUARANTINE`; a good one has a NULL cause."""
-    examined = map_in_arrow(frame, _to_examined(wrapper, which), spark_struct(_EXAMINED))
+    examined = map_in_arrow(frame, to_examined(wrapper, which), spark_struct(EXAMINED))
     stamped = (
         examined.withColumn("stage", F.lit(Stage.BRONZE.value))
         .withColumn("query_id", F.lit(batch.query_id))
@@ -68,11 +69,13 @@ def examined_rows(frame: DataFrame, wrapper: WrapperFormat, batch: Batch, which:
     return stamped.select(*(column.name for column in QUARANTINE))
 
 
-def _batch_id(batch: Batch):  # type: ignore[no-untyped-def]
+def _batch_id(batch: Batch) -> SparkColumn:
     return F.lit(batch.batch_id).cast("long")
 
 
-def _to_fields(wrapper: WrapperFormat) -> Callable[[Batches], Batches]:
+def to_fields(wrapper: WrapperFormat) -> Callable[[Batches], Batches]:
+    """Return a function that takes positioned records apart, into the columns of `WITH_FIELDS`."""
+
     def convert(batches: Batches) -> Batches:
         for records in batches:
             fields = unwrap(records.column("value"), wrapper)
@@ -80,13 +83,15 @@ def _to_fields(wrapper: WrapperFormat) -> Callable[[Batches], Batches]:
             carried = [records.column(column.name) for column in _CARRIED]
             yield pa.RecordBatch.from_arrays(
                 [fields.game_name, fields.schema_id, fields.payload, *carried, refused],
-                names=[column.name for column in _WITH_FIELDS],
+                names=[column.name for column in WITH_FIELDS],
             )
 
     return convert
 
 
-def _to_examined(wrapper: WrapperFormat, which: Rows) -> Callable[[Batches], Batches]:
+def to_examined(wrapper: WrapperFormat, which: Rows) -> Callable[[Batches], Batches]:
+    """Return a function that gives positioned records as they came, in the columns of `EXAMINED`."""
+
     def convert(batches: Batches) -> Batches:
         for records in batches:
             fields = unwrap(records.column("value"), wrapper)
@@ -100,7 +105,7 @@ def _to_examined(wrapper: WrapperFormat, which: Rows) -> Callable[[Batches], Bat
                     pa.array(fields.causes, pa.string()),
                     pa.array(fields.sentences, pa.string()),
                 ],
-                names=[column.name for column in _EXAMINED],
+                names=[column.name for column in EXAMINED],
             )
             yield examined.filter(examined.column("cause").is_valid()) if which is Rows.REFUSED else examined
 

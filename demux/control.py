@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 
 from demux.spark_types import spark_struct
@@ -121,11 +121,11 @@ class Control:
             frame = self._spark.createDataFrame(rows, spark_struct(ROUNDS)).coalesce(1)
             frame.write.format("delta").mode("append").save(self._layout.rounds)
 
-    def _rows(self, path: str):  # type: ignore[no-untyped-def]
+    def _rows(self, path: str) -> list[Row]:
         return self._spark.read.format("delta").load(path).collect() if table_exists(self._spark, path) else []
 
 
-def _record(row) -> TaskRecord:  # type: ignore[no-untyped-def]
+def _record(row: Row) -> TaskRecord:
     return TaskRecord(
         row.round_id,
         row.game_name,

@@ -31,6 +31,10 @@ _PACKAGES: Mapping[str, tuple[str, ...]] = {
     ),
 }
 
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+# half the work of a JVM that lives a minute is to compile what it then hardly uses
+SHORT_LIVED: Mapping[str, str] = {_JAVA_OPTIONS: "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+
 _CONF: Mapping[str, str] = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -123,12 +127,13 @@ def _conf(settings: SparkSettings, logs: Path) -> dict[str, str]:
         "spark.driver.memory": settings.driver_memory,
         "spark.sql.shuffle.partitions": str(settings.shuffle_partitions),
         "spark.jars.packages": ",".join(packages),
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_log_settings(logs).as_uri()}",
     }
     if settings.master.startswith("local"):
         # nothing outside this machine needs to reach the driver
         conf |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-    return {**conf, **settings.conf}
+    own = f"-Dlog4j2.configurationFile={_log_settings(logs).as_uri()}"
+    java = f"{own} {settings.conf.get(_JAVA_OPTIONS, '')}".strip()
+    return {**conf, **settings.conf, _JAVA_OPTIONS: java}
 
 
 def _log_settings(logs: Path) -> Path:

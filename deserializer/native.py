@@ -1,103 +1,152 @@
-"""Bronze rows to silver rows by Spark's own `from_protobuf`, equal to the `arrow` decoder's.
+"""Bronze rows to silver rows by Spark's own `from_protobuf`: the same rows as the `arrow` decoder's.
 
-A payload is read by the lowered descriptor and the struct written again by `to_protobuf`. Where the bytes are the same,
+A payload is read by the lowered descriptor, and the struct written again by `to_protobuf`. Where the bytes are equal,
 the struct holds all that the payload says, and the column rules are applied to it as Spark SQL. Where they differ
-(unknown or doubled fields, foreign encodings, malformed bytes), a Python function asks the reference, which refuses the
-row or gives the same message in canonical bytes, and those are read instead.
+(unknown or doubled fields, foreign encodings, malformed bytes), the reference decides: it refuses the row, or writes
+the same message in canonical bytes, and those are read instead.
 """
 
 from __future__ import annotations
 
-import hashlib
-import inspect
-import os
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache, reduce
+from functools import lru_cache
 from pathlib import Path
 
+import pandas as pd
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
-from google.protobuf.descriptor_pool import DescriptorPool
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import BinaryType
+from pyspark.sql.types import BinaryType, StructType
 
 from demux.commits import REFUSED
-from demux.protobuf.lowered import ROOT, lowered
+from demux.protobuf.decoder import decoder_of
+from demux.protobuf.lowered import lowered
 from demux.protobuf.pool import message_class, opened, pool_of
 from demux.protobuf.reference import MalformedRow, Reference, parse
-from demux.protobuf.shape import Message, shape_of
+from demux.protobuf.shape import Message
 from demux.spark_types import spark_struct
 from demux.tables import SILVER_RESERVED
 from deserializer.decisions import Decisions, Writer
-from deserializer.decode import ORIGIN, silver_columns
-from deserializer.native_rules import Oneofs, canonical_sql, lawful_sql, row_sql
+from deserializer.decode import ORIGIN
+from deserializer.native_functions import Functions, functions_of
+from deserializer.native_gate import Oneofs, canonical_sql, lawful_sql, oneofs_of, rewritable_sql
+from deserializer.native_rules import row_sql
 
-def native_rows(frame: DataFrame, decisions: Decisions, descriptors: str, kind="udf") -> DataFrame:
-    writers = {i: w for i, w in decisions.by_schema_id.items() if isinstance(w, Writer)}
-    shapes={}; 
-    functions={}; ones={}
-    for i,w in writers.items():
-        pool=pool_of(FileDescriptorSet.FromString(w.descriptor_set))
-        shapes[i]=shape_of(pool.FindMessageTypeByName(w.message), SILVER_RESERVED)
-        functions[i]=_functions(lowered(shapes[i],"proto2").SerializeToString(), descriptors)
-        ones[i]=_oneofs(pool,shapes[i])
-    mine = {i: F.col("schema_id") == i for i in writers}
-    parsed = frame.select("*", *[functions[i][0](F.when(mine[i], F.coalesce("payload", F.lit(bytearray())))).alias(f"_m{i}") for i in writers])
-    def case(make):
-        c=None
-        for i in writers:
-            c = F.when(mine[i], make(i)) if c is None else c.when(mine[i], make(i))
-        return c
-    judged = parsed.select("*", case(lambda i: F.coalesce((functions[i][1](F.col(f"_m{i}")) == F.coalesce("payload", F.lit(bytearray()))) & F.expr(canonical_sql(f"_m{i}", shapes[i], ones[i])), F.lit(False))).alias("_canonical"))
-    if kind=="udf":
-        rep=F.udf(repair(decisions), BinaryType())
-    else:
-        import pandas as pd
-        f=repair(decisions)
-        def g(ids, payloads):
-            out=[None]*len(ids)
-            bad = payloads.notna().to_numpy().nonzero()[0]
-            for k in bad: out[k]=f(ids.iloc[k],payloads.iloc[k])
-            return pd.Series(out,dtype=object)
-        rep=F.pandas_udf(g, BinaryType(), F.PandasUDFType.SCALAR)
-    repaired = judged.select("*", rep("schema_id", F.when(~F.col("_canonical"), F.col("payload"))).alias("_repaired"))
-    settled = repaired.select("*", *[F.when(F.col("_canonical"),F.col(f"_m{i}")).otherwise(functions[i][0](F.when(mine[i],F.col("_repaired")))).alias(f"_s{i}") for i in writers])
-    target=spark_struct(decisions.columns)
-    row = settled.select("schema_id", *[c.name for c in ORIGIN.columns[1:] and frame.columns[2:]] if False else [], *[F.col(c) for c in frame.columns if c not in ("schema_id","payload")], case(lambda i: F.expr(f"IF({lawful_sql(f'_s{i}',shapes[i])}, {row_sql(f'_s{i}',shapes[i],decisions.columns)}, NULL)").cast(target)).alias("_row"))
-    return row.select(*[F.col("_row").getField(c.name).alias(c.name) for c in decisions.columns], *[F.col(c.name[1:]).alias(c.name) for c in ORIGIN], F.col("_row").isNull().alias(REFUSED))
 
-def repair(decisions):
-    writers = {i: w for i, w in decisions.by_schema_id.items() if isinstance(w, Writer)}
-    def f(i, payload):
-        return None if payload is None else canonical_bytes(reference_of(writers[i].descriptor_set,writers[i].message), bytes(payload))
-    return f
+@dataclass(frozen=True, slots=True)
+class _Branch:
+    """What is done with the rows of one schema id."""
 
-@lru_cache(maxsize=256)
-def reference_of(ds, message):
-    files=FileDescriptorSet.FromString(ds); pool=pool_of(files)
-    return Reference(message_class(pool_of(opened(files, pool)), message), shape_of(pool.FindMessageTypeByName(message),SILVER_RESERVED), pool)
+    schema_id: int
+    shape: Message
+    oneofs: Oneofs
+    functions: Functions
 
-def canonical_bytes(r, payload):
+    @property
+    def rows(self) -> Column:
+        """True for the rows of this schema id."""
+        return F.col("schema_id") == self.schema_id
+
+    @property
+    def parsed(self) -> str:
+        """The column of the struct as the payload has it."""
+        return f"_parsed_{self.schema_id}"
+
+    @property
+    def settled(self) -> str:
+        """The column of the struct that counts; NULL where the reference refused the payload."""
+        return f"_settled_{self.schema_id}"
+
+
+def native_rows(frame: DataFrame, decisions: Decisions, descriptors: Path) -> DataFrame:
+    """Return every row of a batch in the columns of `silver_columns`, in one pass over the rows.
+
+    Before Spark 3.5 the lowered descriptors are written as files, for every executor to read.
+
+    Args:
+        frame: the columns of `deserializer.decode.INPUT`.
+        decisions: at least one writer, all of them suited (`deserializer.decoders.unsuited`).
+        descriptors: absolute path of the folder for descriptor files.
+    """
+    writers = {key: each for key, each in decisions.by_schema_id.items() if key is not None and isinstance(each, Writer)}
+    branches = [_branch(schema_id, writer, descriptors) for schema_id, writer in writers.items()]
+    # a wrapper without payload holds a message whose fields are all unset
+    payload = F.coalesce("payload", F.lit(b""))
+    parsed = frame.select("*", *[each.functions.read(F.when(each.rows, payload)).alias(each.parsed) for each in branches])
+    judged = parsed.select("*", _per_schema(branches, lambda each: _is_canonical(each, payload)).alias("_canonical"))
+    doubtful = F.when(~F.col("_canonical"), payload)
+    repaired = judged.select("*", repairing(writers)("schema_id", doubtful).alias("_repaired"))
+    settled = repaired.select("*", *[_settled(each).alias(each.settled) for each in branches])
+    table = spark_struct(decisions.columns)
+    row = _per_schema(branches, lambda each: _row(each, decisions, table))
+    return settled.select("*", row.alias("_row")).select(
+        *[F.col("_row").getField(column.name).alias(column.name) for column in decisions.columns],
+        *[F.col(column.name.removeprefix("_")).alias(column.name) for column in ORIGIN],
+        F.col("_row").isNull().alias(REFUSED),
+    )
+
+
+def repairing(writers: Mapping[int, Writer]) -> Callable[..., Column]:
+    """Return a Spark function of schema id and payload: the same message in canonical bytes, NULL where it is malformed."""
+
+    def repair(schema_ids: pd.Series, payloads: pd.Series) -> pd.Series:
+        given = payloads.notna()
+        repaired = pd.Series([None] * len(payloads), dtype=object)
+        for row in given[given].index:
+            repaired[row] = _canonical_bytes(writers[schema_ids[row]], bytes(payloads[row]))
+        return repaired
+
+    function: Callable[..., Column] = F.pandas_udf(repair, BinaryType())
+    return function
+
+
+def _branch(schema_id: int, writer: Writer, descriptors: Path) -> _Branch:
+    shape = decoder_of(writer.descriptor_set, writer.message, SILVER_RESERVED).shape
+    pool = pool_of(FileDescriptorSet.FromString(writer.descriptor_set))
+    descriptor = lowered(shape, "proto2").SerializeToString(deterministic=True)
+    return _Branch(schema_id, shape, oneofs_of(pool, shape), functions_of(descriptor, descriptors))
+
+
+def _per_schema(branches: list[_Branch], column: Callable[[_Branch], Column]) -> Column:
+    first, *others = branches
+    result = F.when(first.rows, column(first))
+    for branch in others:
+        result = result.when(branch.rows, column(branch))
+    return result
+
+
+def _is_canonical(branch: _Branch, payload: Column) -> Column:
+    written = branch.functions.write(F.expr(rewritable_sql(branch.parsed, branch.shape)))
+    unambiguous = F.expr(canonical_sql(branch.parsed, branch.shape, branch.oneofs))
+    return F.coalesce((written == payload) & unambiguous, F.lit(False))
+
+
+def _settled(branch: _Branch) -> Column:
+    again = branch.functions.read(F.when(branch.rows, F.col("_repaired")))
+    return F.when(F.col("_canonical"), F.col(branch.parsed)).otherwise(again)
+
+
+def _row(branch: _Branch, decisions: Decisions, table: StructType) -> Column:
+    lawful = F.expr(lawful_sql(branch.settled, branch.shape))
+    # the cast gives names, wider numbers and the metadata that Delta keeps
+    return F.when(lawful, F.expr(row_sql(branch.settled, branch.shape, decisions.columns)).cast(table))
+
+
+def _canonical_bytes(writer: Writer, payload: bytes) -> bytes | None:
+    reference = _reference_of(writer.descriptor_set, writer.message)
     try:
-        r.row(payload)
+        reference.row(payload)
     except MalformedRow:
         return None
-    m=parse(r.message,payload); m.DiscardUnknownFields()
-    return m.SerializeToString()
+    message = parse(reference.message, payload)
+    message.DiscardUnknownFields()  # type: ignore[attr-defined]
+    return message.SerializeToString()
 
-def _oneofs(pool, shape):
-    found={}
-    def visit(s):
-        found[s.full_name]=tuple(tuple(f.number for f in o.fields) for o in pool.FindMessageTypeByName(s.full_name).oneofs if len(o.fields)>1)
-        for f in s.fields:
-            if isinstance(f.value,Message): visit(f.value)
-    visit(shape)
-    return found
 
-def _functions(descriptor: bytes, folder: str):
-    from pyspark.sql.protobuf.functions import from_protobuf, to_protobuf
-    path=Path(folder)/f"{hashlib.sha256(descriptor).hexdigest()}.desc"
-    path.parent.mkdir(parents=True,exist_ok=True); path.write_bytes(descriptor)
-    return (lambda c: from_protobuf(c, ROOT, str(path))), (lambda c: to_protobuf(c, ROOT, str(path)))
+@lru_cache(maxsize=256)
+def _reference_of(descriptor_set: bytes, message: str) -> Reference:
+    files = FileDescriptorSet.FromString(descriptor_set)
+    pool = pool_of(files)
+    shape = decoder_of(descriptor_set, message, SILVER_RESERVED).shape
+    return Reference(message_class(pool_of(opened(files, pool)), message), shape, pool)

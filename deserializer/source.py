@@ -32,8 +32,11 @@ def other_games(game: str) -> str:
     Delta matches the path as its log has it, Hive-escaped and then URI-encoded; where the encoding of a character is
     in doubt the expression lets the file through, and the partition filter has the last word.
     """
-    sure = [re.escape(run) for run in re.split(r"[^A-Za-z0-9_-]+", hive_escaped(game)) if run]
-    pattern = "[^/]*".join(sure)
-    doubtful = not re.fullmatch(r"[A-Za-z0-9_-]+", game)
-    edge = "[^/]*" if doubtful else ""
-    return f"^game_name=(?!{edge}{pattern}{edge}/)"
+    first, *inner = re.split(r"[^A-Za-z0-9_-]+", hive_escaped(game))
+    if not inner:
+        return f"^game_name=(?!{re.escape(first)}/)"
+    *middle, last = inner
+    # one run is enough: each further gap would multiply the time of a search by the length of a path
+    longest = max(middle, key=len, default="")
+    parts = [re.escape(part) for part in ((first, longest, last) if longest else (first, last))]
+    return f"^game_name=(?!{'[^/]*'.join(parts)}/)"

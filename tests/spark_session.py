@@ -11,7 +11,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from demux.settings import SparkSettings
-from demux.spark import session, stop
+from demux.spark import SHORT_LIVED, session, stop
 
 
 def lane_of_spark() -> str:
@@ -23,7 +23,7 @@ def lane_of_spark() -> str:
 def one_session(logs: Path) -> Iterator[SparkSession]:
     """Hold the process's session while the block runs; who comes second shares the first one's."""
     shared = SparkContext._active_spark_context is not None
-    spark = session(SparkSettings(master="local[2]"), logs)
+    spark = session(SparkSettings(master="local[2]", conf=SHORT_LIVED), logs)
     try:
         yield spark
     finally:

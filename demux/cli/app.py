@@ -35,7 +35,7 @@ app.command("rebuild")(repair.rebuild)
 app.command("demo")(demo.demo)
 
 
-def main() -> None:
+def run() -> None:
     """Run the command; a failure is told in two sentences on standard error, never as a traceback."""
     errors = Console(stderr=True, highlight=False, soft_wrap=True)
     try:

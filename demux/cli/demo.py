@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from pathlib import Path
 
 import typer
+from rich.table import Table
 
 from demux.cli.flow import exit_code, one_round
 from demux.cli.look import print_status
 from demux.cli.start import produce_with_progress
 from demux.cli.tables import round_table
 from demux.cli.workplace import ROOT, SET, SETTINGS, console, logs_of, settings_of, workplace
+from demux.spark import SHORT_LIVED
 from producer.request import ProduceRequest
 
 
@@ -29,6 +32,8 @@ def demo(
     Example: `demux demo --events 100000`
     """
     settings = settings_of(settings_file, root, changes)
+    spark = settings.spark.model_copy(update={"conf": {**SHORT_LIVED, **settings.spark.conf}})
+    settings = settings.model_copy(update={"spark": spark})
     began = time.monotonic()
     produce_with_progress(settings, ProduceRequest(events=events, games=games, versions=3, fault_rate=0.01))
     with workplace(settings, "demo", lock=True) as place:
@@ -38,20 +43,24 @@ def demo(
             console.print(round_table(result, time.monotonic() - began))
         print_status(place)
     console.print(f"{time.monotonic() - began:.0f} s; Spark's log is {logs_of(settings) / 'spark.log'}", soft_wrap=True)
-    command = _command(settings_file, root)
     first = result.plan.tasks[0].game if result.plan.tasks else "chess"
-    console.print("\nTry next:", style="bold")
-    console.print(f"  {command} show {first}{_place(root)}            # the newest rows of a table")
-    console.print(f"  {command} produce --versions 4{_place(root)}    # events with a new schema version")
-    console.print(
-        f"  {command} run{_place(root)}                     # take them in; {command} plan shows who runs where"
-    )
+    console.print(_next_steps(first, _options(settings_file, root, changes)))
     raise typer.Exit(exit_code(result))
 
 
-def _command(settings_file: Path | None, root: str | None) -> str:
-    return "demux" if settings_file is None else f"demux -c {settings_file}"
+def _next_steps(game: str, options: str) -> Table:
+    steps = Table.grid(padding=(0, 2))
+    steps.title, steps.title_justify, steps.title_style = "Try next", "left", "bold"
+    steps.add_row(f"  demux show {shlex.quote(game)}{options}", "the newest rows of a table")
+    steps.add_row(f"  demux produce --versions 4{options}", "events with a new schema version; then `demux run`")
+    steps.add_row(f"  demux plan --all{options}", "which game runs where, and why")
+    return steps
 
 
-def _place(root: str | None) -> str:
-    return "" if root is None else f" --root {root}"
+def _options(settings_file: Path | None, root: str | None, changes: list[str]) -> str:
+    """Return the options that make the next command work on the same root."""
+    given = [] if settings_file is None else ["-c", str(settings_file)]
+    given += [] if root is None else ["--root", root]
+    for change in changes:
+        given += ["--set", change]
+    return "".join(f" {shlex.quote(word)}" for word in given)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 import time
 import uuid
 from pathlib import Path
@@ -133,10 +134,10 @@ def seconds_of(text: str) -> float:
     """Return the seconds of `30s`, `5m`, `1h` or `30`.
 
     Raises:
-        SettingsInvalid: it is none of these, or not positive.
+        SettingsInvalid: it is none of these, not positive, or longer than a thread can wait.
     """
     found = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", text.strip())
     seconds = float(found[1]) * _UNITS[found[2] or "s"] if found else 0.0
-    if seconds <= 0:
+    if not 0 < seconds <= threading.TIMEOUT_MAX:
         raise SettingsInvalid(f"--every {text!r} is not a time.", "Write 30s, 5m or 1h.", option=text)
     return seconds

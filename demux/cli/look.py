@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import typer
+from pyspark.sql import Row
 from pyspark.sql import functions as F
 from rich.table import Table
 from rich.text import Text
@@ -75,4 +76,17 @@ def _rows_table(columns: list[str], rows: Sequence[tuple[object, ...]]) -> Table
 
 
 def _value(value: object) -> str:
-    return "" if value is None else str(value)
+    """Return a value as people read it; bytes in hex, a struct as `{name: value}`."""
+    match value:
+        case None:
+            return ""
+        case Row():
+            return f"{{{', '.join(f'{name}: {_value(part)}' for name, part in value.asDict().items())}}}"
+        case dict():
+            return f"{{{', '.join(f'{_value(key)}: {_value(part)}' for key, part in value.items())}}}"
+        case list():
+            return f"[{', '.join(_value(part) for part in value)}]"
+        case bytes() | bytearray():
+            return value.hex(" ")
+        case _:
+            return str(value)

@@ -36,7 +36,8 @@ def round_table(result: Round, seconds: float) -> RenderableType:
     if result.plan.waiting:
         lines.append(Text(f"{len(result.plan.waiting)} games wait in bronze, see `demux status`", "yellow"))
     idle = len(result.plan.tasks) - len(result.ended)
-    lines.append(Text(f"{len(result.ended)} games had new rows, {idle} had none; {seconds:.1f} s"))
+    rest = f"{idle} had none" if result.complete else f"the other {idle} come in the next round"
+    lines.append(Text(f"{len(result.ended)} games had new rows, {rest}; {seconds:.1f} s"))
     return Group(*lines)
 
 

@@ -17,13 +17,14 @@ import typer
 from pyspark.sql import SparkSession
 from rich.console import Console
 
-from demux.errors import RuntimeMissing, SettingsInvalid, StorageFailed
+from demux.errors import SettingsInvalid, StorageFailed
 from demux.lock import locked
 from demux.registry.folder import FolderRegistry
 from demux.reports import GameReport, IngestReport
 from demux.schema_store import SchemaStore
 from demux.settings import Decoder, Settings
 from demux.settings_file import load
+from demux.spark import session, stop
 from demux.tables import Layout
 
 # what `signal.signal` takes and gives back
@@ -110,12 +111,6 @@ def workplace(settings: Settings, command: str, *, lock: bool, wait: bool = Fals
 
 
 def _with_spark(settings: Settings) -> Iterator[Workplace]:
-    try:
-        from demux.spark import session, stop
-    except ImportError as error:
-        raise RuntimeMissing(
-            "PySpark is not installed.", "Install it with `pip install 'protobuf-demux[local]'`."
-        ) from error
     _log_to(logs_of(settings))
     with console.status("starting Spark …"):
         spark = session(settings.spark, logs_of(settings))

@@ -55,3 +55,14 @@ def done(taken_in: Root, tmp_path_factory: pytest.TempPathFactory) -> Root:
 def copy(tmp_path: Path) -> Callable[[Root], Root]:
     """Copies a root to a folder of this test's own."""
     return lambda root: root.copied_to(tmp_path / "root")
+
+
+@pytest.fixture
+def event() -> str:
+    """A schema to write messages of by hand."""
+    return """
+        syntax = "proto3";
+        package test;
+        import "google/protobuf/timestamp.proto";
+        message Event { string name = 1; int64 score = 2; google.protobuf.Timestamp at = 3; }
+    """

@@ -77,9 +77,7 @@ class Root:
     def run(self, stop: threading.Event | None = None, observer: Observer | None = None) -> Round:
         """Run one round, as `demux run` does."""
         place = self.workplace(stop)
-        return run_round(
-            self.spark, self.settings, place.ingest, place.deserialize, place.stop, observer or Observer()
-        )
+        return run_round(self.spark, self.settings, place.ingest, place.deserialize, place.stop, observer or Observer())
 
     def produce(self, **request: Any) -> ProduceReport:
         """Send the simulator's events."""
@@ -99,7 +97,7 @@ class Root:
         columns = {"value": pa.array(values, pa.binary())}
         if first_offset is not None:
             columns |= {
-                "topic": pa.array(["t"] * len(values)),
+                "topic": pa.array(["t"] * len(values), pa.string()),
                 "partition": pa.array([0] * len(values), pa.int32()),
                 "offset": pa.array(range(first_offset, first_offset + len(values)), pa.int64()),
             }

@@ -124,10 +124,11 @@ def test_quarantine_keeps_the_bytes_of_what_it_holds(spine: Spine) -> None:
 
 def test_a_silver_row_has_the_values_of_its_payload(spine: Spine) -> None:
     payloads = by_id(spine.root.bronze())
+    messages = {schema_id: spine.root.message(schema_id) for schema_id in spine.report.schema_ids}
     for game in spine.games:
         for row in spine.root.silver(game):
             source = payloads[row["_record_id"]]
-            parsed: Any = spine.root.message(source["schema_id"]).FromString(source["payload"])
+            parsed: Any = messages[source["schema_id"]].FromString(source["payload"])
             assert (row["game_name"], row["user_name"], row["is_connection_stable"], row["_schema_id"]) == (
                 parsed.game_name,
                 parsed.user_name,

@@ -56,9 +56,7 @@ def test_the_order_of_the_arguments_does_not_matter(
 
 
 @given(games, placements, sizes, names)
-def test_adding_a_game_moves_no_other(
-    games: set[str], placed: dict[str, str], per_cluster: int, added: str
-) -> None:
+def test_adding_a_game_moves_no_other(games: set[str], placed: dict[str, str], per_cluster: int, added: str) -> None:
     before = pack(games, placed, per_cluster)
     after = pack(games | {added}, before, per_cluster)
     assert {game: after[game] for game in games} == before

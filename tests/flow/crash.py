@@ -1,0 +1,68 @@
+"""Crashes at exact places, inside this process: what was written stays, what comes after never happens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.readwriter import DataFrameWriter
+
+import bronze_ingest.run
+import deserializer.run
+
+
+class Crash(RuntimeError):
+    """Stands for the end of the process."""
+
+
+@contextmanager
+def after_writing(table: str) -> Iterator[None]:
+    """Crash when the next write to the table is committed."""
+    with pytest.MonkeyPatch.context() as patch:
+        save = DataFrameWriter.save
+
+        def save_and_crash(self: DataFrameWriter, path: str | None = None, *args: Any, **options: Any) -> None:
+            save(self, path, *args, **options)
+            if path == table:
+                raise Crash(table)
+
+        patch.setattr(DataFrameWriter, "save", save_and_crash)
+        yield
+
+
+@contextmanager
+def after_all_writes() -> Iterator[None]:
+    """Crash when a batch has written everything, before its query notes in the checkpoint that it is done."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (bronze_ingest.run, deserializer.run):
+            patch.setattr(module, "run_available", _crashing(module.run_available))
+        yield
+
+
+@contextmanager
+def before_sql(beginning: str) -> Iterator[None]:
+    """Crash when a SQL statement that begins like this is about to run."""
+    with pytest.MonkeyPatch.context() as patch:
+        sql = SparkSession.sql
+
+        def crash_or_run(self: SparkSession, text: str, *args: Any, **options: Any) -> DataFrame:
+            if text.startswith(beginning):
+                raise Crash(text)
+            return sql(self, text, *args, **options)
+
+        patch.setattr(SparkSession, "sql", crash_or_run)
+        yield
+
+
+def _crashing(run_available: Callable[..., None]) -> Callable[..., None]:
+    def run(spark: SparkSession, source: DataFrame, checkpoint: str, name: str, on_batch: Callable[..., None]) -> None:
+        def on_batch_and_crash(frame: DataFrame, batch: object) -> None:
+            on_batch(frame, batch)
+            raise Crash(name)
+
+        run_available(spark, source, checkpoint, name, on_batch_and_crash)
+
+    return run

@@ -1,0 +1,143 @@
+"""A crash anywhere, then the same command again: every table is as if nothing had happened."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import pytest
+
+from demux.causes import Cause
+from demux.commits import OnRetry
+from demux.errors import TaskFailed
+from deserializer.repair import replay
+from install_workflow.run import Round
+from tests.flow import crash
+from tests.flow.root import Root, rows, wrapper
+
+Copy = Callable[[Root], Root]
+Place = Callable[[Root], AbstractContextManager[None]]
+
+
+def failed_games(result: Round) -> list[str]:
+    return [end.task.game for end in result.ended if end.error is not None]
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        pytest.param(lambda root: crash.after_writing(root.layout.bronze), id="after bronze, before quarantine"),
+        pytest.param(lambda root: crash.after_writing(root.layout.quarantine), id="after quarantine"),
+        pytest.param(lambda root: crash.after_all_writes(), id="after all writes, before the checkpoint"),
+    ],
+)
+def test_bronze_after_a_crash_is_as_if_there_had_been_none(
+    sent: Root, taken_in: Root, copy: Copy, place: Place
+) -> None:
+    root = copy(sent)
+    with place(root), pytest.raises(TaskFailed):
+        root.workplace().ingest()
+    report = root.workplace().ingest()
+    assert root.everything() == taken_in.everything()
+    assert (report.rows_in, report.rows_quarantined) == (240, len(taken_in.quarantine()))
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        pytest.param(lambda root: crash.after_writing(root.silver_path("chess")), id="after silver, before quarantine"),
+        pytest.param(lambda root: crash.after_writing(root.layout.quarantine), id="after quarantine"),
+        pytest.param(lambda root: crash.after_all_writes(), id="after all writes, before the checkpoint"),
+    ],
+)
+def test_silver_after_a_crash_is_as_if_there_had_been_none(
+    taken_in: Root, done: Root, copy: Copy, place: Place
+) -> None:
+    root = copy(taken_in)
+    with place(root), pytest.raises(TaskFailed):
+        root.workplace().deserialize("chess")
+    result = root.run()
+    assert failed_games(result) == []
+    assert root.everything() == done.everything()
+
+
+def test_a_crash_while_columns_are_added_leaves_them_before_the_origin_in_the_end(
+    done: Root, copy: Copy, tmp_path: Path
+) -> None:
+    undisturbed = copy(done)
+    undisturbed.produce(events=60, games=1, versions=3, fault_rate=0.2)
+    root = undisturbed.copied_to(tmp_path / "crashed")
+    undisturbed.run()
+    with crash.before_sql("ALTER TABLE"):
+        assert failed_games(root.run()) == ["chess"]
+    # the columns are there and in the wrong place: the crash came between the two steps
+    assert root.silver_columns("chess")[-1] == "col_chess_game_3"
+    assert failed_games(root.run()) == []
+    assert root.everything() == undisturbed.everything()
+    assert root.silver_columns("chess")[-1] == "_decoded_at"
+
+
+def test_a_schema_that_appears_between_a_crash_and_the_retry_leaves_each_row_in_one_place(
+    root: Root, event: str
+) -> None:
+    known = root.register("chess", event)
+    message = root.message(known)
+    late = known + 1
+    payloads = [message(name=f"user {number}").SerializeToString() for number in range(6)]
+    root.send([wrapper("chess", known if number % 2 else late, payload) for number, payload in enumerate(payloads)])
+    place = root.workplace()
+    place.ingest()
+    with crash.after_writing(root.silver_path("chess")), pytest.raises(TaskFailed):
+        place.deserialize("chess")
+    assert root.quarantine() == []
+
+    assert root.register("chess", event.replace("int64 score = 2", "int64 score = 2; string more = 4")) == late
+    report = root.workplace().deserialize("chess")
+    assert (report.rows_in, report.rows_silver, report.rows_quarantined) == (6, 3, 3)
+    assert [row["_record_id"] for row in root.silver("chess")] == ["t/0/1", "t/0/3", "t/0/5"]
+    interrupted = root.quarantine()
+    assert [(row["record_id"], row["cause"]) for row in interrupted] == [
+        (record_id, Cause.INTERRUPTED.value) for record_id in ("t/0/0", "t/0/2", "t/0/4")
+    ]
+    assert {row["sentence"] for row in interrupted} == {
+        "The batch was interrupted; this row could not be decoded then and can be now: replay it."
+    }
+
+    replayed = replay(root.spark, root.layout, root.workplace().schemas, "chess", (Cause.INTERRUPTED,))
+    assert (replayed.tried, replayed.decoded, root.quarantine()) == (3, 3, [])
+    assert [(row["_offset"], row["name"]) for row in root.silver("chess")] == [
+        (number, f"user {number}") for number in range(6)
+    ]
+
+
+def test_a_replay_that_dies_between_its_two_writes_is_finished_by_the_next_one(root: Root, event: str) -> None:
+    first = root.register("chess", event)
+    payload = root.message(first)(name="ann").SerializeToString()
+    root.send([wrapper("chess", first, payload), wrapper("chess", first + 1, payload), wrapper("chess", 0, payload)])
+    root.run()
+    assert root.register("chess", event.replace("Event {", "Event { bool more = 4;")) == first + 1
+    causes = (Cause.UNKNOWN_SCHEMA,)
+    with crash.after_writing(root.silver_path("chess")), pytest.raises(crash.Crash):
+        replay(root.spark, root.layout, root.workplace().schemas, "chess", causes)
+    assert [row["record_id"] for row in root.quarantine()] == ["t/0/1", "t/0/2"]
+    assert [row["_record_id"] for row in root.silver("chess")] == ["t/0/0", "t/0/1"]
+
+    again = replay(root.spark, root.layout, root.workplace().schemas, "chess", causes)
+    assert (again.tried, again.decoded) == (2, 1)
+    assert [row["record_id"] for row in root.quarantine()] == ["t/0/2"]
+    assert Counter(row["_record_id"] for row in root.silver("chess")) == {"t/0/0": 1, "t/0/1": 1}
+
+
+def test_a_rebuild_that_dies_half_way_is_finished_by_the_next_one(done: Root, copy: Copy) -> None:
+    from deserializer.repair import rebuild
+
+    root = copy(done)
+    place = root.workplace()
+    with crash.after_writing(root.silver_path("chess")), pytest.raises(crash.Crash):
+        rebuild(root.spark, root.layout, place.schemas, "chess")
+    assert root.silver("chess") == []
+    report = rebuild(root.spark, root.layout, root.workplace().schemas, "chess")
+    assert report.rows_silver == len(done.silver("chess"))
+    assert root.everything() == done.everything()

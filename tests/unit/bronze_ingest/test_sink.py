@@ -1,0 +1,109 @@
+"""The Arrow functions of bronze: every record with its position, whole, in one table or the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bronze_ingest.sink import EXAMINED, WITH_FIELDS, to_examined, to_fields
+from bronze_ingest.unwrap import WrapperFormat
+from demux.arrow_types import arrow_fields
+from demux.columns import Column, Primitive, Struct
+from demux.commits import REFUSED, Rows
+from demux.names import MAX_NAME_BYTES
+from demux.protobuf.wrapper import default_wrapper
+from demux.tables import BRONZE, SOURCE_OPTIONAL
+
+COMPILED = default_wrapper()
+FORMAT = WrapperFormat(COMPILED.descriptor_set, COMPILED.message, MAX_NAME_BYTES)
+# what `positioned` gives
+POSITIONED = Struct(
+    (
+        Column("value", Primitive.BINARY),
+        *SOURCE_OPTIONAL,
+        Column("origin", Primitive.STRING),
+        Column("record_id", Primitive.STRING),
+    )
+)
+
+CHESS = b"\x0a\x05chess\x10\x0b\x1a\x02\x00\xff"
+NO_NAME = b"\x10\x0b"
+records = st.lists(st.sampled_from([CHESS, NO_NAME, b"\xff", None, b""]), max_size=12)
+
+
+def batch(values: Sequence[bytes | None]) -> pa.RecordBatch:
+    rows = [
+        {
+            "value": value,
+            "topic": "events",
+            "partition": 1,
+            "offset": offset,
+            "key": b"k",
+            "headers": [{"key": "h", "value": b"v"}],
+            "origin": "delta",
+            "record_id": f"r{offset}",
+        }
+        for offset, value in enumerate(values)
+    ]
+    return pa.RecordBatch.from_pylist(rows, schema=pa.schema(arrow_fields(POSITIONED)))
+
+
+def fields(values: Sequence[bytes | None]) -> list[dict[str, Any]]:
+    return [row for one in to_fields(FORMAT)(iter([batch(values)])) for row in one.to_pylist()]
+
+
+def examined(values: Sequence[bytes | None], which: Rows) -> list[dict[str, Any]]:
+    return [row for one in to_examined(FORMAT, which)(iter([batch(values)])) for row in one.to_pylist()]
+
+
+def test_a_record_comes_to_bronze_with_its_payload_and_everything_the_source_said() -> None:
+    assert fields([CHESS]) == [
+        {
+            **{"game_name": "chess", "schema_id": 11, "payload": b"\x00\xff", REFUSED: False},
+            **{"origin": "delta", "topic": "events", "partition": 1, "offset": 0, "timestamp": None, "record_id": "r0"},
+            **{"key": b"k", "headers": [{"key": "h", "value": b"v"}]},
+        }
+    ]
+
+
+def test_the_columns_are_those_of_bronze_but_what_spark_adds() -> None:
+    (one,) = to_fields(FORMAT)(iter([batch([CHESS, None])]))
+    assert one.schema.names == [column.name for column in WITH_FIELDS]
+    assert set(one.schema.names) == {column.name for column in BRONZE} - {"ingested_at", "batch_id"} | {REFUSED}
+    assert [column.type for column in one.columns] == [field.type for field in arrow_fields(WITH_FIELDS)]
+
+
+def test_a_refused_record_comes_to_quarantine_whole_with_cause_and_position() -> None:
+    (row,) = examined([CHESS, NO_NAME], Rows.REFUSED)
+    assert row == {
+        **{"game_name": None, "schema_id": 11, "bytes": NO_NAME},
+        **{"origin": "delta", "topic": "events", "partition": 1, "offset": 1, "timestamp": None, "record_id": "r1"},
+        **{"cause": "INVALID_GAME_NAME", "sentence": "The game name is empty."},
+    }
+
+
+def test_quarantine_gets_the_types_of_its_columns() -> None:
+    (one,) = to_examined(FORMAT, Rows.ALL)(iter([batch([CHESS, None])]))
+    assert [(field.name, field.type) for field in one.schema] == [
+        (field.name, field.type) for field in arrow_fields(EXAMINED)
+    ]
+
+
+@given(records)
+def test_each_record_is_good_in_bronze_or_refused_with_its_bytes_and_never_both(values: list[bytes | None]) -> None:
+    good = [row["record_id"] for row in fields(values) if not row[REFUSED]]
+    refused = {row["record_id"]: row["bytes"] for row in examined(values, Rows.REFUSED)}
+    assert sorted([*good, *refused]) == sorted(f"r{number}" for number in range(len(values)))
+    assert all(values[int(record_id[1:])] == data for record_id, data in refused.items())
+
+
+@given(records)
+def test_examining_all_records_keeps_each_and_its_order(values: list[bytes | None]) -> None:
+    everything = examined(values, Rows.ALL)
+    assert [row["bytes"] for row in everything] == values
+    refused = [row for row in everything if row["cause"] is not None]
+    assert refused == examined(values, Rows.REFUSED)

@@ -1,0 +1,93 @@
+"""What the flow's commands make of a time and of a round's end."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from demux.cli.flow import exit_code, seconds_of
+from demux.errors import (
+    CheckpointLost,
+    DemuxError,
+    ExitCode,
+    RegistryUnavailable,
+    RootLocked,
+    SettingsInvalid,
+    StorageFailed,
+    TaskInterrupted,
+)
+from demux.reports import GameReport, IngestReport
+from install_workflow.engine import Ended
+from install_workflow.plan import Plan, Task
+from install_workflow.run import Round
+
+
+def ended(*errors: type[DemuxError] | None) -> tuple[Ended[GameReport], ...]:
+    return tuple(
+        Ended(
+            Task(f"game{number}", f"deserialize_game{number}", "cluster_001"),
+            GameReport(f"game{number}", 1, 1, 0, (1,)) if error is None else None,
+            None if error is None else error("It broke.", "Mend it."),
+            1.0,
+        )
+        for number, error in enumerate(errors)
+    )
+
+
+def round_of(*errors: type[DemuxError] | None, complete: bool = True) -> Round:
+    return Round("r", IngestReport(0, 0, 0), Plan((), ()), ended(*errors), complete)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("30s", 30),
+        ("30", 30),
+        ("5m", 300),
+        ("1h", 3600),
+        ("0.5s", 0.5),
+        ("1.5m", 90),
+        (" 30s ", 30),
+        ("9999h", 35996400),
+    ],
+)
+def test_a_time_is_a_number_and_a_unit(text: str, seconds: float) -> None:
+    assert seconds_of(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "0", "0s", "-5s", "5 s", "5d", "s", "1e3", "inf", "nan", "5m30s", ".5s", "1\n2"])
+def test_what_is_no_time_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(SettingsInvalid) as refused:
+        seconds_of(text)
+    assert (refused.value.cause, refused.value.remedy) == (f"--every {text!r} is not a time.", "Write 30s, 5m or 1h.")
+
+
+@pytest.mark.parametrize("text", ["9" * 30, "9" * 400, "99999999999h"])
+def test_a_time_longer_than_a_thread_can_wait_is_refused(text: str) -> None:
+    with pytest.raises(SettingsInvalid):
+        seconds_of(text)
+
+
+@given(st.integers(1, 10_000), st.sampled_from("smh"))
+def test_a_minute_is_sixty_seconds_and_an_hour_sixty_minutes(number: int, unit: str) -> None:
+    assert seconds_of(f"{number}{unit}") == number * {"s": 1, "m": 60, "h": 3600}[unit]
+
+
+@pytest.mark.parametrize(
+    ("result", "code"),
+    [
+        (round_of(), ExitCode.OK),
+        (round_of(None, None), ExitCode.OK),
+        (round_of(None, CheckpointLost), ExitCode.GAMES_FAILED),
+        (round_of(None, StorageFailed), ExitCode.GAMES_FAILED),
+        (round_of(None, RegistryUnavailable), ExitCode.TRANSIENT),
+        (round_of(TaskInterrupted, RootLocked), ExitCode.TRANSIENT),
+        (round_of(RegistryUnavailable, CheckpointLost), ExitCode.GAMES_FAILED),
+        (round_of(None, complete=False), ExitCode.INTERRUPTED),
+        (round_of(None, CheckpointLost, complete=False), ExitCode.GAMES_FAILED),
+        (round_of(RegistryUnavailable, complete=False), ExitCode.TRANSIENT),
+    ],
+)
+def test_the_exit_code_says_the_worst_that_happened(result: Round, code: ExitCode) -> None:
+    assert exit_code(result) is code

@@ -1,0 +1,86 @@
+"""Settings of a command: defaults, file, environment, command line, in this order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from demux.cli.workplace import logs_of, settings_of
+from demux.errors import SettingsInvalid
+from demux.settings import Decoder, Settings
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty working directory, and an environment without our variables."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("DEMUX_ROOT", "DEMUX_GAMES__LIMIT"):
+        monkeypatch.delenv(name, raising=False)
+    return tmp_path
+
+
+def test_without_anything_the_defaults_hold_under_the_working_directory(elsewhere: Path) -> None:
+    settings = settings_of(None, None, [])
+    assert settings.root == str(elsewhere / "demux-data")
+    assert settings.source_path == str(elsewhere / "demux-data/source")
+    assert settings.registry_path == str(elsewhere / "demux-data/registry")
+    paths = {"root", "source", "registry"}
+    assert settings.model_dump(exclude=paths) == Settings().model_dump(exclude=paths)
+
+
+def test_each_place_overrides_the_one_before(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = elsewhere / "demux.yml"
+    file.write_text("games: {limit: 1}\nroot: from-file\ndecoder: arrow\n", encoding="utf-8")
+    assert settings_of(file, None, []).games.limit == 1
+    monkeypatch.setenv("DEMUX_GAMES__LIMIT", "2")
+    assert settings_of(file, None, []).games.limit == 2
+    settings = settings_of(file, "from-option", ["games.limit=3", "root=from-set"], Decoder.FROM_PROTOBUF)
+    assert settings.games.limit == 3
+    assert settings.root == str(elsewhere / "from-option")
+    assert settings.decoder is Decoder.FROM_PROTOBUF
+
+
+def test_the_file_of_the_working_directory_is_found_by_itself(elsewhere: Path) -> None:
+    (elsewhere / "demux.yml").write_text("games: {limit: 7}\n", encoding="utf-8")
+    assert settings_of(None, None, []).games.limit == 7
+
+
+@pytest.mark.parametrize("root", ["s3://bucket/root", "hdfs://host/root", "file:///data/root"])
+def test_a_uri_stays_as_it_is(root: str) -> None:
+    settings = settings_of(None, root, [])
+    assert (settings.root, settings.source_path, settings.registry_path) == (root, f"{root}/source", f"{root}/registry")
+
+
+def test_a_path_of_its_own_is_made_absolute_too(elsewhere: Path) -> None:
+    settings = settings_of(None, None, ["source.path=in/wrappers", "registry.path=/protos"])
+    assert settings.source_path == str(elsewhere / "in/wrappers")
+    assert settings.registry_path == "/protos"
+
+
+def test_a_value_may_have_an_equals_sign_in_it() -> None:
+    settings = settings_of(None, None, ["spark.driver_memory =3g", "source.path=/a=b"])
+    assert (settings.spark.driver_memory, settings.source_path) == ("3g", "/a=b")
+
+
+@pytest.mark.parametrize("change", ["games.limit", "", "games.limit 5"])
+def test_a_change_without_an_equals_sign_is_refused(change: str) -> None:
+    with pytest.raises(SettingsInvalid) as refused:
+        settings_of(None, None, [change])
+    assert refused.value.cause == f"--set {change!r} has no `=`."
+
+
+def test_all_mistakes_of_all_places_are_told_at_once(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = elsewhere / "demux.yml"
+    file.write_text("gams: {}\n", encoding="utf-8")
+    monkeypatch.setenv("DEMUX_GAMES__LIMIT", "many")
+    with pytest.raises(SettingsInvalid) as refused:
+        settings_of(file, None, ["run.retries=-1"])
+    mistakes = refused.value.fields["mistakes"]
+    assert isinstance(mistakes, tuple)
+    assert [mistake.partition(":")[0] for mistake in mistakes] == [str(file), "DEMUX_GAMES__LIMIT", "command line"]
+
+
+def test_logs_are_below_a_root_on_this_machine_and_beside_us_for_a_remote_one(elsewhere: Path) -> None:
+    assert logs_of(settings_of(None, "root", [])) == elsewhere / "root" / "logs"
+    assert logs_of(settings_of(None, "s3://bucket/root", [])) == Path("demux-logs")

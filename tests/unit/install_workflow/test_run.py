@@ -1,0 +1,82 @@
+"""What applying a plan writes down, and what a task that ended leaves behind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime, timezone
+from typing import cast
+
+from demux.control import Control, KnownGame, Outcome
+from demux.errors import RegistryUnavailable
+from demux.reports import GameReport
+from demux.settings import GamesSettings, Policy
+from install_workflow.engine import Ended
+from install_workflow.plan import Plan, Task, make_plan
+from install_workflow.run import apply, record_of
+
+FIRST, LATER = datetime(2025, 1, 1, tzinfo=timezone.utc), datetime(2025, 2, 1, tzinfo=timezone.utc)
+CHESS = Task("chess", "deserialize_chess", "cluster_001")
+
+
+class FakeControl:
+    """The control table of games, in memory."""
+
+    def __init__(self) -> None:
+        self.games: dict[str, KnownGame] = {}
+        self.writes = 0
+
+    def known_games(self) -> dict[str, KnownGame]:
+        return dict(self.games)
+
+    def replace_games(self, games: Iterable[KnownGame]) -> None:
+        self.games = {game.name: game for game in games}
+        self.writes += 1
+
+
+def applied(control: FakeControl, plan: Plan, now: datetime) -> dict[str, KnownGame]:
+    apply(cast(Control, control), plan, now)
+    return control.games
+
+
+def test_applying_writes_down_who_runs_where_and_who_waits() -> None:
+    plan = make_plan(["chess", "go"], {}, GamesSettings(limit=1), 20)
+    assert applied(FakeControl(), plan, FIRST) == {
+        "chess": KnownGame("chess", "cluster_001", plan.plan_id, FIRST),
+        "go": KnownGame("go", None, plan.plan_id, FIRST),
+    }
+
+
+def test_applying_twice_writes_once() -> None:
+    control = FakeControl()
+    plan = make_plan(["chess", "go"], {}, GamesSettings(limit=1), 20)
+    first = applied(control, plan, FIRST)
+    assert applied(control, plan, LATER) == first
+    assert control.writes == 1
+
+
+def test_only_what_changed_gets_the_time_of_the_change() -> None:
+    control = FakeControl()
+    first = make_plan(["chess", "go"], {}, GamesSettings(), 20)
+    applied(control, first, FIRST)
+    allow = GamesSettings(policy=Policy.ALLOW_LIST, allow=("go",))
+    second = make_plan([], {"chess": "cluster_001", "go": "cluster_001"}, allow, 20)
+    assert applied(control, second, LATER) == {
+        "chess": KnownGame("chess", None, second.plan_id, LATER),
+        "go": KnownGame("go", "cluster_001", first.plan_id, FIRST),
+    }
+
+
+def test_a_task_that_is_done_leaves_its_counts() -> None:
+    record = record_of(Ended(CHESS, GameReport("chess", 10, 8, 2, (11, 12)), None, 1.5), "round", 7)
+    assert (record.game, record.outcome, record.bronze_version) == ("chess", Outcome.DONE, 7)
+    assert (record.rows_in, record.rows_silver, record.rows_quarantined) == (10, 8, 2)
+    assert (record.schema_ids, record.seconds) == ((11, 12), 1.5)
+    assert (record.condition, record.sentence) == (None, None)
+
+
+def test_a_task_that_failed_leaves_its_condition_and_what_to_do() -> None:
+    error = RegistryUnavailable("The registry does not answer.", "Try again later.")
+    record = record_of(Ended(CHESS, None, error, 1.5), "round", None)
+    assert (record.outcome, record.bronze_version, record.rows_in) == (Outcome.FAILED, None, 0)
+    assert record.condition == "REGISTRY_UNAVAILABLE"
+    assert record.sentence == "The registry does not answer. Try again later."
