@@ -19,8 +19,10 @@ from pyspark.sql import SparkSession
 from benchmarks.decoding import rows_per_second, timed
 from benchmarks.naive import run_all
 from bronze_ingest.run import ingest
+from demux.control import Control
 from demux.protobuf.compile import CompiledSchema, compile_schema
 from demux.registry.folder import FolderRegistry
+from demux.reports import IngestReport
 from demux.schema_store import SchemaStore
 from demux.settings import RunSettings, Settings, SparkSettings
 from demux.spark import session, stop
@@ -41,6 +43,8 @@ class Bench:
     spark: SparkSession
     settings: Settings
     games: int
+    schemas: SchemaStore
+    control: Control
     seconds: dict[str, list[float]] = field(default_factory=dict)
     ingested: int = 0
     decoded: int = 0
@@ -53,13 +57,10 @@ class Bench:
 
     def ours(self, what: str) -> None:
         """Run one round of this design; bronze and silver are timed apart."""
-        store = SchemaStore(
-            self.spark, Layout(self.settings.root).schemas, FolderRegistry(Path(self.settings.registry_path))
-        )
         layout, ran, taken = Layout(self.settings.root), list[Round](), list[float]()
 
-        def timed_ingest():  # type: ignore[no-untyped-def]
-            reports = []
+        def timed_ingest() -> IngestReport:
+            reports: list[IngestReport] = []
             taken.append(timed(lambda: reports.append(ingest(self.spark, self.settings))))
             return reports[0]
 
@@ -68,8 +69,9 @@ class Bench:
                 run_round(
                     self.spark,
                     self.settings,
+                    self.control,
                     timed_ingest,
-                    lambda game: deserialize(self.spark, layout, store, game, self.settings.decoder),
+                    lambda game: deserialize(self.spark, layout, self.schemas, game, self.settings.decoder),
                     threading.Event(),
                     Observer(),
                 )
@@ -179,7 +181,9 @@ def main() -> None:
     try:
         settings = Settings(root=root, run=RunSettings(parallelism=2), spark=SparkSettings(master="local[2]"))
         spark = session(settings.spark, Path(root) / "logs")
-        bench = Bench(spark, settings, options.games)
+        layout, registry = Layout(root), FolderRegistry(Path(settings.registry_path))
+        schemas, control = SchemaStore(spark, layout.schemas, registry), Control(spark, layout)
+        bench = Bench(spark, settings, options.games, schemas, control)
         try:
             measure(bench, options.rows, options.repeats)
             text = report(bench, options.rows, decoder_figures(bench, options.repeats))

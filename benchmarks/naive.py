@@ -1,4 +1,4 @@
-"""The naive design: one stream per game with Delta's own sink, no idle check, the newest schema for every row, FAILFAST.
+"""The naive design: a stream per game with Delta's own sink, no idle check, the newest schema for all rows, FAILFAST.
 
 It runs in the same session, with the same tuned settings and the same parallelism, so that only the design differs.
 """

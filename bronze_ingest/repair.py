@@ -31,11 +31,11 @@ def rebuild_bronze(spark: SparkSession, settings: Settings) -> IngestReport:
         _empty(spark, layout.silver(key), SILVER_ORIGIN)
     _empty(spark, layout.rounds, ROUNDS)
     _empty(spark, layout.quarantine, QUARANTINE)
-    _empty(spark, layout.bronze, BRONZE)
+    _empty(spark, layout.bronze, BRONZE, "game_name")
     return ingest(spark, settings)
 
 
-def _empty(spark: SparkSession, table: str, columns: Struct) -> None:
+def _empty(spark: SparkSession, table: str, columns: Struct, *partition_by: str) -> None:
     if table_exists(spark, table):
-        nothing = spark.createDataFrame([], spark_struct(columns))
-        nothing.write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(table)
+        nothing = spark.createDataFrame([], spark_struct(columns)).write.format("delta").partitionBy(*partition_by)
+        nothing.mode("overwrite").option("overwriteSchema", "true").save(table)

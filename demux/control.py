@@ -46,7 +46,6 @@ class TaskRecord:
     round_id: str
     game: str
     outcome: Outcome
-    bronze_version: int | None
     rows_in: int
     rows_silver: int
     rows_quarantined: int
@@ -71,25 +70,52 @@ class History:
 
 
 class Control:
-    """Reads and writes the control tables of one root."""
+    """Reads and writes the control tables of one root; each table is read once, then what was written is known.
+
+    The root's lock sees to it that nobody else writes them meanwhile.
+    """
 
     def __init__(self, spark: SparkSession, layout: Layout) -> None:
         self._spark = spark
         self._layout = layout
+        self._known: dict[str, KnownGame] | None = None
+        self._history: History | None = None
 
     def known_games(self) -> dict[str, KnownGame]:
         """Return every known game by name."""
-        rows = self._rows(self._layout.games)
-        return {row.game_name: KnownGame(row.game_name, row.cluster, row.plan_id, row.since) for row in rows}
+        if self._known is None:
+            rows = self._rows(self._layout.games)
+            self._known = {r.game_name: KnownGame(r.game_name, r.cluster, r.plan_id, r.since) for r in rows}
+        return self._known
 
     def replace_games(self, games: Iterable[KnownGame]) -> None:
         """Make the table hold exactly these games, in one transaction; a second call changes nothing."""
+        games = tuple(games)
         rows = [(game.name, game.cluster, game.plan_id, game.since) for game in games]
         frame = self._spark.createDataFrame(rows, spark_struct(GAMES)).coalesce(1)
         frame.write.format("delta").mode("overwrite").save(self._layout.games)
+        self._known = {game.name: game for game in games}
 
     def history(self) -> History:
         """Return each game's last record, and how far bronze was looked at."""
+        if self._history is None:
+            self._history = self._read_history()
+        return self._history
+
+    def close_round(self, records: Iterable[TaskRecord], bronze_version: int | None) -> None:
+        """Append the records of a finished round, in one transaction.
+
+        Args:
+            records: how each task ended.
+            bronze_version: every game was looked at up to here; None when the round was not complete.
+        """
+        records = tuple(records)
+        before = self.history()
+        self._append(records, bronze_version)
+        version = before.bronze_version if bronze_version is None else max(bronze_version, before.bronze_version)
+        self._history = History(version, before.last | {record.game: record for record in records})
+
+    def _read_history(self) -> History:
         if not table_exists(self._spark, self._layout.rounds):
             return History(-1, {})
         records = self._spark.read.format("delta").load(self._layout.rounds)
@@ -98,14 +124,13 @@ class Control:
         version = -1 if latest is None or latest.version is None else latest.version
         return History(version, {row.game_name: _record(row["last"]) for row in last.collect()})
 
-    def append_records(self, records: Iterable[TaskRecord]) -> None:
-        """Append the records of a finished round, in one transaction."""
+    def _append(self, records: tuple[TaskRecord, ...], bronze_version: int | None) -> None:
         rows = [
             (
                 record.round_id,
                 record.game,
                 record.outcome.value,
-                record.bronze_version,
+                bronze_version,
                 record.rows_in,
                 record.rows_silver,
                 record.rows_quarantined,
@@ -130,7 +155,6 @@ def _record(row: Row) -> TaskRecord:
         row.round_id,
         row.game_name,
         Outcome(row.outcome),
-        row.bronze_version,
         row.rows_in,
         row.rows_silver,
         row.rows_quarantined,

@@ -55,9 +55,8 @@ class Overview:
     no_bronze: Mapping[str, int]
 
 
-def overview(spark: SparkSession, layout: Layout) -> Overview:
+def overview(spark: SparkSession, layout: Layout, control: Control) -> Overview:
     """Return the counts; reads the log of each silver table, the footers of bronze, and the quarantine table."""
-    control = Control(spark, layout)
     known, last = control.known_games(), control.history().last
     bronze = _counts(spark, layout.bronze, "game_name")
     refused, undecoded = _quarantine(spark, layout)

@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pyspark
 from pyspark import SparkConf, SparkContext
@@ -101,12 +102,10 @@ def stop(spark: SparkSession) -> None:
 
 def has_protobuf_functions(spark: SparkSession) -> bool:
     """Return whether Spark's own `from_protobuf` is on the class path."""
+    jvm: Any = spark.sparkContext._jvm
     try:
-        spark.sparkContext._jvm.java.lang.Class.forName(  # type: ignore[union-attr]
-            "org.apache.spark.sql.protobuf.ProtobufDataToCatalyst",
-            False,
-            spark.sparkContext._jvm.java.lang.Thread.currentThread().getContextClassLoader(),  # type: ignore[union-attr]
-        )
+        loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+        jvm.java.lang.Class.forName("org.apache.spark.sql.protobuf.ProtobufDataToCatalyst", False, loader)
     except Exception:  # py4j wraps ClassNotFoundException
         return False
     return True

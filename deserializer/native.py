@@ -12,11 +12,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any, cast
 
 import pandas as pd
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.functions import pandas_udf
 from pyspark.sql.types import BinaryType, StructType
 
 from demux.commits import REFUSED
@@ -59,7 +61,7 @@ class _Branch:
         return f"_settled_{self.schema_id}"
 
 
-def native_rows(frame: DataFrame, decisions: Decisions, descriptors: Path) -> DataFrame:
+def native_rows(frame: DataFrame, decisions: Decisions, descriptors: Path | None) -> DataFrame:
     """Return every row of a batch in the columns of `silver_columns`, in one pass over the rows.
 
     Before Spark 3.5 the lowered descriptors are written as files, for every executor to read.
@@ -67,13 +69,17 @@ def native_rows(frame: DataFrame, decisions: Decisions, descriptors: Path) -> Da
     Args:
         frame: the columns of `deserializer.decode.INPUT`.
         decisions: at least one writer, all of them suited (`deserializer.decoders.unsuited`).
-        descriptors: absolute path of the folder for descriptor files.
+        descriptors: absolute path of the folder for descriptor files, before Spark 3.5.
     """
-    writers = {key: each for key, each in decisions.by_schema_id.items() if key is not None and isinstance(each, Writer)}
+    writers = {
+        key: each for key, each in decisions.by_schema_id.items() if key is not None and isinstance(each, Writer)
+    }
     branches = [_branch(schema_id, writer, descriptors) for schema_id, writer in writers.items()]
     # a wrapper without payload holds a message whose fields are all unset
     payload = F.coalesce("payload", F.lit(b""))
-    parsed = frame.select("*", *[each.functions.read(F.when(each.rows, payload)).alias(each.parsed) for each in branches])
+    parsed = frame.select(
+        "*", *[each.functions.read(F.when(each.rows, payload)).alias(each.parsed) for each in branches]
+    )
     judged = parsed.select("*", _per_schema(branches, lambda each: _is_canonical(each, payload)).alias("_canonical"))
     doubtful = F.when(~F.col("_canonical"), payload)
     repaired = judged.select("*", repairing(writers)("schema_id", doubtful).alias("_repaired"))
@@ -88,7 +94,7 @@ def native_rows(frame: DataFrame, decisions: Decisions, descriptors: Path) -> Da
 
 
 def repairing(writers: Mapping[int, Writer]) -> Callable[..., Column]:
-    """Return a Spark function of schema id and payload: the same message in canonical bytes, NULL where it is malformed."""
+    """Return a Spark function of schema id and payload: the message in canonical bytes, NULL where it is malformed."""
 
     def repair(schema_ids: pd.Series, payloads: pd.Series) -> pd.Series:
         given = payloads.notna()
@@ -97,11 +103,12 @@ def repairing(writers: Mapping[int, Writer]) -> Callable[..., Column]:
             repaired[row] = _canonical_bytes(writers[schema_ids[row]], bytes(payloads[row]))
         return repaired
 
-    function: Callable[..., Column] = F.pandas_udf(repair, BinaryType())
-    return function
+    # its stubs ask for an argument that its documentation calls deprecated
+    made: Any = pandas_udf
+    return cast("Callable[..., Column]", made(repair, BinaryType()))
 
 
-def _branch(schema_id: int, writer: Writer, descriptors: Path) -> _Branch:
+def _branch(schema_id: int, writer: Writer, descriptors: Path | None) -> _Branch:
     shape = decoder_of(writer.descriptor_set, writer.message, SILVER_RESERVED).shape
     pool = pool_of(FileDescriptorSet.FromString(writer.descriptor_set))
     descriptor = lowered(shape, "proto2").SerializeToString(deterministic=True)
@@ -140,7 +147,7 @@ def _canonical_bytes(writer: Writer, payload: bytes) -> bytes | None:
     except MalformedRow:
         return None
     message = parse(reference.message, payload)
-    message.DiscardUnknownFields()  # type: ignore[attr-defined]
+    message.DiscardUnknownFields()
     return message.SerializeToString()
 
 

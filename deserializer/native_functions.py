@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import Column
 
@@ -19,6 +20,7 @@ from demux.protobuf.lowered import ROOT
 class Functions:
     """Both directions between a binary column and a struct column."""
 
+    # what does not parse reads as NULL, or as a struct of NULLs before spark 3.5.1
     read: Callable[[Column], Column]
     write: Callable[[Column], Column]
 
@@ -30,19 +32,19 @@ def takes_bytes() -> bool:
     return "binaryDescriptorSet" in inspect.signature(from_protobuf).parameters
 
 
-def functions_of(descriptor: bytes, folder: Path) -> Functions:
+def functions_of(descriptor: bytes, folder: Path | None) -> Functions:
     """Return the functions for the descriptor set's message `ROOT`.
 
-    Where Spark takes only a file, writes the set into the folder, named by its content; a second call writes nothing.
+    With a folder, writes the set into it, named by its content; a second call writes nothing.
     """
     from pyspark.sql.protobuf.functions import from_protobuf, to_protobuf
 
-    if takes_bytes():
-        source = {"binaryDescriptorSet": descriptor}
-    else:
+    # its name and type differ between the versions of pyspark
+    source: dict[str, Any] = {"binaryDescriptorSet": descriptor}
+    if folder is not None:
         source = {"descFilePath": str(_file(descriptor, folder))}
     return Functions(
-        read=lambda column: from_protobuf(column, ROOT, **source),
+        read=lambda column: from_protobuf(column, ROOT, options={"mode": "PERMISSIVE"}, **source),
         write=lambda column: to_protobuf(column, ROOT, **source),
     )
 

@@ -96,7 +96,7 @@ def _scalar(sql: str, scalar: Scalar) -> str:
         return f"CAST({sql} AS BIGINT) & 4294967295L"
     if scalar.proto_type in _UNSIGNED_64:
         signed = f"CAST({sql} AS DECIMAL(20, 0))"
-        return f"IF({sql} < 0, {signed} + 18446744073709551616BD, {signed})"
+        return f"CAST(IF({sql} < 0, {signed} + 18446744073709551616BD, {signed}) AS DECIMAL(20, 0))"
     return sql
 
 

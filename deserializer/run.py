@@ -13,9 +13,11 @@ from demux.names import names_of
 from demux.reports import GameReport
 from demux.schema_store import SchemaStore
 from demux.settings import Decoder
+from demux.spark import has_protobuf_functions
 from demux.streams import Batch, run_available
 from demux.tables import Layout
 from deserializer.decisions import decide
+from deserializer.decoders import choose, native_decoder
 from deserializer.sink import evolve, examined_rows, payload_columns, quarantined, silver_rows
 from deserializer.source import game_stream
 
@@ -29,6 +31,8 @@ def deserialize(
 
     Raises:
         CheckpointLost: the silver table is there and its checkpoint is not.
+        RuntimeMissing: `from_protobuf` was asked for and is not to be had.
+        DecoderUnsuited: `from_protobuf` was asked for and cannot read one of the game's messages; nothing was written.
         RegistryUnavailable: a schema is not known here and the registry does not answer; nothing was written.
     """
     names = names_of(game)
@@ -36,6 +40,7 @@ def deserialize(
     target = Target(table, layout.quarantine, OnRetry.TABLE_DECIDES, record_id="_record_id")
     counts: list[Counts] = []
     seen: set[int] = set()
+    native = native_decoder(has_protobuf_functions(spark), layout.root)
 
     def one_batch(frame: DataFrame, batch: Batch) -> None:
         schema_ids = {row.schema_id for row in frame.select("schema_id").distinct().collect()}
@@ -44,7 +49,7 @@ def deserialize(
         decisions = decide(before or Struct(()), schema_ids, answers)
         if before is not None:
             evolve(spark, table, decisions.columns)
-        rows = silver_rows(frame, decisions)
+        rows = silver_rows(frame, decisions, choose(decoder, native, decisions))
         counts.append(
             commit(spark, batch, target, rows, lambda which: examined_rows(frame, decisions, game, batch, which))
         )

@@ -16,7 +16,8 @@ from demux.storage import table_exists
 from demux.streams import Batch
 from demux.tables import QUARANTINE, SILVER_ORIGIN, SILVER_RESERVED
 from deserializer.decisions import Decisions
-from deserializer.decode import EXAMINED, silver_columns, to_examined, to_silver
+from deserializer.decode import EXAMINED, to_examined
+from deserializer.decoders import ARROW, RowDecoder
 
 
 def payload_columns(spark: SparkSession, table: str) -> Struct | None:
@@ -71,11 +72,9 @@ def quarantined(game: str) -> str:
     return f"stage = {sql_string(Stage.SILVER.value)} AND game_name = {sql_string(game)}"
 
 
-def silver_rows(frame: DataFrame, decisions: Decisions) -> DataFrame:
+def silver_rows(frame: DataFrame, decisions: Decisions, decoder: RowDecoder = ARROW) -> DataFrame:
     """Return every row of a batch in the table's columns, and `REFUSED`."""
-    columns = silver_columns(decisions.columns)
-    decoded = map_in_arrow(frame, to_silver(decisions), spark_struct(columns))
-    return decoded.withColumn("_decoded_at", F.current_timestamp())
+    return decoder.rows(frame, decisions).withColumn("_decoded_at", F.current_timestamp())
 
 
 def examined_rows(frame: DataFrame, decisions: Decisions, game: str, batch: Batch, which: Rows) -> DataFrame:

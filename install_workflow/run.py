@@ -86,6 +86,7 @@ def apply(control: Control, plan: Plan, now: datetime) -> None:
 def run_round(
     spark: SparkSession,
     settings: Settings,
+    control: Control,
     ingest: Callable[[], IngestReport],
     deserialize: Deserialize,
     stop: threading.Event,
@@ -98,12 +99,12 @@ def run_round(
     Args:
         spark: the session.
         settings: all settings.
+        control: the root's control tables; the same for all rounds of a process.
         ingest: runs the bronze stage.
         deserialize: runs the silver stage for one game; called from several threads.
         stop: see above.
         observer: told of the progress.
     """
-    control = Control(spark, Layout(settings.root))
     ingested = ingest()
     observer.ingested(ingested)
     outlook = look(spark, settings, control)
@@ -116,18 +117,17 @@ def run_round(
     round_id = uuid.uuid4().hex[:12]
     # a round that was stopped has not looked at every game: the next one must look again
     version = outlook.bronze_version if complete else None
-    control.append_records(record_of(end, round_id, version) for end in ended)
+    control.close_round([record_of(end, round_id) for end in ended], version)
     return Round(round_id, ingested, outlook.plan, ended, complete)
 
 
-def record_of(end: Ended[GameReport], round_id: str, bronze_version: int | None) -> TaskRecord:
+def record_of(end: Ended[GameReport], round_id: str) -> TaskRecord:
     """Return the control table's row for a task that ended now."""
     report, error = end.report, end.error
     return TaskRecord(
         round_id,
         end.task.game,
         Outcome.DONE if error is None else Outcome.FAILED,
-        bronze_version,
         report.rows_in if report else 0,
         report.rows_silver if report else 0,
         report.rows_quarantined if report else 0,

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
@@ -80,7 +80,7 @@ class _Maker:
         return made
 
     def fill(self, message: Message, depth: int, inside_json: bool) -> None:
-        descriptor: Descriptor = type(message).DESCRIPTOR
+        descriptor: Any = type(message).DESCRIPTOR
         special = self._known.get(descriptor.full_name)
         if special is not None:
             special(message, depth, inside_json)
@@ -99,7 +99,7 @@ class _Maker:
                 chosen.append(self._rng.choice(list(oneof.fields)))
         return chosen
 
-    def _set(self, message: Message, field: FieldDescriptor, depth: int, inside_json: bool) -> None:
+    def _set(self, message: Any, field: FieldDescriptor, depth: int, inside_json: bool) -> None:
         many = self._rng.choice((1, 1, 2, 3, 6)) if depth > 1 else 1
         if field.message_type is not None and field.message_type.GetOptions().map_entry:
             self._fill_map(_get(message, field), field.message_type, many, depth, inside_json)
@@ -128,7 +128,7 @@ class _Maker:
     def scalar(self, field: FieldDescriptor) -> Any:
         rng = self._rng
         if field.enum_type is not None:
-            return self._enum(field)
+            return self._enum(field.enum_type)
         match field.type:
             case FieldDescriptor.TYPE_BOOL:
                 return rng.random() < 0.5
@@ -153,10 +153,10 @@ class _Maker:
     def _double(self) -> float:
         return self._rng.choice(_DOUBLES) if self._rng.random() < 0.5 else self._rng.uniform(-1e6, 1e6)
 
-    def _enum(self, field: FieldDescriptor) -> int:
-        if not field.enum_type.is_closed and self._rng.random() < 0.2:
+    def _enum(self, enum: EnumDescriptor) -> int:
+        if not enum.is_closed and self._rng.random() < 0.2:
             return self._rng.choice((-(2**31), 2**31 - 1, -77, 77))
-        number: int = self._rng.choice(list(field.enum_type.values)).number
+        number: int = self._rng.choice(list(enum.values)).number
         return number
 
     def _timestamp(self, message: Any, depth: int, inside_json: bool) -> None:
@@ -204,7 +204,7 @@ class _Maker:
         message.paths.extend(self._rng.choice(("user_name", "a.b_c", "x")) for _ in range(self._rng.randrange(3)))
 
 
-def _get(message: Message, field: FieldDescriptor) -> Any:
+def _get(message: Any, field: FieldDescriptor) -> Any:
     return message.Extensions[field] if field.is_extension else getattr(message, field.name)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
@@ -133,7 +134,7 @@ def _mutated(payload: bytes, descriptor: Descriptor, rng: random.Random) -> byte
     inside = [at for at, part in enumerate(parts) if _is_message(part, fields)]
     if inside and rng.random() < 0.6:
         at = rng.choice(inside)
-        message = fields[parts[at].number].message_type
+        message: Any = fields[parts[at].number].message_type
         parts[at] = delimited(parts[at].number, _mutated(parts[at].content(), message, rng))
         return written(parts)
     return written(rng.choice(MUTATIONS)(parts, fields, rng))
@@ -244,7 +245,9 @@ def odd_time(parts: list[Element], fields: Fields, rng: random.Random) -> list[E
 
 def repacked(parts: list[Element], fields: Fields, rng: random.Random) -> list[Element]:
     """A packed list comes as single values, a list of single values packed, or both."""
-    lists = [field for field in fields.values() if field.is_repeated and (field.type in _VARINTS or field.type in _WIDTHS)]
+    lists = [
+        field for field in fields.values() if field.is_repeated and (field.type in _VARINTS or field.type in _WIDTHS)
+    ]
     if not lists:
         return parts
     field = rng.choice(lists)

@@ -63,17 +63,20 @@ def oracle_row(message: Message, descriptor: Descriptor, reserved: Iterable[str]
 def column_names(descriptor: Descriptor, reserved: Iterable[str] = ()) -> dict[int, str]:
     """Column name by field number: where names are equal in lower case, the lowest number keeps the plain one."""
     names: dict[int, str] = {}
+    taken = set(reserved)
     for field in sorted(fields_of(descriptor), key=lambda field: field.number):
         name = field.full_name.replace(".", "_") if field.is_extension else field.name
-        while name.lower() in {*reserved, *(taken.lower() for taken in names.values())}:
+        while name.lower() in taken:
             name += f"__{field.number}"
         names[field.number] = name
+        taken.add(name.lower())
     return names
 
 
 def fields_of(descriptor: Descriptor) -> list[FieldDescriptor]:
-    """The declared fields, and the extensions that the descriptor's pool has."""
-    return [*descriptor.fields, *descriptor.file.pool.FindAllExtensions(descriptor)]
+    """The declared fields, and by number the extensions that the descriptor's pool has."""
+    extensions = descriptor.file.pool.FindAllExtensions(descriptor)
+    return [*descriptor.fields, *sorted(extensions, key=lambda field: field.number)]
 
 
 def _row(message: Message, descriptor: Descriptor, above: tuple[str, ...], reserved: Iterable[str] = ()) -> Row:
@@ -82,7 +85,7 @@ def _row(message: Message, descriptor: Descriptor, above: tuple[str, ...], reser
     return {names[field.number]: _column(message, field, inside) for field in fields_of(descriptor)}
 
 
-def _column(message: Message, field: FieldDescriptor, above: tuple[str, ...]) -> Any:
+def _column(message: Any, field: FieldDescriptor, above: tuple[str, ...]) -> Any:
     holder = message.Extensions[field] if field.is_extension else getattr(message, field.name)
     if field.is_repeated and field.message_type is not None and field.message_type.GetOptions().map_entry:
         key, value = field.message_type.fields_by_name["key"], field.message_type.fields_by_name["value"]

@@ -7,7 +7,7 @@ roots. What a kind is for stands in its name.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from google.protobuf.message import Message
@@ -63,6 +63,10 @@ def _each(template: str, types: tuple[str, ...]) -> list[str]:
     return [template.format(type=name, name=name.rsplit(".", 1)[-1].lower()) for name in types]
 
 
+def _roots(package: str, names: str) -> tuple[str, ...]:
+    return tuple(f"{package}.{name}" for name in names.split())
+
+
 _ALL = (*SCALARS, "Mood", "Inner")
 
 PROTO3 = Schema(
@@ -81,7 +85,7 @@ message Repeated {{
 {lines(_each("repeated {type} f_{name}", _ALL))}
 }}
 message Expanded {{
-{lines(_each("repeated {type} f_{name}", SCALARS[:-2] + ("Mood",))).replace(";", " [packed = false];")}
+{lines(_each("repeated {type} f_{name}", (*SCALARS[:-2], "Mood"))).replace(";", " [packed = false];")}
 }}
 message MapKeys {{
 {lines(_each("map<{type}, int32> f_{name}", MAP_KEYS))}
@@ -103,10 +107,7 @@ message Nested {{ message Own {{ int32 x = 1; }} Own own = 1; Level2 level = 2; 
   repeated Empty empties = 4; map<string, Empty> by_name = 5; optional Empty maybe = 6; repeated Level2 levels = 7; }}
 message Numbers {{ int32 low = 1; int32 high = 536870911; int32 mid = 19000000; }}
 """,
-    tuple(
-        f"kinds3.{name}"
-        for name in "Singular Optional Repeated Expanded MapKeys MapValues OneOf Nested Empty Numbers".split()
-    ),
+    _roots("kinds3", "Singular Optional Repeated Expanded MapKeys MapValues OneOf Nested Empty Numbers"),
 )
 
 PROTO2 = Schema(
@@ -119,7 +120,8 @@ message Required {{
 {lines(_each("required {type} f_{name}", (*SCALARS, "Closed", "Inner")))}
 }}
 message Defaults {{
-  optional int32 i = 1 [default = -42]; optional string s = 2 [default = "\\"hi\\""]; optional bytes b = 3 [default = "\\001"];
+  optional int32 i = 1 [default = -42]; optional string s = 2 [default = "\\"hi\\""];
+  optional bytes b = 3 [default = "\\001"];
   optional double d = 4 [default = nan]; optional float f = 5 [default = -inf]; optional bool t = 6 [default = true];
   optional Closed e = 7 [default = TWO]; optional uint64 u = 8 [default = 18446744073709551615]; optional Inner m = 9;
 }}
@@ -127,14 +129,15 @@ message Lists {{
 {lines(_each("repeated {type} f_{name}", (*SCALARS, "Closed", "Inner")))}
 }}
 message Packed {{
-{lines(_each("repeated {type} f_{name}", SCALARS[:-2] + ("Closed",))).replace(";", " [packed = true];")}
+{lines(_each("repeated {type} f_{name}", (*SCALARS[:-2], "Closed"))).replace(";", " [packed = true];")}
 }}
 message Maps {{
 {lines(_each("map<string, {type}> f_{name}", (*SCALARS, "InMap", "Inner")))}
 }}
 message OneOf {{ oneof choice {{ Closed closed = 1; string text = 2; Inner inner = 3; bytes raw = 4; }} }}
 message Groups {{
-  optional group Single = 1 {{ optional int32 x = 1; repeated Closed list = 2; optional group Deep = 3 {{ required bool on = 1; }} }}
+  optional group Single = 1 {{ optional int32 x = 1; repeated Closed list = 2;
+    optional group Deep = 3 {{ required bool on = 1; }} }}
   repeated group Many = 2 {{ optional string name = 1; map<int32, string> notes = 2; }}
   oneof choice {{ group Chosen = 3 {{ optional double y = 1; }} int32 plain = 4; }}
   optional Inner last = 5;
@@ -150,10 +153,7 @@ message Bag {{ option message_set_wire_format = true; extensions 4 to max; }}
 message Item {{ extend Bag {{ optional Item item = 2000; }} optional string name = 1; }}
 message HasBag {{ optional Bag bag = 1; optional int32 x = 2; }}
 """,
-    tuple(
-        f"kinds2.{name}"
-        for name in "Required Defaults Lists Packed Maps OneOf Groups Extended HasExtended HasBag".split()
-    ),
+    _roots("kinds2", "Required Defaults Lists Packed Maps OneOf Groups Extended HasExtended HasBag"),
 )
 
 EDITION_2023 = Schema(
@@ -185,7 +185,7 @@ message Delimited {{
   Inner plain = 3;
 }}
 """,
-    tuple(f"kinds2023.{name}" for name in "Explicit Implicit Mixed Delimited".split()),
+    _roots("kinds2023", "Explicit Implicit Mixed Delimited"),
 )
 
 # every message field of the file is delimited, but maps and their values never are
@@ -225,7 +225,7 @@ message Json {{ google.protobuf.Any any = 1; repeated google.protobuf.Any anys =
 message Others {{ google.protobuf.Empty empty = 1; repeated google.protobuf.Empty empties = 2;
   google.protobuf.FieldMask mask = 3; repeated google.protobuf.FieldMask masks = 4; Payload payload = 5; }}
 """,
-    tuple(f"known.{name}" for name in "Wrappers WrapperMaps Times Inside Json Others".split()),
+    _roots("known", "Wrappers WrapperMaps Times Inside Json Others"),
 )
 
 GOOGLE_TYPE = Schema(
@@ -245,12 +245,13 @@ RECURSIVE = Schema(
     "recursive",
     """syntax = "proto3"; package recursive; import "google/protobuf/timestamp.proto";
 enum Side { LEFT = 0; RIGHT = 1; }
-message Tree { string name = 1; Tree left = 2; repeated Tree children = 3; map<string, Tree> by_name = 4; Side side = 5; }
+message Tree { string name = 1; Tree left = 2; repeated Tree children = 3; map<string, Tree> by_name = 4;
+  Side side = 5; }
 message Ping { Pong pong = 1; int64 count = 2; google.protobuf.Timestamp at = 3; }
 message Pong { repeated Ping pings = 1; bytes raw = 2; }
 message Holder { Ping ping = 1; Pong pong = 2; Tree tree = 3; repeated Tree forest = 4; }
 """,
-    tuple(f"recursive.{name}" for name in "Tree Ping Pong Holder".split()),
+    _roots("recursive", "Tree Ping Pong Holder"),
 )
 
 NAMES = Schema(
@@ -277,13 +278,13 @@ SCHEMAS = (PROTO3, PROTO2, EDITION_2023, ALL_DELIMITED, WELL_KNOWN, GOOGLE_TYPE,
 CASES = tuple((schema, message) for schema in SCHEMAS for message in schema.messages)
 
 
-@lru_cache(maxsize=None)
+@cache
 def compiled(schema: Schema) -> bytes:
     """The schema's serialized descriptor set, by protoc."""
     return compile_schema(RegisteredSchema(1, schema.name, 1, schema.text, f"{schema.name}.proto")).descriptor_set
 
 
-@lru_cache(maxsize=None)
+@cache
 def message_type(schema: Schema, full_name: str) -> type[Message]:
     """The class of a message of the schema, closed enums as they are declared."""
     return message_class(pool_of(FileDescriptorSet.FromString(compiled(schema))), full_name)

@@ -37,7 +37,7 @@ app.command("demo")(demo.demo)
 
 def run() -> None:
     """Run the command; a failure is told in two sentences on standard error, never as a traceback."""
-    errors = Console(stderr=True, highlight=False, soft_wrap=True)
+    errors = Console(stderr=True, highlight=False, soft_wrap=True, markup=False, emoji=False)
     try:
         app()
     except KeyboardInterrupt:
@@ -46,6 +46,6 @@ def run() -> None:
         told = named(error)
         if told is not error:
             logging.getLogger("demux").exception("%s", told.condition)
-        errors.print(f"[bold red]{told.condition}[/] ", end="")
-        errors.print(f"{told.cause}\n{told.remedy}", markup=False)
+        errors.print(told.condition, style="bold red", end=" ")
+        errors.print(f"{told.cause}\n{told.remedy}")
         sys.exit(told.exit_code)

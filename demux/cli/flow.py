@@ -9,11 +9,11 @@ import uuid
 from pathlib import Path
 
 import typer
+from rich.text import Text
 
 from demux.cli.progress import RoundProgress
 from demux.cli.tables import round_table
 from demux.cli.workplace import DECODER, ROOT, SET, SETTINGS, WAIT, Workplace, console, settings_of, workplace
-from demux.control import Control
 from demux.errors import ExitCode, Kind, SettingsInvalid
 from demux.settings import Decoder
 from demux.text import printable
@@ -52,9 +52,9 @@ def plan(
     Example: `demux plan --set games.limit=10`
     """
     with workplace(settings_of(settings_file, root, changes), "plan", lock=False) as place:
-        outlook = look(place.spark, place.settings, Control(place.spark, place.layout))
+        outlook = look(place.spark, place.settings, place.control)
     text = as_json(outlook.plan) if json else as_text(outlook.plan, everything)
-    console.print(text, markup=False, soft_wrap=True)
+    console.print(text, soft_wrap=True)
 
 
 def run(
@@ -102,11 +102,14 @@ def deserialize(
     with workplace(settings_of(settings_file, root, changes, decoder), "deserialize", lock=True, wait=wait) as place:
         require_game(place.spark, place.layout, game)
         task = Task(game, names_of(game).task_key, "this machine")
-        with console.status(f"decoding {printable(game)} …"):
-            (end,) = run_tasks(
+        with console.status(Text(f"decoding {printable(game)} …")):
+            ended = run_tasks(
                 place.spark, [task], lambda task: place.deserialize(task.game), place.settings.run, place.stop
             )
-        Control(place.spark, place.layout).append_records([record_of(end, uuid.uuid4().hex[:12], None)])
+        if not ended:
+            raise typer.Exit(ExitCode.INTERRUPTED)
+        (end,) = ended
+        place.control.close_round([record_of(end, uuid.uuid4().hex[:12])], None)
         if end.error is not None:
             raise end.error
         assert end.report is not None
@@ -119,7 +122,9 @@ def deserialize(
 def one_round(place: Workplace) -> Round:
     """Run one round behind progress bars and return what it did."""
     with RoundProgress() as progress:
-        return run_round(place.spark, place.settings, place.ingest, place.deserialize, place.stop, progress.observer())
+        return run_round(
+            place.spark, place.settings, place.control, place.ingest, place.deserialize, place.stop, progress.observer()
+        )
 
 
 def exit_code(result: Round) -> ExitCode:

@@ -13,7 +13,6 @@ from rich.text import Text
 
 from demux.cli.tables import overview_table
 from demux.cli.workplace import ROOT, SET, SETTINGS, Workplace, console, settings_of, workplace
-from demux.control import Control
 from demux.errors import GameUnknown
 from demux.names import names_of
 from demux.overview import overview
@@ -59,8 +58,8 @@ def show(
 def print_status(place: Workplace) -> None:
     """Print where every record is, counted in the tables."""
     with console.status("counting …"):
-        plan = look(place.spark, place.settings, Control(place.spark, place.layout)).plan
-        counted = overview(place.spark, place.layout)
+        plan = look(place.spark, place.settings, place.control).plan
+        counted = overview(place.spark, place.layout, place.control)
     console.print(overview_table(counted, {waiting.game: waiting.reason for waiting in plan.waiting}))
 
 

@@ -21,7 +21,7 @@ class RoundProgress:
         """Prepare; nothing is drawn before the block begins."""
         self._progress = Progress(
             SpinnerColumn(),
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
@@ -50,7 +50,5 @@ class RoundProgress:
         self._progress.update(self._silver, total=due, visible=True)
 
     def _ended(self, end: Ended[GameReport]) -> None:
-        mark = "silver" if end.error is None else "[red]failed[/]"
-        # a game's name is not markup
-        name = printable(end.task.game).replace("[", r"\[")
-        self._progress.update(self._silver, advance=1, description=f"{mark} {name}")
+        mark = "silver" if end.error is None else "failed"
+        self._progress.update(self._silver, advance=1, description=f"{mark} {printable(end.task.game)}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import typer
+from rich.text import Text
 
 from demux.causes import Cause
 from demux.cli.workplace import ROOT, SET, SETTINGS, WAIT, console, settings_of, workplace
@@ -49,14 +50,14 @@ def replay(
         games = games_in_quarantine(place.spark, place.layout, cause)
         for name in games if game is None else [found for found in games if found == game]:
             try:
-                with console.status(f"decoding {printable(name)} …"):
+                with console.status(Text(f"decoding {printable(name)} …")):
                     report = replay_game(place.spark, place.layout, place.schemas, name, tuple(cause))
             except Exception as error:  # one game's failure must not stop its neighbours
                 failed.append(named(error))
-                console.print(f"{printable(name)}: {failed[-1]}", markup=False, style="red")
+                console.print(f"{printable(name)}: {failed[-1]}", style="red")
                 continue
             left = report.tried - report.decoded
-            console.print(f"{printable(name)}: {report.decoded:,} decoded, {left:,} stay", markup=False)
+            console.print(f"{printable(name)}: {report.decoded:,} decoded, {left:,} stay")
         if not games:
             console.print("nothing in quarantine has these causes")
     if failed:
@@ -91,4 +92,4 @@ def rebuild(
                     text = f"{report.rows_in:,} rows: {report.rows_silver:,} to silver"
             except Exception as error:
                 raise named(error) from error
-        console.print(text, markup=False)
+        console.print(text)

@@ -17,6 +17,7 @@ import typer
 from pyspark.sql import SparkSession
 from rich.console import Console
 
+from demux.control import Control
 from demux.errors import SettingsInvalid, StorageFailed
 from demux.lock import locked
 from demux.registry.folder import FolderRegistry
@@ -30,7 +31,8 @@ from demux.tables import Layout
 # what `signal.signal` takes and gives back
 _Handler = Callable[[int, FrameType | None], Any] | int | signal.Handlers | None
 
-console = Console(highlight=False)
+# what it prints comes from outside: `[b]` and `:heart:` in a name are not for the terminal
+console = Console(highlight=False, markup=False, emoji=False)
 
 SETTINGS = typer.Option(None, "--settings", "-c", help="Settings file. Default: demux.yml, if there is one.")
 ROOT = typer.Option(None, "--root", help="Folder or URI of all tables; overrides `root`.")
@@ -73,6 +75,7 @@ class Workplace:
     settings: Settings
     spark: SparkSession
     schemas: SchemaStore
+    control: Control
     stop: threading.Event
 
     @property
@@ -117,8 +120,8 @@ def _with_spark(settings: Settings) -> Iterator[Workplace]:
     stopping = threading.Event()
     before = _catch_signals(stopping)
     try:
-        registry = FolderRegistry(Path(settings.registry_path))
-        yield Workplace(settings, spark, SchemaStore(spark, Layout(settings.root).schemas, registry), stopping)
+        layout, registry = Layout(settings.root), FolderRegistry(Path(settings.registry_path))
+        yield Workplace(settings, spark, SchemaStore(spark, layout.schemas, registry), Control(spark, layout), stopping)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -151,7 +154,7 @@ def _catch_signals(stopping: threading.Event) -> Mapping[int, _Handler]:
         if stopping.is_set():
             raise KeyboardInterrupt
         stopping.set()
-        console.print("[yellow]stopping: what is under way finishes; once more to stop at once[/]")
+        console.print("stopping: what is under way finishes; once more to stop at once", style="yellow")
 
     # after the session: PySpark sets a handler of its own that cancels every job
     return {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}

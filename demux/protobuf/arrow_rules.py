@@ -60,7 +60,7 @@ class ArrowRules:
                 return pa.ListArray.from_arrays(array.offsets, values, pa.list_(pa.field("element", values.type)))
             case Cardinality.MAP:
                 assert field.key is not None
-                inside = []
+                inside = [*_doubled(array), *_without_value(array)]
                 keys = self._value(array.keys, field.key, inside)
                 items = self._value(array.items, field.value, inside)
                 bad.extend(_owners(array.offsets, inside))
@@ -116,6 +116,28 @@ def _timestamps(array: pa.Array, bad: list[Rows]) -> pa.Array:
         seconds, nanos = pc.if_else(in_range, seconds, 0), pc.if_else(in_range, nanos, 0)
     micros = pc.add(pc.multiply(seconds, 1_000_000), pc.divide(nanos.cast(pa.int64()), 1_000))
     return micros.cast(pa.timestamp("us", tz="UTC"))
+
+
+def _doubled(array: pa.MapArray) -> list[Rows]:
+    """Return the entries whose key comes more than once in their map: which value counts, the reference says."""
+    counts = np.diff(array.offsets.to_numpy())
+    if counts.max(initial=0) < 2:
+        return []
+    keys = array.keys.dictionary_encode()
+    maps = np.repeat(np.arange(len(counts), dtype=np.int64), counts)
+    pairs = maps * len(keys.dictionary) + keys.indices.to_numpy()
+    # nearly sorted already: rows ascend, and keys often come in the same order
+    ordered = np.sort(pairs, kind="stable")
+    if not (ordered[1:] == ordered[:-1]).any():
+        return []
+    _, first = np.unique(pairs, return_index=True)
+    return [np.setdiff1d(np.arange(len(pairs), dtype=np.int64), first)]
+
+
+def _without_value(array: pa.MapArray) -> list[Rows]:
+    if not array.items.null_count:
+        return []
+    return [np.flatnonzero(array.items.is_null().to_numpy(zero_copy_only=False)).astype(np.int64)]
 
 
 def _owners(offsets: pa.Array, inside: list[Rows]) -> list[Rows]:

@@ -1,10 +1,9 @@
 """Payloads of one schema to columns: a fast parser for what it surely reads right, the reference for everything else.
 
-Each payload is first parsed by `google.protobuf` (C, under a microsecond) and its size compared with what the same
-message would take if it were written again. Where both agree, it holds only known fields in their shortest form, and
-`ptars` reads the whole batch straight into Arrow. Where they differ (unknown or doubled fields, foreign encodings), or
-the reference refuses it, the row is decided by the reference alone. So the two cannot disagree, and a bad row costs
-only itself.
+Each payload is first parsed and written again by `google.protobuf` (in C, about a microsecond). Where that gives the
+same bytes (`demux.protobuf.canonical`), it holds only known fields in their shortest form, and `ptars` reads the whole
+batch straight into Arrow. Where it does not (unknown or doubled fields, foreign encodings), or the reference refuses
+it, the row is decided by the reference alone. So the two cannot disagree, and a bad row costs only itself.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Protocol
 
 import numpy as np
 import ptars
@@ -22,13 +22,19 @@ from demux.arrow_types import arrow_fields, arrow_type
 from demux.columns import Struct
 from demux.errors import SchemaInvalid
 from demux.protobuf.arrow_rules import ArrowRules
+from demux.protobuf.canonical import Canonical
 from demux.protobuf.lowered import ROOT, can_lower, lowered
-from demux.protobuf.pool import has_required, message_class, opened, pool_of
+from demux.protobuf.pool import message_class, opened, pool_of
 from demux.protobuf.reference import MalformedRow, Reference, Row
 from demux.protobuf.shape import Message as MessageShape
 from demux.protobuf.shape import columns_of, shape_of
 
-_PTARS_NAMES = ptars.PtarsConfig(list_value_name="element")
+# without map_value_nullable it panics at an entry that has no value
+_PTARS_CONFIG = ptars.PtarsConfig(list_value_name="element", map_value_nullable=True)
+
+
+class _FastParser(Protocol):
+    def array_to_record_batch(self, payloads: pa.Array) -> pa.RecordBatch: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +71,9 @@ class Decoder:
             ) from None
         self.shape: MessageShape = shape_of(descriptor, reserved)
         self.columns: Struct = columns_of(self.shape)
-        self._has_required = has_required(descriptor)
-        self._reference = Reference(message_class(pool_of(opened(files, pool)), message), self.shape, pool)
+        readable = pool_of(opened(files, pool))
+        self._reference = Reference(message_class(readable, message), self.shape, pool)
+        self._canonical = Canonical(readable, message)
         self._rules = ArrowRules(pool)
         self._fast = _fast_parser(self.shape) if self.shape.fields and can_lower(self.shape) else None
 
@@ -95,20 +102,7 @@ class Decoder:
         """Return the positions that the fast parser surely reads right, and the others."""
         if self._fast is None:
             return [], list(range(len(payloads)))
-        fast: list[int] = []
-        slow: list[int] = []
-        scratch = self._reference.message()
-        parse, forget_unknown, size = scratch.ParseFromString, scratch.DiscardUnknownFields, scratch.ByteSize
-        complete = scratch.IsInitialized if self._has_required else None
-        for position, payload in enumerate(payloads):
-            try:
-                parse(payload)
-                forget_unknown()
-                canonical = size() == len(payload) and (complete is None or complete())
-            except Exception:  # whatever the parser's complaint is, the reference will say it again
-                canonical = False
-            (fast if canonical else slow).append(position)
-        return fast, slow
+        return self._canonical.split(payloads)
 
     def _in_good_parts(
         self, payloads: Sequence[bytes], positions: list[int], slow: list[int]
@@ -142,10 +136,11 @@ class Decoder:
         return [pa.array([row[column.name] for row in rows], arrow_type(column.type)) for column in self.columns]
 
 
-def _fast_parser(shape: MessageShape) -> ptars.internal.MessageHandler:
+def _fast_parser(shape: MessageShape) -> _FastParser:
     file_pool = pool_of(lowered(shape, "proto3"))
     root = file_pool.FindMessageTypeByName(ROOT)
-    return ptars.HandlerPool([root.file], config=_PTARS_NAMES).get_for_message(root)
+    parser: _FastParser = ptars.HandlerPool([root.file], config=_PTARS_CONFIG).get_for_message(root)
+    return parser
 
 
 @lru_cache(maxsize=256)

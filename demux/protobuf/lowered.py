@@ -79,7 +79,7 @@ class _Lowering:
         message.field.add(
             name=f"f{number}",
             number=number,
-            type=proto_type,  # type: ignore[arg-type]
+            type=proto_type,
             label=FieldDescriptorProto.LABEL_OPTIONAL,
         )
 

@@ -6,9 +6,11 @@ It decides what is malformed, and its sentence is the one that quarantine shows.
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any as Anything
 
 from google.protobuf import json_format
@@ -18,7 +20,7 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
-from demux.protobuf.pool import message_class
+from demux.protobuf.pool import listed, message_class
 from demux.protobuf.shape import (
     Cardinality,
     Enumeration,
@@ -29,6 +31,7 @@ from demux.protobuf.shape import (
     TimestampValue,
     Value,
     Wrapped,
+    is_map,
 )
 from demux.protobuf.shape import Message as MessageShape
 
@@ -36,6 +39,8 @@ from demux.protobuf.shape import Message as MessageShape
 MIN_SECONDS, MAX_SECONDS = -62_135_596_800, 253_402_300_799
 MAX_NANOS = 999_999_999
 
+# missing fields that a sentence names
+_MAX_NAMED = 5
 _WIRE_TYPES = {0: "varint", 1: "64-bit", 2: "length-delimited", 3: "start group", 4: "end group", 5: "32-bit"}
 _ZERO: dict[int, Anything] = {
     FieldDescriptor.TYPE_STRING: "",
@@ -45,6 +50,10 @@ _ZERO: dict[int, Anything] = {
     FieldDescriptor.TYPE_FLOAT: 0.0,
 }
 Row = dict[str, Anything]
+
+
+# their strings are proto3's, which are checked when they are parsed
+_ALWAYS_TEXT = frozenset({"google.protobuf.Struct", "google.protobuf.Value", "google.protobuf.ListValue"})
 
 
 class MalformedRow(Exception):
@@ -76,7 +85,6 @@ class Reference:
             parsed = parse(self.message, payload)
             return row_of(parsed, self.shape, self.pool) if self.shape.fields else {}
         except UnicodeDecodeError as error:
-            # proto2 strings are checked when they are read, not when they are parsed
             raise MalformedRow(f"String field had bad UTF-8: {error}") from error
 
 
@@ -92,9 +100,12 @@ def parse(message: type[Message], payload: bytes) -> Message:
     except DecodeError as error:
         raise MalformedRow(str(error)) from error
     if not parsed.IsInitialized():
-        missing = ", ".join(parsed.FindInitializationErrors())  # type: ignore[attr-defined]
+        missing = ", ".join(islice(_missing(parsed, ""), _MAX_NAMED))
         raise MalformedRow(f"Message {parsed.DESCRIPTOR.full_name!r} is missing required fields: {missing}")
-    _refuse_wrong_wire_types(parsed)
+    descriptor: Anything = message.DESCRIPTOR
+    plain = listed(descriptor.file.pool, descriptor.full_name)()
+    plain.ParseFromString(payload)
+    _refuse_wrong_wire_types(plain)
     return parsed
 
 
@@ -119,20 +130,42 @@ def json_text(pool: DescriptorPool, full_name: str, data: bytes) -> str:
     message = message_class(pool, full_name)()
     try:
         message.ParseFromString(data)
+        if full_name not in _ALWAYS_TEXT:
+            _refuse_bad_text(message, pool)
         return _as_json(pool, message)
-    except TypeError:
+    except (DecodeError, json_format.Error, AttributeError, TypeError, ValueError, RecursionError) as error:
+        if full_name != Any.DESCRIPTOR.full_name or not isinstance(error, TypeError):
+            raise MalformedRow(f"{full_name} has no JSON form: {error}") from error
         # an Any whose type is not in the pool: the same members as the wire has, nothing lost
-        if full_name != Any.DESCRIPTOR.full_name:
-            raise MalformedRow(f"{full_name} holds a google.protobuf.Any of a type that its schema lacks") from None
         unresolved = Any.FromString(data)
         value = base64.b64encode(unresolved.value).decode("ascii")
         return json.dumps({"@type": unresolved.type_url, "value": value}, ensure_ascii=False)
-    except (DecodeError, json_format.Error, ValueError, RecursionError) as error:
-        raise MalformedRow(f"{full_name} has no JSON form: {error}") from error
 
 
 def _as_json(pool: DescriptorPool, message: Message) -> str:
     return json_format.MessageToJson(message, indent=None, sort_keys=True, ensure_ascii=False, descriptor_pool=pool)
+
+
+def _refuse_bad_text(message: Message, pool: DescriptorPool) -> None:
+    """Raise ValueError where a proto2 string is no text: json_format would write its Python repr."""
+    for field, value in message.ListFields():
+        if is_map(field):
+            items = list(value.values())
+            entry: Anything = field.message_type
+            field = entry.fields_by_number[2]
+        else:
+            items = list(value) if field.is_repeated else [value]
+        if field.type == FieldDescriptor.TYPE_STRING and any(isinstance(item, bytes) for item in items):
+            raise ValueError(f"string field {field.name} had bad UTF-8")
+        if field.message_type is not None:
+            for item in items:
+                _refuse_bad_text(item, pool)
+    if message.DESCRIPTOR.full_name == Any.DESCRIPTOR.full_name:
+        inside = Any.FromString(message.SerializeToString())
+        with contextlib.suppress(KeyError):
+            packed = message_class(pool, inside.type_url.rpartition("/")[2])()
+            packed.ParseFromString(inside.value)
+            _refuse_bad_text(packed, pool)
 
 
 def _column(field: Field, present: dict[int, Anything], pool: DescriptorPool) -> Anything:
@@ -141,7 +174,9 @@ def _column(field: Field, present: dict[int, Anything], pool: DescriptorPool) ->
         case Cardinality.REPEATED:
             return [_single(item, field.value, pool) for item in value or ()]
         case Cardinality.MAP:
-            return [(key, _single(item, field.value, pool)) for key, item in (value or {}).items()]
+            assert field.key is not None
+            pairs = (value or {}).items()
+            return [(_single(key, field.key, pool), _single(item, field.value, pool)) for key, item in pairs]
         case Cardinality.SINGULAR if value is not None:
             return _single(value, field.value, pool)
         case Cardinality.SINGULAR:
@@ -160,6 +195,9 @@ def _default(value: Value) -> Anything:
 
 def _single(item: Anything, value: Value, pool: DescriptorPool) -> Anything:
     match value:
+        case Scalar(FieldDescriptor.TYPE_STRING) if isinstance(item, bytes):
+            # a proto2 string is not checked when it is parsed: read, it comes as bytes, or a map key as an error
+            raise MalformedRow(f"String field had bad UTF-8: {item[:60]!r}")
         case Scalar():
             return item
         case Enumeration():
@@ -190,29 +228,44 @@ def microseconds(seconds: int, nanos: int) -> int:
     return seconds * 1_000_000 + nanos // 1_000
 
 
-def _refuse_wrong_wire_types(parsed: Message) -> None:
-    declared = parsed.DESCRIPTOR.fields_by_number
-    for unknown in UnknownFieldSet(parsed):
-        field = declared.get(unknown.field_number)
-        if field is not None:
-            wire_type = _WIRE_TYPES.get(unknown.wire_type, str(unknown.wire_type))
-            raise MalformedRow(
-                f"Field {field.number} ({field.name}) of {parsed.DESCRIPTOR.full_name!r} has the wrong wire type: "
-                f"{wire_type}"
-            )
-    _each_message_inside(parsed, _refuse_wrong_wire_types)
-
-
-def _each_message_inside(parsed: Message, visit: Callable[[Message], None]) -> None:
-    for field, value in parsed.ListFields():
+def _missing(parsed: Message, path: str) -> Iterator[str]:
+    # FindInitializationErrors says the same, but reads memory that is not its own when there is a map of scalars
+    present = {field.number: (field, value) for field, value in parsed.ListFields()}
+    for field in _declared(parsed.DESCRIPTOR).values():
+        if field.is_required and field.number not in present:
+            yield f"{path}{field.name}"
+    for field, value in present.values():
         if field.message_type is None:
             continue
-        if field.message_type.GetOptions().map_entry:
+        if is_map(field):
             if field.message_type.fields_by_number[2].message_type is not None:
-                for item in value.values():
-                    visit(item)
+                for key, item in value.items():
+                    yield from _missing(item, f"{path}{field.name}[{key!r}].")
         elif field.is_repeated:
-            for item in value:
-                visit(item)
+            for position, item in enumerate(value):
+                yield from _missing(item, f"{path}{field.name}[{position}].")
         else:
-            visit(value)
+            yield from _missing(value, f"{path}{field.name}.")
+
+
+def _refuse_wrong_wire_types(parsed: Message) -> None:
+    unknown: Anything = UnknownFieldSet(parsed)
+    if len(unknown):
+        declared = _declared(parsed.DESCRIPTOR)
+        for stray in unknown:
+            field = declared.get(stray.field_number)
+            if field is not None:
+                wire_type = _WIRE_TYPES.get(stray.wire_type, str(stray.wire_type))
+                raise MalformedRow(
+                    f"Field {field.number} ({field.name}) of {parsed.DESCRIPTOR.full_name!r} has the wrong wire type: "
+                    f"{wire_type}"
+                )
+    for field, value in parsed.ListFields():
+        if field.message_type is not None:
+            for item in value if field.is_repeated else (value,):
+                _refuse_wrong_wire_types(item)
+
+
+def _declared(descriptor: Anything) -> dict[int, FieldDescriptor]:
+    extensions = descriptor.file.pool.FindAllExtensions(descriptor) if descriptor.is_extendable else ()
+    return {field.number: field for field in (*descriptor.fields, *extensions)}

@@ -6,6 +6,7 @@ decoder and the reference follow the same shape, so the rules stand here and now
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -104,7 +105,7 @@ Value = Scalar | Enumeration | Wrapped | TimestampValue | JsonText | Message
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field on the wire and the column that it fills."""
+    """One field on the wire and the column that it fills; `delimited`: it stands in a group, not behind a length."""
 
     number: int
     name: str
@@ -138,7 +139,8 @@ class _Unfolding:
 
     def message(self, descriptor: Descriptor, above: tuple[str, ...], reserved: frozenset[str]) -> Message:
         taken = set(reserved)
-        declared = [*descriptor.fields, *descriptor.file.pool.FindAllExtensions(descriptor)]
+        # a pool gives extensions in no order of its own
+        declared = [*descriptor.fields, *_by_number(descriptor.file.pool.FindAllExtensions(descriptor))]
         # the lowest number keeps the plain name, so that a later field cannot take it away
         names = {field.number: unique_name(_column_name(field), field.number, taken) for field in _by_number(declared)}
         inside = (*above, descriptor.full_name)
@@ -156,6 +158,7 @@ class _Unfolding:
         key: Scalar | None = None
         value_field, cardinality = field, Cardinality.SINGULAR
         if is_map(field):
+            assert field.message_type is not None
             entry = field.message_type.fields_by_number
             key, value_field, cardinality = Scalar(entry[1].type), entry[2], Cardinality.MAP
         elif field.is_repeated:
@@ -168,7 +171,7 @@ class _Unfolding:
             presence=_presence(field),
             key=key,
             packed=field.is_packed,
-            delimited=field.type == FieldDescriptor.TYPE_GROUP,
+            delimited=field.type == FieldDescriptor.TYPE_GROUP or _is_in_set(field),
         )
 
     def _value(self, field: FieldDescriptor, above: tuple[str, ...]) -> Value:
@@ -225,7 +228,13 @@ def columns_of(message: Message) -> Struct:
     return Struct(tuple(column_of(field) for field in message.fields))
 
 
-def _by_number(fields: list[FieldDescriptor]) -> list[FieldDescriptor]:
+def _is_in_set(field: FieldDescriptor) -> bool:
+    # a "message set" wraps each extension in a group of its own
+    holder = field.containing_type
+    return holder is not None and bool(holder.GetOptions().message_set_wire_format)
+
+
+def _by_number(fields: Iterable[FieldDescriptor]) -> list[FieldDescriptor]:
     return sorted(fields, key=lambda field: field.number)
 
 

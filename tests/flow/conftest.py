@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+import logging
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
+from demux.cli import main
+from demux.cli.workplace import console
+from tests.flow.process import Command, Said
 from tests.flow.root import Root
 from tests.spark_session import lane_of_spark, one_session
 
@@ -52,9 +57,9 @@ def done(taken_in: Root, tmp_path_factory: pytest.TempPathFactory) -> Root:
 
 
 @pytest.fixture
-def copy(tmp_path: Path) -> Callable[[Root], Root]:
+def copy(tmp_path: Path) -> Callable[..., Root]:
     """Copies a root to a folder of this test's own."""
-    return lambda root: root.copied_to(tmp_path / "root")
+    return lambda root, **changes: root.copied_to(tmp_path / "root", **changes)
 
 
 @pytest.fixture
@@ -66,3 +71,26 @@ def event() -> str:
         import "google/protobuf/timestamp.proto";
         message Event { string name = 1; int64 score = 2; google.protobuf.Timestamp at = 3; }
     """
+
+
+@pytest.fixture
+def command(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    """Runs `demux` with these words in this process, on the session that the tests share."""
+    monkeypatch.setattr("demux.cli.workplace.stop", lambda spark: None)
+    # nothing is folded
+    monkeypatch.setattr(console, "_width", 1000)
+
+    def run(*words: str) -> Said:
+        monkeypatch.setattr(sys, "argv", ["demux", *words])
+        capsys.readouterr()
+        try:
+            with pytest.raises(SystemExit) as ended:
+                main()
+        finally:
+            log = logging.getLogger("demux")
+            while log.handlers:
+                log.handlers.pop().close()
+        printed = capsys.readouterr()
+        return Said(int(ended.value.code or 0), printed.out, printed.err)
+
+    return run

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import threading
 from collections.abc import Sequence
@@ -17,6 +18,7 @@ from google.protobuf.message import Message
 from pyspark.sql import SparkSession
 
 from demux.cli.workplace import Workplace
+from demux.control import Control
 from demux.names import names_of
 from demux.protobuf.compile import compile_schema
 from demux.protobuf.pool import message_class, pool_of
@@ -34,6 +36,8 @@ from producer.wrap import head, wrapped
 Rows = list[dict[str, Any]]
 
 NOW = datetime(2024, 5, 17, 12, 0, tzinfo=timezone.utc)
+# a sentence may name the registry's folder, which a copied root has elsewhere
+_REGISTRY = re.compile(r"\S+/registry\b")
 # differs from run to run, and means nothing for where a record is
 _PASSING = frozenset({"ingested_at", "_decoded_at", "quarantined_at", "query_id", "batch_id"})
 
@@ -72,12 +76,20 @@ class Root:
         """Return what a new command would work with: nothing is remembered from the command before."""
         registry = FolderRegistry(Path(self.settings.registry_path))
         store = SchemaStore(self.spark, self.layout.schemas, registry)
-        return Workplace(self.settings, self.spark, store, stop or threading.Event())
+        return Workplace(self.settings, self.spark, store, Control(self.spark, self.layout), stop or threading.Event())
 
     def run(self, stop: threading.Event | None = None, observer: Observer | None = None) -> Round:
         """Run one round, as `demux run` does."""
         place = self.workplace(stop)
-        return run_round(self.spark, self.settings, place.ingest, place.deserialize, place.stop, observer or Observer())
+        return run_round(
+            self.spark,
+            self.settings,
+            place.control,
+            place.ingest,
+            place.deserialize,
+            place.stop,
+            observer or Observer(),
+        )
 
     def produce(self, **request: Any) -> ProduceReport:
         """Send the simulator's events."""
@@ -103,6 +115,11 @@ class Root:
             }
         write_deltalake(self.settings.source_path, pa.table(columns), mode="append")
 
+    def source(self) -> Rows:
+        """Return the records of the source table, in order of partition and offset."""
+        found = rows(self.settings.source_path)
+        return sorted(found, key=lambda row: (row["partition"], row["offset"]))
+
     def bronze(self) -> Rows:
         """Return the rows of bronze."""
         return rows(self.layout.bronze)
@@ -122,21 +139,13 @@ class Root:
     def silver_path(self, game: str) -> str:
         return self.layout.silver(names_of(game).key)
 
-    def everything(self) -> dict[str, object]:
+    def everything(self) -> dict[str, tuple[list[str], Rows]]:
         """Return all rows and columns of bronze, quarantine and silver, without what passes with each run."""
         tables = [self.folder / "bronze", self.folder / "quarantine", *sorted((self.folder / "silver").glob("*"))]
         return {
-            table.relative_to(self.folder).as_posix(): (columns(table), [self._lasting(row) for row in rows(table)])
+            table.relative_to(self.folder).as_posix(): (columns(table), [_lasting(row) for row in rows(table)])
             for table in tables
             if DeltaTable.is_deltatable(str(table))
-        }
-
-    def _lasting(self, row: dict[str, Any]) -> dict[str, Any]:
-        # a sentence may name the registry's folder
-        return {
-            name: value.replace(str(self.folder), "ROOT") if name == "sentence" else value
-            for name, value in row.items()
-            if name not in _PASSING
         }
 
 
@@ -164,3 +173,11 @@ def by_id(found: Rows) -> dict[str, dict[str, Any]]:
 def columns(table: str | Path) -> list[str]:
     """Return a table's column names, in order."""
     return [field.name for field in DeltaTable(table).schema().fields]
+
+
+def _lasting(row: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: _REGISTRY.sub("registry", value) if name == "sentence" else value
+        for name, value in row.items()
+        if name not in _PASSING
+    }

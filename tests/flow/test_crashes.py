@@ -10,12 +10,11 @@ from pathlib import Path
 import pytest
 
 from demux.causes import Cause
-from demux.commits import OnRetry
 from demux.errors import TaskFailed
-from deserializer.repair import replay
+from deserializer.repair import rebuild, replay
 from install_workflow.run import Round
 from tests.flow import crash
-from tests.flow.root import Root, rows, wrapper
+from tests.flow.root import Root, wrapper
 
 Copy = Callable[[Root], Root]
 Place = Callable[[Root], AbstractContextManager[None]]
@@ -29,7 +28,6 @@ def failed_games(result: Round) -> list[str]:
     "place",
     [
         pytest.param(lambda root: crash.after_writing(root.layout.bronze), id="after bronze, before quarantine"),
-        pytest.param(lambda root: crash.after_writing(root.layout.quarantine), id="after quarantine"),
         pytest.param(lambda root: crash.after_all_writes(), id="after all writes, before the checkpoint"),
     ],
 )
@@ -48,7 +46,6 @@ def test_bronze_after_a_crash_is_as_if_there_had_been_none(
     "place",
     [
         pytest.param(lambda root: crash.after_writing(root.silver_path("chess")), id="after silver, before quarantine"),
-        pytest.param(lambda root: crash.after_writing(root.layout.quarantine), id="after quarantine"),
         pytest.param(lambda root: crash.after_all_writes(), id="after all writes, before the checkpoint"),
     ],
 )
@@ -117,7 +114,8 @@ def test_a_replay_that_dies_between_its_two_writes_is_finished_by_the_next_one(r
     payload = root.message(first)(name="ann").SerializeToString()
     root.send([wrapper("chess", first, payload), wrapper("chess", first + 1, payload), wrapper("chess", 0, payload)])
     root.run()
-    assert root.register("chess", event.replace("Event {", "Event { bool more = 4;")) == first + 1
+    # no new column: the first write to the table is that of the rows
+    assert root.register("chess", f"{event} // again") == first + 1
     causes = (Cause.UNKNOWN_SCHEMA,)
     with crash.after_writing(root.silver_path("chess")), pytest.raises(crash.Crash):
         replay(root.spark, root.layout, root.workplace().schemas, "chess", causes)
@@ -131,8 +129,6 @@ def test_a_replay_that_dies_between_its_two_writes_is_finished_by_the_next_one(r
 
 
 def test_a_rebuild_that_dies_half_way_is_finished_by_the_next_one(done: Root, copy: Copy) -> None:
-    from deserializer.repair import rebuild
-
     root = copy(done)
     place = root.workplace()
     with crash.after_writing(root.silver_path("chess")), pytest.raises(crash.Crash):

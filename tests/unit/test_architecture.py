@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -38,6 +39,19 @@ def forbidden_stages(file: str) -> frozenset[str]:
         return STAGES - {package}
     # the command line is where the stages are put together.
     return frozenset() if file.startswith("demux/cli/") else STAGES
+
+
+def effect_files() -> list[str]:
+    """The patterns of the files that may have effects, one name each."""
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    patterns = re.findall(r'^"([^"]+)" = \["TID251"\]', text, re.MULTILINE)
+    return [name for pattern in patterns for name in expanded(pattern)]
+
+
+def expanded(pattern: str) -> list[str]:
+    """`a/{b,c}.py` as `a/b.py` and `a/c.py`."""
+    found = re.fullmatch(r"(.*)\{(.*)\}(.*)", pattern)
+    return [found[1] + name + found[3] for name in found[2].split(",")] if found else [pattern]
 
 
 def test_there_are_modules_to_look_at() -> None:
@@ -76,6 +90,12 @@ def test_no_file_is_longer_than_the_limit(path: Path) -> None:
 def test_every_module_has_a_name_that_says_something(path: Path) -> None:
     parts = path.relative_to(ROOT).with_suffix("").parts
     assert EMPTY_NAMES.isdisjoint(parts)
+
+
+def test_every_effect_file_that_the_linter_knows_is_there() -> None:
+    names = effect_files()
+    assert "demux/spark.py" in names
+    assert [name for name in names if not list(ROOT.glob(name))] == []
 
 
 def test_proto_is_never_a_python_package() -> None:

@@ -67,8 +67,8 @@ def test_only_what_changed_gets_the_time_of_the_change() -> None:
 
 
 def test_a_task_that_is_done_leaves_its_counts() -> None:
-    record = record_of(Ended(CHESS, GameReport("chess", 10, 8, 2, (11, 12)), None, 1.5), "round", 7)
-    assert (record.game, record.outcome, record.bronze_version) == ("chess", Outcome.DONE, 7)
+    record = record_of(Ended(CHESS, GameReport("chess", 10, 8, 2, (11, 12)), None, 1.5), "round")
+    assert (record.game, record.outcome) == ("chess", Outcome.DONE)
     assert (record.rows_in, record.rows_silver, record.rows_quarantined) == (10, 8, 2)
     assert (record.schema_ids, record.seconds) == ((11, 12), 1.5)
     assert (record.condition, record.sentence) == (None, None)
@@ -76,7 +76,7 @@ def test_a_task_that_is_done_leaves_its_counts() -> None:
 
 def test_a_task_that_failed_leaves_its_condition_and_what_to_do() -> None:
     error = RegistryUnavailable("The registry does not answer.", "Try again later.")
-    record = record_of(Ended(CHESS, None, error, 1.5), "round", None)
-    assert (record.outcome, record.bronze_version, record.rows_in) == (Outcome.FAILED, None, 0)
+    record = record_of(Ended(CHESS, None, error, 1.5), "round")
+    assert (record.outcome, record.rows_in) == (Outcome.FAILED, 0)
     assert record.condition == "REGISTRY_UNAVAILABLE"
     assert record.sentence == "The registry does not answer. Try again later."

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import cast
+
 import pytest
+import typer
 from hypothesis import given
 from hypothesis import strategies as st
+from pyspark.sql import SparkSession
 
+from demux.cli import flow
 from demux.cli.flow import exit_code, seconds_of
+from demux.cli.workplace import Workplace
+from demux.control import Control
 from demux.errors import (
     CheckpointLost,
     DemuxError,
@@ -18,6 +29,8 @@ from demux.errors import (
     TaskInterrupted,
 )
 from demux.reports import GameReport, IngestReport
+from demux.schema_store import SchemaStore
+from demux.settings import Settings
 from install_workflow.engine import Ended
 from install_workflow.plan import Plan, Task
 from install_workflow.run import Round
@@ -91,3 +104,21 @@ def test_a_minute_is_sixty_seconds_and_an_hour_sixty_minutes(number: int, unit: 
 )
 def test_the_exit_code_says_the_worst_that_happened(result: Round, code: ExitCode) -> None:
     assert exit_code(result) is code
+
+
+def test_a_single_game_that_was_stopped_before_it_began_is_an_interruption(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    stop = threading.Event()
+    stop.set()
+
+    @contextmanager
+    def stopped(settings: Settings, command: str, *, lock: bool, wait: bool) -> Iterator[Workplace]:
+        yield Workplace(settings, cast(SparkSession, None), cast(SchemaStore, None), cast(Control, None), stop)
+
+    monkeypatch.setattr(flow, "workplace", stopped)
+    monkeypatch.setattr("deserializer.repair.require_game", lambda *_: None)
+    with pytest.raises(typer.Exit) as end:
+        flow.deserialize(game="chess", settings_file=None, root=None, changes=[], decoder=None, wait=False)
+    assert end.value.exit_code == ExitCode.INTERRUPTED

@@ -1,0 +1,91 @@
+"""Which payloads say everything in exactly one way, so that any right parser reads them alike.
+
+`google.protobuf` reads the payload with its maps as plain lists, forgets what the schema does not have, and writes it
+again. The same bytes mean: only declared fields, each once, in its shortest form and its own wire type, nothing merged
+or overwritten. What this cannot see is a map key that comes twice (`demux.protobuf.arrow_rules` does).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any
+
+from google.protobuf.descriptor_pb2 import FieldDescriptorProto
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message import Message
+
+from demux.protobuf.pool import all_fields, files_of, has_required, listed, message_class, pool_of
+
+_NOT_PACKABLE = frozenset(
+    {
+        FieldDescriptorProto.TYPE_STRING,
+        FieldDescriptorProto.TYPE_BYTES,
+        FieldDescriptorProto.TYPE_MESSAGE,
+        FieldDescriptorProto.TYPE_GROUP,
+    }
+)
+
+
+class Canonical:
+    """Tells canonical payloads of one message from all others."""
+
+    def __init__(self, pool: DescriptorPool, full_name: str) -> None:
+        """Prepare for a message of a pool whose closed enums are opened (`demux.protobuf.pool.opened`)."""
+        self._listed = listed(pool, full_name)
+        self._descriptor: Any = self._listed.DESCRIPTOR
+        self._has_required = has_required(pool.FindMessageTypeByName(full_name))
+
+    def split(self, payloads: Sequence[bytes]) -> tuple[list[int], list[int]]:
+        """Return the positions of the payloads that are canonical, and the others."""
+        others: list[int] = []
+        scratch = self._listed()
+        parse, forget_unknown = scratch.ParseFromString, scratch.DiscardUnknownFields
+        # not SerializeToString: to name a missing field it reads memory that is not its own
+        write, complete = scratch.SerializePartialToString, scratch.IsInitialized if self._has_required else None
+        for position, payload in enumerate(payloads):
+            try:
+                parse(payload)
+                forget_unknown()
+                again = write()
+                known = again == payload or (len(again) == len(payload) and self._in_any_order(payload))
+                known = known and (complete is None or complete())
+            except Exception:  # whatever the complaint is, the reference will say it again
+                known = False
+            if not known:
+                others.append(position)
+        rest = set(others)
+        return [position for position in range(len(payloads)) if position not in rest], others
+
+    @cached_property
+    def _in_any_order(self) -> Callable[[bytes], bool]:
+        """A test for payloads that `write` gave back with other bytes: are only their fields in another order?"""
+        scratch = _never_longer(self._descriptor.file.pool, self._descriptor.full_name)()
+
+        def test(payload: bytes) -> bool:
+            scratch.ParseFromString(payload)
+            scratch.DiscardUnknownFields()
+            return scratch.ByteSize() == len(payload)
+
+        return test
+
+
+def _never_longer(pool: DescriptorPool, full_name: str) -> type[Message]:
+    """Return a class that writes no payload longer than it was: the same size then means that nothing was changed.
+
+    Two things become longer elsewhere: a negative int32 in five bytes, a packed list that came unpacked. Here the one
+    is an int64, the other bytes, so that unpacked values are unknown and count as lost.
+    """
+    files = files_of(pool, full_name)
+    for file in files.file:
+        for field in all_fields(file):
+            if field.type in _NOT_PACKABLE:
+                continue
+            if field.label == FieldDescriptorProto.LABEL_REPEATED:
+                field.type = FieldDescriptorProto.TYPE_BYTES
+                field.ClearField("options")
+            elif field.type in (FieldDescriptorProto.TYPE_INT32, FieldDescriptorProto.TYPE_ENUM):
+                field.type = FieldDescriptorProto.TYPE_INT64
+            field.ClearField("type_name")
+            field.ClearField("default_value")
+    return message_class(pool_of(files), full_name)

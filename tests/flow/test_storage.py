@@ -1,0 +1,83 @@
+"""A disk that is full or refuses: a clear error, and after the repair the next run loses nothing."""
+
+from __future__ import annotations
+
+import random
+import resource
+import sys
+from collections.abc import Callable
+
+from tests.flow import process
+from tests.flow.process import Command
+from tests.flow.root import Root, wrapper
+
+Copy = Callable[..., Root]
+
+_LIMIT_BYTES = 1_000_000
+_REMEDY = "Free space or grant write permission on the root, then run the same command again; nothing is lost."
+
+
+def no_large_files() -> None:
+    """Let the operating system refuse to let any file grow beyond the limit, as a full disk does; also for root."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (_LIMIT_BYTES, _LIMIT_BYTES))
+
+
+def test_a_disk_that_is_full_stops_bronze_with_a_clear_error_and_nothing_is_lost(root: Root, event: str) -> None:
+    schema_id = root.register("chess", event.replace("string name", "bytes name"))
+    # random bytes: no compression makes them fit
+    name = random.Random(1).randbytes(2 * _LIMIT_BYTES)
+    small, large = (root.message(schema_id)(name=value).SerializeToString() for value in (b"ann", name))
+    root.send([wrapper("chess", schema_id, small), wrapper("chess", schema_id, large)])
+    said = process.run([sys.executable, "-m", "bronze_ingest", "--root", str(root.folder)], no_large_files)
+    assert said.code == 4
+    assert said.err.startswith("STORAGE_FAILED The storage refused to work (File too large): ")
+    assert said.err.endswith(f"\n{_REMEDY}\n")
+    assert "Traceback" not in said.out + said.err
+    assert root.bronze() == []
+
+    root.run()
+    assert [(row["_record_id"], row["name"]) for row in root.silver("chess")] == [("t/0/0", b"ann"), ("t/0/1", name)]
+
+
+def test_a_folder_that_cannot_be_made_stops_its_games_and_the_run_after_the_repair_completes_them(
+    taken_in: Root, done: Root, copy: Copy, command: Command
+) -> None:
+    root = copy(taken_in)
+    # a file in the folder's place refuses everybody, root too
+    (root.folder / "silver").write_text("in the way")
+    said = command("run", "--root", str(root.folder))
+    assert said.code == 3
+    assert "failed: chess" in said.out
+    assert "STORAGE_FAILED The storage refused to work (" in said.out
+    assert _REMEDY in said.out
+
+    (root.folder / "silver").unlink()
+    assert command("run", "--root", str(root.folder)).code == 0
+    assert root.everything() == done.everything()
+
+
+def test_a_quarantine_that_cannot_be_written_loses_no_bad_row(
+    sent: Root, done: Root, copy: Copy, command: Command
+) -> None:
+    root = copy(sent)
+    (root.folder / "quarantine").write_text("in the way")
+    said = command("ingest", "--root", str(root.folder))
+    assert said.code == 4
+    assert said.err.startswith("STORAGE_FAILED The storage refused to work (")
+    # the good rows of the batch are there; the bad ones come when the batch is finished
+    assert len(root.bronze()) == len(done.bronze())
+
+    (root.folder / "quarantine").unlink()
+    assert command("run", "--root", str(root.folder)).code == 0
+    assert root.everything() == done.everything()
+
+
+def test_a_root_that_cannot_be_made_is_said_before_anything_starts(root: Root, command: Command) -> None:
+    file = root.folder.parent / "file"
+    file.write_text("in the way")
+    said = command("run", "--root", f"{file}/root")
+    assert (said.code, said.out) == (4, "")
+    assert said.err == (
+        f"STORAGE_FAILED The root {file}/root cannot be written: Not a directory.\n"
+        "Free space, grant write permission, or name another folder with --root; nothing is lost.\n"
+    )

@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from deserializer.decoders import ARROW, FromProtobuf, RowDecoder
+from tests.spark_session import lane_of_spark, one_session
+
+# spark's own is on the class path of the oldest lane only
+DECODERS = {"oldest": ("arrow", "from_protobuf"), "current": ("arrow",)}[lane_of_spark()]
+collect_ignore = [] if "from_protobuf" in DECODERS else ["test_from_protobuf.py"]
+
+
+@pytest.fixture(scope="session")
+def lane() -> str:
+    return lane_of_spark()
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    with one_session(tmp_path_factory.mktemp("spark")) as spark:
+        yield spark
+
+
+@pytest.fixture(scope="session", params=DECODERS)
+def decoder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> RowDecoder:
+    """Each decoder that the lane has."""
+    return FromProtobuf(tmp_path_factory.mktemp("descriptors")) if request.param == "from_protobuf" else ARROW

@@ -1,0 +1,136 @@
+"""Every decoder of the lane gives the same rows, refuses the same rows, and agrees with the oracle."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from google.protobuf.descriptor import Descriptor
+from google.protobuf.message import Message
+from pyspark.sql import SparkSession
+
+from demux.columns import Struct
+from demux.commits import REFUSED
+from demux.errors import SchemaUnknown
+from demux.protobuf.compile import CompiledSchema
+from demux.spark import has_protobuf_functions
+from demux.tables import SILVER_RESERVED
+from deserializer.decisions import Refusal, Writer, decide
+from deserializer.decoders import RowDecoder, unsuited
+from tests.messages import payloads
+from tests.mutations import mutated
+from tests.oracle import difference, oracle_row
+from tests.protos import CASES, Schema, compiled, message_type, of_text
+from tests.spark.rows import Rows, Sent, by_function, by_spark
+
+# what from_protobuf cannot read goes to the arrow decoder, which has its own tests
+SUITED = [(schema, name) for schema, name in CASES if unsuited({1: Writer(compiled(schema), name)}) is None]
+
+
+def test_the_lane_has_the_decoders_that_it_is_tested_with(spark: SparkSession, lane: str) -> None:
+    assert has_protobuf_functions(spark) is (lane == "oldest")
+
+
+@pytest.mark.parametrize(("schema", "name"), SUITED, ids=str)
+def test_generated_and_mutated_messages_of_every_kind(
+    spark: SparkSession, tmp_path: Path, decoder: RowDecoder, schema: Schema, name: str
+) -> None:
+    message = message_type(schema, name)
+    decisions = decide(Struct(()), {1}, {1: CompiledSchema(1, "game", 1, name, compiled(schema), "")})
+    valid = payloads(message, seed=7, count=150)
+    sent: Sent = [(1, payload) for payload in [*valid, *bent(valid, message, 450), b"", None]]
+
+    got = by_spark(spark, tmp_path, decoder, sent, decisions)
+
+    assert differences(by_function(sent, decisions), got, sent) == []
+    expected = [oracle_row(message.FromString(payload), _descriptor(message), SILVER_RESERVED) for payload in valid]
+    columns = [{column.name: row[column.name] for column in decisions.columns} for row in got]
+    assert differences(expected, columns[: len(valid)], sent[: len(valid)]) == []
+
+
+# by field number: renamed, narrower, another order, more and fewer columns at every level
+OLD = """
+import "google/protobuf/timestamp.proto"; import "google/protobuf/wrappers.proto"; enum Side { LEFT = 0; RIGHT = 1; }
+message Event {
+  int64 score = 1; double ratio = 2; Inner inner = 3; repeated Inner inners = 4; map<int64, uint64> counts = 5;
+  Empty empty = 6; string gone = 7; uint64 big = 8; map<string, Inner> by_name = 9; repeated int64 laps = 10;
+  uint64 unsigned = 11; google.protobuf.Int64Value maybe = 12; repeated Empty empties = 13;
+  map<int32, Empty> holes = 14;
+}
+message Inner { string text = 1; int64 number = 2; Side side = 3; google.protobuf.Timestamp at = 4; }
+message Empty {}
+"""
+NEW = """
+import "google/protobuf/timestamp.proto"; import "google/protobuf/wrappers.proto"; enum Side { LEFT = 0; CENTER = 1; }
+message Event {
+  map<string, Inner> by_name = 9; int32 points = 1; float ratio = 2; Inner inner = 3; repeated Inner inners = 4;
+  map<uint32, uint32> counts = 5; Empty empty = 6; int32 big = 8; repeated sint32 laps = 10; uint32 unsigned = 11;
+  google.protobuf.Int32Value maybe = 12; repeated Empty empties = 13; map<int32, Empty> holes = 14;
+  oneof choice { Inner chosen = 20; google.protobuf.Timestamp at = 21; bool on = 22; }
+}
+message Inner { repeated uint32 more = 9; uint32 number = 2; Side side = 3; }
+message Empty { int32 full = 1; }
+"""
+MISFIT = "message Event { string score = 1; }"
+
+
+def test_two_versions_in_one_table_beside_rows_that_no_schema_reads(
+    spark: SparkSession, tmp_path: Path, decoder: RowDecoder
+) -> None:
+    texts = {11: OLD, 12: NEW, 13: MISFIT}
+    made = {schema_id: of_text(text) for schema_id, text in texts.items()}
+    known = {
+        schema_id: CompiledSchema(schema_id, "game", schema_id, name, descriptor_set, "")
+        for schema_id, (descriptor_set, name, _) in made.items()
+    }
+    unknown = SchemaUnknown("The registry has no schema 99.", "Register it.")
+    decisions = decide(Struct(()), {11, 12, 13, 99, None}, {**known, 99: unknown})
+    assert [type(decisions.by_schema_id[key]) for key in (11, 12, 13, 99)] == [Writer, Writer, Refusal, Refusal]
+    sent: list[tuple[int | None, bytes | None]] = []
+    for schema_id in (11, 12):
+        message = made[schema_id][2]
+        valid = payloads(message, seed=schema_id, count=200)
+        sent += [(schema_id, payload) for payload in [*valid, *bent(valid, message, 300), None]]
+    sent += [(13, b""), (99, sent[0][1]), (None, sent[1][1]), (None, None)]
+    random.Random(1).shuffle(sent)
+
+    got = by_spark(spark, tmp_path, decoder, sent, decisions)
+
+    assert differences(by_function(sent, decisions), got, sent) == []
+    assert {row["_schema_id"] for row in got if not row[REFUSED]} == {11, 12}
+
+
+def test_extensions_are_columns_like_any_other(spark: SparkSession, tmp_path: Path, decoder: RowDecoder) -> None:
+    text = """
+    message Event { optional int32 own = 1; extensions 100 to max; repeated Event2 inside = 2; }
+    message Event2 { required int32 id = 1; extensions 5 to 10; }
+    extend Event { optional string note = 100; repeated sint64 many = 105; optional Event2 more = 106; }
+    extend Event2 { optional bool on = 7; }
+    """
+    descriptor_set, name, message = of_text(text, "t.Event", syntax="proto2")
+    decisions = decide(Struct(()), {1}, {1: CompiledSchema(1, "game", 1, name, descriptor_set, "")})
+    valid = payloads(message, seed=3, count=60)
+    sent: Sent = [(1, payload) for payload in [*valid, *bent(valid, message, 200)]]
+
+    got = by_spark(spark, tmp_path, decoder, sent, decisions)
+
+    assert {"own", "t_note", "t_many", "t_more"} < set(got[0])
+    assert differences(by_function(sent, decisions), got, sent) == []
+
+
+def bent(valid: list[bytes], message: type[Message], count: int) -> list[bytes]:
+    rng, descriptor = random.Random(8), _descriptor(message)
+    return [mutated(rng.choice(valid), descriptor, rng) for _ in range(count)]
+
+
+def _descriptor(message: type[Message]) -> Descriptor:
+    # its stubs name the class of every implementation
+    descriptor: Any = message.DESCRIPTOR
+    return cast(Descriptor, descriptor)
+
+
+def differences(expected: list[dict[str, Any]], got: Rows, sent: Sent) -> list[str]:
+    pairs = zip(expected, got, sent, strict=True)
+    return [f"{payload!r}: {found}" for mine, theirs, payload in pairs if (found := difference(mine, theirs))]

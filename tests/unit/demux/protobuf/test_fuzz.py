@@ -1,0 +1,91 @@
+"""Thousands of bent payloads: the decoder accepts what the reference accepts, with equal rows. Seeded and bounded."""
+
+from __future__ import annotations
+
+import random
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from demux.columns import Array, ColumnType, Map, Primitive, Struct
+from demux.protobuf.decoder import Decoder, decoder_of
+from demux.protobuf.reference import MalformedRow
+from tests.messages import payloads
+from tests.mutations import mutated
+from tests.oracle import Micros, arrow_rows, difference, oracle_row
+from tests.protos import CASES, Schema, compiled, message_type
+
+# of each message; all of them together take about ten seconds
+BENT = 150
+OPEN = [(schema, message) for schema, message in CASES if schema.name not in ("proto2", "edition_2023")]
+
+
+def typed(value: Any, column_type: ColumnType) -> Any:
+    """A value of the reference's row as the oracle would say it."""
+    match column_type:
+        case _ if value is None:
+            return None
+        case Array(element):
+            return [typed(item, element) for item in value]
+        case Map(key, inside):
+            return {typed(name, key): typed(item, inside) for name, item in value}
+        case Struct(columns):
+            return {column.name: typed(value[column.name], column.type) for column in columns}
+        case Primitive.TIMESTAMP:
+            return Micros(value)
+        case Primitive.DECIMAL_20_0:
+            return Decimal(value)
+    return value
+
+
+def bent(schema: Schema, message: str, seed: int, count: int) -> list[bytes]:
+    cls: Any = message_type(schema, message)
+    rng = random.Random(f"{message} {seed}")
+    straight = payloads(cls, seed, 20)
+    return [mutated(rng.choice(straight), cls.DESCRIPTOR, rng) for _ in range(count)]
+
+
+def judged(by: Decoder, made: list[bytes]) -> list[tuple[Any, str | None]]:
+    """What the reference makes of each payload: its row, or its sentence."""
+    verdicts: list[tuple[Any, str | None]] = []
+    for payload in made:
+        try:
+            verdicts.append((typed(by._reference.row(payload), by.columns), None))
+        except MalformedRow as refused:
+            verdicts.append((None, str(refused)))
+    return verdicts
+
+
+@pytest.mark.parametrize(("schema", "message"), CASES)
+def test_the_decoder_accepts_what_the_reference_accepts_with_equal_rows(schema: Schema, message: str) -> None:
+    by = decoder_of(compiled(schema), message)
+    made = bent(schema, message, seed=21, count=BENT)
+    decoded, verdicts = by.decode(made), judged(by, made)
+    assert sorted([*decoded.good, *(position for position, _ in decoded.bad)]) == list(range(BENT))
+    assert dict(decoded.bad) == {at: sentence for at, (_, sentence) in enumerate(verdicts) if sentence is not None}
+    names = [column.name for column in by.columns]
+    rows = arrow_rows(decoded.columns, names) if names else [{} for _ in decoded.good]
+    differences = (
+        (made[at].hex(), difference(verdicts[at][0], row)) for at, row in zip(decoded.good, rows, strict=True)
+    )
+    assert [one for one in differences if one[1] is not None] == []
+
+
+@pytest.mark.parametrize(("schema", "message"), OPEN)
+def test_what_is_accepted_is_what_the_column_rules_say(schema: Schema, message: str) -> None:
+    cls: Any = message_type(schema, message)
+    by = decoder_of(compiled(schema), message)
+    for payload, (row, sentence) in zip(made := bent(schema, message, 22, 40), judged(by, made), strict=True):
+        if sentence is None:
+            assert difference(oracle_row(cls.FromString(payload), cls.DESCRIPTOR), listed(row)) is None
+
+
+def listed(row: Any) -> Any:
+    """The row with its maps as pairs, which is what `difference` compares with."""
+    match row:
+        case dict():
+            return {name: listed(value) for name, value in row.items()}
+        case list():
+            return [listed(value) for value in row]
+    return row

@@ -1,0 +1,89 @@
+"""Which decoder a batch gets, and which messages from_protobuf does not suit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from demux.columns import Struct
+from demux.errors import DecoderUnsuited, RuntimeMissing, SchemaUnknown
+from demux.settings import Decoder
+from deserializer.decisions import Decisions, Writer, decide
+from deserializer.decoders import ARROW, FromProtobuf, choose, native_decoder, unsuited
+from tests.chess import EMPTY, MISFIT, VERSION_1, VERSION_3, compiled
+from tests.protos import ALL_DELIMITED, PROTO2, PROTO3, RECURSIVE, WELL_KNOWN, Schema, wide
+from tests.protos import compiled as descriptor_set_of
+
+NATIVE = FromProtobuf(Path("/root/control/descriptors"))
+MISSING = RuntimeMissing("It is not there.", "Get it.")
+V1, V3, NO_FIELDS = compiled(VERSION_1, 11, 1), compiled(VERSION_3, 13, 3), compiled(EMPTY, 20, 9)
+
+
+def decisions(*schema_ids: int) -> Decisions:
+    known = {11: V1, 13: V3, 14: compiled(MISFIT, 14, 4), 20: NO_FIELDS}
+    unknown = SchemaUnknown("The registry has no such schema.", "Register it.")
+    return decide(Struct(()), set(schema_ids), {each: known.get(each, unknown) for each in schema_ids})
+
+
+def writer(schema: Schema, message: str) -> dict[int | None, Writer]:
+    return {7: Writer(descriptor_set_of(schema), message)}
+
+
+def test_auto_takes_spark_s_own_where_it_is_there_and_suits_every_writer() -> None:
+    assert choose(Decoder.AUTO, NATIVE, decisions(11, 13, 14, 99)) is NATIVE
+    assert choose(Decoder.AUTO, NATIVE, decisions(11, 20)) is ARROW
+    assert choose(Decoder.AUTO, MISSING, decisions(11)) is ARROW
+
+
+def test_arrow_is_taken_when_asked_for() -> None:
+    assert choose(Decoder.ARROW, NATIVE, decisions(11)) is ARROW
+
+
+def test_spark_s_own_is_taken_when_asked_for_or_the_reason_against_it_is_raised() -> None:
+    assert choose(Decoder.FROM_PROTOBUF, NATIVE, decisions(11, 13)) is NATIVE
+    with pytest.raises(RuntimeMissing, match="It is not there"):
+        choose(Decoder.FROM_PROTOBUF, MISSING, decisions(11))
+    with pytest.raises(DecoderUnsuited, match=r"from_protobuf cannot read schema 20: Chess has no fields\. Set `decod"):
+        choose(Decoder.FROM_PROTOBUF, NATIVE, decisions(11, 20))
+
+
+@pytest.mark.parametrize("setting", [Decoder.AUTO, Decoder.FROM_PROTOBUF])
+def test_a_batch_that_no_schema_reads_needs_no_spark_function(setting: Decoder) -> None:
+    assert choose(setting, NATIVE, decisions(99)) is ARROW
+
+
+@pytest.mark.parametrize(
+    ("schema", "message", "reason"),
+    [
+        (PROTO3, "kinds3.Nested", None),
+        (PROTO3, "kinds3.Empty", "kinds3.Empty has no fields"),
+        (PROTO2, "kinds2.Groups", "field single is a group"),
+        (PROTO2, "kinds2.HasExtended", "field one.kinds2_sub is a group"),
+        (PROTO2, "kinds2.HasBag", "field bag.kinds2_Item_item is a group"),
+        (ALL_DELIMITED, "delimited.Root", "field maps is a group"),
+        (WELL_KNOWN, "known.Times", None),
+        (WELL_KNOWN, "known.Json", "field any becomes JSON text"),
+        (RECURSIVE, "recursive.Holder", "field ping.pong.pings becomes JSON text"),
+    ],
+    ids=str,
+)
+def test_groups_json_text_and_messages_without_fields_are_not_for_it(
+    schema: Schema, message: str, reason: str | None
+) -> None:
+    assert unsuited(writer(schema, message)) == (reason and f"schema 7: {reason}")
+
+
+def test_a_plan_of_too_many_columns_is_not_for_it() -> None:
+    assert unsuited(writer(wide(1_000), "wide.Wide")) is None
+    assert unsuited(writer(wide(1_001), "wide.Wide")) == "1001 columns in one plan, the limit is 1000"
+
+
+def test_without_the_class_it_is_missing_whatever_the_root() -> None:
+    missing = native_decoder(has_from_protobuf=False, root="/data")
+    assert isinstance(missing, RuntimeMissing)
+    assert missing.cause == "Spark's from_protobuf is not on the class path."
+
+
+def test_from_spark_3_5_on_it_needs_no_folder_for_descriptors() -> None:
+    assert native_decoder(has_from_protobuf=True, root="s3://bucket/data") == FromProtobuf(None)
