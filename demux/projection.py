@@ -37,18 +37,16 @@ def _typed(array: pa.Array, writer: ColumnType, table: ColumnType) -> pa.Array:
             columns = project(inside, writer, table, len(array))
             return pa.StructArray.from_arrays(columns, fields=arrow_fields(table), mask=array.is_null())
         case Array(mine), Array(theirs):
-            values = _typed(array.values, mine, theirs)
-            # a NULL list lives under a NULL struct: its mask must not be lost
-            return pa.ListArray.from_arrays(_offsets(array), values, arrow_type(table))
+            return _lists(array, arrow_type(table), _typed(array.values, mine, theirs))
         case Map(), Map():
-            keys = array.keys.cast(arrow_type(table.key))
-            items = _typed(array.items, writer.value, table.value)
-            return pa.MapArray.from_arrays(_offsets(array), keys, items, arrow_type(table))
+            made = arrow_type(table)
+            pairs = [array.keys.cast(made.key_type), _typed(array.items, writer.value, table.value)]
+            entries = pa.StructArray.from_arrays(pairs, fields=[made.key_field, made.item_field])
+            return _lists(array, made, entries)
         case _:
             return array.cast(arrow_type(table))
 
 
-def _offsets(array: pa.Array) -> pa.Array:
-    if not array.null_count:
-        return array.offsets
-    return pa.Array.from_buffers(pa.int32(), len(array) + 1, [None, array.buffers()[1]], offset=array.offset)
+def _lists(array: pa.Array, made: pa.DataType, inside: pa.Array) -> pa.Array:
+    # offsets and mask as they are: a NULL list stays NULL
+    return pa.Array.from_buffers(made, len(array), array.buffers()[:2], array.null_count, array.offset, [inside])

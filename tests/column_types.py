@@ -42,7 +42,7 @@ def column_types(depth: int = 2) -> st.SearchStrategy[ColumnType]:
 @st.composite
 def structs(draw: st.DrawFn, depth: int = 2, min_size: int = 0) -> Struct:
     """Columns with numbers from a short range, so that two of them often meet, and names that differ in lower case."""
-    numbers = draw(st.lists(st.integers(1, 6), unique=True, min_size=min_size, max_size=4))
+    numbers = draw(st.lists(st.integers(1, 5), unique=True, min_size=min_size, max_size=3))
     names = draw(
         st.lists(
             st.text("abAB", min_size=1, max_size=2), unique_by=str.lower, min_size=len(numbers), max_size=len(numbers)

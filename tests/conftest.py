@@ -6,12 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 GOLDEN = Path(__file__).parent / "golden"
 
 # a slow machine is no reason to fail
-settings.register_profile("demux", deadline=None)
+settings.register_profile("demux", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("demux")
 
 Golden = Callable[[str, str], None]

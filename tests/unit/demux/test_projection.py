@@ -4,7 +4,7 @@ from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from demux.alignment import align
@@ -52,7 +52,6 @@ def projected(rows: list[Any], writer: Struct, table: Struct) -> list[Row]:
     return arrow_rows(arrays, [column.name for column in table])
 
 
-@settings(deadline=None)
 @given(st.data(), structs(), structs())
 def test_every_value_comes_under_the_tables_name_and_type(data: st.DataObject, before: Struct, writer: Struct) -> None:
     alignment = align(before, writer)
@@ -61,7 +60,6 @@ def test_every_value_comes_under_the_tables_name_and_type(data: st.DataObject, b
     assert projected(rows, writer, alignment.columns) == [expected(row, writer, alignment.columns) for row in rows]
 
 
-@settings(deadline=None)
 @given(st.data(), structs(min_size=1), st.integers(0, 2), st.integers(0, 2))
 def test_a_slice_of_a_batch_gives_its_own_rows(data: st.DataObject, writer: Struct, start: int, stop: int) -> None:
     rows = data.draw(st.lists(values(writer, nullable=False), min_size=3, max_size=4))
@@ -96,6 +94,13 @@ def test_a_column_that_the_writer_does_not_have_is_null_at_every_level() -> None
         },
         {"one": None, "many": [], "by_name": []},
     ]
+
+
+def test_a_null_list_stays_null_when_its_type_changes() -> None:
+    writer = Struct((Column("l", Array(Primitive.INT), 1), Column("m", Map(Primitive.INT, Primitive.INT), 2)))
+    table = Struct((Column("l", Array(Primitive.BIGINT), 1), Column("m", Map(Primitive.INT, Primitive.BIGINT), 2)))
+    rows = [{"l": [1], "m": [(1, 2)]}, {"l": None, "m": None}, {"l": [], "m": []}]
+    assert projected(rows, writer, table) == rows
 
 
 def test_narrow_numbers_fill_wide_columns_exactly() -> None:

@@ -16,8 +16,8 @@ from tests.mutations import mutated
 from tests.oracle import Micros, arrow_rows, difference, oracle_row
 from tests.protos import CASES, Schema, compiled, message_type
 
-# of each message; all of them together take about ten seconds
-BENT = 150
+# of each message; all of them together take about five seconds
+BENT = 200
 OPEN = [(schema, message) for schema, message in CASES if schema.name not in ("proto2", "edition_2023")]
 
 
