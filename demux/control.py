@@ -111,8 +111,9 @@ class Control:
         """
         records = tuple(records)
         before = self.history()
-        self._append(records, bronze_version)
         version = before.bronze_version if bronze_version is None else max(bronze_version, before.bronze_version)
+        if records or version > before.bronze_version:
+            self._append(records, bronze_version)
         self._history = History(version, before.last | {record.game: record for record in records})
 
     def _read_history(self) -> History:
@@ -120,7 +121,8 @@ class Control:
             return History(-1, {})
         records = self._spark.read.format("delta").load(self._layout.rounds)
         latest = records.agg(F.max("bronze_version").alias("version")).first()
-        last = records.groupBy("game_name").agg(F.max_by(F.struct(*records.columns), "finished_at").alias("last"))
+        tasks = records.where(F.col("game_name").isNotNull())
+        last = tasks.groupBy("game_name").agg(F.max_by(F.struct(*records.columns), "finished_at").alias("last"))
         version = -1 if latest is None or latest.version is None else latest.version
         return History(version, {row.game_name: _record(row["last"]) for row in last.collect()})
 
@@ -142,9 +144,10 @@ class Control:
             )
             for record in records
         ]
-        if rows:
-            frame = self._spark.createDataFrame(rows, spark_struct(ROUNDS)).coalesce(1)
-            frame.write.format("delta").mode("append").save(self._layout.rounds)
+        # a round without tasks still says how far bronze was looked at
+        none = (None, None, None, bronze_version, *[None] * (len(ROUNDS.columns) - 4))
+        frame = self._spark.createDataFrame(rows or [none], spark_struct(ROUNDS)).coalesce(1)
+        frame.write.format("delta").mode("append").save(self._layout.rounds)
 
     def _rows(self, path: str) -> list[Row]:
         return self._spark.read.format("delta").load(path).collect() if table_exists(self._spark, path) else []

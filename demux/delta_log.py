@@ -37,7 +37,8 @@ def growth(spark: SparkSession, table: str, column: str, since: int) -> Growth:
     commits = _commits(spark, table)
     latest = max(commits, default=-1)
     wanted = range(since + 1, latest + 1)
-    if any(version not in commits for version in wanted):
+    # a table that was made anew counts from 0 again
+    if since > latest or any(version not in commits for version in wanted):
         return Growth(latest, None)
     texts = (read_text(spark, f"{table}/_delta_log/{commits[version]}") for version in wanted)
     return Growth(latest, partitions_added(texts, column))

@@ -30,6 +30,8 @@ _TRANSIENT = (
     "Connection reset",
     "SocketTimeoutException",
     "ConnectException",
+    "ConnectionRefusedError",
+    "TimeoutError",
     "DELTA_CONCURRENT",
 )
 
@@ -40,14 +42,15 @@ def named(error: BaseException) -> DemuxError:
         return error
     text = f"{type(error).__name__}: {error}"
     reason = _sentence(text)
+    # a conflict of two writers may also name the file that both wanted
+    if any(sign in text for sign in _TRANSIENT):
+        return TaskInterrupted(f"The work was interrupted: {reason}.", "Run the same command again.")
     found = next((sign for sign in _STORAGE if sign in text), None)
     if found is not None:
         return StorageFailed(
             f"The storage refused to work ({found}): {reason}.",
             "Free space or grant write permission on the root, then run the same command again; nothing is lost.",
         )
-    if any(sign in text for sign in _TRANSIENT):
-        return TaskInterrupted(f"The work was interrupted: {reason}.", "Run the same command again.")
     return TaskFailed(f"{reason}.", "See the log file for the whole story, then run the same command again.")
 
 

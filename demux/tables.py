@@ -99,7 +99,7 @@ GAMES = Struct(
     )
 )
 
-# one row for each task that ran in a round
+# one row for each task that ran in a round; without a game: a round that ran none
 ROUNDS = Struct(
     (
         Column("round_id", Primitive.STRING),

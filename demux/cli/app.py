@@ -11,6 +11,7 @@ from rich.console import Console
 from demux.cli import demo, flow, look, repair, start
 from demux.errors import ExitCode
 from demux.failures import named
+from demux.text import printable
 
 app = typer.Typer(
     name="demux",
@@ -38,6 +39,8 @@ app.command("demo")(demo.demo)
 def run() -> None:
     """Run the command; a failure is told in two sentences on standard error, never as a traceback."""
     errors = Console(stderr=True, highlight=False, soft_wrap=True, markup=False, emoji=False)
+    # a command that has no log file yet must not print the traceback either
+    logging.getLogger("demux").addHandler(logging.NullHandler())
     try:
         app()
     except KeyboardInterrupt:
@@ -47,5 +50,7 @@ def run() -> None:
         if told is not error:
             logging.getLogger("demux").exception("%s", told.condition)
         errors.print(told.condition, style="bold red", end=" ")
-        errors.print(f"{told.cause}\n{told.remedy}")
+        # a sentence may hold names from outside
+        for line in f"{told.cause}\n{told.remedy}".split("\n"):
+            errors.print(printable(line))
         sys.exit(told.exit_code)

@@ -89,3 +89,12 @@ def test_the_sentences_of_an_error_are_its_text() -> None:
     error = DemuxError("It broke.", "Mend it.", part="wheel")
     assert str(error) == "[UNEXPECTED] It broke. Mend it."
     assert (error.cause, error.remedy, error.fields) == ("It broke.", "Mend it.", {"part": "wheel"})
+
+
+def test_a_conflict_of_two_writers_is_transient_even_when_it_names_the_file() -> None:
+    error = named(RuntimeError("ConcurrentAppendException: caused by FileAlreadyExistsException: 0001.json"))
+    assert (error.condition, error.kind) == ("TASK_INTERRUPTED", Kind.TRANSIENT)
+
+
+def test_a_server_that_refuses_the_connection_is_transient() -> None:
+    assert named(ConnectionRefusedError("refused")).kind is Kind.TRANSIENT
