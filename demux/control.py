@@ -127,7 +127,7 @@ class Control:
         return History(version, {row.game_name: _record(row["last"]) for row in last.collect()})
 
     def _append(self, records: tuple[TaskRecord, ...], bronze_version: int | None) -> None:
-        rows = [
+        rows: list[tuple[object, ...]] = [
             (
                 record.round_id,
                 record.game,
