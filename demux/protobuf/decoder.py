@@ -18,7 +18,7 @@ import ptars
 import pyarrow as pa
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
-from demux.arrow_types import arrow_fields, arrow_type
+from demux.arrow_types import arrow_type
 from demux.columns import Struct
 from demux.errors import SchemaInvalid
 from demux.protobuf.arrow_rules import ArrowRules
@@ -147,8 +147,3 @@ def _fast_parser(shape: MessageShape) -> _FastParser:
 def decoder_of(descriptor_set: bytes, message: str, reserved: frozenset[str] = frozenset()) -> Decoder:
     """Return the process's one decoder of this message."""
     return Decoder(descriptor_set, message, reserved)
-
-
-def empty_columns(columns: Struct) -> list[pa.Array]:
-    """Return one empty array for each column."""
-    return [pa.array([], field.type) for field in arrow_fields(columns)]
