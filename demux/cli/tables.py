@@ -48,7 +48,7 @@ def overview_table(overview: Overview, waiting: Mapping[str, str]) -> Renderable
         overview: the counts.
         waiting: why a game is not admitted, by name.
     """
-    table = _table("game", ">rows in", ">silver", ">waiting", "quarantine", "versions", ">seconds")
+    table = _table("game", ">rows in", ">silver", ">waiting", "=quarantine", "versions", ">seconds")
     for game in overview.games:
         table.add_row(
             _name(game.game),
@@ -92,12 +92,11 @@ def _error_lines(errors: Mapping[str, str]) -> list[Text]:
 
 
 def _table(*columns: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    """Return an empty table; `>` marks a column of numbers, `=` a column of words that must stay whole, others fold."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for column in columns:
-        right = column.startswith(">")
-        justify: Literal["right", "left"] = "right" if right else "left"
-        # numbers and headings stay whole; what is long by nature folds
-        table.add_column(column.removeprefix(">"), justify=justify, overflow="fold", no_wrap=right)
+        justify: Literal["right", "left"] = "right" if column.startswith(">") else "left"
+        table.add_column(column.lstrip(">="), justify=justify, overflow="fold", no_wrap=column[0] in ">=")
     return table
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -14,6 +15,8 @@ from typing import Protocol
 PROJECT = Path(__file__).parents[2]
 DEMUX = str(Path(sys.executable).with_name("demux"))
 _PATIENCE_S = 300
+# the session of this process has put its own settings there
+_ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +35,14 @@ class Command(Protocol):
 def run(words: Sequence[str], preexec: Callable[[], None] | None = None) -> Said:
     """Return how the program ended."""
     ended = subprocess.run(
-        words, cwd=PROJECT, capture_output=True, text=True, timeout=_PATIENCE_S, check=False, preexec_fn=preexec
+        words,
+        cwd=PROJECT,
+        env=_ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        timeout=_PATIENCE_S,
+        check=False,
+        preexec_fn=preexec,
     )
     return Said(ended.returncode, ended.stdout, ended.stderr)
 
@@ -41,7 +51,13 @@ def run(words: Sequence[str], preexec: Callable[[], None] | None = None) -> Said
 def running(words: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
     """Start the program in a process group of its own, as a terminal does; it is dead when the block ends."""
     with subprocess.Popen(
-        words, cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+        words,
+        cwd=PROJECT,
+        env=_ENVIRONMENT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
     ) as process:
         try:
             yield process
