@@ -33,8 +33,11 @@ test-current: .venv/current/.ready ## every test on Spark 4.0
 	$(BIN)/python -m pytest tests/flow || failed=1; \
 	exit $$failed
 
-test-oldest: .venv/oldest/.ready ## the Spark tests on Spark 3.4
-	@$(call with_java,oldest) $(OLDEST)/python -m pytest tests/spark
+test-oldest: .venv/oldest/.ready ## everything that touches Spark, on Spark 3.4
+	@$(call with_java,oldest) failed=0; \
+	$(OLDEST)/python -m pytest tests/spark || failed=1; \
+	$(OLDEST)/python -m pytest tests/flow || failed=1; \
+	exit $$failed
 
 check: .venv/current/.ready ## format, lint, types, unit and property tests; no Java
 	@failed=0; \

@@ -12,11 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from demux.spark import SHORT_LIVED
+
 PROJECT = Path(__file__).parents[2]
 DEMUX = str(Path(sys.executable).with_name("demux"))
 _PATIENCE_S = 300
-# the session of this process has put its own settings there
-_ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
+# the session of this process puts its own settings there; a short-lived JVM must not compile for long
+_ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))} | {
+    "JAVA_TOOL_OPTIONS": SHORT_LIVED["spark.driver.extraJavaOptions"]
+}
 
 
 @dataclass(frozen=True, slots=True)
