@@ -145,8 +145,8 @@ class Settings(_Section):
     )
     decoder: Decoder = Field(
         default=Decoder.AUTO,
-        description="What decodes payloads. auto: from_protobuf where Spark has it and it suits the message, "
-        "else arrow.",
+        description="What decodes payloads; the rows are the same. arrow: ptars in Arrow batches, suits every message. "
+        "from_protobuf: Spark's own, where its jar is there and it suits the message. auto: the faster one, arrow.",
     )
     run: RunSettings = Field(default=RunSettings(), description="How the games' tasks are run.")
     spark: SparkSettings = Field(default=SparkSettings(), description="The Spark session.")

@@ -79,12 +79,9 @@ def choose(setting: Decoder, native: FromProtobuf | RuntimeMissing, decisions: D
     """
     writers = {key: each for key, each in decisions.by_schema_id.items() if isinstance(each, Writer)}
     match setting:
-        case Decoder.ARROW:
+        case Decoder.ARROW | Decoder.AUTO:
+            # it suits every message and is the faster one (docs/decisions/0006)
             return ARROW
-        case Decoder.AUTO:
-            if isinstance(native, RuntimeMissing) or not writers or unsuited(writers):
-                return ARROW
-            return native
         case Decoder.FROM_PROTOBUF:
             if isinstance(native, RuntimeMissing):
                 raise native

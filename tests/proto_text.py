@@ -82,19 +82,24 @@ def _message(message: DescriptorProto, syntax: str) -> Iterator[str]:
             yield from _message(nested, syntax)
     for enum in message.enum_type:
         yield from _enum(enum)
+    begun: set[int] = set()
     for field in message.field:
         if not _is_member(field):
             yield _field(field, maps, syntax)
-    for index, oneof in enumerate(message.oneof_decl):
-        members = [field for field in message.field if _is_member(field) and field.oneof_index == index]
-        if members:
-            yield f"oneof {oneof.name} {{"
-            yield from (f"{_type(field)} {field.name} = {field.number}{_options(field)};" for field in members)
-            yield "}"
+        elif field.oneof_index not in begun:
+            begun.add(field.oneof_index)
+            yield from _oneof(message, field.oneof_index)
     yield from (f"reserved {part.start} to {part.end - 1};" for part in message.reserved_range)
     yield from (f'reserved "{name}";' for name in message.reserved_name)
     for part in message.extension_range:
         yield f"extensions {part.start} to {'max' if part.end == _LAST_NUMBER else part.end - 1};"
+    yield "}"
+
+
+def _oneof(message: DescriptorProto, index: int) -> Iterator[str]:
+    yield f"oneof {message.oneof_decl[index].name} {{"
+    members = (field for field in message.field if _is_member(field) and field.oneof_index == index)
+    yield from (f"{_type(field)} {field.name} = {field.number}{_options(field)};" for field in members)
     yield "}"
 
 

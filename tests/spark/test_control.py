@@ -1,0 +1,84 @@
+"""The control tables: what one process writes, the next one reads."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from demux.control import Control, History, KnownGame, Outcome, TaskRecord
+from demux.tables import Layout
+
+NOW = datetime(2025, 3, 30, 1, 59, 59, 123_456, tzinfo=timezone.utc)
+HOSTILE = ["../../etc", "a'b; drop table x", "Chess", "chess", "`${x}`", "象棋"]
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> Layout:
+    return Layout(str(tmp_path))
+
+
+def record(game: str, outcome: Outcome = Outcome.DONE, minutes: int = 0) -> TaskRecord:
+    failed = outcome is Outcome.FAILED
+    return TaskRecord(
+        "round",
+        game,
+        outcome,
+        rows_in=5,
+        rows_silver=4,
+        rows_quarantined=1,
+        schema_ids=(-3, 7),
+        seconds=1.5,
+        condition="TASK_FAILED" if failed else None,
+        sentence="It broke. Mend it." if failed else None,
+        finished_at=NOW + timedelta(minutes=minutes),
+    )
+
+
+def test_a_new_root_has_no_games_and_no_history(spark: SparkSession, layout: Layout) -> None:
+    control = Control(spark, layout)
+    assert (control.known_games(), control.history()) == ({}, History(-1, {}))
+
+
+def test_games_are_read_back_as_they_were_written_whatever_their_names(spark: SparkSession, layout: Layout) -> None:
+    games = {
+        name: KnownGame(name, None if name == "Chess" else f"cluster_{number:03}", "plan", NOW)
+        for number, name in enumerate(HOSTILE)
+    }
+    Control(spark, layout).replace_games(games.values())
+    control = Control(spark, layout)
+    assert control.known_games() == games
+    control.replace_games([games["chess"]])
+    assert control.known_games() == Control(spark, layout).known_games() == {"chess": games["chess"]}
+
+
+def test_the_last_record_of_each_game_is_its_history(spark: SparkSession, layout: Layout) -> None:
+    control = Control(spark, layout)
+    control.close_round([record("chess", Outcome.FAILED), record("go")], 3)
+    control.close_round([record("chess", minutes=1)], 5)
+    control.close_round([record("a'b", Outcome.FAILED, minutes=2)], None)
+    expected = History(
+        5, {"chess": record("chess", minutes=1), "go": record("go"), "a'b": record("a'b", Outcome.FAILED, minutes=2)}
+    )
+    assert control.history() == expected
+    assert Control(spark, layout).history() == expected
+
+
+def test_a_round_that_was_not_complete_does_not_say_how_far_bronze_was_looked_at(
+    spark: SparkSession, layout: Layout
+) -> None:
+    control = Control(spark, layout)
+    control.close_round([record("chess")], None)
+    assert control.history().bronze_version == Control(spark, layout).history().bronze_version == -1
+
+
+def test_a_round_without_tasks_writes_nothing(spark: SparkSession, layout: Layout) -> None:
+    control = Control(spark, layout)
+    control.close_round([record("chess")], 1)
+    control.close_round([], 9)
+    assert DeltaTable(layout.rounds).version() == 0
+    # the process that looked knows; the next one looks again
+    assert (control.history().bronze_version, Control(spark, layout).history().bronze_version) == (9, 1)

@@ -1,0 +1,129 @@
+"""Quarantined rows decoded again, on tables made by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from demux.causes import Cause
+from demux.errors import GameUnknown, RegistryUnavailable
+from demux.names import names_of
+from demux.registry.memory import MemoryRegistry
+from demux.schema_store import SchemaStore
+from demux.tables import SILVER_ORIGIN, Layout
+from deserializer.repair import ReplayReport, games_in_quarantine, rebuild, replay
+from tests.spark.tables import bronze_row, names_in, quarantine_row, read, write_bronze, write_quarantine
+
+EVENT = 'syntax = "proto3"; package g; message Event { string name = 1; }'
+ANN, BOB, BROKEN = b"\x0a\x03ann", b"\x0a\x03bob", b"\x0a\x03a"
+ALL = (Cause.UNKNOWN_SCHEMA, Cause.MALFORMED_PAYLOAD, Cause.INTERRUPTED)
+HOSTILE = "a'b; drop table x"
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> Layout:
+    return Layout(str(tmp_path))
+
+
+@pytest.fixture
+def registry() -> MemoryRegistry:
+    registry = MemoryRegistry()
+    registry.register("chess", EVENT, "g/event.proto", ())
+    return registry
+
+
+@pytest.fixture
+def schemas(spark: SparkSession, layout: Layout, registry: MemoryRegistry) -> SchemaStore:
+    return SchemaStore(spark, layout.schemas, registry)
+
+
+def silver(layout: Layout, game: str) -> list[tuple[object, ...]]:
+    return read(layout.silver(names_of(game).key), "_record_id", "name")
+
+
+def left(layout: Layout) -> list[tuple[object, ...]]:
+    return read(layout.quarantine, "record_id", "game_name", "cause")
+
+
+def test_what_decodes_moves_and_what_does_not_stays_with_the_cause_of_today(
+    spark: SparkSession, layout: Layout, schemas: SchemaStore
+) -> None:
+    write_quarantine(
+        layout.quarantine,
+        quarantine_row("chess", 0, Cause.UNKNOWN_SCHEMA, 1, ANN),
+        quarantine_row("chess", 1, Cause.INTERRUPTED, 1, BOB),
+        quarantine_row("chess", 2, Cause.UNKNOWN_SCHEMA, 1, BROKEN),
+        quarantine_row("chess", 3, Cause.UNKNOWN_SCHEMA, 44, ANN),
+        quarantine_row("chess", 4, Cause.UNKNOWN_SCHEMA, None, ANN),
+        quarantine_row("go", 5, Cause.UNKNOWN_SCHEMA, 1, ANN),
+    )
+    assert replay(spark, layout, schemas, "chess", ALL) == ReplayReport("chess", 5, 2)
+    # there was no table before
+    assert silver(layout, "chess") == [("t/0/0", "ann"), ("t/0/1", "bob")]
+    assert names_in(layout.silver("chess")) == ["name", *(column.name for column in SILVER_ORIGIN)]
+    assert left(layout) == [
+        ("t/0/2", "chess", "MALFORMED_PAYLOAD"),
+        ("t/0/3", "chess", "UNKNOWN_SCHEMA"),
+        ("t/0/4", "chess", "UNKNOWN_SCHEMA"),
+        ("t/0/5", "go", "UNKNOWN_SCHEMA"),
+    ]
+    assert [sentence for (sentence,) in read(layout.quarantine, "sentence")] == [
+        "Error parsing message with type 'g.Event': Wire format was corrupt",
+        "The registry has no schema 44.",
+        "The wrapper has no schema id.",
+        "Then.",
+    ]
+    assert replay(spark, layout, schemas, "chess", ALL) == ReplayReport("chess", 3, 0)
+    assert len(silver(layout, "chess")) == 2
+
+
+def test_only_rows_of_the_chosen_causes_are_tried(spark: SparkSession, layout: Layout, schemas: SchemaStore) -> None:
+    write_quarantine(
+        layout.quarantine,
+        quarantine_row(HOSTILE, 0, Cause.UNKNOWN_SCHEMA, 1, ANN),
+        quarantine_row(HOSTILE, 1, Cause.INTERRUPTED, 1, BOB),
+    )
+    assert games_in_quarantine(spark, layout, (Cause.INTERRUPTED,)) == (HOSTILE,)
+    assert games_in_quarantine(spark, layout, (Cause.SCHEMA_CONFLICT,)) == ()
+    assert replay(spark, layout, schemas, HOSTILE, (Cause.INTERRUPTED,)) == ReplayReport(HOSTILE, 1, 1)
+    assert silver(layout, HOSTILE) == [("t/0/1", "bob")]
+    assert left(layout) == [("t/0/0", HOSTILE, "UNKNOWN_SCHEMA")]
+
+
+def test_records_that_the_source_holds_twice_are_replayed_both(
+    spark: SparkSession, layout: Layout, schemas: SchemaStore
+) -> None:
+    twice = quarantine_row("chess", 0, Cause.UNKNOWN_SCHEMA, 1, ANN)
+    other = quarantine_row("chess", 1, Cause.UNKNOWN_SCHEMA, 1, BROKEN)
+    write_quarantine(layout.quarantine, twice, twice, other, other)
+    assert replay(spark, layout, schemas, "chess", ALL) == ReplayReport("chess", 4, 2)
+    assert silver(layout, "chess") == [("t/0/0", "ann"), ("t/0/0", "ann")]
+    assert left(layout) == [("t/0/1", "chess", "MALFORMED_PAYLOAD")] * 2
+
+
+def test_without_its_registry_a_replay_changes_nothing(
+    spark: SparkSession, layout: Layout, schemas: SchemaStore, registry: MemoryRegistry
+) -> None:
+    write_quarantine(layout.quarantine, quarantine_row("chess", 0, Cause.UNKNOWN_SCHEMA, 1, ANN))
+    registry.reachable = False
+    with pytest.raises(RegistryUnavailable):
+        replay(spark, layout, schemas, "chess", ALL)
+    assert left(layout) == [("t/0/0", "chess", "UNKNOWN_SCHEMA")]
+    assert not (Path(layout.root) / "silver").exists()
+
+
+def test_without_a_quarantine_there_is_nothing_to_replay(spark: SparkSession, layout: Layout) -> None:
+    assert games_in_quarantine(spark, layout, ALL) == ()
+
+
+def test_a_game_that_bronze_does_not_have_is_not_rebuilt(
+    spark: SparkSession, layout: Layout, schemas: SchemaStore
+) -> None:
+    write_bronze(layout.bronze, bronze_row("chess", 0))
+    write_quarantine(layout.quarantine, quarantine_row("Chess", 0, Cause.UNKNOWN_SCHEMA, 1, ANN))
+    with pytest.raises(GameUnknown) as unknown:
+        rebuild(spark, layout, schemas, "Chess")
+    assert unknown.value.cause == "Bronze has no rows of a game Chess."
+    assert left(layout) == [("t/0/0", "Chess", "UNKNOWN_SCHEMA")]
