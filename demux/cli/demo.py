@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import shutil
+import sys
 import time
 from pathlib import Path
 
@@ -51,9 +54,10 @@ def demo(
 def _next_steps(game: str, options: str) -> Table:
     steps = Table.grid(padding=(0, 2))
     steps.title, steps.title_justify, steps.title_style = "Try next", "left", "bold"
-    steps.add_row(f"  demux show {shlex.quote(game)}{options}", "the newest rows of a table")
-    steps.add_row(f"  demux produce --versions 4{options}", "events with a new schema version; then `demux run`")
-    steps.add_row(f"  demux plan --all{options}", "which game runs where, and why")
+    command = "demux" if shutil.which("demux") else os.path.relpath(sys.argv[0])
+    steps.add_row(f"  {command} show {shlex.quote(game)}{options}", "the newest rows of a table")
+    steps.add_row(f"  {command} produce --versions 4{options}", "events with a new schema version; then `demux run`")
+    steps.add_row(f"  {command} plan --all{options}", "which game runs where, and why")
     return steps
 
 
