@@ -54,6 +54,7 @@ def demo(
 def _next_steps(game: str, options: str) -> Table:
     steps = Table.grid(padding=(0, 2))
     steps.title, steps.title_justify, steps.title_style = "Try next", "left", "bold"
+    steps.add_column(no_wrap=True)
     command = "demux" if shutil.which("demux") else os.path.relpath(sys.argv[0])
     steps.add_row(f"  {command} show {shlex.quote(game)}{options}", "the newest rows of a table")
     steps.add_row(f"  {command} produce --versions 4{options}", "events with a new schema version; then `demux run`")

@@ -72,23 +72,17 @@ class Root:
         shutil.copytree(self.folder, folder)
         return Root.at(self.spark, folder, **changes)
 
-    def workplace(self, stop: threading.Event | None = None) -> Workplace:
+    def workplace(self) -> Workplace:
         """Return what a new command would work with: nothing is remembered from the command before."""
         registry = FolderRegistry(Path(self.settings.registry_path))
         store = SchemaStore(self.spark, self.layout.schemas, registry)
-        return Workplace(self.settings, self.spark, store, Control(self.spark, self.layout), stop or threading.Event())
+        return Workplace(self.settings, self.spark, store, Control(self.spark, self.layout), threading.Event())
 
-    def run(self, stop: threading.Event | None = None, observer: Observer | None = None) -> Round:
-        """Run one round, as `demux run` does."""
-        place = self.workplace(stop)
+    def run(self, place: Workplace | None = None) -> Round:
+        """Run one round, as a new `demux run` does, or as the next round of a process that has this place."""
+        place = place or self.workplace()
         return run_round(
-            self.spark,
-            self.settings,
-            place.control,
-            place.ingest,
-            place.deserialize,
-            place.stop,
-            observer or Observer(),
+            self.spark, self.settings, place.control, place.ingest, place.deserialize, place.stop, Observer()
         )
 
     def produce(self, **request: Any) -> ProduceReport:

@@ -116,6 +116,22 @@ def test_every_record_is_still_in_exactly_one_place(continued: Continued) -> Non
     assert sent.total() == 240 + 175
 
 
+def test_a_process_that_goes_on_takes_games_and_schemas_that_come_later(root: Root, event: str) -> None:
+    chess = root.register("chess", event)
+    root.send([wrapper("chess", chess, b""), wrapper("chess", chess + 1, b"")])
+    place = root.workplace()
+    assert [end.task.game for end in root.run(place).ended] == ["chess"]
+    assert root.run(place).ended == ()
+
+    go = root.register("go", f"{event} // go")
+    root.send([wrapper("go", go, b""), wrapper("chess", chess, b""), wrapper("chess", go, b"")], 2)
+    assert [end.task.game for end in root.run(place).ended] == ["chess", "go"]
+    assert [row["_offset"] for row in root.silver("chess")] == [0, 3, 4]
+    assert [row["_offset"] for row in root.silver("go")] == [2]
+    assert [row["record_id"] for row in root.quarantine()] == ["t/0/1"]
+    assert root.run(place).ended == ()
+
+
 def test_a_source_of_bad_records_only_ends_in_quarantine_and_makes_no_game(root: Root) -> None:
     root.send([None, b"\x07\xff", wrapper("", 1, b""), wrapper("a\nb", 1, b"")])
     round_ = root.run()
