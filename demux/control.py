@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timezone
 from enum import Enum
 
 from pyspark.sql import Row, SparkSession
@@ -85,7 +85,7 @@ class Control:
         """Return every known game by name."""
         if self._known is None:
             rows = self._rows(self._layout.games)
-            self._known = {r.game_name: KnownGame(r.game_name, r.cluster, r.plan_id, r.since) for r in rows}
+            self._known = {r.game_name: KnownGame(r.game_name, r.cluster, r.plan_id, _utc(r.since)) for r in rows}
         return self._known
 
     def replace_games(self, games: Iterable[KnownGame]) -> None:
@@ -165,5 +165,10 @@ def _record(row: Row) -> TaskRecord:
         row.seconds,
         row.condition,
         row.sentence,
-        row.finished_at,
+        _utc(row.finished_at),
     )
+
+
+def _utc(collected: datetime) -> datetime:
+    """Return the time in UTC; PySpark gives it in this process's zone, and without saying so."""
+    return collected.astimezone(timezone.utc)

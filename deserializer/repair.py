@@ -120,15 +120,17 @@ def _quarantined(spark: SparkSession, layout: Layout, causes: Iterable[Cause]) -
 def _settle(spark: SparkSession, layout: Layout, rows: DataFrame, decisions: Decisions, game: str) -> int:
     """Take the decoded rows out of quarantine, say of the others why they stay, and return how many stay."""
     examined = map_in_arrow(rows, to_examined(decisions, Rows.ALL), spark_struct(EXAMINED))
-    verdicts = examined.select("record_id", "cause", "sentence").cache()
+    verdicts = examined.select("record_id", "schema_id", "payload", "cause", "sentence").cache()
     try:
         left = verdicts.where(F.col("cause").isNotNull()).count()
         (
             DeltaTable.forPath(spark, layout.quarantine)
             .alias("q")
             .merge(
-                verdicts.alias("v"),
-                f"q.record_id = v.record_id AND {quarantined(game)}",
+                # a source may hold a record twice: the same row has the same verdict
+                verdicts.dropDuplicates(["record_id", "schema_id", "payload"]).alias("v"),
+                "q.record_id = v.record_id AND q.schema_id <=> v.schema_id AND q.bytes <=> v.payload "
+                f"AND {quarantined(game)}",
             )
             .whenMatchedDelete("v.cause IS NULL")
             .whenMatchedUpdate(set={"cause": "v.cause", "sentence": "v.sentence"})

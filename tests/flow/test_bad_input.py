@@ -15,21 +15,8 @@ from producer.wrap import head, wrapped
 from tests.flow.root import Root, Rows, wrapper
 
 GOOD = {"name": "ann", "score": -7}
-NAMES = [
-    "../../etc",
-    "/etc/passwd",
-    "..",
-    "a'b; drop table x",
-    "`chess`",
-    "${env:HOME}",
-    "Chess",
-    "chess",
-    "ch-ess",
-    "ch ess",
-    "chess ",
-    "象棋",
-    "n" * 80,
-]
+# those of the simulator are in test_whole_spine.py
+NAMES = ["chess", "chess ", "..", "/etc/passwd", "n" * 80]
 
 
 @dataclass(frozen=True, slots=True)

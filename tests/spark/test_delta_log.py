@@ -40,7 +40,7 @@ def test_names_of_games_are_found_exactly_whatever_they_are(spark: SparkSession,
     write_bronze(bronze, *(bronze_row(name, offset) for offset, name in enumerate(HOSTILE)))
     assert grown(spark, bronze, -1).partitions == frozenset(HOSTILE)
     # the same by Spark's own writer
-    frame = spark.createDataFrame([(name,) for name in HOSTILE], "game_name string")
+    frame = spark.createDataFrame([(name, 1) for name in HOSTILE], "game_name string, schema_id int")
     frame.write.format("delta").mode("append").save(bronze)
     assert grown(spark, bronze, 0) == Growth(1, frozenset(HOSTILE))
 
