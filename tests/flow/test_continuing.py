@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 
 from demux.errors import SourceMissing
 from demux.tables import SILVER_ORIGIN
@@ -130,6 +130,19 @@ def test_a_process_that_goes_on_takes_games_and_schemas_that_come_later(root: Ro
     assert [row["_offset"] for row in root.silver("go")] == [2]
     assert [row["record_id"] for row in root.quarantine()] == ["t/0/1"]
     assert root.run(place).ended == ()
+
+
+def test_upkeep_of_bronze_between_two_runs_stops_no_game_and_doubles_no_row(
+    done: Root, copy: Callable[..., Root]
+) -> None:
+    root = copy(done)
+    table = DeltaTable(root.layout.bronze)
+    table.optimize.compact()
+    table.delete("game_name = 'go'")
+    report = root.produce(events=20, games=2, versions=1, fault_rate=0)
+    assert {end.task.game: end.error for end in root.run().ended} == {"chess": None, "go": None}
+    for game in report.games:
+        assert len(root.silver(game.game)) == len(done.silver(game.game)) + game.silver
 
 
 def test_a_source_of_bad_records_only_ends_in_quarantine_and_makes_no_game(root: Root) -> None:
