@@ -4,7 +4,7 @@
 
 BIN := .venv/current/bin
 OLDEST := .venv/oldest/bin
-CODE := demux producer bronze_ingest install_workflow deserializer tests benchmarks
+CODE := demux producer bronze_ingest install_workflow deserializer tests benchmarks tools
 PURE = $(wildcard tests/unit tests/property)
 UV := uv
 COMPILE = $(UV) pip compile pyproject.toml --quiet --universal --python-version 3.10 --no-python-downloads \

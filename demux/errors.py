@@ -112,6 +112,61 @@ class SourceMissing(DemuxError):
     exit_code = ExitCode.USAGE
 
 
+class SecretMissing(DemuxError):
+    """A setting refers to a secret that is not there, or that cannot be read."""
+
+    condition = "SECRET_MISSING"
+    exit_code = ExitCode.USAGE
+
+
+class KafkaUnavailable(DemuxError):
+    """No broker answered; one may later."""
+
+    condition = "KAFKA_UNAVAILABLE"
+    kind = Kind.TRANSIENT
+    exit_code = ExitCode.TRANSIENT
+
+
+class KafkaRefused(DemuxError):
+    """The broker, or we, refused the connection: password, certificate or permission."""
+
+    condition = "KAFKA_REFUSED"
+    exit_code = ExitCode.USAGE
+
+
+class TopicMissing(DemuxError):
+    """The broker has no such topic."""
+
+    condition = "TOPIC_MISSING"
+    exit_code = ExitCode.USAGE
+
+
+class OffsetsLost(DemuxError):
+    """The broker no longer has records that were not read yet."""
+
+    condition = "OFFSETS_LOST"
+
+
+class NotAcknowledged(DemuxError):
+    """The broker did not acknowledge every record that was sent."""
+
+    condition = "NOT_ACKNOWLEDGED"
+
+
+class RegistryRefused(DemuxError):
+    """The registry answered, and does not let us in."""
+
+    condition = "REGISTRY_REFUSED"
+    exit_code = ExitCode.USAGE
+
+
+class SchemaIncompatible(DemuxError):
+    """The registry refuses a new version as incompatible with the ones before."""
+
+    condition = "SCHEMA_INCOMPATIBLE"
+    exit_code = ExitCode.USAGE
+
+
 class RuntimeMissing(DemuxError):
     """Java, Spark or a Spark package that the command needs is not installed."""
 

@@ -6,14 +6,24 @@ Relative paths start at the working directory.
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Mapping
 from enum import Enum
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, Field, model_validator
 
 from demux.names import MAX_NAME_BYTES, invalid_reason
+from demux.secrets import FORMS
+from demux.settings_source import (
+    ArchiveSettings,
+    FramingSettings,
+    KafkaSettings,
+    PayloadFraming,
+    SourceKind,
+    SourceSettings,
+    WrapperSettings,
+)
+from demux.settings_types import Location, Secret, Section, Text, Url, rule
 
 
 class Policy(Enum):
@@ -31,52 +41,49 @@ class Decoder(Enum):
     FROM_PROTOBUF = "from_protobuf"
 
 
-def _location(text: str) -> str:
-    if not text.strip():
-        raise ValueError("a path or URI must not be blank")
-    if any(unicodedata.category(character) in {"Cc", "Cs"} for character in text):
-        raise ValueError("a path or URI must not have control characters")
-    # nothing here expands `~`, so a folder of that name would appear in the working directory
-    if text == "~" or text.startswith("~/"):
-        raise ValueError("`~` is not expanded; write the whole path")
-    return text
-
-
 def _game(name: str) -> str:
     if reason := invalid_reason(name, MAX_NAME_BYTES):
         raise ValueError(reason)
     return name
 
 
-Location = Annotated[str, AfterValidator(_location)]
 Game = Annotated[str, AfterValidator(_game)]
-Text = Annotated[str, Field(min_length=1)]
+RegistryName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,39}$")]
 
 
-class _Section(BaseModel):
-    """A group of settings; immutable, and no key that is not declared."""
+class RegistrySettings(Section):
+    """Where the schemas come from: a Confluent-compatible registry under `url`, else a folder."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-
-class SourceSettings(_Section):
-    """Where the wrappers come from."""
-
-    path: Location | None = Field(default=None, description="Delta table of wrapper bytes. Default: <root>/source.")
-    max_files_per_batch: int | None = Field(
-        default=None,
-        ge=1,
-        description="Most files of the source in one micro-batch of bronze. Default: Delta's own limit.",
+    url: Url | None = Field(
+        default=None, description="Confluent-compatible schema registry. Default: the folder under `path`."
+    )
+    path: Location | None = Field(default=None, description="Folder of .proto files. Default: <root>/registry.")
+    username: Text | None = Field(default=None, description="User for basic authentication.")
+    password: Secret | None = Field(default=None, description=f"Password for basic authentication: {FORMS}.")
+    token: Secret | None = Field(default=None, description=f"Bearer token: {FORMS}.")
+    ca_file: Location | None = Field(
+        default=None, description="PEM file of the certificate authorities to trust. Default: those that Python trusts."
+    )
+    certificate_file: Location | None = Field(default=None, description="PEM file of our certificate.")
+    key_file: Location | None = Field(default=None, description="PEM file of our certificate's key.")
+    timeout_s: float = Field(default=10.0, gt=0, le=600, description="Seconds until a request is given up.")
+    retries: int = Field(
+        default=3, ge=0, le=100, description="Further tries of a request after 429, 5xx or no answer; waits grow."
+    )
+    messages: Mapping[str, str] = Field(
+        default={},
+        description="Which message payloads of a subject hold, {subject: full.Name}, where their framing does not say. "
+        "Default: the first of the file.",
     )
 
 
-class RegistrySettings(_Section):
-    """Where the schemas come from."""
+class GameRegistrySettings(RegistrySettings):
+    """A registry for some of the games."""
 
-    path: Location | None = Field(default=None, description="Folder of .proto files. Default: <root>/registry.")
+    games: tuple[Text, ...] = Field(description="Glob patterns of the game names whose schemas are here.")
 
 
-class GamesSettings(_Section):
+class GamesSettings(Section):
     """Which games get a table, and which names are refused."""
 
     policy: Policy = Field(
@@ -97,7 +104,7 @@ class GamesSettings(_Section):
     )
 
 
-class RunSettings(_Section):
+class RunSettings(Section):
     """How the games' tasks are run."""
 
     parallelism: int = Field(default=2, ge=1, le=256, description="Games decoded at the same time.")
@@ -116,7 +123,7 @@ class RunSettings(_Section):
     )
 
 
-class SparkSettings(_Section):
+class SparkSettings(Section):
     """The Spark session."""
 
     master: Text = Field(default="local[*]", description="local[N], local-cluster[N,cores,MiB] or spark://host:port.")
@@ -132,14 +139,25 @@ class SparkSettings(_Section):
     conf: Mapping[str, str] = Field(default={}, description="Further Spark properties, such as spark.ui.enabled: true.")
 
 
-class Settings(_Section):
+class Settings(Section):
     """All settings; without arguments, the defaults that need no file."""
 
     root: Location = Field(
         default="demux-data", description="Folder or URI under which every table and checkpoint lives."
     )
     source: SourceSettings = Field(default=SourceSettings(), description="Where the wrappers come from.")
+    kafka: KafkaSettings = Field(default=KafkaSettings(), description="The Kafka broker and the topics.")
+    archive: ArchiveSettings = Field(
+        default=ArchiveSettings(), description="Archived wrapper records, read along with the source."
+    )
+    wrapper: WrapperSettings = Field(default=WrapperSettings(), description="The envelope around a payload.")
+    framing: FramingSettings = Field(default=FramingSettings(), description="Where schema ids stand; never guessed.")
     registry: RegistrySettings = Field(default=RegistrySettings(), description="Where the schemas come from.")
+    registries: Mapping[RegistryName, GameRegistrySettings] = Field(
+        default={},
+        description="Further registries, {name: {games: [pattern], url: …}}; a game takes the first that names it, "
+        "else `registry`.",
+    )
     games: GamesSettings = Field(
         default=GamesSettings(), description="Which games get a table, and which names are refused."
     )
@@ -150,6 +168,14 @@ class Settings(_Section):
     )
     run: RunSettings = Field(default=RunSettings(), description="How the games' tasks are run.")
     spark: SparkSettings = Field(default=SparkSettings(), description="The Spark session.")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Settings:
+        if self.source.kind is SourceKind.FILES and self.archive.path is None:
+            raise rule("source.kind: files needs archive.path")
+        if self.framing.payload is PayloadFraming.FIELD and self.wrapper.schema_id_field is None:
+            raise rule("framing.payload: field needs wrapper.schema_id_field")
+        return self
 
     @property
     def source_path(self) -> str:

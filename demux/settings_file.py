@@ -21,7 +21,9 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from demux.errors import SettingsInvalid
+from demux.secrets import is_secret_option
 from demux.settings import Settings
+from demux.settings_types import RULE
 from demux.settings_yaml import Key, document_of
 
 DEFAULT_FILE = Path("demux.yml")
@@ -72,10 +74,10 @@ def load(path: Path | None, environ: Mapping[str, str], overrides: Mapping[str, 
             `fields["mistakes"]` has all these lines.
     """
     layers = (_file_layer(path), _environment_layer(environ), _override_layer(overrides))
-    mistakes = [mistake for layer in layers for mistake in sorted([*layer.mistakes, *_refused(layer)])]
+    mistakes = [mistake for layer in layers for mistake in sorted([*layer.mistakes, *_refused(layer, rules=False)])]
     merged = reduce(_merged, layers)
     # a rule over several fields can be broken by the layers together only
-    mistakes = mistakes or _refused(merged)
+    mistakes = mistakes or _refused(merged, rules=True)
     if mistakes:
         lines = tuple(_printable(f"{mistake.origin}: {mistake.text}") for mistake in mistakes)
         more = (f"and {len(lines) - _MAX_LINES} more mistakes",) if len(lines) > _MAX_LINES else ()
@@ -116,10 +118,10 @@ def _comment(text: str, indent: str) -> list[str]:
 
 
 def _choices(info: FieldInfo) -> str:
-    kind = info.annotation
-    if not (isinstance(kind, type) and issubclass(kind, Enum)):
-        return ""
-    return f" One of: {', '.join(member.value for member in kind)}."
+    for kind in (info.annotation, *get_args(info.annotation)):
+        if isinstance(kind, type) and issubclass(kind, Enum):
+            return f" One of: {', '.join(member.value for member in kind)}."
+    return ""
 
 
 def _yaml(value: object) -> str:
@@ -284,11 +286,12 @@ def _merged(base: _Layer, over: _Layer) -> _Layer:
     return _Layer("settings", _deep(base.values, over.values), {**base.origins, **over.origins})
 
 
-def _refused(layer: _Layer) -> list[_Mistake]:
+def _refused(layer: _Layer, *, rules: bool) -> list[_Mistake]:
     try:
         Settings.model_validate(layer.values)
     except ValidationError as error:
-        return [_mistake(layer, details) for details in error.errors(include_url=False)]
+        found = error.errors(include_url=False)
+        return [_mistake(layer, details) for details in found if rules or details["type"] != RULE]
     return []
 
 
@@ -296,13 +299,16 @@ def _mistake(layer: _Layer, details: ErrorDetails) -> _Mistake:
     key = details["loc"]
     prefixes = (key[:length] for length in range(len(key), 0, -1))
     origin = next((layer.origins[prefix] for prefix in prefixes if prefix in layer.origins), _Origin(layer.source))
-    return _Mistake(origin, f"{_dotted(key)}: {_sentence(details)}")
+    return _Mistake(origin, f"{_dotted(key)}: {_sentence(details)}" if key else _sentence(details))
 
 
 def _sentence(details: ErrorDetails) -> str:
-    shown = _shown(details["input"])
+    hidden = any(is_secret_option(str(part)) for part in details["loc"])
+    shown = "what stands there" if hidden else _shown(details["input"])
     context = details.get("ctx", {})
     match details["type"]:
+        case "rule" | "secret":
+            return details["msg"]
         case "extra_forbidden":
             return f"unknown key{_right_key(details['loc'])}"
         case "enum":
@@ -335,8 +341,7 @@ def _sentence(details: ErrorDetails) -> str:
 def _right_key(key: Key) -> str:
     """The nearest key beside this one, else one of this name elsewhere, else every key that may stand here."""
     *above, wrong = (str(part) for part in key)
-    section = _section(Settings.model_fields[above[0]]) if above else None
-    beside = (section or Settings).model_fields
+    beside = _section_of(above).model_fields
     nearest = get_close_matches(wrong.lower(), beside, n=1)
     elsewhere = [dotted for dotted in _LEAVES if dotted.rpartition(".")[2] == wrong]
     for found in (*(".".join((*above, name)) for name in nearest), *elsewhere):
@@ -344,9 +349,19 @@ def _right_key(key: Key) -> str:
     return f"; allowed: {', '.join(beside)}"
 
 
+def _section_of(above: list[str]) -> type[BaseModel]:
+    if not above:
+        return Settings
+    info = Settings.model_fields[above[0]]
+    kinds = (info.annotation, *get_args(info.annotation))
+    return next(kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel))
+
+
 def _right_choice(details: ErrorDetails) -> str:
-    kind = cast("type[Enum]", _LEAVES[_dotted(details["loc"])].annotation)
-    choices = [str(member.value) for member in kind]
+    *above, name = (str(part) for part in details["loc"])
+    kinds = _section_of(above).model_fields[name].annotation
+    enum = next(kind for kind in (kinds, *get_args(kinds)) if isinstance(kind, type) and issubclass(kind, Enum))
+    choices = [str(member.value) for member in enum]
     nearest = get_close_matches(str(details["input"]).lower(), choices, n=1)
     return "; ".join((f"; allowed: {', '.join(choices)}", *(f"did you mean '{right}'?" for right in nearest)))
 

@@ -33,11 +33,14 @@ SOURCE_OPTIONAL = Struct(
     )
 )
 
-# partitioned by game_name; payload is exactly the wrapper's bytes
+# partitioned by game_name; payload is exactly the payload's bytes, without framing; schema_id, schema_guid and
+# message_indexes are `demux.schema_ref.SchemaRef`; further fields of the envelope come before `ingested_at`
 BRONZE = Struct(
     (
         Column("game_name", Primitive.STRING),
         Column("schema_id", Primitive.INT),
+        Column("schema_guid", Primitive.STRING),
+        Column("message_indexes", Primitive.STRING),
         Column("payload", Primitive.BINARY),
         *POSITION,
         Column("key", Primitive.BINARY),
@@ -73,9 +76,10 @@ SILVER_ORIGIN = Struct(
 )
 SILVER_RESERVED = frozenset(column.name for column in SILVER_ORIGIN)
 
-# every schema that was ever used, by id
+# every schema that was ever used, by registry and id
 SCHEMAS = Struct(
     (
+        Column("registry", Primitive.STRING),
         Column("schema_id", Primitive.INT),
         Column("subject", Primitive.STRING),
         Column("version", Primitive.INT),
@@ -96,6 +100,26 @@ GAMES = Struct(
         Column("cluster", Primitive.STRING),
         Column("plan_id", Primitive.STRING),
         Column("since", Primitive.TIMESTAMP),
+    )
+)
+
+# the topics that were read, and the ranges of offsets that were lost and given up
+TOPICS = Struct(
+    (
+        Column("topic", Primitive.STRING),
+        Column("topic_id", Primitive.STRING),
+        Column("since", Primitive.TIMESTAMP),
+    )
+)
+GAPS = Struct(
+    (
+        Column("topic", Primitive.STRING),
+        Column("topic_id", Primitive.STRING),
+        Column("partition", Primitive.INT),
+        Column("first_offset", Primitive.BIGINT),
+        Column("end_offset", Primitive.BIGINT),
+        Column("reason", Primitive.STRING),
+        Column("accepted_at", Primitive.TIMESTAMP),
     )
 )
 
@@ -148,6 +172,16 @@ class Layout:
     def rounds(self) -> str:
         """The table of finished tasks."""
         return f"{self.root}/control/rounds"
+
+    @property
+    def topics(self) -> str:
+        """The table of topics that were read."""
+        return f"{self.root}/control/topics"
+
+    @property
+    def gaps(self) -> str:
+        """The table of offsets that were lost and given up."""
+        return f"{self.root}/control/gaps"
 
     @property
     def bronze_checkpoint(self) -> str:

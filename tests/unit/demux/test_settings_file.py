@@ -143,7 +143,7 @@ source: 3
         "demux.yml:10: run.retries: given twice; first in line 9",
         "demux.yml:11: run.retry_wait_s: 'soon': expected a number",
         "demux.yml:12: limit: unknown key; did you mean 'games.limit'?",
-        "demux.yml:13: zzz: unknown key; allowed: root, source, registry, games, decoder, run, spark",
+        "demux.yml:13: zzz: unknown key; allowed: root, source, kafka, archive, wrapper, framing, registry, registries, games, decoder, run, spark",
         "demux.yml:15: spark.conf: a list: expected a section of 'key: value' lines",
         "demux.yml:16: spark.packages.1: a list: expected text",
         "demux.yml:17: spark.master: '': expected some text",
@@ -160,7 +160,9 @@ def test_mistakes_of_all_places_come_together_even_where_a_later_place_wins(file
     )
     assert lines[1].startswith("DEMUX_DECODER: decoder: 'arow' is not allowed; allowed: auto, arrow, from_protobuf")
     assert lines[2] == "DEMUX_GAMES_LIMIT: unknown variable; did you mean 'DEMUX_GAMES__LIMIT'?"
-    assert lines[3].startswith("DEMUX_Q: unknown variable; allowed: DEMUX_ROOT, DEMUX_SOURCE__PATH, ")
+    assert lines[3].startswith(
+        "DEMUX_Q: unknown variable; allowed: DEMUX_ROOT, DEMUX_SOURCE__KIND, DEMUX_SOURCE__PATH, "
+    )
     assert lines[4].startswith("DEMUX_SPARK__CONF: spark.conf: not valid YAML: ")
     assert lines[5:] == [
         "command line: games.limit: 'z': expected a whole number",
@@ -202,7 +204,7 @@ def test_a_setting_without_a_value_is_a_mistake(file: Path) -> None:
         (b"#" * 300_000, "demux.yml: is larger than 262144 bytes"),
         (
             b'"a\\nb\\e[31m": 1\n',
-            "demux.yml:1: a\\nb\\x1b[31m: unknown key; allowed: root, source, registry, games, decoder, run, spark",
+            "demux.yml:1: a\\nb\\x1b[31m: unknown key; allowed: root, source, kafka, archive, wrapper, framing, registry, registries, games, decoder, run, spark",
         ),
     ],
 )
