@@ -1,6 +1,6 @@
 # Works with GNU make 3.81, which is what macOS has.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-current test-oldest check golden bench lock format clean setup
+.PHONY: help demo up down test test-current test-oldest check golden bench lock format clean setup
 
 BIN := .venv/current/bin
 OLDEST := .venv/oldest/bin
@@ -20,6 +20,12 @@ help: ## show this list
 demo: .venv/current/.ready ## set up, then run the whole flow on 20 games; again: new events
 	@$(call with_java,current) $(BIN)/demux demo
 
+up: .venv/current/.ready ## start a Kafka broker and a schema registry on this machine, without Docker
+	@$(BIN)/python -m tools.servers up
+
+down: .venv/current/.ready ## stop what `make up` started, and remove its data
+	@$(BIN)/python -m tools.servers down
+
 test: .venv/current/.ready .venv/oldest/.ready ## every test, in both lanes
 	@failed=; \
 	$(MAKE) --no-print-directory test-current || failed="$$failed current"; \
@@ -31,12 +37,14 @@ test-current: .venv/current/.ready ## every test on Spark 4.0
 	$(BIN)/python -m pytest $(PURE) || failed=1; \
 	$(BIN)/python -m pytest tests/spark || failed=1; \
 	$(BIN)/python -m pytest tests/flow || failed=1; \
+	$(BIN)/python -m pytest tests/kafka || failed=1; \
 	exit $$failed
 
 test-oldest: .venv/oldest/.ready ## everything that touches Spark, on Spark 3.4
 	@$(call with_java,oldest) failed=0; \
 	$(OLDEST)/python -m pytest tests/spark || failed=1; \
 	$(OLDEST)/python -m pytest tests/flow || failed=1; \
+	$(OLDEST)/python -m pytest tests/kafka || failed=1; \
 	exit $$failed
 
 check: .venv/current/.ready ## format, lint, types, unit and property tests; no Java

@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 from benchmarks.decoding import rows_per_second, timed
 from benchmarks.naive import run_all
 from bronze_ingest.run import ingest
+from demux.cli.workplace import registry_of
 from demux.control import Control
 from demux.protobuf.compile import CompiledSchema, compile_schema
 from demux.registry.folder import FolderRegistry
@@ -29,9 +30,9 @@ from demux.spark import session, stop
 from demux.tables import Layout
 from deserializer.run import deserialize
 from install_workflow.run import Observer, Round, run_round
+from producer.delta_sink import DeltaSink
 from producer.request import ProduceRequest
 from producer.run import MADE_BY, produce
-from producer.sinks import DeltaSink
 
 _RESULTS = Path(__file__).parent / "RESULTS.md"
 
@@ -181,8 +182,8 @@ def main() -> None:
     try:
         settings = Settings(root=root, run=RunSettings(parallelism=2), spark=SparkSettings(master="local[2]"))
         spark = session(settings.spark, Path(root) / "logs")
-        layout, registry = Layout(root), FolderRegistry(Path(settings.registry_path))
-        schemas, control = SchemaStore(spark, layout.schemas, registry), Control(spark, layout)
+        layout = Layout(root)
+        schemas, control = SchemaStore(spark, layout.schemas, registry_of(settings)), Control(spark, layout)
         bench = Bench(spark, settings, options.games, schemas, control)
         try:
             measure(bench, options.rows, options.repeats)

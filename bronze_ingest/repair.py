@@ -5,13 +5,14 @@ from __future__ import annotations
 from pyspark.sql import SparkSession
 
 from bronze_ingest.run import ingest
-from bronze_ingest.source import wrapper_stream
+from bronze_ingest.source import check_source
+from bronze_ingest.unwrap import bronze_columns, wrapper_format
 from demux.columns import Struct
 from demux.reports import IngestReport
 from demux.settings import Settings
 from demux.spark_types import spark_struct
 from demux.storage import file_names, remove_folder, table_exists
-from demux.tables import BRONZE, QUARANTINE, ROUNDS, SILVER_ORIGIN, Layout
+from demux.tables import QUARANTINE, ROUNDS, SILVER_ORIGIN, Layout
 
 
 def rebuild_bronze(spark: SparkSession, settings: Settings) -> IngestReport:
@@ -24,14 +25,14 @@ def rebuild_bronze(spark: SparkSession, settings: Settings) -> IngestReport:
         SourceMissing: there is no source to build from; nothing was touched.
     """
     layout = Layout(settings.root)
-    wrapper_stream(spark, settings)
+    check_source(spark, settings)
     remove_folder(spark, layout.bronze_checkpoint)
     for key in file_names(spark, f"{layout.root}/silver"):
         remove_folder(spark, layout.silver_checkpoint(key))
         _empty(spark, layout.silver(key), SILVER_ORIGIN)
     _empty(spark, layout.rounds, ROUNDS)
     _empty(spark, layout.quarantine, QUARANTINE)
-    _empty(spark, layout.bronze, BRONZE, "game_name")
+    _empty(spark, layout.bronze, bronze_columns(wrapper_format(settings)), "game_name")
     return ingest(spark, settings)
 
 

@@ -2,42 +2,61 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pyspark.sql import DataFrame, SparkSession
 
+from bronze_ingest.envelope import column_conflicts
 from bronze_ingest.sink import bronze_rows, examined_rows, positioned
-from bronze_ingest.source import wrapper_stream
-from bronze_ingest.unwrap import WrapperFormat
+from bronze_ingest.source import check_source, wrapper_stream
+from bronze_ingest.unwrap import WrapperFormat, bronze_columns, wrapper_format
 from demux.causes import Stage
 from demux.checkpoints import require_checkpoint
 from demux.commits import Counts, OnRetry, Target, commit
-from demux.protobuf.wrapper import default_wrapper
+from demux.errors import DemuxError, SettingsInvalid
 from demux.reports import IngestReport
 from demux.settings import Settings
-from demux.streams import Batch, run_available
+from demux.spark_types import columns_of_spark
+from demux.storage import table_exists
+from demux.streams import TAKE_ALL, Batch, Trigger, run_query
 from demux.tables import Layout
 
 
-def ingest(spark: SparkSession, settings: Settings) -> IngestReport:
-    """Return what was taken in; runs until all that is in the source now is in bronze or quarantine.
+def ingest(
+    spark: SparkSession,
+    settings: Settings,
+    trigger: Trigger = TAKE_ALL,
+    *,
+    accept_gaps: bool = False,
+    on_batch: Callable[[IngestReport], None] = lambda _: None,
+) -> IngestReport:
+    """Return what was taken in; runs until its trigger is through.
 
     A second run takes in only what is new; after a crash it finishes the batch under way.
 
+    Args:
+        spark: the session.
+        settings: all settings.
+        trigger: when batches begin, and when to end.
+        accept_gaps: whether to go on where the broker has lost records that were not read yet, and write that down.
+        on_batch: told of each batch.
+
     Raises:
-        SourceMissing: there is no source table.
+        SettingsInvalid, SourceMissing, KafkaUnavailable, KafkaRefused, TopicMissing, OffsetsLost: as for
+            `wrapper_stream`.
         CheckpointLost: bronze is there and its checkpoint is not.
     """
     layout = Layout(settings.root)
-    compiled = default_wrapper()
-    wrapper = WrapperFormat(compiled.descriptor_set, compiled.message, settings.games.max_name_bytes)
+    wrapper = wrapper_format(settings)
     target = Target(layout.bronze, layout.quarantine, OnRetry.DECIDE_AGAIN, partition_by=("game_name",))
     counts: list[Counts] = []
 
     def one_batch(frame: DataFrame, batch: Batch) -> None:
-        records = positioned(frame, batch, "delta")
+        records = positioned(frame, batch)
         rows = bronze_rows(records, wrapper, batch)
         counts.append(commit(spark, batch, target, rows, lambda which: examined_rows(records, wrapper, batch, which)))
+        on_batch(_report(counts[-1:]))
 
-    source = wrapper_stream(spark, settings)
     require_checkpoint(
         spark,
         layout.bronze_checkpoint,
@@ -46,7 +65,30 @@ def ingest(spark: SparkSession, settings: Settings) -> IngestReport:
         f"stage = '{Stage.BRONZE.value}'",
         "demux rebuild --bronze",
     )
-    run_available(spark, source, layout.bronze_checkpoint, "bronze", one_batch)
+    _require_columns(spark, layout, wrapper)
+    source = wrapper_stream(spark, settings, accept_gaps)
+    try:
+        run_query(spark, source, layout.bronze_checkpoint, "bronze", one_batch, trigger)
+    except DemuxError:
+        # the source may say more than the query that it broke
+        check_source(spark, settings)
+        raise
+    return _report(counts)
+
+
+def _require_columns(spark: SparkSession, layout: Layout, wrapper: WrapperFormat) -> None:
+    if not table_exists(spark, layout.bronze):
+        return
+    now = columns_of_spark(spark.read.format("delta").load(layout.bronze).schema)
+    if conflicts := column_conflicts(now, bronze_columns(wrapper)):
+        raise SettingsInvalid(
+            f"The envelope does not fit the bronze table: {' '.join(conflicts)}",
+            "Correct `wrapper.proto`, take another root, or fill bronze anew with `demux rebuild --bronze`.",
+            conflicts=conflicts,
+        )
+
+
+def _report(counts: list[Counts]) -> IngestReport:
     return IngestReport(
         sum(count.rows_in for count in counts),
         sum(count.rows_good for count in counts),

@@ -9,7 +9,8 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from bronze_ingest.unwrap import WrapperFormat, unwrap
+from bronze_ingest.envelope import extra_columns
+from bronze_ingest.unwrap import WrapperFormat, bronze_columns, unwrap
 from demux.arrow_map import map_in_arrow
 from demux.causes import Stage
 from demux.columns import Column, Primitive, Struct
@@ -18,14 +19,15 @@ from demux.spark_types import spark_struct
 from demux.streams import Batch
 from demux.tables import BRONZE, POSITION, QUARANTINE
 
-_WRAPPER_FIELDS = BRONZE.columns[:3]
+_UNWRAPPED = BRONZE.columns[:5]
 _BATCH_COLUMNS = {"ingested_at", "batch_id"}
-_CARRIED = tuple(column for column in BRONZE if column not in _WRAPPER_FIELDS and column.name not in _BATCH_COLUMNS)
-WITH_FIELDS = Struct((*_WRAPPER_FIELDS, *_CARRIED, Column(REFUSED, Primitive.BOOLEAN)))
+_CARRIED = tuple(column for column in BRONZE if column not in _UNWRAPPED and column.name not in _BATCH_COLUMNS)
 EXAMINED = Struct(
     (
         Column("game_name", Primitive.STRING),
         Column("schema_id", Primitive.INT),
+        Column("schema_guid", Primitive.STRING),
+        Column("message_indexes", Primitive.STRING),
         *POSITION,
         Column("bytes", Primitive.BINARY),
         Column("cause", Primitive.STRING),
@@ -36,25 +38,30 @@ EXAMINED = Struct(
 Batches = Iterator[pa.RecordBatch]
 
 
-def positioned(frame: DataFrame, batch: Batch, origin: str) -> DataFrame:
-    """Return the frame with `origin` and a `record_id` that no other record of the root has."""
+def positioned(frame: DataFrame, batch: Batch) -> DataFrame:
+    """Return the frame with a `record_id` in each row that no other record of the root has."""
     has_position = F.col("topic").isNotNull() & F.col("partition").isNotNull() & F.col("offset").isNotNull()
     own = F.concat_ws("/", "topic", F.col("partition").cast("string"), F.col("offset").cast("string"))
     given = F.concat_ws(
         "/",
-        F.lit(origin),
+        F.col("origin"),
         F.lit(batch.query_id),
         F.lit(str(batch.batch_id)),
         F.monotonically_increasing_id().cast("string"),
     )
-    return frame.withColumn("origin", F.lit(origin)).withColumn("record_id", F.when(has_position, own).otherwise(given))
+    return frame.withColumn("record_id", F.coalesce("record_id", F.when(has_position, own), given))
+
+
+def with_fields(wrapper: WrapperFormat) -> Struct:
+    """Return the columns of bronze but those that Spark adds, and `REFUSED`."""
+    return Struct((*_UNWRAPPED, *_CARRIED, *extra_columns(wrapper.envelope), Column(REFUSED, Primitive.BOOLEAN)))
 
 
 def bronze_rows(frame: DataFrame, wrapper: WrapperFormat, batch: Batch) -> DataFrame:
-    """Return every record of a positioned frame in the columns of `BRONZE`, and `REFUSED`."""
-    unwrapped = map_in_arrow(frame, to_fields(wrapper), spark_struct(WITH_FIELDS))
+    """Return every record of a positioned frame in the columns of `bronze_columns`, and `REFUSED`."""
+    unwrapped = map_in_arrow(frame, to_fields(wrapper), spark_struct(with_fields(wrapper)))
     stamped = unwrapped.withColumn("ingested_at", F.current_timestamp()).withColumn("batch_id", _batch_id(batch))
-    return stamped.select(*(column.name for column in BRONZE), REFUSED)
+    return stamped.select(*(column.name for column in bronze_columns(wrapper)), REFUSED)
 
 
 def examined_rows(frame: DataFrame, wrapper: WrapperFormat, batch: Batch, which: Rows) -> DataFrame:
@@ -74,17 +81,18 @@ def _batch_id(batch: Batch) -> SparkColumn:
 
 
 def to_fields(wrapper: WrapperFormat) -> Callable[[Batches], Batches]:
-    """Return a function that takes positioned records apart, into the columns of `WITH_FIELDS`."""
+    """Return a function that takes positioned records apart, into the columns of `with_fields`."""
+    names = [column.name for column in with_fields(wrapper)]
 
     def convert(batches: Batches) -> Batches:
         for records in batches:
-            fields = unwrap(records.column("value"), wrapper)
-            refused = pa.array([cause is not None for cause in fields.causes], pa.bool_())
-            carried = [records.column(column.name) for column in _CARRIED]
-            yield pa.RecordBatch.from_arrays(
-                [fields.game_name, fields.schema_id, fields.payload, *carried, refused],
-                names=[column.name for column in WITH_FIELDS],
+            fields = unwrap(
+                records.column("value"), records.column("headers"), wrapper, records.column("refused_sentence")
             )
+            own = [fields.game_name, fields.schema_id, fields.guid, fields.indexes, fields.payload]
+            carried = [records.column(column.name) for column in _CARRIED]
+            refused = fields.causes.is_valid()
+            yield pa.RecordBatch.from_arrays([*own, *carried, *fields.extra, refused], names=names)
 
     return convert
 
@@ -94,16 +102,20 @@ def to_examined(wrapper: WrapperFormat, which: Rows) -> Callable[[Batches], Batc
 
     def convert(batches: Batches) -> Batches:
         for records in batches:
-            fields = unwrap(records.column("value"), wrapper)
+            fields = unwrap(
+                records.column("value"), records.column("headers"), wrapper, records.column("refused_sentence")
+            )
             position = [records.column(column.name) for column in POSITION]
             examined = pa.RecordBatch.from_arrays(
                 [
                     fields.game_name,
                     fields.schema_id,
+                    fields.guid,
+                    fields.indexes,
                     *position,
                     records.column("value"),
-                    pa.array(fields.causes, pa.string()),
-                    pa.array(fields.sentences, pa.string()),
+                    fields.causes,
+                    fields.sentences,
                 ],
                 names=[column.name for column in EXAMINED],
             )

@@ -1,24 +1,98 @@
-"""The wrapper source: a stream over a Delta table with a BINARY column `value`."""
+"""The one stream that bronze reads: a Delta table or Kafka topics, and along with it an archive of files.
+
+Every query has two sources, the second of which may be an empty folder, so that an archive can be named, and forgotten
+again, at any time: Spark refuses to go on with another number of sources than a checkpoint has.
+"""
 
 from __future__ import annotations
 
+from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from demux.errors import SourceMissing
+from bronze_ingest.archive import archive_stream
+from bronze_ingest.archive_rows import ARCHIVED
+from bronze_ingest.kafka_admin import topics_now
+from bronze_ingest.kafka_source import client_options, kafka_stream
+from bronze_ingest.offsets import kafka_offsets, source_line
+from bronze_ingest.topics import KAFKA, follow, require_offsets
+from demux.checkpoints import read_checkpoint
+from demux.errors import SettingsInvalid, SourceMissing
 from demux.settings import Settings
+from demux.settings_source import ArchiveSettings, SourceKind
 from demux.spark_types import spark_type
-from demux.storage import table_exists
-from demux.tables import SOURCE_OPTIONAL
+from demux.storage import make_folder, read_text, table_exists
+from demux.tables import SOURCE_OPTIONAL, Layout
+
+# what every source gives: value, SOURCE_OPTIONAL, origin, record_id (NULL: the batch gives one), refused_sentence
+SOURCE = ARCHIVED
 
 
-def wrapper_stream(spark: SparkSession, settings: Settings) -> DataFrame:
-    """Return a streaming frame: value BINARY, and the columns of `SOURCE_OPTIONAL`, NULL where the table has none.
+def wrapper_stream(spark: SparkSession, settings: Settings, accept_gaps: bool = False) -> DataFrame:
+    """Return a streaming frame in the columns of `SOURCE`.
+
+    Asks the broker first, where Kafka is the source. With `accept_gaps`, writes lost offsets down and moves behind
+    them.
 
     Raises:
-        SourceMissing: there is no table, or it has no BINARY column `value`.
+        SourceMissing: there is no table or archive, or it has no BINARY column `value`.
+        SettingsInvalid: bronze was filled from another kind of source.
+        KafkaUnavailable, KafkaRefused, TopicMissing: as for `topics_now`.
+        OffsetsLost: as for `follow`.
     """
+    layout = Layout(settings.root)
+    _require_same_kind(spark, layout, settings.source.kind)
+    archive = _archive(spark, settings, layout)
+    match settings.source.kind:
+        case SourceKind.FILES:
+            return archive
+        case SourceKind.DELTA:
+            return _columns(_delta_stream(spark, settings), SourceKind.DELTA).unionByName(archive)
+        case SourceKind.KAFKA:
+            options = client_options(spark, settings.kafka)
+            made = follow(spark, layout, topics_now(spark, settings.kafka, options), accept_gaps)
+            return _columns(kafka_stream(spark, settings.kafka, options, made), SourceKind.KAFKA).unionByName(archive)
+
+
+def check_source(spark: SparkSession, settings: Settings) -> None:
+    """Return nothing when the source can be read from where the stream stands; changes nothing.
+
+    Raises:
+        SourceMissing, KafkaUnavailable, KafkaRefused, TopicMissing, OffsetsLost: as for `wrapper_stream`.
+    """
+    match settings.source.kind:
+        case SourceKind.KAFKA:
+            now = topics_now(spark, settings.kafka, client_options(spark, settings.kafka))
+            require_offsets(spark, Layout(settings.root), now)
+        case SourceKind.DELTA:
+            _delta_stream(spark, settings)
+        case SourceKind.FILES:
+            _archive(spark, settings, Layout(settings.root))
+
+
+def _archive(spark: SparkSession, settings: Settings, layout: Layout) -> DataFrame:
+    if settings.archive.path is not None:
+        return archive_stream(spark, settings.archive)
+    make_folder(spark, layout.no_archive)
+    return archive_stream(spark, ArchiveSettings(path=layout.no_archive))
+
+
+def _columns(frame: DataFrame, kind: SourceKind) -> DataFrame:
+    """Return the frame in the columns of `SOURCE`; what it does not have is NULL."""
+    present = {name.lower() for name in frame.columns}
+    given: dict[str, SparkColumn] = {"origin": F.lit(kind.value)}
+    return frame.select(
+        *(
+            given.get(column.name, F.col(column.name) if column.name in present else F.lit(None))
+            .cast(spark_type(column.type))
+            .alias(column.name)
+            for column in SOURCE
+        )
+    )
+
+
+def _delta_stream(spark: SparkSession, settings: Settings) -> DataFrame:
     path = settings.source_path
     if not table_exists(spark, path):
         raise SourceMissing(
@@ -31,12 +105,8 @@ def wrapper_stream(spark: SparkSession, settings: Settings) -> DataFrame:
         reader = reader.option("maxFilesPerTrigger", settings.source.max_files_per_batch)
     frame = reader.load(path)
     _require_value(frame.schema, path)
-    present = {field.name.lower() for field in frame.schema.fields}
-    optional = [
-        (F.col(column.name) if column.name in present else F.lit(None)).cast(spark_type(column.type)).alias(column.name)
-        for column in SOURCE_OPTIONAL
-    ]
-    return frame.select(F.col("value").cast("binary").alias("value"), *optional)
+    offered = {"value", *(column.name for column in SOURCE_OPTIONAL)}
+    return frame.select(*(F.col(name).alias(name.lower()) for name in frame.columns if name.lower() in offered))
 
 
 def _require_value(schema: StructType, path: str) -> None:
@@ -46,4 +116,24 @@ def _require_value(schema: StructType, path: str) -> None:
             f"The table at {path} has no BINARY column `value`; it has {', '.join(types)}.",
             "Put the wrapper's bytes into a column called `value`.",
             path=path,
+        )
+
+
+def _require_same_kind(spark: SparkSession, layout: Layout, kind: SourceKind) -> None:
+    """Check that a checkpoint's own log of offsets was written by this kind of source."""
+    begun = read_checkpoint(spark, layout.bronze_checkpoint).begun
+    if begun < 0:
+        return
+    line = source_line(read_text(spark, f"{layout.bronze_checkpoint}/offsets/{begun}"), KAFKA)
+    if line is None:
+        return
+    if '"reservoirId"' in line:
+        before = SourceKind.DELTA
+    else:
+        before = SourceKind.FILES if kafka_offsets(line) is None else SourceKind.KAFKA
+    if before is not kind:
+        raise SettingsInvalid(
+            f"Bronze was filled from `source.kind: {before.value}`, and cannot go on from `{kind.value}`.",
+            "Take another root, or fill bronze anew with `demux rebuild --bronze`.",
+            before=before.value,
         )

@@ -1,14 +1,32 @@
-"""Wrapper bytes to the wrapper's fields, a whole Arrow batch at a time; what is no wrapper gets a cause."""
+"""Records to bronze's own fields, a whole Arrow batch at a time; what cannot be unwrapped gets a cause."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from decimal import Decimal
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from bronze_ingest.envelope import column_at, extra_arrays, extra_columns
+from bronze_ingest.frames import Frames, after_frames, frames_before, frames_in_headers
+from bronze_ingest.framing import HEADER
 from demux.causes import Cause
+from demux.columns import Struct
 from demux.names import invalid_reason
 from demux.protobuf.decoder import decoder_of
+from demux.protobuf.wrapper import Envelope, envelope_of
+from demux.settings import Settings
+from demux.settings_source import PayloadFraming, WrapperFraming
+from demux.tables import BRONZE
+
+_MIN_ID, _MAX_ID = -(2**31), 2**31 - 1
+_STAMPED = {"ingested_at", "batch_id"}
+
+_Rows = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,74 +34,205 @@ class WrapperFormat:
     """How a record is wrapped, and which names are let through.
 
     Attributes:
-        descriptor_set: serialized `FileDescriptorSet` of the wrapper.
-        message: the wrapper's full name; its fields are game_name, schema_id and payload.
+        envelope: the compiled envelope.
+        wrapper: what stands before it.
+        payload: where the payload's schema id stands.
         max_name_bytes: longest game name in UTF-8 bytes.
     """
 
-    descriptor_set: bytes
-    message: str
+    envelope: Envelope
+    wrapper: WrapperFraming
+    payload: PayloadFraming
     max_name_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
 class Unwrapped:
-    """A batch of records taken apart; arrays as long as the batch, NULL where the record has no such field.
+    """A batch of records taken apart; arrays as long as the batch, NULL where the record has no such part.
 
     Attributes:
         game_name: STRING.
         schema_id: INT.
-        payload: BINARY, exactly the bytes in the wrapper.
-        causes: why the record is refused, None for a good one.
-        sentences: the cause in words, None for a good one.
+        guid: STRING, the schema's GUID where the frame has one.
+        indexes: STRING, the message indexes of the frame, such as `1,0`.
+        payload: BINARY, exactly the bytes in the wrapper, without their frame.
+        extra: the columns of `extra_columns`.
+        causes: STRING, why the record is refused, NULL for a good one.
+        sentences: STRING, the cause in words, NULL for a good one.
     """
 
     game_name: pa.Array
     schema_id: pa.Array
+    guid: pa.Array
+    indexes: pa.Array
     payload: pa.Array
-    causes: list[str | None]
-    sentences: list[str | None]
+    extra: list[pa.Array]
+    causes: pa.Array
+    sentences: pa.Array
 
 
-def unwrap(records: pa.Array, wrapper: WrapperFormat) -> Unwrapped:
-    """Return the fields of every record (BINARY; NULL is not a wrapper)."""
-    causes: list[str | None] = [None] * len(records)
-    sentences: list[str | None] = [None] * len(records)
+def wrapper_format(settings: Settings) -> WrapperFormat:
+    """Return the format that the settings describe; reads and compiles the envelope's file.
 
-    def refuse(position: int, cause: Cause, sentence: str) -> None:
-        causes[position], sentences[position] = cause.value, sentence
+    Raises:
+        SettingsInvalid: as for `envelope_of`.
+    """
+    framing = settings.framing
+    return WrapperFormat(envelope_of(settings.wrapper), framing.wrapper, framing.payload, settings.games.max_name_bytes)
 
-    values = records.to_pylist()
-    decoder = decoder_of(wrapper.descriptor_set, wrapper.message)
-    decoded = decoder.decode([b"" if value is None else value for value in values])
-    for position, sentence in decoded.bad:
-        refuse(position, Cause.MALFORMED_WRAPPER, sentence)
-    for position, value in enumerate(values):
-        if value is None:
-            refuse(position, Cause.MALFORMED_WRAPPER, "The record has no value.")
-    index = {column.name: at for at, column in enumerate(decoder.columns)}
-    good = pa.array(decoded.good, pa.int64())
-    fields = [
-        _spread(decoded.columns[index[name]], good, len(records)) for name in ("game_name", "schema_id", "payload")
-    ]
-    reasons: dict[str, str | None] = {}
-    for position, name in enumerate(fields[0].to_pylist()):
-        if causes[position] is not None:
-            continue
-        name = name or ""
-        if name not in reasons:
-            reasons[name] = invalid_reason(name, wrapper.max_name_bytes)
-        reason = reasons[name]
+
+def bronze_columns(wrapper: WrapperFormat) -> Struct:
+    """Return the columns of the bronze table: those of `BRONZE`, the envelope's other fields before `ingested_at`."""
+    own = [column for column in BRONZE if column.name not in _STAMPED]
+    stamped = [column for column in BRONZE if column.name in _STAMPED]
+    return Struct((*own, *extra_columns(wrapper.envelope), *stamped))
+
+
+def unwrap(values: pa.Array, headers: pa.Array, wrapper: WrapperFormat, malformed: pa.Array | None = None) -> Unwrapped:
+    """Return the fields of every record.
+
+    Args:
+        values: BINARY; NULL is not a wrapper.
+        headers: ARRAY<STRUCT<key: STRING, value: BINARY>>.
+        wrapper: how they are wrapped.
+        malformed: STRING, what is wrong where a row is a piece of a file and no record.
+    """
+    envelope, refused = wrapper.envelope, _Refusals(len(values))
+    if malformed is not None:
+        pieces = [(row, malformed[row].as_py()) for row in _where(malformed.is_valid())]
+        refused.refuse_each(pieces, Cause.MALFORMED_FILE, "{}")
+    refused.refuse(_where(values.is_null()), Cause.MALFORMED_WRAPPER, "The record has no value.")
+    columns = _decoded(_bare(values, wrapper.wrapper, refused), envelope, refused)
+    game_name = _game_names(column_at(columns, envelope.game), wrapper, refused)
+    own_id = pa.nulls(len(values), pa.int32())
+    if envelope.schema_id is not None:
+        own_id = _schema_ids(column_at(columns, envelope.schema_id), refused)
+    payload = column_at(columns, envelope.payload)
+    extra = extra_arrays(columns, envelope)
+    match wrapper.payload:
+        case PayloadFraming.FIELD:
+            nothing = pa.nulls(len(values), pa.string())
+            return Unwrapped(game_name, own_id, nothing, nothing, payload, extra, *refused.arrays())
+        case PayloadFraming.CONFLUENT:
+            payload = payload.fill_null(b"")
+            frames = frames_before(payload)
+            payload = after_frames(payload, frames.lengths)
+            refused.refuse_each(frames.bad, Cause.MALFORMED_FRAME, "The payload has no frame: {}.")
+        case PayloadFraming.HEADER:
+            framed = _last_headers(headers)
+            frames = frames_in_headers(framed)
+            refused.refuse(_where(framed.is_null()), Cause.MALFORMED_FRAME, f"The record has no header {HEADER}.")
+            refused.refuse_each(frames.bad, Cause.MALFORMED_FRAME, f"The header {HEADER} has no frame: {{}}.")
+    schema_id = _agreed(own_id, frames, refused)
+    return Unwrapped(game_name, schema_id, frames.guid, frames.indexes, payload, extra, *refused.arrays())
+
+
+@dataclass(slots=True)
+class _Refusals:
+    """Which records are refused, and why; the first reason counts."""
+
+    count: int
+    reasons: dict[int, tuple[str, str]] = field(default_factory=dict)
+
+    def refuse(self, rows: Iterable[int], cause: Cause, sentence: str) -> None:
+        for row in rows:
+            self.reasons.setdefault(row, (cause.value, sentence))
+
+    def refuse_each(self, rows: Iterable[tuple[int, str]], cause: Cause, sentence: str) -> None:
+        for row, reason in rows:
+            self.reasons.setdefault(row, (cause.value, sentence.format(reason)))
+
+    def good(self) -> _Rows:
+        good = np.ones(self.count, dtype=bool)
+        good[list(self.reasons)] = False
+        return np.flatnonzero(good)
+
+    def arrays(self) -> tuple[pa.Array, pa.Array]:
+        if not self.reasons:
+            return pa.nulls(self.count, pa.string()), pa.nulls(self.count, pa.string())
+        both = [self.reasons.get(row, (None, None)) for row in range(self.count)]
+        return pa.array([cause for cause, _ in both], pa.string()), pa.array([text for _, text in both], pa.string())
+
+
+def _bare(values: pa.Array, framing: WrapperFraming, refused: _Refusals) -> pa.Array:
+    match framing:
+        case WrapperFraming.BARE:
+            return values
+        case WrapperFraming.CONFLUENT:
+            # which message the frame names does not matter: the settings name it
+            frames = frames_before(values)
+            refused.refuse_each(frames.bad, Cause.MALFORMED_WRAPPER, "The record's value has no frame: {}.")
+            return after_frames(values, frames.lengths)
+
+
+def _decoded(values: pa.Array, envelope: Envelope, refused: _Refusals) -> list[pa.Array]:
+    """Return the envelope's columns, NULL in the rows of refused records."""
+    whole = refused.good()
+    decoder = decoder_of(envelope.descriptor_set, envelope.message)
+    decoded = decoder.decode((values if len(whole) == len(values) else values.take(pa.array(whole))).to_pylist())
+    refused.refuse_each([(int(whole[row]), reason) for row, reason in decoded.bad], Cause.MALFORMED_WRAPPER, "{}")
+    rows = whole[np.array(decoded.good, dtype=np.int64)]
+    if np.array_equal(rows, np.arange(len(values))):
+        return decoded.columns
+    places = np.full(len(values), -1, dtype=np.int64)
+    places[rows] = np.arange(len(rows))
+    where = pa.array(places, mask=places < 0)
+    return [column.take(where) for column in decoded.columns]
+
+
+def _game_names(games: pa.Array, wrapper: WrapperFormat, refused: _Refusals) -> pa.Array:
+    """Return the games as text; few differ, so each is looked at once."""
+    no_game = wrapper.envelope.no_game
+    # an empty text has a sentence of its own
+    absent = f"The game is {no_game} or absent." if no_game else invalid_reason("", wrapper.max_name_bytes)
+    assert absent is not None
+    encoded = games.dictionary_encode()
+    names = [str(game) for game in encoded.dictionary.to_pylist()]
+    codes = encoded.indices.fill_null(len(names)).to_numpy()
+    for code, name in enumerate((*names, no_game)):
+        reason = absent if name == no_game else invalid_reason(name, wrapper.max_name_bytes)
         if reason is not None:
-            refuse(position, Cause.INVALID_GAME_NAME, reason)
-    return Unwrapped(fields[0], fields[1], fields[2], causes, sentences)
+            refused.refuse(np.flatnonzero(codes == code).tolist(), Cause.INVALID_GAME_NAME, reason)
+    return pa.array(names, pa.string()).take(encoded.indices)
 
 
-def _spread(column: pa.Array, positions: pa.Array, length: int) -> pa.Array:
-    """Return an array of `length` with the column's values at their positions and NULL elsewhere."""
-    if len(positions) == length and positions.equals(pa.array(range(length), pa.int64())):
-        return column
-    places: list[int | None] = [None] * length
-    for row, position in enumerate(positions.to_pylist()):
-        places[position] = row
-    return column.take(pa.array(places, pa.int64()))
+def _schema_ids(ids: pa.Array, refused: _Refusals) -> pa.Array:
+    """Return the ids as INT; one that is no INT is refused."""
+    if ids.type == pa.int32():
+        return ids
+
+    def limit(number: int) -> pa.Scalar:
+        return pa.scalar(Decimal(number) if pa.types.is_decimal(ids.type) else number, ids.type)
+
+    outside = pc.or_(pc.less(ids, limit(_MIN_ID)), pc.greater(ids, limit(_MAX_ID)))
+    rows = _where(outside.fill_null(False))
+    wrong = [(row, str(ids[row].as_py())) for row in rows]
+    refused.refuse_each(wrong, Cause.MALFORMED_WRAPPER, "The schema id {} does not fit into 32 bits.")
+    return (pc.if_else(outside, pa.scalar(None, ids.type), ids) if rows else ids).cast(pa.int32())
+
+
+def _last_headers(headers: pa.Array) -> pa.Array:
+    """Return the value (BINARY) of each record's last header `HEADER`."""
+    pairs, counts = headers.flatten(), headers.value_lengths().fill_null(0).to_numpy()
+    named = np.flatnonzero(pc.equal(pairs.field(0), HEADER).fill_null(False).to_numpy(zero_copy_only=False))
+    last = np.full(len(headers), -1, dtype=np.int64)
+    # in order: of several headers of a record the last one stays
+    last[np.repeat(np.arange(len(headers)), counts)[named]] = named
+    return pairs.field(1).take(pa.array(last, mask=last < 0))
+
+
+def _agreed(own: pa.Array, frames: Frames, refused: _Refusals) -> pa.Array:
+    """Return the frame's ids, and the wrapper's own where the frame has none; 0 stands for none in the wrapper.
+
+    A GUID is not compared with the wrapper's id: only the registry knows which id it has.
+    """
+    own = pc.if_else(pc.equal(own, 0), None, own)
+    differ = _where(pc.not_equal(own, frames.schema_id).fill_null(False))
+    sentences = [(row, f"{own[row].as_py()}, the frame says {frames.schema_id[row].as_py()}") for row in differ]
+    refused.refuse_each(sentences, Cause.SCHEMA_ID_CONFLICT, "The wrapper says schema id {}.")
+    return pc.coalesce(frames.schema_id, own)
+
+
+def _where(flags: pa.Array) -> list[int]:
+    rows: list[int] = np.flatnonzero(flags.to_numpy(zero_copy_only=False)).tolist()
+    return rows

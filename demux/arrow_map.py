@@ -1,8 +1,9 @@
-"""`mapInArrow` for nested columns, on every supported Spark."""
+"""`mapInArrow` for nested columns and for large records, on every supported Spark."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
@@ -10,6 +11,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 ArrowFunction = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+# one batch stands in memory several times, in the JVM and in Python
+MAX_BATCH_BYTES = 64 * 2**20
+MAX_BATCH_ROWS = 10_000
+_ROWS_PER_BATCH = "spark.sql.execution.arrow.maxRecordsPerBatch"
 
 
 def map_in_arrow(frame: DataFrame, function: ArrowFunction, schema: StructType) -> DataFrame:
@@ -22,6 +28,36 @@ def map_in_arrow(frame: DataFrame, function: ArrowFunction, schema: StructType) 
         return frame.mapInArrow(function, schema)  # type: ignore[arg-type]
     except NotImplementedError:
         return _without_python_check(frame, function, schema)
+
+
+def rows_per_batch(largest_bytes: int, total_bytes: int) -> int:
+    """Return how many rows may stand in one Arrow batch: at least 1, and few enough for `MAX_BATCH_BYTES`.
+
+    Args:
+        largest_bytes: the bytes of the largest row.
+        total_bytes: the bytes of all rows together.
+    """
+    if total_bytes <= MAX_BATCH_BYTES:
+        return MAX_BATCH_ROWS
+    return max(1, min(MAX_BATCH_ROWS, MAX_BATCH_BYTES // max(1, largest_bytes)))
+
+
+@contextmanager
+def batches_within_memory(frame: DataFrame, largest_bytes: int, total_bytes: int) -> Iterator[None]:
+    """Hand the rows of this frame's session to Python in batches of `rows_per_batch` while the block runs.
+
+    Spark counts rows and not bytes: 10,000 rows of 10 MB would be one batch. The setting is the session's own; the
+    frame of a streaming batch has a session to itself. A smaller number that the user has set stays.
+    """
+    conf = frame.sparkSession.conf
+    before = int(conf.get(_ROWS_PER_BATCH) or 0)
+    rows = rows_per_batch(largest_bytes, total_bytes)
+    # 0 and less mean without limit
+    conf.set(_ROWS_PER_BATCH, str(min(rows, before) if before > 0 else rows))
+    try:
+        yield
+    finally:
+        conf.set(_ROWS_PER_BATCH, str(before))
 
 
 def _without_python_check(frame: DataFrame, function: ArrowFunction, schema: StructType) -> DataFrame:

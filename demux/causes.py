@@ -15,8 +15,10 @@ class Stage(Enum):
 class Cause(Enum):
     """Why a record is in quarantine; the value is what the `cause` column holds."""
 
+    MALFORMED_FILE = "MALFORMED_FILE"
     MALFORMED_WRAPPER = "MALFORMED_WRAPPER"
     INVALID_GAME_NAME = "INVALID_GAME_NAME"
+    MALFORMED_FRAME = "MALFORMED_FRAME"
     SCHEMA_ID_CONFLICT = "SCHEMA_ID_CONFLICT"
     UNKNOWN_SCHEMA = "UNKNOWN_SCHEMA"
     INVALID_SCHEMA = "INVALID_SCHEMA"

@@ -94,10 +94,13 @@ def commit(
 
 
 def append(rows: DataFrame, table: str, batch: Batch, target: Target | None = None) -> None:
-    """Append the rows to the table, once for each batch; partitioned as the target says when the table is new."""
+    """Append the rows to the table, once for each batch; partitioned as the target says when the table is new.
+
+    A partitioned table gets the columns that it does not have yet.
+    """
     writer = rows.write.format("delta").mode("append")
     if target is not None and target.partition_by:
-        writer = writer.partitionBy(*target.partition_by)
+        writer = writer.partitionBy(*target.partition_by).option("mergeSchema", "true")
     writer.option("txnAppId", batch.query_id).option("txnVersion", batch.batch_id).save(table)
 
 

@@ -3,98 +3,191 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 
+from delta.tables import DeltaTable
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from demux.errors import SchemaInvalid, SchemaUnknown
 from demux.protobuf.compile import CompiledSchema, compile_schema
+from demux.protobuf.message_path import with_message
 from demux.registry.protocol import RegisteredSchema, SchemaRegistry
+from demux.schema_ref import SchemaRef
 from demux.spark_types import spark_struct
 from demux.storage import table_exists
 from demux.tables import SCHEMAS
 
+_Answer = CompiledSchema | SchemaUnknown | SchemaInvalid
+
+
+@dataclass(frozen=True, slots=True)
+class GameRegistry:
+    """The registry of a game's schemas.
+
+    Attributes:
+        name: its name in the settings; schemas are kept under it.
+        opened: returns the registry; called only when it must be asked.
+        messages: which message payloads of a subject hold, where the rows do not say; settings, so not kept.
+    """
+
+    name: str
+    opened: Callable[[], SchemaRegistry]
+    messages: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Known:
+    """What was looked up so far, by the registry's name and the id or GUID."""
+
+    schemas: dict[tuple[str, int], CompiledSchema] = field(default_factory=dict)
+    ids: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    def find(self, registry: str, ref: SchemaRef) -> CompiledSchema | None:
+        schema_id = ref.schema_id if ref.guid is None else self.ids.get((registry, ref.guid))
+        return None if schema_id is None else self.schemas.get((registry, schema_id))
+
+
+@dataclass(frozen=True, slots=True)
+class _Fetched:
+    guid: str | None
+    registered: RegisteredSchema
+    compiled: CompiledSchema
+
 
 class SchemaStore:
-    """Looks schemas up: in memory, then in the table, then in the registry, which is asked only for unknown ids.
+    """Looks schemas up: in memory, then in the table, then in the game's registry, which is asked only for unknown ids.
 
     Safe to share between threads. A schema never changes under its id, so what is known is never asked again.
     """
 
-    def __init__(self, spark: SparkSession, path: str, registry: SchemaRegistry) -> None:
+    def __init__(self, spark: SparkSession, path: str, registry_of: Callable[[str], GameRegistry]) -> None:
+        """Prepare; `registry_of` says which registry a game has."""
         self._spark = spark
         self._path = path
-        self._registry = registry
+        self._registry_of = registry_of
         self._lock = threading.Lock()
-        self._known: dict[int, CompiledSchema] | None = None
+        self._known: _Known | None = None
 
-    def lookup(self, schema_ids: Iterable[int]) -> dict[int, CompiledSchema | SchemaUnknown | SchemaInvalid]:
-        """Return the schema of each id, or why it has none; what is new is kept in the table.
+    def lookup(self, refs: Iterable[SchemaRef], game: str) -> dict[SchemaRef, _Answer]:
+        """Return the schema of each of the game's refs with the message meant, or why it has none; keeps what is new.
 
         Raises:
-            RegistryUnavailable: an id is not known here and the registry does not answer.
+            RegistryUnavailable: a schema is not known here and the registry does not answer.
         """
+        refs = set(refs)
+        registry = self._registry_of(game)
+        known = self._known
+        if known is None or any(known.find(registry.name, ref) is None for ref in refs):
+            known, refused = self._learn(refs, registry)
+        else:
+            refused = {}
+        return {ref: refused.get(_without_message(ref)) or _meant(known, registry, ref) for ref in refs}
+
+    def _learn(
+        self, refs: set[SchemaRef], registry: GameRegistry
+    ) -> tuple[_Known, dict[SchemaRef, SchemaUnknown | SchemaInvalid]]:
+        """Return all that is known now, and why some refs are not."""
         with self._lock:
             if self._known is None:
                 self._known = self._load()
             known = self._known
-            fetched: list[tuple[RegisteredSchema, CompiledSchema]] = []
-            answers: dict[int, CompiledSchema | SchemaUnknown | SchemaInvalid] = {}
-            for schema_id in sorted(set(schema_ids)):
-                if schema_id in known:
-                    answers[schema_id] = known[schema_id]
-                    continue
-                try:
-                    registered = self._fetch(schema_id)
-                    compiled = _without_comments(compile_schema(registered))
-                except (SchemaUnknown, SchemaInvalid) as refused:
-                    answers[schema_id] = refused
-                    continue
-                fetched.append((registered, compiled))
-                answers[schema_id] = compiled
-            self._keep(fetched)
-            known.update({compiled.schema_id: compiled for _, compiled in fetched})
-            return answers
+            refused: dict[SchemaRef, SchemaUnknown | SchemaInvalid] = {}
+            fetched: list[_Fetched] = []
+            for ref in sorted({_without_message(ref) for ref in refs}, key=_order):
+                if known.find(registry.name, ref) is None:
+                    try:
+                        registered = _fetch(registry, ref)
+                        compiled = _without_comments(compile_schema(registered))
+                        fetched.append(_Fetched(ref.guid, registered, compiled))
+                    except (SchemaUnknown, SchemaInvalid) as refusal:
+                        refused[ref] = refusal
+            self._keep(fetched, registry.name, known)
+            return known, refused
 
-    def _fetch(self, schema_id: int) -> RegisteredSchema:
-        if schema_id <= 0:
-            raise SchemaUnknown(f"Schema id {schema_id} is not positive.", "Correct the producer.", schema_id=schema_id)
-        return self._registry.schema(schema_id)
-
-    def _load(self) -> dict[int, CompiledSchema]:
+    def _load(self) -> _Known:
+        known = _Known()
         if not table_exists(self._spark, self._path):
-            return {}
-        rows = self._spark.read.format("delta").load(self._path).collect()
-        return {
-            row.schema_id: CompiledSchema(
+            return known
+        for row in self._spark.read.format("delta").load(self._path).collect():
+            known.schemas[row.registry, row.schema_id] = CompiledSchema(
                 row.schema_id, row.subject, row.version, row.message, bytes(row.descriptor_set), row.fingerprint
             )
-            for row in rows
-        }
+            if row.guid is not None:
+                known.ids[row.registry, row.guid] = row.schema_id
+        return known
 
-    def _keep(self, fetched: list[tuple[RegisteredSchema, CompiledSchema]]) -> None:
-        if not fetched:
-            return
-        now = datetime.now(timezone.utc)
-        rows = [
-            (
-                compiled.schema_id,
-                compiled.subject,
-                compiled.version,
-                compiled.message,
-                registered.path,
-                registered.text,
-                {reference.path: reference.text for reference in registered.references},
-                bytearray(compiled.descriptor_set),
-                compiled.fingerprint,
-                now,
-            )
-            for registered, compiled in fetched
-        ]
-        frame = self._spark.createDataFrame(rows, spark_struct(SCHEMAS))
-        frame.coalesce(1).write.format("delta").mode("append").save(self._path)
+    def _keep(self, fetched: list[_Fetched], registry: str, known: _Known) -> None:
+        """Write what was fetched into the table, then remember it: one row for each id, whatever it was asked by."""
+        new: dict[int, _Fetched] = {}
+        for one in fetched:
+            schema_id = one.compiled.schema_id
+            if (registry, schema_id) in known.schemas:
+                self._name(registry, schema_id, one.guid)
+            else:
+                new[schema_id] = replace(one, guid=one.guid or (new[schema_id].guid if schema_id in new else None))
+        if new:
+            now = datetime.now(timezone.utc)
+            rows = [_row(one, registry, now) for one in new.values()]
+            frame = self._spark.createDataFrame(rows, spark_struct(SCHEMAS))
+            frame.coalesce(1).write.format("delta").mode("append").save(self._path)
+        for one in fetched:
+            known.schemas.setdefault((registry, one.compiled.schema_id), one.compiled)
+            if one.guid is not None:
+                known.ids[registry, one.guid] = one.compiled.schema_id
+
+    def _name(self, registry: str, schema_id: int, guid: str | None) -> None:
+        of_id = (F.col("registry") == registry) & (F.col("schema_id") == schema_id)
+        DeltaTable.forPath(self._spark, self._path).update(of_id, {"guid": F.lit(guid)})
+
+
+def _fetch(registry: GameRegistry, ref: SchemaRef) -> RegisteredSchema:
+    if ref.guid is not None:
+        return registry.opened().schema_of_guid(ref.guid)
+    if ref.schema_id is None:
+        raise SchemaUnknown("The record has no schema id.", "Correct the producer.")
+    if ref.schema_id <= 0:
+        cause = f"Schema id {ref.schema_id} is not positive."
+        raise SchemaUnknown(cause, "Correct the producer.", schema_id=ref.schema_id)
+    return registry.opened().schema(ref.schema_id)
+
+
+def _meant(known: _Known, registry: GameRegistry, ref: SchemaRef) -> _Answer:
+    schema = known.find(registry.name, ref)
+    assert schema is not None
+    try:
+        return with_message(schema, ref.message_indexes, registry.messages.get(schema.subject))
+    except SchemaInvalid as invalid:
+        return invalid
+
+
+def _without_message(ref: SchemaRef) -> SchemaRef:
+    # where a guid decides, the id beside it is not looked at
+    return SchemaRef(ref.schema_id) if ref.guid is None else SchemaRef(None, ref.guid)
+
+
+def _order(ref: SchemaRef) -> tuple[str, int]:
+    return (ref.guid or "", ref.schema_id or 0)
+
+
+def _row(one: _Fetched, registry: str, now: datetime) -> tuple[object, ...]:
+    return (
+        registry,
+        one.compiled.schema_id,
+        one.guid,
+        one.compiled.subject,
+        one.compiled.version,
+        one.compiled.message,
+        one.registered.path,
+        one.registered.text,
+        {reference.path: reference.text for reference in one.registered.references},
+        bytearray(one.compiled.descriptor_set),
+        one.compiled.fingerprint,
+        now,
+    )
 
 
 def _without_comments(compiled: CompiledSchema) -> CompiledSchema:
@@ -102,11 +195,4 @@ def _without_comments(compiled: CompiledSchema) -> CompiledSchema:
     files = FileDescriptorSet.FromString(compiled.descriptor_set)
     for file in files.file:
         file.ClearField("source_code_info")
-    return CompiledSchema(
-        compiled.schema_id,
-        compiled.subject,
-        compiled.version,
-        compiled.message,
-        files.SerializeToString(),
-        compiled.fingerprint,
-    )
+    return replace(compiled, descriptor_set=files.SerializeToString())

@@ -30,8 +30,34 @@ def read_text(spark: SparkSession, file: str) -> str:
         stream.close()
 
 
+def replace_text(spark: SparkSession, file: str, text: str) -> None:
+    """Write a file's text (UTF-8) in one step: whoever reads it sees all of the old or all of the new."""
+    jvm = _jvm(spark)
+    beside = f"{file}.tmp"
+    path, system = _hadoop(spark, beside)
+    stream = system.create(path, True)
+    try:
+        stream.write(bytearray(text.encode()))
+    finally:
+        stream.close()
+    target, _ = _hadoop(spark, file)
+    options = getattr(jvm.org.apache.hadoop.fs, "Options$Rename")
+    overwrite = spark.sparkContext._gateway.new_array(options, 1)  # type: ignore[union-attr]
+    overwrite[0] = options.OVERWRITE
+    context = jvm.org.apache.hadoop.fs.FileContext.getFileContext(
+        target.toUri(), spark.sparkContext._jsc.hadoopConfiguration()
+    )
+    context.rename(context.makeQualified(path), context.makeQualified(target), overwrite)
+
+
+def make_folder(spark: SparkSession, folder: str) -> None:
+    """Make a folder and those above it; a second call does nothing."""
+    path, system = _hadoop(spark, folder)
+    system.mkdirs(path)
+
+
 def remove_folder(spark: SparkSession, folder: str) -> None:
-    """Remove a folder and all inside; a second call does nothing."""
+    """Remove a folder and all inside, or a file; a second call does nothing."""
     path, system = _hadoop(spark, folder)
     system.delete(path, True)
 

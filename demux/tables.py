@@ -57,6 +57,8 @@ QUARANTINE = Struct(
         Column("cause", Primitive.STRING),
         Column("game_name", Primitive.STRING),
         Column("schema_id", Primitive.INT),
+        Column("schema_guid", Primitive.STRING),
+        Column("message_indexes", Primitive.STRING),
         *POSITION,
         Column("bytes", Primitive.BINARY),
         Column("sentence", Primitive.STRING),
@@ -76,11 +78,12 @@ SILVER_ORIGIN = Struct(
 )
 SILVER_RESERVED = frozenset(column.name for column in SILVER_ORIGIN)
 
-# every schema that was ever used, by registry and id
+# every schema that was ever used, by registry and id; `guid` where rows named it so; `message` without settings
 SCHEMAS = Struct(
     (
         Column("registry", Primitive.STRING),
         Column("schema_id", Primitive.INT),
+        Column("guid", Primitive.STRING),
         Column("subject", Primitive.STRING),
         Column("version", Primitive.INT),
         Column("message", Primitive.STRING),
@@ -182,6 +185,11 @@ class Layout:
     def gaps(self) -> str:
         """The table of offsets that were lost and given up."""
         return f"{self.root}/control/gaps"
+
+    @property
+    def no_archive(self) -> str:
+        """An empty folder that stands for an archive where none is named."""
+        return f"{self.root}/control/no-archive"
 
     @property
     def bronze_checkpoint(self) -> str:

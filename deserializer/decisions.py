@@ -1,4 +1,4 @@
-"""What to do with each schema id of a micro-batch: decode its rows into the table, or refuse them. Pure."""
+"""What to do with each schema ref of a micro-batch: decode its rows into the table, or refuse them. Pure."""
 
 from __future__ import annotations
 
@@ -11,20 +11,28 @@ from demux.columns import Struct
 from demux.errors import SchemaInvalid, SchemaUnknown
 from demux.protobuf.compile import CompiledSchema
 from demux.protobuf.decoder import decoder_of
+from demux.schema_ref import SchemaRef
 from demux.tables import SILVER_RESERVED
 
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """The schema that rows were written with."""
+    """The schema that rows were written with.
 
+    Attributes:
+        schema_id: its id in the registry, also for rows that name it by GUID.
+        descriptor_set: a serialized `FileDescriptorSet`.
+        message: the full name of the message that the rows hold.
+    """
+
+    schema_id: int
     descriptor_set: bytes
     message: str
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why rows of a schema id are not decoded."""
+    """Why rows of a schema ref are not decoded."""
 
     cause: Cause
     sentence: str
@@ -37,59 +45,67 @@ class Decisions:
     Attributes:
         columns: the table's payload columns, after all that is added for this batch.
         added: dotted paths of the columns that the table does not have yet.
-        by_schema_id: what to do with each schema id of the batch (None: a row without one).
+        by_ref: what to do with the rows of each schema ref of the batch.
     """
 
     columns: Struct
     added: tuple[str, ...]
-    by_schema_id: Mapping[int | None, Writer | Refusal]
+    by_ref: Mapping[SchemaRef, Writer | Refusal]
+
+    @property
+    def writers(self) -> dict[SchemaRef, Writer]:
+        """The refs whose rows are decoded."""
+        return {ref: each for ref, each in self.by_ref.items() if isinstance(each, Writer)}
 
 
 Answer = CompiledSchema | SchemaUnknown | SchemaInvalid
 
 
-def decide(table: Struct, schema_ids: set[int | None], answers: Mapping[int, Answer]) -> Decisions:
+def decide(table: Struct, answers: Mapping[SchemaRef, Answer]) -> Decisions:
     """Return the decisions for a batch, the same whatever the order of its rows.
 
     Args:
         table: the table's payload columns now; none for a new table.
-        schema_ids: the ids that occur in the batch.
-        answers: the registry's answer to each id that is not None.
+        answers: the registry's answer to each ref that occurs in the batch.
     """
     columns = table
     added: list[str] = []
-    by_schema_id: dict[int | None, Writer | Refusal] = {}
-    for schema_id in sorted(schema_ids, key=lambda known: _order(known, answers)):
-        answer = None if schema_id is None else answers[schema_id]
+    by_ref: dict[SchemaRef, Writer | Refusal] = {}
+    for ref, answer in sorted(answers.items(), key=_order):
         match answer:
-            case None:
-                by_schema_id[schema_id] = Refusal(Cause.UNKNOWN_SCHEMA, "The wrapper has no schema id.")
             case SchemaUnknown():
-                by_schema_id[schema_id] = Refusal(Cause.UNKNOWN_SCHEMA, answer.cause)
+                by_ref[ref] = Refusal(Cause.UNKNOWN_SCHEMA, answer.cause)
             case SchemaInvalid():
-                by_schema_id[schema_id] = Refusal(Cause.INVALID_SCHEMA, answer.cause)
+                by_ref[ref] = Refusal(Cause.INVALID_SCHEMA, answer.cause)
             case CompiledSchema():
-                writer = Writer(answer.descriptor_set, answer.message)
+                writer = Writer(answer.schema_id, answer.descriptor_set, answer.message)
                 try:
                     writes = decoder_of(writer.descriptor_set, writer.message, SILVER_RESERVED).columns
                 except SchemaInvalid as invalid:
-                    by_schema_id[schema_id] = Refusal(Cause.INVALID_SCHEMA, invalid.cause)
+                    by_ref[ref] = Refusal(Cause.INVALID_SCHEMA, invalid.cause)
                     continue
                 alignment = align(columns, writes, SILVER_RESERVED)
                 if alignment.conflicts:
                     sentence = "; ".join(alignment.conflicts)
-                    by_schema_id[schema_id] = Refusal(
-                        Cause.SCHEMA_CONFLICT, f"Schema {schema_id} does not fit the table: {sentence}."
+                    by_ref[ref] = Refusal(
+                        Cause.SCHEMA_CONFLICT, f"Schema {answer.schema_id} does not fit the table: {sentence}."
                     )
                     continue
-                columns, by_schema_id[schema_id] = alignment.columns, writer
+                columns, by_ref[ref] = alignment.columns, writer
                 added += alignment.added
-    return Decisions(columns, tuple(added), by_schema_id)
+    return Decisions(columns, tuple(added), by_ref)
 
 
-def _order(schema_id: int | None, answers: Mapping[int, Answer]) -> tuple[str, int, int]:
+def schema_ids_of(answers: Mapping[SchemaRef, Answer]) -> set[int]:
+    """Return the ids that the refs stand for; a GUID that nobody knows has none."""
+    ids = (answer.schema_id if isinstance(answer, CompiledSchema) else ref.schema_id for ref, answer in answers.items())
+    return {schema_id for schema_id in ids if schema_id is not None}
+
+
+def _order(asked: tuple[SchemaRef, Answer]) -> tuple[str, int, int, str, str]:
     # older versions first: their names are the ones that the table keeps
-    answer = None if schema_id is None else answers[schema_id]
+    ref, answer = asked
+    more = (ref.message_indexes or "", ref.guid or "")
     if isinstance(answer, CompiledSchema):
-        return (answer.subject, answer.version, answer.schema_id)
-    return ("", 0, schema_id or 0)
+        return (answer.subject, answer.version, answer.schema_id, *more)
+    return ("", 0, ref.schema_id or 0, *more)

@@ -1,6 +1,6 @@
-"""Bronze rows to silver rows by the `arrow` decoder: each row with the schema of its own `schema_id`.
+"""Bronze rows to silver rows by the `arrow` decoder: each row with the schema and the message of its own schema ref.
 
-The functions here run in Spark's workers, on Arrow batches with the columns `schema_id`, `payload` and the position.
+The functions here run in Spark's workers, on Arrow batches with the columns of a ref, `payload` and the position.
 """
 
 from __future__ import annotations
@@ -18,10 +18,19 @@ from demux.columns import Column, Primitive, Struct
 from demux.commits import REFUSED, Rows
 from demux.projection import project
 from demux.protobuf.decoder import decoder_of
+from demux.schema_ref import SchemaRef
 from demux.tables import POSITION, SILVER_ORIGIN, SILVER_RESERVED
 from deserializer.decisions import Decisions, Refusal, Writer
 
-INPUT = Struct((Column("schema_id", Primitive.INT), Column("payload", Primitive.BINARY), *POSITION))
+# the columns of a `SchemaRef`, in its order
+REF = Struct(
+    (
+        Column("schema_id", Primitive.INT),
+        Column("schema_guid", Primitive.STRING),
+        Column("message_indexes", Primitive.STRING),
+    )
+)
+INPUT = Struct((*REF, Column("payload", Primitive.BINARY), *POSITION))
 # all of silver's last columns but the time of decoding, which Spark adds
 ORIGIN = Struct(SILVER_ORIGIN.columns[:-1])
 EXAMINED = Struct((*INPUT, Column("cause", Primitive.STRING), Column("sentence", Primitive.STRING)))
@@ -31,9 +40,10 @@ Batches = Iterator[pa.RecordBatch]
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """The rows of one schema id: which decoded, to what, and why the others did not."""
+    """The rows of one schema ref: the schema's id, which decoded, to what, and why the others did not."""
 
     rows: pa.RecordBatch
+    schema_ids: pa.Array
     good: tuple[int, ...]
     columns: list[pa.Array]
     bad: tuple[tuple[int, str], ...]
@@ -52,11 +62,11 @@ def to_silver(decisions: Decisions) -> Callable[[Batches], Batches]:
     def convert(batches: Batches) -> Batches:
         for part in _parts(batches, decisions):
             if part.good:
-                origin = _origin(part.rows.take(pa.array(part.good, pa.int64())))
+                origin = _origin(part, pa.array(part.good, pa.int64()))
                 refused = pa.array(np.zeros(len(part.good), dtype=bool))
                 yield pa.RecordBatch.from_arrays([*part.columns, *origin, refused], names=names)
             if part.bad:
-                origin = _origin(part.rows.take(pa.array([row for row, _ in part.bad], pa.int64())))
+                origin = _origin(part, pa.array([row for row, _ in part.bad], pa.int64()))
                 nothing = [pa.nulls(len(part.bad), arrow_type(column.type)) for column in decisions.columns]
                 refused = pa.array(np.ones(len(part.bad), dtype=bool))
                 yield pa.RecordBatch.from_arrays([*nothing, *origin, refused], names=names)
@@ -84,25 +94,39 @@ def to_examined(decisions: Decisions, which: Rows) -> Callable[[Batches], Batche
 
 def _parts(batches: Batches, decisions: Decisions) -> Iterator[_Part]:
     for batch in batches:
-        ids = batch.column("schema_id")
-        for schema_id in pc.unique(ids).to_pylist():
-            of_id = ids.is_null() if schema_id is None else pc.equal(ids, schema_id)
-            rows = batch.filter(of_id).select([column.name for column in INPUT])
-            yield _part(rows, decisions.by_schema_id[schema_id], decisions.columns)
+        for ref, rows in _by_ref(batch.select([column.name for column in INPUT])):
+            yield _part(rows, ref, decisions.by_ref[ref], decisions.columns)
 
 
-def _part(rows: pa.RecordBatch, decision: Writer | Refusal, table: Struct) -> _Part:
+def _by_ref(batch: pa.RecordBatch) -> Iterator[tuple[SchemaRef, pa.RecordBatch]]:
+    """Yield the rows of each schema ref of a batch, the refs in order of their first row."""
+    codes = np.zeros(len(batch), dtype=np.int64)
+    for column in REF:
+        encoded = batch.column(column.name).dictionary_encode(null_encoding="encode")
+        codes = codes * max(1, len(encoded.dictionary)) + encoded.indices.to_numpy(zero_copy_only=False)
+    distinct = pc.unique(pa.array(codes)).to_pylist()
+    for code in distinct:
+        rows = batch if len(distinct) == 1 else batch.filter(pa.array(codes == code))
+        yield SchemaRef(*(rows.column(column.name)[0].as_py() for column in REF)), rows
+
+
+def _part(rows: pa.RecordBatch, ref: SchemaRef, decision: Writer | Refusal, table: Struct) -> _Part:
+    schema_ids = rows.column("schema_id")
     match decision:
         case Refusal(cause, sentence):
-            return _Part(rows, (), [], tuple((row, sentence) for row in range(len(rows))), cause.value)
-        case Writer(descriptor_set, message):
+            bad = tuple((row, sentence) for row in range(len(rows)))
+            return _Part(rows, schema_ids, (), [], bad, cause.value)
+        case Writer(schema_id, descriptor_set, message):
             decoder = decoder_of(descriptor_set, message, SILVER_RESERVED)
             # a wrapper without payload holds a message whose fields are all unset
             payloads = [payload or b"" for payload in rows.column("payload").to_pylist()]
             decoded = decoder.decode(payloads)
             columns = project(decoded.columns, decoder.columns, table, len(decoded.good))
-            return _Part(rows, decoded.good, columns, decoded.bad, Cause.MALFORMED_PAYLOAD.value)
+            if ref.guid is not None:
+                schema_ids = pa.array(np.full(len(rows), schema_id, dtype=np.int32))
+            return _Part(rows, schema_ids, decoded.good, columns, decoded.bad, Cause.MALFORMED_PAYLOAD.value)
 
 
-def _origin(rows: pa.RecordBatch) -> list[pa.Array]:
-    return [rows.column("schema_id"), *(rows.column(column.name) for column in POSITION)]
+def _origin(part: _Part, chosen: pa.Array) -> list[pa.Array]:
+    rows = part.rows.select([column.name for column in POSITION]).take(chosen)
+    return [part.schema_ids.take(chosen), *rows.columns]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, assert_never
@@ -34,7 +34,7 @@ class RowDecoder(Protocol):
 
         Args:
             frame: the columns of `deserializer.decode.INPUT`.
-            decisions: what to do with each schema id of the batch.
+            decisions: what to do with each schema ref of the batch.
         """
 
 
@@ -71,13 +71,13 @@ def choose(setting: Decoder, native: FromProtobuf | RuntimeMissing, decisions: D
     Args:
         setting: what the user asked for.
         native: Spark's own decoder, or why it is not to be had.
-        decisions: what to do with each schema id of the batch.
+        decisions: what to do with each schema ref of the batch.
 
     Raises:
         RuntimeMissing: `from_protobuf` was asked for and is not to be had.
         DecoderUnsuited: `from_protobuf` was asked for and cannot read one of the batch's messages.
     """
-    writers = {key: each for key, each in decisions.by_schema_id.items() if isinstance(each, Writer)}
+    writers = decisions.writers.values()
     match setting:
         case Decoder.ARROW | Decoder.AUTO:
             # it suits every message and is the faster one (docs/decisions/0006)
@@ -119,18 +119,18 @@ def native_decoder(has_from_protobuf: bool, root: str) -> FromProtobuf | Runtime
     )
 
 
-def unsuited(writers: Mapping[int | None, Writer]) -> str | None:
+def unsuited(writers: Iterable[Writer]) -> str | None:
     """Return what `from_protobuf` cannot read of these messages, or None where it reads them all."""
     columns = 0
-    for schema_id, writer in writers.items():
+    for writer in writers:
         shape = decoder_of(writer.descriptor_set, writer.message, SILVER_RESERVED).shape
         if not shape.fields:
-            return f"schema {schema_id}: {writer.message} has no fields"
+            return f"schema {writer.schema_id}: {writer.message} has no fields"
         for path, field in _fields(shape, ""):
             if field.delimited:
-                return f"schema {schema_id}: field {path} is a group"
+                return f"schema {writer.schema_id}: field {path} is a group"
             if isinstance(field.value, JsonText):
-                return f"schema {schema_id}: field {path} becomes JSON text"
+                return f"schema {writer.schema_id}: field {path} becomes JSON text"
             columns += 1
     return f"{columns} columns in one plan, the limit is {MAX_COLUMNS}" if columns > MAX_COLUMNS else None
 

@@ -8,7 +8,7 @@ the same message in canonical bytes, and those are read instead.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -27,10 +27,11 @@ from demux.protobuf.lowered import lowered
 from demux.protobuf.pool import message_class, opened, pool_of
 from demux.protobuf.reference import MalformedRow, Reference, parse
 from demux.protobuf.shape import Message
+from demux.schema_ref import SchemaRef
 from demux.spark_types import spark_struct
-from demux.tables import SILVER_RESERVED
+from demux.tables import POSITION, SILVER_RESERVED
 from deserializer.decisions import Decisions, Writer
-from deserializer.decode import ORIGIN
+from deserializer.decode import REF
 from deserializer.native_functions import Functions, functions_of
 from deserializer.native_gate import Oneofs, canonical_sql, lawful_sql, oneofs_of, rewritable_sql
 from deserializer.native_rules import row_sql
@@ -38,8 +39,10 @@ from deserializer.native_rules import row_sql
 
 @dataclass(frozen=True, slots=True)
 class _Branch:
-    """What is done with the rows of one schema id."""
+    """What is done with the rows of one schema ref; `number` counts the branches of a batch."""
 
+    number: int
+    ref: SchemaRef
     schema_id: int
     shape: Message
     oneofs: Oneofs
@@ -47,18 +50,20 @@ class _Branch:
 
     @property
     def rows(self) -> Column:
-        """True for the rows of this schema id."""
-        return F.col("schema_id") == self.schema_id
+        """True for the rows of this schema ref."""
+        values = (self.ref.schema_id, self.ref.guid, self.ref.message_indexes)
+        same = [F.col(column.name).eqNullSafe(F.lit(value)) for column, value in zip(REF, values, strict=True)]
+        return same[0] & same[1] & same[2]
 
     @property
     def parsed(self) -> str:
         """The column of the struct as the payload has it."""
-        return f"_parsed_{self.schema_id}"
+        return f"_parsed_{self.number}"
 
     @property
     def settled(self) -> str:
         """The column of the struct that counts; NULL where the reference refused the payload."""
-        return f"_settled_{self.schema_id}"
+        return f"_settled_{self.number}"
 
 
 def native_rows(frame: DataFrame, decisions: Decisions, descriptors: Path | None) -> DataFrame:
@@ -71,36 +76,40 @@ def native_rows(frame: DataFrame, decisions: Decisions, descriptors: Path | None
         decisions: at least one writer, all of them suited (`deserializer.decoders.unsuited`).
         descriptors: absolute path of the folder for descriptor files, before Spark 3.5.
     """
-    writers = {
-        key: each for key, each in decisions.by_schema_id.items() if key is not None and isinstance(each, Writer)
-    }
-    branches = [_branch(schema_id, writer, descriptors) for schema_id, writer in writers.items()]
+    writers = decisions.writers
+    branches = [_branch(at, ref, writer, descriptors) for at, (ref, writer) in enumerate(writers.items())]
     # a wrapper without payload holds a message whose fields are all unset
     payload = F.coalesce("payload", F.lit(b""))
     parsed = frame.select(
         "*", *[each.functions.read(F.when(each.rows, payload)).alias(each.parsed) for each in branches]
     )
-    judged = parsed.select("*", _per_schema(branches, lambda each: _is_canonical(each, payload)).alias("_canonical"))
+    judged = parsed.select(
+        "*",
+        _per_branch(branches, lambda each: _is_canonical(each, payload)).alias("_canonical"),
+        _per_branch(branches, lambda each: F.lit(each.number)).alias("_branch"),
+        _per_branch(branches, lambda each: F.lit(each.schema_id)).alias("_resolved_id"),
+    )
     doubtful = F.when(~F.col("_canonical"), payload)
-    repaired = judged.select("*", repairing(writers)("schema_id", doubtful).alias("_repaired"))
+    repaired = judged.select("*", repairing([*writers.values()])("_branch", doubtful).alias("_repaired"))
     settled = repaired.select("*", *[_settled(each).alias(each.settled) for each in branches])
     table = spark_struct(decisions.columns)
-    row = _per_schema(branches, lambda each: _row(each, decisions, table))
+    row = _per_branch(branches, lambda each: _row(each, decisions, table))
     return settled.select("*", row.alias("_row")).select(
         *[F.col("_row").getField(column.name).alias(column.name) for column in decisions.columns],
-        *[F.col(column.name.removeprefix("_")).alias(column.name) for column in ORIGIN],
+        F.coalesce("_resolved_id", "schema_id").alias("_schema_id"),
+        *[F.col(column.name).alias(f"_{column.name}") for column in POSITION],
         F.col("_row").isNull().alias(REFUSED),
     )
 
 
-def repairing(writers: Mapping[int, Writer]) -> Callable[..., Column]:
-    """Return a Spark function of schema id and payload: the message in canonical bytes, NULL where it is malformed."""
+def repairing(writers: Sequence[Writer]) -> Callable[..., Column]:
+    """Return a Spark function of the writer's number and payload: the message in canonical bytes, NULL if malformed."""
 
-    def repair(schema_ids: pd.Series, payloads: pd.Series) -> pd.Series:
+    def repair(numbers: pd.Series, payloads: pd.Series) -> pd.Series:
         given = payloads.notna()
         repaired = pd.Series([None] * len(payloads), dtype=object)
         for row in given[given].index:
-            repaired[row] = _canonical_bytes(writers[schema_ids[row]], bytes(payloads[row]))
+            repaired[row] = _canonical_bytes(writers[int(numbers[row])], bytes(payloads[row]))
         return repaired
 
     # its stubs ask for an argument that its documentation calls deprecated
@@ -108,14 +117,15 @@ def repairing(writers: Mapping[int, Writer]) -> Callable[..., Column]:
     return cast("Callable[..., Column]", made(repair, BinaryType()))
 
 
-def _branch(schema_id: int, writer: Writer, descriptors: Path | None) -> _Branch:
+def _branch(number: int, ref: SchemaRef, writer: Writer, descriptors: Path | None) -> _Branch:
     shape = decoder_of(writer.descriptor_set, writer.message, SILVER_RESERVED).shape
     pool = pool_of(FileDescriptorSet.FromString(writer.descriptor_set))
     descriptor = lowered(shape, "proto2").SerializeToString(deterministic=True)
-    return _Branch(schema_id, shape, oneofs_of(pool, shape), functions_of(descriptor, descriptors))
+    functions = functions_of(descriptor, descriptors)
+    return _Branch(number, ref, writer.schema_id, shape, oneofs_of(pool, shape), functions)
 
 
-def _per_schema(branches: list[_Branch], column: Callable[[_Branch], Column]) -> Column:
+def _per_branch(branches: list[_Branch], column: Callable[[_Branch], Column]) -> Column:
     first, *others = branches
     result = F.when(first.rows, column(first))
     for branch in others:

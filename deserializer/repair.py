@@ -10,7 +10,7 @@ from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from demux.arrow_map import map_in_arrow
+from demux.arrow_map import batches_within_memory, map_in_arrow
 from demux.causes import Cause, Stage
 from demux.columns import Struct
 from demux.commits import REFUSED, Rows
@@ -22,9 +22,10 @@ from demux.spark_types import spark_struct
 from demux.storage import remove_folder, table_exists
 from demux.tables import SILVER_ORIGIN, Layout
 from deserializer.decisions import Decisions, decide
-from deserializer.decode import EXAMINED, INPUT, to_examined
+from deserializer.decode import EXAMINED, INPUT, REF, to_examined
 from deserializer.run import deserialize
 from deserializer.sink import evolve, payload_columns, quarantined, silver_rows
+from deserializer.source import contents_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,19 +59,20 @@ def replay(
     table = layout.silver(names_of(game).key)
     mine = _quarantined(spark, layout, causes).where(F.col("game_name") == game)
     rows = mine.withColumnRenamed("bytes", "payload").select(*(column.name for column in INPUT))
-    schema_ids = {row.schema_id for row in rows.select("schema_id").distinct().collect()}
-    answers = schemas.lookup(schema_id for schema_id in schema_ids if schema_id is not None)
+    contents = contents_of(rows)
+    answers = schemas.lookup(contents.refs, game)
     before = payload_columns(spark, table)
-    decisions = decide(before or Struct(()), schema_ids, answers)
+    decisions = decide(before or Struct(()), answers)
     if before is not None:
         evolve(spark, table, decisions.columns)
-    tried = rows.count()
-    decoded = silver_rows(rows, decisions).where(~F.col(REFUSED)).drop(REFUSED)
-    if before is not None:
-        written = spark.read.format("delta").load(table).select("_record_id")
-        decoded = decoded.join(written, "_record_id", "left_anti").select(*decoded.columns)
-    decoded.write.format("delta").mode("append").save(table)
-    left = _settle(spark, layout, rows, decisions, game)
+    with batches_within_memory(rows, contents.largest_bytes, contents.total_bytes):
+        decoded = silver_rows(rows, decisions).where(~F.col(REFUSED)).drop(REFUSED)
+        if before is not None:
+            written = spark.read.format("delta").load(table).select("_record_id")
+            decoded = decoded.join(written, "_record_id", "left_anti").select(*decoded.columns)
+        tried = rows.count()
+        decoded.write.format("delta").mode("append").save(table)
+        left = _settle(spark, layout, rows, decisions, game)
     return ReplayReport(game, tried, tried - left)
 
 
@@ -120,7 +122,9 @@ def _quarantined(spark: SparkSession, layout: Layout, causes: Iterable[Cause]) -
 def _settle(spark: SparkSession, layout: Layout, rows: DataFrame, decisions: Decisions, game: str) -> int:
     """Take the decoded rows out of quarantine, say of the others why they stay, and return how many stay."""
     examined = map_in_arrow(rows, to_examined(decisions, Rows.ALL), spark_struct(EXAMINED))
-    verdicts = examined.select("record_id", "schema_id", "payload", "cause", "sentence").cache()
+    row = ["record_id", *(column.name for column in REF), "payload"]
+    verdicts = examined.select(*row, "cause", "sentence").cache()
+    same_ref = " AND ".join(f"q.{column.name} <=> v.{column.name}" for column in REF)
     try:
         left = verdicts.where(F.col("cause").isNotNull()).count()
         (
@@ -128,9 +132,8 @@ def _settle(spark: SparkSession, layout: Layout, rows: DataFrame, decisions: Dec
             .alias("q")
             .merge(
                 # a source may hold a record twice: the same row has the same verdict
-                verdicts.dropDuplicates(["record_id", "schema_id", "payload"]).alias("v"),
-                "q.record_id = v.record_id AND q.schema_id <=> v.schema_id AND q.bytes <=> v.payload "
-                f"AND {quarantined(game)}",
+                verdicts.dropDuplicates(row).alias("v"),
+                f"q.record_id = v.record_id AND {same_ref} AND q.bytes <=> v.payload AND {quarantined(game)}",
             )
             .whenMatchedDelete("v.cause IS NULL")
             .whenMatchedUpdate(set={"cause": "v.cause", "sentence": "v.sentence"})

@@ -6,6 +6,7 @@ import shlex
 
 from pyspark.sql import DataFrame, SparkSession
 
+from demux.arrow_map import batches_within_memory
 from demux.checkpoints import require_checkpoint
 from demux.columns import Struct
 from demux.commits import Counts, OnRetry, Target, commit
@@ -14,12 +15,12 @@ from demux.reports import GameReport
 from demux.schema_store import SchemaStore
 from demux.settings import Decoder
 from demux.spark import has_protobuf_functions
-from demux.streams import Batch, run_available
+from demux.streams import Batch, run_query
 from demux.tables import Layout
-from deserializer.decisions import decide
+from deserializer.decisions import decide, schema_ids_of
 from deserializer.decoders import choose, native_decoder
 from deserializer.sink import evolve, examined_rows, payload_columns, quarantined, silver_rows
-from deserializer.source import game_stream
+from deserializer.source import contents_of, game_stream
 
 
 def deserialize(
@@ -43,21 +44,22 @@ def deserialize(
     native = native_decoder(has_protobuf_functions(spark), layout.root)
 
     def one_batch(frame: DataFrame, batch: Batch) -> None:
-        schema_ids = {row.schema_id for row in frame.select("schema_id").distinct().collect()}
-        answers = schemas.lookup(schema_id for schema_id in schema_ids if schema_id is not None)
+        contents = contents_of(frame)
+        answers = schemas.lookup(contents.refs, game)
         before = payload_columns(spark, table)
-        decisions = decide(before or Struct(()), schema_ids, answers)
+        decisions = decide(before or Struct(()), answers)
         if before is not None:
             evolve(spark, table, decisions.columns)
-        rows = silver_rows(frame, decisions, choose(decoder, native, decisions))
-        counts.append(
-            commit(spark, batch, target, rows, lambda which: examined_rows(frame, decisions, game, batch, which))
-        )
-        seen.update(answers)
+        with batches_within_memory(frame, contents.largest_bytes, contents.total_bytes):
+            rows = silver_rows(frame, decisions, choose(decoder, native, decisions))
+            counts.append(
+                commit(spark, batch, target, rows, lambda which: examined_rows(frame, decisions, game, batch, which))
+            )
+        seen.update(schema_ids_of(answers))
 
     rebuild = f"demux rebuild --game {shlex.quote(game)}"
     require_checkpoint(spark, checkpoint, table, layout.quarantine, quarantined(game), rebuild)
-    run_available(spark, game_stream(spark, layout.bronze, game), checkpoint, names.query_name, one_batch)
+    run_query(spark, game_stream(spark, layout.bronze, game), checkpoint, names.query_name, one_batch)
     return GameReport(
         game,
         sum(count.rows_in for count in counts),

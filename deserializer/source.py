@@ -1,18 +1,41 @@
-"""The silver source: a stream over one game's partition of bronze."""
+"""The silver source: a stream over one game's partition of bronze, and what is in a batch of it."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from demux.names import hive_escaped
-from deserializer.decode import INPUT
+from demux.schema_ref import SchemaRef
+from deserializer.decode import INPUT, REF
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What must be known of rows before they are decoded: their schema refs, and the bytes of their payloads."""
+
+    refs: frozenset[SchemaRef]
+    largest_bytes: int
+    total_bytes: int
+
+
+def contents_of(frame: DataFrame) -> Contents:
+    """Return the contents of a frame with the columns of `INPUT`, in one pass over its rows."""
+    size = F.length("payload")
+    sizes = (F.max(size).alias("largest"), F.sum(size).alias("total"))
+    found = frame.groupBy(*(column.name for column in REF)).agg(*sizes).collect()
+    return Contents(
+        frozenset(SchemaRef(row.schema_id, row.schema_guid, row.message_indexes) for row in found),
+        max((row.largest or 0 for row in found), default=0),
+        sum(row.total or 0 for row in found),
+    )
 
 
 def game_stream(spark: SparkSession, bronze: str, game: str) -> DataFrame:
-    """Return a streaming frame of the game's bronze rows: `schema_id`, `payload`, and the position."""
+    """Return a streaming frame of the game's bronze rows, in the columns of `INPUT`."""
     frame = (
         spark.readStream.format("delta")
         # a deletion in another game's partition must not stop this game

@@ -8,7 +8,7 @@ import sys
 import typer
 from rich.console import Console
 
-from demux.cli import demo, flow, look, repair, start
+from demux.cli import demo, flow, look, repair, schemas, start
 from demux.errors import ExitCode
 from demux.failures import named
 from demux.text import printable
@@ -31,6 +31,7 @@ app.command("run")(flow.run)
 app.command("deserialize")(flow.deserialize)
 app.command("status")(look.status)
 app.command("show")(look.show)
+app.add_typer(schemas.schemas, name="schemas")
 app.add_typer(repair.quarantine, name="quarantine")
 app.command("rebuild")(repair.rebuild)
 app.command("demo")(demo.demo)

@@ -13,11 +13,11 @@ from demux.errors import SettingsInvalid
 from demux.registry.folder import FolderRegistry
 from demux.settings import Settings
 from demux.settings_file import DEFAULT_FILE, template
+from producer.delta_sink import DeltaSink
 from producer.report import ProduceReport
 from producer.request import ProduceRequest
 from producer.run import MADE_BY, clean_up
 from producer.run import produce as send
-from producer.sinks import DeltaSink
 
 
 def init(

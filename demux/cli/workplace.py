@@ -22,7 +22,7 @@ from demux.errors import SettingsInvalid, StorageFailed
 from demux.lock import locked
 from demux.registry.folder import FolderRegistry
 from demux.reports import GameReport, IngestReport
-from demux.schema_store import SchemaStore
+from demux.schema_store import GameRegistry, SchemaStore
 from demux.settings import Decoder, Settings
 from demux.settings_file import load
 from demux.spark import session, stop
@@ -120,12 +120,19 @@ def _with_spark(settings: Settings) -> Iterator[Workplace]:
     stopping = threading.Event()
     before = _catch_signals(stopping)
     try:
-        layout, registry = Layout(settings.root), FolderRegistry(Path(settings.registry_path))
-        yield Workplace(settings, spark, SchemaStore(spark, layout.schemas, registry), Control(spark, layout), stopping)
+        layout = Layout(settings.root)
+        schemas = SchemaStore(spark, layout.schemas, registry_of(settings))
+        yield Workplace(settings, spark, schemas, Control(spark, layout), stopping)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
         stop(spark)
+
+
+def registry_of(settings: Settings) -> Callable[[str], GameRegistry]:
+    """Return what says which registry a game has, and which messages the settings name there."""
+    registry = FolderRegistry(Path(settings.registry_path))
+    return lambda game: GameRegistry("default", lambda: registry, settings.registry.messages)
 
 
 def logs_of(settings: Settings) -> Path:

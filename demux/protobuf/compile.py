@@ -20,6 +20,7 @@ from pathlib import Path
 from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto, FileDescriptorSet
 
 from demux.errors import RuntimeMissing, SchemaInvalid, StorageFailed
+from demux.protobuf.serialized import descriptor_of
 from demux.registry.imports import paths_mistake
 from demux.registry.protocol import Reference, RegisteredSchema
 
@@ -101,10 +102,10 @@ def _protoc(files: tuple[Reference, ...]) -> bytes:
             folder = Path(temporary).resolve()
             arguments = [f"-I{path}" for path in _include_folders(folder, tools)]
             arguments += ["--include_imports", "--include_source_info", f"--descriptor_set_out={folder / 'out'}"]
-            source = _write(folder / "in", files)
+            arguments += _write(folder, files)
             # protoc's own package is found from its folder; a file of the schema never is a Python module
             done = subprocess.run(
-                [sys.executable, "-m", "grpc_tools.protoc", *arguments, str(source)],
+                [sys.executable, "-m", "grpc_tools.protoc", *arguments],
                 cwd=tools.parent,
                 capture_output=True,
                 timeout=_TIMEOUT_S,
@@ -127,12 +128,28 @@ def _protoc(files: tuple[Reference, ...]) -> bytes:
         ) from error
 
 
-def _write(folder: Path, files: tuple[Reference, ...]) -> Path:
+def _write(folder: Path, files: tuple[Reference, ...]) -> list[str]:
+    """Return what protoc must be told to find the files; the first is the one to compile."""
+    serialized = FileDescriptorSet()
+    words = [str(folder / "in" / files[0].path)]
     for file in files:
-        path = folder / file.path
+        descriptor = descriptor_of(file.text)
+        if descriptor is not None:
+            descriptor.name = file.path
+            serialized.file.append(descriptor)
+            continue
+        path = folder / "in" / file.path
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(file.text, "utf-8", newline="")
-    return folder / files[0].path
+    if serialized.file:
+        (folder / "serialized").write_bytes(serialized.SerializeToString())
+        words = [f"--descriptor_set_in={folder / 'serialized'}", *words]
+        # what is in the set has a name, but no place
+        if serialized.file[0].name == files[0].path:
+            words[-1] = files[0].path
+            if words[-1].startswith("-"):
+                raise _Refused(f"the import path {words[-1]!r} begins like an option of protoc")
+    return words
 
 
 def _include_folders(folder: Path, tools: Path) -> Iterator[Path]:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from demux.errors import RegistryUnavailable, SchemaInvalid, SchemaUnknown
 from demux.names import game_key
+from demux.registry.guids import no_guids
 from demux.registry.imports import only_needed, path_mistake, schema_mistake, transitive_imports
 from demux.registry.manifest import Entry, Manifest, read_manifest, with_entries, without_entries
 from demux.registry.protocol import NewSchema, Reference, RegisteredSchema
@@ -50,6 +51,14 @@ class FolderRegistry:
             schema_id=schema_id,
             folder=str(self._folder),
         )
+
+    def schema_of_guid(self, guid: str) -> RegisteredSchema:
+        """Raise `SchemaUnknown`: a folder gives no GUIDs."""
+        raise no_guids(f"in {self._folder}", guid)
+
+    def compatibility(self, subject: str) -> str | None:
+        """Return None: a folder checks nothing; `demux schemas check` does."""
+        return None
 
     def versions(self, subject: str) -> tuple[RegisteredSchema, ...]:
         """Return the subject's schemas in order of version; none for an unknown subject."""

@@ -77,6 +77,12 @@ def only_needed(schema: NewSchema) -> tuple[Reference, ...]:
     return transitive_imports(schema.text, texts.get)
 
 
+def direct_imports(text: str, references: Iterable[Reference]) -> tuple[Reference, ...]:
+    """Return those of the references that the text itself imports, in its order."""
+    by_path = {reference.path: reference for reference in references}
+    return tuple(by_path[path] for path in dict.fromkeys(imports_of(text)) if path in by_path)
+
+
 def schema_mistake(schema: NewSchema) -> str | None:
     """Return why the schema cannot be kept under its subject and paths, or None when it can."""
     if not schema.subject:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from demux.errors import RegistryUnavailable, SchemaInvalid, SchemaUnknown
+from demux.registry.guids import no_guids
 from demux.registry.imports import only_needed, schema_mistake
 from demux.registry.protocol import NewSchema, Reference, RegisteredSchema
 
@@ -37,6 +38,16 @@ class MemoryRegistry:
                 schema_id=schema_id,
             )
         return self._schemas[schema_id]
+
+    def schema_of_guid(self, guid: str) -> RegisteredSchema:
+        """Raise `SchemaUnknown`: nothing here has a GUID."""
+        self._check_reachable()
+        raise no_guids("in memory", guid)
+
+    def compatibility(self, subject: str) -> str | None:
+        """Return None: nothing is checked here."""
+        self._check_reachable()
+        return None
 
     def versions(self, subject: str) -> tuple[RegisteredSchema, ...]:
         """Return the subject's schemas in order of version."""

@@ -13,7 +13,7 @@ class Reference:
 
     Attributes:
         path: the import path, as it stands between the quotes of `import "…"`.
-        text: the file's text.
+        text: the file's text, or its serialized form (`demux.protobuf.serialized`).
     """
 
     path: str
@@ -47,7 +47,7 @@ class RegisteredSchema:
         schema_id: unique in the registry, at least 1, never given to another schema.
         subject: the name that its versions share.
         version: unique in the subject, at least 1, growing.
-        text: the `.proto` text.
+        text: the `.proto` text, or its serialized form where that was registered (`demux.protobuf.serialized`).
         path: its own import path.
         references: every file it needs, those of its imports included, in order of path.
         message: the full name of the message that payloads hold; None = the first message of the file.
@@ -71,6 +71,25 @@ class SchemaRegistry(Protocol):
         Raises:
             SchemaUnknown: the registry answered, and has no such id.
             SchemaInvalid: the registry has the id, but what it says about it cannot be used.
+            RegistryUnavailable: there was no usable answer.
+            RegistryRefused: the registry does not let us in; so of every other method.
+        """
+        ...
+
+    def schema_of_guid(self, guid: str) -> RegisteredSchema:
+        """Return the schema of this globally unique id, lower-case with hyphens.
+
+        Raises:
+            SchemaUnknown: the registry has no such GUID, or none at all.
+            SchemaInvalid: what the registry says about it cannot be used.
+            RegistryUnavailable: there was no usable answer.
+        """
+        ...
+
+    def compatibility(self, subject: str) -> str | None:
+        """Return what the subject's next version is held to, `NONE` … `FULL_TRANSITIVE`; None: nothing holds it.
+
+        Raises:
             RegistryUnavailable: there was no usable answer.
         """
         ...
@@ -100,6 +119,7 @@ class SchemaRegistry(Protocol):
 
         Raises:
             SchemaInvalid: the subject, the path or the text cannot be kept.
+            SchemaIncompatible: the registry holds the subject to a compatibility that this content breaks.
             RegistryUnavailable: the registry cannot be written now.
         """
         ...

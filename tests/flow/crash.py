@@ -38,7 +38,7 @@ def after_all_writes() -> Iterator[None]:
     """Crash when a batch has written everything, before its query notes in the checkpoint that it is done."""
     with pytest.MonkeyPatch.context() as patch:
         for module in (bronze_ingest.run, deserializer.run):
-            patch.setattr(module, "run_available", _crashing(module.run_available))
+            patch.setattr(module, "run_query", _crashing(module.run_query))
         yield
 
 
@@ -57,12 +57,12 @@ def before_sql(beginning: str) -> Iterator[None]:
         yield
 
 
-def _crashing(run_available: Callable[..., None]) -> Callable[..., None]:
+def _crashing(run_query: Callable[..., None]) -> Callable[..., None]:
     def run(spark: SparkSession, source: DataFrame, checkpoint: str, name: str, on_batch: Callable[..., None]) -> None:
         def on_batch_and_crash(frame: DataFrame, batch: object) -> None:
             on_batch(frame, batch)
             raise Crash(name)
 
-        run_available(spark, source, checkpoint, name, on_batch_and_crash)
+        run_query(spark, source, checkpoint, name, on_batch_and_crash)
 
     return run

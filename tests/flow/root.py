@@ -17,7 +17,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from google.protobuf.message import Message
 from pyspark.sql import SparkSession
 
-from demux.cli.workplace import Workplace
+from demux.cli.workplace import Workplace, registry_of
 from demux.control import Control
 from demux.names import names_of
 from demux.protobuf.compile import compile_schema
@@ -27,10 +27,10 @@ from demux.schema_store import SchemaStore
 from demux.settings import RunSettings, Settings
 from demux.tables import Layout
 from install_workflow.run import Observer, Round, run_round
+from producer.delta_sink import DeltaSink
 from producer.report import ProduceReport
 from producer.request import ProduceRequest
 from producer.run import MADE_BY, produce
-from producer.sinks import DeltaSink
 from producer.wrap import head, wrapped
 
 Rows = list[dict[str, Any]]
@@ -74,8 +74,7 @@ class Root:
 
     def workplace(self) -> Workplace:
         """Return what a new command would work with: nothing is remembered from the command before."""
-        registry = FolderRegistry(Path(self.settings.registry_path))
-        store = SchemaStore(self.spark, self.layout.schemas, registry)
+        store = SchemaStore(self.spark, self.layout.schemas, registry_of(self.settings))
         return Workplace(self.settings, self.spark, store, Control(self.spark, self.layout), threading.Event())
 
     def run(self, place: Workplace | None = None) -> Round:

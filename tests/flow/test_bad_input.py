@@ -141,7 +141,7 @@ def test_a_record_that_is_no_wrapper_or_names_no_game_keeps_its_bytes(
 @pytest.mark.parametrize(
     ("label", "sentence"),
     [
-        ("wrapper without a schema id", "The wrapper has no schema id."),
+        ("wrapper without a schema id", "The record has no schema id."),
         ("unknown schema id", "The registry in ROOT/registry has no schema 4711."),
         ("schema id 0", "Schema id 0 is not positive."),
         ("negative schema id", "Schema id -3 is not positive."),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import astuple
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -12,14 +13,16 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from demux.arrow_types import arrow_fields
+from demux.schema_ref import SchemaRef
 from demux.spark_types import spark_struct
 from deserializer.decisions import Decisions
-from deserializer.decode import INPUT, silver_columns, to_silver
+from deserializer.decode import INPUT, REF, silver_columns, to_silver
 from deserializer.decoders import RowDecoder
 from tests.oracle import plain
 
-# schema id and payload of each row
-Sent = Sequence[tuple[int | None, bytes | None]]
+# how each row names its schema: an id, or all of a ref; and its payload
+Ref = int | SchemaRef | None
+Sent = Sequence[tuple[Ref, bytes | None]]
 Rows = list[dict[str, Any]]
 
 
@@ -28,10 +31,16 @@ def bronze(sent: Sent) -> pa.Table:
     moment = datetime(2025, 1, 2, tzinfo=timezone.utc)
     position = {"origin": "delta", "topic": "events", "partition": 1, "timestamp": moment}
     records = [
-        {"schema_id": schema_id, "payload": payload, "offset": at, "record_id": f"r{at}", **position}
-        for at, (schema_id, payload) in enumerate(sent)
+        {**ref_columns(ref), "payload": payload, "offset": at, "record_id": f"r{at}", **position}
+        for at, (ref, payload) in enumerate(sent)
     ]
     return pa.Table.from_pylist(records, schema=pa.schema(arrow_fields(INPUT)))
+
+
+def ref_columns(ref: Ref) -> dict[str, int | str | None]:
+    """The columns of `REF`."""
+    ref = ref if isinstance(ref, SchemaRef) else SchemaRef(ref)
+    return dict(zip((column.name for column in REF), astuple(ref), strict=True))
 
 
 def by_spark(spark: SparkSession, folder: Path, decoder: RowDecoder, sent: Sent, decisions: Decisions) -> Rows:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,18 +16,19 @@ from demux.columns import Struct
 from demux.commits import REFUSED
 from demux.errors import SchemaUnknown
 from demux.protobuf.compile import CompiledSchema
+from demux.schema_ref import SchemaRef
 from demux.spark import has_protobuf_functions
 from demux.tables import SILVER_RESERVED
-from deserializer.decisions import Refusal, Writer, decide
+from deserializer.decisions import Answer, Refusal, Writer, decide
 from deserializer.decoders import RowDecoder, unsuited
 from tests.messages import payloads
 from tests.mutations import mutated
 from tests.oracle import difference, oracle_row
 from tests.protos import CASES, Schema, compiled, message_type, of_text
-from tests.spark.rows import Rows, Sent, by_function, by_spark
+from tests.spark.rows import Ref, Rows, Sent, by_function, by_spark
 
 # what from_protobuf cannot read goes to the arrow decoder, which has its own tests
-SUITED = [(schema, name) for schema, name in CASES if unsuited({1: Writer(compiled(schema), name)}) is None]
+SUITED = [(schema, name) for schema, name in CASES if unsuited([Writer(1, compiled(schema), name)]) is None]
 
 
 def test_the_lane_has_the_decoders_that_it_is_tested_with(spark: SparkSession, lane: str) -> None:
@@ -38,7 +40,7 @@ def test_generated_and_mutated_messages_of_every_kind(
     spark: SparkSession, tmp_path: Path, decoder: RowDecoder, schema: Schema, name: str
 ) -> None:
     message = message_type(schema, name)
-    decisions = decide(Struct(()), {1}, {1: CompiledSchema(1, "game", 1, name, compiled(schema), "")})
+    decisions = decide(Struct(()), {SchemaRef(1): CompiledSchema(1, "game", 1, name, compiled(schema), "")})
     valid = payloads(message, seed=7, count=150)
     sent: Sent = [(1, payload) for payload in [*valid, *bent(valid, message, 450), b"", None]]
 
@@ -82,13 +84,13 @@ def test_two_versions_in_one_table_beside_rows_that_no_schema_reads(
     texts = {11: OLD, 12: NEW, 13: MISFIT}
     made = {schema_id: of_text(text) for schema_id, text in texts.items()}
     known = {
-        schema_id: CompiledSchema(schema_id, "game", schema_id, name, descriptor_set, "")
+        SchemaRef(schema_id): CompiledSchema(schema_id, "game", schema_id, name, descriptor_set, "")
         for schema_id, (descriptor_set, name, _) in made.items()
     }
     unknown = SchemaUnknown("The registry has no schema 99.", "Register it.")
-    decisions = decide(Struct(()), {11, 12, 13, 99, None}, {**known, 99: unknown})
-    assert [type(decisions.by_schema_id[key]) for key in (11, 12, 13, 99)] == [Writer, Writer, Refusal, Refusal]
-    sent: list[tuple[int | None, bytes | None]] = []
+    decisions = decide(Struct(()), {**known, SchemaRef(99): unknown, SchemaRef(None): unknown})
+    assert [type(decisions.by_ref[SchemaRef(each)]) for each in (11, 12, 13, 99)] == [Writer, Writer, Refusal, Refusal]
+    sent: list[tuple[Ref, bytes | None]] = []
     for schema_id in (11, 12):
         message = made[schema_id][2]
         valid = payloads(message, seed=schema_id, count=200)
@@ -102,6 +104,63 @@ def test_two_versions_in_one_table_beside_rows_that_no_schema_reads(
     assert {row["_schema_id"] for row in got if not row[REFUSED]} == {11, 12}
 
 
+def test_rows_name_their_schema_by_id_or_guid_and_their_message_by_indexes(
+    spark: SparkSession, tmp_path: Path, decoder: RowDecoder
+) -> None:
+    text = "message Both {{ {0} a = 1; }} message Only {{ {0} b = 2; int32 c = 3; }}"
+    (old, *_), (new, *_) = of_text(text.format("int32")), of_text(text.format("sint32"))
+    first, second = (CompiledSchema(at, "game", at, "t.Both", each, "") for at, each in ((1, old), (2, new)))
+    answers: dict[SchemaRef, Answer] = {
+        SchemaRef(1): first,
+        SchemaRef(1, None, "0"): first,
+        SchemaRef(1, None, "1"): replace(first, message="t.Only"),
+        SchemaRef(None, "0f"): second,
+        SchemaRef(9, "0f", "1"): replace(second, message="t.Only"),
+    }
+    decisions = decide(Struct(()), answers)
+    # the field with value 6, which is 3 as sint32; its number is 1 or 2
+    sent: list[tuple[Ref, bytes | None]] = [
+        (ref, b"\x08\x06" if answer in (first, second) else b"\x10\x06") for ref, answer in answers.items()
+    ]
+    sent += [(SchemaRef(9, "0f", "1"), b"\x10"), (SchemaRef(1, None, "1"), b"\x08\x01")]
+
+    got = by_spark(spark, tmp_path, decoder, sent, decisions)
+
+    assert differences(by_function(sent, decisions), got, sent) == []
+    rows = [(row["_schema_id"], row["a"], row["b"], row["c"], row[REFUSED]) for row in got]
+    assert rows == [
+        (1, 6, None, None, False),
+        (1, 6, None, None, False),
+        (1, None, 6, 0, False),
+        (2, 3, None, None, False),
+        (2, None, 3, 0, False),
+        (2, None, None, None, True),
+        (1, None, 0, 0, False),
+    ]
+
+
+def test_two_subjects_with_the_same_message_name_are_decoded_each_by_its_own(
+    spark: SparkSession, tmp_path: Path, decoder: RowDecoder
+) -> None:
+    (one, name, _), (two, same, _) = (
+        of_text("message Event { int32 a = 1; }"),
+        of_text("message Event { string b = 2; }"),
+    )
+    assert name == same == "t.Event"
+    answers = {
+        SchemaRef(1): CompiledSchema(1, "x", 1, name, one, ""),
+        SchemaRef(2): CompiledSchema(2, "y", 1, name, two, ""),
+    }
+    decisions = decide(Struct(()), answers)
+    sent: Sent = [(1, b"\x08\x05"), (2, b"\x12\x01x"), (1, b"\x12\x01x"), (2, b"\x08\x05")]
+
+    got = by_spark(spark, tmp_path, decoder, sent, decisions)
+
+    assert differences(by_function(sent, decisions), got, sent) == []
+    rows = [(row["_schema_id"], row["a"], row["b"]) for row in got]
+    assert rows == [(1, 5, None), (2, None, "x"), (1, 0, None), (2, None, "")]
+
+
 def test_extensions_are_columns_like_any_other(spark: SparkSession, tmp_path: Path, decoder: RowDecoder) -> None:
     text = """
     message Event { optional int32 own = 1; extensions 100 to max; repeated Event2 inside = 2; }
@@ -110,7 +169,7 @@ def test_extensions_are_columns_like_any_other(spark: SparkSession, tmp_path: Pa
     extend Event2 { optional bool on = 7; }
     """
     descriptor_set, name, message = of_text(text, "t.Event", syntax="proto2")
-    decisions = decide(Struct(()), {1}, {1: CompiledSchema(1, "game", 1, name, descriptor_set, "")})
+    decisions = decide(Struct(()), {SchemaRef(1): CompiledSchema(1, "game", 1, name, descriptor_set, "")})
     valid = payloads(message, seed=3, count=60)
     sent: Sent = [(1, payload) for payload in [*valid, *bent(valid, message, 200)]]
 

@@ -17,6 +17,7 @@ from demux.errors import DecoderUnsuited, RuntimeMissing
 from demux.names import game_key
 from demux.protobuf.compile import CompiledSchema
 from demux.registry.memory import MemoryRegistry
+from demux.schema_ref import SchemaRef
 from demux.schema_store import SchemaStore
 from demux.settings import Decoder
 from demux.spark_types import spark_struct
@@ -29,6 +30,7 @@ from tests.chess import VERSION_1, VERSION_3, compiled, payload
 from tests.messages import payloads
 from tests.protos import PROTO2, PROTO3, WELL_KNOWN, Schema, message_type
 from tests.protos import compiled as descriptor_set_of
+from tests.spark.registries import every_game
 from tests.spark.rows import by_spark
 
 
@@ -44,7 +46,7 @@ def test_what_a_protobuf_library_wrote_never_goes_through_python(
         return lambda *_: F.lit(None).cast("binary")
 
     monkeypatch.setattr(native, "repairing", refusing)
-    decisions = decide(Struct(()), {1}, {1: CompiledSchema(1, "game", 1, name, descriptor_set_of(schema), "")})
+    decisions = decide(Struct(()), {SchemaRef(1): CompiledSchema(1, "game", 1, name, descriptor_set_of(schema), "")})
     valid = [(1, made) for made in payloads(message_type(schema, name), seed=4, count=100)]
     rows = by_spark(spark, tmp_path, FromProtobuf(tmp_path / "descriptors"), valid, decisions)
     assert [row[REFUSED] for row in rows] == [False] * 100
@@ -54,10 +56,10 @@ def test_a_descriptor_is_written_once_under_the_name_of_its_content(spark: Spark
     first, third = compiled(VERSION_1, 11, 1), compiled(VERSION_3, 13, 3)
     decoder = FromProtobuf(tmp_path / "descriptors")
     nothing = spark.createDataFrame([], spark_struct(BRONZE))
-    decoder.rows(nothing, decide(Struct(()), {11}, {11: first}))
+    decoder.rows(nothing, decide(Struct(()), {SchemaRef(11): first}))
     (written,) = (tmp_path / "descriptors").iterdir()
     before = written.stat()
-    decoder.rows(nothing, decide(Struct(()), {11, 13}, {11: first, 13: third}))
+    decoder.rows(nothing, decide(Struct(()), {SchemaRef(11): first, SchemaRef(13): third}))
     assert written.stat() == before
     assert sorted(path.suffix for path in (tmp_path / "descriptors").iterdir()) == [".desc", ".desc"]
 
@@ -128,7 +130,9 @@ def test_a_game_decoded_by_it_has_the_same_silver_and_quarantine(spark: SparkSes
     outcomes = []
     for setting in (Decoder.ARROW, Decoder.FROM_PROTOBUF):
         layout = layout_with_bronze(spark, tmp_path / setting.value, ROWS)
-        report = deserialize(spark, layout, SchemaStore(spark, layout.schemas, registry()), "chess", setting)
+        report = deserialize(
+            spark, layout, SchemaStore(spark, layout.schemas, every_game(registry())), "chess", setting
+        )
         outcomes.append((report, *tables(layout)))
     assert outcomes[0] == outcomes[1]
     assert [row["_record_id"] for row in outcomes[1][1]] == ["r0", "r1", "r4", "r5"]
@@ -140,7 +144,7 @@ def test_a_message_that_it_cannot_read_stops_the_game_and_writes_nothing(spark: 
     text = 'syntax = "proto3"; import "google/protobuf/struct.proto"; message M { google.protobuf.Struct any = 1; }'
     made.register("chess", text, "chess.proto", ())
     layout = layout_with_bronze(spark, tmp_path, [(1, b"")])
-    store = SchemaStore(spark, layout.schemas, made)
+    store = SchemaStore(spark, layout.schemas, every_game(made))
     with pytest.raises(DecoderUnsuited, match="schema 1: field any becomes JSON text"):
         deserialize(spark, layout, store, "chess", Decoder.FROM_PROTOBUF)
     assert not Path(layout.silver(game_key("chess"))).exists()

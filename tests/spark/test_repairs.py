@@ -10,10 +10,10 @@ from pyspark.sql import SparkSession
 from demux.causes import Cause
 from demux.errors import GameUnknown, RegistryUnavailable
 from demux.names import names_of
-from demux.registry.memory import MemoryRegistry
 from demux.schema_store import SchemaStore
 from demux.tables import SILVER_ORIGIN, Layout
 from deserializer.repair import ReplayReport, games_in_quarantine, rebuild, replay
+from tests.spark.registries import CountingRegistry, every_game
 from tests.spark.tables import bronze_row, names_in, quarantine_row, read, write_bronze, write_quarantine
 
 EVENT = 'syntax = "proto3"; package g; message Event { string name = 1; }'
@@ -28,15 +28,15 @@ def layout(tmp_path: Path) -> Layout:
 
 
 @pytest.fixture
-def registry() -> MemoryRegistry:
-    registry = MemoryRegistry()
+def registry() -> CountingRegistry:
+    registry = CountingRegistry()
     registry.register("chess", EVENT, "g/event.proto", ())
     return registry
 
 
 @pytest.fixture
-def schemas(spark: SparkSession, layout: Layout, registry: MemoryRegistry) -> SchemaStore:
-    return SchemaStore(spark, layout.schemas, registry)
+def schemas(spark: SparkSession, layout: Layout, registry: CountingRegistry) -> SchemaStore:
+    return SchemaStore(spark, layout.schemas, every_game(registry))
 
 
 def silver(layout: Layout, game: str) -> list[tuple[object, ...]]:
@@ -71,8 +71,8 @@ def test_what_decodes_moves_and_what_does_not_stays_with_the_cause_of_today(
     ]
     assert [sentence for (sentence,) in read(layout.quarantine, "sentence")] == [
         "Error parsing message with type 'g.Event': Wire format was corrupt",
+        "The record has no schema id.",
         "The registry has no schema 44.",
-        "The wrapper has no schema id.",
         "Then.",
     ]
     assert replay(spark, layout, schemas, "chess", ALL) == ReplayReport("chess", 3, 0)
@@ -103,8 +103,34 @@ def test_records_that_the_source_holds_twice_are_replayed_both(
     assert left(layout) == [("t/0/1", "chess", "MALFORMED_PAYLOAD")] * 2
 
 
+def test_rows_are_replayed_by_their_own_ref(
+    spark: SparkSession, layout: Layout, schemas: SchemaStore, registry: CountingRegistry
+) -> None:
+    guid = "89791762-2336-4186-9674-299b90a802e2"
+    by_guid = quarantine_row("chess", 0, Cause.UNKNOWN_SCHEMA, None, ANN) | {"schema_guid": guid}
+    framed = quarantine_row("chess", 1, Cause.INVALID_SCHEMA, 1, BOB) | {"message_indexes": "1"}
+    lost = quarantine_row("chess", 2, Cause.INVALID_SCHEMA, 1, BOB) | {"message_indexes": "2"}
+    # the same record and bytes, once by each way
+    again = quarantine_row("chess", 2, Cause.INVALID_SCHEMA, 1, BOB)
+    write_quarantine(layout.quarantine, by_guid, framed, lost, again)
+    causes = (Cause.UNKNOWN_SCHEMA, Cause.INVALID_SCHEMA)
+    assert replay(spark, layout, schemas, "chess", causes) == ReplayReport("chess", 4, 1)
+    assert read(layout.quarantine, "record_id", "cause", "schema_id", "schema_guid", "message_indexes") == [
+        ("t/0/0", "UNKNOWN_SCHEMA", None, guid, None),
+        ("t/0/1", "INVALID_SCHEMA", 1, None, "1"),
+        ("t/0/2", "INVALID_SCHEMA", 1, None, "2"),
+    ]
+
+    registry.guids[guid] = registry.register("chess", EVENT + " message Other { bytes name = 1; }", "g/event.proto", ())
+    write_quarantine(layout.quarantine, quarantine_row("chess", 3, Cause.UNKNOWN_SCHEMA, 2, BOB))
+    assert replay(spark, layout, schemas, "chess", causes) == ReplayReport("chess", 4, 2)
+    rows = read(layout.silver(names_of("chess").key), "_record_id", "name", "_schema_id")
+    assert rows == [("t/0/0", "ann", 2), ("t/0/2", "bob", 1), ("t/0/3", "bob", 2)]
+    assert read(layout.quarantine, "record_id") == [("t/0/1",), ("t/0/2",)]
+
+
 def test_without_its_registry_a_replay_changes_nothing(
-    spark: SparkSession, layout: Layout, schemas: SchemaStore, registry: MemoryRegistry
+    spark: SparkSession, layout: Layout, schemas: SchemaStore, registry: CountingRegistry
 ) -> None:
     write_quarantine(layout.quarantine, quarantine_row("chess", 0, Cause.UNKNOWN_SCHEMA, 1, ANN))
     registry.reachable = False

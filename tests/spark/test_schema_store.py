@@ -12,30 +12,23 @@ from pyspark.sql import SparkSession
 
 from demux.errors import RegistryUnavailable, SchemaInvalid, SchemaUnknown
 from demux.protobuf.compile import CompiledSchema
-from demux.registry.memory import MemoryRegistry
-from demux.registry.protocol import NewSchema, Reference, RegisteredSchema
-from demux.schema_store import SchemaStore
+from demux.registry.protocol import NewSchema, Reference, SchemaRegistry
+from demux.schema_ref import SchemaRef
+from demux.schema_store import GameRegistry, SchemaStore
+from tests.spark.registries import CountingRegistry, every_game, ids
 from tests.spark.tables import read
 
-EVENT = 'syntax = "proto3";\npackage g;\nimport "g/user.proto";\n// who did it\nmessage Event { User user = 1; }\n'
+EVENT = (
+    'syntax = "proto3";\npackage g;\nimport "g/user.proto";\n// who did it\nmessage Event { User user = 1; }\n'
+    "message Session { message Start {} }\n"
+)
 USER = 'syntax = "proto3";\npackage g;\nmessage User { string name = 1; }\n'
-
-
-class CountingRegistry(MemoryRegistry):
-    """Remembers which ids it was asked for."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.asked: list[int] = []
-
-    def schema(self, schema_id: int) -> RegisteredSchema:
-        self.asked.append(schema_id)
-        return super().schema(schema_id)
+ONE, GUID, OTHER_GUID = SchemaRef(1), "89791762-2336-4186-9674-299b90a802e2", "10000000-0000-0000-0000-000000000000"
 
 
 @pytest.fixture
 def registry() -> CountingRegistry:
-    registry = CountingRegistry()
+    registry = CountingRegistry({GUID: 1})
     registry.register_all(
         [
             NewSchema("chess", EVENT, "g/event.proto", (Reference("g/user.proto", USER),)),
@@ -50,17 +43,24 @@ def path(tmp_path: Path) -> str:
     return str(tmp_path / "schemas")
 
 
+def message(store: SchemaStore, ref: SchemaRef) -> str:
+    schema = store.lookup([ref], "chess")[ref]
+    assert isinstance(schema, CompiledSchema), schema
+    return schema.message
+
+
 def test_a_schema_is_asked_for_once_and_kept_with_all_that_it_needs(
     spark: SparkSession, path: str, registry: CountingRegistry
 ) -> None:
-    store = SchemaStore(spark, path, registry)
-    first = store.lookup([1])[1]
+    store = SchemaStore(spark, path, every_game(registry))
+    first = store.lookup([ONE], "chess")[ONE]
     assert isinstance(first, CompiledSchema)
     assert (first.subject, first.version, first.message) == ("chess", 1, "g.Event")
-    assert store.lookup([1, 1]) == {1: first}
+    assert store.lookup([ONE, ONE], "chess") == {ONE: first}
     assert registry.asked == [1]
-    assert read(path, "schema_id", "subject", "version", "message", "path", "text", "references") == [
-        (1, "chess", 1, "g.Event", "g/event.proto", EVENT, [("g/user.proto", USER)])
+    names = ("registry", "schema_id", "guid", "subject", "version", "message", "path", "text", "references")
+    assert read(path, *names) == [
+        ("default", 1, None, "chess", 1, "g.Event", "g/event.proto", EVENT, [("g/user.proto", USER)])
     ]
     # comments stay in the text; the tasks do not carry them
     assert not any(f.HasField("source_code_info") for f in FileDescriptorSet.FromString(first.descriptor_set).file)
@@ -69,55 +69,140 @@ def test_a_schema_is_asked_for_once_and_kept_with_all_that_it_needs(
 def test_a_later_process_knows_it_without_the_registry(
     spark: SparkSession, path: str, registry: CountingRegistry
 ) -> None:
-    known = SchemaStore(spark, path, registry).lookup([1])
+    refs = {ONE, SchemaRef(None, GUID), SchemaRef(1, None, "1")}
+    known = SchemaStore(spark, path, every_game(registry)).lookup(refs, "chess")
     registry.reachable = False
-    store = SchemaStore(spark, path, registry)
-    assert store.lookup([1]) == known
-    assert registry.asked == [1]
+    store = SchemaStore(spark, path, every_game(registry))
+    assert store.lookup(refs, "chess") == known
+    assert registry.asked == [1, GUID]
     with pytest.raises(RegistryUnavailable):
-        store.lookup([1, 2])
+        store.lookup(ids(1, 2), "chess")
+
+
+def test_a_registry_is_not_even_opened_for_what_is_known(
+    spark: SparkSession, path: str, registry: CountingRegistry
+) -> None:
+    def opened() -> SchemaRegistry:
+        raise RegistryUnavailable("Its password is gone.", "Give it.")
+
+    known = SchemaStore(spark, path, every_game(registry)).lookup([ONE], "chess")
+    store = SchemaStore(spark, path, lambda game: GameRegistry("default", opened))
+    assert store.lookup([ONE], "chess") == known
+    with pytest.raises(RegistryUnavailable, match="Its password is gone"):
+        store.lookup(ids(2), "chess")
 
 
 def test_a_schema_that_is_unknown_or_invalid_is_no_failure_and_is_asked_for_again(
     spark: SparkSession, path: str, registry: CountingRegistry
 ) -> None:
-    store = SchemaStore(spark, path, registry)
+    store = SchemaStore(spark, path, every_game(registry))
+    unknown = SchemaRef(None, OTHER_GUID)
     for _ in range(2):
-        answers = store.lookup([2, 99])
-        assert isinstance(answers[2], SchemaInvalid)
-        assert isinstance(answers[99], SchemaUnknown)
-    assert registry.asked == [2, 99, 2, 99]
+        answers = store.lookup([SchemaRef(2), SchemaRef(99), unknown], "chess")
+        assert isinstance(answers[SchemaRef(2)], SchemaInvalid)
+        assert isinstance(answers[SchemaRef(99)], SchemaUnknown)
+        assert isinstance(answers[unknown], SchemaUnknown)
+    assert registry.asked == [2, 99, OTHER_GUID] * 2
     assert not Path(path).exists()
 
 
-def test_an_id_that_is_not_positive_is_not_asked_for(
+def test_an_id_that_no_registry_can_have_is_not_asked_for(
     spark: SparkSession, path: str, registry: CountingRegistry
 ) -> None:
-    answers = SchemaStore(spark, path, registry).lookup([0, -7])
-    assert [str(answer) for answer in answers.values()] == [
-        "[SCHEMA_UNKNOWN] Schema id -7 is not positive. Correct the producer.",
-        "[SCHEMA_UNKNOWN] Schema id 0 is not positive. Correct the producer.",
-    ]
+    answers = SchemaStore(spark, path, every_game(registry)).lookup(ids(0, -7, -(2**31), None), "chess")
+    assert {ref.schema_id: str(answer) for ref, answer in answers.items()} == {
+        0: "[SCHEMA_UNKNOWN] Schema id 0 is not positive. Correct the producer.",
+        -7: "[SCHEMA_UNKNOWN] Schema id -7 is not positive. Correct the producer.",
+        -(2**31): "[SCHEMA_UNKNOWN] Schema id -2147483648 is not positive. Correct the producer.",
+        None: "[SCHEMA_UNKNOWN] The record has no schema id. Correct the producer.",
+    }
     assert registry.asked == []
 
 
 def test_what_is_known_is_not_lost_when_the_registry_fails_in_the_same_question(
     spark: SparkSession, path: str, registry: CountingRegistry
 ) -> None:
-    store = SchemaStore(spark, path, registry)
+    store = SchemaStore(spark, path, every_game(registry))
     registry.reachable = False
     with pytest.raises(RegistryUnavailable):
-        store.lookup([1])
+        store.lookup([ONE], "chess")
     registry.reachable = True
-    assert isinstance(store.lookup([1])[1], CompiledSchema)
+    assert isinstance(store.lookup([ONE], "chess")[ONE], CompiledSchema)
 
 
 def test_threads_that_ask_at_the_same_time_ask_the_registry_once(
     spark: SparkSession, path: str, registry: CountingRegistry
 ) -> None:
-    store = SchemaStore(spark, path, registry)
+    store = SchemaStore(spark, path, every_game(registry))
     with ThreadPoolExecutor(8) as pool:
-        answers = list(pool.map(lambda _: store.lookup([1])[1], range(8)))
+        answers = list(pool.map(lambda _: store.lookup([ONE], "chess")[ONE], range(8)))
     assert len({id(answer) for answer in answers}) == 1
     assert registry.asked == [1]
     assert DeltaTable(path).version() == 0
+
+
+def test_two_registries_may_give_one_id_to_different_schemas(spark: SparkSession, path: str) -> None:
+    here, there = CountingRegistry({GUID: 1}), CountingRegistry({GUID: 2})
+    here.register("chess", 'syntax = "proto3"; message Here {}', "h.proto", ())
+    there.register("go", 'syntax = "proto3"; message There {}', "t.proto", ())
+    there.register("go", 'syntax = "proto3"; message ByGuid {}', "t.proto", ())
+    choice = {"chess": GameRegistry("default", lambda: here), "go": GameRegistry("asia", lambda: there)}
+
+    def found(store: SchemaStore) -> dict[str, list[object]]:
+        refs = (ONE, SchemaRef(None, GUID))
+        answers = {game: store.lookup(refs, game) for game in choice}
+        return {game: [getattr(answers[game][ref], "message", None) for ref in refs] for game in choice}
+
+    expected = {"chess": ["Here", "Here"], "go": ["There", "ByGuid"]}
+    assert found(SchemaStore(spark, path, choice.__getitem__)) == expected
+    here.reachable = there.reachable = False
+    assert found(SchemaStore(spark, path, choice.__getitem__)) == expected
+    assert read(path, "registry", "schema_id", "guid", "message") == [
+        ("asia", 1, None, "There"),
+        ("asia", 2, GUID, "ByGuid"),
+        ("default", 1, GUID, "Here"),
+    ]
+
+
+def test_a_guid_of_a_schema_that_is_known_by_its_id_is_noted_beside_it(
+    spark: SparkSession, path: str, registry: CountingRegistry
+) -> None:
+    by_guid = SchemaRef(None, GUID)
+    store = SchemaStore(spark, path, every_game(registry))
+    known = store.lookup([ONE], "chess")[ONE]
+    assert store.lookup([by_guid], "chess")[by_guid] == known
+    assert read(path, "schema_id", "guid") == [(1, GUID)]
+    registry.reachable = False
+    # a guid decides, whatever id stands beside it
+    both = SchemaRef(77, GUID)
+    assert SchemaStore(spark, path, every_game(registry)).lookup([both, ONE], "chess") == {both: known, ONE: known}
+
+
+def test_the_message_is_the_row_s_own_or_the_configured_one_or_the_first(
+    spark: SparkSession, path: str, registry: CountingRegistry
+) -> None:
+    by_row, by_guid = SchemaRef(1, None, "1,0"), SchemaRef(None, GUID, "1")
+    plain = SchemaStore(spark, path, every_game(registry))
+    assert [message(plain, ref) for ref in (ONE, by_row, by_guid)] == ["g.Event", "g.Session.Start", "g.Session"]
+    configured = every_game(registry, {"chess": "g.User", "go": "g.Nothing"})
+    # what is in the table is not asked for again, and follows the settings of today
+    later = SchemaStore(spark, path, configured)
+    assert [message(later, ref) for ref in (ONE, by_row, by_guid)] == ["g.User", "g.Session.Start", "g.Session"]
+    assert message(SchemaStore(spark, path, every_game(registry)), ONE) == "g.Event"
+    assert registry.asked == [1, GUID]
+    assert read(path, "schema_id", "message") == [(1, "g.Event")]
+
+
+def test_indexes_or_settings_that_lead_to_no_message_make_the_schema_invalid_and_are_not_kept(
+    spark: SparkSession, path: str, registry: CountingRegistry
+) -> None:
+    lost, odd = SchemaRef(1, None, "2"), SchemaRef(1, None, "-1")
+    answers = SchemaStore(spark, path, every_game(registry, {"chess": "g.Nothing"})).lookup([ONE, lost, odd], "chess")
+    assert {ref: getattr(answer, "cause", None) for ref, answer in answers.items()} == {
+        ONE: "Schema 1 ('chess' version 1) has no message 'g.Nothing', which the setting `messages` names for its "
+        "subject.",
+        lost: "Schema 1 ('chess' version 1) has no message at the indexes 2.",
+        odd: "Schema 1 ('chess' version 1) has no message at the indexes -1.",
+    }
+    assert all(isinstance(answer, SchemaInvalid) for answer in answers.values())
+    assert message(SchemaStore(spark, path, every_game(registry)), ONE) == "g.Event"

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from demux.checkpoints import read_checkpoint
 from demux.columns import Column, Primitive, Struct
 from demux.errors import RegistryUnavailable, TaskFailed
-from demux.streams import Batch, run_available
+from demux.streams import Batch, run_query
 from tests.spark.tables import write
 
 NUMBERS = Struct((Column("number", Primitive.BIGINT),))
@@ -31,7 +31,7 @@ def run(spark: SparkSession, tmp_path: Path) -> Callable[[Exception | None], See
                 raise error
 
         source = spark.readStream.format("delta").load(f"{tmp_path}/numbers")
-        run_available(spark, source, f"{tmp_path}/checkpoint", "numbers", on_batch)
+        run_query(spark, source, f"{tmp_path}/checkpoint", "numbers", on_batch)
         return seen
 
     return one

@@ -9,17 +9,15 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bronze_ingest.sink import EXAMINED, WITH_FIELDS, to_examined, to_fields
-from bronze_ingest.unwrap import WrapperFormat
+from bronze_ingest.sink import EXAMINED, to_examined, to_fields, with_fields
+from bronze_ingest.unwrap import wrapper_format
 from demux.arrow_types import arrow_fields
 from demux.columns import Column, Primitive, Struct
 from demux.commits import REFUSED, Rows
-from demux.names import MAX_NAME_BYTES
-from demux.protobuf.wrapper import default_wrapper
-from demux.tables import BRONZE, SOURCE_OPTIONAL
+from demux.settings import Settings
+from demux.tables import BRONZE, QUARANTINE, SOURCE_OPTIONAL
 
-COMPILED = default_wrapper()
-FORMAT = WrapperFormat(COMPILED.descriptor_set, COMPILED.message, MAX_NAME_BYTES)
+FORMAT = wrapper_format(Settings())
 # what `positioned` gives
 POSITIONED = Struct(
     (
@@ -64,6 +62,7 @@ def test_a_record_comes_to_bronze_with_its_payload_and_everything_the_source_sai
     assert fields([CHESS]) == [
         {
             **{"game_name": "chess", "schema_id": 11, "payload": b"\x00\xff", REFUSED: False},
+            **{"schema_guid": None, "message_indexes": None},
             **{"origin": "delta", "topic": "events", "partition": 1, "offset": 0, "timestamp": None, "record_id": "r0"},
             **{"key": b"k", "headers": [{"key": "h", "value": b"v"}]},
         }
@@ -72,15 +71,16 @@ def test_a_record_comes_to_bronze_with_its_payload_and_everything_the_source_sai
 
 def test_the_columns_are_those_of_bronze_but_what_spark_adds() -> None:
     (one,) = to_fields(FORMAT)(iter([batch([CHESS, None])]))
-    assert one.schema.names == [column.name for column in WITH_FIELDS]
+    assert one.schema.names == [column.name for column in with_fields(FORMAT)]
     assert set(one.schema.names) == {column.name for column in BRONZE} - {"ingested_at", "batch_id"} | {REFUSED}
-    assert [column.type for column in one.columns] == [field.type for field in arrow_fields(WITH_FIELDS)]
+    assert [column.type for column in one.columns] == [field.type for field in arrow_fields(with_fields(FORMAT))]
 
 
 def test_a_refused_record_comes_to_quarantine_whole_with_cause_and_position() -> None:
     (row,) = examined([CHESS, NO_NAME], Rows.REFUSED)
     assert row == {
         **{"game_name": None, "schema_id": 11, "bytes": NO_NAME},
+        **{"schema_guid": None, "message_indexes": None},
         **{"origin": "delta", "topic": "events", "partition": 1, "offset": 1, "timestamp": None, "record_id": "r1"},
         **{"cause": "INVALID_GAME_NAME", "sentence": "The game name is empty."},
     }
@@ -90,6 +90,10 @@ def test_quarantine_gets_the_types_of_its_columns() -> None:
     (one,) = to_examined(FORMAT, Rows.ALL)(iter([batch([CHESS, None])]))
     assert [(field.name, field.type) for field in one.schema] == [
         (field.name, field.type) for field in arrow_fields(EXAMINED)
+    ]
+    stamped = {"stage", "query_id", "batch_id", "quarantined_at"}
+    assert [column for column in EXAMINED if column.name != "cause"] == [
+        column for column in QUARANTINE if column.name not in {*stamped, "cause"}
     ]
 
 

@@ -10,14 +10,18 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bronze_ingest.unwrap import Unwrapped, WrapperFormat, unwrap
+from bronze_ingest.unwrap import Unwrapped, WrapperFormat, unwrap, wrapper_format
+from demux.arrow_types import arrow_type
 from demux.causes import Cause
 from demux.names import MAX_NAME_BYTES, invalid_reason
 from demux.protobuf.pool import message_class, pool_of
 from demux.protobuf.wrapper import default_wrapper
+from demux.settings import GamesSettings, Settings
+from demux.tables import SOURCE_OPTIONAL
 
 COMPILED = default_wrapper()
-FORMAT = WrapperFormat(COMPILED.descriptor_set, COMPILED.message, MAX_NAME_BYTES)
+FORMAT = wrapper_format(Settings())
+HEADERS = next(arrow_type(column.type) for column in SOURCE_OPTIONAL if column.name == "headers")
 WRAPPER = message_class(pool_of(FileDescriptorSet.FromString(COMPILED.descriptor_set)), COMPILED.message)
 
 MALFORMED, BAD_NAME = Cause.MALFORMED_WRAPPER.value, Cause.INVALID_GAME_NAME.value
@@ -29,7 +33,17 @@ def wrapped(game_name: str | None = "chess", schema_id: int | None = 1, payload:
 
 
 def taken_apart(*records: bytes | None, wrapper: WrapperFormat = FORMAT) -> Unwrapped:
-    return unwrap(pa.array(records, pa.binary()), wrapper)
+    return unwrap(pa.array(records, pa.binary()), pa.nulls(len(records), HEADERS), wrapper)
+
+
+def causes(unwrapped: Unwrapped) -> list[str | None]:
+    found: list[str | None] = unwrapped.causes.to_pylist()
+    return found
+
+
+def sentences(unwrapped: Unwrapped) -> list[str | None]:
+    found: list[str | None] = unwrapped.sentences.to_pylist()
+    return found
 
 
 def fields_of(unwrapped: Unwrapped) -> list[tuple[str | None, int | None, bytes | None]]:
@@ -40,7 +54,7 @@ def fields_of(unwrapped: Unwrapped) -> list[tuple[str | None, int | None, bytes 
 def test_a_wrapper_gives_its_fields() -> None:
     unwrapped = taken_apart(wrapped("chess", 7, b"\x00\xff"), wrapped("将棋", -1, b""))
     assert fields_of(unwrapped) == [("chess", 7, b"\x00\xff"), ("将棋", -1, b"")]
-    assert (unwrapped.causes, unwrapped.sentences) == ([None, None], [None, None])
+    assert (causes(unwrapped), sentences(unwrapped)) == ([None, None], [None, None])
     assert [unwrapped.game_name.type, unwrapped.schema_id.type, unwrapped.payload.type] == [
         pa.string(),
         pa.int32(),
@@ -80,32 +94,32 @@ def test_a_field_that_is_not_there_is_null_and_an_empty_one_is_not() -> None:
 )
 def test_what_is_no_wrapper_is_refused_with_the_sentence_of_the_parser(record: bytes) -> None:
     unwrapped = taken_apart(wrapped(), record, wrapped())
-    assert unwrapped.causes == [None, MALFORMED, None]
-    assert unwrapped.sentences[1]
+    assert causes(unwrapped) == [None, MALFORMED, None]
+    assert sentences(unwrapped)[1]
     assert fields_of(unwrapped) == [("chess", 1, b"p"), (None, None, None), ("chess", 1, b"p")]
 
 
 def test_a_record_without_a_value_is_no_wrapper() -> None:
     unwrapped = taken_apart(None, wrapped())
-    assert (unwrapped.causes[0], unwrapped.sentences[0]) == (MALFORMED, "The record has no value.")
-    assert unwrapped.causes[1] is None
+    assert (causes(unwrapped)[0], sentences(unwrapped)[0]) == (MALFORMED, "The record has no value.")
+    assert causes(unwrapped)[1] is None
 
 
 @pytest.mark.parametrize("name", ["", None, "x" * 81, "a\x00", "a\nb", "__HIVE_DEFAULT_PARTITION__", " "])
 def test_a_name_that_cannot_be_used_is_refused_with_its_reason(name: str | None) -> None:
     unwrapped = taken_apart(wrapped(name))
-    assert unwrapped.causes == [BAD_NAME]
-    assert unwrapped.sentences == [invalid_reason(name or "", MAX_NAME_BYTES)]
+    assert causes(unwrapped) == [BAD_NAME]
+    assert sentences(unwrapped) == [invalid_reason(name or "", MAX_NAME_BYTES)]
     assert fields_of(unwrapped) == [(name, 1, b"p")]
 
 
 def test_the_limit_of_the_settings_is_the_limit_of_the_name() -> None:
-    short = WrapperFormat(COMPILED.descriptor_set, COMPILED.message, 5)
-    assert taken_apart(wrapped("chess"), wrapped("chess2"), wrapper=short).causes == [None, BAD_NAME]
+    short = wrapper_format(Settings(games=GamesSettings(max_name_bytes=5)))
+    assert causes(taken_apart(wrapped("chess"), wrapped("chess2"), wrapper=short)) == [None, BAD_NAME]
 
 
 def test_an_empty_record_is_a_wrapper_without_a_name() -> None:
-    assert taken_apart(b"").causes == [BAD_NAME]
+    assert causes(taken_apart(b"")) == [BAD_NAME]
 
 
 def test_fields_that_the_wrapper_does_not_know_are_let_through() -> None:
@@ -120,7 +134,7 @@ def test_of_a_doubled_field_the_last_one_counts() -> None:
 def test_a_batch_without_a_good_record_has_arrays_of_its_length(records: Sequence[bytes | None]) -> None:
     unwrapped = taken_apart(*records)
     assert fields_of(unwrapped) == [(None, None, None)] * len(records)
-    assert unwrapped.causes == [MALFORMED] * len(records)
+    assert causes(unwrapped) == [MALFORMED] * len(records)
 
 
 records = st.one_of(
@@ -140,19 +154,19 @@ def test_a_record_is_taken_apart_alike_whatever_stands_beside_it(some: list[byte
     together = taken_apart(*some)
     alone = [taken_apart(record) for record in some]
     assert fields_of(together) == [fields_of(one)[0] for one in alone]
-    assert together.causes == [one.causes[0] for one in alone]
-    assert together.sentences == [one.sentences[0] for one in alone]
+    assert causes(together) == [causes(one)[0] for one in alone]
+    assert sentences(together) == [sentences(one)[0] for one in alone]
 
 
 @given(st.text(max_size=100), st.integers(-(2**31), 2**31 - 1), st.binary(max_size=50))
 def test_what_was_wrapped_comes_back_and_only_its_name_decides(name: str, schema_id: int, payload: bytes) -> None:
     unwrapped = taken_apart(wrapped(name, schema_id, payload))
     assert fields_of(unwrapped) == [(name, schema_id, payload)]
-    assert (unwrapped.causes[0] is None) == (invalid_reason(name, MAX_NAME_BYTES) is None)
+    assert (causes(unwrapped)[0] is None) == (invalid_reason(name, MAX_NAME_BYTES) is None)
 
 
 @given(st.lists(st.none() | st.binary(max_size=30), max_size=20))
 def test_a_refused_record_has_a_cause_and_a_sentence_and_a_good_one_has_neither(some: list[bytes | None]) -> None:
     unwrapped = taken_apart(*some)
     assert len(unwrapped.causes) == len(some)
-    assert [cause is None for cause in unwrapped.causes] == [sentence is None for sentence in unwrapped.sentences]
+    assert [cause is None for cause in causes(unwrapped)] == [sentence is None for sentence in sentences(unwrapped)]

@@ -16,23 +16,48 @@ from demux.causes import Cause
 from demux.columns import Struct
 from demux.commits import REFUSED, Rows
 from demux.errors import SchemaUnknown
+from demux.schema_ref import SchemaRef
 from deserializer.decisions import Answer, Decisions, decide
 from deserializer.decode import EXAMINED, INPUT, silver_columns, to_examined, to_silver
 from tests.chess import EMPTY, VERSION_1, VERSION_3, compiled, payload
 
 V1, V3, NO_FIELDS = compiled(VERSION_1, 11, 1), compiled(VERSION_3, 13, 3), compiled(EMPTY, 20, 9)
-ANSWERS: dict[int, Answer] = {11: V1, 13: V3, 99: SchemaUnknown("The registry has no schema 99.", "Register it.")}
-DECISIONS = decide(Struct(()), {11, 13, 99, None}, ANSWERS)
+ANSWERS: dict[SchemaRef, Answer] = {
+    SchemaRef(11): V1,
+    SchemaRef(13): V3,
+    SchemaRef(None, "0f"): V3,
+    SchemaRef(11, None, "0"): V1,
+    SchemaRef(99): SchemaUnknown("The registry has no schema 99.", "Register it."),
+    SchemaRef(None): SchemaUnknown("The record has no schema id.", "Correct the producer."),
+}
+DECISIONS = decide(Struct(()), ANSWERS)
 
 ANNA = payload(V1, user_name="anna", moves=3)
 BERT = payload(V3, player="bert", moves=-1, board={"blitz": True, "opening": "ruy"}, clocks=[1, 2**40])
 TRUNCATED = ANNA[:3]
 
-Row = tuple[int | None, bytes | None]
+# schema id, or guid, or id and message indexes; and the payload
+Ref = int | str | tuple[int, str] | None
+Row = tuple[Ref, bytes | None]
 rows = st.lists(
-    st.sampled_from([(11, ANNA), (13, BERT), (11, TRUNCATED), (13, b"\xff"), (99, ANNA), (None, b""), (11, None)]),
+    st.sampled_from(
+        [
+            *((11, ANNA), (13, BERT), (11, TRUNCATED), (13, b"\xff"), (99, ANNA), (None, b""), (11, None)),
+            *(("0f", BERT), ("0f", b"\xff"), ((11, "0"), ANNA)),
+        ]
+    ),
     max_size=20,
 )
+
+
+def columns_of(ref: Ref) -> dict[str, int | str | None]:
+    match ref:
+        case str():
+            return {"schema_id": None, "schema_guid": ref, "message_indexes": None}
+        case (schema_id, indexes):
+            return {"schema_id": schema_id, "schema_guid": None, "message_indexes": indexes}
+        case _:
+            return {"schema_id": ref, "schema_guid": None, "message_indexes": None}
 
 
 def batch(some: Sequence[Row], first: int = 0) -> pa.RecordBatch:
@@ -40,7 +65,7 @@ def batch(some: Sequence[Row], first: int = 0) -> pa.RecordBatch:
     moment = datetime(2025, 1, 2, tzinfo=timezone.utc)
     records = [
         {
-            "schema_id": schema_id,
+            **columns_of(ref),
             "payload": data,
             "origin": "delta",
             "topic": "events",
@@ -49,7 +74,7 @@ def batch(some: Sequence[Row], first: int = 0) -> pa.RecordBatch:
             "timestamp": moment,
             "record_id": f"r{first + number}",
         }
-        for number, (schema_id, data) in enumerate(some)
+        for number, (ref, data) in enumerate(some)
     ]
     return pa.RecordBatch.from_pylist(records, schema=pa.schema(arrow_fields(INPUT)))
 
@@ -103,7 +128,7 @@ def test_every_batch_has_the_types_of_the_table() -> None:
 
 
 def test_a_message_without_fields_is_a_row_of_its_origin_alone() -> None:
-    decisions = decide(Struct(()), {20}, {20: NO_FIELDS})
+    decisions = decide(Struct(()), {SchemaRef(20): NO_FIELDS})
     (row,) = silver([(20, b"")], decisions)
     assert (row["_record_id"], row[REFUSED]) == ("r0", False)
     assert next(iter(row)) == "_schema_id"
@@ -119,7 +144,7 @@ def test_each_refused_row_has_its_cause_and_its_sentence() -> None:
     ]
     assert [row["sentence"] for row in refused[1:]] == [
         "The registry has no schema 99.",
-        "The wrapper has no schema id.",
+        "The record has no schema id.",
     ]
     assert refused[0]["sentence"]
 
@@ -128,6 +153,25 @@ def test_all_rows_of_a_batch_are_examined_and_a_good_one_has_no_cause() -> None:
     everything = examined([(11, ANNA), (11, TRUNCATED)], Rows.ALL)
     assert [row["cause"] for row in everything] == [None, Cause.MALFORMED_PAYLOAD.value]
     assert list(everything[0]) == [column.name for column in EXAMINED]
+
+
+def test_a_row_that_names_its_schema_by_guid_has_the_id_of_that_schema() -> None:
+    good, bad, framed = silver([("0f", BERT), ("0f", b"\xff"), ((11, "0"), ANNA)])
+    assert (good["user_name"], good["_schema_id"], good[REFUSED]) == ("bert", 13, False)
+    assert (bad["_schema_id"], bad[REFUSED]) == (13, True)
+    assert (framed["user_name"], framed["_schema_id"], framed[REFUSED]) == ("anna", 11, False)
+    (refused,) = examined([("0f", b"\xff")], Rows.REFUSED)
+    assert (refused["schema_id"], refused["schema_guid"], refused["cause"]) == (None, "0f", "MALFORMED_PAYLOAD")
+
+
+def test_two_schemas_with_the_same_message_name_decode_each_its_own_rows() -> None:
+    text = 'syntax = "proto3"; package p; message Event { %s }'
+    one, two = compiled(text % "int32 a = 1;", 1), compiled(text % "string b = 2;", 2, subject="other")
+    decisions = decide(Struct(()), {SchemaRef(1): one, SchemaRef(2): two})
+    first, second = silver([(1, payload(one, a=5)), (2, payload(two, b="five"))], decisions)
+    assert (one.message, two.message) == ("p.Event", "p.Event")
+    assert (first["a"], first["b"], first["_schema_id"]) == (5, None, 1)
+    assert (second["a"], second["b"], second["_schema_id"]) == (None, "five", 2)
 
 
 def test_an_empty_batch_gives_no_rows() -> None:
@@ -149,7 +193,9 @@ def test_a_row_is_refused_in_silver_exactly_when_it_has_a_cause(some: list[Row])
     assert {row["record_id"] for row in examined(some, Rows.REFUSED)} == refused
     everything = examined(some, Rows.ALL)
     assert {row["record_id"] for row in everything if row["cause"] is not None} == refused
-    assert [(row["schema_id"], row["payload"]) for row in everything] == some
+    refs = [{name: row[name] for name in ("schema_id", "schema_guid", "message_indexes")} for row in everything]
+    assert refs == [columns_of(ref) for ref, _ in some]
+    assert [row["payload"] for row in everything] == [data for _, data in some]
 
 
 @given(rows, st.integers(1, 5))

@@ -8,6 +8,7 @@ import pytest
 
 from demux.columns import Struct
 from demux.errors import DecoderUnsuited, RuntimeMissing, SchemaUnknown
+from demux.schema_ref import SchemaRef
 from demux.settings import Decoder
 from deserializer.decisions import Decisions, Writer, decide
 from deserializer.decoders import ARROW, FromProtobuf, choose, native_decoder, unsuited
@@ -23,11 +24,11 @@ V1, V3, NO_FIELDS = compiled(VERSION_1, 11, 1), compiled(VERSION_3, 13, 3), comp
 def decisions(*schema_ids: int) -> Decisions:
     known = {11: V1, 13: V3, 14: compiled(MISFIT, 14, 4), 20: NO_FIELDS}
     unknown = SchemaUnknown("The registry has no such schema.", "Register it.")
-    return decide(Struct(()), set(schema_ids), {each: known.get(each, unknown) for each in schema_ids})
+    return decide(Struct(()), {SchemaRef(each): known.get(each, unknown) for each in schema_ids})
 
 
-def writer(schema: Schema, message: str) -> dict[int | None, Writer]:
-    return {7: Writer(descriptor_set_of(schema), message)}
+def writer(schema: Schema, message: str) -> list[Writer]:
+    return [Writer(7, descriptor_set_of(schema), message)]
 
 
 def test_auto_takes_the_faster_one_which_suits_every_writer() -> None:

@@ -1,4 +1,4 @@
-"""Where the producer sends to: a Delta table that looks like a topic; Kafka would be another `Sink`."""
+"""Where the producer sends to without Kafka: a Delta table that looks like a topic."""
 
 from __future__ import annotations
 

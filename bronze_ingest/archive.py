@@ -1,0 +1,83 @@
+"""The archive: a stream of file names, each file read whole by one worker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+
+from bronze_ingest.archive_checks import require_consistent, require_names
+from bronze_ingest.archive_files import records
+from bronze_ingest.archive_open import open_archive
+from bronze_ingest.archive_rows import ARCHIVED
+from demux.arrow_map import ArrowFunction, map_in_arrow
+from demux.errors import SourceMissing
+from demux.settings_source import ArchiveFormat, ArchiveSettings, Clean
+from demux.spark_types import spark_struct
+
+_FILES = "path STRING, modificationTime TIMESTAMP, length LONG, content BINARY"
+# Spark forgets files that are older than this than the newest one, and then passes over a late one in silence
+_FOR_EVER = "36500d"
+
+
+def archive_stream(spark: SparkSession, settings: ArchiveSettings) -> DataFrame:
+    """Return a streaming frame of the archive's records in the columns of `ARCHIVED`; `path` must be set.
+
+    A file is known by its path: it is read once, and not again when it changes. Files whose name, or whose folder's
+    name, begins with `_` or `.` are not read: write a file under such a name, then rename it. With `clean`, Spark
+    moves or deletes a batch's files once the batch after it begins.
+
+    Raises:
+        SettingsInvalid: the settings contradict each other in a way that Spark would refuse, or not notice.
+        SourceMissing: there is no such folder.
+        StorageFailed: a file has a name that this Java cannot have.
+    """
+    path = settings.path
+    assert path is not None
+    require_consistent(path, settings)
+    require_names(spark, path)
+    options = {
+        "recursiveFileLookup": "true",
+        "maxFilesPerTrigger": str(settings.max_files_per_batch),
+        "maxFileAge": _FOR_EVER,
+        # without it, Spark 3.4 takes the files' own names for patterns
+        "__globPaths__": "false",
+        **_clean_options(settings),
+    }
+    if settings.pattern is not None:
+        options["pathGlobFilter"] = settings.pattern
+    try:
+        files = spark.readStream.format("binaryFile").schema(_FILES).options(**options).load(path)
+    except AnalysisException as error:
+        if "PATH_NOT_FOUND" not in str(error):
+            raise
+        raise SourceMissing(
+            f"There is no archive at {path}.", "Make the folder, or correct `archive.path`.", path=path
+        ) from error
+    # the name alone: Spark never opens a file
+    return map_in_arrow(files.select("path"), reader(settings.format), spark_struct(ARCHIVED))
+
+
+def reader(layout: ArchiveFormat) -> ArrowFunction:
+    """Return a function that reads the files of its first column, into the columns of `ARCHIVED`."""
+
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for path in batch.column(0).to_pylist():
+                with open_archive(path) as file:
+                    yield from records(path, file, layout)
+
+    return read
+
+
+def _clean_options(settings: ArchiveSettings) -> dict[str, str]:
+    match settings.clean:
+        case Clean.KEEP:
+            return {}
+        case Clean.DELETE:
+            return {"cleanSource": "delete"}
+        case Clean.ARCHIVE:
+            assert settings.clean_path is not None
+            return {"cleanSource": "archive", "sourceArchiveDir": settings.clean_path}

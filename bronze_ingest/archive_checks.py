@@ -1,0 +1,109 @@
+"""What Spark would let pass in silence: settings that it reads in another way, and files that it leaves out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from bronze_ingest.archive_listing import files_of, listings
+from bronze_ingest.archive_open import local_path
+from demux.errors import SettingsInvalid, StorageFailed
+from demux.settings_source import ArchiveSettings, Clean
+from demux.storage import file_names, read_text
+from demux.text import printable
+
+_GLOB = frozenset("{}[]*?\\")
+_HIDDEN = ("_", ".")
+
+
+def require_consistent(path: str, settings: ArchiveSettings) -> None:
+    """Check the settings.
+
+    Raises:
+        SettingsInvalid: Spark would take the folder for a pattern, or read again what was moved away.
+    """
+    if glob := sorted(_GLOB & set(path)):
+        raise SettingsInvalid(
+            f"archive.path {path} has {' '.join(glob)}, which makes it a pattern to Spark.",
+            "Name a folder without them; `archive.pattern` says which files to read.",
+        )
+    if settings.clean is Clean.ARCHIVE and settings.clean_path is not None:
+        inner, outer = _parts(settings.clean_path), _parts(path)
+        shared = min(len(inner), len(outer))
+        if inner[:shared] == outer[:shared]:
+            raise SettingsInvalid(
+                f"archive.clean_path {settings.clean_path} and archive.path {path} lie within each other.",
+                "Name a folder beside the archive, or what was moved there would be read again.",
+            )
+
+
+def require_names(spark: SparkSession, path: str) -> None:
+    """Check the names of local files and folders: what Java cannot name, Spark leaves out.
+
+    Raises:
+        StorageFailed: there is such a name.
+    """
+    local = local_path(path)
+    if local is None:
+        return
+    odd = [(folder, name) for folder, name in _names(local) if not name.isascii()]
+    if not odd or _java_has(spark, "".join(name for _, name in odd)):
+        return
+    shown = next(printable(f"{folder}/{name}") for folder, name in odd if not _java_has(spark, name))
+    raise StorageFailed(
+        f"The archived file {shown} has a name that Java cannot have here.",
+        "Rename it, or start in a locale of UTF-8, such as LC_ALL=C.UTF-8.",
+        path=shown,
+    )
+
+
+def require_files(spark: SparkSession, checkpoint: str, batch_id: int) -> None:
+    """Check that every archived file of a micro-batch is there; call it within the batch.
+
+    Raises:
+        StorageFailed: one is not, and Spark would leave it out in silence.
+    """
+    before = read_text(spark, f"{checkpoint}/offsets/{batch_id - 1}") if batch_id else None
+    for listing in listings(read_text(spark, f"{checkpoint}/offsets/{batch_id}"), before):
+        folder = f"{checkpoint}/sources/{listing.source}"
+        names = set(file_names(spark, folder))
+        for entry in range(listing.after + 1, listing.last + 1):
+            name = str(entry) if str(entry) in names else f"{entry}.compact"
+            for uri in files_of(read_text(spark, f"{folder}/{name}"), listing):
+                _require_file(spark, uri)
+
+
+def _require_file(spark: SparkSession, uri: str) -> None:
+    jvm: Any = spark.sparkContext._jvm
+    path = jvm.org.apache.hadoop.fs.Path(jvm.java.net.URI(uri))
+    if not path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration()).exists(path):
+        name = printable(str(path.toString()))
+        raise StorageFailed(
+            f"The archived file {name} is gone since this batch was begun.",
+            "Put it back, or an empty file in its place if its records are to be left out, and run again.",
+            path=name,
+        )
+
+
+def _parts(location: str) -> list[str]:
+    local = local_path(location)
+    return (location if local is None else os.path.normpath(Path(local).absolute())).rstrip("/").split("/")
+
+
+def _names(folder: str) -> Iterator[tuple[str, str]]:
+    for parent, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(_HIDDEN)]
+        yield from ((parent, name) for name in (*folders, *files) if not name.startswith(_HIDDEN))
+
+
+def _java_has(spark: SparkSession, text: str) -> bool:
+    # a byte that is no UTF-8 is half of a surrogate pair in python
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        return False
+    jvm: Any = spark.sparkContext._jvm
+    encoding = jvm.java.lang.System.getProperty("sun.jnu.encoding")
+    return bool(jvm.java.nio.charset.Charset.forName(encoding).newEncoder().canEncode(text))

@@ -1,0 +1,159 @@
+"""Parquet: a column `value`, and those of `SOURCE_OPTIONAL` that the file has, read row group by row group.
+
+A column's case does not matter. Integers as `timestamp` are milliseconds since 1970; a time without a zone is UTC.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from bronze_ingest.archive_content import CHUNK_BYTES, ArchiveFile
+from bronze_ingest.archive_rows import MAX_BATCH_BYTES, MAX_BATCH_ROWS, MAX_PIECE_BYTES, archived, batch_of, piece
+from demux.arrow_types import arrow_type
+from demux.tables import SOURCE_OPTIONAL
+from demux.text import printable
+
+_MAX_REASON = 200
+_BYTES = (
+    pa.types.is_binary,
+    pa.types.is_large_binary,
+    pa.types.is_fixed_size_binary,
+    pa.types.is_string,
+    pa.types.is_large_string,
+)
+
+
+def parquet(path: str, file: ArchiveFile) -> Iterator[pa.RecordBatch]:
+    """Yield the records in batches in the columns of `ARCHIVED`, and a malformed piece for what cannot be read.
+
+    Raises:
+        StorageFailed: the file cannot be read, whatever is in it.
+    """
+    size = file.seek(0, 2)
+    if size == 0:
+        return
+    try:
+        opened = pq.ParquetFile(file, buffer_size=CHUNK_BYTES, page_checksum_verification=True)
+        names = _names(opened.schema_arrow)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        yield _malformed(path, file, 0, f"bytes 0 to {size - 1}", (0, size), f"no Parquet file: {_reason(error)}")
+        return
+    if "value" not in names:
+        yield _malformed(path, file, 0, f"bytes 0 to {size - 1}", (0, size), "no BINARY column `value`")
+        return
+    first = 0
+    for group in range(opened.num_row_groups):
+        yield from _row_group(path, file, opened, names, group, first)
+        first += opened.metadata.row_group(group).num_rows
+
+
+def _row_group(
+    path: str, file: ArchiveFile, opened: pq.ParquetFile, names: dict[str, str], group: int, first: int
+) -> Iterator[pa.RecordBatch]:
+    metadata = opened.metadata.row_group(group)
+    row, end = first, first + metadata.num_rows
+    average = max(1, metadata.total_byte_size // max(1, metadata.num_rows))
+    size = max(1, min(MAX_BATCH_ROWS, MAX_BATCH_BYTES // average))
+    try:
+        for batch in opened.iter_batches(size, [group], list(names.values()), use_threads=False):
+            for part in _bounded(batch):
+                yield from _converted(path, part, names, row)
+                row += len(part)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        # the footer says where each row group is: those behind it are read all the same
+        start, stop = _range(metadata)
+        where = f"rows {row} to {end - 1} in row group {group}, bytes {start} to {stop - 1}"
+        yield _malformed(path, file, row, where, (start, stop), _reason(error))
+
+
+def _names(schema: pa.Schema) -> dict[str, str]:
+    """Return the file's names of our columns; an exact one comes before one in another case."""
+    ours = {"value", *(column.name for column in SOURCE_OPTIONAL)}
+    names = {name.lower(): name for name in sorted(schema.names) if name.lower() in ours}
+    if "value" in names and not _holds_bytes(schema.types[schema.names.index(names["value"])]):
+        del names["value"]
+    return names
+
+
+def _holds_bytes(kind: pa.DataType) -> bool:
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return any(is_a(kind) for is_a in _BYTES)
+
+
+def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
+    # a file may have two columns of one name
+    return batch.column(batch.schema.names.index(name))
+
+
+def _bounded(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Yield the batch in parts of at most `MAX_BATCH_BYTES`; a larger row stands alone."""
+    if len(batch) <= 1 or batch.nbytes <= MAX_BATCH_BYTES:
+        yield batch
+        return
+    half = len(batch) // 2
+    yield from _bounded(batch.slice(0, half))
+    yield from _bounded(batch.slice(half))
+
+
+def _converted(path: str, batch: pa.RecordBatch, names: dict[str, str], first: int) -> Iterator[pa.RecordBatch]:
+    """Yield the rows in our types; where one does not fit, each by itself, and that one as a malformed piece."""
+    try:
+        values = _cast(_column(batch, names["value"]), pa.binary())
+        optional = [
+            _cast(_column(batch, names[column.name]), arrow_type(column.type))
+            if column.name in names
+            else pa.nulls(len(batch), arrow_type(column.type))
+            for column in SOURCE_OPTIONAL
+        ]
+    except (pa.ArrowException, ValueError) as error:
+        if len(batch) == 1:
+            kept = _column(batch, names["value"]).cast(pa.binary())[0].as_py() or b""
+            sentence = f"Malformed row {first} of {printable(path)}: {_reason(error)}."
+            yield batch_of(path, piece(first, kept, sentence))
+            return
+        half = len(batch) // 2
+        yield from _converted(path, batch.slice(0, half), names, first)
+        yield from _converted(path, batch.slice(half), names, first + half)
+    else:
+        yield archived(path, values, optional, pa.array(range(first, first + len(batch)), pa.int64()))
+
+
+def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    if pa.types.is_timestamp(kind):
+        if pa.types.is_integer(column.type):
+            column = column.cast(pa.int64()).cast(pa.timestamp("ms", "UTC"))
+        return pc.cast(column, options=pc.CastOptions(kind, allow_time_truncate=True))
+    cast = column.cast(kind)
+    # a file may call anything UTF-8
+    cast.validate(full=True)
+    return cast
+
+
+def _range(group: pq.RowGroupMetaData) -> tuple[int, int]:
+    """Return the row group's first byte and the one behind its last, as the footer says."""
+    chunks = [group.column(at) for at in range(group.num_columns)]
+    starts = [
+        min(place for place in (chunk.dictionary_page_offset, chunk.data_page_offset) if place is not None)
+        for chunk in chunks
+    ]
+    stops = [start + chunk.total_compressed_size for start, chunk in zip(starts, chunks, strict=True)]
+    return min(starts), max(stops)
+
+
+def _malformed(
+    path: str, file: ArchiveFile, row: int, where: str, within: tuple[int, int], reason: str
+) -> pa.RecordBatch:
+    start, stop = within
+    file.seek(max(0, start))
+    kept = file.read(max(0, min(stop - start, MAX_PIECE_BYTES)))
+    cut = f" Only the first {MAX_PIECE_BYTES} bytes are kept." if stop - start > MAX_PIECE_BYTES else ""
+    return batch_of(path, piece(row, kept, f"Malformed {where} of {printable(path)}: {reason}.{cut}"))
+
+
+def _reason(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return printable(lines[0][:_MAX_REASON]).rstrip(".") if lines else type(error).__name__

@@ -1,0 +1,80 @@
+"""The Kafka source: Spark's own, with what it must never do by default turned off."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from demux.kafka_client import ClientOptions, java_options
+from demux.settings_source import KafkaSettings
+from demux.settings_types import epoch_ms
+from demux.tables import SOURCE_OPTIONAL
+
+
+def client_options(spark: SparkSession, kafka: KafkaSettings) -> ClientOptions:
+    """Return the options of the Java client; reads the environment and resolves secrets.
+
+    Raises:
+        SettingsInvalid, SecretMissing: as for `demux.kafka_client.java_options`.
+    """
+    jvm = spark.sparkContext._jvm
+    assert jvm is not None
+    version: str = jvm.org.apache.kafka.common.utils.AppInfoParser.getVersion()
+    return java_options(kafka, os.environ, version)
+
+
+def kafka_stream(
+    spark: SparkSession,
+    kafka: KafkaSettings,
+    options: ClientOptions,
+    incarnations: Mapping[str, int],
+) -> DataFrame:
+    """Return a streaming frame of the topics' records: value, the columns of `SOURCE_OPTIONAL`, record_id.
+
+    Args:
+        spark: the session.
+        kafka: the settings.
+        options: what the client needs.
+        incarnations: how often a topic of this name was made, where that is more than once; its offsets begin anew
+            each time, and its record ids must not.
+    """
+    reader = spark.readStream.format("kafka").options(**stream_options(kafka), **options.revealed())
+    record_id = F.concat_ws(
+        "/", _incarnation(incarnations), F.col("partition").cast("string"), F.col("offset").cast("string")
+    )
+    optional = [F.col(column.name) for column in SOURCE_OPTIONAL]
+    return reader.load().select("value", *optional, record_id.alias("record_id"))
+
+
+def stream_options(kafka: KafkaSettings) -> dict[str, str]:
+    """Return the options of Spark's source itself; what they decide on the first run they never decide again."""
+    given = {
+        "subscribe": ",".join(kafka.topics) if kafka.topic_pattern is None else None,
+        "subscribePattern": kafka.topic_pattern,
+        "startingOffsets": kafka.starting_offsets,
+        "startingTimestamp": None if kafka.starting_timestamp is None else str(epoch_ms(kafka.starting_timestamp)),
+        # a partition without records of that time has nothing to say yet
+        "startingOffsetsByTimestampStrategy": "latest",
+        "maxOffsetsPerTrigger": None if kafka.max_offsets_per_batch is None else str(kafka.max_offsets_per_batch),
+        "minPartitions": None if kafka.min_partitions is None else str(kafka.min_partitions),
+        # a gap is accepted before the stream begins, or not at all
+        "failOnDataLoss": "true",
+        "includeHeaders": "true",
+        "kafkaConsumer.pollTimeoutMs": str(int(kafka.connect_timeout_s * 1000)),
+        "fetchOffset.numRetries": "1",
+        # what a producer took back was never sent
+        "kafka.isolation.level": kafka.options.get("isolation.level", "read_committed"),
+    }
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _incarnation(incarnations: Mapping[str, int]) -> SparkColumn:
+    # a topic's name never holds an `@`
+    name = F.col("topic")
+    for topic, number in sorted(incarnations.items()):
+        name = F.when(F.col("topic") == topic, f"{topic}@{number}").otherwise(name)
+    return name

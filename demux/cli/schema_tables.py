@@ -1,0 +1,247 @@
+"""Schemas and what differs between them, for the terminal and as JSON; every name from outside is made printable."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from demux.cli.schema_check import SubjectCheck
+from demux.columns import Array, Column, ColumnType, Map, Struct, sql_name
+from demux.protobuf.changes import Change, Comparison, Effect, Reading, Wire
+from demux.registry.protocol import RegisteredSchema
+from demux.text import printable
+
+_FIRST = "first of the file"
+_CAREFUL = {Effect.STOPS_FILLING, Effect.KEEPS_OLD_NAME, Effect.OTHER_VALUES}
+_STYLES = {"breaks": "bold red", "careful": "yellow", "fine": "green"}
+
+
+def list_table(schemas: Sequence[RegisteredSchema], registry: str, problems: Sequence[str]) -> RenderableType:
+    """Return a line for each schema, then what cannot be used."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    for name in ("id", "version"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for name in ("subject", "message"):
+        table.add_column(name, overflow="fold")
+    for schema in schemas:
+        message = Text(_FIRST, "dim") if schema.message is None else _text(schema.message)
+        table.add_row(str(schema.schema_id), str(schema.version), _text(schema.subject), message)
+    subjects = len({schema.subject for schema in schemas})
+    lines = [_text(problem, "red") for problem in problems]
+    return Group(table, *lines, _text(f"{len(schemas)} schemas of {subjects} subjects in registry {registry}"))
+
+
+def list_json(schemas: Sequence[RegisteredSchema], registry: str, problems: Sequence[str]) -> str:
+    """Return the same as a JSON object: registry, schemas, problems."""
+    told = [
+        {
+            "schema_id": schema.schema_id,
+            "subject": schema.subject,
+            "version": schema.version,
+            "message": schema.message,
+            "path": schema.path,
+        }
+        for schema in schemas
+    ]
+    return _json({"registry": registry, "schemas": told, "problems": list(problems)})
+
+
+def schema_text(schema: RegisteredSchema) -> str:
+    """Return the schema's text and those of its references, each behind a comment that says which it is."""
+    what = f"schema {schema.schema_id}, subject {schema.subject}, version {schema.version}"
+    message = "" if schema.message is None else f", message {schema.message}"
+    parts = [f"// {what}{message}: {schema.path}", schema.text]
+    for reference in schema.references:
+        parts += ["", f"// referenced: {reference.path}", reference.text]
+    lines = "\n".join(part.rstrip("\n") for part in parts).split("\n")
+    return "\n".join(printable(line.rstrip("\r").expandtabs(4)) for line in lines)
+
+
+def columns_table(columns: Struct) -> RenderableType:
+    """Return a line for each silver column, those inside others behind them."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    for name in ("column", "type", "field"):
+        table.add_column(name, overflow="fold", justify="right" if name == "field" else "left")
+    for column in columns:
+        _add_column(table, column, "")
+    return table
+
+
+def comparison_lines(comparison: Comparison) -> RenderableType:
+    """Return each change with what it means on the wire and for the silver table, and the whole of it."""
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    for change in comparison.changes:
+        verdict = _verdict(change)
+        grid.add_row(Text(verdict, _STYLES[verdict]), _change_lines(change))
+    return Group(grid, *_summary(comparison)) if comparison.changes else Group(*_summary(comparison))
+
+
+def comparison_json(comparison: Comparison) -> dict[str, Any]:
+    """Return the same as a JSON object: breaks, modes, changes, added, conflicts."""
+    return {
+        "breaks": comparison.breaks,
+        "modes": [mode.value for mode in comparison.modes],
+        "changes": [_change_json(change) for change in comparison.changes],
+        "added": list(comparison.added),
+        "conflicts": list(comparison.conflicts),
+    }
+
+
+def diff_json(old: RegisteredSchema, new: RegisteredSchema, comparison: Comparison) -> str:
+    """Return the comparison of two schemas as a JSON object: old, new, and as `comparison_json`."""
+    return _json({"old": _schema_json(old), "new": _schema_json(new), **comparison_json(comparison)})
+
+
+def check_lines(name: str, checks: Sequence[SubjectCheck], problems: Sequence[str]) -> RenderableType:
+    """Return what the file does to each subject, and the outcome."""
+    lines: list[RenderableType] = []
+    for one in checks:
+        latest = one.latest
+        what = f"{latest.subject}: version {latest.version} (schema {latest.schema_id}) -> {name}, {one.message}"
+        lines.append(_text(what, "bold"))
+        told = _text(one.problem, "red") if one.comparison is None else comparison_lines(one.comparison)
+        lines += [told, Text()]
+    lines += [_text(problem, "red") for problem in problems]
+    broken = [printable(one.latest.subject) for one in checks if one.breaks]
+    if not checks:
+        lines.append(_text(f"no subject holds a message of {name}: nothing to break", "yellow"))
+    elif broken:
+        lines.append(Text(f"{name} breaks {len(broken)} of {len(checks)} subjects: {', '.join(broken)}", "bold red"))
+        lines.append(Text("give what changes its type a new field number and name; the old field may stay"))
+    else:
+        lines.append(_text(f"{name} breaks none of {len(checks)} subjects", "green"))
+    return Group(*lines)
+
+
+def check_json(name: str, checks: Sequence[SubjectCheck], problems: Sequence[str]) -> str:
+    """Return the same as a JSON object: file, breaks, subjects, problems."""
+    subjects = [
+        {
+            **_schema_json(one.latest),
+            "message": one.message,
+            "problem": one.problem or None,
+            **({"breaks": one.breaks} if one.comparison is None else comparison_json(one.comparison)),
+        }
+        for one in checks
+    ]
+    breaks = any(one.breaks for one in checks)
+    return _json({"file": name, "breaks": breaks, "subjects": subjects, "problems": list(problems)})
+
+
+def _add_column(table: Table, column: Column, above: str) -> None:
+    name = above + column.name
+    inner = _struct_in(column.type)
+    told = sql_name(column.type) if inner is None else sql_name(_emptied(column.type)).replace("<>", "")
+    table.add_row(_text(name), _text(told), str(column.number or ""))
+    for inside in inner or ():
+        _add_column(table, inside, f"{name}.")
+
+
+def _struct_in(column_type: ColumnType) -> Struct | None:
+    match column_type:
+        case Struct():
+            return column_type
+        case Array(inner) | Map(_, inner):
+            return _struct_in(inner)
+        case _:
+            return None
+
+
+def _emptied(column_type: ColumnType) -> ColumnType:
+    match column_type:
+        case Struct():
+            return Struct(())
+        case Array(element):
+            return Array(_emptied(element))
+        case Map(key, value):
+            return Map(key, _emptied(value))
+        case _:
+            return column_type
+
+
+def _verdict(change: Change) -> str:
+    if change.wire is Wire.INCOMPATIBLE or change.effect is Effect.CONFLICT:
+        return "breaks"
+    return "careful" if change.wire is Wire.LOSS or change.effect in _CAREFUL else "fine"
+
+
+def _change_lines(change: Change) -> RenderableType:
+    field = f"{change.path} = {change.number}" if change.number else change.path or "message"
+    between = " -> ".join(text for text in (change.old, change.new) if text is not None)
+    lines: list[RenderableType] = [
+        Text.assemble((printable(field), "bold"), f": {change.kind.value}, {printable(between)}")
+    ]
+    details = Table.grid(padding=(0, 1, 0, 0))
+    details.add_column(no_wrap=True)
+    details.add_column(overflow="fold")
+    for label, text in _details(change):
+        details.add_row(label, _text(text))
+    return Group(*lines, details)
+
+
+def _details(change: Change) -> list[tuple[str, str]]:
+    lines = []
+    if change.backward == change.forward:
+        lines.append(("wire", _reading(change.backward)))
+    else:
+        lines.append(("wire", f"new reads old: {_reading(change.backward)}"))
+        lines.append(("", f"old reads new: {_reading(change.forward)}"))
+    if change.silver:
+        conflict = f"{change.effect.value}: " if change.effect is Effect.CONFLICT else ""
+        lines.append(("silver", conflict + change.silver))
+    return lines
+
+
+def _reading(reading: Reading) -> str:
+    words = reading.wire.value.replace("-", " ")
+    return f"{words}: {reading.why}" if reading.why else words
+
+
+def _summary(comparison: Comparison) -> list[Text]:
+    lines = [] if comparison.changes else [Text("no field differs")]
+    if comparison.conflicts:
+        told = {change.silver for change in comparison.changes if change.effect is Effect.CONFLICT}
+        lines.append(Text("silver: no row of the new version fits; all go to quarantine, SCHEMA_CONFLICT", "red"))
+        lines += [_text(f"  {conflict}", "red") for conflict in comparison.conflicts if conflict not in told]
+    elif comparison.added:
+        lines.append(_text(f"silver: {len(comparison.added)} columns are added"))
+    else:
+        lines.append(Text("silver: no column is added"))
+    modes = ", ".join(mode.value for mode in comparison.modes)
+    return [*lines, Text(f"registry: a subject takes it under {modes}")]
+
+
+def _change_json(change: Change) -> dict[str, Any]:
+    return {
+        "path": change.path,
+        "number": change.number,
+        "kind": change.kind.name,
+        "old": change.old,
+        "new": change.new,
+        "wire": change.wire.value,
+        "backward": {"wire": change.backward.wire.value, "why": change.backward.why},
+        "forward": {"wire": change.forward.wire.value, "why": change.forward.why},
+        "refused": sorted(direction.value for direction in change.refused),
+        "silver": {"effect": change.effect.value, "sentence": change.silver},
+    }
+
+
+def _schema_json(schema: RegisteredSchema) -> dict[str, Any]:
+    return {"schema_id": schema.schema_id, "subject": schema.subject, "version": schema.version}
+
+
+def _json(value: object) -> str:
+    # escaped, so that no name can do anything to a terminal
+    return json.dumps(value, indent=2)
+
+
+def _text(text: str, style: str = "") -> Text:
+    return Text(printable(text), style)

@@ -1,0 +1,174 @@
+"""Where the producer sends to: a topic of Kafka, made and marked by the producer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from confluent_kafka import Producer
+
+from demux.errors import DemuxError, KafkaRefused, NotAcknowledged, SettingsInvalid, StorageFailed
+from demux.settings_source import KafkaSettings
+from producer.kafka_cluster import Cluster, Topic
+from producer.kafka_marks import MARKS, Marks
+from producer.kafka_sending import Reports, send
+from producer.records import Position, Records
+
+_NO_POSITION = Position({})
+
+
+class KafkaSink:
+    """The first topic under `kafka.topics`.
+
+    Each record has the key, partition and time (milliseconds) that it is given, and the header `made-by`.
+
+    The broker acknowledges each record and keeps it once, also when it goes away in between. But records are not
+    written all or none: after an error, or a crash in the middle of `write`, the topic has some of them. As the
+    position is how many records the topic ever had, whoever goes on from there sends some events of that batch twice
+    and leaves out others.
+
+    Args:
+        kafka: the settings.
+        environ: the environment, for secrets.
+        partitions: how many partitions the topic is made with.
+    """
+
+    def __init__(self, kafka: KafkaSettings, environ: Mapping[str, str], partitions: int = 4) -> None:
+        self._topic = kafka.topics[0]
+        if self._topic == MARKS:
+            raise SettingsInvalid(f"The topic {MARKS} is the producer's own.", "Name another under kafka.topics.")
+        self._bootstrap = kafka.bootstrap_servers
+        self._partitions = partitions
+        self._cluster = Cluster(kafka, environ)
+        self._marks = Marks(self._cluster)
+        self._known: Topic | None = None
+        self._position: Position | None = None
+        self._producer: Producer | None = None
+
+    def position(self) -> Position:
+        """Return how far the topic is, by its end offsets; 0 when there is no topic yet."""
+        topic = self._cluster.topic(self._topic)
+        if topic is not None and self._marks.topic_id(self._topic) != topic.topic_id:
+            raise SettingsInvalid(
+                f"The topic {self._topic} at {self._bootstrap} was not made by the producer.",
+                "Name a topic that is not there yet under kafka.topics, as simulated events do not belong among real "
+                "ones; an empty topic that an interrupted `demux produce` left behind can be deleted by hand.",
+                topic=self._topic,
+            )
+        self._known = topic
+        self._position = _NO_POSITION if topic is None else self._end(topic)
+        return self._position
+
+    def write(self, records: Records) -> None:
+        """Append the records; returns when the broker has acknowledged each of them. Not safe to repeat.
+
+        Raises:
+            NotAcknowledged: the broker does not have all of them.
+            KafkaRefused: it lets us write none of them.
+            SettingsInvalid: a record wants a partition that the topic has not.
+            StorageFailed: another producer is at work, or the topic was deleted or made again.
+        """
+        before = self.position() if self._position is None else self._position
+        topic = self._checked(before)
+        wanted = np.bincount(records.partitions)
+        if len(wanted) > topic.partitions:
+            raise SettingsInvalid(
+                f"The topic {self._topic} has {topic.partitions} partitions, and the events want {len(wanted)}.",
+                "Ask for fewer partitions, or for another topic under kafka.topics.",
+                topic=self._topic,
+            )
+        # unknown until every record is acknowledged
+        self._position = None
+        if self._producer is None:
+            self._producer = self._cluster.producer(self._cluster.max_batch_bytes(self._topic))
+        reports = send(self._producer, self._topic, records)
+        if reports.acknowledged != len(records.values):
+            # what it still holds must not be sent later
+            self._producer = None
+            raise self._failure(reports, records)
+        after = dict(before.next_offsets)
+        for partition, count in enumerate(wanted.tolist()):
+            if count:
+                after[partition] = after.get(partition, 0) + count
+        self._position = Position(after)
+
+    def newest(self, count: int) -> Records:
+        """Return the newest records by timestamp, at most `count`, oldest first; within a millisecond by partition."""
+        self.position()
+        if self._known is None or count <= 0:
+            return Records([], [], np.empty(0, np.int32), np.empty(0, np.int64))
+        found = sorted(
+            (message.timestamp()[1], message.partition(), message.offset(), message.value(), message.key() or b"")
+            for message in self._cluster.read(self._topic, self._known.partitions, count)
+        )[-count:]
+        return Records(
+            [row[3] for row in found],
+            [row[4] for row in found],
+            np.array([row[1] for row in found], np.int32),
+            np.array([row[0] for row in found], np.int64) * 1000,
+        )
+
+    def remove(self) -> bool:
+        """Delete the topic if it carries the mark, then the mark; a second call can finish what the first began."""
+        topic = self._cluster.topic(self._topic)
+        made = self._marks.topic_id(self._topic)
+        ours = topic is not None and topic.topic_id == made
+        if ours:
+            self._cluster.delete(self._topic)
+        self._marks.drop(self._topic)
+        self._known, self._position, self._producer = None, None, None
+        return ours
+
+    def _checked(self, before: Position) -> Topic:
+        """Return the topic, made now if there was none, after a look whether it is as we left it."""
+        if self._known is None:
+            self._known = self._made()
+            return self._known
+        topic = self._cluster.topic(self._topic)
+        if topic is None or topic.topic_id != self._known.topic_id:
+            raise StorageFailed(f"The topic {self._topic} was deleted while events were sent.", "Run again.")
+        if self._end(topic) != before:
+            raise StorageFailed(f"Another producer wrote to topic {self._topic}.", "Run again when it has ended.")
+        return topic
+
+    def _made(self) -> Topic:
+        # first what else could fail: a topic without a mark is nobody's to remove
+        self._marks.prepare()
+        topic = self._cluster.create(self._topic, self._partitions)
+        if topic is None:
+            raise StorageFailed(f"Another producer made topic {self._topic}.", "Run again when it has ended.")
+        self._marks.add(self._topic, topic.topic_id)
+        return topic
+
+    def _end(self, topic: Topic) -> Position:
+        ends = self._cluster.end_offsets(self._topic, topic.partitions)
+        return Position({partition: end for partition, end in ends.items() if end})
+
+    def _failure(self, reports: Reports, records: Records) -> Exception:
+        total = len(records.values)
+        told: Exception = (
+            StorageFailed("No reason was given.", "Run again.")
+            if reports.error is None
+            else self._cluster.failure(f"write to topic {self._topic}", reports.error)
+        )
+        if isinstance(told, KafkaRefused) and reports.acknowledged == 0:
+            return told
+        reason = told.cause if isinstance(told, DemuxError) else str(told)
+        remedy = "Run again when the broker is well; some events of this batch may come twice then, and others not."
+        if reports.refused_bytes:
+            limit = self._cluster.max_batch_bytes(self._topic)
+            reason = (
+                f"a record of {reports.refused_bytes:,} bytes is above the {limit or 'unknown':,} bytes of the topic's "
+                "max.message.bytes."
+            )
+            remedy = (
+                "Raise max.message.bytes of the topic, or message.max.bytes of the broker, or send smaller records."
+            )
+        return NotAcknowledged(
+            f"Of {total:,} records the broker acknowledged {reports.acknowledged:,}: {reason}",
+            remedy,
+            topic=self._topic,
+            records=total,
+            acknowledged=reports.acknowledged,
+            record_bytes=reports.refused_bytes or None,
+        )

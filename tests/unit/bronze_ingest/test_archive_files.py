@@ -1,0 +1,440 @@
+"""Archived files to records: what was written is read, and what is no record is one piece with its place."""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import io
+import re
+import tempfile
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bronze_ingest.archive_content import ArchiveFile
+from bronze_ingest.archive_files import records
+from bronze_ingest.archive_open import arrow_uri, local_path, open_archive
+from bronze_ingest.archive_rows import MAX_BATCH_BYTES, MAX_BATCH_ROWS, MAX_PIECE_BYTES, MAX_RECORD_BYTES, SCHEMA
+from demux.errors import StorageFailed
+from demux.settings_source import ArchiveFormat
+from tests.archives import Archived, archive_bytes, delimited, json_line, varint, write_records
+
+DELIMITED, PARQUET, NDJSON = ArchiveFormat.DELIMITED, ArchiveFormat.PARQUET, ArchiveFormat.NDJSON
+LAYOUTS = pytest.mark.parametrize("layout", list(ArchiveFormat), ids=lambda layout: layout.value)
+
+MOMENTS = st.datetimes(
+    datetime(1970, 1, 1),
+    datetime(9999, 12, 31),
+    timezones=st.sampled_from([timezone.utc, timezone(timedelta(hours=5))]),
+)
+VALUES = st.binary(max_size=300)
+TEXTS = st.text(st.characters(exclude_categories=("Cs",)), max_size=8)
+RECORDS = st.lists(
+    st.builds(
+        Archived,
+        value=st.none() | VALUES,
+        topic=st.none() | TEXTS,
+        partition=st.none() | st.integers(0, 2**31 - 1),
+        offset=st.none() | st.integers(0, 2**63 - 1),
+        timestamp=st.none() | MOMENTS,
+        key=st.none() | VALUES,
+        headers=st.none() | st.lists(st.tuples(TEXTS, st.none() | VALUES), max_size=3),
+    ),
+    max_size=20,
+)
+
+
+class Piece(NamedTuple):
+    """A malformed piece: where it begins by its id and by its sentence, its size, its bytes and the sentence."""
+
+    start: int
+    first: int
+    size: int
+    kept: bytes
+    sentence: str
+
+
+def batches(content: bytes, layout: ArchiveFormat, path: str = "file:/a/b.bin") -> list[pa.RecordBatch]:
+    found = list(records(path, ArchiveFile(path, io.BytesIO(content)), layout))
+    assert all(batch.schema == SCHEMA and 0 < len(batch) <= MAX_BATCH_ROWS for batch in found)
+    return found
+
+
+def rows(content: bytes, layout: ArchiveFormat, path: str = "file:/a/b.bin") -> list[dict[str, Any]]:
+    found = [row for batch in batches(content, layout, path) for row in batch.to_pylist()]
+    ids = [row["record_id"] for row in found]
+    assert len(set(ids)) == len(ids)
+    assert {row["origin"] for row in found} <= {"files"}
+    return found
+
+
+def values(content: bytes, layout: ArchiveFormat, path: str = "file:/a/b.bin") -> list[bytes | None]:
+    """The values of the good records."""
+    return [row["value"] for row in rows(content, layout, path) if row["refused_sentence"] is None]
+
+
+def pieces(content: bytes, layout: ArchiveFormat, path: str = "file:/a/b.bin") -> list[Piece]:
+    return [piece(row) for row in rows(content, layout, path) if row["refused_sentence"] is not None]
+
+
+def piece(row: dict[str, Any]) -> Piece:
+    sentence = row["refused_sentence"]
+    found = re.search(r"bytes? (\d+)(?: to (\d+))?", sentence)
+    assert found is not None
+    first, last = int(found[1]), int(found[2]) if found[2] else int(found[1]) - 1
+    return Piece(int(row["record_id"].rpartition("#")[2]), first, last - first + 1, row["value"], sentence)
+
+
+def names_of(layout: ArchiveFormat) -> list[str]:
+    return ["b.bin", "b.bin.gz"] if layout is not PARQUET else ["b.parquet"]
+
+
+def of(*some: bytes | None) -> list[Archived]:
+    return [Archived(value) for value in some]
+
+
+@LAYOUTS
+@given(some=RECORDS)
+def test_what_was_written_is_read(layout: ArchiveFormat, some: list[Archived]) -> None:
+    if layout is DELIMITED:
+        some = of(*(record.value or b"" for record in some))
+    for name in names_of(layout):
+        with tempfile.TemporaryDirectory() as folder:
+            path = f"file:{write_records(Path(folder, name), layout, some)}"
+            with open_archive(path) as file:
+                found = [row for batch in records(path, file, layout) for row in batch.to_pylist()]
+        assert [{key: row[key] for key in some[0].fields()} for row in found] == [record.fields() for record in some]
+        assert [row["refused_sentence"] for row in found] == [None] * len(some)
+        assert len({row["record_id"] for row in found}) == len(some)
+
+
+def test_a_record_is_known_by_its_file_and_its_first_byte() -> None:
+    content = archive_bytes(DELIMITED, of(b"ab", b"", b"c"))
+    assert [row["record_id"] for row in rows(content, DELIMITED, "file:/x #1.bin")] == [
+        "file:/x #1.bin#0",
+        "file:/x #1.bin#3",
+        "file:/x #1.bin#4",
+    ]
+    lines = archive_bytes(NDJSON, of(b"ab", None))
+    second = len(json_line(Archived(b"ab")))
+    assert [row["record_id"] for row in rows(lines, NDJSON)] == ["file:/a/b.bin#0", f"file:/a/b.bin#{second}"]
+
+
+def test_a_record_of_a_parquet_file_is_known_by_its_row_in_the_whole_file() -> None:
+    content = archive_bytes(PARQUET, of(b"a", b"b", b"c"), row_group_size=2)
+    assert [row["record_id"] for row in rows(content, PARQUET)] == [f"file:/a/b.bin#{row}" for row in range(3)]
+
+
+@LAYOUTS
+def test_an_empty_file_gives_nothing(layout: ArchiveFormat) -> None:
+    assert [rows(b"", layout), rows(b"", layout, "file:/a.gz")] == [[], []]
+    assert rows(archive_bytes(layout, []), layout) == []
+
+
+def test_a_file_cut_anywhere_gives_the_whole_records_and_exactly_the_rest_as_one_piece() -> None:
+    some = [b"a", b"", b"b" * 200, b"ccc"]
+    content = archive_bytes(DELIMITED, of(*some))
+    ends = [sum(len(delimited(value)) for value in some[:count]) for count in range(len(some) + 1)]
+    for size in range(len(content) + 1):
+        whole = max(count for count, end in enumerate(ends) if end <= size)
+        assert values(content[:size], DELIMITED) == some[:whole]
+        rest = content[ends[whole] : size]
+        expected = [(ends[whole], ends[whole], len(rest), rest)] if rest else []
+        assert [found[:4] for found in pieces(content[:size], DELIMITED)] == expected
+
+
+def test_lines_cut_anywhere_lose_nothing_but_the_line_that_was_cut() -> None:
+    content = archive_bytes(NDJSON, of(b"a", None, b"\x00\xff"))
+    ends = [0, *(found.end() for found in re.finditer(rb"\n", content))]
+    for size in range(len(content) + 1):
+        whole = max(count for count, end in enumerate(ends) if end <= size)
+        rest = content[ends[whole] : size]
+        # a line is a line also without a newline behind it
+        if size + 1 in ends:
+            whole, rest = whole + 1, b""
+        assert values(content[:size], NDJSON) == [b"a", None, b"\x00\xff"][:whole]
+        expected = [(ends[whole], ends[whole], len(rest), rest)] if rest else []
+        assert [found[:4] for found in pieces(content[:size], NDJSON)] == expected
+
+
+@pytest.mark.parametrize("layout", [DELIMITED, NDJSON], ids=lambda layout: layout.value)
+def test_compressed_data_cut_anywhere_says_so_in_one_piece_behind_the_good_records(layout: ArchiveFormat) -> None:
+    some: list[bytes | None] = [b"a", b"bb", b"c" * 50]
+    content = archive_bytes(layout, of(*some))
+    packed = gzip.compress(content, mtime=0)
+    for size in range(2, len(packed)):
+        found = rows(packed[:size], layout, "file:/a.gz")
+        (cut,) = [piece(row) for row in found if row["refused_sentence"] is not None]
+        good = [row["value"] for row in found if row["refused_sentence"] is None]
+        assert good == some[: len(good)]
+        assert cut.kept == content[cut.start : cut.start + cut.size]
+        assert (cut.start, cut.kept) == (cut.first, content[cut.start : cut.start + cut.size])
+        assert "Compressed file ended before the end-of-stream marker was reached" in cut.sentence
+        assert cut.start == len(archive_bytes(layout, of(*good)))
+
+
+def test_a_parquet_file_cut_anywhere_is_one_piece() -> None:
+    content = archive_bytes(PARQUET, of(b"a", b"b"))
+    for size in range(1, len(content)):
+        assert [found[:4] for found in pieces(content[:size], PARQUET)] == [(0, 0, size, content[:size])]
+        assert values(content[:size], PARQUET) == []
+
+
+@pytest.mark.parametrize(
+    ("tail", "reason"),
+    [
+        (b"\xff" * 10 + b"\x01", "a length of more than 10 bytes"),
+        (varint(2**31) + b"xy", "a length of 2147483648, over 2147483647"),
+        (b"\xff" * 9 + b"\x7f", "a length of 1180591620717411303423, over 2147483647"),
+        (varint(1000) + b"xyz", "the length says 1000 bytes and the file has 3 more"),
+        (varint(2**31 - 1) + b"xyz", "the length says 2147483647 bytes and the file has 3 more"),
+        (b"\x80", "the file ends within a length"),
+    ],
+)
+def test_a_length_that_cannot_be_ends_the_file_with_all_that_is_behind_it(tail: bytes, reason: str) -> None:
+    content = archive_bytes(DELIMITED, of(b"good"))
+    (found,) = pieces(content + tail, DELIMITED)
+    assert found == (5, 5, len(tail), tail, f"Malformed bytes 5 to {4 + len(tail)} of file:/a/b.bin: {reason}.")
+    assert values(content + tail, DELIMITED) == [b"good"]
+
+
+def test_a_length_may_be_written_longer_than_it_needs() -> None:
+    assert values(b"\x82\x80\x00ab" + b"\x81\x80\x80\x80\x80\x80\x80\x80\x80\x00c", DELIMITED) == [b"ab", b"c"]
+
+
+def test_of_a_large_piece_quarantine_keeps_the_beginning_and_the_whole_range() -> None:
+    rest = b"\xff" * 11 + bytes(3 * MAX_PIECE_BYTES)
+    (found,) = pieces(rest, DELIMITED)
+    assert (found.start, found.size, found.kept) == (0, len(rest), rest[:MAX_PIECE_BYTES])
+    assert found.sentence.endswith(" Only the first 1048576 bytes are kept.")
+
+
+def test_a_record_that_is_too_large_is_a_piece_and_the_next_one_is_read() -> None:
+    large = delimited(b"x" * (MAX_RECORD_BYTES + 1))
+    content = b"".join([delimited(b"a"), large, delimited(b"b")])
+    (found,) = pieces(content, DELIMITED)
+    assert (found.start, found.size, found.kept) == (2, len(large), large[:MAX_PIECE_BYTES])
+    assert "a record of more than 67108864 bytes" in found.sentence
+    assert values(content, DELIMITED) == [b"a", b"b"]
+
+
+def test_a_line_that_is_too_long_is_a_piece_and_the_next_one_is_read() -> None:
+    large = b'{"value": "' + b"A" * MAX_RECORD_BYTES + b'"}'
+    content = b"".join([json_line(Archived(b"a")), large, b"\n", json_line(Archived(b"b"))])
+    (found,) = pieces(content, NDJSON)
+    assert (found.first, found.size, found.kept) == (
+        len(json_line(Archived(b"a"))),
+        len(large),
+        large[:MAX_PIECE_BYTES],
+    )
+    assert "a line of more than 67108864 bytes" in found.sentence
+    assert values(content, NDJSON) == [b"a", b"b"]
+
+
+@LAYOUTS
+def test_a_large_record_stands_alone_and_batches_are_bounded(layout: ArchiveFormat) -> None:
+    large = b"x" * 10_000_000
+    small = [b"y" * 20] * 25_000 + [b"z" * 500_000] * 30
+    content = archive_bytes(layout, of(*small[:10], large, *small))
+    found = batches(content, layout)
+    assert [value for batch in found for value in batch.column("value").to_pylist()] == [*small[:10], large, *small]
+    assert [len(batch) for batch in found if batch.nbytes > MAX_BATCH_BYTES + 2**20] == [1]
+
+
+@given(content=st.lists(st.binary(max_size=40) | st.sampled_from([b"\n", b"\x03abc", b"\xff" * 9])).map(b"".join))
+def test_bytes_of_any_kind_are_read_to_the_end_without_a_gap(content: bytes) -> None:
+    place = 0
+    for row in rows(content, DELIMITED):
+        bad = row["refused_sentence"] is not None
+        assert int(row["record_id"].rpartition("#")[2]) == place
+        place += piece(row).size if bad else _size(content, place)
+    assert place == len(content)
+    for row in rows(content, NDJSON):
+        # no bytes happen to be a record
+        assert piece(row).kept == content[piece(row).first :][: piece(row).size]
+    rows(content, PARQUET)
+    rows(content, NDJSON, "file:/a.gz")
+
+
+def _size(content: bytes, place: int) -> int:
+    """The size of the record that begins here, with its length."""
+    length = at = 0
+    while True:
+        byte = content[place + at]
+        length |= (byte & 0x7F) << 7 * at
+        at += 1
+        if byte < 0x80:
+            return at + length
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (b"nonsense", "not JSON: Expecting value: line 1 column 1 (char 0)"),
+        (b'{"value": "YQ=="', "not JSON: Expecting ',' delimiter: line 1 column 17 (char 16)"),
+        (b"[" * 200_000, "JSON that is nested too deeply"),
+        (b'{"value": "\xff"}', "not UTF-8"),
+        ('{"value": "YQ=="}'.encode("utf-16"), "not UTF-8"),
+        (b'["YQ=="]', "not a JSON object"),
+        (b"null", "not a JSON object"),
+        (b"{}", "no key `value`"),
+        (b'{"value": 1}', "`value` is no text in base64"),
+        (b'{"value": "YQ="}', "`value` is no base64"),
+        (b'{"value": "Y!Q=="}', "`value` is no base64"),
+        ('{"value": "é"}'.encode(), "`value` is no base64"),
+        (b'{"value": null, "key": ["a"]}', "`key` is no text in base64"),
+        (b'{"value": null, "topic": 1}', "`topic` is no text"),
+        (b'{"value": null, "topic": "\\ud800"}', "`topic` has half of a surrogate pair"),
+        (b'{"value": null, "partition": "0"}', "`partition` is no integer of 32 bits"),
+        (b'{"value": null, "partition": 2147483648}', "`partition` is no integer of 32 bits"),
+        (b'{"value": null, "partition": true}', "`partition` is no integer of 32 bits"),
+        (b'{"value": null, "offset": 1.0}', "`offset` is no integer of 64 bits"),
+        (b'{"value": null, "offset": 9223372036854775808}', "`offset` is no integer of 64 bits"),
+        (b'{"value": null, "timestamp": 1.5}', "`timestamp` is neither ISO 8601 nor milliseconds since 1970"),
+        (b'{"value": null, "timestamp": "today"}', "`timestamp` is neither ISO 8601 nor milliseconds since 1970"),
+        (
+            b'{"value": null, "timestamp": 999999999999999}',
+            "`timestamp` is neither ISO 8601 nor milliseconds since 1970",
+        ),
+        (b'{"value": null, "timestamp": "2025-02-30T00:00:00Z"}', "`timestamp` is no time: day is out of range"),
+        (b'{"value": null, "timestamp": "0001-01-01T00:00+14:00"}', "`timestamp` is not within the years 1 to 9999"),
+        (b'{"value": null, "headers": {}}', "`headers` is no list of objects"),
+        (b'{"value": null, "headers": [1]}', "`headers` is no list of objects"),
+        (b'{"value": null, "headers": [{"key": 1}]}', "`headers.key` is no text"),
+        (b'{"value": null, "headers": [{"key": "h", "value": "?"}]}', "`headers.value` is no base64"),
+    ],
+)
+def test_a_bad_line_is_a_piece_with_its_reason_and_the_next_line_is_read(line: bytes, reason: str) -> None:
+    good = json_line(Archived(b"a"))
+    content = good + line + b"\r\n" + good
+    found = rows(content, NDJSON)
+    assert [row["value"] for row in found] == [b"a", line + b"\r", b"a"]
+    bad = piece(found[1])
+    assert (bad.start, bad.first, bad.size) == (len(good), len(good), len(line) + 1)
+    assert f"of file:/a/b.bin: {reason}" in bad.sentence
+
+
+def test_empty_lines_other_line_ends_and_a_byte_order_mark_are_no_records() -> None:
+    content = b'\xef\xbb\xbf{"value": "YQ=="}\r\n\r\n\n  \n{"value": null}\n{"value": "", "more": [1, {"a": 2}]}'
+    assert values(content, NDJSON) == [b"a", None, b""]
+    assert pieces(content, NDJSON) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "time"),
+    [
+        ("1735787045678", datetime(2025, 1, 2, 3, 4, 5, 678_000)),
+        ("-1", datetime(1969, 12, 31, 23, 59, 59, 999_000)),
+        ('"2025-01-02T03:04:05Z"', datetime(2025, 1, 2, 3, 4, 5)),
+        ('"2025-01-02 03:04"', datetime(2025, 1, 2, 3, 4)),
+        ('"2025-01-02T03:04:05.6"', datetime(2025, 1, 2, 3, 4, 5, 600_000)),
+        ('"2025-01-02T03:04:05.678901999+02:00"', datetime(2025, 1, 2, 1, 4, 5, 678_901)),
+        ('"2025-01-02T03:04:05-0330"', datetime(2025, 1, 2, 6, 34, 5)),
+    ],
+)
+def test_a_line_has_its_time_in_iso_8601_or_as_milliseconds(text: str, time: datetime) -> None:
+    (row,) = rows(b'{"value": null, "timestamp": %s}' % text.encode(), NDJSON)
+    assert (row["timestamp"], row["refused_sentence"]) == (time.replace(tzinfo=timezone.utc), None)
+
+
+def test_data_that_is_not_compressed_though_its_name_says_so_is_one_piece() -> None:
+    content = archive_bytes(NDJSON, of(b"a", b"b"))
+    assert pieces(content, NDJSON, "file:/a.gz") == [
+        (
+            *(0, 0, len(content), content),
+            f"Malformed bytes 0 to {len(content) - 1} of file:/a.gz: the name ends in .gz and this is no gzip data.",
+        )
+    ]
+
+
+@pytest.mark.parametrize("layout", [DELIMITED, NDJSON], ids=lambda layout: layout.value)
+def test_compressed_files_behind_each_other_are_one_and_what_is_no_gzip_behind_them_is_said(
+    layout: ArchiveFormat,
+) -> None:
+    parts = [archive_bytes(layout, of(value)) for value in (b"a", b"b")]
+    packed = b"".join(gzip.compress(part, mtime=0) for part in parts)
+    assert values(packed, layout, "file:/a.gz") == [b"a", b"b"]
+    (found,) = pieces(packed + b"garbage", layout, "file:/a.gz")
+    assert (found.start, found.kept) == (len(b"".join(parts)), b"")
+    assert "the gzip data is broken: Not a gzipped file" in found.sentence
+    assert values(packed + b"garbage", layout, "file:/a.gz") == [b"a", b"b"]
+
+
+@pytest.mark.parametrize("layout", [DELIMITED, NDJSON], ids=lambda layout: layout.value)
+def test_a_wrong_checksum_is_said_behind_the_records(layout: ArchiveFormat) -> None:
+    packed = bytearray(gzip.compress(archive_bytes(layout, of(b"a", b"b")), mtime=0))
+    packed[-8] ^= 1
+    (found,) = pieces(bytes(packed), layout, "file:/a.gz")
+    assert "the gzip data is broken: CRC check failed" in found.sentence
+    assert values(bytes(packed), layout, "file:/a.gz") == [b"a", b"b"]
+
+
+@LAYOUTS
+def test_a_file_that_cannot_be_read_to_its_end_is_a_failure_and_no_malformed_piece(layout: ArchiveFormat) -> None:
+    class Failing(io.BytesIO):
+        def read(self, size: int | None = -1, /) -> bytes:
+            if self.tell() > 0 or layout is PARQUET:
+                raise OSError(errno.EIO, "Input/output error")
+            return super().read(10)
+
+    for path in ("file:/a b.bin", "file:/a b.gz") if layout is not PARQUET else ("file:/a b.bin",):
+        content = archive_bytes(layout, of(b"a" * 100))
+        file = ArchiveFile(path, Failing(gzip.compress(content) if path.endswith("gz") else content))
+        with pytest.raises(StorageFailed, match=f"The archived file {path} cannot be read: Input/output error"):
+            list(records(path, file, layout))
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (lambda path: None, "No such file or directory"),
+        (lambda path: path.mkdir(), "Is a directory"),
+        (lambda path: path.symlink_to(path), "Too many levels of symbolic links"),
+    ],
+    ids=["gone", "a folder", "a loop"],
+)
+def test_a_file_that_cannot_be_opened_is_a_failure_with_its_name(
+    tmp_path: Path, make: Callable[[Path], None], reason: str
+) -> None:
+    path = tmp_path / "a\nb.bin"
+    make(path)
+    with pytest.raises(StorageFailed) as raised:
+        open_archive(f"file:{path}")
+    assert raised.value.cause == f"The archived file file:{tmp_path}/a\\u000ab.bin cannot be read: {reason}."
+    assert raised.value.remedy.startswith("Put the file back")
+
+
+@pytest.mark.parametrize(
+    ("path", "local", "uri"),
+    [
+        ("file:/a b%20#?.bin", "/a b%20#?.bin", "file:///a%20b%2520%23%3F.bin"),
+        ("file:/new\nline:é", "/new\nline:é", "file:///new%0Aline%3A%C3%A9"),
+        ("/plain", "/plain", "/plain"),
+        ("dbfs:/Volumes/c/s/v/a.bin", "/Volumes/c/s/v/a.bin", "dbfs:///Volumes/c/s/v/a.bin"),
+        ("dbfs:/mnt/a.bin", "/dbfs/mnt/a.bin", "dbfs:///mnt/a.bin"),
+        ("s3a://bucket/a b.bin", None, "s3://bucket/a%20b.bin"),
+        ("abfss://box@host/a.bin", None, "abfss://box@host/a.bin"),
+    ],
+)
+def test_a_file_has_the_same_name_for_spark_and_for_the_worker(path: str, local: str | None, uri: str) -> None:
+    assert (local_path(path), arrow_uri(path)) == (local, uri)
+
+
+def test_a_file_on_another_file_system_is_opened_by_pyarrow(tmp_path: Path) -> None:
+    from bronze_ingest.archive_open import _remote
+
+    path = write_records(tmp_path / "a b%20.bin", DELIMITED, of(b"a", b"b" * 300))
+    file = ArchiveFile("there", _remote(f"file:{path}"))
+    assert [row["value"] for batch in records("there", file, DELIMITED) for row in batch.to_pylist()] == [
+        b"a",
+        b"b" * 300,
+    ]
+    file.close()
+    with pytest.raises(StorageFailed, match="The archived file gopher://there/a.bin cannot be read: Unrecognized"):
+        open_archive("gopher://there/a.bin")

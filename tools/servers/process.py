@@ -1,0 +1,140 @@
+"""A server's process: started, waited for, stopped; dead when its starter is, if so wished."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+from tools.servers.errors import ServerFailed, last_lines
+from tools.servers.ports import must_be_free
+
+_STOP_S = 30.0
+_PAUSE_S = 0.05
+# its input ends when the starter does, however that dies
+_WATCH = 'read -r _; kill -9 "$1"'
+
+
+class Life(Enum):
+    """How long a server lives that nobody stops."""
+
+    WITH_STARTER = "with starter"
+    DETACHED = "detached"
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """How a server is started.
+
+    Attributes:
+        name: what sentences call it.
+        words: the command line.
+        folder: its working directory.
+        log: where its output goes, after what is there.
+        environment: additions to this process's environment.
+        ports: where it listens on 127.0.0.1.
+        life: what happens to it when this process ends.
+    """
+
+    name: str
+    words: Sequence[str]
+    folder: Path
+    log: Path
+    environment: Mapping[str, str]
+    ports: Sequence[int]
+    life: Life
+
+
+class ServerProcess:
+    """A server that was started here; `stop` and `kill` may be called at any time, and again."""
+
+    def __init__(self, launch: Launch) -> None:
+        """Start it, in a session of its own: what is typed in a terminal does not reach it.
+
+        Raises:
+            PortTaken: another process listens on one of its ports, and would answer in its place.
+        """
+        self._launch = launch
+        for port in launch.ports:
+            must_be_free(port, launch.name)
+        with launch.log.open("ab") as log:
+            self._server = subprocess.Popen(
+                launch.words,
+                cwd=launch.folder,
+                env={**os.environ, **launch.environment},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        self._watch = _watch(self._server.pid) if launch.life is Life.WITH_STARTER else None
+
+    @property
+    def pid(self) -> int:
+        """The process id."""
+        return self._server.pid
+
+    def wait_until(self, answers: Callable[[], bool], timeout_s: float) -> None:
+        """Return as soon as the server answers; a server that does not is killed.
+
+        Raises:
+            ServerFailed: it ended, or gave no answer in time; with the end of its log.
+        """
+        deadline = time.monotonic() + timeout_s
+        while not answers():
+            code = self._server.poll()
+            if code is not None or time.monotonic() > deadline:
+                self.kill()
+                why = f"gave no answer in {timeout_s:.0f} s" if code is None else f"ended with code {code}"
+                raise ServerFailed(
+                    f"The {self._launch.name} {why}; its log ends with:\n{last_lines(self._launch.log)}",
+                    f"The whole log is {self._launch.log}.",
+                    server=self._launch.name,
+                )
+            time.sleep(_PAUSE_S)
+
+    def stop(self) -> None:
+        """Ask it to end, and wait; after 30 s it is killed."""
+        self._server.terminate()
+        try:
+            self._server.wait(_STOP_S)
+        except subprocess.TimeoutExpired:
+            self._server.kill()
+        self._reap()
+
+    def kill(self) -> None:
+        """End it at once, as a crash would."""
+        self._server.kill()
+        self._reap()
+
+    def _reap(self) -> None:
+        self._server.wait()
+        if self._watch is not None:
+            self._watch.kill()
+            self._watch.communicate()
+
+
+def started_at(pid: int) -> str | None:
+    """Return when the process began, in the operating system's own words; None when there is none, or it has ended.
+
+    A process id is given again one day; together with this it means one process only.
+    """
+    stat = Path(f"/proc/{pid}/stat")
+    if not stat.parent.parent.joinpath("self").exists():
+        shown = subprocess.run(["ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True, check=False)
+        return shown.stdout.strip() or None
+    try:
+        # the name before it may hold blanks and brackets (proc(5): state is field 3, starttime field 22)
+        fields = stat.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] == "Z" else fields[19]
+
+
+def _watch(pid: int) -> subprocess.Popen[bytes]:
+    """A process that kills the server as soon as this one is gone."""
+    return subprocess.Popen(["sh", "-c", _WATCH, "watch", str(pid)], stdin=subprocess.PIPE, start_new_session=True)
