@@ -29,16 +29,25 @@ def unreadable(path: str, error: Exception) -> StorageFailed:
 
 
 class ArchiveFile(io.RawIOBase):
-    """An opened file whose failures to read come as `StorageFailed`, so that nobody takes them for broken bytes."""
+    """An opened file whose failures to read come as `StorageFailed`, so that nobody takes them for broken bytes.
+
+    Attributes:
+        seen: the first byte read and the one behind the last, since this was last set to None; None for none.
+    """
 
     def __init__(self, path: str, file: IO[bytes]) -> None:
         super().__init__()
+        self.seen: tuple[int, int] | None = None
         self._path = path
         self._file = file
 
     def read(self, size: int = -1, /) -> bytes:
         """Return at most `size` bytes; none at the end."""
-        return self._told(lambda: bytes(self._file.read(size)))
+        start = self.tell()
+        found = self._told(lambda: bytes(self._file.read(size)))
+        first, behind = self.seen or (start, start)
+        self.seen = min(first, start), max(behind, start + len(found))
+        return found
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
         """Move, and return the new place."""

@@ -58,16 +58,20 @@ def _row_group(
     row, end = first, first + metadata.num_rows
     average = max(1, metadata.total_byte_size // max(1, metadata.num_rows))
     size = max(1, min(MAX_BATCH_ROWS, MAX_BATCH_BYTES // average))
+    file.seen = None
     try:
         for batch in opened.iter_batches(size, [group], list(names.values()), use_threads=False):
             for part in _bounded(batch):
                 yield from _converted(path, part, names, row)
                 row += len(part)
+        if row < end:
+            raise ValueError("the footer says that there are more rows")
     except (pa.ArrowException, OSError, ValueError) as error:
-        # the footer says where each row group is: those behind it are read all the same
-        start, stop = _range(metadata)
-        where = f"rows {row} to {end - 1} in row group {group}, bytes {start} to {stop - 1}"
-        yield _malformed(path, file, row, where, (start, stop), _reason(error))
+        # the footer says where each row group is: those behind this one are read all the same. Where this one is, is
+        # not asked there: pyarrow's `column` of a broken footer ends the process
+        within = file.seen or (0, file.seek(0, 2))
+        where = f"rows {row} to {end - 1} in row group {group}, read from bytes {within[0]} to {within[1] - 1}"
+        yield _malformed(path, file, row, where, within, _reason(error))
 
 
 def _names(schema: pa.Schema) -> dict[str, str]:
@@ -131,17 +135,6 @@ def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
     # a file may call anything UTF-8
     cast.validate(full=True)
     return cast
-
-
-def _range(group: pq.RowGroupMetaData) -> tuple[int, int]:
-    """Return the row group's first byte and the one behind its last, as the footer says."""
-    chunks = [group.column(at) for at in range(group.num_columns)]
-    starts = [
-        min(place for place in (chunk.dictionary_page_offset, chunk.data_page_offset) if place is not None)
-        for chunk in chunks
-    ]
-    stops = [start + chunk.total_compressed_size for start, chunk in zip(starts, chunks, strict=True)]
-    return min(starts), max(stops)
 
 
 def _malformed(

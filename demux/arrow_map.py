@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 ArrowFunction = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -15,6 +17,7 @@ ArrowFunction = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 # one batch stands in memory several times, in the JVM and in Python
 MAX_BATCH_BYTES = 64 * 2**20
 MAX_BATCH_ROWS = 10_000
+_SMALL_BYTES = MAX_BATCH_BYTES // MAX_BATCH_ROWS
 _ROWS_PER_BATCH = "spark.sql.execution.arrow.maxRecordsPerBatch"
 
 
@@ -30,20 +33,44 @@ def map_in_arrow(frame: DataFrame, function: ArrowFunction, schema: StructType) 
         return _without_python_check(frame, function, schema)
 
 
-def rows_per_batch(largest_bytes: int, total_bytes: int) -> int:
-    """Return how many rows may stand in one Arrow batch: at least 1, and few enough for `MAX_BATCH_BYTES`.
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How large the records of a frame are.
 
-    Args:
-        largest_bytes: the bytes of the largest row.
-        total_bytes: the bytes of all rows together.
+    Attributes:
+        largest_bytes: the bytes of the largest one.
+        large_bytes: the bytes of all those together of which 10,000 would not be a batch.
     """
-    if total_bytes <= MAX_BATCH_BYTES:
+
+    largest_bytes: int = 0
+    large_bytes: int = 0
+
+    def __or__(self, other: Sizes) -> Sizes:
+        """Return the sizes of both frames together."""
+        return Sizes(max(self.largest_bytes, other.largest_bytes), self.large_bytes + other.large_bytes)
+
+
+def sizes_column(binary: str) -> Column:
+    """Return an aggregate of a BINARY column, to be read by `sizes_in`."""
+    size = F.length(binary)
+    large = F.sum(F.when(size > _SMALL_BYTES, size))
+    return F.struct(F.coalesce(F.max(size), F.lit(0)).alias("largest"), F.coalesce(large, F.lit(0)).alias("large"))
+
+
+def sizes_in(aggregated: Row) -> Sizes:
+    """Return the value of a `sizes_column`."""
+    return Sizes(aggregated.largest, aggregated.large)
+
+
+def rows_per_batch(sizes: Sizes) -> int:
+    """Return how many rows may stand in one Arrow batch: at least 1, and few enough for twice `MAX_BATCH_BYTES`."""
+    if sizes.large_bytes <= MAX_BATCH_BYTES:
         return MAX_BATCH_ROWS
-    return max(1, min(MAX_BATCH_ROWS, MAX_BATCH_BYTES // max(1, largest_bytes)))
+    return max(1, min(MAX_BATCH_ROWS, MAX_BATCH_BYTES // sizes.largest_bytes))
 
 
 @contextmanager
-def batches_within_memory(frame: DataFrame, largest_bytes: int, total_bytes: int) -> Iterator[None]:
+def batches_within_memory(frame: DataFrame, sizes: Sizes) -> Iterator[None]:
     """Hand the rows of this frame's session to Python in batches of `rows_per_batch` while the block runs.
 
     Spark counts rows and not bytes: 10,000 rows of 10 MB would be one batch. The setting is the session's own; the
@@ -51,13 +78,37 @@ def batches_within_memory(frame: DataFrame, largest_bytes: int, total_bytes: int
     """
     conf = frame.sparkSession.conf
     before = int(conf.get(_ROWS_PER_BATCH) or 0)
-    rows = rows_per_batch(largest_bytes, total_bytes)
+    rows = rows_per_batch(sizes)
     # 0 and less mean without limit
     conf.set(_ROWS_PER_BATCH, str(min(rows, before) if before > 0 else rows))
     try:
         yield
     finally:
         conf.set(_ROWS_PER_BATCH, str(before))
+
+
+def gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the same rows in batches of `MAX_BATCH_ROWS` or `MAX_BATCH_BYTES` at least, but for the last.
+
+    Where large rows make the batches of a frame few-rowed, most of them are small, and work has a price per batch.
+    """
+    waiting: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        waiting.append(batch)
+        rows, size = rows + len(batch), size + batch.nbytes
+        if rows >= MAX_BATCH_ROWS or size >= MAX_BATCH_BYTES:
+            yield _one(waiting)
+            waiting, rows, size = [], 0, 0
+    if rows:
+        yield _one(waiting)
+
+
+def _one(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    if len(batches) == 1:
+        return batches[0]
+    (together,) = pa.Table.from_batches(batches).combine_chunks().to_batches()
+    return together
 
 
 def _without_python_check(frame: DataFrame, function: ArrowFunction, schema: StructType) -> DataFrame:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import reduce
 
@@ -55,13 +55,20 @@ class Overview:
     no_bronze: Mapping[str, int]
 
 
-def overview(spark: SparkSession, layout: Layout, control: Control) -> Overview:
-    """Return the counts; reads the log of each silver table, the footers of bronze, and the quarantine table."""
+def overview(spark: SparkSession, layout: Layout, control: Control, registry_of: Callable[[str], str]) -> Overview:
+    """Return the counts; reads the log of each silver table, the footers of bronze, and the quarantine table.
+
+    Args:
+        spark: the session.
+        layout: where the tables are.
+        control: which games are known.
+        registry_of: the name of a game's registry.
+    """
     known, last = control.known_games(), control.history().last
     bronze = _counts(spark, layout.bronze, "game_name")
     refused, undecoded = _quarantine(spark, layout)
     games = sorted(set(known) | set(bronze))
-    silver = _silver(spark, layout, games)
+    silver = _silver(spark, layout, games, registry_of)
     rows = []
     for game in games:
         record = last.get(game)
@@ -103,7 +110,9 @@ def _quarantine(spark: SparkSession, layout: Layout) -> tuple[dict[str, int], di
     return refused, undecoded
 
 
-def _silver(spark: SparkSession, layout: Layout, games: list[str]) -> dict[str, tuple[int, tuple[int, ...]]]:
+def _silver(
+    spark: SparkSession, layout: Layout, games: list[str], registry_of: Callable[[str], str]
+) -> dict[str, tuple[int, tuple[int, ...]]]:
     """Return rows and schema versions of each game's table."""
     versions = _versions(spark, layout)
     result: dict[str, tuple[int, tuple[int, ...]]] = dict.fromkeys(games, (0, ()))
@@ -121,13 +130,14 @@ def _silver(spark: SparkSession, layout: Layout, games: list[str]) -> dict[str, 
         .agg(F.count(F.lit(1)).alias("rows"), F.collect_set("schema_id").alias("schema_ids"))
     )
     for row in counted.collect():
-        seen = {versions[schema_id] for schema_id in row.schema_ids if schema_id in versions}
+        registry = registry_of(row.game)
+        seen = {versions[registry, each] for each in row.schema_ids if (registry, each) in versions}
         result[row.game] = (row.rows, tuple(sorted(seen)))
     return result
 
 
-def _versions(spark: SparkSession, layout: Layout) -> dict[int, int]:
+def _versions(spark: SparkSession, layout: Layout) -> dict[tuple[str, int], int]:
     if not table_exists(spark, layout.schemas):
         return {}
-    rows = spark.read.format("delta").load(layout.schemas).select("schema_id", "version").collect()
-    return {row.schema_id: row.version for row in rows}
+    rows = spark.read.format("delta").load(layout.schemas).select("registry", "schema_id", "version")
+    return {(row.registry, row.schema_id): row.version for row in rows.collect()}

@@ -115,6 +115,12 @@ class RunSettings(Section):
         le=3600,
         description="Seconds before the first further try; each later wait is twice as long.",
     )
+    bronze_s: float = Field(
+        default=60.0,
+        gt=0,
+        description="Seconds after which bronze begins no further batch in a round of `demux run --every`; the rest "
+        "waits for the next round, so that a long history holds up neither live records nor games.",
+    )
     streams_per_cluster: int = Field(
         default=20,
         ge=1,

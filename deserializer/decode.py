@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from demux.arrow_map import gathered
 from demux.arrow_types import arrow_type
 from demux.causes import Cause
 from demux.columns import Column, Primitive, Struct
@@ -93,7 +94,7 @@ def to_examined(decisions: Decisions, which: Rows) -> Callable[[Batches], Batche
 
 
 def _parts(batches: Batches, decisions: Decisions) -> Iterator[_Part]:
-    for batch in batches:
+    for batch in gathered(batches):
         for ref, rows in _by_ref(batch.select([column.name for column in INPUT])):
             yield _part(rows, ref, decisions.by_ref[ref], decisions.columns)
 

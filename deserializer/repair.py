@@ -65,7 +65,7 @@ def replay(
     decisions = decide(before or Struct(()), answers)
     if before is not None:
         evolve(spark, table, decisions.columns)
-    with batches_within_memory(rows, contents.largest_bytes, contents.total_bytes):
+    with batches_within_memory(rows, contents.sizes):
         decoded = silver_rows(rows, decisions).where(~F.col(REFUSED)).drop(REFUSED)
         if before is not None:
             written = spark.read.format("delta").load(table).select("_record_id")

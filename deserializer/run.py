@@ -50,7 +50,7 @@ def deserialize(
         decisions = decide(before or Struct(()), answers)
         if before is not None:
             evolve(spark, table, decisions.columns)
-        with batches_within_memory(frame, contents.largest_bytes, contents.total_bytes):
+        with batches_within_memory(frame, contents.sizes):
             rows = silver_rows(frame, decisions, choose(decoder, native, decisions))
             counts.append(
                 commit(spark, batch, target, rows, lambda which: examined_rows(frame, decisions, game, batch, which))

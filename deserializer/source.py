@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from demux.arrow_map import Sizes, sizes_column, sizes_in
 from demux.names import hive_escaped
 from demux.schema_ref import SchemaRef
 from deserializer.decode import INPUT, REF
@@ -15,22 +18,19 @@ from deserializer.decode import INPUT, REF
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What must be known of rows before they are decoded: their schema refs, and the bytes of their payloads."""
+    """What must be known of rows before they are decoded: their schema refs, and how large their payloads are."""
 
     refs: frozenset[SchemaRef]
-    largest_bytes: int
-    total_bytes: int
+    sizes: Sizes
 
 
 def contents_of(frame: DataFrame) -> Contents:
     """Return the contents of a frame with the columns of `INPUT`, in one pass over its rows."""
-    size = F.length("payload")
-    sizes = (F.max(size).alias("largest"), F.sum(size).alias("total"))
-    found = frame.groupBy(*(column.name for column in REF)).agg(*sizes).collect()
+    names = [column.name for column in REF]
+    found = frame.groupBy(*names).agg(sizes_column("payload").alias("sizes")).collect()
     return Contents(
-        frozenset(SchemaRef(row.schema_id, row.schema_guid, row.message_indexes) for row in found),
-        max((row.largest or 0 for row in found), default=0),
-        sum(row.total or 0 for row in found),
+        frozenset(SchemaRef(*(row[name] for name in names)) for row in found),
+        reduce(or_, (sizes_in(row.sizes) for row in found), Sizes()),
     )
 
 

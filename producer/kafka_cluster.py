@@ -20,6 +20,7 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec, ResourceType
 
+from demux.errors import DemuxError
 from demux.kafka_client import librdkafka_options
 from demux.settings_source import KafkaSettings
 from producer.kafka_reasons import Reason, error_of, most_telling
@@ -118,7 +119,7 @@ class Cluster:
             "enable.idempotence": True,
             "acks": "all",
         }
-        return self._made(lambda: Producer(options, logger=_LOG))
+        return self._made(lambda: Producer(options))
 
     def read(self, name: str, partitions: int, last: int | None = None) -> Iterator[Message]:
         """Return the records that the topic has now; of each partition, in order, the `last` offsets or all.
@@ -141,35 +142,39 @@ class Cluster:
             # needed to make a consumer; no group is joined
             "group.id": "demux-producer",
         }
-        consumer = self._made(lambda: Consumer({**self._options(), **options}, logger=_LOG))
+        consumer = self._made(lambda: Consumer({**self._options(), **options}))
         try:
             consumer.assign([TopicPartition(name, partition, starts[partition]) for partition in waiting])
             yield from self._messages(consumer, name, {partition: ends[partition] for partition in waiting})
         finally:
             consumer.close()
 
-    def failure(self, what: str, error: KafkaError) -> Exception:
-        """Return our error for one of a client's; a client that only ran out of time is asked for what it heard."""
-        reason = _reason(error)
-        return error_of(self._kafka, what, most_telling([*self._told, reason]) if _is_late(error) else reason)
+    def failure(self, what: str, error: KafkaError) -> DemuxError:
+        """Return our error for one of a client's; `what` was tried, such as `write to topic events`."""
+        return error_of(self._kafka, what, self.reason(error))
 
-    def heard(self) -> Reason | None:
-        """Return what the clients last heard that was wrong, if anything."""
-        return most_telling(self._told) if self._told else None
+    def reason(self, error: KafkaError) -> Reason:
+        """Return why; a client that only ran out of time is asked for what it heard until then."""
+        reason = _reason(error)
+        return most_telling([*self._told, reason]) if reason.is_late else reason
 
     @property
     def _admin(self) -> AdminClient:
         if self._client is None:
-            # what it would log, twenty times a second, it tells us too
-            options = {**self._options(), "log_level": 0}
-            self._client = self._made(lambda: AdminClient(options, logger=_LOG))
+            options = self._options()
+            self._client = self._made(lambda: AdminClient(options))
         return self._client
 
     def _options(self) -> dict[str, Any]:
-        return {**librdkafka_options(self._kafka, self._environ).revealed(), "error_cb": self._hear}
+        options = librdkafka_options(self._kafka, self._environ).revealed()
+        # what a client would log, many times a second, we hear too
+        return {**options, "error_cb": self._hear, "log_level": 0}
 
     def _hear(self, error: KafkaError) -> None:
-        self._told = [*self._told[-20:], _reason(error)]
+        reason = _reason(error)
+        if reason.sentence not in {told.sentence for told in self._told}:
+            _LOG.warning("%s", reason.sentence)
+        self._told = [*self._told[-20:], reason]
 
     def _made(self, make: Callable[[], _Result]) -> _Result:
         self._told = []
@@ -234,7 +239,3 @@ class Cluster:
 
 def _reason(error: KafkaError) -> Reason:
     return Reason(error.name(), error.str())
-
-
-def _is_late(error: KafkaError) -> bool:
-    return error.name() in {"_TIMED_OUT", "_TRANSPORT", "_ALL_BROKERS_DOWN", "_MSG_TIMED_OUT"}

@@ -17,7 +17,8 @@ from demux.kafka_failures import (
 from demux.settings_source import KafkaSettings
 
 _LOGIN = frozenset({"_AUTHENTICATION", "SASL_AUTHENTICATION_FAILED", "UNSUPPORTED_SASL_MECHANISM"})
-_NO_ANSWER = frozenset({"_TRANSPORT", "_ALL_BROKERS_DOWN", "_TIMED_OUT", "_RESOLVE", "REQUEST_TIMED_OUT", "_DESTROY"})
+_LATE = frozenset({"_TIMED_OUT", "_MSG_TIMED_OUT", "_ALL_BROKERS_DOWN", "REQUEST_TIMED_OUT"})
+_NO_ANSWER = _LATE | {"_TRANSPORT", "_RESOLVE"}
 _ORDER = frozenset({"TOPIC_EXCEPTION", "INVALID_PARTITIONS", "INVALID_REPLICATION_FACTOR", "POLICY_VIOLATION"})
 # "127.0.0.1:9092/bootstrap: … (after 0ms in state CONNECT, 1 identical error(s) suppressed)"
 _STATE = re.compile(r" \((?:after|in state) [^()]*(?:\([^()]*\)[^()]*)*\)$")
@@ -58,6 +59,11 @@ class Reason:
         return self.code.endswith("_AUTHORIZATION_FAILED")
 
     @property
+    def is_late(self) -> bool:
+        """Whether it only says that time ran out, not why."""
+        return self.code in _LATE
+
+    @property
     def sentence(self) -> str:
         """The text without what only a debugger wants to know, and without a full stop."""
         return _STATE.sub("", self.text.removeprefix("Broker: ").removeprefix("Local: ")).rstrip(".")
@@ -89,5 +95,5 @@ def error_of(kafka: KafkaSettings, what: str, reason: Reason) -> DemuxError:
 def most_telling(reasons: list[Reason]) -> Reason:
     """Return the reason that says most about why nobody answers: a refusal, else the newest that names a broker."""
     refusals = [reason for reason in reasons if reason.is_refusal]
-    naming = [reason for reason in reasons if reason.code not in {"_ALL_BROKERS_DOWN", "_TIMED_OUT"}]
+    naming = [reason for reason in reasons if not reason.is_late]
     return (refusals or naming or reasons)[-1]

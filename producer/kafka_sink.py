@@ -7,10 +7,11 @@ from collections.abc import Mapping
 import numpy as np
 from confluent_kafka import Producer
 
-from demux.errors import DemuxError, KafkaRefused, NotAcknowledged, SettingsInvalid, StorageFailed
+from demux.errors import DemuxError, NotAcknowledged, SettingsInvalid, StorageFailed
 from demux.settings_source import KafkaSettings
 from producer.kafka_cluster import Cluster, Topic
 from producer.kafka_marks import MARKS, Marks
+from producer.kafka_reasons import Reason
 from producer.kafka_sending import Reports, send
 from producer.records import Position, Records
 
@@ -144,31 +145,28 @@ class KafkaSink:
         ends = self._cluster.end_offsets(self._topic, topic.partitions)
         return Position({partition: end for partition, end in ends.items() if end})
 
-    def _failure(self, reports: Reports, records: Records) -> Exception:
-        total = len(records.values)
-        told: Exception = (
-            StorageFailed("No reason was given.", "Run again.")
-            if reports.error is None
-            else self._cluster.failure(f"write to topic {self._topic}", reports.error)
-        )
-        if isinstance(told, KafkaRefused) and reports.acknowledged == 0:
-            return told
-        reason = told.cause if isinstance(told, DemuxError) else str(told)
+    def _failure(self, reports: Reports, records: Records) -> DemuxError:
+        total, error = len(records.values), reports.error
+        reason = Reason("", "no answer came") if error is None else self._cluster.reason(error)
+        if error is not None and reason.is_permission and reports.acknowledged == 0:
+            return self._cluster.failure(f"write to topic {self._topic}", error)
+        sentence = reason.sentence
         remedy = "Run again when the broker is well; some events of this batch may come twice then, and others not."
         if reports.refused_bytes:
             limit = self._cluster.max_batch_bytes(self._topic)
-            reason = (
-                f"a record of {reports.refused_bytes:,} bytes is above the {limit or 'unknown':,} bytes of the topic's "
-                "max.message.bytes."
+            sentence = (
+                f"a record of {reports.refused_bytes:,} bytes is above "
+                f"{'the limit' if limit is None else f'the {limit:,} bytes'} of the topic's max.message.bytes"
             )
             remedy = (
                 "Raise max.message.bytes of the topic, or message.max.bytes of the broker, or send smaller records."
             )
         return NotAcknowledged(
-            f"Of {total:,} records the broker acknowledged {reports.acknowledged:,}: {reason}",
+            f"Of {total:,} records the broker acknowledged {reports.acknowledged:,}: {sentence}.",
             remedy,
             topic=self._topic,
             records=total,
             acknowledged=reports.acknowledged,
+            reason=reason.text,
             record_bytes=reports.refused_bytes or None,
         )

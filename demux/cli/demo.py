@@ -20,10 +20,17 @@ from demux.cli.workplace import ROOT, SET, SETTINGS, console, logs_of, settings_
 from demux.spark import SHORT_LIVED
 from producer.request import ProduceRequest
 
+# as `make up` and docker-compose.yml start them
+_KAFKA_ROOT = "demux-data-kafka"
+_KAFKA_CHANGES = ["source.kind=kafka", "registry.url=http://127.0.0.1:8081/apis/ccompat/v7"]
+
 
 def demo(
     events: int = typer.Option(20_000, help="New events."),
     games: int = typer.Option(20, help="Games."),
+    kafka: bool = typer.Option(
+        False, "--kafka", help="Over a broker and a schema registry, such as those that `make up` starts."
+    ),
     settings_file: Path | None = SETTINGS,
     root: str | None = ROOT,
     changes: list[str] = SET,
@@ -34,6 +41,8 @@ def demo(
 
     Example: `demux demo --events 100000`
     """
+    if kafka:
+        root, changes = root or _KAFKA_ROOT, [*_KAFKA_CHANGES, *changes]
     settings = settings_of(settings_file, root, changes)
     spark = settings.spark.model_copy(update={"conf": {**SHORT_LIVED, **settings.spark.conf}})
     settings = settings.model_copy(update={"spark": spark})

@@ -6,6 +6,7 @@ import re
 import threading
 import time
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 
 import typer
@@ -14,30 +15,49 @@ from rich.text import Text
 from demux.cli.progress import RoundProgress
 from demux.cli.tables import round_table
 from demux.cli.workplace import DECODER, ROOT, SET, SETTINGS, WAIT, Workplace, console, settings_of, workplace
-from demux.errors import ExitCode, Kind, SettingsInvalid
+from demux.errors import DemuxError, ExitCode, Kind, SettingsInvalid
+from demux.reports import IngestReport
 from demux.settings import Decoder
+from demux.streams import TAKE_ALL, AvailableNow, Every, Trigger
 from demux.text import printable
 from install_workflow.engine import run_tasks
 from install_workflow.plan import Task
 from install_workflow.render import as_json, as_text
 from install_workflow.run import Round, look, record_of, run_round
 
+EVERY = typer.Option(None, help="Go on for ever, one round every 30s, 5m or 1h.", metavar="TIME")
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 
 
 def ingest(
-    settings_file: Path | None = SETTINGS, root: str | None = ROOT, changes: list[str] = SET, wait: bool = WAIT
+    settings_file: Path | None = SETTINGS,
+    root: str | None = ROOT,
+    changes: list[str] = SET,
+    wait: bool = WAIT,
+    every: str | None = EVERY,
+    accept_gaps: bool = typer.Option(
+        False, "--accept-gaps", help="Go on where Kafka has lost records that were not read yet; writes the gap down."
+    ),
 ) -> None:
     """Take everything new in the source into bronze, or into quarantine.
 
     Example: `demux ingest --set source.path=/data/wrappers`
     """
+    pause_s = None if every is None else seconds_of(every)
     with workplace(settings_of(settings_file, root, changes), "ingest", lock=True, wait=wait) as place:
-        with console.status("unwrapping …"):
-            report = place.ingest()
-        console.print(
-            f"{report.rows_in:,} records: {report.rows_bronze:,} to bronze, {report.rows_quarantined:,} to quarantine"
-        )
+        if pause_s is None:
+            with console.status("unwrapping …"):
+                report = place.ingest(accept_gaps=accept_gaps)
+            _print_ingested(report)
+            return
+        trigger = Every(pause_s, place.stop)
+        for_ever(place, pause_s, lambda: place.ingest(trigger, accept_gaps=accept_gaps, on_batch=_print_ingested))
+
+
+def _print_ingested(report: IngestReport) -> None:
+    console.print(
+        f"{report.rows_in:,} records: {report.rows_bronze:,} to bronze, {report.rows_quarantined:,} to quarantine"
+    )
 
 
 def plan(
@@ -63,7 +83,7 @@ def run(
     changes: list[str] = SET,
     decoder: Decoder | None = DECODER,
     wait: bool = WAIT,
-    every: str | None = typer.Option(None, help="Go on for ever, one round every 30s, 5m or 1h.", metavar="TIME"),
+    every: str | None = EVERY,
 ) -> None:
     """Run bronze, then every game of the plan that has new rows. SIGINT and SIGTERM finish what is under way.
 
@@ -71,17 +91,35 @@ def run(
     """
     pause_s = None if every is None else seconds_of(every)
     with workplace(settings_of(settings_file, root, changes, decoder), "run", lock=True, wait=wait) as place:
-        code = ExitCode.OK
-        while True:
+        trigger = TAKE_ALL if pause_s is None else AvailableNow(enough_s=place.settings.run.bronze_s)
+
+        def once() -> ExitCode:
             began = time.monotonic()
-            result = one_round(place)
+            result = one_round(place, trigger)
             console.print(round_table(result, time.monotonic() - began))
-            code = exit_code(result)
-            if pause_s is None or place.stop.wait(max(0.0, began + pause_s - time.monotonic())):
-                break
-    if pause_s is not None and place.stop.is_set():
-        code = ExitCode.OK
-    raise typer.Exit(code)
+            return exit_code(result)
+
+        if pause_s is None:
+            raise typer.Exit(once())
+        for_ever(place, pause_s, once)
+
+
+def for_ever(place: Workplace, pause_s: float, once: Callable[[], object]) -> None:
+    """Call `once` every `pause_s` seconds until the place's `stop` is set; what fails for now is told and tried again.
+
+    Raises:
+        DemuxError: the source cannot be read at the very first time, when somebody is watching; or a terminal failure.
+    """
+    place.check_source()
+    while not place.stop.is_set():
+        began = time.monotonic()
+        try:
+            once()
+        except DemuxError as error:
+            if error.kind is not Kind.TRANSIENT:
+                raise
+            console.print(str(error), style="red", soft_wrap=True)
+        place.stop.wait(max(0.0, began + pause_s - time.monotonic()))
 
 
 def deserialize(
@@ -119,11 +157,17 @@ def deserialize(
         )
 
 
-def one_round(place: Workplace) -> Round:
+def one_round(place: Workplace, trigger: Trigger = TAKE_ALL) -> Round:
     """Run one round behind progress bars and return what it did."""
     with RoundProgress() as progress:
         return run_round(
-            place.spark, place.settings, place.control, place.ingest, place.deserialize, place.stop, progress.observer()
+            place.spark,
+            place.settings,
+            place.control,
+            lambda: place.ingest(trigger),
+            place.deserialize,
+            place.stop,
+            progress.observer(),
         )
 
 

@@ -16,6 +16,7 @@ from demux.cli.workplace import ROOT, SET, SETTINGS, Workplace, console, setting
 from demux.errors import GameUnknown
 from demux.names import names_of
 from demux.overview import overview
+from demux.registry.choice import registry_name_for
 from demux.storage import table_exists
 from demux.text import printable
 from install_workflow.run import look
@@ -59,7 +60,9 @@ def print_status(place: Workplace) -> None:
     """Print where every record is, counted in the tables."""
     with console.status("counting …"):
         plan = look(place.spark, place.settings, place.control).plan
-        counted = overview(place.spark, place.layout, place.control)
+        counted = overview(
+            place.spark, place.layout, place.control, lambda game: registry_name_for(game, place.settings)
+        )
     console.print(overview_table(counted, {waiting.game: waiting.reason for waiting in plan.waiting}))
 
 

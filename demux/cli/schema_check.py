@@ -37,6 +37,8 @@ class SubjectCheck:
     """What a file does to a subject.
 
     Attributes:
+        registry: the name of the registry.
+        level: the compatibility mode that it holds the subject to; None where it knows none.
         latest: the subject's latest version.
         message: the message that payloads of the subject hold.
         comparison: what differs; None where there is nothing to compare.
@@ -44,6 +46,8 @@ class SubjectCheck:
         at_fault: whether that is the file.
     """
 
+    registry: str
+    level: str | None
     latest: RegisteredSchema
     message: str
     comparison: Comparison | None
@@ -54,6 +58,13 @@ class SubjectCheck:
     def breaks(self) -> bool:
         """Whether the file must not be the subject's next version."""
         return self.at_fault if self.comparison is None else self.comparison.breaks
+
+    @property
+    def refused(self) -> bool:
+        """Whether the registry, held to its mode, refuses the file after the latest version."""
+        if self.comparison is None or self.level is None:
+            return False
+        return self.level.removesuffix("_TRANSITIVE") not in {mode.value for mode in self.comparison.modes}
 
 
 def candidate(file: Path, roots: Sequence[Path]) -> Candidate:
@@ -76,10 +87,11 @@ def candidate(file: Path, roots: Sequence[Path]) -> Candidate:
     return Candidate(schema, tuple(dict.fromkeys((compiled.message, *_names(found.message_types_by_name.values())))))
 
 
-def check(registry: SchemaRegistry, subject: str, new: Candidate, *, by_name: bool) -> SubjectCheck | None:
+def check(name: str, registry: SchemaRegistry, subject: str, new: Candidate, *, by_name: bool) -> SubjectCheck | None:
     """Return what the file does to the subject; None where the subject holds another message, or no version.
 
     Args:
+        name: the registry's.
         registry: where the subject is.
         subject: its name.
         new: the file.
@@ -92,19 +104,19 @@ def check(registry: SchemaRegistry, subject: str, new: Candidate, *, by_name: bo
     versions = registry.versions(subject)
     if not versions or (by_name and not _may_hold(versions[-1], new.messages)):
         return None
-    latest = versions[-1]
+    result = SubjectCheck(name, registry.compatibility(subject), versions[-1], versions[-1].message or "", None)
     try:
-        old = compile_schema(latest)
+        old = compile_schema(versions[-1])
     except SchemaInvalid as invalid:
-        return SubjectCheck(latest, latest.message or "", None, invalid.cause.rstrip("."))
+        return replace(result, problem=invalid.cause.rstrip("."))
     if old.message not in new.messages and by_name:
         return None
-    message = old.message if old.message in new.messages else new.messages[0]
+    result = replace(result, message=old.message if old.message in new.messages else new.messages[0])
     try:
-        proposed = compile_schema(replace(new.schema, subject=subject, message=message))
-        return SubjectCheck(latest, message, compare(old, proposed, table_of(compiled_versions(versions))))
+        proposed = compile_schema(replace(new.schema, subject=subject, message=result.message))
+        return replace(result, comparison=compare(old, proposed, table_of(compiled_versions(versions))))
     except SchemaInvalid as invalid:
-        return SubjectCheck(latest, message, None, invalid.cause.rstrip("."), at_fault=True)
+        return replace(result, problem=invalid.cause.rstrip("."), at_fault=True)
 
 
 def compiled_versions(versions: Sequence[RegisteredSchema]) -> Iterator[CompiledSchema]:

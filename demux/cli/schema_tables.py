@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from rich import box
@@ -22,34 +23,49 @@ _CAREFUL = {Effect.STOPS_FILLING, Effect.KEEPS_OLD_NAME, Effect.OTHER_VALUES}
 _STYLES = {"breaks": "bold red", "careful": "yellow", "fine": "green"}
 
 
-def list_table(schemas: Sequence[RegisteredSchema], registry: str, problems: Sequence[str]) -> RenderableType:
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A schema, the name of its registry, and the compatibility mode of its subject if that is known."""
+
+    registry: str
+    schema: RegisteredSchema
+    level: str | None
+
+
+def list_table(listed: Sequence[Listed], problems: Sequence[str]) -> RenderableType:
     """Return a line for each schema, then what cannot be used."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for name in ("id", "version"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for name in ("subject", "message"):
+    table.add_column("registry", overflow="fold")
+    table.add_column("id", justify="right", no_wrap=True)
+    table.add_column("subject", overflow="fold")
+    table.add_column("version", justify="right", no_wrap=True)
+    for name in ("message", "compatibility"):
         table.add_column(name, overflow="fold")
-    for schema in schemas:
+    for one in listed:
+        schema = one.schema
         message = Text(_FIRST, "dim") if schema.message is None else _text(schema.message)
-        table.add_row(str(schema.schema_id), str(schema.version), _text(schema.subject), message)
-    subjects = len({schema.subject for schema in schemas})
-    lines = [_text(problem, "red") for problem in problems]
-    return Group(table, *lines, _text(f"{len(schemas)} schemas of {subjects} subjects in registry {registry}"))
+        numbers = (str(schema.schema_id), str(schema.version))
+        level = _text(one.level or "")
+        table.add_row(_text(one.registry), numbers[0], _text(schema.subject), numbers[1], message, level)
+    subjects = len({(one.registry, one.schema.subject) for one in listed})
+    return Group(
+        table, *(_text(problem, "red") for problem in problems), Text(f"schemas: {len(listed)}, subjects: {subjects}")
+    )
 
 
-def list_json(schemas: Sequence[RegisteredSchema], registry: str, problems: Sequence[str]) -> str:
-    """Return the same as a JSON object: registry, schemas, problems."""
-    told = [
+def list_json(listed: Sequence[Listed], problems: Sequence[str]) -> str:
+    """Return the same as a JSON object: schemas, problems."""
+    schemas = [
         {
-            "schema_id": schema.schema_id,
-            "subject": schema.subject,
-            "version": schema.version,
-            "message": schema.message,
-            "path": schema.path,
+            "registry": one.registry,
+            **_schema_json(one.schema),
+            "message": one.schema.message,
+            "path": one.schema.path,
+            "compatibility": one.level,
         }
-        for schema in schemas
+        for one in listed
     ]
-    return _json({"registry": registry, "schemas": told, "problems": list(problems)})
+    return _json({"schemas": schemas, "problems": list(problems)})
 
 
 def schema_text(schema: RegisteredSchema) -> str:
@@ -108,16 +124,21 @@ def check_lines(name: str, checks: Sequence[SubjectCheck], problems: Sequence[st
         what = f"{latest.subject}: version {latest.version} (schema {latest.schema_id}) -> {name}, {one.message}"
         lines.append(_text(what, "bold"))
         told = _text(one.problem, "red") if one.comparison is None else comparison_lines(one.comparison)
-        lines += [told, Text()]
+        lines.append(told)
+        if one.refused:
+            lines.append(_text(f"registry: its mode for this subject is {one.level}, which refuses it", "yellow"))
+        lines.append(Text())
     lines += [_text(problem, "red") for problem in problems]
     broken = [printable(one.latest.subject) for one in checks if one.breaks]
     if not checks:
-        lines.append(_text(f"no subject holds a message of {name}: nothing to break", "yellow"))
+        lines.append(_text(f"no subject holds a message of {name}", "yellow"))
     elif broken:
-        lines.append(Text(f"{name} breaks {len(broken)} of {len(checks)} subjects: {', '.join(broken)}", "bold red"))
+        lines.append(
+            Text(f"{printable(name)} breaks {', '.join(broken)}; subjects compared: {len(checks)}", "bold red")
+        )
         lines.append(Text("give what changes its type a new field number and name; the old field may stay"))
     else:
-        lines.append(_text(f"{name} breaks none of {len(checks)} subjects", "green"))
+        lines.append(_text(f"{name} breaks nothing; subjects compared: {len(checks)}", "green"))
     return Group(*lines)
 
 
@@ -125,8 +146,11 @@ def check_json(name: str, checks: Sequence[SubjectCheck], problems: Sequence[str
     """Return the same as a JSON object: file, breaks, subjects, problems."""
     subjects = [
         {
+            "registry": one.registry,
             **_schema_json(one.latest),
             "message": one.message,
+            "compatibility": one.level,
+            "refused": one.refused,
             "problem": one.problem or None,
             **({"breaks": one.breaks} if one.comparison is None else comparison_json(one.comparison)),
         }
@@ -212,11 +236,11 @@ def _summary(comparison: Comparison) -> list[Text]:
         lines.append(Text("silver: no row of the new version fits; all go to quarantine, SCHEMA_CONFLICT", "red"))
         lines += [_text(f"  {conflict}", "red") for conflict in comparison.conflicts if conflict not in told]
     elif comparison.added:
-        lines.append(_text(f"silver: {len(comparison.added)} columns are added"))
+        lines.append(Text(f"silver: every row fits; new columns: {len(comparison.added)}"))
     else:
-        lines.append(Text("silver: no column is added"))
+        lines.append(Text("silver: every row fits; no new column"))
     modes = ", ".join(mode.value for mode in comparison.modes)
-    return [*lines, Text(f"registry: a subject takes it under {modes}")]
+    return [*lines, Text(f"registry: compatibility modes that allow it: {modes}")]
 
 
 def _change_json(change: Change) -> dict[str, Any]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Sequence, Set
+from contextlib import contextmanager
 from pathlib import Path
 
 import typer
 
 from demux.cli.schema_check import SubjectCheck, candidate, check, compiled_versions
 from demux.cli.schema_tables import (
+    Listed,
     check_json,
     check_lines,
     columns_table,
@@ -19,17 +22,18 @@ from demux.cli.schema_tables import (
     schema_text,
 )
 from demux.cli.workplace import ROOT, SET, SETTINGS, console, settings_of
-from demux.errors import ExitCode, SchemaInvalid, SettingsInvalid
+from demux.errors import ExitCode, RegistryUnavailable, SchemaInvalid, SettingsInvalid
 from demux.protobuf.compatibility import compare, silver_columns, table_of
 from demux.protobuf.compile import compile_schema
-from demux.registry.folder import FolderRegistry
-from demux.registry.protocol import RegisteredSchema, SchemaRegistry
+from demux.registry.choice import DEFAULT, open_registry, registry_name_for
+from demux.registry.protocol import SchemaRegistry
 from demux.settings import Settings
 from demux.text import printable
 
 schemas = typer.Typer(help="Look at schemas, and at what a changed one would break.", no_args_is_help=True)
 
-_REGISTRY = typer.Option("default", "--registry", help="Name of the registry in `registries`; default: `registry`.")
+_REGISTRY = typer.Option(DEFAULT, "--registry", help="The registry: a name in `registries`, or `default`.")
+_REGISTRIES = typer.Option(None, "--registry", help="Only this registry: a name in `registries`, or `default`.")
 _JSON = typer.Option(False, "--json", help="Print JSON.")
 
 
@@ -40,28 +44,28 @@ def group() -> None:
 
 @schemas.command("list")
 def list_all(
-    registry: str = _REGISTRY,
+    registry: str | None = _REGISTRIES,
     json: bool = _JSON,
     settings_file: Path | None = SETTINGS,
     root: str | None = ROOT,
     changes: list[str] = SET,
 ) -> None:
-    """List the schemas of a registry: id, subject, version, message.
+    """List the schemas of all registries: id, subject, version, message, compatibility mode.
 
     Example: `demux schemas list`
     """
-    opened = _open(settings_of(settings_file, root, changes), registry)
-    found: list[RegisteredSchema] = []
-    problems: list[str] = []
-    for subject in opened.subjects():
-        try:
-            found += opened.versions(subject)
-        except SchemaInvalid as invalid:
-            problems.append(f"subject {subject} cannot be used: {invalid.cause}")
+    settings = settings_of(settings_file, root, changes)
+    asked = _Asked(settings, [registry] if registry else _names(settings))
+    found: list[Listed] = []
+    for name, opened, subject in asked.subjects():
+        with asked.problems_of(f"subject {subject} cannot be used"):
+            level = opened.compatibility(subject)
+            found += [Listed(name, schema, level) for schema in opened.versions(subject)]
     if json:
-        typer.echo(list_json(found, registry, problems))
+        typer.echo(list_json(found, asked.problems))
     else:
-        console.print(list_table(found, registry, problems))
+        console.print(list_table(found, asked.problems))
+    raise typer.Exit(asked.exit_code)
 
 
 @schemas.command("show")
@@ -73,7 +77,7 @@ def show(
     root: str | None = ROOT,
     changes: list[str] = SET,
 ) -> None:
-    """Show a schema's text and everything that it imports from the registry, or the silver columns that it makes.
+    """Show a schema's text and those that it imports from the registry, or the silver columns that it makes.
 
     Example: `demux schemas show 7 --columns`
     """
@@ -100,9 +104,8 @@ def diff(
     """
     opened = _open(settings_of(settings_file, root, changes), registry)
     old, new = opened.schema(old_id), opened.schema(new_id)
-    before = [version for version in opened.versions(old.subject) if version.version <= old.version]
-    table = table_of(compiled_versions(before))
-    comparison = compare(compile_schema(old), compile_schema(new), table)
+    before = [version for version in opened.versions(old.subject) if version.version < old.version]
+    comparison = compare(compile_schema(old), compile_schema(new), table_of(compiled_versions([*before, old])))
     if json:
         typer.echo(diff_json(old, new, comparison))
         return
@@ -121,7 +124,7 @@ def check_file(
     import_root: list[Path] = typer.Option(
         [], "--import-root", help="Folder that import paths start at. May be repeated. Default: found by the imports."
     ),
-    registry: str = _REGISTRY,
+    registry: str | None = _REGISTRIES,
     json: bool = _JSON,
     settings_file: Path | None = SETTINGS,
     root: str | None = ROOT,
@@ -129,42 +132,85 @@ def check_file(
 ) -> None:
     """Say which games a changed .proto file would break, and how; exit code 3 if it breaks any.
 
-    The file is compared with the latest version of each subject that holds a message of the same name.
+    The file is compared with the latest version of each subject that holds a message of the same name, and with the
+    silver table that all its versions make.
 
     Example: `demux schemas check games/chess.proto`
     """
-    opened = _open(settings_of(settings_file, root, changes), registry)
+    settings = settings_of(settings_file, root, changes)
     new = candidate(file, import_root)
+    asked = _Asked(settings, [registry] if registry else _names(settings, game, subject))
+    wanted = frozenset([*subject, *game, *(f"{name}-value" for name in game)])
     checks: list[SubjectCheck] = []
-    problems: list[str] = []
-    for name in _wanted(opened, game, subject):
-        try:
-            one = check(opened, name, new, by_name=name not in subject)
-        except SchemaInvalid as invalid:
-            problems.append(f"subject {name} cannot be compared: {invalid.cause}")
+    seen: set[str] = set()
+    for name, opened, found in asked.subjects():
+        seen.add(found)
+        if wanted and found not in wanted:
             continue
-        if one is not None:
-            checks.append(one)
+        with asked.problems_of(f"subject {found} cannot be compared"):
+            one = check(name, opened, found, new, by_name=found not in subject)
+            checks += [] if one is None else [one]
+    if not asked.problems:
+        _require(game, subject, seen)
     if json:
-        typer.echo(check_json(str(file), checks, problems))
+        typer.echo(check_json(str(file), checks, asked.problems))
     else:
-        console.print(check_lines(str(file), checks, problems))
-    raise typer.Exit(ExitCode.GAMES_FAILED if any(one.breaks for one in checks) else ExitCode.OK)
+        console.print(check_lines(str(file), checks, asked.problems))
+    raise typer.Exit(ExitCode.GAMES_FAILED if any(one.breaks for one in checks) else asked.exit_code)
 
 
-def _wanted(registry: SchemaRegistry, games: list[str], subjects: list[str]) -> Iterator[str]:
-    known = registry.subjects()
-    asked = [*subjects, *(name for game in games for name in (game, f"{game}-value") if name in known)]
-    missing = [name for name in subjects if name not in known]
-    missing += [game for game in games if game not in known and f"{game}-value" not in known]
+class _Asked:
+    """Registries, one after the other; what one of several cannot answer is kept as a problem."""
+
+    def __init__(self, settings: Settings, names: Sequence[str]) -> None:
+        self._settings = settings
+        self._names = names
+        self.problems: list[str] = []
+        self.exit_code = ExitCode.OK
+
+    def subjects(self) -> Iterator[tuple[str, SchemaRegistry, str]]:
+        """Yield the registries' names, the registries and their subjects.
+
+        Raises:
+            RegistryUnavailable: the only one gives no usable answer.
+        """
+        for name in self._names:
+            opened = _open(self._settings, name)
+            try:
+                subjects = opened.subjects()
+            except RegistryUnavailable as silent:
+                if len(self._names) == 1:
+                    raise
+                self.exit_code = silent.exit_code
+                self.problems.append(f"registry {name}: {silent.cause}")
+                continue
+            yield from ((name, opened, subject) for subject in subjects)
+
+    @contextmanager
+    def problems_of(self, what: str) -> Iterator[None]:
+        """Keep it as a problem where the registry's entries cannot be used."""
+        try:
+            yield
+        except SchemaInvalid as invalid:
+            self.problems.append(f"{what}: {invalid.cause}")
+
+
+def _names(settings: Settings, games: Sequence[str] = (), subjects: Sequence[str] = ()) -> list[str]:
+    """Return the names of the registries that the games are in, or of all."""
+    if games and not subjects:
+        return list(dict.fromkeys(registry_name_for(game, settings) for game in games))
+    return [DEFAULT, *settings.registries]
+
+
+def _require(games: Sequence[str], subjects: Sequence[str], seen: Set[str]) -> None:
+    missing = [name for name in subjects if name not in seen]
+    missing += [game for game in games if seen.isdisjoint((game, f"{game}-value"))]
     if missing:
         raise SettingsInvalid(
-            f"The registry has no subject of {', '.join(map(repr, missing))}.", "See `demux schemas list`."
+            f"The registry has no subject of {', '.join(map(repr, missing))}.",
+            "See `demux schemas list`; names are exact.",
         )
-    yield from dict.fromkeys(asked if games or subjects else known)
 
 
 def _open(settings: Settings, name: str) -> SchemaRegistry:
-    if name != "default":
-        raise SettingsInvalid(f"There is no registry {name!r}.", "Name one of `registries`.", registry=name)
-    return FolderRegistry(Path(settings.registry_path))
+    return open_registry(settings, name, environ=os.environ)

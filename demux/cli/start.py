@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -10,10 +11,14 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from demux.cli.workplace import ROOT, SET, SETTINGS, console, settings_of
 from demux.errors import SettingsInvalid
-from demux.registry.folder import FolderRegistry
+from demux.registry.choice import open_registry
+from demux.registry.protocol import ErasableRegistry
 from demux.settings import Settings
 from demux.settings_file import DEFAULT_FILE, template
+from demux.settings_source import SourceKind
 from producer.delta_sink import DeltaSink
+from producer.kafka_sink import KafkaSink
+from producer.records import Sink
 from producer.report import ProduceReport
 from producer.request import ProduceRequest
 from producer.run import MADE_BY, clean_up
@@ -47,7 +52,7 @@ def produce(
     root: str | None = ROOT,
     changes: list[str] = SET,
 ) -> None:
-    """Send simulated events of many games, wrapped, to the source table; register their schemas.
+    """Send simulated events of many games, wrapped, to the source table or topic; register their schemas.
 
     Calling it again sends the next events.
 
@@ -55,9 +60,11 @@ def produce(
     """
     settings = settings_of(settings_file, root, changes)
     if clean:
-        report = clean_up(_registry(settings), DeltaSink(settings.source_path))
-        target = "the source table" if report.target else "no source table of the producer's was there"
-        console.print(f"removed: {target}; {len(report.schema_ids)} schemas")
+        report = clean_up(_registry(settings), _sink(settings))
+        target = (
+            target_of(settings) if report.target else f"nothing, as the producer did not make {target_of(settings)}"
+        )
+        console.print(f"removed: {target}; {len(report.schema_ids)} schemas", soft_wrap=True)
         if report.target:
             console.print("bronze and silver stay; for a new start remove them with the root's folder")
         return
@@ -65,7 +72,8 @@ def produce(
     sent = produce_with_progress(settings, request)
     console.print(
         f"sent {sent.events:,} events of {len(sent.games)} games, {sum(sent.faults.values()):,} of them faulty, "
-        f"and {sent.resent:,} again, to {settings.source_path}"
+        f"and {sent.resent:,} again, to {target_of(settings)}",
+        soft_wrap=True,
     )
 
 
@@ -76,14 +84,33 @@ def produce_with_progress(settings: Settings, request: ProduceRequest) -> Produc
         return send(
             request,
             _registry(settings),
-            DeltaSink(settings.source_path),
+            _sink(settings),
             now=datetime.now(timezone.utc),
             on_progress=lambda sent: progress.advance(task, sent),
         )
 
 
-def _registry(settings: Settings) -> FolderRegistry:
-    return FolderRegistry(Path(settings.registry_path), made_by=MADE_BY)
+def _registry(settings: Settings) -> ErasableRegistry:
+    return open_registry(settings, made_by=MADE_BY, environ=os.environ)
+
+
+def _sink(settings: Settings) -> Sink:
+    match settings.source.kind:
+        case SourceKind.DELTA:
+            return DeltaSink(settings.source_path)
+        case SourceKind.KAFKA:
+            return KafkaSink(settings.kafka, os.environ)
+        case SourceKind.FILES:
+            raise SettingsInvalid(
+                "The producer does not write archives.", "Set `source.kind` to delta or kafka.", kind="files"
+            )
+
+
+def target_of(settings: Settings) -> str:
+    """Return what people call the producer's target."""
+    if settings.source.kind is SourceKind.KAFKA:
+        return f"topic {settings.kafka.topics[0]} at {settings.kafka.bootstrap_servers}"
+    return settings.source_path
 
 
 def _bar() -> Progress:

@@ -20,12 +20,13 @@ from rich.console import Console
 from demux.control import Control
 from demux.errors import SettingsInvalid, StorageFailed
 from demux.lock import locked
-from demux.registry.folder import FolderRegistry
+from demux.registry.choice import Registries, registry_name_for, registry_settings
 from demux.reports import GameReport, IngestReport
 from demux.schema_store import GameRegistry, SchemaStore
 from demux.settings import Decoder, Settings
 from demux.settings_file import load
 from demux.spark import session, stop
+from demux.streams import TAKE_ALL, Trigger
 from demux.tables import Layout
 
 # what `signal.signal` takes and gives back
@@ -83,11 +84,23 @@ class Workplace:
         """Where the root's tables are."""
         return Layout(self.settings.root)
 
-    def ingest(self) -> IngestReport:
+    def check_source(self) -> None:
+        """Return nothing when the source can be read; raises as the bronze stage would."""
+        from bronze_ingest.source import check_source
+
+        check_source(self.spark, self.settings)
+
+    def ingest(
+        self,
+        trigger: Trigger = TAKE_ALL,
+        *,
+        accept_gaps: bool = False,
+        on_batch: Callable[[IngestReport], None] = lambda _: None,
+    ) -> IngestReport:
         """Run the bronze stage."""
         from bronze_ingest.run import ingest
 
-        return ingest(self.spark, self.settings)
+        return ingest(self.spark, self.settings, trigger, accept_gaps=accept_gaps, on_batch=on_batch)
 
     def deserialize(self, game: str) -> GameReport:
         """Run the silver stage for one game."""
@@ -121,7 +134,7 @@ def _with_spark(settings: Settings) -> Iterator[Workplace]:
     before = _catch_signals(stopping)
     try:
         layout = Layout(settings.root)
-        schemas = SchemaStore(spark, layout.schemas, registry_of(settings))
+        schemas = SchemaStore(spark, layout.schemas, registry_of(settings, os.environ))
         yield Workplace(settings, spark, schemas, Control(spark, layout), stopping)
     finally:
         for number, handler in before.items():
@@ -129,10 +142,15 @@ def _with_spark(settings: Settings) -> Iterator[Workplace]:
         stop(spark)
 
 
-def registry_of(settings: Settings) -> Callable[[str], GameRegistry]:
+def registry_of(settings: Settings, environ: Mapping[str, str]) -> Callable[[str], GameRegistry]:
     """Return what says which registry a game has, and which messages the settings name there."""
-    registry = FolderRegistry(Path(settings.registry_path))
-    return lambda game: GameRegistry("default", lambda: registry, settings.registry.messages)
+    registries = Registries(settings, environ)
+
+    def of(game: str) -> GameRegistry:
+        name = registry_name_for(game, settings)
+        return GameRegistry(name, lambda: registries.of(name), registry_settings(settings, name).messages)
+
+    return of
 
 
 def logs_of(settings: Settings) -> Path:

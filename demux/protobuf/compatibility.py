@@ -126,7 +126,7 @@ class _Comparing:
     def _inside(
         self, before: Declared, after: Declared, path: str, at: Numbers, above: frozenset[tuple[str, str]]
     ) -> Iterator[Change]:
-        if before.message is not None and after.message is not None and before.delimited == after.delimited:
+        if before.message is not None and after.message is not None:
             yield from self._messages(before.message, after.message, f"{path}{after.name}.", at, above)
 
     def _gone_or_new(

@@ -85,7 +85,7 @@ class Resources:
 
     def numbers(self, subject: str, *, deleted: bool = False) -> list[int]:
         """Return the subject's versions, in order, deleted ones too if so wished; none for an unknown subject."""
-        return sorted(self._numbers(subject, deleted=deleted) or [])
+        return sorted(self._asked(f"subjects/{_quoted(subject)}/versions", NUMBERS, _deleted(deleted)) or [])
 
     def version(self, subject: str, version: int) -> Stored | None:
         """Return a version of a subject."""
@@ -108,7 +108,7 @@ class Resources:
             raise self._rest.unexpected(rejected) from None
 
     def check(self, new: Mark) -> None:
-        """Return when the registry has nothing against this as the subject's next version, or does not say.
+        """Return when the registry says nothing against this as the subject's next version.
 
         Raises:
             SchemaIncompatible: it says what is against it.
@@ -119,8 +119,9 @@ class Resources:
         except Rejected:
             # a new subject, an unknown question, or (Apicurio) imports in the schema: registering asks once more
             return
-        if not verdict.is_compatible:
-            raise self._incompatible(new.subject, "; ".join(verdict.messages or ()) or "it gives no reason")
+        # apicurio says no without a reason, at level NONE too; it gives the reason, if there is one, when registering
+        if not verdict.is_compatible and verdict.messages:
+            raise self._incompatible(new.subject, "; ".join(verdict.messages))
 
     def add(self, new: Mark, kind: str = PROTOBUF) -> None:
         """Make this content a version of its subject, if it is none.
@@ -144,15 +145,12 @@ class Resources:
             raise self._rest.unexpected(rejected) from None
 
     def erase(self, subject: str, version: int) -> Deletion:
-        """Take a version out for good, the subject with the last one; a second call is safe."""
-        path = f"subjects/{_quoted(subject)}"
+        """Take a version out for good; a second call is safe."""
+        path = f"subjects/{_quoted(subject)}/versions/{version}"
         # a version must be deleted before it can be deleted for good
         for query in (None, {"permanent": "true"}):
-            if self._delete(f"{path}/versions/{version}", query) is Deletion.STILL_NEEDED:
+            if self._delete(path, query) is Deletion.STILL_NEEDED:
                 return Deletion.STILL_NEEDED
-        # apicurio keeps a subject without versions
-        if self._numbers(subject, deleted=True) == []:
-            self._delete(path, {"permanent": "true"})
         return Deletion.GONE
 
     def _delete(self, path: str, query: Mapping[str, str] | None) -> Deletion:
@@ -164,9 +162,6 @@ class Resources:
             if not rejected.is_unknown:
                 raise self._rest.unexpected(rejected) from None
         return Deletion.GONE
-
-    def _numbers(self, subject: str, *, deleted: bool) -> list[int] | None:
-        return self._asked(f"subjects/{_quoted(subject)}/versions", NUMBERS, _deleted(deleted))
 
     def _asked(self, path: str, shape: TypeAdapter[T], query: Mapping[str, str] | None = None) -> T | None:
         try:

@@ -33,7 +33,7 @@ class Method(Enum):
 
 
 class Rest:
-    """The registry under one URL. Safe to share between threads; its connections are closed when nobody has it any more.
+    """The registry under one URL. Safe to share between threads; its connections end when nobody has it any more.
 
     Attributes:
         url: where it is, without secrets.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import threading
@@ -74,7 +75,7 @@ class Root:
 
     def workplace(self) -> Workplace:
         """Return what a new command would work with: nothing is remembered from the command before."""
-        store = SchemaStore(self.spark, self.layout.schemas, registry_of(self.settings))
+        store = SchemaStore(self.spark, self.layout.schemas, registry_of(self.settings, os.environ))
         return Workplace(self.settings, self.spark, store, Control(self.spark, self.layout), threading.Event())
 
     def run(self, place: Workplace | None = None) -> Round:

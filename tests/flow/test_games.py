@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from demux.control import Control
 from demux.overview import overview
+from demux.registry.choice import registry_name_for
 from tests.flow.process import Command
 from tests.flow.root import Root
 
@@ -14,9 +15,9 @@ Copy = Callable[..., Root]
 
 
 def waiting(root: Root) -> dict[str, int]:
-    return {
-        game.game: game.waiting for game in overview(root.spark, root.layout, Control(root.spark, root.layout)).games
-    }
+    control = Control(root.spark, root.layout)
+    counted = overview(root.spark, root.layout, control, lambda game: registry_name_for(game, root.settings))
+    return {game.game: game.waiting for game in counted.games}
 
 
 def test_games_over_the_limit_wait_in_bronze_until_it_is_raised(

@@ -21,7 +21,7 @@ SILVER = Struct((Column("name", Primitive.STRING, 1), *SILVER_ORIGIN))
 
 def test_an_empty_root_has_no_games(spark: SparkSession, tmp_path: Path) -> None:
     layout = Layout(str(tmp_path))
-    assert overview(spark, layout, Control(spark, layout)) == Overview((), {})
+    assert overview(spark, layout, Control(spark, layout), lambda game: "default") == Overview((), {})
 
 
 def test_every_record_is_counted_where_it_is(spark: SparkSession, tmp_path: Path) -> None:
@@ -41,8 +41,13 @@ def test_every_record_is_counted_where_it_is(spark: SparkSession, tmp_path: Path
         quarantine_row("chess", 21, Cause.MALFORMED_WRAPPER, None) | {"stage": Stage.BRONZE.value, "game_name": None},
         quarantine_row("chess", 22, Cause.MALFORMED_WRAPPER, None) | {"stage": Stage.BRONZE.value, "game_name": None},
     )
-    schemas = [{"schema_id": 7, "version": 1}, {"schema_id": 8, "version": 2}, {"schema_id": 9, "version": 5}]
-    write(layout.schemas, SCHEMAS, schemas)
+    # the same id in two registries is two schemas
+    schemas = [("default", 7, 1), ("default", 8, 2), ("default", 9, 4), ("asia", 9, 5), ("asia", 7, 6)]
+    write(
+        layout.schemas,
+        SCHEMAS,
+        [dict(zip(("registry", "schema_id", "version"), each, strict=True)) for each in schemas],
+    )
     control = Control(spark, layout)
     clusters = {"chess": "cluster_001", hostile: "cluster_002", "gone": None}
     control.replace_games(KnownGame(game, cluster, "p", NOW) for game, cluster in clusters.items())
@@ -54,7 +59,7 @@ def test_every_record_is_counted_where_it_is(spark: SparkSession, tmp_path: Path
         1,
     )
 
-    counted = overview(spark, layout, Control(spark, layout))
+    counted = overview(spark, layout, Control(spark, layout), lambda game: "asia" if game == hostile else "default")
     failed = ("TASK_FAILED", "It broke. Mend it.")
     causes = {"UNKNOWN_SCHEMA": 1, "MALFORMED_PAYLOAD": 1}
     assert counted == Overview(

@@ -7,7 +7,7 @@ import gzip
 import io
 import re
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -34,7 +34,7 @@ MOMENTS = st.datetimes(
     timezones=st.sampled_from([timezone.utc, timezone(timedelta(hours=5))]),
 )
 VALUES = st.binary(max_size=300)
-TEXTS = st.text(st.characters(exclude_categories=("Cs",)), max_size=8)
+TEXTS = st.text(st.characters(codec="utf-8"), max_size=8)
 RECORDS = st.lists(
     st.builds(
         Archived,
@@ -277,7 +277,7 @@ def _size(content: bytes, place: int) -> int:
     ("line", "reason"),
     [
         (b"nonsense", "not JSON: Expecting value: line 1 column 1 (char 0)"),
-        (b'{"value": "YQ=="', "not JSON: Expecting ',' delimiter: line 1 column 17 (char 16)"),
+        (b'{"value": "YQ=="', "not JSON: Expecting ',' delimiter: line 1 column 18"),
         (b"[" * 200_000, "JSON that is nested too deeply"),
         (b'{"value": "\xff"}', "not UTF-8"),
         ('{"value": "YQ=="}'.encode("utf-16"), "not UTF-8"),
@@ -436,5 +436,5 @@ def test_a_file_on_another_file_system_is_opened_by_pyarrow(tmp_path: Path) -> N
         b"b" * 300,
     ]
     file.close()
-    with pytest.raises(StorageFailed, match="The archived file gopher://there/a.bin cannot be read: Unrecognized"):
+    with pytest.raises(StorageFailed, match=r"The archived file gopher://there/a\.bin cannot be read: Unrecognized"):
         open_archive("gopher://there/a.bin")
