@@ -32,7 +32,7 @@ class ArchiveFile(io.RawIOBase):
     """An opened file whose failures to read come as `StorageFailed`, so that nobody takes them for broken bytes.
 
     Attributes:
-        seen: the first byte read and the one behind the last, since this was last set to None; None for none.
+        seen: the first byte read and the one behind the last, since `forget_seen`; None for none.
     """
 
     def __init__(self, path: str, file: IO[bytes]) -> None:
@@ -60,6 +60,10 @@ class ArchiveFile(io.RawIOBase):
     def tell(self) -> int:
         """Return the place of the next byte."""
         return self._told(self._file.tell)
+
+    def forget_seen(self) -> None:
+        """Begin `seen` anew."""
+        self.seen = None
 
     def readable(self) -> bool:
         """Return True."""

@@ -58,7 +58,7 @@ def _row_group(
     row, end = first, first + metadata.num_rows
     average = max(1, metadata.total_byte_size // max(1, metadata.num_rows))
     size = max(1, min(MAX_BATCH_ROWS, MAX_BATCH_BYTES // average))
-    file.seen = None
+    file.forget_seen()
     try:
         for batch in opened.iter_batches(size, [group], list(names.values()), use_threads=False):
             for part in _bounded(batch):

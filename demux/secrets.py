@@ -19,7 +19,11 @@ from demux.errors import SecretMissing
 FORMS = "secret:env/NAME, secret:file/PATH or secret:databricks/SCOPE/KEY"
 
 _REFERENCE = re.compile(r"secret:(?:env/[^/=\0]+|file/[^\0]+|databricks/[^/\0]+/[^/\0]+)")
-_SECRET_OPTION = re.compile(r"password|secret|token$|jaas|credential|\.key$|user\.info", re.IGNORECASE)
+_SECRET_OPTION = re.compile(
+    r"password|passphrase|secret|token$|jaas|credential|\.key$|key\.pem$|user\.info", re.IGNORECASE
+)
+# the client's own default is five minutes
+_WORKSPACE_RETRY_S = 30
 _REMEDY = "Put the secret there, or correct the reference in the settings."
 
 
@@ -71,14 +75,22 @@ def _of_file(reference: str, path: Path) -> str:
 
 def _of_databricks(reference: str, scope: str, key: str) -> str:
     from databricks.sdk import WorkspaceClient
+    from databricks.sdk.config import Config
     from databricks.sdk.errors.base import DatabricksError
 
     try:
-        value = WorkspaceClient().secrets.get_secret(scope, key).value
+        workspace = WorkspaceClient(config=Config(retry_timeout_seconds=_WORKSPACE_RETRY_S))
+        value = workspace.secrets.get_secret(scope, key).value
     except (DatabricksError, ValueError, OSError) as error:
         # the client's sentence may go on over many lines
         raise _missing(reference, str(error).splitlines()[0].rstrip(".") if str(error) else "no answer") from None
-    return base64.b64decode(value or "").decode()
+    try:
+        secret = base64.b64decode(value or "", validate=True).decode()
+    except ValueError:
+        raise _missing(reference, "the workspace's answer is not UTF-8 text") from None
+    if not secret:
+        raise _missing(reference, "it is empty")
+    return secret
 
 
 def _missing(reference: str, reason: str) -> SecretMissing:

@@ -48,7 +48,15 @@ def _game(name: str) -> str:
 
 
 Game = Annotated[str, AfterValidator(_game)]
-RegistryName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,39}$")]
+
+
+def _registry_name(name: str) -> str:
+    if name == "default":
+        raise ValueError("the section `registry` is the one called default")
+    return name
+
+
+RegistryName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,39}$"), AfterValidator(_registry_name)]
 
 
 class RegistrySettings(Section):

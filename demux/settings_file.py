@@ -32,6 +32,8 @@ PREFIX = "DEMUX_"
 _MAX_FILE_BYTES = 256 * 1024
 _MAX_SHOWN = 60
 _MAX_LINES = 100
+_NO_SECTION = {"mapping_type", "dict_type", "model_type"}
+_SECTIONS_WITH_SECRETS = (["kafka"], ["registry"], ["registries"])
 
 
 class _Origin(NamedTuple):
@@ -303,8 +305,7 @@ def _mistake(layer: _Layer, details: ErrorDetails) -> _Mistake:
 
 
 def _sentence(details: ErrorDetails) -> str:
-    hidden = any(is_secret_option(str(part)) for part in details["loc"])
-    shown = "what stands there" if hidden else _shown(details["input"])
+    shown = "what stands there" if _is_hidden(details) else _shown(details["input"])
     context = details.get("ctx", {})
     match details["type"]:
         case "rule" | "secret":
@@ -336,6 +337,13 @@ def _sentence(details: ErrorDetails) -> str:
         case _:
             expected = details["msg"]
     return f"{shown}: {expected}"
+
+
+def _is_hidden(details: ErrorDetails) -> bool:
+    key = [str(part) for part in details["loc"]]
+    # a text in place of a section may be the section's own, badly written
+    is_section = details["type"] in _NO_SECTION and key[:1] in _SECTIONS_WITH_SECRETS
+    return is_section or any(is_secret_option(part) for part in key)
 
 
 def _right_key(key: Key) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from enum import Enum
 from typing import Annotated
@@ -91,9 +92,13 @@ def _is_offsets(text: str) -> bool:
         topics = json.loads(text)
     except ValueError:
         return False
-    return isinstance(topics, dict) and all(
-        isinstance(partitions, dict) and all(isinstance(offset, int) and offset >= -2 for offset in partitions.values())
-        for partitions in topics.values()
+    return isinstance(topics, dict) and bool(topics) and all(_are_partitions(each) for each in topics.values())
+
+
+def _are_partitions(found: object) -> bool:
+    return isinstance(found, dict) and all(
+        re.fullmatch("[0-9]{1,9}", partition) and type(offset) is int and -2 <= offset < 2**63
+        for partition, offset in found.items()
     )
 
 
@@ -174,7 +179,7 @@ class KafkaSettings(Section):
     @model_validator(mode="after")
     def _consistent(self) -> KafkaSettings:
         if self.starting_timestamp is not None and epoch_ms(self.starting_timestamp) is None:
-            raise rule("starting_timestamp must be a time with a zone, such as 2026-01-31T00:00:00Z")
+            raise rule("starting_timestamp must be a time since 1970 with a zone, such as 2026-01-31T00:00:00Z")
         if self.starting_offsets not in {"earliest", "latest"} and not _is_offsets(self.starting_offsets):
             raise rule('starting_offsets must be earliest, latest or {"topic": {"0": 23}}')
         sasl = self.security_protocol in {SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from datetime import datetime, timedelta, timezone
 from typing import Annotated
@@ -15,6 +16,7 @@ from demux.secrets import require_reference
 # the type of the errors that break a rule over several fields
 RULE = "rule"
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_URI_WITH_PASSWORD = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/@]*:[^/@]*@")
 
 
 def _location(text: str) -> str:
@@ -25,26 +27,30 @@ def _location(text: str) -> str:
     # nothing here expands `~`, so a folder of that name would appear in the working directory
     if text == "~" or text.startswith("~/"):
         raise ValueError("`~` is not expanded; write the whole path")
+    if _URI_WITH_PASSWORD.match(text):
+        raise PydanticCustomError("secret", "must not hold user and password")
     return text
 
 
 def _url(text: str) -> str:
-    parts = urlsplit(text)
-    if parts.username is not None or parts.password is not None:
+    # looked at first: what is no URL is shown in the error, and a password may have `/` or `#` in it
+    if "@" in text:
         raise PydanticCustomError("secret", "must not hold user and password: use `username` and `password`")
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
+    parts = urlsplit(text)
+    # asking for a port that is no number raises ValueError
+    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.port == 0:
         raise ValueError("expected http://host:port/path or https://…")
     return text.rstrip("/")
 
 
 def epoch_ms(text: str) -> int | None:
-    """Return the milliseconds since 1970 of an ISO 8601 time with a zone; None when it is none."""
+    """Return the milliseconds since 1970 of an ISO 8601 time with a zone; None when it is none, or before 1970."""
     try:
         # Python 3.10 does not know the letter Z
         time = datetime.fromisoformat(text.replace("Z", "+00:00"))
     except ValueError:
         return None
-    return None if time.tzinfo is None else (time - _EPOCH) // timedelta(milliseconds=1)
+    return None if time.tzinfo is None or time < _EPOCH else (time - _EPOCH) // timedelta(milliseconds=1)
 
 
 def rule(sentence: str) -> PydanticCustomError:

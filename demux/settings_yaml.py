@@ -5,6 +5,7 @@ Nothing is guessed about types: `2048`, `no` and `1e3` stay the texts they are, 
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -50,6 +51,14 @@ class Document(NamedTuple):
     value: object
     lines: Mapping[Key, int]
     slips: tuple[Slip, ...]
+
+
+def text_of(values: Mapping[str, object]) -> str:
+    """Return the YAML text of settings."""
+    yaml, written = YAML(), io.StringIO()
+    yaml.width = 4096
+    yaml.dump(values, written)
+    return written.getvalue()
 
 
 def document_of(text: str) -> Document:

@@ -66,7 +66,7 @@ class Reason:
     @property
     def sentence(self) -> str:
         """The text without what only a debugger wants to know, and without a full stop."""
-        return _STATE.sub("", self.text.removeprefix("Broker: ").removeprefix("Local: ")).rstrip(".")
+        return _STATE.sub("", self.text.removeprefix("Broker: ").removeprefix("Local: ")).rstrip("\n. ")
 
 
 def error_of(kafka: KafkaSettings, what: str, reason: Reason) -> DemuxError:

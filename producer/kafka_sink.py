@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 import numpy as np
@@ -16,6 +17,8 @@ from producer.kafka_sending import Reports, send
 from producer.records import Position, Records
 
 _NO_POSITION = Position({})
+# as org.apache.kafka.common.internals.Topic has it
+_NAME = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}", re.ASCII)
 
 
 class KafkaSink:
@@ -28,6 +31,9 @@ class KafkaSink:
     position is how many records the topic ever had, whoever goes on from there sends some events of that batch twice
     and leaves out others.
 
+    The user needs these permissions on the topic and on the one of marks: Create, Describe, Read, Write, Delete; with
+    DescribeConfigs batches are cut to the topic's `max.message.bytes`. No group is joined.
+
     Args:
         kafka: the settings.
         environ: the environment, for secrets.
@@ -38,6 +44,12 @@ class KafkaSink:
         self._topic = kafka.topics[0]
         if self._topic == MARKS:
             raise SettingsInvalid(f"The topic {MARKS} is the producer's own.", "Name another under kafka.topics.")
+        if not _NAME.fullmatch(self._topic):
+            raise SettingsInvalid(
+                f"No topic can be called {self._topic!r}.",
+                "Use letters, digits, '.', '_' and '-' under kafka.topics, at most 249 of them.",
+                topic=self._topic,
+            )
         self._bootstrap = kafka.bootstrap_servers
         self._partitions = partitions
         self._cluster = Cluster(kafka, environ)

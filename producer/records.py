@@ -51,15 +51,18 @@ class Sink(Protocol):
 
         Raises:
             SettingsInvalid: the target is there, and somebody else made it.
-            StorageFailed: the target cannot be read.
+            StorageFailed, KafkaUnavailable, KafkaRefused: the target cannot be read.
         """
         ...
 
     def write(self, records: Records) -> None:
-        """Append the records, all or none; made with the producer's mark if the target is not there yet.
+        """Append the records; made with the producer's mark if the target is not there yet.
+
+        A table gets all of them or none; after an error a topic may have some.
 
         Raises:
             StorageFailed: the target cannot be written, or another producer wrote to it at the same time.
+            KafkaUnavailable, KafkaRefused, NotAcknowledged: the topic cannot be written.
         """
         ...
 

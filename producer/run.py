@@ -36,7 +36,7 @@ def produce(
     """Return what was sent: earlier messages again, then new events, never the same event twice.
 
     Registers the schemas, if they are not yet, and appends to the sink. Running it again sends the next events; after
-    a crash it continues with the first event that is not in the target.
+    a crash it continues with the first event that is not in the target (a topic: see `KafkaSink`).
 
     Args:
         request: what to produce.
@@ -47,7 +47,7 @@ def produce(
 
     Raises:
         SettingsInvalid: the request has mistakes, or somebody else made the target.
-        SchemaInvalid, RegistryUnavailable, StorageFailed: as the registry and the sink do.
+        SchemaInvalid, RegistryUnavailable, StorageFailed, KafkaUnavailable: and so on, as the registry and the sink do.
     """
     check(request)
     now_us = (now - _EPOCH) // timedelta(microseconds=1)

@@ -17,6 +17,9 @@ from demux.cli.look import print_status
 from demux.cli.start import produce_with_progress
 from demux.cli.tables import round_table
 from demux.cli.workplace import ROOT, SET, SETTINGS, console, logs_of, settings_of, workplace
+from demux.settings import Settings
+from demux.settings_file import DEFAULT_FILE
+from demux.settings_yaml import text_of
 from demux.spark import SHORT_LIVED
 from producer.request import ProduceRequest
 
@@ -44,6 +47,9 @@ def demo(
     if kafka:
         root, changes = root or _KAFKA_ROOT, [*_KAFKA_CHANGES, *changes]
     settings = settings_of(settings_file, root, changes)
+    options = _options(settings_file, root, changes)
+    if kafka and settings_file is None:
+        options = f" -c {shlex.quote(os.path.relpath(_written(settings)))}"
     spark = settings.spark.model_copy(update={"conf": {**SHORT_LIVED, **settings.spark.conf}})
     settings = settings.model_copy(update={"spark": spark})
     began = time.monotonic()
@@ -56,8 +62,18 @@ def demo(
         print_status(place)
     console.print(f"{time.monotonic() - began:.0f} s; Spark's log is {logs_of(settings) / 'spark.log'}", soft_wrap=True)
     first = result.plan.tasks[0].game if result.plan.tasks else "chess"
-    console.print(_next_steps(first, _options(settings_file, root, changes)))
+    console.print(_next_steps(first, options))
     raise typer.Exit(exit_code(result))
+
+
+def _written(settings: Settings) -> Path:
+    """Write what differs from the defaults into a settings file below the root, for the next commands."""
+    path = Path(settings.root) / DEFAULT_FILE
+    path.parent.mkdir(parents=True, exist_ok=True)
+    computed = {"source": {"path"}, "registry": {"path"}}
+    text = text_of(settings.model_dump(mode="json", exclude_defaults=True, exclude=computed))
+    path.write_text(text, encoding="utf-8")
+    return path
 
 
 def _next_steps(game: str, options: str) -> Table:

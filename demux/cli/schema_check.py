@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,7 +16,33 @@ from demux.protobuf.compatibility import compare, table_of
 from demux.protobuf.compile import CompiledSchema, compile_schema
 from demux.protobuf.pool import pool_of
 from demux.registry.imports import imports_of, path_mistake, transitive_imports
-from demux.registry.protocol import RegisteredSchema, SchemaRegistry
+from demux.registry.protocol import Reference, RegisteredSchema, SchemaRegistry
+
+
+@dataclass(frozen=True, slots=True)
+class NamedRegistry:
+    """A registry of the settings.
+
+    Attributes:
+        name: its name there.
+        opened: the registry itself.
+        messages: which message payloads of a subject hold, where the settings say so.
+    """
+
+    name: str
+    opened: SchemaRegistry
+    messages: Mapping[str, str]
+
+    def schema(self, schema_id: int) -> RegisteredSchema:
+        """Return the schema of this id; raises as `SchemaRegistry.schema` does."""
+        return self._meant(self.opened.schema(schema_id))
+
+    def versions(self, subject: str) -> tuple[RegisteredSchema, ...]:
+        """Return the subject's schemas in order of version; raises as `SchemaRegistry.versions` does."""
+        return tuple(map(self._meant, self.opened.versions(subject)))
+
+    def _meant(self, schema: RegisteredSchema) -> RegisteredSchema:
+        return replace(schema, message=self.messages.get(schema.subject, schema.message))
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +50,12 @@ class Candidate:
     """A `.proto` file that is not registered yet.
 
     Attributes:
+        place: its absolute path, with forward slashes.
         schema: its text and imports; id and version are 0.
         messages: the full names of its messages, nested ones too; first the one that stands first.
     """
 
+    place: str
     schema: RegisteredSchema
     messages: tuple[str, ...]
 
@@ -84,39 +112,54 @@ def candidate(file: Path, roots: Sequence[Path]) -> Candidate:
     schema = RegisteredSchema(0, "", 0, text, path, transitive_imports(text, lambda name: _imported(folders, name)))
     compiled = _compiled(file, schema)
     found = pool_of(FileDescriptorSet.FromString(compiled.descriptor_set)).FindFileByName(path)
-    return Candidate(schema, tuple(dict.fromkeys((compiled.message, *_names(found.message_types_by_name.values())))))
+    place = file.resolve().as_posix()
+    return Candidate(
+        place, schema, tuple(dict.fromkeys((compiled.message, *_names(found.message_types_by_name.values()))))
+    )
 
 
-def check(name: str, registry: SchemaRegistry, subject: str, new: Candidate, *, by_name: bool) -> SubjectCheck | None:
-    """Return what the file does to the subject; None where the subject holds another message, or no version.
+def check(registry: NamedRegistry, subject: str, new: Candidate, *, by_name: bool) -> SubjectCheck | None:
+    """Return what the file does to the subject; None where it is no part of the subject.
+
+    It takes the place of the schema where that holds a message of the file, or of the import that has its path.
 
     Args:
-        name: the registry's.
         registry: where the subject is.
         subject: its name.
         new: the file.
-        by_name: whether the subject must hold a message of the file; else its first one takes the place.
+        by_name: whether it must be such a part; else its first message takes the place of the subject's.
 
     Raises:
         SchemaInvalid: the registry's entries for the subject cannot be used.
         RegistryUnavailable: the registry gives no usable answer.
     """
     versions = registry.versions(subject)
-    if not versions or (by_name and not _may_hold(versions[-1], new.messages)):
+    if not versions:
         return None
-    result = SubjectCheck(name, registry.compatibility(subject), versions[-1], versions[-1].message or "", None)
+    latest = versions[-1]
+    imported = _as_import(latest, new)
+    if by_name and imported is None and not _may_hold(latest, new.messages):
+        return None
+    result = SubjectCheck(registry.name, registry.opened.compatibility(subject), latest, latest.message or "", None)
     try:
-        old = compile_schema(versions[-1])
+        old = compile_schema(latest)
     except SchemaInvalid as invalid:
         return replace(result, problem=invalid.cause.rstrip("."))
-    if old.message not in new.messages and by_name:
+    if old.message in new.messages or not (by_name or imported):
+        message = old.message if old.message in new.messages else new.messages[0]
+        proposed = replace(new.schema, subject=subject, message=message)
+    elif imported is not None:
+        proposed = replace(imported, message=old.message)
+    else:
         return None
-    result = replace(result, message=old.message if old.message in new.messages else new.messages[0])
+    result = replace(result, message=proposed.message or "")
     try:
-        proposed = compile_schema(replace(new.schema, subject=subject, message=result.message))
-        return replace(result, comparison=compare(old, proposed, table_of(compiled_versions(versions))))
+        table = table_of(compiled_versions(versions))
+        return replace(result, comparison=compare(old, compile_schema(proposed), table))
     except SchemaInvalid as invalid:
-        return replace(result, problem=invalid.cause.rstrip("."), at_fault=True)
+        reason = invalid.fields.get("reason")
+        problem = invalid.cause.rstrip(".") if reason is None else f"it does not compile any more: {reason}"
+        return replace(result, problem=problem, at_fault=True)
 
 
 def compiled_versions(versions: Sequence[RegisteredSchema]) -> Iterator[CompiledSchema]:
@@ -167,6 +210,18 @@ def _imported(folders: Sequence[Path], name: str) -> str | None:
         return None
     found = next((folder / name for folder in folders if (folder / name).is_file()), None)
     return None if found is None else _text_of(found)
+
+
+def _as_import(schema: RegisteredSchema, new: Candidate) -> RegisteredSchema | None:
+    """Return the schema with the file in the place of one of its imports; None where it is none of them."""
+    at = [part.path for part in schema.references if new.place.endswith(f"/{part.path}")]
+    if not at:
+        return None
+    others = [part for part in schema.references if part.path != at[0]]
+    known = {part.path for part in schema.references}
+    needed = [part for part in new.schema.references if part.path not in known]
+    files = [*others, *needed, Reference(at[0], new.schema.text)]
+    return replace(schema, references=tuple(sorted(files, key=lambda part: part.path)))
 
 
 def _may_hold(schema: RegisteredSchema, messages: Sequence[str]) -> bool:

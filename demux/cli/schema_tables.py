@@ -34,19 +34,24 @@ class Listed:
 
 def list_table(listed: Sequence[Listed], problems: Sequence[str]) -> RenderableType:
     """Return a line for each schema, then what cannot be used."""
+    # a terminal is narrow: a column that says nothing has no place
+    registries = len({one.registry for one in listed}) > 1
+    levels = any(one.level is not None for one in listed)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column("registry", overflow="fold")
-    table.add_column("id", justify="right", no_wrap=True)
-    table.add_column("subject", overflow="fold")
-    table.add_column("version", justify="right", no_wrap=True)
-    for name in ("message", "compatibility"):
-        table.add_column(name, overflow="fold")
+    names = [*(["registry"] if registries else []), ">id", "subject", ">version", "message"]
+    for name in [*names, *(["compatibility"] if levels else [])]:
+        number = name.startswith(">")
+        table.add_column(name.lstrip(">"), justify="right" if number else "left", no_wrap=number, overflow="fold")
     for one in listed:
         schema = one.schema
-        message = Text(_FIRST, "dim") if schema.message is None else _text(schema.message)
-        numbers = (str(schema.schema_id), str(schema.version))
-        level = _text(one.level or "")
-        table.add_row(_text(one.registry), numbers[0], _text(schema.subject), numbers[1], message, level)
+        table.add_row(
+            *([_text(one.registry)] if registries else []),
+            Text(str(schema.schema_id)),
+            _text(schema.subject),
+            Text(str(schema.version)),
+            Text(_FIRST, "dim") if schema.message is None else _text(schema.message),
+            *([_text(one.level or "")] if levels else []),
+        )
     subjects = len({(one.registry, one.schema.subject) for one in listed})
     return Group(
         table, *(_text(problem, "red") for problem in problems), Text(f"schemas: {len(listed)}, subjects: {subjects}")
@@ -162,21 +167,24 @@ def check_json(name: str, checks: Sequence[SubjectCheck], problems: Sequence[str
 
 def _add_column(table: Table, column: Column, above: str) -> None:
     name = above + column.name
-    inner = _struct_in(column.type)
+    inside, inner = _struct_in(column.type, name)
     told = sql_name(column.type) if inner is None else sql_name(_emptied(column.type)).replace("<>", "")
     table.add_row(_text(name), _text(told), str(column.number or ""))
-    for inside in inner or ():
-        _add_column(table, inside, f"{name}.")
+    for part in inner or ():
+        _add_column(table, part, f"{inside}.")
 
 
-def _struct_in(column_type: ColumnType) -> Struct | None:
+def _struct_in(column_type: ColumnType, path: str) -> tuple[str, Struct | None]:
+    """Return the columns inside the type, if it has some, and their path, as `demux.alignment` writes it."""
     match column_type:
         case Struct():
-            return column_type
-        case Array(inner) | Map(_, inner):
-            return _struct_in(inner)
+            return path, column_type
+        case Array(inner):
+            return _struct_in(inner, f"{path}.element")
+        case Map(_, inner):
+            return _struct_in(inner, f"{path}.value")
         case _:
-            return None
+            return path, None
 
 
 def _emptied(column_type: ColumnType) -> ColumnType:
@@ -204,7 +212,7 @@ def _change_lines(change: Change) -> RenderableType:
         Text.assemble((printable(field), "bold"), f": {change.kind.value}, {printable(between)}")
     ]
     details = Table.grid(padding=(0, 1, 0, 0))
-    details.add_column(no_wrap=True)
+    details.add_column(no_wrap=True, min_width=len("silver"))
     details.add_column(overflow="fold")
     for label, text in _details(change):
         details.add_row(label, _text(text))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import typer
 
-from demux.cli.schema_check import SubjectCheck, candidate, check, compiled_versions
+from demux.cli.schema_check import NamedRegistry, SubjectCheck, candidate, check, compiled_versions
 from demux.cli.schema_tables import (
     Listed,
     check_json,
@@ -25,8 +25,7 @@ from demux.cli.workplace import ROOT, SET, SETTINGS, console, settings_of
 from demux.errors import ExitCode, RegistryUnavailable, SchemaInvalid, SettingsInvalid
 from demux.protobuf.compatibility import compare, silver_columns, table_of
 from demux.protobuf.compile import compile_schema
-from demux.registry.choice import DEFAULT, open_registry, registry_name_for
-from demux.registry.protocol import SchemaRegistry
+from demux.registry.choice import DEFAULT, open_registry, registry_name_for, registry_settings
 from demux.settings import Settings
 from demux.text import printable
 
@@ -57,10 +56,10 @@ def list_all(
     settings = settings_of(settings_file, root, changes)
     asked = _Asked(settings, [registry] if registry else _names(settings))
     found: list[Listed] = []
-    for name, opened, subject in asked.subjects():
+    for one, subject in asked.subjects():
         with asked.problems_of(f"subject {subject} cannot be used"):
-            level = opened.compatibility(subject)
-            found += [Listed(name, schema, level) for schema in opened.versions(subject)]
+            level = one.opened.compatibility(subject)
+            found += [Listed(one.name, schema, level) for schema in one.versions(subject)]
     if json:
         typer.echo(list_json(found, asked.problems))
     else:
@@ -143,13 +142,13 @@ def check_file(
     wanted = frozenset([*subject, *game, *(f"{name}-value" for name in game)])
     checks: list[SubjectCheck] = []
     seen: set[str] = set()
-    for name, opened, found in asked.subjects():
-        seen.add(found)
-        if wanted and found not in wanted:
+    for one, name in asked.subjects():
+        seen.add(name)
+        if wanted and name not in wanted:
             continue
-        with asked.problems_of(f"subject {found} cannot be compared"):
-            one = check(name, opened, found, new, by_name=found not in subject)
-            checks += [] if one is None else [one]
+        with asked.problems_of(f"subject {name} cannot be compared"):
+            checked = check(one, name, new, by_name=name not in subject)
+            checks += [] if checked is None else [checked]
     if not asked.problems:
         _require(game, subject, seen)
     if json:
@@ -168,23 +167,23 @@ class _Asked:
         self.problems: list[str] = []
         self.exit_code = ExitCode.OK
 
-    def subjects(self) -> Iterator[tuple[str, SchemaRegistry, str]]:
-        """Yield the registries' names, the registries and their subjects.
+    def subjects(self) -> Iterator[tuple[NamedRegistry, str]]:
+        """Yield each registry with each of its subjects.
 
         Raises:
             RegistryUnavailable: the only one gives no usable answer.
         """
         for name in self._names:
-            opened = _open(self._settings, name)
+            one = _open(self._settings, name)
             try:
-                subjects = opened.subjects()
+                subjects = one.opened.subjects()
             except RegistryUnavailable as silent:
                 if len(self._names) == 1:
                     raise
                 self.exit_code = silent.exit_code
                 self.problems.append(f"registry {name}: {silent.cause}")
                 continue
-            yield from ((name, opened, subject) for subject in subjects)
+            yield from ((one, subject) for subject in subjects)
 
     @contextmanager
     def problems_of(self, what: str) -> Iterator[None]:
@@ -212,5 +211,6 @@ def _require(games: Sequence[str], subjects: Sequence[str], seen: Set[str]) -> N
         )
 
 
-def _open(settings: Settings, name: str) -> SchemaRegistry:
-    return open_registry(settings, name, environ=os.environ)
+def _open(settings: Settings, name: str) -> NamedRegistry:
+    messages = registry_settings(settings, name).messages
+    return NamedRegistry(name, open_registry(settings, name, environ=os.environ), messages)

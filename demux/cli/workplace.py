@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -23,6 +24,7 @@ from demux.lock import locked
 from demux.registry.choice import Registries, registry_name_for, registry_settings
 from demux.reports import GameReport, IngestReport
 from demux.schema_store import GameRegistry, SchemaStore
+from demux.secrets import is_secret_option
 from demux.settings import Decoder, Settings
 from demux.settings_file import load
 from demux.spark import session, stop
@@ -52,7 +54,8 @@ def settings_of(file: Path | None, root: str | None, changes: list[str], decoder
     for change in changes:
         key, separator, value = change.partition("=")
         if not separator:
-            raise SettingsInvalid(f"--set {change!r} has no `=`.", "Write --set KEY=VALUE.", option=change)
+            shown = _without_secret(change)
+            raise SettingsInvalid(f"--set {shown!r} has no `=`.", "Write --set KEY=VALUE.", option=shown)
         overrides[key.strip()] = value
     if root is not None:
         overrides["root"] = root
@@ -183,6 +186,11 @@ def _catch_signals(stopping: threading.Event) -> Mapping[int, _Handler]:
 
     # after the session: PySpark sets a handler of its own that cancels every job
     return {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
+
+
+def _without_secret(change: str) -> str:
+    key = re.split(r"[^\w.-]", change, maxsplit=1)[0]
+    return key if is_secret_option(key) else change
 
 
 def _absolute(path: str) -> str:

@@ -74,9 +74,11 @@ class SilverTable:
     def _addition(self, numbers: Numbers, alone: str) -> str:
         written = self._writer.reach(numbers)
         assert written is not None
-        # where another field is in conflict nothing is added, and the name is only what it would be
         reached = self._after.reach(numbers)
-        return f"adds column {alone if reached is None else reached.path} {sql_name(written.type)}"
+        if reached is None:
+            # another field is in conflict: nothing is added
+            return f"would add column {alone} {sql_name(written.type)}"
+        return f"adds column {reached.path} {sql_name(written.type)}"
 
 
 class _Columns:

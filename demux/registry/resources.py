@@ -85,7 +85,8 @@ class Resources:
 
     def numbers(self, subject: str, *, deleted: bool = False) -> list[int]:
         """Return the subject's versions, in order, deleted ones too if so wished; none for an unknown subject."""
-        return sorted(self._asked(f"subjects/{_quoted(subject)}/versions", NUMBERS, _deleted(deleted)) or [])
+        numbers = self._asked(f"subjects/{_quoted(subject)}/versions", NUMBERS, _deleted(deleted))
+        return sorted(numbers or [])
 
     def version(self, subject: str, version: int) -> Stored | None:
         """Return a version of a subject."""

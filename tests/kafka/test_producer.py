@@ -15,7 +15,7 @@ from demux.registry.memory import MemoryRegistry
 from demux.settings_source import Compression, KafkaSettings
 from producer.faults import Fault
 from producer.kafka_cluster import Cluster
-from producer.kafka_marks import MARKS, Marks
+from producer.kafka_marks import Marks
 from producer.kafka_sink import KafkaSink
 from producer.request import ProduceRequest
 from producer.run import MADE_BY, clean_up, produce
@@ -220,15 +220,6 @@ class TestWhoseTopic:
         delete_topic(kafka.bootstrap_servers, kafka.topics[0])
         assert KafkaSink(kafka, {}).remove() is False
         assert Marks(Cluster(kafka, {})).topic_id(kafka.topics[0]) is None
-
-    def test_the_topic_of_marks_is_not_for_events(self, kafka: KafkaSettings) -> None:
-        with pytest.raises(SettingsInvalid, match=f"The topic {MARKS} is the producer's own"):
-            KafkaSink(kafka.model_copy(update={"topics": (MARKS,)}), {})
-
-    def test_a_name_that_no_topic_can_have_is_a_mistake_of_the_settings(self, kafka: KafkaSettings) -> None:
-        odd = kafka.model_copy(update={"topics": ("a b/ü",)})
-        with pytest.raises(SettingsInvalid, match="topic"):
-            KafkaSink(odd, {}).write(records(b"x"))
 
 
 class TestTwoProducers:
