@@ -74,7 +74,7 @@ def live_lag(spark: SparkSession, bootstrap: str, folder: Path, archive_files: i
     query.start()
     _send(bootstrap, topic, seconds + _WARM_S)
     live_until = time.time()
-    _wait(lambda: bool(done) and done[-1] > live_until + 2 * _TRIGGER_S or not query.is_alive(), 60.0)
+    _wait(lambda: (bool(done) and done[-1] > live_until + 2 * _TRIGGER_S) or not query.is_alive(), 60.0)
     stop.set()
     query.join()
     return _lag(spark, Layout(settings.root).bronze, done)

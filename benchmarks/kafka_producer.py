@@ -13,7 +13,7 @@ from confluent_kafka import Producer
 
 from demux.registry.memory import MemoryRegistry
 from demux.settings_source import KafkaSettings
-from producer.kafka_sink import KafkaSink
+from producer.kafka.sink import KafkaSink
 from producer.records import Position, Records
 from producer.request import ProduceRequest
 from producer.run import MADE_BY, produce

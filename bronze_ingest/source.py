@@ -11,12 +11,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from bronze_ingest.archive import archive_stream
-from bronze_ingest.archive_rows import ARCHIVED
-from bronze_ingest.kafka_admin import topics_now
-from bronze_ingest.kafka_source import client_options, kafka_stream
-from bronze_ingest.offsets import kafka_offsets, source_line
-from bronze_ingest.topics import KAFKA, follow, require_offsets
+from bronze_ingest.archive.rows import ARCHIVED
+from bronze_ingest.archive.stream import archive_stream
+from bronze_ingest.kafka.admin import topics_now
+from bronze_ingest.kafka.offsets import kafka_offsets, source_line
+from bronze_ingest.kafka.source import client_options, kafka_stream
+from bronze_ingest.kafka.topics import KAFKA, follow, require_offsets
 from demux.checkpoints import read_checkpoint
 from demux.errors import SettingsInvalid, SourceMissing
 from demux.settings import Settings

@@ -17,7 +17,7 @@ from demux.settings import Settings
 from demux.settings_file import DEFAULT_FILE, template
 from demux.settings_source import SourceKind
 from producer.delta_sink import DeltaSink
-from producer.kafka_sink import KafkaSink
+from producer.kafka.sink import KafkaSink
 from producer.records import Sink
 from producer.report import ProduceReport
 from producer.request import ProduceRequest

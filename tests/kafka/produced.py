@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient
 
 from demux.registry.memory import MemoryRegistry
 from demux.settings_source import KafkaSettings
-from producer.kafka_sink import KafkaSink
+from producer.kafka.sink import KafkaSink
 from producer.records import Position, Records
 from producer.report import ProduceReport
 from producer.request import ProduceRequest

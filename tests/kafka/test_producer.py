@@ -14,9 +14,9 @@ from demux.errors import NotAcknowledged, SettingsInvalid, StorageFailed
 from demux.registry.memory import MemoryRegistry
 from demux.settings_source import Compression, KafkaSettings
 from producer.faults import Fault
-from producer.kafka_cluster import Cluster
-from producer.kafka_marks import Marks
-from producer.kafka_sink import KafkaSink
+from producer.kafka.cluster import Cluster
+from producer.kafka.marks import Marks
+from producer.kafka.sink import KafkaSink
 from producer.request import ProduceRequest
 from producer.run import MADE_BY, clean_up, produce
 from tests.kafka.produced import NOW, SMALL, delete_topic, expected, read, records, rows_of, run, settings, topics

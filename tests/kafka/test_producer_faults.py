@@ -14,7 +14,7 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from demux.errors import KafkaUnavailable, Kind, NotAcknowledged
-from producer.kafka_sink import KafkaSink
+from producer.kafka.sink import KafkaSink
 from producer.records import Records
 from tests.kafka.produced import NOW, read, records, settings
 from tests.kafka.records import PATIENCE_S, SILENT

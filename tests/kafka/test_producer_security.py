@@ -19,8 +19,8 @@ from confluent_kafka.admin import (
 
 from demux.errors import DemuxError, KafkaRefused, KafkaUnavailable, SettingsInvalid
 from demux.settings_source import KafkaSettings
-from producer.kafka_marks import MARKS
-from producer.kafka_sink import KafkaSink
+from producer.kafka.marks import MARKS
+from producer.kafka.sink import KafkaSink
 from tests.kafka.produced import read, records, settings, topics
 from tests.kafka.records import PATIENCE_S, SILENT, make_topic
 from tools.servers.broker import Broker

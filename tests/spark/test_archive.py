@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from bronze_ingest.archive import archive_stream
-from bronze_ingest.archive_checks import require_files
-from bronze_ingest.archive_rows import ARCHIVED
+from bronze_ingest.archive.checks import require_files
+from bronze_ingest.archive.rows import ARCHIVED
+from bronze_ingest.archive.stream import archive_stream
 from demux.errors import DemuxError, SettingsInvalid, SourceMissing, StorageFailed
 from demux.settings_source import ArchiveFormat, ArchiveSettings, Clean
 from demux.spark_types import spark_struct

@@ -17,10 +17,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bronze_ingest.archive_content import ArchiveFile
-from bronze_ingest.archive_files import records
-from bronze_ingest.archive_open import arrow_uri, local_path, open_archive
-from bronze_ingest.archive_rows import MAX_BATCH_BYTES, MAX_BATCH_ROWS, MAX_PIECE_BYTES, MAX_RECORD_BYTES, SCHEMA
+from bronze_ingest.archive.content import ArchiveFile
+from bronze_ingest.archive.files import records
+from bronze_ingest.archive.opening import arrow_uri, local_path, open_archive
+from bronze_ingest.archive.rows import MAX_BATCH_BYTES, MAX_BATCH_ROWS, MAX_PIECE_BYTES, MAX_RECORD_BYTES, SCHEMA
 from demux.errors import StorageFailed
 from demux.settings_source import ArchiveFormat
 from tests.archives import Archived, archive_bytes, delimited, json_line, varint, write_records
@@ -427,7 +427,7 @@ def test_a_file_has_the_same_name_for_spark_and_for_the_worker(path: str, local:
 
 
 def test_a_file_on_another_file_system_is_opened_by_pyarrow(tmp_path: Path) -> None:
-    from bronze_ingest.archive_open import _remote
+    from bronze_ingest.archive.opening import _remote
 
     path = write_records(tmp_path / "a b%20.bin", DELIMITED, of(b"a", b"b" * 300))
     file = ArchiveFile("there", _remote(f"file:{path}"))

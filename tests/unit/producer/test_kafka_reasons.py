@@ -6,7 +6,7 @@ import pytest
 
 from demux.errors import DemuxError, KafkaRefused, KafkaUnavailable, SettingsInvalid, StorageFailed
 from demux.settings_source import KafkaSettings
-from producer.kafka_reasons import Reason, error_of, most_telling
+from producer.kafka.reasons import Reason, error_of, most_telling
 
 KAFKA = KafkaSettings.model_validate(
     {

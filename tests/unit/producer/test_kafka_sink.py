@@ -6,8 +6,8 @@ import pytest
 
 from demux.errors import SettingsInvalid
 from demux.settings_source import KafkaSettings
-from producer.kafka_marks import MARKS
-from producer.kafka_sink import KafkaSink
+from producer.kafka.marks import MARKS
+from producer.kafka.sink import KafkaSink
 
 
 @pytest.mark.parametrize("name", ["a b", "ü", "a/b", "a\x00b", "x" * 250, ".", "..", "a\n"])

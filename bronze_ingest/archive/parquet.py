@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from bronze_ingest.archive_content import CHUNK_BYTES, ArchiveFile
-from bronze_ingest.archive_rows import MAX_BATCH_BYTES, MAX_BATCH_ROWS, MAX_PIECE_BYTES, archived, batch_of, piece
+from bronze_ingest.archive.content import CHUNK_BYTES, ArchiveFile
+from bronze_ingest.archive.rows import MAX_BATCH_BYTES, MAX_BATCH_ROWS, MAX_PIECE_BYTES, archived, batch_of, piece
 from demux.arrow_types import arrow_type
 from demux.tables import SOURCE_OPTIONAL
 from demux.text import printable

@@ -11,7 +11,7 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from bronze_ingest.offsets import Topic
+from bronze_ingest.kafka.offsets import Topic
 from demux.errors import DemuxError, TopicMissing
 from demux.kafka_client import ClientOptions
 from demux.kafka_failures import (

@@ -10,10 +10,10 @@ from confluent_kafka import Producer
 
 from demux.errors import DemuxError, NotAcknowledged, SettingsInvalid, StorageFailed
 from demux.settings_source import KafkaSettings
-from producer.kafka_cluster import Cluster, Topic
-from producer.kafka_marks import MARKS, Marks
-from producer.kafka_reasons import Reason
-from producer.kafka_sending import Reports, send
+from producer.kafka.cluster import Cluster, Topic
+from producer.kafka.marks import MARKS, Marks
+from producer.kafka.reasons import Reason
+from producer.kafka.sending import Reports, send
 from producer.records import Position, Records
 
 _NO_POSITION = Position({})

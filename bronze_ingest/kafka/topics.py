@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 
 from pyspark.sql import SparkSession
 
-from bronze_ingest.offsets import Gap, Loss, Offsets, Topic, gaps, kafka_offsets, past_gaps, source_line
+from bronze_ingest.kafka.offsets import Gap, Loss, Offsets, Topic, gaps, kafka_offsets, past_gaps, source_line
 from demux.checkpoints import read_checkpoint
 from demux.delta_log import newest_transaction
 from demux.errors import OffsetsLost

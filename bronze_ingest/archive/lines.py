@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from bronze_ingest.archive_content import CHUNK_BYTES, Content
-from bronze_ingest.archive_rows import MAX_PIECE_BYTES
+from bronze_ingest.archive.content import CHUNK_BYTES, Content
+from bronze_ingest.archive.rows import MAX_PIECE_BYTES
 
 
 class Line(NamedTuple):

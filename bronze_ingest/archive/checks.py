@@ -9,8 +9,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from bronze_ingest.archive_listing import files_of, listings
-from bronze_ingest.archive_open import local_path
+from bronze_ingest.archive.listing import files_of, listings
+from bronze_ingest.archive.opening import local_path
 from demux.errors import SettingsInvalid, StorageFailed
 from demux.settings_source import ArchiveSettings, Clean
 from demux.storage import file_names, read_text

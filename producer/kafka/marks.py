@@ -5,8 +5,8 @@ from __future__ import annotations
 from confluent_kafka import Producer
 
 from demux.errors import StorageFailed
-from producer.kafka_cluster import Cluster
-from producer.kafka_sending import Reports
+from producer.kafka.cluster import Cluster
+from producer.kafka.sending import Reports
 
 MARKS = "demux-producer-marks"
 

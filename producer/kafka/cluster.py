@@ -23,7 +23,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetS
 from demux.errors import DemuxError
 from demux.kafka_client import librdkafka_options
 from demux.settings_source import KafkaSettings
-from producer.kafka_reasons import Reason, error_of, most_telling
+from producer.kafka.reasons import Reason, error_of, most_telling
 
 _LOG = logging.getLogger("demux")
 _STEP_S = 0.1

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import PurePosixPath
 from typing import IO, TypeVar
 
-from bronze_ingest.archive_rows import MAX_PIECE_BYTES, Rows, piece
+from bronze_ingest.archive.rows import MAX_PIECE_BYTES, Rows, piece
 from demux.errors import StorageFailed
 from demux.text import printable
 

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import pyarrow as pa
 import pyarrow.fs
 
-from bronze_ingest.archive_content import ArchiveFile, unreadable
+from bronze_ingest.archive.content import ArchiveFile, unreadable
 
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?://([^/]*))?(/.*)", re.DOTALL)
 # hadoop's names of what pyarrow calls by another

@@ -8,10 +8,10 @@ import pyarrow as pa
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
-from bronze_ingest.archive_checks import require_consistent, require_names
-from bronze_ingest.archive_files import records
-from bronze_ingest.archive_open import open_archive
-from bronze_ingest.archive_rows import ARCHIVED
+from bronze_ingest.archive.checks import require_consistent, require_names
+from bronze_ingest.archive.files import records
+from bronze_ingest.archive.opening import open_archive
+from bronze_ingest.archive.rows import ARCHIVED
 from demux.arrow_map import ArrowFunction, map_in_arrow
 from demux.errors import SourceMissing
 from demux.settings_source import ArchiveFormat, ArchiveSettings, Clean

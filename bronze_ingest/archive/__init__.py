@@ -1,0 +1,1 @@
+"""Archived wrapper records: files read whole by workers, as a stream of file names."""

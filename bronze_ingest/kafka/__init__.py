@@ -1,0 +1,1 @@
+"""Kafka topics as the source of bronze: preflight, offsets, lost ranges."""

@@ -1,0 +1,1 @@
+"""Wrappers to a Kafka topic, each acknowledged."""
