@@ -18,7 +18,7 @@ from demux.errors import SecretMissing
 
 FORMS = "secret:env/NAME, secret:file/PATH or secret:databricks/SCOPE/KEY"
 
-_REFERENCE = re.compile(r"secret:(?:env/[^/=\0]+|file/[^\0]+|databricks/[^/\0]+/[^/\0]+)")
+_REFERENCE = re.compile(r"secret:(?:env/[^/=\0\n]+|file/[^\0\n]+|databricks/[^/\0\n]+/[^/\0\n]+)")
 _SECRET_OPTION = re.compile(
     r"password|passphrase|secret|token$|jaas|credential|\.key$|key\.pem$|user\.info", re.IGNORECASE
 )

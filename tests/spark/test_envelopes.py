@@ -11,15 +11,14 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from bronze_ingest.sink import bronze_rows, examined_rows, positioned
+from bronze_ingest.source import SOURCE
 from bronze_ingest.unwrap import WrapperFormat, bronze_columns
-from demux.columns import Column, Primitive, Struct
 from demux.commits import REFUSED, Rows
 from demux.spark_types import columns_of_spark, spark_struct
 from demux.streams import Batch
-from demux.tables import QUARANTINE, SOURCE_OPTIONAL
+from demux.tables import QUARANTINE
 from tests.envelopes import RICH_FIELDS, message_of, wrapper_of
 
-SOURCE = Struct((Column("value", Primitive.BINARY), *SOURCE_OPTIONAL))
 BATCH = Batch("the query", 0, False)
 SENT_AT = datetime(2026, 1, 2, tzinfo=timezone.utc)
 
@@ -43,8 +42,11 @@ def records(wrapper: WrapperFormat) -> list[bytes]:
 
 
 def positioned_records(spark: SparkSession, values: list[bytes]) -> Any:
-    rows = [(bytearray(value), "t", 0, offset, SENT_AT, None, None) for offset, value in enumerate(values)]
-    return positioned(spark.createDataFrame(rows, spark_struct(SOURCE)), BATCH, "kafka")
+    rows = [
+        (bytearray(value), "t", 0, offset, SENT_AT, None, None, "kafka", None, None)
+        for offset, value in enumerate(values)
+    ]
+    return positioned(spark.createDataFrame(rows, spark_struct(SOURCE)), BATCH)
 
 
 def test_bronze_gets_the_columns_of_the_envelope_with_their_values(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from demux.errors import DemuxError, Kind
+from demux.errors import DemuxError, ExitCode, Kind
 
 _LAST_LINES = 15
 _LAST_BYTES = 65_536
@@ -18,6 +18,7 @@ class PackagesUnavailable(DemuxError):
 
     condition = "PACKAGES_UNAVAILABLE"
     kind = Kind.TRANSIENT
+    exit_code = ExitCode.TRANSIENT
 
 
 class ChecksumMismatch(DemuxError):

@@ -10,24 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bronze_ingest.sink import EXAMINED, to_examined, to_fields, with_fields
+from bronze_ingest.source import SOURCE
 from bronze_ingest.unwrap import wrapper_format
 from demux.arrow_types import arrow_fields
-from demux.columns import Column, Primitive, Struct
 from demux.commits import REFUSED, Rows
 from demux.settings import Settings
-from demux.tables import BRONZE, QUARANTINE, SOURCE_OPTIONAL
+from demux.tables import BRONZE, QUARANTINE
 
 FORMAT = wrapper_format(Settings())
-# what `positioned` gives
-POSITIONED = Struct(
-    (
-        Column("value", Primitive.BINARY),
-        *SOURCE_OPTIONAL,
-        Column("origin", Primitive.STRING),
-        Column("record_id", Primitive.STRING),
-    )
-)
-
 CHESS = b"\x0a\x05chess\x10\x0b\x1a\x02\x00\xff"
 NO_NAME = b"\x10\x0b"
 records = st.lists(st.sampled_from([CHESS, NO_NAME, b"\xff", None, b""]), max_size=12)
@@ -47,7 +37,7 @@ def batch(values: Sequence[bytes | None]) -> pa.RecordBatch:
         }
         for offset, value in enumerate(values)
     ]
-    return pa.RecordBatch.from_pylist(rows, schema=pa.schema(arrow_fields(POSITIONED)))
+    return pa.RecordBatch.from_pylist(rows, schema=pa.schema(arrow_fields(SOURCE)))
 
 
 def fields(values: Sequence[bytes | None]) -> list[dict[str, Any]]:

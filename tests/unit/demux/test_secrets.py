@@ -183,10 +183,14 @@ SETTINGS = [
 FORMS = "secret:env/NAME, secret:file/PATH or secret:databricks/SCOPE/KEY"
 
 
-def refused(file: Path | None = None, environ: Mapping[str, str] | None = None, **overrides: object) -> str:
+def refused(
+    file: Path | None = None,
+    environ: Mapping[str, str] | None = None,
+    overrides: Mapping[str, object] | None = None,
+) -> str:
     """What is said of the settings; never with the planted value."""
     with pytest.raises(SettingsInvalid) as raised:
-        load(file, environ or {}, overrides)
+        load(file, environ or {}, overrides or {})
     shown = "".join(traceback.format_exception(raised.value)) + repr(raised.value.fields)
     assert PLANTED not in shown
     return raised.value.cause
@@ -202,12 +206,12 @@ class TestLiteralSecrets:
         assert refused(file) == f"{file}:2: {said}"
         variable = f"DEMUX_{section}__{key}".upper()
         assert refused(environ={variable: PLANTED}) == f"{variable}: {said}"
-        assert refused(**{dotted: PLANTED}) == f"command line: {said}"
+        assert refused(overrides={dotted: PLANTED}) == f"command line: {said}"
 
     @pytest.mark.parametrize("option", ["sasl.jaas.config", "ssl.key.password", "ssl.keystore.key", "ssl.key.pem"])
     def test_one_among_kafkas_options_is_refused_and_its_name_is_told(self, option: str) -> None:
         said = f"kafka.options: a section: {option} must be {FORMS}, never the secret itself"
-        assert refused(**{f"kafka.options.{option}": PLANTED}) == f"command line: {said}"
+        assert refused(overrides={f"kafka.options.{option}": PLANTED}) == f"command line: {said}"
 
     def test_one_in_a_registry_of_some_games_is_refused(self) -> None:
         text = f"{{eu: {{games: [chess], url: 'http://x', password: '{PLANTED}'}}}}"
@@ -243,7 +247,7 @@ class TestLiteralSecrets:
         ],
     )
     def test_one_where_it_cannot_even_be_is_not_repeated(self, dotted: str, value: object) -> None:
-        assert PLANTED.replace("/", "") not in refused(**{dotted: value})
+        assert PLANTED.replace("/", "") not in refused(overrides={dotted: value})
 
     @pytest.mark.parametrize(
         "change", [f"kafka.password {PLANTED}", f"kafka.password:{PLANTED}", f"registry.token {PLANTED}"]

@@ -8,7 +8,8 @@ import pytest
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from demux.settings import Decoder, GamesSettings, Policy, Settings, SourceSettings, SparkSettings
+from demux.settings import Decoder, GamesSettings, Policy, Settings, SparkSettings
+from demux.settings_source import SourceSettings
 
 
 def _fields(model: type[BaseModel]) -> Iterator[tuple[str, FieldInfo]]:

@@ -15,6 +15,8 @@ from demux.settings import Decoder, Policy, Settings
 from demux.settings_file import load, template
 from demux.settings_yaml import document_of
 
+SECTIONS = "root, source, kafka, archive, wrapper, framing, registry, registries, games, decoder, run, spark"
+
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
@@ -143,7 +145,7 @@ source: 3
         "demux.yml:10: run.retries: given twice; first in line 9",
         "demux.yml:11: run.retry_wait_s: 'soon': expected a number",
         "demux.yml:12: limit: unknown key; did you mean 'games.limit'?",
-        "demux.yml:13: zzz: unknown key; allowed: root, source, kafka, archive, wrapper, framing, registry, registries, games, decoder, run, spark",
+        f"demux.yml:13: zzz: unknown key; allowed: {SECTIONS}",
         "demux.yml:15: spark.conf: a list: expected a section of 'key: value' lines",
         "demux.yml:16: spark.packages.1: a list: expected text",
         "demux.yml:17: spark.master: '': expected some text",
@@ -204,7 +206,7 @@ def test_a_setting_without_a_value_is_a_mistake(file: Path) -> None:
         (b"#" * 300_000, "demux.yml: is larger than 262144 bytes"),
         (
             b'"a\\nb\\e[31m": 1\n',
-            "demux.yml:1: a\\nb\\x1b[31m: unknown key; allowed: root, source, kafka, archive, wrapper, framing, registry, registries, games, decoder, run, spark",
+            f"demux.yml:1: a\\nb\\x1b[31m: unknown key; allowed: {SECTIONS}",
         ),
     ],
 )
