@@ -6,16 +6,17 @@ from collections.abc import Callable
 
 from pyspark.sql import DataFrame, SparkSession
 
+from bronze_ingest import file_sink, spark_sink
+from bronze_ingest.archive.checks import with_files
 from bronze_ingest.envelope import column_conflicts
-from bronze_ingest.sink import bronze_rows, examined_rows, positioned
 from bronze_ingest.source import check_source, wrapper_stream
 from bronze_ingest.unwrap import WrapperFormat, bronze_columns, wrapper_format
 from demux.causes import Stage
 from demux.checkpoints import require_checkpoint
-from demux.commits import Counts, OnRetry, Target, commit
+from demux.commits import Counts
 from demux.errors import DemuxError, SettingsInvalid
 from demux.reports import IngestReport
-from demux.settings import Settings
+from demux.settings import Settings, Sink
 from demux.spark_types import columns_of_spark
 from demux.storage import table_exists
 from demux.streams import TAKE_ALL, Batch, Trigger, run_query
@@ -48,13 +49,11 @@ def ingest(
     """
     layout = Layout(settings.root)
     wrapper = wrapper_format(settings)
-    target = Target(layout.bronze, layout.quarantine, OnRetry.DECIDE_AGAIN, partition_by=("game_name",))
+    write_batch = _writer(spark, layout, settings.run.sink)
     counts: list[Counts] = []
 
     def one_batch(frame: DataFrame, batch: Batch) -> None:
-        records = positioned(frame, batch)
-        rows = bronze_rows(records, wrapper, batch)
-        counts.append(commit(spark, batch, target, rows, lambda which: examined_rows(records, wrapper, batch, which)))
+        counts.append(write_batch(spark, layout, frame, wrapper, batch))
         on_batch(_report(counts[-1:]))
 
     require_checkpoint(
@@ -67,13 +66,29 @@ def ingest(
     )
     _require_columns(spark, layout, wrapper)
     source = wrapper_stream(spark, settings, accept_gaps)
+    watched = with_files(spark, layout.bronze_checkpoint, one_batch)
     try:
-        run_query(spark, source, layout.bronze_checkpoint, "bronze", one_batch, trigger)
+        run_query(spark, source, layout.bronze_checkpoint, "bronze", watched, trigger)
     except DemuxError:
         # the source may say more than the query that it broke
         check_source(spark, settings)
         raise
     return _report(counts)
+
+
+def _writer(spark: SparkSession, layout: Layout, sink: Sink) -> Callable[..., Counts]:
+    """Return the `write_batch` of the sink that the settings name, or that fits the tables."""
+    if sink is Sink.SPARK:
+        return spark_sink.write_batch
+    if file_sink.can_write(spark, layout):
+        return file_sink.write_batch
+    if sink is Sink.FILES:
+        raise SettingsInvalid(
+            f"The tables under {layout.root} cannot be written as files: they are elsewhere than on this machine, or "
+            "have features that only Spark's own writer gives.",
+            "Set `run.sink` to auto or spark.",
+        )
+    return spark_sink.write_batch
 
 
 def _require_columns(spark: SparkSession, layout: Layout, wrapper: WrapperFormat) -> None:

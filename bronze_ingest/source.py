@@ -11,12 +11,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from bronze_ingest.archive.checks import require_same_reading
 from bronze_ingest.archive.rows import ARCHIVED
 from bronze_ingest.archive.stream import archive_stream
 from bronze_ingest.kafka.admin import topics_now
 from bronze_ingest.kafka.offsets import kafka_offsets, source_line
+from bronze_ingest.kafka.position import KAFKA
 from bronze_ingest.kafka.source import client_options, kafka_stream
-from bronze_ingest.kafka.topics import KAFKA, follow, require_offsets
+from bronze_ingest.kafka.topics import follow, require_offsets
 from demux.checkpoints import read_checkpoint
 from demux.errors import SettingsInvalid, SourceMissing
 from demux.settings import Settings
@@ -37,12 +39,13 @@ def wrapper_stream(spark: SparkSession, settings: Settings, accept_gaps: bool = 
 
     Raises:
         SourceMissing: there is no table or archive, or it has no BINARY column `value`.
-        SettingsInvalid: bronze was filled from another kind of source.
+        SettingsInvalid: bronze was filled from another kind of source; or as for `require_same_reading`.
         KafkaUnavailable, KafkaRefused, TopicMissing: as for `topics_now`.
         OffsetsLost: as for `follow`.
     """
     layout = Layout(settings.root)
     _require_same_kind(spark, layout, settings.source.kind)
+    require_same_reading(spark, layout.bronze_checkpoint, settings.archive)
     archive = _archive(spark, settings, layout)
     match settings.source.kind:
         case SourceKind.FILES:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from demux.errors import KafkaRefused, KafkaUnavailable
+from demux.errors import KafkaRefused, KafkaUnavailable, SettingsInvalid
 from demux.settings_source import KafkaSettings
 
 
@@ -59,6 +59,24 @@ def not_permitted(kafka: KafkaSettings, what: str, reason: str) -> KafkaRefused:
     return KafkaRefused(
         f"At the broker {kafka.bootstrap_servers}, {_user(kafka)} may not {what}: {reason}.",
         "Have the broker's administrator grant it (an ACL).",
+        **_about(kafka, reason),
+    )
+
+
+def options_refused(kafka: KafkaSettings, reason: str) -> SettingsInvalid:
+    """Return the error of options that a client does not take, such as a file that is not there."""
+    return SettingsInvalid(
+        f"Kafka's client does not take its options for {kafka.bootstrap_servers}: {reason}.",
+        "Correct the section kafka of the settings.",
+        **_about(kafka, reason),
+    )
+
+
+def pattern_refused(kafka: KafkaSettings, reason: str) -> SettingsInvalid:
+    """Return the error of a pattern that is no regular expression."""
+    return SettingsInvalid(
+        f"kafka.topic_pattern {kafka.topic_pattern} is no regular expression of Java: {reason}.",
+        "Correct it, or name the topics under kafka.topics.",
         **_about(kafka, reason),
     )
 

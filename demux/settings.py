@@ -112,6 +112,14 @@ class GamesSettings(Section):
     )
 
 
+class Sink(Enum):
+    """Who writes the bronze table's files."""
+
+    AUTO = "auto"
+    FILES = "files"
+    SPARK = "spark"
+
+
 class RunSettings(Section):
     """How the games' tasks are run."""
 
@@ -122,6 +130,11 @@ class RunSettings(Section):
         ge=0,
         le=3600,
         description="Seconds before the first further try; each later wait is twice as long.",
+    )
+    sink: Sink = Field(
+        default=Sink.AUTO,
+        description="Who writes bronze: files (each task its own, one commit for all of them), spark (Spark's Delta "
+        "writer), or auto: files where the root is on this machine and the tables ask for nothing more.",
     )
     bronze_s: float = Field(
         default=60.0,

@@ -81,7 +81,23 @@ class PayloadFraming(Enum):
     HEADER = "header"
 
 
+# what the source decides itself, each with what to set in its place
+_OWN_OPTIONS: Mapping[str, str] = {
+    "bootstrap.servers": "set kafka.bootstrap_servers",
+    "security.protocol": "set kafka.security_protocol",
+    "auto.offset.reset": "set kafka.starting_offsets",
+    "enable.auto.commit": "leave it out, the checkpoint knows what was read",
+    "interceptor.classes": "leave it out, records are taken as they are",
+    "key.deserializer": "leave it out, keys are taken as bytes",
+    "value.deserializer": "leave it out, values are taken as bytes",
+}
+
+
 def _options(options: Mapping[str, str]) -> Mapping[str, str]:
+    if own := [f"{name} ({_OWN_OPTIONS[name]})" for name in sorted(options) if name in _OWN_OPTIONS]:
+        raise ValueError(f"not an option to set here: {', '.join(own)}")
+    if foreign := sorted(name for name in options if name.startswith("kafka.") or name != name.lower()):
+        raise ValueError(f"{', '.join(foreign)}: write the name as Kafka's consumer has it, such as fetch.max.bytes")
     if literal := sorted(key for key, value in options.items() if is_secret_option(key) and not is_reference(value)):
         raise ValueError(f"{', '.join(literal)} must be {FORMS}, never the secret itself")
     return options

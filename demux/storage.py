@@ -50,6 +50,14 @@ def replace_text(spark: SparkSession, file: str, text: str) -> None:
     context.rename(context.makeQualified(path), context.makeQualified(target), overwrite)
 
 
+def local_path(spark: SparkSession, path: str) -> str | None:
+    """Return the path as this machine's own file system has it; None for one elsewhere."""
+    location, system = _hadoop(spark, path)
+    if system.getScheme() != "file":
+        return None
+    return str(system.makeQualified(location).toUri().getPath())
+
+
 def make_folder(spark: SparkSession, folder: str) -> None:
     """Make a folder and those above it; a second call does nothing."""
     path, system = _hadoop(spark, folder)

@@ -1,89 +1,19 @@
-"""The bytes of one archived file, and how places in it are named."""
+"""The bytes of one archived file from beginning to end, its lines, and how places in it are named."""
 
 from __future__ import annotations
 
 import gzip
-import io
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import PurePosixPath
-from typing import IO, TypeVar
+from typing import NamedTuple
 
-from bronze_ingest.archive.rows import MAX_PIECE_BYTES, Rows, piece
-from demux.errors import StorageFailed
+from bronze_ingest.archive.opening import ArchiveFile
+from bronze_ingest.archive.rows import CUT, MAX_PIECE_BYTES, Rows, piece
 from demux.text import printable
 
 CHUNK_BYTES = 2**20
 _GZIP_MAGIC = b"\x1f\x8b"
-_REMEDY = "Put the file back and let the workers read it, then run the same command again; nothing is lost."
-
-T = TypeVar("T")
-
-
-def unreadable(path: str, error: Exception) -> StorageFailed:
-    """Return the failure to open or read an archived file, in our words."""
-    reason = getattr(error, "strerror", None) or str(error)
-    return StorageFailed(
-        f"The archived file {printable(path)} cannot be read: {printable(reason)}.", _REMEDY, path=path
-    )
-
-
-class ArchiveFile(io.RawIOBase):
-    """An opened file whose failures to read come as `StorageFailed`, so that nobody takes them for broken bytes.
-
-    Attributes:
-        seen: the first byte read and the one behind the last, since `forget_seen`; None for none.
-    """
-
-    def __init__(self, path: str, file: IO[bytes]) -> None:
-        super().__init__()
-        self.seen: tuple[int, int] | None = None
-        self._path = path
-        self._file = file
-
-    def read(self, size: int = -1, /) -> bytes:
-        """Return at most `size` bytes; none at the end."""
-        start = self.tell()
-        found = self._told(lambda: bytes(self._file.read(size)))
-        first, behind = self.seen or (start, start)
-        self.seen = min(first, start), max(behind, start + len(found))
-        return found
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        """Move, and return the new place."""
-        if offset < 0 and whence == io.SEEK_SET:
-            # what broken bytes ask for is no failure of the storage
-            raise ValueError("a place before the beginning of the file")
-        self._told(lambda: self._file.seek(offset, whence))
-        return self.tell()
-
-    def tell(self) -> int:
-        """Return the place of the next byte."""
-        return self._told(self._file.tell)
-
-    def forget_seen(self) -> None:
-        """Begin `seen` anew."""
-        self.seen = None
-
-    def readable(self) -> bool:
-        """Return True."""
-        return True
-
-    def seekable(self) -> bool:
-        """Return True."""
-        return True
-
-    def close(self) -> None:
-        """Close the file; a second call does nothing."""
-        if not self.closed:
-            self._file.close()
-        super().close()
-
-    def _told(self, call: Callable[[], T]) -> T:
-        try:
-            return call()
-        except OSError as error:
-            raise unreadable(self._path, error) from error
 
 
 class Content:
@@ -149,7 +79,7 @@ class Content:
         bytes_ = f"bytes {start} to {start + size - 1}" if size else f"byte {start}"
         if self.broken is not None:
             reason = f"{reason}; {self.broken}" if reason and size else self.broken
-        cut = f" Only the first {MAX_PIECE_BYTES} bytes are kept." if size > MAX_PIECE_BYTES else ""
+        cut = CUT if size > MAX_PIECE_BYTES else ""
         return f"Malformed {decompressed}{bytes_} of {printable(self._path)}: {reason}.{cut}"
 
     def _decompress(self, file: ArchiveFile) -> None:
@@ -168,6 +98,47 @@ class Content:
             self._failure = f"the gzip data is broken: {printable(str(error)).rstrip('.')}"
             self._read = _nothing
             return b""
+
+
+class Line(NamedTuple):
+    """One line of a file, without what ends it.
+
+    Attributes:
+        start: its first byte's place in the file.
+        text: its bytes; of a line that is too long only the first `MAX_PIECE_BYTES`.
+        size: how many bytes it has, without the newline.
+    """
+
+    start: int
+    text: bytes
+    size: int
+
+
+def lines(content: Content, max_bytes: int) -> Iterator[Line]:
+    """Yield every line, the last one also when nothing ends it.
+
+    Where the content is broken, the last line is what was left then, maybe nothing; the lines before it are whole.
+    """
+    start, parts, size = 0, [b""], 0
+    while chunk := content.read(CHUNK_BYTES):
+        *ended, rest = chunk.split(b"\n")
+        for text in ended:
+            if size:
+                yield _line(start, [*parts, text], size + len(text), max_bytes)
+                start += size
+                parts, size = [b""], 0
+            else:
+                yield Line(start, text, len(text))
+            start += len(text) + 1
+        size += len(rest)
+        parts = [*parts, rest] if size <= max_bytes else [b"".join(parts)[:MAX_PIECE_BYTES]]
+    if size or content.broken is not None:
+        yield _line(start, parts, size, max_bytes)
+
+
+def _line(start: int, parts: list[bytes], size: int, max_bytes: int) -> Line:
+    text = b"".join(parts)
+    return Line(start, text if size <= max_bytes else text[:MAX_PIECE_BYTES], size)
 
 
 def _nothing(_: int) -> bytes:

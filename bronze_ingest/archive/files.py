@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 
-from bronze_ingest.archive.content import ArchiveFile, Content
+from bronze_ingest.archive.content import Content
 from bronze_ingest.archive.delimited import delimited
 from bronze_ingest.archive.ndjson import ndjson
+from bronze_ingest.archive.opening import ArchiveFile
 from bronze_ingest.archive.parquet import parquet
 from bronze_ingest.archive.rows import Rows, batch_of
 from demux.settings_source import ArchiveFormat

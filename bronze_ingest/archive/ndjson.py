@@ -14,8 +14,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from bronze_ingest.archive.content import Content
-from bronze_ingest.archive.lines import lines
+from bronze_ingest.archive.content import Content, lines
 from bronze_ingest.archive.rows import MAX_RECORD_BYTES, Optional, Rows
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"

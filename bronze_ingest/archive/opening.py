@@ -2,19 +2,83 @@
 
 from __future__ import annotations
 
+import io
 import re
+from collections.abc import Callable
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, TypeVar, cast
 from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.fs
 
-from bronze_ingest.archive.content import ArchiveFile, unreadable
+from demux.errors import StorageFailed
+from demux.text import printable
 
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?://([^/]*))?(/.*)", re.DOTALL)
 # hadoop's names of what pyarrow calls by another
 _SCHEMES = {"s3a": "s3", "s3n": "s3", "wasbs": "abfss"}
+_REMEDY = "Put the file back and let the workers read it, then run the same command again; nothing is lost."
+
+T = TypeVar("T")
+
+
+class ArchiveFile(io.RawIOBase):
+    """An opened file whose failures to read come as `StorageFailed`, so that nobody takes them for broken bytes.
+
+    Attributes:
+        seen: the first byte read and the one behind the last, since `forget_seen`; None for none.
+    """
+
+    def __init__(self, path: str, file: IO[bytes]) -> None:
+        super().__init__()
+        self.seen: tuple[int, int] | None = None
+        self._path = path
+        self._file = file
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Return at most `size` bytes; none at the end."""
+        start = self.tell()
+        found = self._told(lambda: bytes(self._file.read(size)))
+        first, behind = self.seen or (start, start)
+        self.seen = min(first, start), max(behind, start + len(found))
+        return found
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        """Move, and return the new place."""
+        if offset < 0 and whence == io.SEEK_SET:
+            # what broken bytes ask for is no failure of the storage
+            raise ValueError("a place before the beginning of the file")
+        self._told(lambda: self._file.seek(offset, whence))
+        return self.tell()
+
+    def tell(self) -> int:
+        """Return the place of the next byte."""
+        return self._told(self._file.tell)
+
+    def forget_seen(self) -> None:
+        """Begin `seen` anew."""
+        self.seen = None
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def seekable(self) -> bool:
+        """Return True."""
+        return True
+
+    def close(self) -> None:
+        """Close the file; a second call does nothing."""
+        if not self.closed:
+            self._file.close()
+        super().close()
+
+    def _told(self, call: Callable[[], T]) -> T:
+        try:
+            return call()
+        except OSError as error:
+            raise _unreadable(self._path, error) from error
 
 
 def open_archive(path: str) -> ArchiveFile:
@@ -30,7 +94,7 @@ def open_archive(path: str) -> ArchiveFile:
         local = local_path(path)
         file = _remote(path) if local is None else Path(local).open("rb")  # noqa: SIM115 - closed by ArchiveFile
     except (OSError, pa.ArrowException) as error:
-        raise unreadable(path, error) from error
+        raise _unreadable(path, error) from error
     return ArchiveFile(path, file)
 
 
@@ -61,3 +125,11 @@ def arrow_uri(path: str) -> str:
 def _remote(path: str) -> IO[bytes]:
     system, name = pyarrow.fs.FileSystem.from_uri(arrow_uri(path))
     return cast(IO[bytes], system.open_input_file(name))
+
+
+def _unreadable(path: str, error: Exception) -> StorageFailed:
+    """Return the failure to open or read an archived file, in our words."""
+    reason = getattr(error, "strerror", None) or str(error)
+    return StorageFailed(
+        f"The archived file {printable(path)} cannot be read: {printable(reason)}.", _REMEDY, path=path
+    )

@@ -11,8 +11,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from bronze_ingest.archive.content import CHUNK_BYTES, ArchiveFile
-from bronze_ingest.archive.rows import MAX_BATCH_BYTES, MAX_BATCH_ROWS, MAX_PIECE_BYTES, archived, batch_of, piece
+from bronze_ingest.archive.content import CHUNK_BYTES
+from bronze_ingest.archive.opening import ArchiveFile
+from bronze_ingest.archive.rows import (
+    CUT,
+    MAX_BATCH_BYTES,
+    MAX_BATCH_ROWS,
+    MAX_PIECE_BYTES,
+    MAX_RECORD_BYTES,
+    archived,
+    batch_of,
+    piece,
+)
 from demux.arrow_types import arrow_type
 from demux.tables import SOURCE_OPTIONAL
 from demux.text import printable
@@ -39,6 +49,7 @@ def parquet(path: str, file: ArchiveFile) -> Iterator[pa.RecordBatch]:
     try:
         opened = pq.ParquetFile(file, buffer_size=CHUNK_BYTES, page_checksum_verification=True)
         names = _names(opened.schema_arrow)
+        _require_counts(opened.metadata)
     except (pa.ArrowException, OSError, ValueError) as error:
         yield _malformed(path, file, 0, f"bytes 0 to {size - 1}", (0, size), f"no Parquet file: {_reason(error)}")
         return
@@ -55,6 +66,8 @@ def _row_group(
     path: str, file: ArchiveFile, opened: pq.ParquetFile, names: dict[str, str], group: int, first: int
 ) -> Iterator[pa.RecordBatch]:
     metadata = opened.metadata.row_group(group)
+    if metadata.num_rows == 0:
+        return
     row, end = first, first + metadata.num_rows
     average = max(1, metadata.total_byte_size // max(1, metadata.num_rows))
     size = max(1, min(MAX_BATCH_ROWS, MAX_BATCH_BYTES // average))
@@ -72,6 +85,17 @@ def _row_group(
         within = file.seen or (0, file.seek(0, 2))
         where = f"rows {row} to {end - 1} in row group {group}, read from bytes {within[0]} to {within[1] - 1}"
         yield _malformed(path, file, row, where, within, _reason(error))
+
+
+def _require_counts(metadata: pq.FileMetaData) -> None:
+    """Check that no two rows of the file get the same number, which identifies them.
+
+    Raises:
+        ValueError: a footer that contradicts itself.
+    """
+    counts = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
+    if min(counts, default=0) < 0 or sum(counts) != metadata.num_rows:
+        raise ValueError(f"the footer says {metadata.num_rows} rows, and {sum(counts)} by row group")
 
 
 def _names(schema: pa.Schema) -> dict[str, str]:
@@ -107,6 +131,8 @@ def _converted(path: str, batch: pa.RecordBatch, names: dict[str, str], first: i
     """Yield the rows in our types; where one does not fit, each by itself, and that one as a malformed piece."""
     try:
         values = _cast(_column(batch, names["value"]), pa.binary())
+        if len(values) == 1 and (pc.binary_length(values)[0].as_py() or 0) > MAX_RECORD_BYTES:
+            raise ValueError(f"a record of more than {MAX_RECORD_BYTES} bytes")
         optional = [
             _cast(_column(batch, names[column.name]), arrow_type(column.type))
             if column.name in names
@@ -116,7 +142,7 @@ def _converted(path: str, batch: pa.RecordBatch, names: dict[str, str], first: i
     except (pa.ArrowException, ValueError) as error:
         if len(batch) == 1:
             kept = _column(batch, names["value"]).cast(pa.binary())[0].as_py() or b""
-            sentence = f"Malformed row {first} of {printable(path)}: {_reason(error)}."
+            sentence = f"Malformed row {first} of {printable(path)}: {_reason(error)}.{_cut(len(kept))}"
             yield batch_of(path, piece(first, kept, sentence))
             return
         half = len(batch) // 2
@@ -143,8 +169,12 @@ def _malformed(
     start, stop = within
     file.seek(max(0, start))
     kept = file.read(max(0, min(stop - start, MAX_PIECE_BYTES)))
-    cut = f" Only the first {MAX_PIECE_BYTES} bytes are kept." if stop - start > MAX_PIECE_BYTES else ""
-    return batch_of(path, piece(row, kept, f"Malformed {where} of {printable(path)}: {reason}.{cut}"))
+    sentence = f"Malformed {where} of {printable(path)}: {reason}.{_cut(stop - start)}"
+    return batch_of(path, piece(row, kept, sentence))
+
+
+def _cut(size: int) -> str:
+    return CUT if size > MAX_PIECE_BYTES else ""
 
 
 def _reason(error: Exception) -> str:

@@ -32,6 +32,8 @@ MAX_BATCH_ROWS = 10_000
 MAX_RECORD_BYTES = 64 * 2**20
 # what quarantine keeps of a malformed piece
 MAX_PIECE_BYTES = 2**20
+# how the sentence of a larger piece ends
+CUT = f" Only the first {MAX_PIECE_BYTES} bytes are kept."
 
 # the values of SOURCE_OPTIONAL, the timestamp in microseconds since 1970 (UTC)
 Optional = tuple[

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from bronze_ingest.archive.checks import require_consistent, require_names
 from bronze_ingest.archive.files import records
 from bronze_ingest.archive.opening import open_archive
-from bronze_ingest.archive.rows import ARCHIVED
+from bronze_ingest.archive.rows import ARCHIVED, CUT
 from demux.arrow_map import ArrowFunction, map_in_arrow
-from demux.errors import SourceMissing
-from demux.settings_source import ArchiveFormat, ArchiveSettings, Clean
+from demux.errors import SourceMissing, StorageFailed
+from demux.settings_source import ArchiveSettings, Clean
 from demux.spark_types import spark_struct
+from demux.text import printable
 
 _FILES = "path STRING, modificationTime TIMESTAMP, length LONG, content BINARY"
 # Spark forgets files that are older than this than the newest one, and then passes over a late one in silence
@@ -42,6 +44,9 @@ def archive_stream(spark: SparkSession, settings: ArchiveSettings) -> DataFrame:
         "recursiveFileLookup": "true",
         "maxFilesPerTrigger": str(settings.max_files_per_batch),
         "maxFileAge": _FOR_EVER,
+        # whatever the session says: a file that is left out is lost
+        "ignoreMissingFiles": "false",
+        "ignoreCorruptFiles": "false",
         # without it, Spark 3.4 takes the files' own names for patterns
         "__globPaths__": "false",
         **_clean_options(settings),
@@ -57,19 +62,33 @@ def archive_stream(spark: SparkSession, settings: ArchiveSettings) -> DataFrame:
             f"There is no archive at {path}.", "Make the folder, or correct `archive.path`.", path=path
         ) from error
     # the name alone: Spark never opens a file
-    return map_in_arrow(files.select("path"), reader(settings.format), spark_struct(ARCHIVED))
+    return map_in_arrow(files.select("path"), reader(settings), spark_struct(ARCHIVED))
 
 
-def reader(layout: ArchiveFormat) -> ArrowFunction:
+def reader(settings: ArchiveSettings) -> ArrowFunction:
     """Return a function that reads the files of its first column, into the columns of `ARCHIVED`."""
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for path in batch.column(0).to_pylist():
                 with open_archive(path) as file:
-                    yield from records(path, file, layout)
+                    for rows in records(path, file, settings.format):
+                        if settings.clean is Clean.DELETE:
+                            _require_whole(path, rows)
+                        yield rows
 
     return read
+
+
+def _require_whole(path: str, rows: pa.RecordBatch) -> None:
+    # a wrong `archive.format` makes one such piece of each file, and would cost the whole archive
+    if pc.any(pc.ends_with(rows.column("refused_sentence"), CUT)).as_py():
+        raise StorageFailed(
+            f"The archived file {printable(path)} has a malformed piece that is too large for quarantine, and "
+            "`archive.clean: delete` would delete it.",
+            "Correct `archive.format`, or take `archive.clean: archive` or `keep`, then run the same command again.",
+            path=path,
+        )
 
 
 def _clean_options(settings: ArchiveSettings) -> dict[str, str]:

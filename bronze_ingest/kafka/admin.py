@@ -12,13 +12,16 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from bronze_ingest.kafka.offsets import Topic
+from bronze_ingest.kafka.source import kafka_classes
 from demux.errors import DemuxError, TopicMissing
 from demux.kafka_client import ClientOptions
 from demux.kafka_failures import (
     certificate_refused,
     login_refused,
     not_permitted,
+    options_refused,
     own_certificate_refused,
+    pattern_refused,
     token_refused,
     unavailable,
 )
@@ -35,26 +38,33 @@ def topics_now(spark: SparkSession, kafka: KafkaSettings, options: ClientOptions
         KafkaUnavailable: no broker answers in time.
         KafkaRefused: the broker, or we, refuse the connection, or a topic may not be read.
         TopicMissing: there is no such topic, or none that fits the pattern.
+        SettingsInvalid: the client does not take its options; or the pattern is none.
     """
+    clients = kafka_classes(spark).clients.admin
     jvm: Any = spark.sparkContext._jvm
     milliseconds = str(int(kafka.connect_timeout_s * 1000))
     own = {name.removeprefix(_PREFIX): value for name, value in options.revealed().items()}
     timeouts = {"default.api.timeout.ms": milliseconds, "request.timeout.ms": milliseconds}
     admin = None
     try:
-        admin = jvm.org.apache.kafka.clients.admin.AdminClient.create({**own, **timeouts})
-        names = _names(jvm, admin, kafka)
-        described = _described(jvm, admin, names, kafka)
-        return {name: _topic(jvm, admin, name, described.get(name)) for name in names}
+        admin = clients.AdminClient.create({**own, **timeouts})
+        described = _described(clients, admin, _names(jvm, admin, kafka), kafka)
+        return {name: _topic(spark, admin, name, description) for name, description in described.items()}
     except Py4JJavaError as error:
-        raise in_our_words(error, kafka) from None
+        raise in_our_words(error, kafka, _subject(kafka)) from None
     finally:
         if admin is not None:
             admin.close(jvm.java.time.Duration.ofSeconds(0))
 
 
-def in_our_words(error: Py4JJavaError, kafka: KafkaSettings) -> DemuxError:
-    """Return what a failure of Kafka's Java client means; what it says of secrets is never repeated."""
+def in_our_words(error: Py4JJavaError, kafka: KafkaSettings, subject: str) -> DemuxError:
+    """Return what a failure of Kafka's Java client means.
+
+    Args:
+        error: the failure.
+        kafka: the settings.
+        subject: what was asked for, such as `topic events`.
+    """
     chain = _chain(error.java_exception)
     names = [name.rpartition(".")[2] for name, _ in chain]
     # the last sentence says most: those before it wrap it
@@ -69,16 +79,28 @@ def in_our_words(error: Py4JJavaError, kafka: KafkaSettings) -> DemuxError:
         case "SslAuthenticationException":
             return certificate_refused(kafka, reason)
         case "TopicAuthorizationException":
-            return not_permitted(kafka, f"read {_subject(kafka)}", reason)
+            return not_permitted(kafka, f"read {subject}", reason)
         case "GroupAuthorizationException" | "ClusterAuthorizationException":
             return not_permitted(kafka, "read", reason)
         case "UnknownTopicOrPartitionException":
-            return _missing(kafka)
+            return _missing(kafka, subject)
+        case "PatternSyntaxException":
+            return pattern_refused(kafka, reason)
+        case "ConfigException" if _NO_ADDRESS not in reason:
+            return options_refused(kafka, reason)
         case _:
             return unavailable(kafka, reason)
 
 
-_KNOWN = ("AuthenticationException", "AuthorizationException", "UnknownTopicOrPartitionException")
+_KNOWN = (
+    "AuthenticationException",
+    "AuthorizationException",
+    "UnknownTopicOrPartitionException",
+    "PatternSyntaxException",
+    "ConfigException",
+)
+# a name that no server knows may be known a moment later
+_NO_ADDRESS = "No resolvable bootstrap urls"
 
 
 def _names(jvm: Any, admin: Any, kafka: KafkaSettings) -> list[str]:
@@ -87,35 +109,46 @@ def _names(jvm: Any, admin: Any, kafka: KafkaSettings) -> list[str]:
     pattern = jvm.java.util.regex.Pattern.compile(kafka.topic_pattern)
     names = [name for name in admin.listTopics().names().get() if pattern.matcher(name).matches()]
     if not names:
-        raise _missing(kafka)
+        raise _missing(kafka, _subject(kafka))
     return sorted(names)
 
 
-def _described(jvm: Any, admin: Any, names: list[str], kafka: KafkaSettings) -> Any:
-    asked = jvm.org.apache.kafka.clients.admin.DescribeTopicsOptions().includeAuthorizedOperations(True)
-    described = admin.describeTopics(names, asked).allTopicNames().get()
+def _described(clients: Any, admin: Any, names: list[str], kafka: KafkaSettings) -> dict[str, Any]:
+    asked = clients.DescribeTopicsOptions().includeAuthorizedOperations(True)
+    answers = admin.describeTopics(names, asked).topicNameValues()
+    described, missing = {}, []
     for name in names:
-        allowed = described.get(name).authorizedOperations()
+        try:
+            described[name] = answers.get(name).get()
+        except Py4JJavaError as error:
+            failure = in_our_words(error, kafka, f"topic {name}")
+            if not isinstance(failure, TopicMissing):
+                raise failure from None
+            missing.append(name)
+            continue
+        allowed = described[name].authorizedOperations()
         # a broker without ACLs, or an old one, says nothing
         if allowed is not None and not _READ & {operation.toString() for operation in allowed}:
             raise not_permitted(kafka, f"read topic {name}", "the broker grants other operations only")
+    if missing:
+        raise _missing(kafka, f"topic {', '.join(missing)}")
     return described
 
 
-def _topic(jvm: Any, admin: Any, name: str, description: Any) -> Topic:
+def _topic(spark: SparkSession, admin: Any, name: str, description: Any) -> Topic:
     partitions = [partition.partition() for partition in description.partitions()]
-    spec = jvm.org.apache.kafka.clients.admin.OffsetSpec
+    spec = kafka_classes(spark).clients.admin.OffsetSpec
     return Topic(
         name,
         description.topicId().toString(),
-        _offsets(jvm, admin, name, partitions, spec.earliest()),
-        _offsets(jvm, admin, name, partitions, spec.latest()),
+        _offsets(spark, admin, name, partitions, spec.earliest()),
+        _offsets(spark, admin, name, partitions, spec.latest()),
     )
 
 
-def _offsets(jvm: Any, admin: Any, name: str, partitions: list[int], spec: Any) -> dict[int, int]:
-    asked = {jvm.org.apache.kafka.common.TopicPartition(name, partition): spec for partition in partitions}
-    found = admin.listOffsets(asked).all().get()
+def _offsets(spark: SparkSession, admin: Any, name: str, partitions: list[int], spec: Any) -> dict[int, int]:
+    of = kafka_classes(spark).common.TopicPartition
+    found = admin.listOffsets({of(name, partition): spec for partition in partitions}).all().get()
     return {entry.getKey().partition(): entry.getValue().offset() for entry in found.entrySet()}
 
 
@@ -135,9 +168,9 @@ def _subject(kafka: KafkaSettings) -> str:
     return f"topic {', '.join(kafka.topics)}" if kafka.topic_pattern is None else f"topics {kafka.topic_pattern}"
 
 
-def _missing(kafka: KafkaSettings) -> TopicMissing:
+def _missing(kafka: KafkaSettings, subject: str) -> TopicMissing:
     return TopicMissing(
-        f"The broker at {kafka.bootstrap_servers} has no {_subject(kafka)}.",
+        f"The broker at {kafka.bootstrap_servers} has no {subject}.",
         "Make the topic, or correct kafka.topics or kafka.topic_pattern.",
         bootstrap_servers=kafka.bootstrap_servers,
     )

@@ -1,7 +1,8 @@
 """Which offsets of Kafka a stream still needs and the broker no longer has, and the stream's own log of offsets. Pure.
 
-The log is Spark's: one file a batch, `v1`, a line of JSON about the batch, then one line for each source in the order
-of the query, `-` for a source that has no offset yet.
+The log is Spark's. One file a batch: `v1`, a line of JSON about the batch, then one line for each source in the order
+of the query, `-` for a source that has no offset yet. Before the first batch there is one file of the source alone:
+a zero byte, `v1`, and the line.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ Offsets = Mapping[str, Mapping[int, int]]
 
 _HEAD_LINES = 2
 _NO_OFFSET = "-"
+_START_HEAD = "\0v1\n"
 
 
 class Loss(Enum):
@@ -23,6 +25,7 @@ class Loss(Enum):
 
     EXPIRED = "expired"
     MADE_AGAIN = "topic made again"
+    CUT_OFF = "cut off"
     GONE = "topic gone"
 
 
@@ -71,31 +74,54 @@ class Gap:
         return f"topic {self.topic}, partition {self.partition}: {span} ({count:,} record{'s'[: count != 1]})"
 
 
-def gaps(needed: Offsets, now: Mapping[str, Topic], known_ids: Mapping[str, str]) -> tuple[Gap, ...]:
+def gaps(needed: Offsets, begun: Offsets, now: Mapping[str, Topic], known_ids: Mapping[str, str]) -> tuple[Gap, ...]:
     """Return the offsets that the stream needs and the broker does not have, in order of topic and partition.
 
     Args:
         needed: where the stream stands.
+        begun: where the batch ends that was begun and must come again; nothing when there is none.
         now: the topics that the broker has, by name.
         known_ids: the id of each topic when it was read last.
     """
     return tuple(
         gap
         for name in sorted(needed)
-        for partition in sorted(needed[name])
-        for gap in _gap(name, partition, needed[name][partition], now.get(name), known_ids.get(name))
+        for gap in _of_topic(name, needed[name], begun.get(name, {}), now.get(name), known_ids.get(name))
     )
 
 
-def _gap(name: str, partition: int, needed: int, topic: Topic | None, known_id: str | None) -> Iterator[Gap]:
-    if topic is None:
-        yield Gap(name, known_id, partition, needed, None, Loss.GONE)
-    elif known_id not in (None, topic.topic_id) or needed > topic.latest.get(partition, -1):
-        # one that stands at the new topic's beginning has been repaired already, or never got any further
-        if needed != topic.earliest.get(partition):
-            yield Gap(name, known_id, partition, needed, None, Loss.MADE_AGAIN)
-    elif needed < topic.earliest[partition]:
-        yield Gap(name, topic.topic_id, partition, needed, topic.earliest[partition], Loss.EXPIRED)
+def _of_topic(
+    name: str, needed: Mapping[int, int], begun: Mapping[int, int], topic: Topic | None, known_id: str | None
+) -> Iterator[Gap]:
+    if topic is None or known_id not in (None, topic.topic_id):
+        # nobody knows how far the old one went, not even where the stream stands at its beginning
+        loss = Loss.GONE if topic is None else Loss.MADE_AGAIN
+        yield from (Gap(name, known_id, partition, needed[partition], None, loss) for partition in sorted(needed))
+        return
+    # a partition that was added since is needed from its beginning
+    for partition in sorted({*needed, *topic.earliest}):
+        first, latest = topic.earliest.get(partition, 0), topic.latest.get(partition, 0)
+        at = needed.get(partition, 0)
+        if max(at, begun.get(partition, 0)) > latest:
+            yield Gap(name, topic.topic_id, partition, latest, max(at, begun.get(partition, 0)), Loss.CUT_OFF)
+        elif at < first:
+            yield Gap(name, topic.topic_id, partition, at, first, Loss.EXPIRED)
+
+
+def begins(needed: Offsets, now: Mapping[str, Topic], left: Mapping[tuple[str, int], int]) -> Offsets:
+    """Return where topics begin that are new to the stream; those that begin at 0 throughout are left out.
+
+    Args:
+        needed: where the stream stands.
+        now: the topics that the broker has, by name.
+        left: by topic id and partition, where the stream stood when it was told to read the topic no longer.
+    """
+    found = {
+        name: {at: max(first, left.get((topic.topic_id, at), 0)) for at, first in topic.earliest.items()}
+        for name, topic in now.items()
+        if name not in needed
+    }
+    return {name: by for name, by in found.items() if any(by.values())}
 
 
 def kafka_offsets(line: str) -> Offsets | None:
@@ -115,22 +141,47 @@ def source_line(text: str, source: int) -> str | None:
     return None if source >= len(lines) or lines[source] == _NO_OFFSET else lines[source]
 
 
-def past_gaps(text: str, source: int, lost: Iterable[Gap], now: Mapping[str, Topic]) -> str:
-    """Return a file of the log in which the Kafka source stands behind these gaps.
+def start_line(text: str) -> str:
+    """Return the line of the file that says where the first batch begins."""
+    return text.removeprefix(_START_HEAD)
 
-    A topic that was made again is read from its beginning; one that is gone is forgotten.
-    """
+
+def text_of(offsets: Offsets) -> str:
+    """Return a Kafka source's line."""
+    as_text = {name: {str(partition): offset for partition, offset in by.items()} for name, by in offsets.items()}
+    return json.dumps(as_text, separators=(",", ":"))
+
+
+def with_line(text: str, source: int, line: str) -> str:
+    """Return the file of the log with another line of the source."""
     lines = text.splitlines()
-    offsets = {name: dict(by) for name, by in (kafka_offsets(lines[_HEAD_LINES + source]) or {}).items()}
+    lines[_HEAD_LINES + source] = line
+    return "\n".join(lines)
+
+
+def start_with_line(line: str) -> str:
+    """Return the file that says where the first batch begins."""
+    return _START_HEAD + line
+
+
+def past_gaps(offsets: Offsets, lost: Iterable[Gap], now: Mapping[str, Topic]) -> Offsets:
+    """Return the offsets behind these gaps: of where a batch begins, and as well of where it ends.
+
+    A topic that was made again is read from its beginning, a log that was cut off from its end; a topic that is gone
+    is forgotten. For the same gaps, a second time changes nothing.
+    """
+    moved = {name: dict(by) for name, by in offsets.items()}
     for gap in lost:
         match gap.loss:
             case Loss.EXPIRED:
                 assert gap.end is not None
-                offsets[gap.topic][gap.partition] = gap.end
+                by = moved.setdefault(gap.topic, {})
+                by[gap.partition] = max(gap.end, by.get(gap.partition, 0))
+            case Loss.CUT_OFF:
+                by = moved.setdefault(gap.topic, {})
+                by[gap.partition] = min(gap.first, by.get(gap.partition, 0))
             case Loss.MADE_AGAIN:
-                offsets[gap.topic] = dict(now[gap.topic].earliest)
+                moved[gap.topic] = dict(now[gap.topic].earliest)
             case Loss.GONE:
-                offsets.pop(gap.topic, None)
-    as_text = {name: {str(partition): offset for partition, offset in by.items()} for name, by in offsets.items()}
-    lines[_HEAD_LINES + source] = json.dumps(as_text, separators=(",", ":"))
-    return "\n".join(lines)
+                moved.pop(gap.topic, None)
+    return moved

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from typing import Any
 
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
@@ -21,10 +22,14 @@ def client_options(spark: SparkSession, kafka: KafkaSettings) -> ClientOptions:
     Raises:
         SettingsInvalid, SecretMissing: as for `demux.kafka_client.java_options`.
     """
-    jvm = spark.sparkContext._jvm
-    assert jvm is not None
-    version: str = jvm.org.apache.kafka.common.utils.AppInfoParser.getVersion()
+    version: str = kafka_classes(spark).common.utils.AppInfoParser.getVersion()
     return java_options(kafka, os.environ, version)
+
+
+def kafka_classes(spark: SparkSession) -> Any:
+    """Return the package of Kafka's Java client; Databricks keeps its own under another name."""
+    jvm: Any = spark.sparkContext._jvm
+    return (jvm.kafkashaded if "DATABRICKS_RUNTIME_VERSION" in os.environ else jvm).org.apache.kafka
 
 
 def kafka_stream(
@@ -42,7 +47,7 @@ def kafka_stream(
         incarnations: how often a topic of this name was made, where that is more than once; its offsets begin anew
             each time, and its record ids must not.
     """
-    reader = spark.readStream.format("kafka").options(**stream_options(kafka), **options.revealed())
+    reader = spark.readStream.format("kafka").options(**{**stream_options(kafka), **options.revealed()})
     record_id = F.concat_ws(
         "/", _incarnation(incarnations), F.col("partition").cast("string"), F.col("offset").cast("string")
     )
@@ -66,8 +71,8 @@ def stream_options(kafka: KafkaSettings) -> dict[str, str]:
         "includeHeaders": "true",
         "kafkaConsumer.pollTimeoutMs": str(int(kafka.connect_timeout_s * 1000)),
         "fetchOffset.numRetries": "1",
-        # what a producer took back was never sent
-        "kafka.isolation.level": kafka.options.get("isolation.level", "read_committed"),
+        # what a producer took back was never sent; `kafka.options` may say otherwise
+        "kafka.isolation.level": "read_committed",
     }
     return {name: value for name, value in given.items() if value is not None}
 

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timezone
+from typing import Any
 
 from pyspark.sql import SparkSession
 
-from bronze_ingest.kafka.offsets import Gap, Loss, Offsets, Topic, gaps, kafka_offsets, past_gaps, source_line
-from demux.checkpoints import read_checkpoint
-from demux.delta_log import newest_transaction
+from bronze_ingest.kafka.offsets import Gap, Loss, Offsets, Topic, begins, gaps, past_gaps
+from bronze_ingest.kafka.position import Position, move, position
+from demux.columns import Struct
 from demux.errors import OffsetsLost
 from demux.spark_types import spark_struct
-from demux.storage import read_text, remove_folder, replace_text, table_exists
+from demux.storage import table_exists
 from demux.tables import GAPS, TOPICS, Layout
 
-# Kafka comes first in the query
-KAFKA = 0
 _MAX_SHOWN = 5
-_DONE = 'v1\n{"nextBatchWatermarkMs":0}'
+_WHY = {
+    Loss.EXPIRED: "the broker has deleted them",
+    Loss.MADE_AGAIN: "the topic was deleted and made again",
+    Loss.CUT_OFF: "the broker's log ends before them",
+    Loss.GONE: "the topic is gone, or no longer among those to read",
+}
 
 # the ids that each topic had, oldest first
 History = Mapping[str, tuple[str, ...]]
@@ -28,25 +32,27 @@ def follow(spark: SparkSession, layout: Layout, now: Mapping[str, Topic], accept
     """Return how often each topic was made, where it was more than once; afterwards the stream can go on.
 
     Writes new topics into the table of topics. With `accept_gaps`, lost offsets go into the table of gaps and the
-    stream's position is moved behind them. Safe to call again after a crash anywhere.
+    stream's position is moved behind them. A topic that is new to the stream begins where the broker begins, one that
+    was given up and is read again goes on where it was. Safe to call again after a crash anywhere.
 
     Raises:
         OffsetsLost: the broker no longer has what the stream needs, and `accept_gaps` is off; nothing was changed.
     """
-    if not accept_gaps:
-        require_offsets(spark, layout, now)
-    history = _history(spark, layout)
-    lost = _lost(spark, layout, now, history)
-    if lost:
-        _write_down(spark, layout, lost)
-        _move_behind(spark, layout, lost, now)
-    new = {name: topic.topic_id for name, topic in now.items() if topic.topic_id not in history.get(name, ())[-1:]}
-    if new:
-        time = datetime.now(timezone.utc)
-        rows = [(name, topic_id, time) for name, topic_id in sorted(new.items())]
-        frame = spark.createDataFrame(rows, spark_struct(TOPICS)).coalesce(1)
-        frame.write.format("delta").mode("append").save(layout.topics)
-    made = {name: len(history.get(name, ())) + (name in new) for name in now}
+    history, at = _history(spark, layout), position(spark, layout.bronze_checkpoint)
+    lost = _lost(spark, layout, at, now, history)
+    if lost and not accept_gaps:
+        raise _offsets_lost(lost)
+    _write_down(spark, layout, lost)
+    # before the move: offsets of such a log are given out again, and record ids must not be
+    cut_off = {gap.topic for gap in lost if gap.loss is Loss.CUT_OFF}
+    _remember(spark, layout, now, cut_off)
+    begun = begins(at.needed, now, _left(spark, layout, at.needed, now, history)) if at.needed else {}
+    if lost or begun:
+        move(spark, layout.bronze_checkpoint, lambda offsets: {**past_gaps(offsets, lost, now), **begun})
+    # after the move: until then, the id that it had says that it was made again
+    new = {name for name, topic in now.items() if topic.topic_id not in history.get(name, ())[-1:]}
+    _remember(spark, layout, now, new)
+    made = {name: len(history.get(name, ())) + (name in new) + (name in cut_off) for name in now}
     return {name: count for name, count in made.items() if count > 1}
 
 
@@ -56,12 +62,40 @@ def require_offsets(spark: SparkSession, layout: Layout, now: Mapping[str, Topic
     Raises:
         OffsetsLost: it does not.
     """
-    if lost := _lost(spark, layout, now, _history(spark, layout)):
+    at = position(spark, layout.bronze_checkpoint)
+    if lost := _lost(spark, layout, at, now, _history(spark, layout)):
         raise _offsets_lost(lost)
 
 
-def _lost(spark: SparkSession, layout: Layout, now: Mapping[str, Topic], history: History) -> tuple[Gap, ...]:
-    return gaps(_needed(spark, layout.bronze_checkpoint), now, {name: ids[-1] for name, ids in history.items()})
+def _lost(
+    spark: SparkSession, layout: Layout, at: Position, now: Mapping[str, Topic], history: History
+) -> tuple[Gap, ...]:
+    found = gaps(at.needed, at.begun, now, {name: ids[-1] for name, ids in history.items()})
+    if not any(gap.loss is Loss.MADE_AGAIN for gap in found):
+        return found
+    # the stream was moved to the new topic's beginning, and then something broke
+    accepted = {(row.topic, row.topic_id) for row in _gap_rows(spark, layout, {Loss.MADE_AGAIN})}
+    moved = {name for name in at.needed if name in now and at.needed[name] == now[name].earliest}
+    return tuple(
+        gap
+        for gap in found
+        if not (gap.loss is Loss.MADE_AGAIN and gap.topic in moved and (gap.topic, gap.topic_id) in accepted)
+    )
+
+
+def _left(
+    spark: SparkSession, layout: Layout, needed: Offsets, now: Mapping[str, Topic], history: History
+) -> Mapping[tuple[str, int], int]:
+    if not any(name in history for name in now if name not in needed):
+        return {}
+    return {(row.topic_id, row.partition): row.first_offset for row in _gap_rows(spark, layout, {Loss.GONE})}
+
+
+def _gap_rows(spark: SparkSession, layout: Layout, losses: set[Loss]) -> list[Any]:
+    if not table_exists(spark, layout.gaps):
+        return []
+    rows: list[Any] = spark.read.format("delta").load(layout.gaps).orderBy("accepted_at").collect()
+    return [row for row in rows if Loss(row.reason) in losses]
 
 
 def _history(spark: SparkSession, layout: Layout) -> History:
@@ -71,62 +105,37 @@ def _history(spark: SparkSession, layout: Layout) -> History:
     return {name: tuple(row.topic_id for row in rows if row.topic == name) for name in {row.topic for row in rows}}
 
 
-def _needed(spark: SparkSession, checkpoint: str) -> Offsets:
-    """Return where the next batch begins; nothing before the first batch was done."""
-    done = read_checkpoint(spark, checkpoint).done
-    if done < 0:
-        return {}
-    line = source_line(read_text(spark, f"{checkpoint}/offsets/{done}"), KAFKA)
-    return (kafka_offsets(line) if line is not None else None) or {}
-
-
 def _offsets_lost(lost: tuple[Gap, ...]) -> OffsetsLost:
     shown = [str(gap) for gap in lost[:_MAX_SHOWN]]
     if len(lost) > _MAX_SHOWN:
         shown.append(f"and {len(lost) - _MAX_SHOWN} more partitions")
-    why = {
-        Loss.EXPIRED: "the broker has deleted them",
-        Loss.MADE_AGAIN: "the topic was deleted and made again",
-        Loss.GONE: "the topic is gone",
-    }
-    reasons = " and ".join(why[loss] for loss in Loss if any(gap.loss is loss for gap in lost))
+    reasons = " and ".join(why for loss, why in _WHY.items() if any(gap.loss is loss for gap in lost))
     return OffsetsLost(
-        f"Records that were not read yet are lost, as {reasons}: {'; '.join(shown)}.",
+        f"Offsets that the stream needs are lost, as {reasons}: {'; '.join(shown)}.",
         "Restore them, or run `demux ingest --accept-gaps` once: it goes on without them and writes the gap down.",
         gaps=lost,
     )
 
 
 def _write_down(spark: SparkSession, layout: Layout, lost: tuple[Gap, ...]) -> None:
-    known = set()
-    if table_exists(spark, layout.gaps):
-        columns = ("topic", "topic_id", "partition", "first_offset")
-        known = {tuple(row) for row in spark.read.format("delta").load(layout.gaps).select(*columns).collect()}
+    if not lost:
+        return
+    known = {(row.topic, row.topic_id, row.partition, row.first_offset) for row in _gap_rows(spark, layout, set(Loss))}
     now = datetime.now(timezone.utc)
     rows = [
         (gap.topic, gap.topic_id, gap.partition, gap.first, gap.end, gap.loss.value, now)
         for gap in lost
         if (gap.topic, gap.topic_id, gap.partition, gap.first) not in known
     ]
+    _append(spark, layout.gaps, GAPS, rows)
+
+
+def _remember(spark: SparkSession, layout: Layout, now: Mapping[str, Topic], names: Iterable[str]) -> None:
+    time = datetime.now(timezone.utc)
+    _append(spark, layout.topics, TOPICS, [(name, now[name].topic_id, time) for name in sorted(names)])
+
+
+def _append(spark: SparkSession, table: str, columns: Struct, rows: list[tuple[Any, ...]]) -> None:
     if rows:
-        frame = spark.createDataFrame(rows, spark_struct(GAPS)).coalesce(1)
-        frame.write.format("delta").mode("append").save(layout.gaps)
-
-
-def _move_behind(spark: SparkSession, layout: Layout, lost: tuple[Gap, ...], now: Mapping[str, Topic]) -> None:
-    """Move the position in the checkpoint's own log; a batch that was begun counts as done where bronze has it."""
-    checkpoint = layout.bronze_checkpoint
-    found = read_checkpoint(spark, checkpoint)
-    last = found.done
-    if found.unfinished is not None:
-        assert found.query_id is not None
-        written = (
-            newest_transaction(spark, layout.bronze, found.query_id) if table_exists(spark, layout.bronze) else None
-        )
-        if written is not None and written >= found.unfinished:
-            last = found.unfinished
-            replace_text(spark, f"{checkpoint}/commits/{last}", _DONE)
-        else:
-            remove_folder(spark, f"{checkpoint}/offsets/{found.unfinished}")
-    log = f"{checkpoint}/offsets/{last}"
-    replace_text(spark, log, past_gaps(read_text(spark, log), KAFKA, lost, now))
+        frame = spark.createDataFrame(rows, spark_struct(columns)).coalesce(1)
+        frame.write.format("delta").mode("append").save(table)

@@ -10,7 +10,6 @@ import time
 from pathlib import Path
 
 import typer
-from rich.table import Table
 
 from demux.cli.flow import exit_code, one_round
 from demux.cli.look import print_status
@@ -62,7 +61,7 @@ def demo(
         print_status(place)
     console.print(f"{time.monotonic() - began:.0f} s; Spark's log is {logs_of(settings) / 'spark.log'}", soft_wrap=True)
     first = result.plan.tasks[0].game if result.plan.tasks else "chess"
-    console.print(_next_steps(first, options))
+    console.print(_next_steps(first, options), soft_wrap=True)
     raise typer.Exit(exit_code(result))
 
 
@@ -76,15 +75,15 @@ def _written(settings: Settings) -> Path:
     return path
 
 
-def _next_steps(game: str, options: str) -> Table:
-    steps = Table.grid(padding=(0, 2))
-    steps.title, steps.title_justify, steps.title_style = "Try next", "left", "bold"
-    steps.add_column(no_wrap=True)
+def _next_steps(game: str, options: str) -> str:
+    """Return the next commands, each on a line of its own that can be copied whole, its meaning below it."""
     command = "demux" if shutil.which("demux") else os.path.relpath(sys.argv[0])
-    steps.add_row(f"  {command} show {shlex.quote(game)}{options}", "the newest rows of a table")
-    steps.add_row(f"  {command} produce --versions 4{options}", "events with a new schema version; then `demux run`")
-    steps.add_row(f"  {command} plan --all{options}", "which game runs where, and why")
-    return steps
+    steps = [
+        (f"show {shlex.quote(game)}", "the newest rows of a table"),
+        ("produce --versions 4", "events with a new schema version; `demux run` with the same options takes them in"),
+        ("plan --all", "which game runs where, and why"),
+    ]
+    return "\n".join(["Try next", *(f"  {command} {words}{options}\n      {meaning}" for words, meaning in steps)])
 
 
 def _options(settings_file: Path | None, root: str | None, changes: list[str]) -> str:

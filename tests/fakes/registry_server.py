@@ -14,7 +14,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.error import HTTPError
+from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
+from urllib.request import ProxyHandler, Request, build_opener
 
 _JSON = "application/vnd.schemaregistry.v1+json"
 
@@ -62,6 +64,7 @@ class FakeRegistry:
 
     Attributes:
         faults: what the next requests get; one each.
+        broken: what requests for a path get for as long as it stands here, such as `/schemas/ids/1`.
         asked: what was asked so far, such as `GET /schemas/ids/1`.
         account: the `Authorization` that is let in; None = everybody.
         forbidden: whether who is let in may do nothing.
@@ -72,9 +75,11 @@ class FakeRegistry:
         answers_left: how many requests are answered before it dies; None = it lives. The one after is done, unanswered.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, first_id: int = 1) -> None:
+        """Hold nothing yet; ids are counted from `first_id`."""
         self.url = ""
         self.faults: deque[Fault] = deque()
+        self.broken: dict[str, Fault] = {}
         self.asked: list[str] = []
         self.account: str | None = None
         self.forbidden = False
@@ -87,7 +92,7 @@ class FakeRegistry:
         self._subjects: dict[str, list[Version]] = {}
         self._ids: dict[str, int] = {}
         self._contents: dict[int, dict[str, Any]] = {}
-        self._next_id = 1
+        self._next_id = first_id
 
     def put(self, subject: str, content: Mapping[str, Any]) -> int:
         """Keep a schema as another client would, without any check, and return its id."""
@@ -208,9 +213,10 @@ class FakeRegistry:
         if self.against.get(subject):
             raise No(409, 409, "; ".join(self.against[subject]))
         try:
-            return {"id": self._lookup(query, body, subject)["id"]}
+            schema_id = self._lookup(query, body, subject)["id"]
         except No:
-            return {"id": self.put(subject, body)}
+            schema_id = self.put(subject, body)
+        return {"id": schema_id, **({"guid": self.guid(schema_id)} if self.guids else {})}
 
     def _delete(self, query: Mapping[str, str], _: object, subject: str, number: str) -> int:
         for version in self._known(subject, "permanent" in query):
@@ -237,6 +243,32 @@ class FakeRegistry:
     def _references(self) -> list[dict[str, Any]]:
         live = (version for subject in self._subjects for version in self._live(subject))
         return [reference for version in live for reference in version.content["references"]]
+
+
+class Passing(FakeRegistry):
+    """A registry that holds nothing itself: it asks the one under `origin`, and fails as it is told to on the way."""
+
+    def __init__(self, origin: str) -> None:
+        super().__init__()
+        self._origin = origin
+
+    def answer(self, method: str, path: str, query: Mapping[str, str], body: dict[str, Any]) -> object:
+        """Return the origin's answer."""
+        asked = urlencode(query)
+        request = Request(
+            f"{self._origin}{path}{'?' if asked else ''}{asked}",
+            json.dumps(body).encode() if body else None,
+            {"Content-Type": _JSON},
+            method=method,
+        )
+        try:
+            # a proxy of the environment is not for this machine
+            with build_opener(ProxyHandler({})).open(request) as answer:
+                return json.load(answer)
+        except HTTPError as error:
+            with error:
+                said = json.load(error)
+            raise No(error.code, said.get("error_code"), said.get("message", "")) from error
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -274,6 +306,8 @@ class _Handler(BaseHTTPRequestHandler):
             registry.answers_left -= 1
         if registry.faults:
             self._fail(registry.faults.popleft())
+        elif parts.path in registry.broken:
+            self._fail(registry.broken[parts.path])
         elif registry.account is not None and self.headers.get("Authorization") != registry.account:
             self._send(401, json.dumps({"error_code": 40101, "message": "Unauthorized"}), {})
         elif registry.forbidden:
@@ -311,10 +345,11 @@ class _Quiet(ThreadingHTTPServer):
 
 
 @contextmanager
-def serving(registry: FakeRegistry, tls: ssl.SSLContext | None = None) -> Iterator[FakeRegistry]:
-    """The registry, answering under its `url` until the block ends."""
+def serving(registry: FakeRegistry, tls: ssl.SSLContext | None = None, port: int = 0) -> Iterator[FakeRegistry]:
+    """The registry, answering under its `url` until the block ends; afterwards it can be served again."""
     handler = type("Handler", (_Handler,), {"registry": registry})
-    with _Quiet(("127.0.0.1", 0), handler) as server:
+    registry.stopping.clear()
+    with _Quiet(("127.0.0.1", port), handler) as server:
         server.daemon_threads = True
         # the handshake belongs to the connection's own thread, not to the one that accepts
         if tls is not None:

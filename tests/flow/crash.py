@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.readwriter import DataFrameWriter
 
+import bronze_ingest.file_sink
 import bronze_ingest.run
 import deserializer.run
 
@@ -20,7 +21,7 @@ class Crash(RuntimeError):
 
 @contextmanager
 def after_writing(table: str) -> Iterator[None]:
-    """Crash when the next write to the table is committed."""
+    """Crash when Spark's next write to the table is committed."""
     with pytest.MonkeyPatch.context() as patch:
         save = DataFrameWriter.save
 
@@ -30,6 +31,21 @@ def after_writing(table: str) -> Iterator[None]:
                 raise Crash(table)
 
         patch.setattr(DataFrameWriter, "save", save_and_crash)
+        yield
+
+
+@contextmanager
+def after_committing(table: str) -> Iterator[None]:
+    """Crash when the files of the next batch are in the table."""
+    with pytest.MonkeyPatch.context() as patch:
+        commit = bronze_ingest.file_sink.commit_files
+
+        def commit_and_crash(path: str, *args: Any) -> None:
+            commit(path, *args)
+            if path == table:
+                raise Crash(table)
+
+        patch.setattr(bronze_ingest.file_sink, "commit_files", commit_and_crash)
         yield
 
 
@@ -58,11 +74,18 @@ def before_sql(beginning: str) -> Iterator[None]:
 
 
 def _crashing(run_query: Callable[..., None]) -> Callable[..., None]:
-    def run(spark: SparkSession, source: DataFrame, checkpoint: str, name: str, on_batch: Callable[..., None]) -> None:
+    def run(
+        spark: SparkSession,
+        source: DataFrame,
+        checkpoint: str,
+        name: str,
+        on_batch: Callable[..., None],
+        *trigger: object,
+    ) -> None:
         def on_batch_and_crash(frame: DataFrame, batch: object) -> None:
             on_batch(frame, batch)
             raise Crash(name)
 
-        run_query(spark, source, checkpoint, name, on_batch_and_crash)
+        run_query(spark, source, checkpoint, name, on_batch_and_crash, *trigger)
 
     return run

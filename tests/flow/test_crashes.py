@@ -15,21 +15,34 @@ from deserializer.repair import rebuild, replay
 from tests.flow import crash
 from tests.flow.root import Root, Rows, wrapper
 
-Copy = Callable[[Root], Root]
+Copy = Callable[..., Root]
 Place = Callable[[Root], AbstractContextManager[None]]
 
 
 @pytest.mark.parametrize(
-    "place",
+    ("sink", "place"),
     [
-        pytest.param(lambda root: crash.after_writing(root.layout.bronze), id="after bronze, before quarantine"),
-        pytest.param(lambda root: crash.after_all_writes(), id="after all writes, before the checkpoint"),
+        pytest.param(
+            "files",
+            lambda root: crash.after_writing(root.layout.bronze),
+            id="files: bronze is made, and nothing in it",
+        ),
+        pytest.param(
+            "files",
+            lambda root: crash.after_committing(root.layout.bronze),
+            id="files: after bronze, before quarantine",
+        ),
+        pytest.param("files", lambda root: crash.after_all_writes(), id="files: after all writes"),
+        pytest.param(
+            "spark", lambda root: crash.after_writing(root.layout.bronze), id="spark: after bronze, before quarantine"
+        ),
+        pytest.param("spark", lambda root: crash.after_all_writes(), id="spark: after all writes"),
     ],
 )
 def test_bronze_after_a_crash_is_as_if_there_had_been_none(
-    sent: Root, taken_in: Root, copy: Copy, place: Place
+    sent: Root, taken_in: Root, copy: Copy, place: Place, sink: str
 ) -> None:
-    root = copy(sent)
+    root = copy(sent, run={"sink": sink})
     with place(root), pytest.raises(TaskFailed):
         root.workplace().ingest()
     report = root.workplace().ingest()

@@ -5,13 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from pyspark.sql import SparkSession
 
+from tests.spark_session import one_session
 from tools.servers.broker import Broker, BrokerSettings, start_broker
 from tools.servers.registry import Registry, start_registry
 from tools.servers.security import Secured, secured
 
 # room for a record of 10 MB
 _MAX_MESSAGE_BYTES = 20_000_000
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    with one_session(tmp_path_factory.mktemp("spark")) as spark:
+        yield spark
 
 
 @pytest.fixture(scope="session")

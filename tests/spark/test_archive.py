@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from bronze_ingest.archive.checks import require_files
-from bronze_ingest.archive.rows import ARCHIVED
+from bronze_ingest.archive.checks import require_same_reading, with_files
+from bronze_ingest.archive.rows import ARCHIVED, MAX_PIECE_BYTES
 from bronze_ingest.archive.stream import archive_stream
 from demux.errors import DemuxError, SettingsInvalid, SourceMissing, StorageFailed
 from demux.settings_source import ArchiveFormat, ArchiveSettings, Clean
@@ -52,11 +52,12 @@ class Archive:
     def run(self) -> list[list[dict[str, Any]]]:
         """Run to the end and return each batch's rows in the order of their ids."""
         self.batches = []
-        run_query(self.spark, archive_stream(self.spark, self.settings), self.checkpoint, "archive", self._on_batch)
+        require_same_reading(self.spark, self.checkpoint, self.settings)
+        on_batch = with_files(self.spark, self.checkpoint, self._on_batch)
+        run_query(self.spark, archive_stream(self.spark, self.settings), self.checkpoint, "archive", on_batch)
         return self.batches
 
     def _on_batch(self, frame: DataFrame, batch: Batch) -> None:
-        require_files(frame.sparkSession, self.checkpoint, batch.batch_id)
         rows = [row.asDict(recursive=True) for row in frame.collect()]
         self.batches.append(sorted(rows, key=lambda row: str(row["record_id"])))
         if self.fail is not None:
@@ -227,14 +228,56 @@ def test_a_file_that_is_gone_before_its_batch_comes_again_is_a_failure_and_not_n
         archive.run()
     archive.fail = None
     path.rename(archive.root / "elsewhere")
-    with pytest.raises(StorageFailed) as raised:
-        archive.run()
-    assert raised.value.cause == f"The archived file file:{path} is gone since this batch was begun."
+    for stand_in in (None, path):
+        if stand_in is not None:
+            stand_in.mkdir()
+        with pytest.raises(StorageFailed) as raised:
+            archive.run()
+        assert raised.value.cause == f"The archived file file:{path} is gone since this batch was begun."
+    path.rmdir()
     (archive.root / "elsewhere").rename(path)
     assert values(archive.run()) == [b"a", b"b"]
 
 
-def test_a_file_that_is_gone_while_its_batch_is_read_is_a_failure(make: Make) -> None:
+@pytest.mark.parametrize("change", [{"format": ArchiveFormat.NDJSON}, {"pattern": "*.txt"}], ids=["format", "pattern"])
+def test_files_of_a_batch_that_failed_are_not_read_in_another_way(make: Make, change: dict[str, Any]) -> None:
+    archive = make()
+    archive.put("a.bin", b"a")
+    archive.fail = StorageFailed("The disk is full.", "Empty it.")
+    with pytest.raises(StorageFailed):
+        archive.run()
+    archive.fail, before = None, archive.settings
+    archive.settings = before.model_copy(update=change)
+    with pytest.raises(SettingsInvalid) as raised:
+        archive.run()
+    assert raised.value.cause == (
+        "Batch 0 of bronze was interrupted, and has archived files that were read with `archive.format: delimited` and "
+        "`archive.pattern: null`."
+    )
+    archive.settings = before
+    assert values(archive.run()) == [b"a"]
+    archive.settings = before.model_copy(update=change)
+    assert archive.run() == []
+
+
+def test_a_file_of_which_quarantine_would_keep_but_a_part_is_never_deleted(make: Make) -> None:
+    archive = make(clean=Clean.DELETE, max_files_per_batch=1)
+    large = archive.put("a.bin", b"a")
+    large.write_bytes(delimited(b"a") + b"\xff" * (MAX_PIECE_BYTES + 1))
+    archive.put("b.bin", b"b")
+    with pytest.raises(StorageFailed) as raised:
+        archive.run()
+    assert raised.value.cause == (
+        f"The archived file file:{large} has a malformed piece that is too large for quarantine, and "
+        "`archive.clean: delete` would delete it."
+    )
+    assert raised.value.remedy.startswith("Correct `archive.format`, or take `archive.clean: archive` or `keep`")
+    archive.settings = archive.settings.model_copy(update={"clean": Clean.KEEP})
+    assert values(archive.run())[:2] == [b"a", b"b"]
+    assert left(archive.folder) == ["a.bin", "b.bin"]
+
+
+def test_a_file_that_is_gone_while_its_batch_is_read_is_a_failure_whatever_the_session_says(make: Make) -> None:
     archive = make()
     path = archive.put("a.bin", b"a")
 
@@ -242,10 +285,13 @@ def test_a_file_that_is_gone_while_its_batch_is_read_is_a_failure(make: Make) ->
         path.unlink()
         frame.collect()
 
-    with pytest.raises(DemuxError, match=r"a\.bin"):
-        run_query(
-            archive.spark, archive_stream(archive.spark, archive.settings), archive.checkpoint, "archive", on_batch
-        )
+    archive.spark.conf.set("spark.sql.files.ignoreMissingFiles", "true")
+    try:
+        stream = archive_stream(archive.spark, archive.settings)
+        with pytest.raises(DemuxError, match=f"{path} does not exist"):
+            run_query(archive.spark, stream, archive.checkpoint, "archive", on_batch)
+    finally:
+        archive.spark.conf.unset("spark.sql.files.ignoreMissingFiles")
 
 
 def test_a_missing_folder_is_said(make: Make) -> None:

@@ -10,8 +10,8 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from bronze_ingest.sink import bronze_rows, examined_rows, positioned
 from bronze_ingest.source import SOURCE
+from bronze_ingest.spark_sink import bronze_rows, examined_rows, positioned
 from bronze_ingest.unwrap import WrapperFormat, bronze_columns
 from demux.commits import REFUSED, Rows
 from demux.spark_types import columns_of_spark, spark_struct

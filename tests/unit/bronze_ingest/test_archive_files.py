@@ -17,9 +17,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bronze_ingest.archive.content import ArchiveFile
 from bronze_ingest.archive.files import records
-from bronze_ingest.archive.opening import arrow_uri, local_path, open_archive
+from bronze_ingest.archive.opening import ArchiveFile, arrow_uri, local_path, open_archive
 from bronze_ingest.archive.rows import MAX_BATCH_BYTES, MAX_BATCH_ROWS, MAX_PIECE_BYTES, MAX_RECORD_BYTES, SCHEMA
 from demux.errors import StorageFailed
 from demux.settings_source import ArchiveFormat

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bronze_ingest.archive.content import ArchiveFile
 from bronze_ingest.archive.files import records
+from bronze_ingest.archive.opening import ArchiveFile
 from demux.settings_source import ArchiveFormat
 from tests.archives import Archived, archive_bytes
 

@@ -1,4 +1,4 @@
-"""The Arrow functions that run in Spark's workers, and the two frames they make of a micro-batch."""
+"""Bronze and quarantine by Spark's own Delta writer: for tables that only Spark can reach or write."""
 
 from __future__ import annotations
 
@@ -6,36 +6,27 @@ from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 from pyspark.sql import Column as SparkColumn
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from bronze_ingest.envelope import extra_columns
-from bronze_ingest.unwrap import WrapperFormat, bronze_columns, unwrap
+from bronze_ingest.rows import EXAMINED, take_apart, with_fields
+from bronze_ingest.unwrap import WrapperFormat, bronze_columns
 from demux.arrow_map import map_in_arrow
 from demux.causes import Stage
-from demux.columns import Column, Primitive, Struct
-from demux.commits import REFUSED, Rows
+from demux.commits import REFUSED, Counts, OnRetry, Rows, Target, commit
 from demux.spark_types import spark_struct
 from demux.streams import Batch
-from demux.tables import BRONZE, POSITION, QUARANTINE
-
-_UNWRAPPED = BRONZE.columns[:5]
-_BATCH_COLUMNS = {"ingested_at", "batch_id"}
-_CARRIED = tuple(column for column in BRONZE if column not in _UNWRAPPED and column.name not in _BATCH_COLUMNS)
-EXAMINED = Struct(
-    (
-        Column("game_name", Primitive.STRING),
-        Column("schema_id", Primitive.INT),
-        Column("schema_guid", Primitive.STRING),
-        Column("message_indexes", Primitive.STRING),
-        *POSITION,
-        Column("bytes", Primitive.BINARY),
-        Column("cause", Primitive.STRING),
-        Column("sentence", Primitive.STRING),
-    )
-)
+from demux.tables import QUARANTINE, Layout
 
 Batches = Iterator[pa.RecordBatch]
+
+
+def write_batch(spark: SparkSession, layout: Layout, frame: DataFrame, wrapper: WrapperFormat, batch: Batch) -> Counts:
+    """Write a micro-batch of source records and return its counts; safe to call again for the same batch."""
+    target = Target(layout.bronze, layout.quarantine, OnRetry.DECIDE_AGAIN, partition_by=("game_name",))
+    records = positioned(frame, batch)
+    rows = bronze_rows(records, wrapper, batch)
+    return commit(spark, batch, target, rows, lambda which: examined_rows(records, wrapper, batch, which))
 
 
 def positioned(frame: DataFrame, batch: Batch) -> DataFrame:
@@ -50,11 +41,6 @@ def positioned(frame: DataFrame, batch: Batch) -> DataFrame:
         F.monotonically_increasing_id().cast("string"),
     )
     return frame.withColumn("record_id", F.coalesce("record_id", F.when(has_position, own), given))
-
-
-def with_fields(wrapper: WrapperFormat) -> Struct:
-    """Return the columns of bronze but those that Spark adds, and `REFUSED`."""
-    return Struct((*_UNWRAPPED, *_CARRIED, *extra_columns(wrapper.envelope), Column(REFUSED, Primitive.BOOLEAN)))
 
 
 def bronze_rows(frame: DataFrame, wrapper: WrapperFormat, batch: Batch) -> DataFrame:
@@ -82,17 +68,10 @@ def _batch_id(batch: Batch) -> SparkColumn:
 
 def to_fields(wrapper: WrapperFormat) -> Callable[[Batches], Batches]:
     """Return a function that takes positioned records apart, into the columns of `with_fields`."""
-    names = [column.name for column in with_fields(wrapper)]
 
     def convert(batches: Batches) -> Batches:
         for records in batches:
-            fields = unwrap(
-                records.column("value"), records.column("headers"), wrapper, records.column("refused_sentence")
-            )
-            own = [fields.game_name, fields.schema_id, fields.guid, fields.indexes, fields.payload]
-            carried = [records.column(column.name) for column in _CARRIED]
-            refused = fields.causes.is_valid()
-            yield pa.RecordBatch.from_arrays([*own, *carried, *fields.extra, refused], names=names)
+            yield take_apart(records, wrapper).rows()
 
     return convert
 
@@ -102,23 +81,7 @@ def to_examined(wrapper: WrapperFormat, which: Rows) -> Callable[[Batches], Batc
 
     def convert(batches: Batches) -> Batches:
         for records in batches:
-            fields = unwrap(
-                records.column("value"), records.column("headers"), wrapper, records.column("refused_sentence")
-            )
-            position = [records.column(column.name) for column in POSITION]
-            examined = pa.RecordBatch.from_arrays(
-                [
-                    fields.game_name,
-                    fields.schema_id,
-                    fields.guid,
-                    fields.indexes,
-                    *position,
-                    records.column("value"),
-                    fields.causes,
-                    fields.sentences,
-                ],
-                names=[column.name for column in EXAMINED],
-            )
+            examined = take_apart(records, wrapper).examined()
             yield examined.filter(examined.column("cause").is_valid()) if which is Rows.REFUSED else examined
 
     return convert

@@ -9,8 +9,9 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bronze_ingest.sink import EXAMINED, to_examined, to_fields, with_fields
+from bronze_ingest.rows import EXAMINED, with_fields
 from bronze_ingest.source import SOURCE
+from bronze_ingest.spark_sink import to_examined, to_fields
 from bronze_ingest.unwrap import wrapper_format
 from demux.arrow_types import arrow_fields
 from demux.commits import REFUSED, Rows

@@ -1,0 +1,210 @@
+"""Rows into Delta tables without Spark's writer: workers write Parquet files, the driver commits them all at once.
+
+A file is in no table before `commit_files`; what a task leaves behind that dies is removed by VACUUM. Files are named
+by the partition's key, never by its value: a value may be hostile.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import astuple, dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from demux.arrow_types import arrow_fields
+from demux.columns import Column, Primitive, Struct
+from demux.delta_stats import stats_of
+from demux.names import game_key
+from demux.streams import Batch
+
+# the columns in which workers tell the driver what they wrote
+FILES = Struct(
+    (
+        Column("table", Primitive.STRING),
+        Column("path", Primitive.STRING),
+        Column("partition", Primitive.STRING),
+        Column("rows", Primitive.BIGINT),
+        Column("bytes", Primitive.BIGINT),
+        Column("stats", Primitive.STRING),
+    )
+)
+
+# in memory, of one table in one task
+_BUFFER_BYTES = 64 * 2**20
+_FILE_BYTES = 128 * 2**20
+_OPEN_FILES = 200
+# what the log may ask of a writer, and these files give; CHECK constraints and renamed columns they do not
+_FEATURES = frozenset({"appendOnly", "invariants", "changeDataFeed", "deletionVectors", "v2Checkpoint"})
+
+
+@dataclass(frozen=True, slots=True)
+class TableFile:
+    """A written file, in the columns of `FILES`; `path` is relative to the table."""
+
+    table: str
+    path: str
+    partition: str | None
+    rows: int
+    bytes: int
+    stats: str
+
+
+class TableWriter:
+    """Writes rows of one table into Parquet files in its folder; on an error it removes them again.
+
+    One file for each partition, another one after 128 MiB; 64 MiB of rows are kept in memory at most.
+    """
+
+    def __init__(self, table: str, columns: Struct, partition_by: str | None = None) -> None:
+        """Prepare for the table at a path of this machine, with these columns, partitioned by one of them (STRING)."""
+        self._table = table
+        self._partition_by = partition_by
+        self._schema = pa.schema(arrow_fields(Struct(tuple(c for c in columns if c.name != partition_by))))
+        self._waiting: list[pa.RecordBatch] = []
+        self._waiting_bytes = 0
+        self._open: dict[str | None, _OpenFile] = {}
+        self._written: list[TableFile] = []
+
+    def __enter__(self) -> TableWriter:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            for file in self._open.values():
+                file.sink.close()
+            paths = [*(file.path for file in self._open.values()), *(file.path for file in self._written)]
+            remove_files(self._table, paths)
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        """Append rows, in the table's columns."""
+        if not len(rows):
+            return
+        self._waiting.append(rows)
+        self._waiting_bytes += rows.nbytes
+        if self._waiting_bytes >= _BUFFER_BYTES:
+            self._flush()
+
+    def close(self) -> list[TableFile]:
+        """Return all files, complete on disk."""
+        self._flush()
+        self._close_all()
+        return self._written
+
+    def _flush(self) -> None:
+        for value, rows in self._parts():
+            if value not in self._open and len(self._open) >= _OPEN_FILES:
+                self._close_all()
+            file = self._open.get(value) or self._begin(value)
+            file.writer.write_table(rows)
+            if file.sink.tell() >= _FILE_BYTES:
+                self._written.append(self._finish(self._open.pop(value)))
+        self._waiting, self._waiting_bytes = [], 0
+
+    def _parts(self) -> Iterator[tuple[str | None, pa.Table]]:
+        """Yield the waiting rows of each partition."""
+        if not self._waiting:
+            return
+        rows = pa.Table.from_batches(self._waiting)
+        if self._partition_by is None:
+            yield None, rows
+            return
+        values = rows.column(self._partition_by).combine_chunks().dictionary_encode()
+        codes = values.indices.to_numpy()
+        order = np.argsort(codes, kind="stable")
+        together = rows.drop_columns([self._partition_by]).take(pa.array(order))
+        ends = np.cumsum(np.bincount(codes, minlength=len(values.dictionary)))
+        for value, begin, end in zip(values.dictionary.to_pylist(), [0, *ends], ends, strict=False):
+            yield value, together.slice(int(begin), int(end - begin))
+
+    def _begin(self, value: str | None) -> _OpenFile:
+        folder = "" if value is None else f"{game_key(value)}/"
+        path = f"{folder}part-{uuid.uuid4()}.parquet"
+        where = Path(self._table, path)
+        where.parent.mkdir(parents=True, exist_ok=True)
+        sink = where.open("wb")
+        self._open[value] = file = _OpenFile(path, value, sink)
+        file.writer = pq.ParquetWriter(sink, self._schema, metadata_collector=file.metadata)
+        return file
+
+    def _close_all(self) -> None:
+        while self._open:
+            self._written.append(self._finish(self._open.pop(next(iter(self._open)))))
+
+    def _finish(self, file: _OpenFile) -> TableFile:
+        file.writer.close()
+        file.sink.close()
+        (metadata,) = file.metadata
+        size, stats = Path(self._table, file.path).stat().st_size, json.dumps(stats_of(metadata))
+        return TableFile(self._table, file.path, file.partition, metadata.num_rows, size, stats)
+
+
+@dataclass(slots=True)
+class _OpenFile:
+    path: str
+    partition: str | None
+    sink: BinaryIO
+    metadata: list[Any] = field(default_factory=list)
+    writer: Any = None
+
+
+def told(files: Sequence[TableFile]) -> pa.RecordBatch:
+    """Return the files in the columns of `FILES`."""
+    columns = list(zip(*map(astuple, files), strict=True)) or [()] * len(FILES.columns)
+    fields = arrow_fields(FILES)
+    return pa.RecordBatch.from_arrays(
+        [pa.array(values, one.type) for values, one in zip(columns, fields, strict=True)], schema=pa.schema(fields)
+    )
+
+
+def takes_files(table: str) -> bool:
+    """Return whether the Delta table asks nothing of its writers that these files do not give."""
+    from deltalake import DeltaTable
+
+    protocol = DeltaTable(table).protocol()
+    if protocol.min_writer_version < 7:
+        return bool(protocol.min_writer_version <= 2)
+    return set(protocol.writer_features or ()) <= _FEATURES
+
+
+def commit_files(table: str, files: Sequence[TableFile], partition_by: str | None, batch: Batch) -> None:
+    """Append the files to the table, once for each batch; where the batch is there already, they are removed."""
+    from deltalake import CommitProperties, DeltaTable, Transaction
+    from deltalake.transaction import AddAction, RemoveAction
+
+    into = DeltaTable(table)
+    newest = into.transaction_version(batch.query_id)
+    if newest is not None and newest >= batch.batch_id:
+        remove_files(table, [file.path for file in files])
+        return
+    now = int(time.time() * 1000)
+    actions: list[AddAction | RemoveAction] = [
+        AddAction(
+            file.path,
+            file.bytes,
+            {} if partition_by is None else {partition_by: file.partition},
+            now,
+            True,
+            file.stats,
+        )
+        for file in files
+    ]
+    into.create_write_transaction(
+        actions,
+        "append",
+        into.schema(),
+        partition_by,
+        commit_properties=CommitProperties(app_transactions=[Transaction(batch.query_id, batch.batch_id)]),
+    )
+
+
+def remove_files(table: str, paths: Iterable[str]) -> None:
+    """Remove files that no commit names."""
+    for path in paths:
+        Path(table, path).unlink(missing_ok=True)
