@@ -1,30 +1,37 @@
-"""How long a live record of Kafka takes into bronze, with and without an archive that is being loaded beside it."""
+"""How long a live record of Kafka takes into bronze, with and without an archive that is loaded beside it."""
 
 from __future__ import annotations
 
+import os
 import statistics
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from pathlib import Path
 
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
+from deltalake import DeltaTable
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
 from bronze_ingest.run import ingest
+from demux.errors import TaskFailed
 from demux.reports import IngestReport
 from demux.settings import Settings
 from demux.streams import Every
 from demux.tables import Layout
 from producer.wrap import head, wrapped
+from tools.servers.broker import start_broker
 
 _TRIGGER_S = 1.0
 _LIVE_PER_S = 200
 _WARM_S = 10.0
+_RECORDS_PER_FILE = 10_000
+# more than can be loaded meanwhile
+_FILES = 2_000
+_PATIENCE_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,61 +41,113 @@ class Lag:
     Attributes:
         median_s: of all live records.
         p95_s: 95 % are at least as quick.
-        archived: archived records that came into bronze meanwhile.
+        archived_per_s: archived records that came into bronze in a second, meanwhile.
     """
 
     median_s: float
     p95_s: float
-    archived: int
+    archived_per_s: float
 
 
-def live_lag(spark: SparkSession, bootstrap: str, folder: Path, archive_files: int, seconds: float) -> Lag:
-    """Return the lag of live records that are sent for so many seconds while the archive is loaded.
+@dataclass(frozen=True, slots=True)
+class Lags:
+    """The lag alone, and while an archive is loaded with the default settings."""
+
+    alone: Lag
+    beside: Lag
+
+    @property
+    def ratio(self) -> float:
+        """How many times as long a live record takes beside an archive, at the median."""
+        return self.beside.median_s / self.alone.median_s
+
+
+def measured(spark: SparkSession, folder: Path, seconds: float = 30.0) -> Lags:
+    """Return the lags at a broker that is started for it; live records are sent for so many seconds, each time."""
+    with start_broker(folder / "broker") as broker:
+        alone = live_lag(spark, broker.bootstrap, folder / "alone", 0, seconds)
+        beside = live_lag(spark, broker.bootstrap, folder / "beside", _FILES, seconds)
+    return Lags(alone, beside)
+
+
+def lines(lags: Lags) -> list[str]:
+    """Return the results as Markdown."""
+    rows = [("no archive", lags.alone), (f"archive of {_RECORDS_PER_FILE:,} records a file beside it", lags.beside)]
+    return [
+        "| live records of Kafka, seconds until they are in bronze | median | 95 % | archived records per second |",
+        "| --- | ---: | ---: | ---: |",
+        *(f"| {name} | {lag.median_s:.1f} | {lag.p95_s:.1f} | {lag.archived_per_s:,.0f} |" for name, lag in rows),
+        f"| ratio | {lags.ratio:.2f} | {lags.beside.p95_s / lags.alone.p95_s:.2f} | |",
+        "",
+    ]
+
+
+def live_lag(spark: SparkSession, bootstrap: str, folder: Path, files: int, seconds: float) -> Lag:
+    """Return the lag of live records that are sent for so many seconds, after some that are not counted.
 
     Args:
         spark: the session.
         bootstrap: a broker.
         folder: where root and archive go; not there yet.
-        archive_files: how many archived files of 20,000 records wait; 0 for none.
-        seconds: how long live records are sent.
+        files: how many archived files wait; 0 for none. They must not be through before the live records are.
+        seconds: how long live records are sent that count.
     """
     topic = f"live-{folder.name}"
     # the client must live until its answer is there
     admin = AdminClient({"bootstrap.servers": bootstrap})
     admin.create_topics([NewTopic(topic, 2, 1)])[topic].result()
-    _write_archive(folder / "archive", archive_files)
+    _write_archive(folder / "archive", files)
     settings = Settings.model_validate(
         {
             "root": str(folder / "root"),
             "source": {"kind": "kafka"},
             "kafka": {"bootstrap_servers": bootstrap, "topics": [topic]},
-            "archive": {"path": str(folder / "archive"), "max_files_per_batch": 1},
+            "archive": {"path": str(folder / "archive")},
         }
     )
+    bronze = Layout(settings.root).bronze
     stop, done = threading.Event(), list[float]()
 
-    def on_batch(report: IngestReport) -> None:
+    def on_batch(_: IngestReport) -> None:
         done.append(time.time())
+        if stop.is_set():
+            raise _Enough
 
-    query = threading.Thread(target=lambda: ingest(spark, settings, Every(_TRIGGER_S, stop), on_batch=on_batch))
-    query.start()
-    _send(bootstrap, topic, seconds + _WARM_S)
-    live_until = time.time()
-    _wait(lambda: (bool(done) and done[-1] > live_until + 2 * _TRIGGER_S) or not query.is_alive(), 60.0)
-    stop.set()
-    query.join()
-    return _lag(spark, Layout(settings.root).bronze, done)
+    def stream() -> None:
+        try:
+            ingest(spark, settings, Every(_TRIGGER_S, stop), on_batch=on_batch)
+        except TaskFailed:
+            if not stop.is_set():
+                raise
+
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(stream)
+        try:
+            began = time.time()
+            sent = _send(bootstrap, topic, _WARM_S + seconds)
+            _wait(lambda: running.done() or _rows(bronze, "kafka") >= sent)
+        finally:
+            stop.set()
+        running.result()
+    return _lag(bronze, done, began + _WARM_S, files * _RECORDS_PER_FILE)
+
+
+class _Enough(Exception):
+    """What is left of the archive is of no interest."""
 
 
 def _write_archive(folder: Path, files: int) -> None:
     folder.mkdir(parents=True)
     record = wrapped(head("history", 1), b"\x0a\x07history" + b"\x12\x50" + b"x" * 80)
-    content = (len(record).to_bytes(1, "big") + record) * 20_000
+    # hidden from the stream; the others are this one by another name
+    content = folder / ".content"
+    content.write_bytes((len(record).to_bytes(1, "big") + record) * _RECORDS_PER_FILE)
     for number in range(files):
-        (folder / f"{number:04}.pb").write_bytes(content)
+        os.link(content, folder / f"{number:04}.bin")
 
 
-def _send(bootstrap: str, topic: str, seconds: float) -> None:
+def _send(bootstrap: str, topic: str, seconds: float) -> int:
+    """Return how many records were sent."""
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0})
     record = wrapped(head("live", 1), b"\x0a\x04live")
     began, sent = time.monotonic(), 0
@@ -97,23 +156,28 @@ def _send(bootstrap: str, topic: str, seconds: float) -> None:
             producer.produce(topic, record)
             sent += 1
         producer.poll(0.02)
-    producer.flush()
+    assert producer.flush(_PATIENCE_S) == 0
+    return sent
 
 
-def _lag(spark: SparkSession, bronze: str, done: list[float]) -> Lag:
-    rows = spark.read.format("delta").load(bronze)
-    live = rows.where("origin = 'kafka'")
-    begun = live.agg(F.min("timestamp").alias("begun")).collect()[0].begun.replace(tzinfo=timezone.utc)
-    warm = datetime.fromtimestamp(begun.timestamp() + _WARM_S, timezone.utc)
-    ended = dict(enumerate(done))
-    times = (
-        live.where(F.col("timestamp") >= F.lit(warm)).select("batch_id", F.col("timestamp").cast("double")).collect()
-    )
-    lags = sorted(ended[row[0]] - row[1] for row in times if row[0] in ended)
-    return Lag(statistics.median(lags), lags[int(0.95 * (len(lags) - 1))], rows.where("origin = 'files'").count())
+def _lag(bronze: str, done: list[float], since: float, archived: int) -> Lag:
+    rows = DeltaTable(bronze).to_pyarrow_table(columns=["origin", "timestamp", "batch_id"]).to_pylist()
+    live = [(row["batch_id"], row["timestamp"].timestamp()) for row in rows if row["origin"] == "kafka"]
+    lags = sorted(done[batch] - sent for batch, sent in live if sent >= since)
+    until = max(done[batch] for batch, _ in live)
+    loaded = sum(row["origin"] == "files" and since <= done[row["batch_id"]] <= until for row in rows)
+    assert archived == 0 or len(rows) - len(live) < archived
+    return Lag(statistics.median(lags), lags[int(0.95 * (len(lags) - 1))], loaded / (until - since))
 
 
-def _wait(condition: Callable[[], bool], patience_s: float) -> None:
-    deadline = time.monotonic() + patience_s
+def _rows(table: str, origin: str) -> int:
+    if not DeltaTable.is_deltatable(table):
+        return 0
+    origins = DeltaTable(table).to_pyarrow_table(columns=["origin"]).column("origin").to_pylist()
+    return origins.count(origin)
+
+
+def _wait(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + _PATIENCE_S
     while not condition() and time.monotonic() < deadline:
         threading.Event().wait(0.1)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pyspark.sql import DataFrame, SparkSession
 
 from bronze_ingest import file_sink, spark_sink
-from bronze_ingest.archive.checks import with_files
+from bronze_ingest.archive.batches import with_files
 from bronze_ingest.envelope import column_conflicts
 from bronze_ingest.source import check_source, wrapper_stream
 from bronze_ingest.unwrap import WrapperFormat, bronze_columns, wrapper_format

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from bronze_ingest.archive.checks import require_same_reading
+from bronze_ingest.archive.batches import require_same_reading
 from bronze_ingest.archive.rows import ARCHIVED
 from bronze_ingest.archive.stream import archive_stream
 from bronze_ingest.kafka.admin import topics_now
@@ -45,7 +45,7 @@ def wrapper_stream(spark: SparkSession, settings: Settings, accept_gaps: bool = 
     """
     layout = Layout(settings.root)
     _require_same_kind(spark, layout, settings.source.kind)
-    require_same_reading(spark, layout.bronze_checkpoint, settings.archive)
+    require_same_reading(spark, layout, settings.archive)
     archive = _archive(spark, settings, layout)
     match settings.source.kind:
         case SourceKind.FILES:

@@ -67,7 +67,7 @@ def options_refused(kafka: KafkaSettings, reason: str) -> SettingsInvalid:
     """Return the error of options that a client does not take, such as a file that is not there."""
     return SettingsInvalid(
         f"Kafka's client does not take its options for {kafka.bootstrap_servers}: {reason}.",
-        "Correct the section kafka of the settings.",
+        "Correct the section kafka of the settings; the files that it names must be on every machine.",
         **_about(kafka, reason),
     )
 

@@ -72,6 +72,14 @@ def game_key(name: str) -> str:
     return f"{_slug(name)}__{digest[:16]}"
 
 
+def key_folder(name: str) -> str:
+    """Return the folder of the game's files in a table that is partitioned by game, where we write them ourselves.
+
+    Spark's own writer names folders `game_name=` and the escaped name.
+    """
+    return f"key={game_key(name)}"
+
+
 def _slug(name: str) -> str:
     spread = _UNICODE.normalize("NFKD", name)
     letters = "".join(character for character in spread if _UNICODE.category(character) != "Mn")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
@@ -70,6 +71,8 @@ class SchemaStore:
         self._path = path
         self._registry_of = registry_of
         self._lock = threading.Lock()
+        # one for each registry: one that does not answer must not hold up the games of another
+        self._asking: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         self._known: _Known | None = None
 
     def lookup(self, refs: Iterable[SchemaRef], game: str) -> dict[SchemaRef, _Answer]:
@@ -94,9 +97,10 @@ class SchemaStore:
         with self._lock:
             if self._known is None:
                 self._known = self._load()
-            known = self._known
-            refused: dict[SchemaRef, SchemaUnknown | SchemaInvalid] = {}
-            fetched: list[_Fetched] = []
+            known, asking = self._known, self._asking[registry.name]
+        refused: dict[SchemaRef, SchemaUnknown | SchemaInvalid] = {}
+        fetched: list[_Fetched] = []
+        with asking:
             for ref in sorted({_without_message(ref) for ref in refs}, key=_order):
                 if known.find(registry.name, ref) is None:
                     try:
@@ -105,8 +109,9 @@ class SchemaStore:
                         fetched.append(_Fetched(ref.guid, registered, compiled))
                     except (SchemaUnknown, SchemaInvalid) as refusal:
                         refused[ref] = refusal
-            self._keep(fetched, registry.name, known)
-            return known, refused
+            with self._lock:
+                self._keep(fetched, registry.name, known)
+        return known, refused
 
     def _load(self) -> _Known:
         known = _Known()

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from demux.arrow_types import arrow_fields
 from demux.columns import Column, Primitive, Struct
 from demux.delta_stats import stats_of
-from demux.names import game_key
+from demux.names import key_folder
 from demux.streams import Batch
 
 # the columns in which workers tell the driver what they wrote
@@ -124,7 +124,7 @@ class TableWriter:
             yield value, together.slice(int(begin), int(end - begin))
 
     def _begin(self, value: str | None) -> _OpenFile:
-        folder = "" if value is None else f"{game_key(value)}/"
+        folder = "" if value is None else f"{key_folder(value)}/"
         path = f"{folder}part-{uuid.uuid4()}.parquet"
         where = Path(self._table, path)
         where.parent.mkdir(parents=True, exist_ok=True)

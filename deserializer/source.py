@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from demux.arrow_map import Sizes, sizes_column, sizes_in
-from demux.names import hive_escaped
+from demux.names import game_key, hive_escaped
 from demux.schema_ref import SchemaRef
 from deserializer.decode import INPUT, REF
 
@@ -52,14 +52,20 @@ def other_games(game: str) -> str:
     """Return a Java regular expression that finds paths of files which surely are of other games.
 
     Delta streams push no filter down: without it every game plans every other game's files (delta-io/delta#607).
-    Delta matches the path as its log has it, Hive-escaped and then URI-encoded; where the encoding of a character is
-    in doubt the expression lets the file through, and the partition filter has the last word.
+    Delta matches the path as its log has it: `demux.names.key_folder`, or what Spark makes of a name, Hive-escaped and
+    then URI-encoded; where the encoding of a character is in doubt the expression lets the file through, and the
+    partition filter has the last word.
     """
+    return f"^(?:game_name=(?!{_escaped(game)}/)|key=(?!{game_key(game)}/))"
+
+
+def _escaped(game: str) -> str:
+    """Return an expression that finds at least the folder that Spark writes the game's files to."""
     first, *inner = re.split(r"[^A-Za-z0-9_-]+", hive_escaped(game))
     if not inner:
-        return f"^game_name=(?!{re.escape(first)}/)"
+        return re.escape(first)
     *middle, last = inner
     # one run is enough: each further gap would multiply the time of a search by the length of a path
     longest = max(middle, key=len, default="")
     parts = [re.escape(part) for part in ((first, longest, last) if longest else (first, last))]
-    return f"^game_name=(?!{'[^/]*'.join(parts)}/)"
+    return "[^/]*".join(parts)

@@ -1,4 +1,4 @@
-"""Archive files in every format, from records."""
+"""Archive files in every format, from records; and the records that are read from one."""
 
 from __future__ import annotations
 
@@ -6,15 +6,19 @@ import base64
 import gzip
 import io
 import json
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from bronze_ingest.archive.files import records
+from bronze_ingest.archive.opening import ArchiveFile
+from bronze_ingest.archive.rows import MAX_BATCH_ROWS, SCHEMA
 from demux.arrow_types import arrow_fields
 from demux.settings_source import ArchiveFormat
 from demux.tables import SOURCE_OPTIONAL
@@ -49,24 +53,24 @@ def write_archive(path: Path, layout: ArchiveFormat, values: Iterable[bytes | No
     return write_records(path, layout, [Archived(value) for value in values])
 
 
-def write_records(path: Path, layout: ArchiveFormat, records: Sequence[Archived]) -> Path:
+def write_records(path: Path, layout: ArchiveFormat, some: Sequence[Archived]) -> Path:
     """Write a file of records; compressed when the name ends in .gz. Folders that are missing are made."""
-    content = archive_bytes(layout, records)
+    content = archive_bytes(layout, some)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(gzip.compress(content, mtime=0) if path.suffix == ".gz" else content)
     return path
 
 
-def archive_bytes(layout: ArchiveFormat, records: Sequence[Archived], row_group_size: int | None = None) -> bytes:
+def archive_bytes(layout: ArchiveFormat, some: Sequence[Archived], row_group_size: int | None = None) -> bytes:
     """The content of a file of records, not compressed."""
     match layout:
         case ArchiveFormat.DELIMITED:
-            return b"".join(delimited(record.value or b"") for record in records)
+            return b"".join(delimited(record.value or b"") for record in some)
         case ArchiveFormat.NDJSON:
-            return b"".join(json_line(record) for record in records)
+            return b"".join(json_line(record) for record in some)
         case ArchiveFormat.PARQUET:
             schema = pa.schema([pa.field("value", pa.binary()), *arrow_fields(SOURCE_OPTIONAL)])
-            table = pa.Table.from_pylist([record.fields() for record in records], schema=schema)
+            table = pa.Table.from_pylist([record.fields() for record in some], schema=schema)
             sink = io.BytesIO()
             pq.write_table(table, sink, row_group_size=row_group_size, write_page_checksum=True)
             return sink.getvalue()
@@ -95,6 +99,51 @@ def json_line(record: Archived) -> bytes:
         fields["timestamp"] = record.timestamp.isoformat()
     fields |= {name: _base64(fields[name]) for name in ("value", "key") if name in fields}
     return json.dumps(fields).encode() + b"\n"
+
+
+def of(*some: bytes | None) -> list[Archived]:
+    return [Archived(value) for value in some]
+
+
+class Piece(NamedTuple):
+    """A malformed piece: where it begins by its id and by its sentence, its size, its bytes and the sentence."""
+
+    start: int
+    first: int
+    size: int
+    kept: bytes
+    sentence: str
+
+
+def batches(content: bytes, layout: ArchiveFormat, path: str = "file:/a/b.bin") -> list[pa.RecordBatch]:
+    found = list(records(path, ArchiveFile(path, io.BytesIO(content)), layout))
+    assert all(batch.schema == SCHEMA and 0 < len(batch) <= MAX_BATCH_ROWS for batch in found)
+    return found
+
+
+def rows(content: bytes, layout: ArchiveFormat, path: str = "file:/a/b.bin") -> list[dict[str, Any]]:
+    found = [row for batch in batches(content, layout, path) for row in batch.to_pylist()]
+    ids = [row["record_id"] for row in found]
+    assert len(set(ids)) == len(ids)
+    assert {row["origin"] for row in found} <= {"files"}
+    return found
+
+
+def values(content: bytes, layout: ArchiveFormat, path: str = "file:/a/b.bin") -> list[bytes | None]:
+    """The values of the good records."""
+    return [row["value"] for row in rows(content, layout, path) if row["refused_sentence"] is None]
+
+
+def pieces(content: bytes, layout: ArchiveFormat, path: str = "file:/a/b.bin") -> list[Piece]:
+    return [piece(row) for row in rows(content, layout, path) if row["refused_sentence"] is not None]
+
+
+def piece(row: dict[str, Any]) -> Piece:
+    sentence = row["refused_sentence"]
+    found = re.search(r"bytes? (\d+)(?: to (\d+))?", sentence)
+    assert found is not None
+    first, last = int(found[1]), int(found[2]) if found[2] else int(found[1]) - 1
+    return Piece(int(row["record_id"].rpartition("#")[2]), first, last - first + 1, row["value"], sentence)
 
 
 def _base64(value: bytes | None) -> str | None:

@@ -1,31 +1,21 @@
-"""What Spark would let pass in silence: settings that it reads in another way, and files that it leaves out."""
+"""What Spark would let pass in silence: settings that it reads in another way, and names that it leaves out."""
 
 from __future__ import annotations
 
-import json
 import os
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
-from bronze_ingest.archive.listing import Listing, files_of, listings
 from bronze_ingest.archive.opening import local_path
-from demux.checkpoints import read_checkpoint
-from demux.errors import DemuxError, SettingsInvalid, StorageFailed
+from demux.errors import SettingsInvalid, StorageFailed
 from demux.settings_source import ArchiveSettings, Clean
-from demux.storage import file_names, read_text, replace_text
-from demux.streams import Batch
 from demux.text import printable
 
 _GLOB = frozenset("{}[]*?\\")
 _HIDDEN = ("_", ".")
-_NOTE = "archive.json"
-_FROM_WORKER = re.compile(r"\[STORAGE_FAILED\] (?P<cause>The archived file .*?\.) (?P<remedy>(?:Put|Correct) .*)")
-
-OnBatch = Callable[[DataFrame, Batch], None]
 
 
 def require_consistent(path: str, settings: ArchiveSettings) -> None:
@@ -67,78 +57,6 @@ def require_names(spark: SparkSession, path: str) -> None:
         "Rename it, or start in a locale of UTF-8, such as LC_ALL=C.UTF-8.",
         path=shown,
     )
-
-
-def require_same_reading(spark: SparkSession, checkpoint: str, settings: ArchiveSettings) -> None:
-    """Check that archived files of an interrupted batch would be read as when it was begun; call it before the query.
-
-    Notes in the checkpoint how files are read from now on. A second call changes nothing.
-
-    Raises:
-        SettingsInvalid: they would not: some of their records would come otherwise, or not at all.
-    """
-    now = {"format": settings.format.value, "pattern": settings.pattern}
-    noted = file_names(spark, checkpoint)
-    before = json.loads(read_text(spark, f"{checkpoint}/{_NOTE}")) if _NOTE in noted else now
-    if before != now:
-        unfinished = read_checkpoint(spark, checkpoint).unfinished
-        if unfinished is not None and _listings(spark, checkpoint, unfinished):
-            then = f"`archive.format: {before['format']}` and `archive.pattern: {before['pattern'] or 'null'}`"
-            raise SettingsInvalid(
-                f"Batch {unfinished} of bronze was interrupted, and has archived files that were read with {then}.",
-                "Put these settings back until a run has gone through, and change them then.",
-                **before,
-            )
-    if before != now or _NOTE not in noted:
-        replace_text(spark, f"{checkpoint}/{_NOTE}", json.dumps(now))
-
-
-def with_files(spark: SparkSession, checkpoint: str, on_batch: OnBatch) -> OnBatch:
-    """Return `on_batch` with the archive watched: every file of a batch is there, or the batch fails.
-
-    What it returns raises:
-        StorageFailed: a file is gone, which Spark would leave out in silence, or a worker cannot read it.
-    """
-
-    def watched(frame: DataFrame, batch: Batch) -> None:
-        _require_files(spark, checkpoint, batch.batch_id)
-        try:
-            on_batch(frame, batch)
-        except Exception as error:
-            # spark hands on what a worker raised as the text of a traceback
-            found = None if isinstance(error, DemuxError) else _FROM_WORKER.search(str(error))
-            if found is None:
-                raise
-            raise StorageFailed(found["cause"], found["remedy"]) from error
-
-    return watched
-
-
-def _require_files(spark: SparkSession, checkpoint: str, batch_id: int) -> None:
-    for listing in _listings(spark, checkpoint, batch_id):
-        folder = f"{checkpoint}/sources/{listing.source}"
-        names = set(file_names(spark, folder))
-        for entry in range(listing.after + 1, listing.last + 1):
-            name = str(entry) if str(entry) in names else f"{entry}.compact"
-            for uri in files_of(read_text(spark, f"{folder}/{name}"), listing):
-                _require_file(spark, uri)
-
-
-def _listings(spark: SparkSession, checkpoint: str, batch_id: int) -> list[Listing]:
-    before = read_text(spark, f"{checkpoint}/offsets/{batch_id - 1}") if batch_id else None
-    return listings(read_text(spark, f"{checkpoint}/offsets/{batch_id}"), before)
-
-
-def _require_file(spark: SparkSession, uri: str) -> None:
-    jvm: Any = spark.sparkContext._jvm
-    path = jvm.org.apache.hadoop.fs.Path(jvm.java.net.URI(uri))
-    if not path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration()).isFile(path):
-        name = printable(str(path.toString()))
-        raise StorageFailed(
-            f"The archived file {name} is gone since this batch was begun.",
-            "Put it back, or an empty file in its place if its records are to be left out, and run again.",
-            path=name,
-        )
 
 
 def _parts(location: str) -> list[str]:

@@ -86,7 +86,7 @@ def _require_whole(path: str, rows: pa.RecordBatch) -> None:
         raise StorageFailed(
             f"The archived file {printable(path)} has a malformed piece that is too large for quarantine, and "
             "`archive.clean: delete` would delete it.",
-            "Correct `archive.format`, or take `archive.clean: archive` or `keep`, then run the same command again.",
+            "Correct `archive.format`, or move the file elsewhere and leave an empty one in its place, and run again.",
             path=path,
         )
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
+from pyspark.errors import IllegalArgumentException
 from pyspark.sql import SparkSession
 
 from bronze_ingest.kafka.offsets import Topic
@@ -45,16 +46,17 @@ def topics_now(spark: SparkSession, kafka: KafkaSettings, options: ClientOptions
     milliseconds = str(int(kafka.connect_timeout_s * 1000))
     own = {name.removeprefix(_PREFIX): value for name, value in options.revealed().items()}
     timeouts = {"default.api.timeout.ms": milliseconds, "request.timeout.ms": milliseconds}
-    admin = None
     try:
         admin = clients.AdminClient.create({**own, **timeouts})
+    except Py4JJavaError as error:
+        raise _not_created(error, kafka, options) from None
+    try:
         described = _described(clients, admin, _names(jvm, admin, kafka), kafka)
         return {name: _topic(spark, admin, name, description) for name, description in described.items()}
     except Py4JJavaError as error:
         raise in_our_words(error, kafka, _subject(kafka)) from None
     finally:
-        if admin is not None:
-            admin.close(jvm.java.time.Duration.ofSeconds(0))
+        admin.close(jvm.java.time.Duration.ofSeconds(0))
 
 
 def in_our_words(error: Py4JJavaError, kafka: KafkaSettings, subject: str) -> DemuxError:
@@ -66,9 +68,7 @@ def in_our_words(error: Py4JJavaError, kafka: KafkaSettings, subject: str) -> De
         subject: what was asked for, such as `topic events`.
     """
     chain = _chain(error.java_exception)
-    names = [name.rpartition(".")[2] for name, _ in chain]
-    # the last sentence says most: those before it wrap it
-    reason = next((text for _, text in reversed(chain) if text), names[-1]).strip().rstrip(".").split("\n")[0]
+    names, reason = [name.rpartition(".")[2] for name, _ in chain], _reason(chain)
     match next((name for name in names if name.endswith(_KNOWN)), ""):
         case "SaslAuthenticationException" if kafka.token_url is not None and _is_of_token(chain):
             return token_refused(kafka, reason)
@@ -84,29 +84,42 @@ def in_our_words(error: Py4JJavaError, kafka: KafkaSettings, subject: str) -> De
             return not_permitted(kafka, "read", reason)
         case "UnknownTopicOrPartitionException":
             return _missing(kafka, subject)
-        case "PatternSyntaxException":
-            return pattern_refused(kafka, reason)
-        case "ConfigException" if _NO_ADDRESS not in reason:
-            return options_refused(kafka, reason)
         case _:
             return unavailable(kafka, reason)
 
 
-_KNOWN = (
-    "AuthenticationException",
-    "AuthorizationException",
-    "UnknownTopicOrPartitionException",
-    "PatternSyntaxException",
-    "ConfigException",
-)
-# a name that no server knows may be known a moment later
-_NO_ADDRESS = "No resolvable bootstrap urls"
+_KNOWN = ("AuthenticationException", "AuthorizationException", "UnknownTopicOrPartitionException")
+
+
+def _not_created(error: Py4JJavaError, kafka: KafkaSettings, options: ClientOptions) -> DemuxError:
+    chain = _chain(error.java_exception)
+    # the client fetches its token at once
+    if kafka.token_url is not None and _is_of_token(chain):
+        return token_refused(kafka, _reason(chain))
+    # a name that no server knows may be known a moment later
+    if "No resolvable bootstrap urls" in _reason(chain):
+        return unavailable(kafka, _reason(chain))
+    texts = [_sentence(text) for _, text in chain if text and not text.startswith("Failed to create new Kafka")]
+    reason = ": ".join(texts[:2]) or chain[-1][0]
+    # it repeats words of a login line that it cannot read
+    words = {word for line in options.secret.values() for word in line.split()}
+    return options_refused(kafka, reason if _LOGIN not in kafka.options or not _has(reason, words) else f"see {_LOGIN}")
+
+
+_LOGIN = "sasl.jaas.config"
+
+
+def _has(text: str, words: set[str]) -> bool:
+    return any(word in text for word in words)
 
 
 def _names(jvm: Any, admin: Any, kafka: KafkaSettings) -> list[str]:
     if kafka.topic_pattern is None:
         return list(kafka.topics)
-    pattern = jvm.java.util.regex.Pattern.compile(kafka.topic_pattern)
+    try:
+        pattern = jvm.java.util.regex.Pattern.compile(kafka.topic_pattern)
+    except IllegalArgumentException as error:
+        raise pattern_refused(kafka, str(error).splitlines()[0]) from None
     names = [name for name in admin.listTopics().names().get() if pattern.matcher(name).matches()]
     if not names:
         raise _missing(kafka, _subject(kafka))
@@ -158,6 +171,15 @@ def _chain(exception: Any) -> list[tuple[str, str]]:
         found.append((exception.getClass().getName(), exception.getMessage() or ""))
         exception = exception.getCause()
     return found
+
+
+def _reason(chain: list[tuple[str, str]]) -> str:
+    # the last sentence says most: those before it wrap it
+    return _sentence(next((text for _, text in reversed(chain) if text), chain[-1][0]))
+
+
+def _sentence(text: str) -> str:
+    return text.strip().split("\n")[0].rstrip(".")
 
 
 def _is_of_token(chain: list[tuple[str, str]]) -> bool:

@@ -59,7 +59,8 @@ def stream_options(kafka: KafkaSettings) -> dict[str, str]:
     """Return the options of Spark's source itself; what they decide on the first run they never decide again."""
     given = {
         "subscribe": ",".join(kafka.topics) if kafka.topic_pattern is None else None,
-        "subscribePattern": kafka.topic_pattern,
+        # Spark takes a topic in whose name the pattern is found anywhere
+        "subscribePattern": None if kafka.topic_pattern is None else f"^(?:{kafka.topic_pattern})$",
         "startingOffsets": kafka.starting_offsets,
         "startingTimestamp": None if kafka.starting_timestamp is None else str(epoch_ms(kafka.starting_timestamp)),
         # a partition without records of that time has nothing to say yet
@@ -73,8 +74,18 @@ def stream_options(kafka: KafkaSettings) -> dict[str, str]:
         "fetchOffset.numRetries": "1",
         # what a producer took back was never sent; `kafka.options` may say otherwise
         "kafka.isolation.level": "read_committed",
+        **_timeouts(kafka),
     }
     return {name: value for name, value in given.items() if value is not None}
+
+
+def _timeouts(kafka: KafkaSettings) -> dict[str, str]:
+    """Return what a batch waits for a broker that went away; by default it is a minute for each question."""
+    names = ("request.timeout.ms", "default.api.timeout.ms")
+    # the client refuses a second one that is shorter than the first
+    if any(name in kafka.options for name in names):
+        return {}
+    return {f"kafka.{name}": str(int(kafka.connect_timeout_s * 1000)) for name in names}
 
 
 def _incarnation(incarnations: Mapping[str, int]) -> SparkColumn:

@@ -2,7 +2,8 @@
 
 `google.protobuf` reads the payload with its maps as plain lists, forgets what the schema does not have, and writes it
 again. The same bytes mean: only declared fields, each once, in its shortest form and its own wire type, nothing merged
-or overwritten. What this cannot see is a map key that comes twice (`demux.protobuf.arrow_rules` does).
+or overwritten. What this cannot see is a map key that comes twice (`demux.protobuf.arrow_rules` does). Payloads of
+plain fields are mostly known for canonical without it (`demux.protobuf.flat`).
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import Message
 
+from demux.protobuf.flat import FlatCheck
 from demux.protobuf.pool import all_fields, files_of, has_required, listed, message_class, pool_of
 
 _NOT_PACKABLE = frozenset(
@@ -35,15 +38,29 @@ class Canonical:
         self._listed = listed(pool, full_name)
         self._descriptor: Any = self._listed.DESCRIPTOR
         self._has_required = has_required(pool.FindMessageTypeByName(full_name))
+        self._flat = None if self._has_required else FlatCheck(pool.FindMessageTypeByName(full_name))
 
     def split(self, payloads: Sequence[bytes]) -> tuple[list[int], list[int]]:
         """Return the positions of the payloads that are canonical, and the others."""
+        positions = list(range(len(payloads)))
+        if self._flat is None:
+            others = self._others(payloads, positions)
+        else:
+            others = self._others(payloads, np.flatnonzero(~self._flat.proven(payloads)).tolist())
+        rest = set(others)
+        return [position for position in positions if position not in rest] if rest else positions, others
+
+    def _others(self, payloads: Sequence[bytes], positions: Sequence[int]) -> list[int]:
+        """Return those of the positions whose payload is not canonical."""
         others: list[int] = []
+        if not positions:
+            return others
         scratch = self._listed()
         parse, forget_unknown = scratch.ParseFromString, scratch.DiscardUnknownFields
         # not SerializeToString: to name a missing field it reads memory that is not its own
         write, complete = scratch.SerializePartialToString, scratch.IsInitialized if self._has_required else None
-        for position, payload in enumerate(payloads):
+        for position in positions:
+            payload = payloads[position]
             try:
                 parse(payload)
                 forget_unknown()
@@ -54,8 +71,7 @@ class Canonical:
                 known = False
             if not known:
                 others.append(position)
-        rest = set(others)
-        return [position for position in range(len(payloads)) if position not in rest], others
+        return others
 
     @cached_property
     def _in_any_order(self) -> Callable[[bytes], bool]:

@@ -13,6 +13,7 @@ from pyspark.sql.readwriter import DataFrameWriter
 import bronze_ingest.file_sink
 import bronze_ingest.run
 import deserializer.run
+from demux.table_files import commit_files
 
 
 class Crash(RuntimeError):
@@ -38,10 +39,8 @@ def after_writing(table: str) -> Iterator[None]:
 def after_committing(table: str) -> Iterator[None]:
     """Crash when the files of the next batch are in the table."""
     with pytest.MonkeyPatch.context() as patch:
-        commit = bronze_ingest.file_sink.commit_files
-
         def commit_and_crash(path: str, *args: Any) -> None:
-            commit(path, *args)
+            commit_files(path, *args)
             if path == table:
                 raise Crash(table)
 

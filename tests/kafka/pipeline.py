@@ -41,13 +41,18 @@ def kafka_root(spark: SparkSession, folder: Path, bootstrap: str, topic: str, **
 
 
 def deliver(root: Root, records: Sequence[Record | bytes]) -> None:
-    """Return when the root's broker has the records; their offsets follow one another in the order given."""
-    kafka, failed = root.settings.kafka, list[KafkaError]()
-    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "enable.idempotence": True}, logger=SILENT)
+    """Return when the root's topic has the records; their offsets follow one another in the order given."""
+    send(root.settings.kafka.bootstrap_servers, root.settings.kafka.topics[0], records)
+
+
+def send(bootstrap: str, topic: str, records: Sequence[Record | bytes]) -> None:
+    """Return when the topic's partition 0 has the records, in the order given."""
+    failed = list[KafkaError]()
+    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True}, logger=SILENT)
     for each in records:
         record = each if isinstance(each, Record) else Record(each)
         producer.produce(
-            kafka.topics[0],
+            topic,
             record.value,
             partition=0,
             headers=list(record.headers),

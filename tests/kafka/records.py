@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 PATIENCE_S = 30.0
 # the clients tell of every attempt that failed, which here is often the point
@@ -49,3 +51,93 @@ def received(options: Mapping[str, str], topic: str, count: int) -> list[bytes]:
         return values
     finally:
         consumer.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What a record has besides its topic; times are milliseconds since 1970, 0 is now."""
+
+    value: bytes | None
+    key: bytes | None = None
+    partition: int = 0
+    time_ms: int = 0
+    headers: Sequence[tuple[str, bytes | None]] = ()
+
+
+class End(Enum):
+    """How a transaction ends."""
+
+    COMMITTED = "committed"
+    ABORTED = "aborted"
+
+
+def put(options: Mapping[str, str], topic: str, *records: Record) -> None:
+    """Return when the broker has all of them, in order."""
+    producer = Producer({**options, "message.max.bytes": "30000000"}, logger=SILENT)
+    _produce(producer, topic, records)
+    assert producer.flush(PATIENCE_S) == 0
+
+
+def put_transaction(bootstrap: str, topic: str, end: End, *records: Record) -> None:
+    """Return when the transaction with these records is committed or aborted; an aborted one was sent before."""
+    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": f"{topic}-{end.value}"}, logger=SILENT)
+    producer.init_transactions(PATIENCE_S)
+    producer.begin_transaction()
+    _produce(producer, topic, records)
+    assert producer.flush(PATIENCE_S) == 0
+    if end is End.COMMITTED:
+        producer.commit_transaction(PATIENCE_S)
+    else:
+        producer.abort_transaction(PATIENCE_S)
+
+
+def forget(bootstrap: str, topic: str, before: Mapping[int, int]) -> None:
+    """Return when the broker has deleted what comes before these offsets, by partition, as retention does."""
+    client = AdminClient({"bootstrap.servers": bootstrap}, logger=SILENT)
+    asked = [TopicPartition(topic, partition, offset) for partition, offset in before.items()]
+    for answer in client.delete_records(asked).values():
+        answer.result(PATIENCE_S)
+
+
+def add_partitions(bootstrap: str, topic: str, count: int) -> None:
+    """Return when the topic has so many partitions, and says so."""
+    client = AdminClient({"bootstrap.servers": bootstrap}, logger=SILENT)
+    client.create_partitions([NewPartitions(topic, count)])[topic].result(PATIENCE_S)
+    deadline = time.monotonic() + PATIENCE_S
+    while len(client.list_topics(topic, timeout=PATIENCE_S).topics[topic].partitions) < count:
+        assert time.monotonic() < deadline
+
+
+def offsets_of(bootstrap: str, topic: str) -> list[int]:
+    """Return the offsets of the records that partition 0 has."""
+    options = {"bootstrap.servers": bootstrap, "group.id": "tests", "enable.partition.eof": "true"}
+    consumer = Consumer({**options, "enable.auto.commit": "false"}, logger=SILENT)
+    try:
+        consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
+        offsets: list[int] = []
+        deadline = time.monotonic() + PATIENCE_S
+        while True:
+            assert time.monotonic() < deadline
+            for record in consumer.consume(1000, 0.2):
+                if record.error() is not None:
+                    return offsets
+                offsets.append(record.offset() or 0)
+    finally:
+        consumer.close()
+
+
+def _produce(producer: Producer, topic: str, records: Sequence[Record]) -> None:
+    for record in records:
+        producer.produce(
+            topic,
+            record.value,
+            record.key,
+            partition=record.partition,
+            headers=list(record.headers),
+            timestamp=record.time_ms,
+            on_delivery=_must_arrive,
+        )
+
+
+def _must_arrive(error: KafkaError | None, _: Message) -> None:
+    assert error is None, error

@@ -11,15 +11,17 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from bronze_ingest.archive.checks import require_same_reading, with_files
+from bronze_ingest.archive.batches import require_same_reading, with_files
 from bronze_ingest.archive.rows import ARCHIVED, MAX_PIECE_BYTES
 from bronze_ingest.archive.stream import archive_stream
+from demux.checkpoints import read_checkpoint
 from demux.errors import DemuxError, SettingsInvalid, SourceMissing, StorageFailed
 from demux.settings_source import ArchiveFormat, ArchiveSettings, Clean
 from demux.spark_types import spark_struct
 from demux.streams import Batch, run_query
+from demux.tables import QUARANTINE, Layout
 from tests.archives import SUFFIXES, Archived, delimited, write_archive, write_records
-from tests.spark.tables import MOMENT
+from tests.spark.tables import MOMENT, write
 
 DELIMITED = ArchiveFormat.DELIMITED
 HOSTILE = (
@@ -43,8 +45,12 @@ class Archive:
         return self.root / "in"
 
     @property
+    def layout(self) -> Layout:
+        return Layout(str(self.root))
+
+    @property
     def checkpoint(self) -> str:
-        return f"{self.root}/checkpoint"
+        return self.layout.bronze_checkpoint
 
     def put(self, name: str, *values: bytes | None) -> Path:
         return write_archive(self.folder / name, self.settings.format, values)
@@ -52,10 +58,17 @@ class Archive:
     def run(self) -> list[list[dict[str, Any]]]:
         """Run to the end and return each batch's rows in the order of their ids."""
         self.batches = []
-        require_same_reading(self.spark, self.checkpoint, self.settings)
+        require_same_reading(self.spark, self.layout, self.settings)
         on_batch = with_files(self.spark, self.checkpoint, self._on_batch)
         run_query(self.spark, archive_stream(self.spark, self.settings), self.checkpoint, "archive", on_batch)
         return self.batches
+
+    def interrupt(self) -> None:
+        """Run into a failure at the end of the first batch."""
+        self.fail = StorageFailed("The disk is full.", "Empty it.")
+        with pytest.raises(StorageFailed, match="The disk is full"):
+            self.run()
+        self.fail = None
 
     def _on_batch(self, frame: DataFrame, batch: Batch) -> None:
         rows = [row.asDict(recursive=True) for row in frame.collect()]
@@ -133,7 +146,7 @@ def test_files_are_known_after_their_log_was_compacted(make: Make) -> None:
     for number in range(11):
         archive.put(f"{number:02}.bin", b"%02d" % number)
     assert [len(batch) for batch in archive.run()] == [1] * 11
-    assert "9.compact" in left(archive.root / "checkpoint/sources/0")
+    assert "9.compact" in left(archive.root / "checkpoints/bronze/sources/0")
     assert archive.run() == []
 
 
@@ -211,11 +224,8 @@ def test_files_that_are_kept_stay_where_they_are(make: Make) -> None:
 def test_a_batch_that_failed_comes_again_with_its_files(make: Make, tmp_path: Path, clean: Clean) -> None:
     archive = make(clean=clean, clean_path=f"{tmp_path}/done", max_files_per_batch=1)
     archive.put("a.bin", b"a")
-    archive.fail = StorageFailed("The disk is full.", "Empty it.")
-    with pytest.raises(StorageFailed, match="The disk is full"):
-        archive.run()
+    archive.interrupt()
     archive.put("b.bin", b"b")
-    archive.fail = None
     assert [values([batch]) for batch in archive.run()] == [[b"a"], [b"b"]]
 
 
@@ -223,10 +233,7 @@ def test_a_file_that_is_gone_before_its_batch_comes_again_is_a_failure_and_not_n
     archive = make()
     path = archive.put("a #1.bin", b"a")
     archive.put("b.bin", b"b")
-    archive.fail = StorageFailed("The disk is full.", "Empty it.")
-    with pytest.raises(StorageFailed):
-        archive.run()
-    archive.fail = None
+    archive.interrupt()
     path.rename(archive.root / "elsewhere")
     for stand_in in (None, path):
         if stand_in is not None:
@@ -239,25 +246,53 @@ def test_a_file_that_is_gone_before_its_batch_comes_again_is_a_failure_and_not_n
     assert values(archive.run()) == [b"a", b"b"]
 
 
-@pytest.mark.parametrize("change", [{"format": ArchiveFormat.NDJSON}, {"pattern": "*.txt"}], ids=["format", "pattern"])
-def test_files_of_a_batch_that_failed_are_not_read_in_another_way(make: Make, change: dict[str, Any]) -> None:
+@pytest.mark.parametrize("change", ["pattern", "format of a written batch", "format and path"])
+def test_files_of_a_batch_that_failed_are_not_read_in_another_way(make: Make, change: str) -> None:
     archive = make()
     archive.put("a.bin", b"a")
-    archive.fail = StorageFailed("The disk is full.", "Empty it.")
-    with pytest.raises(StorageFailed):
-        archive.run()
-    archive.fail, before = None, archive.settings
-    archive.settings = before.model_copy(update=change)
+    archive.interrupt()
+    match change:
+        case "pattern":
+            changes: dict[str, Any] = {"pattern": "*.txt"}
+        case "format and path":
+            (archive.root / "new").mkdir()
+            changes = {"format": ArchiveFormat.NDJSON, "path": f"{archive.root}/new"}
+        case _:
+            changes = {"format": ArchiveFormat.NDJSON}
+            query = read_checkpoint(archive.spark, archive.checkpoint).query_id
+            assert query is not None
+            write(archive.layout.quarantine, QUARANTINE, [], txn=(query, 0))
+    before = archive.settings
+    archive.settings = before.model_copy(update=changes)
     with pytest.raises(SettingsInvalid) as raised:
         archive.run()
     assert raised.value.cause == (
-        "Batch 0 of bronze was interrupted, and has archived files that were read with `archive.format: delimited` and "
-        "`archive.pattern: null`."
+        f"Batch 0 of bronze was interrupted, and has files of {archive.folder} that were read with "
+        "`archive.format: delimited` and `archive.pattern: null`."
     )
     archive.settings = before
     assert values(archive.run()) == [b"a"]
-    archive.settings = before.model_copy(update=change)
-    assert archive.run() == []
+    archive.settings = before.model_copy(update=changes)
+    assert values(archive.run()) == []
+
+
+def test_a_format_may_be_corrected_as_long_as_nothing_is_written(make: Make) -> None:
+    archive = make(format=ArchiveFormat.NDJSON)
+    archive.put("a", b"a")
+    right, archive.settings = archive.settings, archive.settings.model_copy(update={"format": DELIMITED})
+    archive.interrupt()
+    archive.settings = right
+    assert values(archive.run()) == [b"a"]
+
+
+def test_a_batch_that_failed_comes_again_when_the_archive_is_elsewhere_now(make: Make, tmp_path: Path) -> None:
+    archive = make()
+    archive.put("a.bin", b"a")
+    archive.interrupt()
+    (tmp_path / "new").mkdir()
+    write_archive(tmp_path / "new/b.bin", DELIMITED, [b"b"])
+    archive.settings = archive.settings.model_copy(update={"path": f"{tmp_path}/new"})
+    assert values(archive.run()) == [b"a", b"b"]
 
 
 def test_a_file_of_which_quarantine_would_keep_but_a_part_is_never_deleted(make: Make) -> None:
@@ -271,10 +306,11 @@ def test_a_file_of_which_quarantine_would_keep_but_a_part_is_never_deleted(make:
         f"The archived file file:{large} has a malformed piece that is too large for quarantine, and "
         "`archive.clean: delete` would delete it."
     )
-    assert raised.value.remedy.startswith("Correct `archive.format`, or take `archive.clean: archive` or `keep`")
-    archive.settings = archive.settings.model_copy(update={"clean": Clean.KEEP})
-    assert values(archive.run())[:2] == [b"a", b"b"]
+    assert raised.value.remedy.startswith("Correct `archive.format`, or move the file elsewhere and leave an empty one")
     assert left(archive.folder) == ["a.bin", "b.bin"]
+    large.rename(archive.root / "kept")
+    large.touch()
+    assert values(archive.run()) == [b"b"]
 
 
 def test_a_file_that_is_gone_while_its_batch_is_read_is_a_failure_whatever_the_session_says(make: Make) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -139,6 +140,28 @@ def test_threads_that_ask_at_the_same_time_ask_the_registry_once(
     assert len({id(answer) for answer in answers}) == 1
     assert registry.asked == [1]
     assert DeltaTable(path).version() == 0
+
+
+def test_a_registry_that_does_not_answer_holds_up_no_game_of_another_one(
+    spark: SparkSession, path: str, registry: CountingRegistry
+) -> None:
+    asked, answers = threading.Event(), threading.Event()
+
+    def opened() -> SchemaRegistry:
+        asked.set()
+        assert answers.wait(30)
+        return registry
+
+    choice = {"chess": GameRegistry("default", lambda: registry), "go": GameRegistry("silent", opened)}
+    store = SchemaStore(spark, path, choice.__getitem__)
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(store.lookup, [ONE], "go")
+        assert asked.wait(30)
+        assert isinstance(store.lookup([ONE], "chess")[ONE], CompiledSchema)
+        assert not waiting.done()
+        answers.set()
+        assert isinstance(waiting.result()[ONE], CompiledSchema)
+    assert read(path, "registry", "schema_id") == [("default", 1), ("silent", 1)]
 
 
 def test_two_registries_may_give_one_id_to_different_schemas(spark: SparkSession, path: str) -> None:

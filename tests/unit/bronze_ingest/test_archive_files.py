@@ -5,24 +5,34 @@ from __future__ import annotations
 import errno
 import gzip
 import io
-import re
 import tempfile
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import Any, NamedTuple
 
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bronze_ingest.archive.files import records
 from bronze_ingest.archive.opening import ArchiveFile, arrow_uri, local_path, open_archive
-from bronze_ingest.archive.rows import MAX_BATCH_BYTES, MAX_BATCH_ROWS, MAX_PIECE_BYTES, MAX_RECORD_BYTES, SCHEMA
+from bronze_ingest.archive.rows import MAX_BATCH_BYTES, MAX_PIECE_BYTES, MAX_RECORD_BYTES
 from demux.errors import StorageFailed
 from demux.settings_source import ArchiveFormat
-from tests.archives import Archived, archive_bytes, delimited, json_line, varint, write_records
+from tests.archives import (
+    Archived,
+    archive_bytes,
+    batches,
+    delimited,
+    json_line,
+    of,
+    piece,
+    pieces,
+    rows,
+    values,
+    varint,
+    write_records,
+)
 
 DELIMITED, PARQUET, NDJSON = ArchiveFormat.DELIMITED, ArchiveFormat.PARQUET, ArchiveFormat.NDJSON
 LAYOUTS = pytest.mark.parametrize("layout", list(ArchiveFormat), ids=lambda layout: layout.value)
@@ -49,53 +59,8 @@ RECORDS = st.lists(
 )
 
 
-class Piece(NamedTuple):
-    """A malformed piece: where it begins by its id and by its sentence, its size, its bytes and the sentence."""
-
-    start: int
-    first: int
-    size: int
-    kept: bytes
-    sentence: str
-
-
-def batches(content: bytes, layout: ArchiveFormat, path: str = "file:/a/b.bin") -> list[pa.RecordBatch]:
-    found = list(records(path, ArchiveFile(path, io.BytesIO(content)), layout))
-    assert all(batch.schema == SCHEMA and 0 < len(batch) <= MAX_BATCH_ROWS for batch in found)
-    return found
-
-
-def rows(content: bytes, layout: ArchiveFormat, path: str = "file:/a/b.bin") -> list[dict[str, Any]]:
-    found = [row for batch in batches(content, layout, path) for row in batch.to_pylist()]
-    ids = [row["record_id"] for row in found]
-    assert len(set(ids)) == len(ids)
-    assert {row["origin"] for row in found} <= {"files"}
-    return found
-
-
-def values(content: bytes, layout: ArchiveFormat, path: str = "file:/a/b.bin") -> list[bytes | None]:
-    """The values of the good records."""
-    return [row["value"] for row in rows(content, layout, path) if row["refused_sentence"] is None]
-
-
-def pieces(content: bytes, layout: ArchiveFormat, path: str = "file:/a/b.bin") -> list[Piece]:
-    return [piece(row) for row in rows(content, layout, path) if row["refused_sentence"] is not None]
-
-
-def piece(row: dict[str, Any]) -> Piece:
-    sentence = row["refused_sentence"]
-    found = re.search(r"bytes? (\d+)(?: to (\d+))?", sentence)
-    assert found is not None
-    first, last = int(found[1]), int(found[2]) if found[2] else int(found[1]) - 1
-    return Piece(int(row["record_id"].rpartition("#")[2]), first, last - first + 1, row["value"], sentence)
-
-
 def names_of(layout: ArchiveFormat) -> list[str]:
     return ["b.bin", "b.bin.gz"] if layout is not PARQUET else ["b.parquet"]
-
-
-def of(*some: bytes | None) -> list[Archived]:
-    return [Archived(value) for value in some]
 
 
 @LAYOUTS
@@ -146,20 +111,6 @@ def test_a_file_cut_anywhere_gives_the_whole_records_and_exactly_the_rest_as_one
         rest = content[ends[whole] : size]
         expected = [(ends[whole], ends[whole], len(rest), rest)] if rest else []
         assert [found[:4] for found in pieces(content[:size], DELIMITED)] == expected
-
-
-def test_lines_cut_anywhere_lose_nothing_but_the_line_that_was_cut() -> None:
-    content = archive_bytes(NDJSON, of(b"a", None, b"\x00\xff"))
-    ends = [0, *(found.end() for found in re.finditer(rb"\n", content))]
-    for size in range(len(content) + 1):
-        whole = max(count for count, end in enumerate(ends) if end <= size)
-        rest = content[ends[whole] : size]
-        # a line is a line also without a newline behind it
-        if size + 1 in ends:
-            whole, rest = whole + 1, b""
-        assert values(content[:size], NDJSON) == [b"a", None, b"\x00\xff"][:whole]
-        expected = [(ends[whole], ends[whole], len(rest), rest)] if rest else []
-        assert [found[:4] for found in pieces(content[:size], NDJSON)] == expected
 
 
 @pytest.mark.parametrize("layout", [DELIMITED, NDJSON], ids=lambda layout: layout.value)
@@ -223,19 +174,6 @@ def test_a_record_that_is_too_large_is_a_piece_and_the_next_one_is_read() -> Non
     assert values(content, DELIMITED) == [b"a", b"b"]
 
 
-def test_a_line_that_is_too_long_is_a_piece_and_the_next_one_is_read() -> None:
-    large = b'{"value": "' + b"A" * MAX_RECORD_BYTES + b'"}'
-    content = b"".join([json_line(Archived(b"a")), large, b"\n", json_line(Archived(b"b"))])
-    (found,) = pieces(content, NDJSON)
-    assert (found.first, found.size, found.kept) == (
-        len(json_line(Archived(b"a"))),
-        len(large),
-        large[:MAX_PIECE_BYTES],
-    )
-    assert "a line of more than 67108864 bytes" in found.sentence
-    assert values(content, NDJSON) == [b"a", b"b"]
-
-
 @LAYOUTS
 def test_a_large_record_stands_alone_and_batches_are_bounded(layout: ArchiveFormat) -> None:
     large = b"x" * 10_000_000
@@ -270,76 +208,6 @@ def _size(content: bytes, place: int) -> int:
         at += 1
         if byte < 0x80:
             return at + length
-
-
-@pytest.mark.parametrize(
-    ("line", "reason"),
-    [
-        (b"nonsense", "not JSON: Expecting value: line 1 column 1 (char 0)"),
-        (b'{"value": "YQ=="', "not JSON: Expecting ',' delimiter: line 1 column 18"),
-        (b"[" * 200_000, "JSON that is nested too deeply"),
-        (b'{"value": "\xff"}', "not UTF-8"),
-        ('{"value": "YQ=="}'.encode("utf-16"), "not UTF-8"),
-        (b'["YQ=="]', "not a JSON object"),
-        (b"null", "not a JSON object"),
-        (b"{}", "no key `value`"),
-        (b'{"value": 1}', "`value` is no text in base64"),
-        (b'{"value": "YQ="}', "`value` is no base64"),
-        (b'{"value": "Y!Q=="}', "`value` is no base64"),
-        ('{"value": "é"}'.encode(), "`value` is no base64"),
-        (b'{"value": null, "key": ["a"]}', "`key` is no text in base64"),
-        (b'{"value": null, "topic": 1}', "`topic` is no text"),
-        (b'{"value": null, "topic": "\\ud800"}', "`topic` has half of a surrogate pair"),
-        (b'{"value": null, "partition": "0"}', "`partition` is no integer of 32 bits"),
-        (b'{"value": null, "partition": 2147483648}', "`partition` is no integer of 32 bits"),
-        (b'{"value": null, "partition": true}', "`partition` is no integer of 32 bits"),
-        (b'{"value": null, "offset": 1.0}', "`offset` is no integer of 64 bits"),
-        (b'{"value": null, "offset": 9223372036854775808}', "`offset` is no integer of 64 bits"),
-        (b'{"value": null, "timestamp": 1.5}', "`timestamp` is neither ISO 8601 nor milliseconds since 1970"),
-        (b'{"value": null, "timestamp": "today"}', "`timestamp` is neither ISO 8601 nor milliseconds since 1970"),
-        (
-            b'{"value": null, "timestamp": 999999999999999}',
-            "`timestamp` is neither ISO 8601 nor milliseconds since 1970",
-        ),
-        (b'{"value": null, "timestamp": "2025-02-30T00:00:00Z"}', "`timestamp` is no time: day is out of range"),
-        (b'{"value": null, "timestamp": "0001-01-01T00:00+14:00"}', "`timestamp` is not within the years 1 to 9999"),
-        (b'{"value": null, "headers": {}}', "`headers` is no list of objects"),
-        (b'{"value": null, "headers": [1]}', "`headers` is no list of objects"),
-        (b'{"value": null, "headers": [{"key": 1}]}', "`headers.key` is no text"),
-        (b'{"value": null, "headers": [{"key": "h", "value": "?"}]}', "`headers.value` is no base64"),
-    ],
-)
-def test_a_bad_line_is_a_piece_with_its_reason_and_the_next_line_is_read(line: bytes, reason: str) -> None:
-    good = json_line(Archived(b"a"))
-    content = good + line + b"\r\n" + good
-    found = rows(content, NDJSON)
-    assert [row["value"] for row in found] == [b"a", line + b"\r", b"a"]
-    bad = piece(found[1])
-    assert (bad.start, bad.first, bad.size) == (len(good), len(good), len(line) + 1)
-    assert f"of file:/a/b.bin: {reason}" in bad.sentence
-
-
-def test_empty_lines_other_line_ends_and_a_byte_order_mark_are_no_records() -> None:
-    content = b'\xef\xbb\xbf{"value": "YQ=="}\r\n\r\n\n  \n{"value": null}\n{"value": "", "more": [1, {"a": 2}]}'
-    assert values(content, NDJSON) == [b"a", None, b""]
-    assert pieces(content, NDJSON) == []
-
-
-@pytest.mark.parametrize(
-    ("text", "time"),
-    [
-        ("1735787045678", datetime(2025, 1, 2, 3, 4, 5, 678_000)),
-        ("-1", datetime(1969, 12, 31, 23, 59, 59, 999_000)),
-        ('"2025-01-02T03:04:05Z"', datetime(2025, 1, 2, 3, 4, 5)),
-        ('"2025-01-02 03:04"', datetime(2025, 1, 2, 3, 4)),
-        ('"2025-01-02T03:04:05.6"', datetime(2025, 1, 2, 3, 4, 5, 600_000)),
-        ('"2025-01-02T03:04:05.678901999+02:00"', datetime(2025, 1, 2, 1, 4, 5, 678_901)),
-        ('"2025-01-02T03:04:05-0330"', datetime(2025, 1, 2, 6, 34, 5)),
-    ],
-)
-def test_a_line_has_its_time_in_iso_8601_or_as_milliseconds(text: str, time: datetime) -> None:
-    (row,) = rows(b'{"value": null, "timestamp": %s}' % text.encode(), NDJSON)
-    assert (row["timestamp"], row["refused_sentence"]) == (time.replace(tzinfo=timezone.utc), None)
 
 
 def test_data_that_is_not_compressed_though_its_name_says_so_is_one_piece() -> None:

@@ -10,17 +10,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bronze_ingest.archive.files import records
-from bronze_ingest.archive.opening import ArchiveFile
+from bronze_ingest.archive.rows import MAX_PIECE_BYTES, MAX_RECORD_BYTES
 from demux.settings_source import ArchiveFormat
-from tests.archives import Archived, archive_bytes
+from tests.archives import Archived, archive_bytes, of
+from tests.archives import rows as rows_of
 
 MOMENT = datetime(2025, 1, 2, 3, 4, 5, tzinfo=timezone.utc)
 
 
 def rows(content: bytes) -> list[dict[str, Any]]:
-    file = ArchiveFile("file:/a", io.BytesIO(content))
-    return [row for batch in records("file:/a", file, ArchiveFormat.PARQUET) for row in batch.to_pylist()]
+    return rows_of(content, ArchiveFormat.PARQUET, "file:/a")
 
 
 def content_of(table: pa.Table, **options: Any) -> bytes:
@@ -165,3 +164,26 @@ def test_a_file_with_any_byte_changed_is_read_or_refused_and_never_fails() -> No
         changed = bytearray(content)
         changed[place] ^= 0xFF
         rows(bytes(changed))
+
+
+def test_a_record_that_is_too_large_is_a_piece_and_its_neighbours_are_records() -> None:
+    large = b"x" * (MAX_RECORD_BYTES + 1)
+    found = rows(archive_bytes(ArchiveFormat.PARQUET, of(b"a", large, b"b")))
+    assert [(row["value"], row["refused_sentence"]) for row in found] == [
+        (b"a", None),
+        (
+            large[:MAX_PIECE_BYTES],
+            "Malformed row 1 of file:/a: a record of more than 67108864 bytes. Only the first 1048576 bytes are kept.",
+        ),
+        (b"b", None),
+    ]
+
+
+def test_an_empty_row_group_takes_no_row_number() -> None:
+    table = pa.table({"value": pa.array([b"a", b"b"], pa.binary())})
+    sink = io.BytesIO()
+    with pq.ParquetWriter(sink, table.schema) as writer:
+        for part in (table[:0], table[:1], table[:0], table[1:]):
+            writer.write_table(part)
+    found = rows(sink.getvalue())
+    assert [(row["record_id"], row["value"]) for row in found] == [("file:/a#0", b"a"), ("file:/a#1", b"b")]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from demux.names import MAX_NAME_BYTES, hive_escaped, invalid_reason
+from demux.names import MAX_NAME_BYTES, hive_escaped, invalid_reason, key_folder
 from deserializer.source import other_games
 
 # letters, digits, `-` and `_` are the only characters that no encoder of URIs touches
@@ -103,6 +103,14 @@ def test_games_with_plain_names_leave_out_each_other(one: str, other: str) -> No
 )
 def test_plainly_different_games_are_left_out(game: str, other: str) -> None:
     assert excludes(game, escaped(other))
+
+
+@given(usable, usable)
+@example("Chess", "chess")
+@example("ch ess", "ch-ess")
+def test_files_in_folders_of_keys_are_left_out_exactly_when_they_are_of_another_game(one: str, other: str) -> None:
+    assert not excludes(one, f"{key_folder(one)}/part-0.parquet")
+    assert excludes(one, f"{key_folder(other)}/part-0.parquet") == (one != other)
 
 
 @pytest.mark.parametrize(

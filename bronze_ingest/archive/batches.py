@@ -1,0 +1,115 @@
+"""The archived files of one micro-batch: all there, and read as when the batch was begun, also when it comes again."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from bronze_ingest.archive.listing import Listing, files_of, listings
+from demux.checkpoints import Checkpoint, read_checkpoint
+from demux.delta_log import newest_transaction
+from demux.errors import DemuxError, SettingsInvalid, StorageFailed
+from demux.settings_source import ArchiveSettings
+from demux.storage import file_names, read_text, replace_text, table_exists
+from demux.streams import Batch
+from demux.tables import Layout
+from demux.text import printable
+
+_NOTE = "archive.json"
+_FROM_WORKER = re.compile(r"\[STORAGE_FAILED\] (?P<cause>The archived file .*?\.) (?P<remedy>(?:Put|Correct) .*)")
+
+OnBatch = Callable[[DataFrame, Batch], None]
+Reading = dict[str, str | None]
+
+
+def require_same_reading(spark: SparkSession, layout: Layout, settings: ArchiveSettings) -> None:
+    """Check that archived files of an interrupted batch would be read as when it was begun; call it before the query.
+
+    Notes in the checkpoint how files are read from now on. A second call changes nothing.
+
+    Raises:
+        SettingsInvalid: they would not: some of their records would come otherwise, or not at all.
+    """
+    note = f"{layout.bronze_checkpoint}/{_NOTE}"
+    now: Reading = {"path": settings.path, "format": settings.format.value, "pattern": settings.pattern}
+    before = json.loads(read_text(spark, note)) if _NOTE in file_names(spark, layout.bronze_checkpoint) else None
+    if before is not None and before != now:
+        _require_as_before(spark, layout, before, now)
+    if before != now:
+        replace_text(spark, note, json.dumps(now))
+
+
+def _require_as_before(spark: SparkSession, layout: Layout, before: Reading, now: Reading) -> None:
+    found = read_checkpoint(spark, layout.bronze_checkpoint)
+    if found.unfinished is None or not _listings(spark, layout.bronze_checkpoint, found.unfinished):
+        return
+    changed = {name for name in now if now[name] != before[name]}
+    # spark knows the files by their whole paths
+    if changed == {"path"} or (changed == {"format"} and not _is_written(spark, layout, found)):
+        return
+    then = f"`archive.format: {before['format']}` and `archive.pattern: {before['pattern'] or 'null'}`"
+    raise SettingsInvalid(
+        f"Batch {found.unfinished} of bronze was interrupted, and has files of {before['path']} that were read with "
+        f"{then}.",
+        "Put these settings back until a run has gone through, and change them then.",
+        **before,
+    )
+
+
+def _is_written(spark: SparkSession, layout: Layout, found: Checkpoint) -> bool:
+    """Return whether a table has something of the unfinished batch."""
+    assert found.query_id is not None
+    tables = [table for table in (layout.bronze, layout.quarantine) if table_exists(spark, table)]
+    return any(newest_transaction(spark, table, found.query_id) == found.unfinished for table in tables)
+
+
+def with_files(spark: SparkSession, checkpoint: str, on_batch: OnBatch) -> OnBatch:
+    """Return `on_batch` with the archive watched: every file of a batch is there, or the batch fails.
+
+    What it returns raises:
+        StorageFailed: a file is gone, which Spark would leave out in silence, or a worker cannot read it.
+    """
+
+    def watched(frame: DataFrame, batch: Batch) -> None:
+        _require_files(spark, checkpoint, batch.batch_id)
+        try:
+            on_batch(frame, batch)
+        except Exception as error:
+            # spark hands on what a worker raised as the text of a traceback
+            found = None if isinstance(error, DemuxError) else _FROM_WORKER.search(str(error))
+            if found is None:
+                raise
+            raise StorageFailed(found["cause"], found["remedy"]) from error
+
+    return watched
+
+
+def _require_files(spark: SparkSession, checkpoint: str, batch_id: int) -> None:
+    for listing in _listings(spark, checkpoint, batch_id):
+        folder = f"{checkpoint}/sources/{listing.source}"
+        names = set(file_names(spark, folder))
+        for entry in range(listing.after + 1, listing.last + 1):
+            name = str(entry) if str(entry) in names else f"{entry}.compact"
+            for uri in files_of(read_text(spark, f"{folder}/{name}"), listing):
+                _require_file(spark, uri)
+
+
+def _listings(spark: SparkSession, checkpoint: str, batch_id: int) -> list[Listing]:
+    before = read_text(spark, f"{checkpoint}/offsets/{batch_id - 1}") if batch_id else None
+    return listings(read_text(spark, f"{checkpoint}/offsets/{batch_id}"), before)
+
+
+def _require_file(spark: SparkSession, uri: str) -> None:
+    jvm: Any = spark.sparkContext._jvm
+    path = jvm.org.apache.hadoop.fs.Path(jvm.java.net.URI(uri))
+    if not path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration()).isFile(path):
+        name = printable(str(path.toString()))
+        raise StorageFailed(
+            f"The archived file {name} is gone since this batch was begun.",
+            "Put it back, or an empty file in its place if its records are to be left out, and run again.",
+            path=name,
+        )
