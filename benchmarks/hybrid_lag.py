@@ -27,7 +27,7 @@ from tools.servers.broker import start_broker
 
 _TRIGGER_S = 1.0
 _LIVE_PER_S = 200
-_WARM_S = 10.0
+_WARM_BATCHES = 3
 _RECORDS_PER_FILE = 10_000
 # more than can be loaded meanwhile
 _FILES = 2_000
@@ -36,17 +36,24 @@ _PATIENCE_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """Seconds from a live record's time to the commit that has it.
+    """What was seen of live records.
 
     Attributes:
-        median_s: of all live records.
-        p95_s: 95 % are at least as quick.
+        seconds: from each record's time to the commit that has it, sorted.
         archived_per_s: archived records that came into bronze in a second, meanwhile.
     """
 
-    median_s: float
-    p95_s: float
+    seconds: list[float]
     archived_per_s: float
+
+    @property
+    def median_s(self) -> float:
+        return statistics.median(self.seconds)
+
+    @property
+    def p95_s(self) -> float:
+        """95 % are at least as quick."""
+        return self.seconds[int(0.95 * (len(self.seconds) - 1))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,17 +69,20 @@ class Lags:
         return self.beside.median_s / self.alone.median_s
 
 
-def measured(spark: SparkSession, folder: Path, seconds: float = 30.0) -> Lags:
-    """Return the lags at a broker that is started for it; live records are sent for so many seconds, each time."""
+def measured(spark: SparkSession, folder: Path, seconds: float = 15.0, rounds: int = 2) -> Lags:
+    """Return the lags at a broker that is started for it, in turn; each time live records come for so many seconds."""
+    alone, beside = list[Lag](), list[Lag]()
     with start_broker(folder / "broker") as broker:
-        alone = live_lag(spark, broker.bootstrap, folder / "alone", 0, seconds)
-        beside = live_lag(spark, broker.bootstrap, folder / "beside", _FILES, seconds)
-    return Lags(alone, beside)
+        for number in range(rounds):
+            for name, files, found in (("alone", 0, alone), ("beside", _FILES, beside)):
+                found.append(live_lag(spark, broker.bootstrap, folder / f"{name}-{number}", files, seconds))
+                print(f"{found[-1].median_s:8.1f} s  live lag, {name}", flush=True)
+    return Lags(_together(alone), _together(beside))
 
 
 def lines(lags: Lags) -> list[str]:
     """Return the results as Markdown."""
-    rows = [("no archive", lags.alone), (f"archive of {_RECORDS_PER_FILE:,} records a file beside it", lags.beside)]
+    rows = [("no archive", lags.alone), (f"an archive of {_RECORDS_PER_FILE:,} records a file beside it", lags.beside)]
     return [
         "| live records of Kafka, seconds until they are in bronze | median | 95 % | archived records per second |",
         "| --- | ---: | ---: | ---: |",
@@ -83,7 +93,7 @@ def lines(lags: Lags) -> list[str]:
 
 
 def live_lag(spark: SparkSession, bootstrap: str, folder: Path, files: int, seconds: float) -> Lag:
-    """Return the lag of live records that are sent for so many seconds, after some that are not counted.
+    """Return the lag of live records that are sent for so many seconds; the first batches are not counted.
 
     Args:
         spark: the session.
@@ -120,20 +130,27 @@ def live_lag(spark: SparkSession, bootstrap: str, folder: Path, files: int, seco
             if not stop.is_set():
                 raise
 
+    def is_enough() -> bool:
+        return running.done() or (len(done) >= _WARM_BATCHES and time.time() > done[_WARM_BATCHES - 1] + seconds)
+
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(stream)
         try:
-            began = time.time()
-            sent = _send(bootstrap, topic, _WARM_S + seconds)
+            sent = _send(bootstrap, topic, is_enough)
             _wait(lambda: running.done() or _rows(bronze, "kafka") >= sent)
         finally:
             stop.set()
         running.result()
-    return _lag(bronze, done, began + _WARM_S, files * _RECORDS_PER_FILE)
+    return _lag(bronze, done, files * _RECORDS_PER_FILE)
 
 
 class _Enough(Exception):
     """What is left of the archive is of no interest."""
+
+
+def _together(found: list[Lag]) -> Lag:
+    seconds = sorted(each for lag in found for each in lag.seconds)
+    return Lag(seconds, statistics.median(lag.archived_per_s for lag in found))
 
 
 def _write_archive(folder: Path, files: int) -> None:
@@ -146,13 +163,13 @@ def _write_archive(folder: Path, files: int) -> None:
         os.link(content, folder / f"{number:04}.bin")
 
 
-def _send(bootstrap: str, topic: str, seconds: float) -> int:
+def _send(bootstrap: str, topic: str, is_enough: Callable[[], bool]) -> int:
     """Return how many records were sent."""
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0})
     record = wrapped(head("live", 1), b"\x0a\x04live")
     began, sent = time.monotonic(), 0
-    while (passed := time.monotonic() - began) < seconds:
-        while sent < passed * _LIVE_PER_S:
+    while not is_enough():
+        while sent < (time.monotonic() - began) * _LIVE_PER_S:
             producer.produce(topic, record)
             sent += 1
         producer.poll(0.02)
@@ -160,24 +177,25 @@ def _send(bootstrap: str, topic: str, seconds: float) -> int:
     return sent
 
 
-def _lag(bronze: str, done: list[float], since: float, archived: int) -> Lag:
+def _lag(bronze: str, done: list[float], archived: int) -> Lag:
     rows = DeltaTable(bronze).to_pyarrow_table(columns=["origin", "timestamp", "batch_id"]).to_pylist()
     live = [(row["batch_id"], row["timestamp"].timestamp()) for row in rows if row["origin"] == "kafka"]
+    since, until = done[_WARM_BATCHES - 1], max(done[batch] for batch, _ in live)
     lags = sorted(done[batch] - sent for batch, sent in live if sent >= since)
-    until = max(done[batch] for batch, _ in live)
-    loaded = sum(row["origin"] == "files" and since <= done[row["batch_id"]] <= until for row in rows)
+    loaded = sum(row["origin"] == "files" and since < done[row["batch_id"]] <= until for row in rows)
     assert archived == 0 or len(rows) - len(live) < archived
-    return Lag(statistics.median(lags), lags[int(0.95 * (len(lags) - 1))], loaded / (until - since))
+    return Lag(lags, loaded / (until - since))
 
 
 def _rows(table: str, origin: str) -> int:
     if not DeltaTable.is_deltatable(table):
         return 0
-    origins = DeltaTable(table).to_pyarrow_table(columns=["origin"]).column("origin").to_pylist()
+    origins: list[str] = DeltaTable(table).to_pyarrow_table(columns=["origin"]).column("origin").to_pylist()
     return origins.count(origin)
 
 
 def _wait(condition: Callable[[], bool]) -> None:
     deadline = time.monotonic() + _PATIENCE_S
-    while not condition() and time.monotonic() < deadline:
-        threading.Event().wait(0.1)
+    while not condition():
+        assert time.monotonic() < deadline
+        threading.Event().wait(0.2)

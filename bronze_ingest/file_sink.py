@@ -14,9 +14,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from bronze_ingest.envelope import covers
 from bronze_ingest.rows import take_apart
-from bronze_ingest.spark_sink import positioned
 from bronze_ingest.unwrap import WrapperFormat, bronze_columns
-from demux.arrow_map import ArrowFunction, map_in_arrow
+from demux.arrow_map import ArrowFunction, map_in_arrow, numbered
 from demux.arrow_types import arrow_fields
 from demux.causes import Stage
 from demux.columns import Struct
@@ -47,7 +46,7 @@ def write_batch(spark: SparkSession, layout: Layout, frame: DataFrame, wrapper: 
     _prepare(spark, bronze, bronze_columns(wrapper), PARTITION)
     now = datetime.now(timezone.utc)
     work = to_files(wrapper, bronze, quarantine, batch, now)
-    written = map_in_arrow(positioned(frame, batch), work, spark_struct(FILES)).collect()
+    written = map_in_arrow(frame, work, spark_struct(FILES)).collect()
     files = [TableFile(**row.asDict()) for row in written]
     good = [file for file in files if file.table == bronze]
     bad = [file for file in files if file.table == quarantine]
@@ -60,17 +59,19 @@ def write_batch(spark: SparkSession, layout: Layout, frame: DataFrame, wrapper: 
 
 
 def to_files(wrapper: WrapperFormat, bronze: str, quarantine: str, batch: Batch, now: datetime) -> ArrowFunction:
-    """Return a function that writes positioned records to files of both tables, into the columns of `FILES`."""
+    """Return a function that writes source records to files of both tables, into the columns of `FILES`."""
     columns = bronze_columns(wrapper)
 
     def write(batches: Batches) -> Batches:
         with TableWriter(bronze, columns, PARTITION) as good, TableWriter(quarantine, QUARANTINE) as bad:
-            for records in batches:
-                found = take_apart(records, wrapper)
-                accepted = found.fields.causes.is_null()
-                good.add(_stamped(found.rows().filter(accepted), columns, ingested_at=now, batch_id=batch.batch_id))
-                if accepted.true_count < len(accepted):
-                    refused = found.examined().filter(found.fields.causes.is_valid())
+            for first, records in numbered(batches):
+                found = take_apart(records, wrapper, batch, first)
+                causes, rows = found.fields.causes, found.rows()
+                if causes.null_count < len(causes):
+                    rows = rows.filter(causes.is_null())
+                good.add(_stamped(rows, columns, ingested_at=now, batch_id=batch.batch_id))
+                if causes.null_count < len(causes):
+                    refused = found.examined().filter(causes.is_valid())
                     bad.add(
                         _stamped(
                             refused,

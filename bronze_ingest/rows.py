@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from bronze_ingest.envelope import extra_columns
 from bronze_ingest.unwrap import Unwrapped, WrapperFormat, unwrap
 from demux.columns import Column, Primitive, Struct
 from demux.commits import REFUSED
+from demux.streams import Batch
 from demux.tables import BRONZE, POSITION
 
 _UNWRAPPED = BRONZE.columns[:5]
@@ -38,9 +41,10 @@ def with_fields(wrapper: WrapperFormat) -> Struct:
 
 @dataclass(frozen=True, slots=True)
 class TakenApart:
-    """A batch of positioned records (`spark_sink.positioned`) and what was found in them."""
+    """A batch of source records and what was found in them."""
 
     records: pa.RecordBatch
+    record_ids: pa.Array
     fields: Unwrapped
     names: tuple[str, ...]
 
@@ -48,7 +52,7 @@ class TakenApart:
         """Return every record in the columns of `with_fields`."""
         fields = self.fields
         own = [fields.game_name, fields.schema_id, fields.guid, fields.indexes, fields.payload]
-        carried = [self.records.column(column.name) for column in _CARRIED]
+        carried = [self._column(column.name) for column in _CARRIED]
         refused = fields.causes.is_valid()
         return pa.RecordBatch.from_arrays([*own, *carried, *fields.extra, refused], names=list(self.names))
 
@@ -56,12 +60,30 @@ class TakenApart:
         """Return every record in the columns of `EXAMINED`; a good one has a NULL cause."""
         fields = self.fields
         found = [fields.causes, fields.game_name, fields.schema_id, fields.guid, fields.indexes]
-        position = [self.records.column(column.name) for column in POSITION]
+        position = [self._column(column.name) for column in POSITION]
         arrays = [*found, *position, self.records.column("value"), fields.sentences]
         return pa.RecordBatch.from_arrays(arrays, names=[column.name for column in EXAMINED])
 
+    def _column(self, name: str) -> pa.Array:
+        return self.record_ids if name == "record_id" else self.records.column(name)
 
-def take_apart(records: pa.RecordBatch, wrapper: WrapperFormat) -> TakenApart:
-    """Return what is in a batch of positioned records."""
+
+def take_apart(records: pa.RecordBatch, wrapper: WrapperFormat, batch: Batch, first: int) -> TakenApart:
+    """Return what is in records with the columns of `SOURCE`; `first` is the first one's number in the micro-batch."""
     fields = unwrap(records.column("value"), records.column("headers"), wrapper, records.column("refused_sentence"))
-    return TakenApart(records, fields, tuple(column.name for column in with_fields(wrapper)))
+    names = tuple(column.name for column in with_fields(wrapper))
+    return TakenApart(records, _record_ids(records, batch, first), fields, names)
+
+
+def _record_ids(records: pa.RecordBatch, batch: Batch, first: int) -> pa.Array:
+    """Return ids (STRING) that no other record of the root has: the source's own, the position, or a number."""
+    topic, offset = records.column("topic"), records.column("offset").cast(pa.string())
+    ids = pc.binary_join_element_wise(topic, records.column("partition").cast(pa.string()), offset, "/")
+    given = records.column("record_id")
+    if given.null_count < len(given):
+        ids = pc.coalesce(given, ids)
+    if ids.null_count:
+        numbers = pa.array(np.arange(first, first + len(records))).cast(pa.string())
+        prefix = f"{batch.query_id}/{batch.batch_id}"
+        ids = pc.coalesce(ids, pc.binary_join_element_wise(records.column("origin"), prefix, numbers, "/"))
+    return ids

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from bronze_ingest.rows import EXAMINED, take_apart, with_fields
 from bronze_ingest.unwrap import WrapperFormat, bronze_columns
-from demux.arrow_map import map_in_arrow
+from demux.arrow_map import map_in_arrow, numbered
 from demux.causes import Stage
 from demux.commits import REFUSED, Counts, OnRetry, Rows, Target, commit
 from demux.spark_types import spark_struct
@@ -24,35 +24,20 @@ Batches = Iterator[pa.RecordBatch]
 def write_batch(spark: SparkSession, layout: Layout, frame: DataFrame, wrapper: WrapperFormat, batch: Batch) -> Counts:
     """Write a micro-batch of source records and return its counts; safe to call again for the same batch."""
     target = Target(layout.bronze, layout.quarantine, OnRetry.DECIDE_AGAIN, partition_by=("game_name",))
-    records = positioned(frame, batch)
-    rows = bronze_rows(records, wrapper, batch)
-    return commit(spark, batch, target, rows, lambda which: examined_rows(records, wrapper, batch, which))
-
-
-def positioned(frame: DataFrame, batch: Batch) -> DataFrame:
-    """Return the frame with a `record_id` in each row that no other record of the root has."""
-    has_position = F.col("topic").isNotNull() & F.col("partition").isNotNull() & F.col("offset").isNotNull()
-    own = F.concat_ws("/", "topic", F.col("partition").cast("string"), F.col("offset").cast("string"))
-    given = F.concat_ws(
-        "/",
-        F.col("origin"),
-        F.lit(batch.query_id),
-        F.lit(str(batch.batch_id)),
-        F.monotonically_increasing_id().cast("string"),
-    )
-    return frame.withColumn("record_id", F.coalesce("record_id", F.when(has_position, own), given))
+    rows = bronze_rows(frame, wrapper, batch)
+    return commit(spark, batch, target, rows, lambda which: examined_rows(frame, wrapper, batch, which))
 
 
 def bronze_rows(frame: DataFrame, wrapper: WrapperFormat, batch: Batch) -> DataFrame:
-    """Return every record of a positioned frame in the columns of `bronze_columns`, and `REFUSED`."""
-    unwrapped = map_in_arrow(frame, to_fields(wrapper), spark_struct(with_fields(wrapper)))
+    """Return every record of a source frame in the columns of `bronze_columns`, and `REFUSED`."""
+    unwrapped = map_in_arrow(frame, to_fields(wrapper, batch), spark_struct(with_fields(wrapper)))
     stamped = unwrapped.withColumn("ingested_at", F.current_timestamp()).withColumn("batch_id", _batch_id(batch))
     return stamped.select(*(column.name for column in bronze_columns(wrapper)), REFUSED)
 
 
 def examined_rows(frame: DataFrame, wrapper: WrapperFormat, batch: Batch, which: Rows) -> DataFrame:
-    """Return records of a positioned frame in the columns of `QUARANTINE`; a good one has a NULL cause."""
-    examined = map_in_arrow(frame, to_examined(wrapper, which), spark_struct(EXAMINED))
+    """Return records of a source frame in the columns of `QUARANTINE`; a good one has a NULL cause."""
+    examined = map_in_arrow(frame, to_examined(wrapper, batch, which), spark_struct(EXAMINED))
     stamped = (
         examined.withColumn("stage", F.lit(Stage.BRONZE.value))
         .withColumn("query_id", F.lit(batch.query_id))
@@ -66,22 +51,22 @@ def _batch_id(batch: Batch) -> SparkColumn:
     return F.lit(batch.batch_id).cast("long")
 
 
-def to_fields(wrapper: WrapperFormat) -> Callable[[Batches], Batches]:
-    """Return a function that takes positioned records apart, into the columns of `with_fields`."""
+def to_fields(wrapper: WrapperFormat, batch: Batch) -> Callable[[Batches], Batches]:
+    """Return a function that takes source records apart, into the columns of `with_fields`."""
 
     def convert(batches: Batches) -> Batches:
-        for records in batches:
-            yield take_apart(records, wrapper).rows()
+        for first, records in numbered(batches):
+            yield take_apart(records, wrapper, batch, first).rows()
 
     return convert
 
 
-def to_examined(wrapper: WrapperFormat, which: Rows) -> Callable[[Batches], Batches]:
-    """Return a function that gives positioned records as they came, in the columns of `EXAMINED`."""
+def to_examined(wrapper: WrapperFormat, batch: Batch, which: Rows) -> Callable[[Batches], Batches]:
+    """Return a function that gives source records as they came, in the columns of `EXAMINED`."""
 
     def convert(batches: Batches) -> Batches:
-        for records in batches:
-            examined = take_apart(records, wrapper).examined()
+        for first, records in numbered(batches):
+            examined = take_apart(records, wrapper, batch, first).examined()
             yield examined.filter(examined.column("cause").is_valid()) if which is Rows.REFUSED else examined
 
     return convert

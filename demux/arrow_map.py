@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
@@ -31,6 +32,18 @@ def map_in_arrow(frame: DataFrame, function: ArrowFunction, schema: StructType) 
         return frame.mapInArrow(function, schema)  # type: ignore[arg-type]
     except NotImplementedError:
         return _without_python_check(frame, function, schema)
+
+
+def numbered(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Yield the batches of a task, each with the number of its first row; no two rows of a frame have the same.
+
+    As Spark's `monotonically_increasing_id`: the same frame numbers its rows alike every time.
+    """
+    task = TaskContext.get()
+    number = task.partitionId() << 33 if task is not None else 0
+    for batch in batches:
+        yield number, batch
+        number += len(batch)
 
 
 @dataclass(frozen=True, slots=True)

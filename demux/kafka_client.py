@@ -5,6 +5,7 @@ Resolves secrets, which are kept apart from the rest and out of every `repr`; ap
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -65,6 +66,19 @@ class ClientOptions:
     def revealed(self) -> dict[str, str]:
         """Return all of them."""
         return {**self.plain, **self.secret}
+
+    def secret_names(self) -> str | None:
+        """Return a Java regular expression of the names of the secret options; None when there are none."""
+        # Java takes these escapes too
+        return "|".join(re.escape(name) for name in sorted(self.secret)) or None
+
+    def secrets_in_plans(self) -> str | None:
+        """Return a Java regular expression of what Spark's plans say of the secret options, and of those after them.
+
+        A value may have anything in it, so the end of all options is the only end that is sure.
+        """
+        names = self.secret_names()
+        return names and rf"(?s)(?:{names}) -> .*?(?=\),None\)|\z)"
 
 
 def librdkafka_options(kafka: KafkaSettings, environ: Mapping[str, str]) -> ClientOptions:

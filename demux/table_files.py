@@ -10,6 +10,7 @@ import json
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -78,7 +79,7 @@ class TableWriter:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None:
             for file in self._open.values():
-                file.sink.close()
+                file.abandon()
             paths = [*(file.path for file in self._open.values()), *(file.path for file in self._written)]
             remove_files(self._table, paths)
 
@@ -152,6 +153,14 @@ class _OpenFile:
     sink: BinaryIO
     metadata: list[Any] = field(default_factory=list)
     writer: Any = None
+
+    def abandon(self) -> None:
+        """Close what can be closed: on a full disk not even that works."""
+        for part in (self.writer, self.sink):
+            with suppress(OSError):
+                part.close()
+        # or it would try again when it is forgotten
+        self.writer.is_open = False
 
 
 def told(files: Sequence[TableFile]) -> pa.RecordBatch:

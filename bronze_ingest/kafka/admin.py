@@ -5,6 +5,7 @@ Spark itself would ask for minutes, and then say that some future timed out.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -99,8 +100,10 @@ def _not_created(error: Py4JJavaError, kafka: KafkaSettings, options: ClientOpti
     # a name that no server knows may be known a moment later
     if "No resolvable bootstrap urls" in _reason(chain):
         return unavailable(kafka, _reason(chain))
-    texts = [_sentence(text) for _, text in chain if text and not text.startswith("Failed to create new Kafka")]
-    reason = ": ".join(texts[:2]) or chain[-1][0]
+    # a wrapper without words of its own repeats what it wraps, after the name of its class
+    texts = dict.fromkeys(re.sub(r"^([a-z]+\.)+\w+: ", "", _sentence(text)) for _, text in chain if text)
+    said = [text for text in texts if not text.startswith("Failed to create new ")]
+    reason = ": ".join(said[:2]) or chain[-1][0]
     # it repeats words of a login line that it cannot read
     words = {word for line in options.secret.values() for word in line.split()}
     return options_refused(kafka, reason if _LOGIN not in kafka.options or not _has(reason, words) else f"see {_LOGIN}")

@@ -47,6 +47,7 @@ def kafka_stream(
         incarnations: how often a topic of this name was made, where that is more than once; its offsets begin anew
             each time, and its record ids must not.
     """
+    _hide_in_plans(spark, options)
     reader = spark.readStream.format("kafka").options(**{**stream_options(kafka), **options.revealed()})
     record_id = F.concat_ws(
         "/", _incarnation(incarnations), F.col("partition").cast("string"), F.col("offset").cast("string")
@@ -86,6 +87,21 @@ def _timeouts(kafka: KafkaSettings) -> dict[str, str]:
     if any(name in kafka.options for name in names):
         return {}
     return {f"kafka.{name}": str(int(kafka.connect_timeout_s * 1000)) for name in names}
+
+
+def _hide_in_plans(spark: SparkSession, options: ClientOptions) -> None:
+    """Have Spark leave the secret options out of its plans, which show all options of a source; a second call is safe.
+
+    Spark hides by itself only what has a telling name, and nothing where a plan is not resolved yet.
+    """
+    shared = spark.sparkContext.getConf().get("spark.redaction.string.regex")
+    texts, named = "spark.sql.redaction.string.regex", "spark.sql.redaction.options.regex"
+    for conf, before, pattern in (
+        (texts, spark.conf.get(texts, shared), options.secrets_in_plans()),
+        (named, spark.conf.get(named), options.secret_names()),
+    ):
+        if pattern is not None and pattern not in (before or ""):
+            spark.conf.set(conf, f"{before}|{pattern}" if before else pattern)
 
 
 def _incarnation(incarnations: Mapping[str, int]) -> SparkColumn:

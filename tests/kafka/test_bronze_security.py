@@ -207,7 +207,7 @@ def test_a_trust_store_that_cannot_be_opened_is_a_mistake_of_the_settings(
     error = root("SCRAM", topic, truststore="/nowhere/ca.pem").refused(SettingsInvalid)
     address = secure_broker.address(Listener.SASL_SSL)
     assert error.cause.startswith(
-        f"Kafka's client does not take its options for {address}: Failed to load SSL keystore /nowhere/ca.pem"
+        f"Kafka's client does not take its options for {address}: Failed to load PEM SSL keystore /nowhere/ca.pem"
     )
     error = root("certificate PKCS12, trust JKS", topic, keystore_password="secret:env/BAD").refused(SettingsInvalid)
     assert "password was incorrect" in error.cause

@@ -12,6 +12,7 @@ from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 
 from demux.settings_file import load
 from demux.tables import Layout
+from producer.kafka.marks import MARKS
 from tests.flow.process import DEMUX, Said, run
 from tests.flow.root import rows
 from tests.kafka.produced import topics
@@ -76,7 +77,7 @@ def test_the_demonstration_over_kafka_prints_what_the_embedded_one_does_continue
         assert len(found) == len(set(found)) == 2 * EVENTS
         assert {name.rpartition("/")[0] for name in found} == {f"demo-events/{partition}" for partition in range(2)}
 
-        assert topics(broker.bootstrap) == before | {"demo-events"}
+        assert topics(broker.bootstrap) == before | {"demo-events", MARKS}
         assert set(client.get_subjects()) > subjects
         # the demonstration wrote the settings for the commands that follow
         settings = root / "demux.yml"

@@ -141,6 +141,7 @@ def tell(root: Root, default: Passing, url: str, port: int) -> Story:
         # whoever asks first is told to come again
         default.faults.append(Fault(429, "", {"Retry-After": "1"}))
         first = root.run(), told(root)
+        assert not default.faults
     send("warm", "cold", *ILL)
     default.broken |= {f"/schemas/ids/{ids[game]}": fault for game, fault in ILL.items()}
     ill = root.run(), told(root)

@@ -34,6 +34,9 @@ STORE, TOKEN = "planted-store-5Jk1", "planted-token-8Wd2"
 WRONG_KAFKA, WRONG_REGISTRY = "planted-wrong-6Mf3", "planted-wrong-3Bn7"
 LOGGING = """
 rootLogger.level = info
+# else Spark takes it for a shell, which says little
+logger.shell.name = org.apache.spark.api.python.PythonGatewayServer
+logger.shell.level = info
 rootLogger.appenderRef.console.ref = console
 appender.console.type = Console
 appender.console.name = console

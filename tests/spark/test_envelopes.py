@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from bronze_ingest.source import SOURCE
-from bronze_ingest.spark_sink import bronze_rows, examined_rows, positioned
+from bronze_ingest.spark_sink import bronze_rows, examined_rows
 from bronze_ingest.unwrap import WrapperFormat, bronze_columns
 from demux.commits import REFUSED, Rows
 from demux.spark_types import columns_of_spark, spark_struct
@@ -41,18 +41,18 @@ def records(wrapper: WrapperFormat) -> list[bytes]:
     return [full.SerializeToString(), bare.SerializeToString(), message().SerializeToString()]
 
 
-def positioned_records(spark: SparkSession, values: list[bytes]) -> Any:
+def source_records(spark: SparkSession, values: list[bytes]) -> Any:
     rows = [
         (bytearray(value), "t", 0, offset, SENT_AT, None, None, "kafka", None, None)
         for offset, value in enumerate(values)
     ]
-    return positioned(spark.createDataFrame(rows, spark_struct(SOURCE)), BATCH)
+    return spark.createDataFrame(rows, spark_struct(SOURCE))
 
 
 def test_bronze_gets_the_columns_of_the_envelope_with_their_values(
     spark: SparkSession, tmp_path: Path, rich: WrapperFormat
 ) -> None:
-    rows = bronze_rows(positioned_records(spark, records(rich)), rich, BATCH).where(f"not {REFUSED}").drop(REFUSED)
+    rows = bronze_rows(source_records(spark, records(rich)), rich, BATCH).where(f"not {REFUSED}").drop(REFUSED)
     rows.write.format("delta").partitionBy("game_name").save(str(tmp_path / "bronze"))
     table = spark.read.format("delta").load(str(tmp_path / "bronze"))
     assert columns_of_spark(table.schema) == bronze_columns(rich)
@@ -89,7 +89,7 @@ def test_bronze_gets_the_columns_of_the_envelope_with_their_values(
 
 def test_quarantine_gets_the_whole_record(spark: SparkSession, rich: WrapperFormat) -> None:
     values = records(rich)
-    frame = examined_rows(positioned_records(spark, values), rich, BATCH, Rows.REFUSED)
+    frame = examined_rows(source_records(spark, values), rich, BATCH, Rows.REFUSED)
     assert frame.columns == [column.name for column in QUARANTINE]
     (row,) = frame.collect()
     assert (row["cause"], row["sentence"]) == ("INVALID_GAME_NAME", "The game is TITLE_NONE or absent.")

@@ -16,9 +16,11 @@ from bronze_ingest.unwrap import wrapper_format
 from demux.arrow_types import arrow_fields
 from demux.commits import REFUSED, Rows
 from demux.settings import Settings
+from demux.streams import Batch
 from demux.tables import BRONZE, QUARANTINE
 
 FORMAT = wrapper_format(Settings())
+BATCH = Batch("q", 7, retried=False)
 CHESS = b"\x0a\x05chess\x10\x0b\x1a\x02\x00\xff"
 NO_NAME = b"\x10\x0b"
 records = st.lists(st.sampled_from([CHESS, NO_NAME, b"\xff", None, b""]), max_size=12)
@@ -42,11 +44,11 @@ def batch(values: Sequence[bytes | None]) -> pa.RecordBatch:
 
 
 def fields(values: Sequence[bytes | None]) -> list[dict[str, Any]]:
-    return [row for one in to_fields(FORMAT)(iter([batch(values)])) for row in one.to_pylist()]
+    return [row for one in to_fields(FORMAT, BATCH)(iter([batch(values)])) for row in one.to_pylist()]
 
 
 def examined(values: Sequence[bytes | None], which: Rows) -> list[dict[str, Any]]:
-    return [row for one in to_examined(FORMAT, which)(iter([batch(values)])) for row in one.to_pylist()]
+    return [row for one in to_examined(FORMAT, BATCH, which)(iter([batch(values)])) for row in one.to_pylist()]
 
 
 def test_a_record_comes_to_bronze_with_its_payload_and_everything_the_source_said() -> None:
@@ -61,7 +63,7 @@ def test_a_record_comes_to_bronze_with_its_payload_and_everything_the_source_sai
 
 
 def test_the_columns_are_those_of_bronze_but_what_spark_adds() -> None:
-    (one,) = to_fields(FORMAT)(iter([batch([CHESS, None])]))
+    (one,) = to_fields(FORMAT, BATCH)(iter([batch([CHESS, None])]))
     assert one.schema.names == [column.name for column in with_fields(FORMAT)]
     assert set(one.schema.names) == {column.name for column in BRONZE} - {"ingested_at", "batch_id"} | {REFUSED}
     assert [column.type for column in one.columns] == [field.type for field in arrow_fields(with_fields(FORMAT))]
@@ -78,7 +80,7 @@ def test_a_refused_record_comes_to_quarantine_whole_with_cause_and_position() ->
 
 
 def test_quarantine_gets_the_types_of_its_columns() -> None:
-    (one,) = to_examined(FORMAT, Rows.ALL)(iter([batch([CHESS, None])]))
+    (one,) = to_examined(FORMAT, BATCH, Rows.ALL)(iter([batch([CHESS, None])]))
     assert [(field.name, field.type) for field in one.schema] == [
         (field.name, field.type) for field in arrow_fields(EXAMINED)
     ]

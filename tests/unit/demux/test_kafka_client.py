@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,20 @@ def test_a_login_for_librdkafka_has_the_password_apart() -> None:
     }
     assert options.secret == {"sasl.password": PLANTED}
     assert options.revealed() == {**options.plain, **options.secret}
+
+
+def test_what_a_plan_says_of_secrets_is_found_whatever_they_hold() -> None:
+    options = java_options(scram(truststore="t.p12", truststore_password="secret:env/KEY"), SECRETS)
+    pattern = options.secrets_in_plans()
+    assert pattern is not None
+    # Python has another word for the end of a text
+    found = re.compile(pattern.replace(r"\z", r"\Z"))
+    shown = ", ".join(f"{name} -> {value}" for name, value in [*options.secret.items(), *options.plain.items()])
+    plan = f"DataSource(kafka,HashMap(a -> b, {shown}),None), kafka, [key#1]"
+    assert found.sub("*", plan) == "DataSource(kafka,HashMap(a -> b, *),None), kafka, [key#1]"
+    assert found.sub("*", plan[: plan.index("required")]) == "DataSource(kafka,HashMap(a -> b, *"
+    assert options.secret_names() == r"kafka\.sasl\.jaas\.config|kafka\.ssl\.truststore\.password"
+    assert java_options(kafka(), {}).secrets_in_plans() is None
 
 
 def test_a_token_for_librdkafka_comes_from_the_endpoint() -> None:
