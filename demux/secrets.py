@@ -1,6 +1,6 @@
 """References to secrets, and the secrets behind them; no setting ever holds a secret itself.
 
-`secret:env/NAME` is an environment variable, `secret:file/PATH` a file's text without the line end behind it,
+`secret:env/NAME` is an environment variable, `secret:file/PATH` the text of /PATH without the line end behind it,
 `secret:databricks/SCOPE/KEY` a secret of the workspace. What `resolve` returns goes straight into the client that
 needs it, and nowhere else.
 """
@@ -57,7 +57,8 @@ def resolve(reference: str, environ: Mapping[str, str]) -> str:
                 raise _missing(reference, f"the environment variable {where} is not set")
             return environ[where]
         case "file":
-            return _of_file(reference, Path(where))
+            # the slash before it may be left out or not
+            return _of_file(reference, Path(f"/{where}"))
         case _:
             scope, _, key = where.partition("/")
             return _of_databricks(reference, scope, key)

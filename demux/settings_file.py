@@ -61,7 +61,12 @@ class _Layer:
     mistakes: list[_Mistake] = field(default_factory=list)
 
 
-def load(path: Path | None, environ: Mapping[str, str], overrides: Mapping[str, object]) -> Settings:
+def load(
+    path: Path | None,
+    environ: Mapping[str, str],
+    overrides: Mapping[str, object],
+    defaults: Mapping[str, object] | None = None,
+) -> Settings:
     """The settings: defaults, replaced by the file, by the environment, by the command line, in this order.
 
     Lists are replaced as a whole; `spark.conf` is merged key by key. Reads the file, touches nothing else.
@@ -70,12 +75,18 @@ def load(path: Path | None, environ: Mapping[str, str], overrides: Mapping[str, 
         path: the settings file; None for `demux.yml` in the working directory, if there is one.
         environ: environment variables, such as DEMUX_ROOT and DEMUX_GAMES__LIMIT; an empty one counts as not set.
         overrides: dotted keys of the command line, such as `games.limit`; None counts as not given.
+        defaults: dotted keys that the command has defaults of its own for.
 
     Raises:
         SettingsInvalid: anything is wrong in any place; `cause` has one line per mistake (the first 100),
             `fields["mistakes"]` has all these lines.
     """
-    layers = (_file_layer(path), _environment_layer(environ), _override_layer(overrides))
+    layers = (
+        _override_layer(defaults or {}),
+        _file_layer(path),
+        _environment_layer(environ),
+        _override_layer(overrides),
+    )
     mistakes = [mistake for layer in layers for mistake in sorted([*layer.mistakes, *_refused(layer, rules=False)])]
     merged = reduce(_merged, layers)
     # a rule over several fields can be broken by the layers together only

@@ -184,7 +184,7 @@ class KafkaSettings(Section):
     token_url: Url | None = Field(default=None, description="Token endpoint for OAUTHBEARER.")
     token_scope: Text | None = Field(default=None, description="Scope to ask the token endpoint for.")
     connect_timeout_s: float = Field(
-        default=20.0, ge=1, le=600, description="Seconds until a broker that does not answer is an error."
+        default=10.0, ge=1, le=600, description="Seconds until a broker that does not answer is an error."
     )
     compression: Compression = Field(default=Compression.LZ4, description="How the producer packs records.")
     options: Annotated[Mapping[str, str], AfterValidator(_options)] = Field(

@@ -17,14 +17,14 @@ from demux.cli.start import produce_with_progress
 from demux.cli.tables import round_table
 from demux.cli.workplace import ROOT, SET, SETTINGS, console, logs_of, settings_of, workplace
 from demux.settings import Settings
-from demux.settings_file import DEFAULT_FILE
 from demux.settings_yaml import text_of
 from demux.spark import SHORT_LIVED
 from producer.request import ProduceRequest
 
 # as `make up` and docker-compose.yml start them
-_KAFKA_ROOT = "demux-data-kafka"
-_KAFKA_CHANGES = ["source.kind=kafka", "registry.url=http://127.0.0.1:8081/apis/ccompat/v7"]
+_KAFKA_DEFAULTS = {"root": "demux-data-kafka", "registry.url": "http://127.0.0.1:8081/apis/ccompat/v7"}
+# not demux.yml, which may be the user's own
+_SETTINGS_FILE = "demo.yml"
 
 
 def demo(
@@ -44,10 +44,10 @@ def demo(
     Example: `demux demo --events 100000`
     """
     if kafka:
-        root, changes = root or _KAFKA_ROOT, [*_KAFKA_CHANGES, *changes]
-    settings = settings_of(settings_file, root, changes)
+        changes = ["source.kind=kafka", *changes]
+    settings = settings_of(settings_file, root, changes, defaults=_KAFKA_DEFAULTS if kafka else None)
     options = _options(settings_file, root, changes)
-    if kafka and settings_file is None:
+    if kafka:
         options = f" -c {shlex.quote(os.path.relpath(_written(settings)))}"
     spark = settings.spark.model_copy(update={"conf": {**SHORT_LIVED, **settings.spark.conf}})
     settings = settings.model_copy(update={"spark": spark})
@@ -67,7 +67,7 @@ def demo(
 
 def _written(settings: Settings) -> Path:
     """Write what differs from the defaults into a settings file below the root, for the next commands."""
-    path = Path(settings.root) / DEFAULT_FILE
+    path = Path(settings.root) / _SETTINGS_FILE
     path.parent.mkdir(parents=True, exist_ok=True)
     computed = {"source": {"path"}, "registry": {"path"}}
     text = text_of(settings.model_dump(mode="json", exclude_defaults=True, exclude=computed))

@@ -44,8 +44,16 @@ DECODER = typer.Option(None, help="What decodes payloads; overrides `decoder`.")
 WAIT = typer.Option(False, "--wait", help="Wait while another command works on this root, instead of refusing.")
 
 
-def settings_of(file: Path | None, root: str | None, changes: list[str], decoder: Decoder | None = None) -> Settings:
+def settings_of(
+    file: Path | None,
+    root: str | None,
+    changes: list[str],
+    decoder: Decoder | None = None,
+    defaults: Mapping[str, object] | None = None,
+) -> Settings:
     """Return the settings from defaults, file, environment and command line, in this order.
+
+    With `defaults`, a command has others than the settings themselves, by dotted key.
 
     Raises:
         SettingsInvalid: mistakes in any of them, all at once.
@@ -61,7 +69,7 @@ def settings_of(file: Path | None, root: str | None, changes: list[str], decoder
         overrides["root"] = root
     if decoder is not None:
         overrides["decoder"] = decoder.value
-    settings = load(file, os.environ, overrides)
+    settings = load(file, os.environ, overrides, defaults)
     # Spark resolves a relative path in some places and refuses it in others
     return settings.model_copy(
         update={

@@ -28,6 +28,10 @@ COMMANDS = [
     ("quarantine", "replay"),
     ("rebuild",),
     ("demo",),
+    ("schemas", "list"),
+    ("schemas", "show"),
+    ("schemas", "diff"),
+    ("schemas", "check"),
 ]
 
 

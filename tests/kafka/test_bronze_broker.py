@@ -50,7 +50,7 @@ def test_no_broker_at_the_start_is_told_within_30_seconds_with_host_and_listener
     error = root.refused(KafkaUnavailable, connect_timeout_s=KafkaSettings().connect_timeout_s)
     assert time.monotonic() - started < 30
     assert error.kind is Kind.TRANSIENT
-    assert error.cause.startswith(f"No broker answered at 127.0.0.1:{port} (PLAINTEXT) within 20 s: ")
+    assert error.cause.startswith(f"No broker answered at 127.0.0.1:{port} (PLAINTEXT) within 10 s: ")
     assert error.remedy == "Start the broker, or correct kafka.bootstrap_servers and kafka.security_protocol."
 
 
@@ -90,8 +90,6 @@ def test_a_broker_that_is_killed_in_the_middle_of_a_batch_and_comes_back_loses_n
         error = root.refused(KafkaUnavailable)
     finally:
         killer.join()
-    print("ORIGINAL", repr(error.__context__))
-    print("T", time.monotonic())
     assert error.cause.startswith(f"No broker answered at {mortal.bootstrap} (PLAINTEXT) within 3 s: ")
     checkpoint = read_checkpoint(spark, root.layout.bronze_checkpoint)
     assert (checkpoint.unfinished, len(payloads(root))) == (1, 10)

@@ -80,7 +80,7 @@ def test_the_demonstration_over_kafka_prints_what_the_embedded_one_does_continue
         assert topics(broker.bootstrap) == before | {"demo-events", MARKS}
         assert set(client.get_subjects()) > subjects
         # the demonstration wrote the settings for the commands that follow
-        settings = root / "demux.yml"
+        settings = root / "demo.yml"
         assert load(settings, {}, {}).kafka.topics == ("demo-events",)
         clean = (DEMUX, "produce", "--clean-up", "-c", str(settings))
         said = run(clean)

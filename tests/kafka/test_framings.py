@@ -18,7 +18,7 @@ from producer.wrap import head, wrapped
 from tests.envelopes import RICH, RICH_FIELDS
 from tests.fakes.registry_server import FakeRegistry, serving
 from tests.flow.root import Root, Rows, wrapper
-from tests.kafka.pipeline import Record, classes, deliver, ends, kafka_root
+from tests.kafka.pipeline import Record, classes, deliver, ends, kafka_root, replayed
 from tools.servers.broker import Broker
 from tools.servers.registry import Registry
 
@@ -184,9 +184,10 @@ def in_headers(
                 record("id", Record(by_id.value)),
                 # of two headers of this name the last one counts
                 record("id", Record(by_id.value, [(HEADER, b"\x07"), *by_id.headers])),
+                record("lost", by_guid),
             ],
         )
-        assert ends(root.run()) == dict.fromkeys(["a", "b", "guid-1", "id"], "done")
+        assert ends(root.run()) == dict.fromkeys(["a", "b", "guid-1", "id", "lost"], "done")
         yield root, ids
 
 
@@ -216,10 +217,26 @@ def test_a_guid_in_a_header_decodes_where_the_registry_gives_them(in_headers: tu
 def test_a_header_that_is_missing_or_disagrees_sets_its_record_aside(in_headers: tuple[Root, dict[str, int]]) -> None:
     root, ids = in_headers
     own, said = ids["headers"] + 1, ids["headers"]
-    assert refused(root) == [
+    assert [row for row in refused(root) if row[1] != "UNKNOWN_SCHEMA"] == [
         (4, "SCHEMA_ID_CONFLICT", f"The wrapper says schema id {own}, the frame says {said}."),
         (5, "MALFORMED_FRAME", "The record has no header __value_schema_id."),
     ]
+
+
+def test_a_guid_that_the_registry_does_not_give_decodes_by_a_replay_once_the_right_registry_is_named(
+    in_headers: tuple[Root, dict[str, int]],
+) -> None:
+    root, ids = in_headers
+    ((_, cause, sentence),) = (row for row in refused(root) if row[0] == 7)
+    assert cause == "UNKNOWN_SCHEMA"
+    assert "gives no GUIDs, so it has no schema " in sentence
+    guided = root.settings.registries["guided"]
+    told = root.settings.model_copy(
+        update={"registries": {"guided": guided.model_copy(update={"games": ("guid-*", "lost")})}}
+    )
+    assert replayed(Root(root.spark, told)) == {"lost": (1, 0)}
+    row = only(root.silver("lost"))
+    assert (row["c"], row["_schema_id"]) == ("it is deep", ids["guided"])
 
 
 def test_another_teams_framed_envelope_leads_to_tables_and_may_gain_fields(

@@ -61,7 +61,9 @@ def _down(folder: Path) -> int:
     stopped = down(folder)
     for server in stopped:
         print(f"{server.name} stopped")
-    if not stopped:
+    if stopped:
+        print("Their data is gone: remove the roots that were filled from them, such as demux-data-kafka.")
+    else:
         print("Nothing of ours runs.")
     return 0
 

@@ -87,12 +87,14 @@ class TestFile:
         (tmp_path / "p").write_bytes(f" {PLANTED} ä{end}".encode())
         assert resolve(f"secret:file/{tmp_path}/p", {}) == f" {PLANTED} ä"
 
-    def test_a_relative_path_begins_at_the_working_directory(
+    def test_a_path_begins_at_the_root_with_one_slash_or_two(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         (tmp_path / "p").write_text(PLANTED)
         monkeypatch.chdir(tmp_path)
-        assert resolve("secret:file/p", {}) == PLANTED
+        assert resolve(f"secret:file{tmp_path}/p", {}) == PLANTED
+        assert resolve(f"secret:file/{tmp_path}/p", {}) == PLANTED
+        assert missing("secret:file/p") == "No such file or directory."
 
     def test_it_is_read_again_each_time(self, tmp_path: Path) -> None:
         (tmp_path / "p").write_text("one")

@@ -286,3 +286,12 @@ def _outcome(file: Path, environ: dict[str, str], overrides: dict[str, object]) 
     except SettingsInvalid as error:
         return error.cause.split("\n")
     return []
+
+
+def test_what_a_command_has_for_defaults_gives_way_to_the_file_the_environment_and_the_command_line(file: Path) -> None:
+    file.write_text("games: {limit: 3}\n", encoding="utf-8")
+    defaults = {"root": "own", "games.limit": 1, "registry.url": "http://own", "kafka.topics": "own"}
+    environ = {"DEMUX_REGISTRY__URL": "http://environment"}
+    loaded = load(file, environ, {"kafka.topics": "mine"}, defaults)
+    assert (loaded.root, loaded.games.limit) == ("own", 3)
+    assert (loaded.registry.url, loaded.kafka.topics) == ("http://environment", ("mine",))
