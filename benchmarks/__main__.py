@@ -16,6 +16,7 @@ from pathlib import Path
 import pyspark
 from pyspark.sql import SparkSession
 
+from benchmarks import hybrid_lag
 from benchmarks.decoding import rows_per_second, timed
 from benchmarks.naive import run_all
 from bronze_ingest.run import ingest
@@ -188,6 +189,7 @@ def main() -> None:
         try:
             measure(bench, options.rows, options.repeats)
             text = report(bench, options.rows, decoder_figures(bench, options.repeats))
+            text += "\n" + "\n".join(hybrid_lag.lines(hybrid_lag.measured(spark, Path(root) / "hybrid")))
         finally:
             stop(spark)
     finally:

@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
-from pyspark.sql import SparkSession
+from collections.abc import Iterator, Mapping
+from functools import reduce
+from typing import Any
 
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from bronze_ingest.kafka.admin import topics_now
+from bronze_ingest.kafka.offsets import Topic
+from bronze_ingest.kafka.source import client_options
 from bronze_ingest.run import ingest
 from bronze_ingest.source import check_source
 from bronze_ingest.unwrap import bronze_columns, wrapper_format
+from demux.causes import Stage
 from demux.columns import Struct
+from demux.errors import OffsetsLost
 from demux.reports import IngestReport
 from demux.settings import Settings
+from demux.settings_source import Clean, SourceKind
 from demux.spark_types import spark_struct
 from demux.storage import file_names, remove_folder, table_exists
 from demux.tables import QUARANTINE, ROUNDS, SILVER_ORIGIN, Layout
 
+_MAX_SHOWN = 5
 
-def rebuild_bronze(spark: SparkSession, settings: Settings) -> IngestReport:
+
+def rebuild_bronze(spark: SparkSession, settings: Settings, *, accept_gaps: bool = False) -> IngestReport:
     """Return what was taken in from the beginning of the source, after all tables below the root were emptied.
 
     Silver tables are emptied too, and filled again by the next run. Safe to call again after a crash; a run after a
@@ -23,9 +36,12 @@ def rebuild_bronze(spark: SparkSession, settings: Settings) -> IngestReport:
 
     Raises:
         SourceMissing: there is no source to build from; nothing was touched.
+        OffsetsLost: bronze has records that the source has no more, and `accept_gaps` is off; nothing was touched.
     """
     layout = Layout(settings.root)
     check_source(spark, settings)
+    if not accept_gaps:
+        _require_all(spark, settings, layout)
     remove_folder(spark, layout.bronze_checkpoint)
     for key in file_names(spark, f"{layout.root}/silver"):
         remove_folder(spark, layout.silver_checkpoint(key))
@@ -34,6 +50,61 @@ def rebuild_bronze(spark: SparkSession, settings: Settings) -> IngestReport:
     _empty(spark, layout.quarantine, QUARANTINE)
     _empty(spark, layout.bronze, bronze_columns(wrapper_format(settings)), "game_name")
     return ingest(spark, settings)
+
+
+def _require_all(spark: SparkSession, settings: Settings, layout: Layout) -> None:
+    """Check that the source still has every record that bronze or its quarantine has, as far as can be known."""
+    gone = list(_gone(spark, settings, layout))
+    if gone:
+        raise OffsetsLost(
+            f"A rebuild would lose records that the source does not have any more: {'; '.join(gone[:_MAX_SHOWN])}.",
+            "Copy the bronze table first; `demux rebuild --bronze --accept-gaps` then goes on without them.",
+            gone=tuple(gone),
+        )
+
+
+def _gone(spark: SparkSession, settings: Settings, layout: Layout) -> Iterator[str]:
+    now: Mapping[str, Topic] = {}
+    if settings.source.kind is SourceKind.KAFKA:
+        now = topics_now(spark, settings.kafka, client_options(spark, settings.kafka))
+    again = _made_again(spark, layout)
+    for row in _positions(spark, layout):
+        if row.origin == SourceKind.FILES.value and settings.archive.clean is not Clean.KEEP:
+            yield f"{row.rows:,} of archived files that were moved or deleted"
+        elif row.origin == SourceKind.KAFKA.value:
+            place = f"topic {row.topic}, partition {row.partition}"
+            topic = now.get(row.topic)
+            if topic is None or row.partition not in topic.earliest:
+                yield f"{place}: {row.rows:,} records, and it is not read now"
+            elif row.topic in again:
+                yield f"{place}: the topic was deleted and made again"
+            elif topic.earliest[row.partition] > row.first:
+                yield f"{place}: offsets {row.first} to {topic.earliest[row.partition] - 1}"
+
+
+def _positions(spark: SparkSession, layout: Layout) -> list[Any]:
+    """Return where the records came from, by origin, topic and partition, with their number and first offset."""
+    places = [
+        spark.read.format("delta").load(table).where(condition).select("origin", "topic", "partition", "offset")
+        for table, condition in ((layout.bronze, "true"), (layout.quarantine, f"stage = '{Stage.BRONZE.value}'"))
+        if table_exists(spark, table)
+    ]
+    if not places:
+        return []
+    grouped = reduce(DataFrame.unionByName, places).groupBy("origin", "topic", "partition")
+    found: list[Any] = (
+        grouped.agg(F.count(F.lit(1)).alias("rows"), F.min("offset").alias("first"))
+        .orderBy("origin", "topic", "partition")
+        .collect()
+    )
+    return found
+
+
+def _made_again(spark: SparkSession, layout: Layout) -> set[str]:
+    if not table_exists(spark, layout.topics):
+        return set()
+    made = spark.read.format("delta").load(layout.topics).groupBy("topic").count().where("count > 1").collect()
+    return {row.topic for row in made}
 
 
 def _empty(spark: SparkSession, table: str, columns: Struct, *partition_by: str) -> None:

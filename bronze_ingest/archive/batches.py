@@ -36,25 +36,22 @@ def require_same_reading(spark: SparkSession, layout: Layout, settings: ArchiveS
     """
     note = f"{layout.bronze_checkpoint}/{_NOTE}"
     now: Reading = {"path": settings.path, "format": settings.format.value, "pattern": settings.pattern}
-    before = json.loads(read_text(spark, note)) if _NOTE in file_names(spark, layout.bronze_checkpoint) else None
-    if before is not None and before != now:
-        _require_as_before(spark, layout, before, now)
-    if before != now:
-        replace_text(spark, note, json.dumps(now))
-
-
-def _require_as_before(spark: SparkSession, layout: Layout, before: Reading, now: Reading) -> None:
-    found = read_checkpoint(spark, layout.bronze_checkpoint)
-    if found.unfinished is None or not _listings(spark, layout.bronze_checkpoint, found.unfinished):
-        return
+    before = json.loads(read_text(spark, note)) if _NOTE in file_names(spark, layout.bronze_checkpoint) else now
     changed = {name for name in now if now[name] != before[name]}
-    # spark knows the files by their whole paths
-    if changed == {"path"} or (changed == {"format"} and not _is_written(spark, layout, found)):
-        return
+    found = read_checkpoint(spark, layout.bronze_checkpoint)
+    if changed and found.unfinished is not None and _listings(spark, layout.bronze_checkpoint, found.unfinished):
+        if changed == {"path"}:
+            # spark knows the batch's files by their whole paths; the note is about them
+            return
+        if changed != {"format"} or _is_written(spark, layout, found):
+            raise _read_otherwise(found.unfinished, before)
+    replace_text(spark, note, json.dumps(now))
+
+
+def _read_otherwise(batch_id: int, before: Reading) -> SettingsInvalid:
     then = f"`archive.format: {before['format']}` and `archive.pattern: {before['pattern'] or 'null'}`"
-    raise SettingsInvalid(
-        f"Batch {found.unfinished} of bronze was interrupted, and has files of {before['path']} that were read with "
-        f"{then}.",
+    return SettingsInvalid(
+        f"Batch {batch_id} of bronze was interrupted, and has files of {before['path']} that were read with {then}.",
         "Put these settings back until a run has gone through, and change them then.",
         **before,
     )

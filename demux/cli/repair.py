@@ -67,6 +67,9 @@ def replay(
 def rebuild(
     game: str | None = typer.Option(None, "--game", help="Make this game's silver table again from bronze."),
     bronze: bool = typer.Option(False, "--bronze", help="Make bronze again from its source, and empty all silver."),
+    accept_gaps: bool = typer.Option(
+        False, "--accept-gaps", help="With --bronze: also where the source does not have all of bronze any more."
+    ),
     settings_file: Path | None = SETTINGS,
     root: str | None = ROOT,
     changes: list[str] = SET,
@@ -85,7 +88,7 @@ def rebuild(
         with console.status("rebuilding …"):
             try:
                 if game is None:
-                    took_in = rebuild_bronze(place.spark, place.settings)
+                    took_in = rebuild_bronze(place.spark, place.settings, accept_gaps=accept_gaps)
                     text = f"{took_in.rows_in:,} records: {took_in.rows_bronze:,} to bronze; now `demux run`"
                 else:
                     report = rebuild_game(place.spark, place.layout, place.schemas, game)

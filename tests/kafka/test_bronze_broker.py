@@ -21,9 +21,10 @@ from tests.kafka.records import Record, make_topic, put
 from tools.servers.broker import Broker, start_broker
 from tools.servers.ports import free_ports
 
-# a batch that takes the consumer a thousand requests
-COUNT = 20_000
+# a batch that takes the consumer hundreds of requests
+COUNT = 8_000
 SLOWLY = {"max.partition.fetch.bytes": "20000", "fetch.max.bytes": "20000", "max.poll.records": "100"}
+SMALL_PIECES = {"batch.size": "16000"}
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +35,14 @@ def mortal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 
 
 def numbered(first: int, count: int) -> list[Record]:
-    return [Record(wrapper(b"%d" % number)) for number in range(first, first + count)]
+    return [Record(wrapper(b"%0500d" % number)) for number in range(first, first + count)]
+
+
+def reads(spark: SparkSession) -> bool:
+    """Whether a task is at work."""
+    tracker = spark.sparkContext.statusTracker()
+    stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+    return any(stage is not None and stage.numActiveTasks > 0 for stage in stages)
 
 
 def payloads(root: Root) -> list[int]:
@@ -77,11 +85,11 @@ def test_a_broker_that_is_killed_in_the_middle_of_a_batch_and_comes_back_loses_n
     put(to, "killed", *numbered(0, 10))
     root = Root.at(spark, tmp_path, mortal.bootstrap, "killed", connect_timeout_s=3.0, options=SLOWLY)
     assert root.ingest() == IngestReport(10, 10, 0)
-    put(to, "killed", *numbered(10, COUNT), Record(b"no wrapper"))
+    put({**to, **SMALL_PIECES}, "killed", *numbered(10, COUNT), Record(b"no wrapper"))
     begun = Path(root.layout.bronze_checkpoint) / "offsets" / "1"
 
     def kill() -> None:
-        wait_until(begun.exists)
+        wait_until(lambda: begun.exists() and reads(spark))
         mortal.kill()
 
     killer = threading.Thread(target=kill)
@@ -138,7 +146,7 @@ def test_a_broker_that_lost_its_log_is_told_and_offsets_given_out_again_get_ids_
     put(to, "cut", *numbered(11, 3))
     assert root.ingest() == IngestReport(3, 3, 0)
     assert root.bronze() == [
-        *((f"cut/0/{at}", b"%d" % at) for at in range(3)),
-        *((f"cut@2/0/{at}", b"%d" % (at + 10)) for at in range(1, 4)),
+        *((f"cut/0/{at}", b"%0500d" % at) for at in range(3)),
+        *((f"cut@2/0/{at}", b"%0500d" % (at + 10)) for at in range(1, 4)),
     ]
     assert root.gaps() == [("cut", 0, 1, 3, "cut off")]

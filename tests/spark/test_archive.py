@@ -292,6 +292,11 @@ def test_a_batch_that_failed_comes_again_when_the_archive_is_elsewhere_now(make:
     (tmp_path / "new").mkdir()
     write_archive(tmp_path / "new/b.bin", DELIMITED, [b"b"])
     archive.settings = archive.settings.model_copy(update={"path": f"{tmp_path}/new"})
+    archive.interrupt()
+    right, archive.settings = archive.settings, archive.settings.model_copy(update={"format": ArchiveFormat.NDJSON})
+    with pytest.raises(SettingsInvalid, match=f"has files of {archive.folder} that were read with"):
+        archive.run()
+    archive.settings = right
     assert values(archive.run()) == [b"a", b"b"]
 
 

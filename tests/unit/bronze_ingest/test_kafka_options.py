@@ -19,11 +19,11 @@ def test_by_default_everything_is_read_from_the_beginning_and_no_loss_is_passed_
         "startingOffsetsByTimestampStrategy": "latest",
         "failOnDataLoss": "true",
         "includeHeaders": "true",
-        "kafkaConsumer.pollTimeoutMs": "20000",
+        "kafkaConsumer.pollTimeoutMs": "10000",
         "fetchOffset.numRetries": "1",
         "kafka.isolation.level": "read_committed",
-        "kafka.request.timeout.ms": "20000",
-        "kafka.default.api.timeout.ms": "20000",
+        "kafka.request.timeout.ms": "10000",
+        "kafka.default.api.timeout.ms": "10000",
     }
 
 

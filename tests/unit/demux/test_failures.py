@@ -50,6 +50,8 @@ def test_a_full_or_forbidden_storage_is_terminal_and_says_that_nothing_is_lost(e
         "org.apache.spark.shuffle.FetchFailedException",
         "java.net.ConnectException: Connection refused",
         "Connection reset by peer",
+        "java.net.SocketTimeoutException: Read timed out",
+        "org.apache.kafka.common.errors.TimeoutException: Timed out waiting for a node assignment",
     ],
 )
 def test_a_rival_or_a_lost_worker_is_transient(text: str) -> None:
