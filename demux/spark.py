@@ -42,6 +42,8 @@ _CONF: Mapping[str, str] = {
     "spark.scheduler.mode": "FAIR",
     # 10,000 records of 10 MB in one batch would fill every memory; Spark 3.4 does not know it
     "spark.sql.execution.arrow.maxBytesPerBatch": "64m",
+    # or every jar of `spark.jars.packages` is looked through for Python modules at the beginning of every Python task
+    "spark.submit.pyFiles": "",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",

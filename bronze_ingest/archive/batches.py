@@ -36,8 +36,10 @@ def require_same_reading(spark: SparkSession, layout: Layout, settings: ArchiveS
     """
     note = f"{layout.bronze_checkpoint}/{_NOTE}"
     now: Reading = {"path": settings.path, "format": settings.format.value, "pattern": settings.pattern}
-    before = json.loads(read_text(spark, note)) if _NOTE in file_names(spark, layout.bronze_checkpoint) else now
-    changed = {name for name in now if now[name] != before[name]}
+    before = json.loads(read_text(spark, note)) if _NOTE in file_names(spark, layout.bronze_checkpoint) else {}
+    if before == now:
+        return
+    changed = {name for name in before if now[name] != before[name]}
     found = read_checkpoint(spark, layout.bronze_checkpoint)
     if changed and found.unfinished is not None and _listings(spark, layout.bronze_checkpoint, found.unfinished):
         if changed == {"path"}:

@@ -1,7 +1,4 @@
-"""Parquet: a column `value`, and those of `SOURCE_OPTIONAL` that the file has, read row group by row group.
-
-A column's case does not matter. Integers as `timestamp` are milliseconds since 1970; a time without a zone is UTC.
-"""
+"""Parquet: a column `value`, and those of `SOURCE_OPTIONAL` that the file has, read row group by row group."""
 
 from __future__ import annotations
 
@@ -13,6 +10,7 @@ import pyarrow.parquet as pq
 
 from bronze_ingest.archive.content import CHUNK_BYTES
 from bronze_ingest.archive.opening import ArchiveFile
+from bronze_ingest.archive.parquet_columns import column_of, converted_to, names_of, size_of
 from bronze_ingest.archive.rows import (
     CUT,
     MAX_BATCH_BYTES,
@@ -28,13 +26,7 @@ from demux.tables import SOURCE_OPTIONAL
 from demux.text import printable
 
 _MAX_REASON = 200
-_BYTES = (
-    pa.types.is_binary,
-    pa.types.is_large_binary,
-    pa.types.is_fixed_size_binary,
-    pa.types.is_string,
-    pa.types.is_large_string,
-)
+_FIRST_ROWS = 16
 
 
 def parquet(path: str, file: ArchiveFile) -> Iterator[pa.RecordBatch]:
@@ -48,7 +40,7 @@ def parquet(path: str, file: ArchiveFile) -> Iterator[pa.RecordBatch]:
         return
     try:
         opened = pq.ParquetFile(file, buffer_size=CHUNK_BYTES, page_checksum_verification=True)
-        names = _names(opened.schema_arrow)
+        names = names_of(opened.schema_arrow)
         _require_counts(opened.metadata)
     except (pa.ArrowException, OSError, ValueError) as error:
         yield _malformed(path, file, 0, f"bytes 0 to {size - 1}", (0, size), f"no Parquet file: {_reason(error)}")
@@ -69,11 +61,11 @@ def _row_group(
     if metadata.num_rows == 0:
         return
     row, end = first, first + metadata.num_rows
-    average = max(1, metadata.total_byte_size // max(1, metadata.num_rows))
-    size = max(1, min(MAX_BATCH_ROWS, MAX_BATCH_BYTES // average))
+    columns = list(names.values())
     file.forget_seen()
     try:
-        for batch in opened.iter_batches(size, [group], list(names.values()), use_threads=False):
+        size = _rows_at_once(opened, columns, group)
+        for batch in opened.iter_batches(size, [group], columns, use_threads=False):
             for part in _bounded(batch):
                 yield from _converted(path, part, names, row)
                 row += len(part)
@@ -87,6 +79,16 @@ def _row_group(
         yield _malformed(path, file, row, where, within, _reason(error))
 
 
+def _rows_at_once(opened: pq.ParquetFile, columns: list[str], group: int) -> int:
+    """Return how many rows of the group may stand in memory together, by the footer and by its first rows."""
+    metadata = opened.metadata.row_group(group)
+    first = next(opened.iter_batches(_FIRST_ROWS, [group], columns, use_threads=False), None)
+    # the footer counts a value that comes again and again only once
+    seen = size_of(first) // len(first) if first is not None and len(first) else 0
+    average: int = max(1, metadata.total_byte_size // metadata.num_rows, seen)
+    return max(1, min(MAX_BATCH_ROWS, MAX_BATCH_BYTES // average))
+
+
 def _require_counts(metadata: pq.FileMetaData) -> None:
     """Check that no two rows of the file get the same number, which identifies them.
 
@@ -98,28 +100,9 @@ def _require_counts(metadata: pq.FileMetaData) -> None:
         raise ValueError(f"the footer says {metadata.num_rows} rows, and {sum(counts)} by row group")
 
 
-def _names(schema: pa.Schema) -> dict[str, str]:
-    """Return the file's names of our columns; an exact one comes before one in another case."""
-    ours = {"value", *(column.name for column in SOURCE_OPTIONAL)}
-    names = {name.lower(): name for name in sorted(schema.names) if name.lower() in ours}
-    if "value" in names and not _holds_bytes(schema.types[schema.names.index(names["value"])]):
-        del names["value"]
-    return names
-
-
-def _holds_bytes(kind: pa.DataType) -> bool:
-    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    return any(is_a(kind) for is_a in _BYTES)
-
-
-def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
-    # a file may have two columns of one name
-    return batch.column(batch.schema.names.index(name))
-
-
 def _bounded(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """Yield the batch in parts of at most `MAX_BATCH_BYTES`; a larger row stands alone."""
-    if len(batch) <= 1 or batch.nbytes <= MAX_BATCH_BYTES:
+    if len(batch) <= 1 or size_of(batch) <= MAX_BATCH_BYTES:
         yield batch
         return
     half = len(batch) // 2
@@ -130,18 +113,18 @@ def _bounded(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 def _converted(path: str, batch: pa.RecordBatch, names: dict[str, str], first: int) -> Iterator[pa.RecordBatch]:
     """Yield the rows in our types; where one does not fit, each by itself, and that one as a malformed piece."""
     try:
-        values = _cast(_column(batch, names["value"]), pa.binary())
+        values = converted_to(column_of(batch, names["value"]), pa.binary())
         if len(values) == 1 and (pc.binary_length(values)[0].as_py() or 0) > MAX_RECORD_BYTES:
             raise ValueError(f"a record of more than {MAX_RECORD_BYTES} bytes")
         optional = [
-            _cast(_column(batch, names[column.name]), arrow_type(column.type))
+            converted_to(column_of(batch, names[column.name]), arrow_type(column.type))
             if column.name in names
             else pa.nulls(len(batch), arrow_type(column.type))
             for column in SOURCE_OPTIONAL
         ]
     except (pa.ArrowException, ValueError) as error:
         if len(batch) == 1:
-            kept = _column(batch, names["value"]).cast(pa.binary())[0].as_py() or b""
+            kept = column_of(batch, names["value"]).cast(pa.binary())[0].as_py() or b""
             sentence = f"Malformed row {first} of {printable(path)}: {_reason(error)}.{_cut(len(kept))}"
             yield batch_of(path, piece(first, kept, sentence))
             return
@@ -150,17 +133,6 @@ def _converted(path: str, batch: pa.RecordBatch, names: dict[str, str], first: i
         yield from _converted(path, batch.slice(half), names, first + half)
     else:
         yield archived(path, values, optional, pa.array(range(first, first + len(batch)), pa.int64()))
-
-
-def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    if pa.types.is_timestamp(kind):
-        if pa.types.is_integer(column.type):
-            column = column.cast(pa.int64()).cast(pa.timestamp("ms", "UTC"))
-        return pc.cast(column, options=pc.CastOptions(kind, allow_time_truncate=True))
-    cast = column.cast(kind)
-    # a file may call anything UTF-8
-    cast.validate(full=True)
-    return cast
 
 
 def _malformed(

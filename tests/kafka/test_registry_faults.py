@@ -39,6 +39,7 @@ NESTED = (
     Reference("faults/mid.proto", f'{HEAD}import "faults/base.proto";\nmessage Mid {{ Base base = 1; }}\n'),
 )
 WIDE = "\n".join((f"{HEAD}message Wide {{", *(f"int64 field_{at} = {at};" for at in range(1, WIDTH + 1)), "}"))
+AVRO = '{"type": "fixed", "name": "Faults", "size": 1}'
 # the first field of most messages here
 ANN = b"\x0a\x03ann"
 
@@ -92,7 +93,10 @@ def told(root: Root) -> Told:
 
 
 def register(mine: ErasableRegistry, url: str) -> dict[str, int]:
-    """Return the ids of what the real registry has, by game, and the next one that it will give, for `late`."""
+    """Return the ids of what the real registry has, by game, and the next one that it will give, for `late`.
+
+    It skips an id where a content is already there: none of these may be.
+    """
     ids = {game: mine.register(f"faults-{game}", text, "event.proto", ()) for game, text in SAME.items()}
     ids["nested"] = mine.register("faults-nested", TOP, "top.proto", NESTED)
     ids["wide"] = mine.register("faults-wide", WIDE, "wide.proto", ())
@@ -100,7 +104,7 @@ def register(mine: ErasableRegistry, url: str) -> dict[str, int]:
         ids[game] = mine.register(f"faults-{game}", f"{EVENT}// {game}\n", "event.proto", ())
     with SchemaRegistryClient({"url": url}) as other:
         ids["lost"] = other.register_schema("faults-lost", Schema(LOST, "PROTOBUF"))
-        ids["avro"] = other.register_schema("faults-avro", Schema('{"type": "string"}', "AVRO"))
+        ids["avro"] = other.register_schema("faults-avro", Schema(AVRO, "AVRO"))
     return {**ids, "late": max(ids.values()) + 1}
 
 

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bronze_ingest.archive.rows import MAX_PIECE_BYTES, MAX_RECORD_BYTES
+from bronze_ingest.archive.rows import MAX_BATCH_BYTES, MAX_PIECE_BYTES, MAX_RECORD_BYTES
 from demux.settings_source import ArchiveFormat
-from tests.archives import Archived, archive_bytes, of
+from tests.archives import Archived, archive_bytes, batches, of
 from tests.archives import rows as rows_of
 
 MOMENT = datetime(2025, 1, 2, 3, 4, 5, tzinfo=timezone.utc)
@@ -187,3 +187,14 @@ def test_an_empty_row_group_takes_no_row_number() -> None:
             writer.write_table(part)
     found = rows(sink.getvalue())
     assert [(row["record_id"], row["value"]) for row in found] == [("file:/a#0", b"a"), ("file:/a#1", b"b")]
+
+
+@pytest.mark.parametrize("kind", [pa.binary(), pa.dictionary(pa.int32(), pa.binary())], ids=str)
+def test_large_values_that_the_file_holds_only_once_come_in_bounded_batches(kind: pa.DataType) -> None:
+    values = pa.DictionaryArray.from_arrays(pa.array([0] * 100, pa.int32()), pa.array([b"x" * 500_000]))
+    content = content_of(pa.table({"value": values.cast(kind)}))
+    assert len(content) < 1_000_000
+    found = batches(content, ArchiveFormat.PARQUET)
+    assert sum(len(batch) for batch in found) == 100
+    assert max(len(batch) for batch in found) <= MAX_BATCH_BYTES // 500_000
+    assert found[-1].column("record_id")[-1].as_py() == "file:/a/b.bin#99"
