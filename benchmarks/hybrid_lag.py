@@ -69,7 +69,7 @@ class Lags:
         return self.beside.median_s / self.alone.median_s
 
 
-def measured(spark: SparkSession, folder: Path, seconds: float = 15.0, rounds: int = 2) -> Lags:
+def measured(spark: SparkSession, folder: Path, seconds: float = 10.0, rounds: int = 2) -> Lags:
     """Return the lags at a broker that is started for it, in turn; each time live records come for so many seconds."""
     alone, beside = list[Lag](), list[Lag]()
     with start_broker(folder / "broker") as broker:

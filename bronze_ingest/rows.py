@@ -13,7 +13,7 @@ from bronze_ingest.unwrap import Unwrapped, WrapperFormat, unwrap
 from demux.columns import Column, Primitive, Struct
 from demux.commits import REFUSED
 from demux.streams import Batch
-from demux.tables import BRONZE, POSITION
+from demux.tables import BRONZE, POSITION, QUARANTINE
 
 _UNWRAPPED = BRONZE.columns[:5]
 _BATCH_COLUMNS = {"ingested_at", "batch_id"}
@@ -29,6 +29,7 @@ EXAMINED = Struct(
         Column("message_indexes", Primitive.STRING),
         *POSITION,
         Column("bytes", Primitive.BINARY),
+        *(column for column in QUARANTINE if column.name in ("key", "headers")),
         Column("sentence", Primitive.STRING),
     )
 )
@@ -61,7 +62,8 @@ class TakenApart:
         fields = self.fields
         found = [fields.causes, fields.game_name, fields.schema_id, fields.guid, fields.indexes]
         position = [self._column(column.name) for column in POSITION]
-        arrays = [*found, *position, self.records.column("value"), fields.sentences]
+        record = [self.records.column(name) for name in ("value", "key", "headers")]
+        arrays = [*found, *position, *record, fields.sentences]
         return pa.RecordBatch.from_arrays(arrays, names=[column.name for column in EXAMINED])
 
     def _column(self, name: str) -> pa.Array:

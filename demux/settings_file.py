@@ -6,8 +6,6 @@ The field decides what a text becomes, in all three places alike.
 from __future__ import annotations
 
 import os
-import re
-import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -23,11 +21,11 @@ from pydantic_core import ErrorDetails
 from demux.errors import SettingsInvalid
 from demux.secrets import is_secret_option
 from demux.settings import Settings
+from demux.settings_template import PREFIX, section_in
 from demux.settings_types import RULE
 from demux.settings_yaml import Key, document_of
 
 DEFAULT_FILE = Path("demux.yml")
-PREFIX = "DEMUX_"
 
 _MAX_FILE_BYTES = 256 * 1024
 _MAX_SHOWN = 60
@@ -99,63 +97,6 @@ def load(
     return Settings.model_validate(merged.values)
 
 
-def template() -> str:
-    """The text of a `demux.yml` with every setting, its description and its default."""
-    head = (
-        "Settings of Protobuf demux. Every line may be left out; what stands here is the default. The environment "
-        f"comes before this file: {PREFIX}ROOT sets root, {PREFIX}GAMES__LIMIT sets limit under games. Options of "
-        "the command line come before both."
-    )
-    return "\n".join((*_comment(head, ""), *_section_lines(Settings, ""))) + "\n"
-
-
-def _section_lines(model: type[BaseModel], indent: str) -> Iterator[str]:
-    for name, info in model.model_fields.items():
-        if not indent:
-            yield ""
-        yield from _comment(f"{info.description}{_choices(info)}", indent)
-        if section := _section(info):
-            yield f"{indent}{name}:"
-            yield from _section_lines(section, indent + "  ")
-        elif info.default is None:
-            yield f"{indent}# {name}:"
-        else:
-            yield f"{indent}{name}: {_yaml(info.default)}"
-
-
-def _comment(text: str, indent: str) -> list[str]:
-    prefix = f"{indent}# "
-    return textwrap.wrap(
-        text, 100, initial_indent=prefix, subsequent_indent=prefix, break_on_hyphens=False, break_long_words=False
-    )
-
-
-def _choices(info: FieldInfo) -> str:
-    for kind in (info.annotation, *get_args(info.annotation)):
-        if isinstance(kind, type) and issubclass(kind, Enum):
-            return f" One of: {', '.join(member.value for member in kind)}."
-    return ""
-
-
-def _yaml(value: object) -> str:
-    match value:
-        case Enum():
-            return str(value.value)
-        case tuple():
-            return f"[{', '.join(_yaml(item) for item in value)}]"
-        case Mapping():
-            return "{" + ", ".join(f"{_yaml(key)}: {_yaml(item)}" for key, item in value.items()) + "}"
-        case str() if not re.fullmatch(r"[A-Za-z0-9][\w./-]*", value):
-            return "'" + value.replace("'", "''") + "'"
-        case _:
-            return str(value)
-
-
-def _section(info: FieldInfo) -> type[BaseModel] | None:
-    kind = info.annotation
-    return kind if isinstance(kind, type) and issubclass(kind, BaseModel) else None
-
-
 class _Shape(Enum):
     """What a value of a setting is made of."""
 
@@ -166,14 +107,14 @@ class _Shape(Enum):
 
 def _shape(info: FieldInfo) -> _Shape:
     origins = {get_origin(kind) or kind for kind in (info.annotation, *get_args(info.annotation))}
-    if get_origin(info.annotation) is Mapping or _section(info):
+    if get_origin(info.annotation) is Mapping or section_in(info):
         return _Shape.MAPPING
     return _Shape.LIST if tuple in origins else _Shape.SCALAR
 
 
 def _leaves(model: type[BaseModel], above: str = "") -> Iterator[tuple[str, FieldInfo]]:
     for name, info in model.model_fields.items():
-        if section := _section(info):
+        if section := section_in(info):
             yield from _leaves(section, f"{above}{name}.")
         else:
             yield f"{above}{name}", info
@@ -230,7 +171,7 @@ def _filled(model: type[BaseModel], values: dict[str, object]) -> dict[str, obje
         info = model.model_fields.get(name)
         if value is None and info and _shape(info) is not _Shape.SCALAR:
             continue
-        section = info and _section(info)
+        section = info and section_in(info)
         filled[name] = _filled(section, value) if section and isinstance(value, dict) else value
     return filled
 

@@ -50,7 +50,7 @@ BRONZE = Struct(
     )
 )
 
-# `bytes`: the whole record at stage bronze, the payload at stage silver
+# `bytes`: the whole record at stage bronze, the payload at stage silver, where bronze has its key and headers
 QUARANTINE = Struct(
     (
         Column("stage", Primitive.STRING),
@@ -61,6 +61,8 @@ QUARANTINE = Struct(
         Column("message_indexes", Primitive.STRING),
         *POSITION,
         Column("bytes", Primitive.BINARY),
+        Column("key", Primitive.BINARY),
+        Column("headers", _HEADERS),
         Column("sentence", Primitive.STRING),
         Column("query_id", Primitive.STRING),
         Column("batch_id", Primitive.BIGINT),

@@ -82,6 +82,8 @@ def examined_rows(frame: DataFrame, decisions: Decisions, game: str, batch: Batc
     examined = map_in_arrow(frame, to_examined(decisions, which), spark_struct(EXAMINED))
     stamped = (
         examined.withColumnRenamed("payload", "bytes")
+        .withColumn("key", F.lit(None).cast("binary"))
+        .withColumn("headers", F.lit(None).cast("array<struct<key: string, value: binary>>"))
         .withColumn("stage", F.lit(Stage.SILVER.value))
         .withColumn("game_name", F.lit(game))
         .withColumn("query_id", F.lit(batch.query_id))

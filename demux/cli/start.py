@@ -14,8 +14,9 @@ from demux.errors import SettingsInvalid
 from demux.registry.choice import open_registry
 from demux.registry.protocol import ErasableRegistry
 from demux.settings import Settings
-from demux.settings_file import DEFAULT_FILE, template
+from demux.settings_file import DEFAULT_FILE
 from demux.settings_source import SourceKind
+from demux.settings_template import template
 from producer.delta_sink import DeltaSink
 from producer.kafka.sink import KafkaSink
 from producer.records import Sink

@@ -73,7 +73,7 @@ def test_a_refused_record_comes_to_quarantine_whole_with_cause_and_position() ->
     (row,) = examined([CHESS, NO_NAME], Rows.REFUSED)
     assert row == {
         **{"game_name": None, "schema_id": 11, "bytes": NO_NAME},
-        **{"schema_guid": None, "message_indexes": None},
+        **{"schema_guid": None, "message_indexes": None, "key": b"k", "headers": [{"key": "h", "value": b"v"}]},
         **{"origin": "delta", "topic": "events", "partition": 1, "offset": 1, "timestamp": None, "record_id": "r1"},
         **{"cause": "INVALID_GAME_NAME", "sentence": "The game name is empty."},
     }

@@ -12,7 +12,8 @@ from pydantic import BaseModel
 
 from demux.errors import ExitCode, SettingsInvalid
 from demux.settings import Decoder, Policy, Settings
-from demux.settings_file import load, template
+from demux.settings_file import load
+from demux.settings_template import template
 from demux.settings_yaml import document_of
 
 SECTIONS = "root, source, kafka, archive, wrapper, framing, registry, registries, games, decoder, run, spark"
