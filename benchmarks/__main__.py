@@ -16,7 +16,7 @@ from pathlib import Path
 import pyspark
 from pyspark.sql import SparkSession
 
-from benchmarks import hybrid_lag
+from benchmarks import hybrid_lag, kafka_bronze, kafka_producer
 from benchmarks.decoding import rows_per_second, timed
 from benchmarks.naive import run_all
 from bronze_ingest.run import ingest
@@ -189,7 +189,13 @@ def main() -> None:
         try:
             measure(bench, options.rows, options.repeats)
             text = report(bench, options.rows, decoder_figures(bench, options.repeats))
-            text += "\n" + "\n".join(hybrid_lag.lines(hybrid_lag.measured(spark, Path(root) / "hybrid")))
+            text += "\n" + "\n".join(
+                [
+                    *kafka_bronze.lines(kafka_bronze.measured(spark, Path(root) / "kafka")),
+                    *kafka_producer.lines(kafka_producer.measured(Path(root) / "producer")),
+                    *hybrid_lag.lines(hybrid_lag.measured(spark, Path(root) / "hybrid")),
+                ]
+            )
         finally:
             stop(spark)
     finally:

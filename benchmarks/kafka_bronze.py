@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import statistics
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -23,6 +22,7 @@ from tools.servers.broker import start_broker
 
 _TOPIC = "bench-bronze"
 _PARTITIONS = 4
+_EVENTS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,65 +40,71 @@ class Copies:
     spark: float
 
 
+def lines(speeds: Copies) -> list[str]:
+    """Return the results as Markdown."""
+    return [
+        f"| {_EVENTS:,} records of 20 games from Kafka, {_PARTITIONS} partitions | records per second | of the copy |",
+        "| --- | ---: | ---: |",
+        f"| plain Spark: every record as it is, to one Delta table without partitions | {speeds.copied:,.0f} | 1.00 |",
+        f"| bronze, `run.sink: files` | {speeds.files:,.0f} | {speeds.files / speeds.copied:.2f} |",
+        f"| bronze, `run.sink: spark` | {speeds.spark:,.0f} | {speeds.spark / speeds.copied:.2f} |",
+        "",
+        "Wrapper decoded, partitioned by game, with key, headers and position. Each has taken a first batch before.",
+        "",
+    ]
+
+
 @dataclass
-class _Round:
-    """One topic, read anew in every round."""
+class _Takers:
+    """Three roots that take the same topic in, each with all that came since its last turn."""
 
     spark: SparkSession
     folder: Path
     kafka: KafkaSettings
     seconds: dict[str, list[float]] = field(default_factory=dict)
 
-    def measure(self, name: str, work: Callable[[Path], object]) -> None:
-        root = self.folder / name
-        self.seconds.setdefault(name, []).append(timed(lambda: work(root)))
-        print(f"{self.seconds[name][-1]:8.1f} s  Kafka to bronze: {name}", flush=True)
-        shutil.rmtree(root)
+    def take(self) -> None:
+        """Let all take what is new, one after the other."""
+        self._measure("copy", self._copy)
+        self._measure("files", lambda: self._bronze("files", Sink.FILES))
+        self._measure("spark", lambda: self._bronze("spark", Sink.SPARK))
 
-    def copy(self, root: Path) -> None:
+    def _measure(self, name: str, work: Callable[[], None]) -> None:
+        self.seconds.setdefault(name, []).append(timed(work))
+        print(f"{self.seconds[name][-1]:8.1f} s  Kafka to bronze: {name}", flush=True)
+
+    def _copy(self) -> None:
         """Copy the topic as anybody would."""
         records = (
             self.spark.readStream.format("kafka")
-            .option("kafka.bootstrap.servers", self.kafka.bootstrap_servers or "")
+            .option("kafka.bootstrap.servers", self.kafka.bootstrap_servers)
             .option("subscribe", _TOPIC)
             .option("startingOffsets", "earliest")
             .load()
         )
-        writer = records.writeStream.format("delta").option("checkpointLocation", f"{root}/checkpoint")
-        writer.trigger(availableNow=True).start(f"{root}/table").awaitTermination()
+        writer = records.writeStream.format("delta").option("checkpointLocation", f"{self.folder}/copy/checkpoint")
+        writer.trigger(availableNow=True).start(f"{self.folder}/copy/table").awaitTermination()
 
-    def bronze(self, sink: Sink) -> Callable[[Path], object]:
-        """Return what takes the topic in."""
-
-        def work(root: Path) -> None:
-            settings = Settings(
-                root=str(root),
-                source=SourceSettings(kind=SourceKind.KAFKA),
-                kafka=self.kafka,
-                run=RunSettings(sink=sink),
-            )
-            report = ingest(self.spark, settings)
-            assert report.rows_quarantined == 0
-
-        return work
+    def _bronze(self, name: str, sink: Sink) -> None:
+        source, run = SourceSettings(kind=SourceKind.KAFKA), RunSettings(sink=sink)
+        report = ingest(self.spark, Settings(root=f"{self.folder}/{name}", source=source, kafka=self.kafka, run=run))
+        assert (report.rows_bronze, report.rows_quarantined) == (_EVENTS, 0)
 
 
-def copies(spark: SparkSession, bootstrap: str, folder: Path, events: int = 1_000_000, rounds: int = 3) -> Copies:
+def copies(spark: SparkSession, bootstrap: str, folder: Path, rounds: int = 3) -> Copies:
     """Return the speeds at this broker, in turn; the topic that it fills is removed again."""
     kafka = KafkaSettings(bootstrap_servers=bootstrap, topics=(_TOPIC,))
-    sink = KafkaSink(kafka, {}, _PARTITIONS)
-    request = ProduceRequest(events=events, games=20, partitions=_PARTITIONS, fault_rate=0.0)
-    each = _Round(spark, folder, kafka)
+    sink, registry = KafkaSink(kafka, {}, _PARTITIONS), MemoryRegistry(made_by=MADE_BY)
+    request = ProduceRequest(events=_EVENTS, games=20, partitions=_PARTITIONS, fault_rate=0.0)
+    takers = _Takers(spark, folder, kafka)
     try:
-        produce(request, MemoryRegistry(made_by=MADE_BY), sink, now=datetime.now(timezone.utc))
-        # the first of each also compiles
+        # the first one makes tables, and compiles
         for _ in range(rounds + 1):
-            each.measure("copy", each.copy)
-            each.measure("files", each.bronze(Sink.FILES))
-            each.measure("spark", each.bronze(Sink.SPARK))
+            produce(request, registry, sink, now=datetime.now(timezone.utc))
+            takers.take()
     finally:
         sink.remove()
-    return Copies(*(events / statistics.median(each.seconds[name][1:]) for name in ("copy", "files", "spark")))
+    return Copies(*(_EVENTS / statistics.median(takers.seconds[name][1:]) for name in ("copy", "files", "spark")))
 
 
 def measured(spark: SparkSession, folder: Path) -> Copies:

@@ -179,6 +179,7 @@ def test_a_record_without_a_value_goes_to_quarantine_with_its_position(
         "cause",
         "sentence",
         "bytes",
+        "key",
         "origin",
         "topic",
         "partition",
@@ -188,7 +189,7 @@ def test_a_record_without_a_value_goes_to_quarantine_with_its_position(
     )
     cause, sentence = Cause.MALFORMED_WRAPPER.value, "The record has no value."
     assert taken.quarantine(*columns) == [
-        ("bronze", cause, sentence, None, "kafka", "tombstones", 0, 1, NOON, "tombstones/0/1")
+        ("bronze", cause, sentence, None, b"a", "kafka", "tombstones", 0, 1, NOON, "tombstones/0/1")
     ]
 
 
