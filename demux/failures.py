@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from demux.errors import DemuxError, StorageFailed, TaskFailed, TaskInterrupted
 
+# an error's text has Java's trace behind it, which says less
+_WORKER_TRACE = "Traceback (most recent call last):"
 _STORAGE = (
     "No space left on device",
     "Permission denied",
@@ -17,6 +19,7 @@ _STORAGE = (
     "Unable to create",
     "ParentNotDirectoryException",
     "FileAlreadyExistsException",
+    "FileExistsError",
 )
 # delta and the file system say these when somebody else was quicker, or a worker went away
 _TRANSIENT = (
@@ -59,5 +62,16 @@ def _sentence(text: str) -> str:
     """Return the line that says most, at most 300 characters."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     causes = [line for line in lines if line.startswith("Caused by:")]
-    best = causes[-1].removeprefix("Caused by: ") if causes else (lines[0] if lines else "unknown")
+    if raised := _raised_in_worker(text):
+        best = raised
+    elif causes:
+        best = causes[-1].removeprefix("Caused by: ")
+    else:
+        best = lines[0] if lines else "unknown"
     return best[:300].rstrip(".")
+
+
+def _raised_in_worker(text: str) -> str | None:
+    """Return what a Python worker raised: the first line behind its trace's indented ones."""
+    _, found, trace = text.partition(_WORKER_TRACE)
+    return next((line for line in trace.splitlines() if line and not line[0].isspace()), None) if found else None

@@ -8,6 +8,8 @@ from demux.columns import NO_FIELD, Array, Column, ColumnType, Map, Primitive, S
 
 # Delta keeps a field's metadata in the table's schema: the table itself knows which field filled which column
 NUMBER = "protobuf.number"
+# and which message a silver table holds
+MESSAGE = "protobuf.message"
 
 _PRIMITIVES: dict[Primitive, spark.DataType] = {
     Primitive.BOOLEAN: spark.BooleanType(),

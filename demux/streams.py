@@ -96,8 +96,8 @@ def run_query(
         query_id = frame.sparkSession.sparkContext.getLocalProperty(QUERY_ID)
         assert query_id is not None
         try:
-            if isinstance(trigger, AvailableNow) and trigger.enough_s is not None and batches:
-                _stop_after(began + trigger.enough_s)
+            if batches and _is_enough(trigger, began):
+                raise _Enough
             batches.append(batch_id)
             on_batch(frame, Batch(query_id, batch_id, retried=batch_id == unfinished))
         except Exception as error:
@@ -122,9 +122,13 @@ def run_query(
         raise named(raised[0] if raised else error) from error
 
 
-def _stop_after(deadline: float) -> None:
-    if time.monotonic() > deadline:
-        raise _Enough
+def _is_enough(trigger: Trigger, began: float) -> bool:
+    match trigger:
+        case Every(stop=stop):
+            # between two batches of a backlog the query is hardly ever seen idle
+            return stop.is_set()
+        case AvailableNow(enough_s):
+            return enough_s is not None and time.monotonic() > began + enough_s
 
 
 def _until_stopped(query: Any, trigger: Every) -> None:

@@ -11,6 +11,7 @@ from demux.columns import Struct
 from demux.errors import SchemaInvalid, SchemaUnknown
 from demux.protobuf.compile import CompiledSchema
 from demux.protobuf.decoder import decoder_of
+from demux.protobuf.message_path import has_message
 from demux.schema_ref import SchemaRef
 from demux.tables import SILVER_RESERVED
 
@@ -46,11 +47,13 @@ class Decisions:
         columns: the table's payload columns, after all that is added for this batch.
         added: dotted paths of the columns that the table does not have yet.
         by_ref: what to do with the rows of each schema ref of the batch.
+        message: the full name of the message that the table holds; None while it holds none.
     """
 
     columns: Struct
     added: tuple[str, ...]
     by_ref: Mapping[SchemaRef, Writer | Refusal]
+    message: str | None = None
 
     @property
     def writers(self) -> dict[SchemaRef, Writer]:
@@ -61,12 +64,13 @@ class Decisions:
 Answer = CompiledSchema | SchemaUnknown | SchemaInvalid
 
 
-def decide(table: Struct, answers: Mapping[SchemaRef, Answer]) -> Decisions:
+def decide(table: Struct, answers: Mapping[SchemaRef, Answer], message: str | None = None) -> Decisions:
     """Return the decisions for a batch, the same whatever the order of its rows.
 
     Args:
         table: the table's payload columns now; none for a new table.
         answers: the registry's answer to each ref that occurs in the batch.
+        message: the full name of the message that the table holds, if that is known.
     """
     columns = table
     added: list[str] = []
@@ -85,15 +89,29 @@ def decide(table: Struct, answers: Mapping[SchemaRef, Answer]) -> Decisions:
                     by_ref[ref] = Refusal(Cause.INVALID_SCHEMA, invalid.cause)
                     continue
                 alignment = align(columns, writes, SILVER_RESERVED)
+                if another := _other_message(answer, message):
+                    by_ref[ref] = Refusal(Cause.SCHEMA_CONFLICT, another)
+                    continue
                 if alignment.conflicts:
                     sentence = "; ".join(alignment.conflicts)
                     by_ref[ref] = Refusal(
                         Cause.SCHEMA_CONFLICT, f"Schema {answer.schema_id} does not fit the table: {sentence}."
                     )
                     continue
-                columns, by_ref[ref] = alignment.columns, writer
+                columns, by_ref[ref], message = alignment.columns, writer, message or answer.message
                 added += alignment.added
-    return Decisions(columns, tuple(added), by_ref)
+    return Decisions(columns, tuple(added), by_ref, message)
+
+
+def _other_message(schema: CompiledSchema, message: str | None) -> str | None:
+    """Return why rows of this schema are of another message than the table's; None when they are not.
+
+    Fields of two messages with the same numbers have nothing to do with each other. A message that a new version has
+    renamed is the same one: then the version has none of the old name.
+    """
+    if message is None or message == schema.message or not has_message(schema.descriptor_set, message):
+        return None
+    return f"The table holds {message}, and schema {schema.schema_id} means its message {schema.message} here."
 
 
 def schema_ids_of(answers: Mapping[SchemaRef, Answer]) -> set[int]:

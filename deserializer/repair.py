@@ -24,7 +24,7 @@ from demux.tables import SILVER_ORIGIN, Layout
 from deserializer.decisions import Decisions, decide
 from deserializer.decode import EXAMINED, INPUT, REF, to_examined
 from deserializer.run import deserialize
-from deserializer.sink import evolve, payload_columns, quarantined, silver_rows
+from deserializer.sink import evolve, quarantined, silver_rows, silver_table
 from deserializer.source import contents_of
 
 
@@ -61,10 +61,10 @@ def replay(
     rows = mine.withColumnRenamed("bytes", "payload").select(*(column.name for column in INPUT))
     contents = contents_of(rows)
     answers = schemas.lookup(contents.refs, game)
-    before = payload_columns(spark, table)
-    decisions = decide(before or Struct(()), answers)
+    before = silver_table(spark, table)
+    decisions = decide(before.columns if before else Struct(()), answers, before.message if before else None)
     if before is not None:
-        evolve(spark, table, decisions.columns)
+        evolve(spark, table, decisions.columns, decisions.message)
     with batches_within_memory(rows, contents.sizes):
         decoded = silver_rows(rows, decisions).where(~F.col(REFUSED)).drop(REFUSED)
         if before is not None:

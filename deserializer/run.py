@@ -19,7 +19,7 @@ from demux.streams import Batch, run_query
 from demux.tables import Layout
 from deserializer.decisions import decide, schema_ids_of
 from deserializer.decoders import choose, native_decoder
-from deserializer.sink import evolve, examined_rows, payload_columns, quarantined, silver_rows
+from deserializer.sink import evolve, examined_rows, quarantined, silver_rows, silver_table
 from deserializer.source import contents_of, game_stream
 
 
@@ -46,10 +46,10 @@ def deserialize(
     def one_batch(frame: DataFrame, batch: Batch) -> None:
         contents = contents_of(frame)
         answers = schemas.lookup(contents.refs, game)
-        before = payload_columns(spark, table)
-        decisions = decide(before or Struct(()), answers)
+        before = silver_table(spark, table)
+        decisions = decide(before.columns if before else Struct(()), answers, before.message if before else None)
         if before is not None:
-            evolve(spark, table, decisions.columns)
+            evolve(spark, table, decisions.columns, decisions.message)
         with batches_within_memory(frame, contents.sizes):
             rows = silver_rows(frame, decisions, choose(decoder, native, decisions))
             counts.append(

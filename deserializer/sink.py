@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
@@ -11,7 +13,7 @@ from demux.causes import Stage
 from demux.columns import Struct
 from demux.commits import Rows
 from demux.names import quoted, sql_string
-from demux.spark_types import columns_of_spark, spark_struct
+from demux.spark_types import MESSAGE, NUMBER, columns_of_spark, spark_struct
 from demux.storage import table_exists
 from demux.streams import Batch
 from demux.tables import QUARANTINE, SILVER_ORIGIN, SILVER_RESERVED
@@ -20,11 +22,26 @@ from deserializer.decode import EXAMINED, to_examined
 from deserializer.decoders import ARROW, RowDecoder
 
 
-def payload_columns(spark: SparkSession, table: str) -> Struct | None:
-    """Return the table's columns but the origin's; None when there is no table."""
+@dataclass(frozen=True, slots=True)
+class Silver:
+    """A silver table as it is.
+
+    Attributes:
+        columns: its columns but the origin's.
+        message: the full name of the message that it holds; None while no column says so.
+    """
+
+    columns: Struct
+    message: str | None
+
+
+def silver_table(spark: SparkSession, table: str) -> Silver | None:
+    """Return the table; None when there is none."""
     if not table_exists(spark, table):
         return None
-    return payload_of(spark.read.format("delta").load(table).schema)
+    schema = spark.read.format("delta").load(table).schema
+    messages = (field.metadata.get(MESSAGE) for field in schema.fields)
+    return Silver(payload_of(schema), next((name for name in messages if name is not None), None))
 
 
 def payload_of(schema: StructType) -> Struct:
@@ -32,20 +49,21 @@ def payload_of(schema: StructType) -> Struct:
     return columns_of_spark(StructType([field for field in schema.fields if field.name not in SILVER_RESERVED]))
 
 
-def evolve(spark: SparkSession, table: str, columns: Struct) -> None:
+def evolve(spark: SparkSession, table: str, columns: Struct, message: str | None = None) -> None:
     """Give the table these payload columns, nested ones too, before the origin's; a second call does nothing.
 
     Args:
         spark: the session.
         table: the table's path.
         columns: the payload columns that it has now, and after them the new ones (`demux.alignment`).
+        message: the full name of the message that it holds.
     """
     wanted = spark_struct(Struct((*columns, *SILVER_ORIGIN)))
     now = spark.read.format("delta").load(table).schema
     if columns_of_spark(now) == columns_of_spark(wanted):
         return
     if payload_of(now) != columns:
-        nothing = spark.createDataFrame([], wanted)
+        nothing = _of_message(spark.createDataFrame([], wanted), columns, message)
         nothing.write.format("delta").mode("append").option("mergeSchema", "true").save(table)
         now = spark.read.format("delta").load(table).schema
     # delta adds at the end, behind the origin's columns; also repairs a crash in between
@@ -74,7 +92,21 @@ def quarantined(game: str) -> str:
 
 def silver_rows(frame: DataFrame, decisions: Decisions, decoder: RowDecoder = ARROW) -> DataFrame:
     """Return every row of a batch in the table's columns, and `REFUSED`."""
-    return decoder.rows(frame, decisions).withColumn("_decoded_at", F.current_timestamp())
+    rows = decoder.rows(frame, decisions).withColumn("_decoded_at", F.current_timestamp())
+    return _of_message(rows, decisions.columns, decisions.message)
+
+
+def _of_message(frame: DataFrame, columns: Struct, message: str | None) -> DataFrame:
+    """Return the frame with the message's name at its payload columns, from where a table takes it over."""
+    if message is None:
+        return frame
+    mine = {column.name: {MESSAGE: message, NUMBER: column.number} for column in columns}
+    return frame.select(
+        *(
+            F.col(quoted(name)).alias(name, metadata=mine[name]) if name in mine else F.col(quoted(name))
+            for name in frame.columns
+        )
+    )
 
 
 def examined_rows(frame: DataFrame, decisions: Decisions, game: str, batch: Batch, which: Rows) -> DataFrame:

@@ -104,7 +104,7 @@ def _of_topic(
         at = needed.get(partition, 0)
         if max(at, begun.get(partition, 0)) > latest:
             yield Gap(name, topic.topic_id, partition, latest, max(at, begun.get(partition, 0)), Loss.CUT_OFF)
-        elif at < first:
+        if at < first:
             yield Gap(name, topic.topic_id, partition, at, first, Loss.EXPIRED)
 
 

@@ -49,11 +49,8 @@ def kafka_stream(
     """
     _hide_in_plans(spark, options)
     reader = spark.readStream.format("kafka").options(**{**stream_options(kafka), **options.revealed()})
-    record_id = F.concat_ws(
-        "/", _incarnation(incarnations), F.col("partition").cast("string"), F.col("offset").cast("string")
-    )
     optional = [F.col(column.name) for column in SOURCE_OPTIONAL]
-    return reader.load().select("value", *optional, record_id.alias("record_id"))
+    return reader.load().select("value", *optional, _record_id(incarnations).alias("record_id"))
 
 
 def stream_options(kafka: KafkaSettings) -> dict[str, str]:
@@ -104,9 +101,11 @@ def _hide_in_plans(spark: SparkSession, options: ClientOptions) -> None:
             spark.conf.set(conf, f"{before}|{pattern}" if before else pattern)
 
 
-def _incarnation(incarnations: Mapping[str, int]) -> SparkColumn:
+def _record_id(incarnations: Mapping[str, int]) -> SparkColumn:
+    """Return the record ids of topics that were made again; NULL for all others, whose position is id enough."""
     # a topic's name never holds an `@`
-    name = F.col("topic")
+    name = F.lit(None).cast("string")
     for topic, number in sorted(incarnations.items()):
         name = F.when(F.col("topic") == topic, f"{topic}@{number}").otherwise(name)
-    return name
+    parts = F.concat_ws("/", name, F.col("partition").cast("string"), F.col("offset").cast("string"))
+    return F.when(name.isNotNull(), parts)

@@ -29,7 +29,7 @@ def with_message(schema: CompiledSchema, indexes: str | None, configured: str | 
     if indexes is None:
         if configured is None or configured == schema.message:
             return schema
-        if not _has_message(schema.descriptor_set, configured):
+        if not has_message(schema.descriptor_set, configured):
             raise _invalid(schema, f"has no message {configured!r}, which the setting `messages` names for its subject")
         return replace(schema, message=configured)
     found = messages_at(schema.descriptor_set, indexes)
@@ -80,7 +80,9 @@ def _follow(file: FileDescriptorProto, path: list[int], *, entries: bool) -> str
 
 
 @lru_cache(maxsize=1024)
-def _has_message(descriptor_set: bytes, full_name: str) -> bool:
+@lru_cache(maxsize=1024)
+def has_message(descriptor_set: bytes, full_name: str) -> bool:
+    """Return whether the schema, or a file that it imports, declares the message."""
     try:
         pool_of(FileDescriptorSet.FromString(descriptor_set)).FindMessageTypeByName(full_name)
     except KeyError:

@@ -39,6 +39,7 @@ def after_writing(table: str) -> Iterator[None]:
 def after_committing(table: str) -> Iterator[None]:
     """Crash when the files of the next batch are in the table."""
     with pytest.MonkeyPatch.context() as patch:
+
         def commit_and_crash(path: str, *args: Any) -> None:
             commit_files(path, *args)
             if path == table:

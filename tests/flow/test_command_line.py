@@ -138,7 +138,7 @@ def test_the_producers_clean_up_removes_what_it_made_and_nothing_else(done: Root
     own.write_text("not the producer's")
     said = command("produce", "--clean-up", "--root", str(root.folder))
     assert said.code == 0
-    assert said.out.startswith("removed: the source table; 4 schemas\n")
+    assert said.out.startswith(f"removed: {root.folder}/source; 4 schemas\n")
     assert [path.name for path in (root.folder / "source").iterdir()] == ["mine.txt"]
     assert root.everything() == done.everything()
 

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from demux.columns import Array, Column, Map, Primitive, Struct
 from demux.spark_types import spark_struct
 from demux.tables import SILVER_ORIGIN
-from deserializer.sink import evolve, payload_columns
+from deserializer.sink import Silver, evolve, silver_table
 from tests.spark.tables import names_in
 
 ORIGIN = [column.name for column in SILVER_ORIGIN]
@@ -55,18 +55,18 @@ def make(spark: SparkSession, table: str, payload: Struct) -> None:
 
 
 def test_a_table_that_is_not_there_has_no_columns(spark: SparkSession, table: str) -> None:
-    assert payload_columns(spark, table) is None
+    assert silver_table(spark, table) is None
 
 
 def test_columns_are_read_back_with_their_field_numbers(spark: SparkSession, table: str) -> None:
     make(spark, table, BEFORE)
-    assert payload_columns(spark, table) == BEFORE
+    assert silver_table(spark, table) == Silver(BEFORE, None)
 
 
 def test_new_columns_come_before_the_origin_and_new_fields_into_their_messages(spark: SparkSession, table: str) -> None:
     make(spark, table, BEFORE)
-    evolve(spark, table, AFTER)
-    assert payload_columns(spark, table) == AFTER
+    evolve(spark, table, AFTER, "game.v1.Event")
+    assert silver_table(spark, table) == Silver(AFTER, "game.v1.Event")
     assert names_in(table) == ["a", "one", "many", "by_name", "b", "select", *ORIGIN]
     (row,) = DeltaTable(table).to_pyarrow_table().to_pylist()
     assert {name: row[name] for name in ("a", "one", "many", "by_name", "b", "select")} == {

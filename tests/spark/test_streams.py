@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from demux.checkpoints import read_checkpoint
 from demux.columns import Column, Primitive, Struct
 from demux.errors import RegistryUnavailable, TaskFailed
-from demux.streams import Batch, run_query
+from demux.streams import Batch, Every, run_query
 from tests.spark.tables import write
 
 NUMBERS = Struct((Column("number", Primitive.BIGINT),))
@@ -67,6 +68,24 @@ def test_a_batch_that_failed_comes_again_with_the_same_rows_and_says_so(
     (again, numbers), (after, new) = run()
     assert (again.batch_id, again.retried, numbers) == (0, True, [1, 2])
     assert (after, new) == (Batch(again.query_id, 1, retried=False), [3])
+
+
+def test_a_stream_that_is_stopped_in_a_backlog_begins_no_further_batch(spark: SparkSession, tmp_path: Path) -> None:
+    for number in range(4):
+        add(tmp_path, number)
+    stop, batches = threading.Event(), list[int]()
+
+    def on_batch(_: DataFrame, batch: Batch) -> None:
+        batches.append(batch.batch_id)
+        if batch.batch_id == 1:
+            stop.set()
+
+    reader = spark.readStream.format("delta").option("maxFilesPerTrigger", "1")
+    source = reader.load(f"{tmp_path}/numbers")
+    run_query(spark, source, f"{tmp_path}/checkpoint", "numbers", on_batch, Every(0.01, stop))
+    assert batches == [0, 1]
+    run_query(spark, source, f"{tmp_path}/checkpoint", "numbers", on_batch)
+    assert batches == [0, 1, 2, 3]
 
 
 def test_an_error_in_our_words_arrives_as_it_was_raised(tmp_path: Path, run: Callable[..., Seen]) -> None:

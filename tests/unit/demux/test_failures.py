@@ -87,6 +87,17 @@ def test_a_sentence_is_one_short_line_with_one_full_stop(error: Exception, cause
     assert named(error).cause == cause
 
 
+def test_what_a_worker_raised_is_the_sentence_and_not_what_java_says_of_it() -> None:
+    text = (
+        "\n  An exception was thrown from the Python worker. Please see the stack trace below.\n"
+        "Traceback (most recent call last):\n"
+        '  File "worker.py", line 1, in run\n    write()\n    ^^^^^^^\n'
+        "ValueError: Length of names (13) does not match length of arrays (15)\n\n"
+        "\tat org.apache.spark.api.python.BasePythonRunner\nCaused by: java.lang.Exception: less\n"
+    )
+    assert named(RuntimeError(text)).cause == "ValueError: Length of names (13) does not match length of arrays (15)."
+
+
 def test_the_sentences_of_an_error_are_its_text() -> None:
     error = DemuxError("It broke.", "Mend it.", part="wheel")
     assert str(error) == "[UNEXPECTED] It broke. Mend it."

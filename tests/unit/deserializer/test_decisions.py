@@ -119,19 +119,6 @@ def test_rows_that_name_one_schema_in_several_ways_are_decoded_by_it() -> None:
     assert decisions.added == ("user_name", "moves")
 
 
-def test_two_messages_of_one_schema_are_two_writers_that_must_both_fit() -> None:
-    schema = compiled(
-        'syntax = "proto3"; message A { int32 x = 1; } message B { bool y = 2; } message C { bool x = 1; }', 5
-    )
-    refs = {SchemaRef(5, None, str(at)): replace(schema, message=name) for at, name in enumerate("ABC")}
-    decisions = decide(NO_TABLE, refs)
-    assert [column.name for column in decisions.columns] == ["x", "y"]
-    first, second, third = decisions.by_ref.values()
-    assert (first, second) == (Writer(5, schema.descriptor_set, "A"), Writer(5, schema.descriptor_set, "B"))
-    assert isinstance(third, Refusal)
-    assert third.cause is Cause.SCHEMA_CONFLICT
-
-
 def test_the_ids_of_a_batch_are_those_that_its_refs_stand_for() -> None:
     answers: dict[SchemaRef, Answer] = {
         SchemaRef(None, "0f"): V2,
@@ -142,3 +129,30 @@ def test_the_ids_of_a_batch_are_those_that_its_refs_stand_for() -> None:
         SchemaRef(None): UNKNOWN,
     }
     assert schema_ids_of(answers) == {11, 12, 99}
+
+
+TWO_MESSAGES = 'syntax = "proto3"; message Move { string square = 1; } message Chat { string text = 1; }'
+
+
+def test_another_message_of_the_same_schema_does_not_get_into_the_tables_columns() -> None:
+    both = compiled(TWO_MESSAGES, 21, 1)
+    move, chat = replace(both, message="Move"), replace(both, message="Chat")
+    first, second = SchemaRef(21, None, "0"), SchemaRef(21, None, "1")
+    decisions = decide(NO_TABLE, {first: move, second: chat})
+    assert decisions.message == "Move"
+    assert decisions.by_ref[second] == Refusal(
+        Cause.SCHEMA_CONFLICT, "The table holds Move, and schema 21 means its message Chat here."
+    )
+    later = decide(decisions.columns, {second: chat}, decisions.message)
+    assert (later.columns, later.by_ref) == (decisions.columns, {second: decisions.by_ref[second]})
+
+
+def test_a_message_that_a_new_version_has_renamed_is_the_same_one() -> None:
+    old, new = (
+        compiled('syntax = "proto3"; message Move { string square = 1; }', 21, 1),
+        compiled('syntax = "proto3"; message Turn { string at = 1; }', 22, 2),
+    )
+    table = decide(NO_TABLE, {SchemaRef(21): old})
+    assert decide(table.columns, {SchemaRef(22): new}, table.message).by_ref[SchemaRef(22)] == Writer(
+        22, new.descriptor_set, new.message
+    )
