@@ -44,7 +44,7 @@ test-oldest: .venv/oldest/.ready ## everything that touches Spark, on Spark 3.4
 	@$(call with_java,oldest) failed=0; \
 	$(OLDEST)/python -m pytest tests/spark || failed=1; \
 	$(OLDEST)/python -m pytest tests/flow || failed=1; \
-	$(OLDEST)/python -m pytest tests/kafka || failed=1; \
+	$(OLDEST)/python -m pytest tests/kafka/flow || failed=1; \
 	exit $$failed
 
 check: .venv/current/.ready ## format, lint, types, unit and property tests; no Java

@@ -20,10 +20,10 @@ from demux.arrow_types import arrow_fields
 from demux.causes import Stage
 from demux.columns import Struct
 from demux.commits import Counts
-from demux.spark_types import columns_of_spark, spark_struct
+from demux.spark_types import columns_in_json, spark_struct
 from demux.storage import local_path, table_exists
 from demux.streams import Batch
-from demux.table_files import FILES, TableFile, TableWriter, commit_files, takes_files, told
+from demux.table_files import FILES, TableFile, TableWriter, commit_files, schema_json, takes_files, told
 from demux.tables import QUARANTINE, Layout
 
 PARTITION = "game_name"
@@ -101,10 +101,8 @@ def _stamped(rows: pa.RecordBatch, columns: Struct, **constants: object) -> pa.R
 
 def _prepare(spark: SparkSession, table: str, columns: Struct, partition_by: str | None) -> None:
     """Make the table, or give it the columns that it does not have yet; a second call does nothing."""
-    if table_exists(spark, table):
-        now = columns_of_spark(spark.read.format("delta").load(table).schema)
-        if covers(now, columns):
-            return
+    if table_exists(spark, table) and covers(columns_in_json(schema_json(table)), columns):
+        return
     writer = spark.createDataFrame([], spark_struct(columns)).write.format("delta").mode("append")
     if partition_by is not None:
         writer = writer.partitionBy(partition_by)

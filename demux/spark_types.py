@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from pyspark.sql import types as spark
 
 from demux.columns import NO_FIELD, Array, Column, ColumnType, Map, Primitive, Struct
@@ -52,6 +54,15 @@ def columns_of_spark(struct: spark.StructType) -> Struct:
     return Struct(
         tuple(Column(f.name, _column_type(f.dataType), int(f.metadata.get(NUMBER, NO_FIELD))) for f in struct.fields)
     )
+
+
+def columns_in_json(text: str) -> Struct:
+    """Return the columns of such a schema in Spark's JSON.
+
+    Raises:
+        KeyError: a type that no column rule makes.
+    """
+    return columns_of_spark(spark.StructType.fromJson(json.loads(text)))
 
 
 def _spark_field(column: Column) -> spark.StructField:

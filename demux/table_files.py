@@ -172,6 +172,13 @@ def told(files: Sequence[TableFile]) -> pa.RecordBatch:
     )
 
 
+def schema_json(table: str) -> str:
+    """Return the Delta table's schema as its log has it, which is as Spark writes schemas."""
+    from deltalake import DeltaTable
+
+    return str(DeltaTable(table).schema().to_json())
+
+
 def takes_files(table: str) -> bool:
     """Return whether the Delta table asks nothing of its writers that these files do not give."""
     from deltalake import DeltaTable

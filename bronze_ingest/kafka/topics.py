@@ -101,7 +101,8 @@ def _gap_rows(spark: SparkSession, layout: Layout, losses: set[Loss]) -> list[An
 def _history(spark: SparkSession, layout: Layout) -> History:
     if not table_exists(spark, layout.topics):
         return {}
-    rows = spark.read.format("delta").load(layout.topics).orderBy("since").collect()
+    # sorted here: Spark would need a further stage
+    rows = sorted(spark.read.format("delta").load(layout.topics).collect(), key=lambda row: row.since)
     return {name: tuple(row.topic_id for row in rows if row.topic == name) for name in {row.topic for row in rows}}
 
 

@@ -32,7 +32,7 @@ from tools.servers.ports import free_ports, is_free
 from tools.servers.registry import Registry, start_registry
 from tools.servers.security import Mechanism, Secured
 
-PROJECT = Path(__file__).parents[2]
+PROJECT = Path(__file__).parents[3]
 
 POINT = 'syntax = "proto3"; package game; message Point { int32 x = 1; int32 y = 2; }'
 MOVE = 'syntax = "proto3"; package game; import "game/point.proto"; message Move { Point to = 1; }'
