@@ -169,7 +169,7 @@ def _decoded(values: pa.Array, envelope: Envelope, refused: _Refusals) -> list[p
     """Return the envelope's columns, NULL in the rows of refused records."""
     whole = refused.good()
     decoder = decoder_of(envelope.descriptor_set, envelope.message)
-    decoded = decoder.decode((values if len(whole) == len(values) else values.take(pa.array(whole))).to_pylist())
+    decoded = decoder.decode(values if len(whole) == len(values) else values.take(pa.array(whole)))
     refused.refuse_each([(int(whole[row]), reason) for row, reason in decoded.bad], Cause.MALFORMED_WRAPPER, "{}")
     rows = whole[np.array(decoded.good, dtype=np.int64)]
     if np.array_equal(rows, np.arange(len(values))):

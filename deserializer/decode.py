@@ -120,8 +120,7 @@ def _part(rows: pa.RecordBatch, ref: SchemaRef, decision: Writer | Refusal, tabl
         case Writer(schema_id, descriptor_set, message):
             decoder = decoder_of(descriptor_set, message, SILVER_RESERVED)
             # a wrapper without payload holds a message whose fields are all unset
-            payloads = [payload or b"" for payload in rows.column("payload").to_pylist()]
-            decoded = decoder.decode(payloads)
+            decoded = decoder.decode(rows.column("payload").fill_null(b""))
             columns = project(decoded.columns, decoder.columns, table, len(decoded.good))
             if ref.guid is not None:
                 schema_ids = pa.array(np.full(len(rows), schema_id, dtype=np.int32))

@@ -18,6 +18,7 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import Message
 
 from demux.protobuf.flat import FlatCheck
+from demux.protobuf.payloads import Payloads
 from demux.protobuf.pool import all_fields, files_of, has_required, listed, message_class, pool_of
 
 _NOT_PACKABLE = frozenset(
@@ -40,8 +41,9 @@ class Canonical:
         self._has_required = has_required(pool.FindMessageTypeByName(full_name))
         self._flat = None if self._has_required else FlatCheck(pool.FindMessageTypeByName(full_name))
 
-    def split(self, payloads: Sequence[bytes]) -> tuple[list[int], list[int]]:
+    def split(self, payloads: Payloads | Sequence[bytes]) -> tuple[list[int], list[int]]:
         """Return the positions of the payloads that are canonical, and the others."""
+        payloads = Payloads.of(payloads)
         positions = list(range(len(payloads)))
         if self._flat is None:
             others = self._others(payloads, positions)
@@ -50,7 +52,7 @@ class Canonical:
         rest = set(others)
         return [position for position in positions if position not in rest] if rest else positions, others
 
-    def _others(self, payloads: Sequence[bytes], positions: Sequence[int]) -> list[int]:
+    def _others(self, payloads: Payloads, positions: Sequence[int]) -> list[int]:
         """Return those of the positions whose payload is not canonical."""
         others: list[int] = []
         if not positions:

@@ -24,6 +24,7 @@ from demux.errors import SchemaInvalid
 from demux.protobuf.arrow_rules import ArrowRules
 from demux.protobuf.canonical import Canonical
 from demux.protobuf.lowered import ROOT, can_lower, lowered
+from demux.protobuf.payloads import Payloads
 from demux.protobuf.pool import message_class, opened, pool_of
 from demux.protobuf.reference import MalformedRow, Reference, Row
 from demux.protobuf.shape import Message as MessageShape
@@ -77,8 +78,9 @@ class Decoder:
         self._rules = ArrowRules(pool)
         self._fast = _fast_parser(self.shape) if self.shape.fields and can_lower(self.shape) else None
 
-    def decode(self, payloads: Sequence[bytes]) -> Decoded:
-        """Return every payload's row or the reason why it has none."""
+    def decode(self, given: pa.Array | Sequence[bytes]) -> Decoded:
+        """Return every payload's row or the reason why it has none; an array is BINARY, without NULLs."""
+        payloads = Payloads.of(given)
         fast, slow = self._split(payloads)
         good: list[int] = []
         pieces: list[list[pa.Array]] = []
@@ -98,22 +100,21 @@ class Decoder:
         columns = [pa.concat_arrays(parts) if len(parts) > 1 else parts[0] for parts in zip(*pieces, strict=True)]
         return Decoded(tuple(good), columns, tuple(sorted(bad)))
 
-    def _split(self, payloads: Sequence[bytes]) -> tuple[list[int], list[int]]:
+    def _split(self, payloads: Payloads) -> tuple[list[int], list[int]]:
         """Return the positions that the fast parser surely reads right, and the others."""
         if self._fast is None:
             return [], list(range(len(payloads)))
         return self._canonical.split(payloads)
 
     def _in_good_parts(
-        self, payloads: Sequence[bytes], positions: list[int], slow: list[int]
+        self, payloads: Payloads, positions: list[int], slow: list[int]
     ) -> list[tuple[list[int], list[pa.Array]]]:
         """Return the fast parser's columns; rows that it refuses or that break a rule are added to `slow`."""
         if not positions:
             return []
         assert self._fast is not None
         try:
-            chosen = payloads if len(positions) == len(payloads) else [payloads[at] for at in positions]
-            parsed = self._fast.array_to_record_batch(pa.array(chosen, pa.binary()))
+            parsed = self._fast.array_to_record_batch(payloads.chosen(positions))
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException:  # a Rust panic is a BaseException: halve until the row at fault stands alone

@@ -7,13 +7,14 @@ maps, negative int32 and doubtful values (minus zero, ten-byte numbers) are left
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from google.protobuf.descriptor import FieldDescriptor as F
+
+from demux.protobuf.payloads import Payloads
 
 _Bytes = npt.NDArray[np.uint8]
 _Places = npt.NDArray[np.int64]
@@ -40,8 +41,6 @@ _WIDTHS = {
     F.TYPE_DOUBLE: 8,
 }
 _VARINT_BYTES = 9
-# so that a look behind the last payload stays inside
-_PADDING = bytes(16)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +60,10 @@ class FlatCheck:
         fields = sorted(descriptor.fields, key=lambda field: int(field.number))
         self._steps = [_step(field) for field in fields if _is_simple(field)]
 
-    def proven(self, payloads: Sequence[bytes]) -> _Flags:
+    def proven(self, payloads: Payloads) -> _Flags:
         """Return for each payload whether it is surely canonical."""
-        sizes = np.fromiter(map(len, payloads), np.int64, len(payloads))
-        ends = np.cumsum(sizes)
-        data = np.frombuffer(b"".join((*payloads, _PADDING)), np.uint8)
-        places, good = ends - sizes, np.ones(len(payloads), bool)
+        data, starts, ends = payloads.bytes_and_ends()
+        places, good = starts.copy(), np.ones(len(payloads), bool)
         for step in self._steps:
             _walk(data, places, ends, good, step)
         good &= places == ends
@@ -118,6 +115,7 @@ def _fixed(data: _Bytes, begin: _Places, limit: _Places, step: _Step) -> tuple[_
     width = _WIDTHS[step.type]
     fine = begin + width <= limit
     if step.implicit:
+        # the bytes are 16 at least
         window = data[np.where(fine, begin, 0)[:, None] + np.arange(width)]
         # some serializers leave minus zero out
         window[:, -1] &= 0x7F if step.type in (F.TYPE_FLOAT, F.TYPE_DOUBLE) else 0xFF

@@ -241,3 +241,13 @@ def test_shuffling_a_batch_shuffles_its_rows() -> None:
     order = rng.sample(range(30), 30)
     straight, other = rows_of(by, by.decode(made)), rows_of(by, by.decode([made[at] for at in order]))
     assert [repr(other[place]) for place in range(30)] == [repr(straight[at]) for at in order]
+
+
+def test_a_slice_of_an_array_is_decoded_as_the_same_payloads_in_a_list() -> None:
+    cls, by = message_type(PROTO3, "kinds3.Nested"), decoder(PROTO3, "kinds3.Nested")
+    made = payloads(cls, seed=9, count=12)
+    decoded = by.decode(pa.array([b"\xff", *made, b"\xff"], pa.binary()).slice(1, 12))
+    rows = rows_of(by, decoded)
+    assert (sorted(rows), decoded.bad) == (list(range(12)), ())
+    for position, row in rows.items():
+        assert difference(oracle_row(cls.FromString(made[position]), cls.DESCRIPTOR, NOTHING), row) is None

@@ -6,6 +6,7 @@ import random
 import struct
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from hypothesis import given
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from demux.protobuf.canonical import Canonical
 from demux.protobuf.flat import FlatCheck
+from demux.protobuf.payloads import Payloads
 from demux.protobuf.pool import opened, pool_of
 from tests.messages import payloads
 from tests.mutations import FIXED32, FIXED64, LENGTH, VARINT, Element, delimited, varint, written
@@ -51,7 +53,7 @@ ELEMENTS = st.builds(
 
 def assert_all_proven_are_canonical(payloads: list[bytes]) -> None:
     canonical = set(SLOW.split(payloads)[0])
-    assert set(FLAT.proven(payloads).nonzero()[0].tolist()) <= canonical
+    assert set(FLAT.proven(Payloads.of(payloads)).nonzero()[0].tolist()) <= canonical
 
 
 @given(st.lists(st.lists(ELEMENTS, max_size=6).map(written), max_size=8))
@@ -80,7 +82,7 @@ def test_what_is_proven_of_every_kind_of_message_is_canonical(schema: Schema, me
     made = payloads(message_type(schema, message), seed=7, count=60)
     spoilt = [bytes(byte ^ (rng.random() < 0.05) for byte in payload) for payload in made]
     canonical = set(slow.split([*made, *spoilt])[0])
-    assert set(flat.proven([*made, *spoilt]).nonzero()[0].tolist()) <= canonical
+    assert set(flat.proven(Payloads.of([*made, *spoilt])).nonzero()[0].tolist()) <= canonical
 
 
 def message(**fields: Any) -> bytes:
@@ -98,7 +100,7 @@ def message(**fields: Any) -> bytes:
     ids=["empty", "wrapper", "long", "every kind"],
 )
 def test_an_ordinary_payload_is_proven_wherever_it_stands_in_the_batch(payload: bytes) -> None:
-    assert FLAT.proven([payload, b"\xff", payload]).tolist() == [True, False, True]
+    assert FLAT.proven(Payloads.of([payload, b"\xff", payload])).tolist() == [True, False, True]
 
 
 @pytest.mark.parametrize(
@@ -115,7 +117,7 @@ def test_an_ordinary_payload_is_proven_wherever_it_stands_in_the_batch(payload: 
     ids=["message", "list", "oneof", "negative", "not ascii", "ten bytes", "minus zero"],
 )
 def test_what_needs_a_closer_look_is_left_to_the_slow_test(payload: bytes) -> None:
-    assert FLAT.proven([payload]).tolist() == [False]
+    assert FLAT.proven(Payloads.of([payload])).tolist() == [False]
 
 
 @pytest.mark.parametrize(
@@ -137,8 +139,14 @@ def test_what_needs_a_closer_look_is_left_to_the_slow_test(payload: bytes) -> No
 )
 def test_a_payload_that_says_it_otherwise_is_not_proven_and_its_neighbour_is(parts: list[Element]) -> None:
     neighbour = message(name="abcdef", id=5)
-    assert FLAT.proven([written(parts), neighbour]).tolist() == [False, True]
+    assert FLAT.proven(Payloads.of([written(parts), neighbour])).tolist() == [False, True]
 
 
 def test_no_payload_is_no_row() -> None:
-    assert FLAT.proven([]).tolist() == []
+    assert FLAT.proven(Payloads.of([])).tolist() == []
+
+
+def test_a_slice_of_an_array_and_one_that_was_filled_are_read_as_they_are() -> None:
+    whole = pa.array([b"\xff" * 20, message(name="abcdef", id=5), None, b"\x08\x01", message(id=3)], pa.binary())
+    assert FLAT.proven(Payloads(whole.slice(1, 4).fill_null(b""))).tolist() == [True, True, False, True]
+    assert FLAT.proven(Payloads(whole.slice(4))).tolist() == [True]
