@@ -50,7 +50,7 @@ ACL = Reason("TOPIC_AUTHORIZATION_FAILED", "Broker: Topic authorization failed")
         (
             DOWN,
             KafkaUnavailable,
-            "No broker answered at kafka:9093 (SASL_SSL) within 20 s: kafka:9093/bootstrap: Connect to "
+            "No broker answered at kafka:9093 (SASL_SSL) within 10 s: kafka:9093/bootstrap: Connect to "
             "ipv4#127.0.0.1:9093 failed: Connection refused.",
         ),
         (

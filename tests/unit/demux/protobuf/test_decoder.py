@@ -244,8 +244,8 @@ def test_shuffling_a_batch_shuffles_its_rows() -> None:
 
 
 def test_a_slice_of_an_array_is_decoded_as_the_same_payloads_in_a_list() -> None:
-    cls, by = message_type(PROTO3, "kinds3.Nested"), decoder(PROTO3, "kinds3.Nested")
-    made = payloads(cls, seed=9, count=12)
+    cls: Any = message_type(PROTO3, "kinds3.Nested")
+    by, made = decoder(PROTO3, "kinds3.Nested"), payloads(cls, seed=9, count=12)
     decoded = by.decode(pa.array([b"\xff", *made, b"\xff"], pa.binary()).slice(1, 12))
     rows = rows_of(by, decoded)
     assert (sorted(rows), decoded.bad) == (list(range(12)), ())
