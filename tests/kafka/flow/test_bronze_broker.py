@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import shutil
 import socket
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
+from bronze_ingest.file_sink import write_batch
 from demux.checkpoints import read_checkpoint
 from demux.errors import KafkaUnavailable, Kind, OffsetsLost
 from demux.reports import IngestReport
@@ -36,13 +37,6 @@ def mortal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 
 def numbered(first: int, count: int) -> list[Record]:
     return [Record(wrapper(b"%0500d" % number)) for number in range(first, first + count)]
-
-
-def reads(spark: SparkSession) -> bool:
-    """Whether a task is at work."""
-    tracker = spark.sparkContext.statusTracker()
-    stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-    return any(stage is not None and stage.numActiveTasks > 0 for stage in stages)
 
 
 def payloads(root: Root) -> list[int]:
@@ -78,7 +72,7 @@ def test_a_port_where_nobody_answers_is_told_as_well(spark: SparkSession, tmp_pa
 
 
 def test_a_broker_that_is_killed_in_the_middle_of_a_batch_and_comes_back_loses_nothing_and_doubles_nothing(
-    spark: SparkSession, mortal: Broker, tmp_path: Path
+    spark: SparkSession, mortal: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_topic(mortal.bootstrap, "killed")
     to = {"bootstrap.servers": mortal.bootstrap}
@@ -86,18 +80,15 @@ def test_a_broker_that_is_killed_in_the_middle_of_a_batch_and_comes_back_loses_n
     root = Root.at(spark, tmp_path, mortal.bootstrap, "killed", connect_timeout_s=3.0, options=SLOWLY)
     assert root.ingest() == IngestReport(10, 10, 0)
     put({**to, **SMALL_PIECES}, "killed", *numbered(10, COUNT), Record(b"no wrapper"))
-    begun = Path(root.layout.bronze_checkpoint) / "offsets" / "1"
 
-    def kill() -> None:
-        wait_until(lambda: begun.exists() and reads(spark))
+    def write_without_broker(*batch: Any) -> Any:
+        # the batch's offsets are fixed, and none of its records is read yet
         mortal.kill()
+        return write_batch(*batch)
 
-    killer = threading.Thread(target=kill)
-    killer.start()
-    try:
+    with monkeypatch.context() as patch:
+        patch.setattr("bronze_ingest.file_sink.write_batch", write_without_broker)
         error = root.refused(KafkaUnavailable)
-    finally:
-        killer.join()
     assert error.cause.startswith(f"No broker answered at {mortal.bootstrap} (PLAINTEXT) within 3 s: ")
     checkpoint = read_checkpoint(spark, root.layout.bronze_checkpoint)
     assert (checkpoint.unfinished, len(payloads(root))) == (1, 10)
