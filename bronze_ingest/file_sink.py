@@ -6,7 +6,6 @@ which depends on its bytes alone, and what is in a table already is not put ther
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import datetime, timezone
 
 import pyarrow as pa
@@ -15,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from bronze_ingest.envelope import covers
 from bronze_ingest.rows import take_apart
 from bronze_ingest.unwrap import WrapperFormat, bronze_columns
-from demux.arrow_map import ArrowFunction, map_in_arrow, numbered
+from demux.arrow_map import ArrowFunction, Batches, map_in_arrow, numbered
 from demux.arrow_types import arrow_fields
 from demux.causes import Stage
 from demux.columns import Struct
@@ -27,8 +26,6 @@ from demux.table_files import FILES, TableFile, TableWriter, commit_files, schem
 from demux.tables import QUARANTINE, Layout
 
 PARTITION = "game_name"
-
-Batches = Iterator[pa.RecordBatch]
 
 
 def can_write(spark: SparkSession, layout: Layout) -> bool:

@@ -21,17 +21,7 @@ _CARRIED = tuple(column for column in BRONZE if column not in _UNWRAPPED and col
 
 # quarantine's columns but those that are the same in a whole batch
 EXAMINED = Struct(
-    (
-        Column("cause", Primitive.STRING),
-        Column("game_name", Primitive.STRING),
-        Column("schema_id", Primitive.INT),
-        Column("schema_guid", Primitive.STRING),
-        Column("message_indexes", Primitive.STRING),
-        *POSITION,
-        Column("bytes", Primitive.BINARY),
-        *(column for column in QUARANTINE if column.name in ("key", "headers")),
-        Column("sentence", Primitive.STRING),
-    )
+    tuple(column for column in QUARANTINE if column.name not in {"stage", "query_id", "batch_id", "quarantined_at"})
 )
 
 

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-
-import pyarrow as pa
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from bronze_ingest.rows import EXAMINED, take_apart, with_fields
 from bronze_ingest.unwrap import WrapperFormat, bronze_columns
-from demux.arrow_map import map_in_arrow, numbered
+from demux.arrow_map import ArrowFunction, Batches, map_in_arrow, numbered
 from demux.causes import Stage
 from demux.commits import REFUSED, Counts, OnRetry, Rows, Target, commit
 from demux.spark_types import spark_struct
 from demux.streams import Batch
 from demux.tables import QUARANTINE, Layout
-
-Batches = Iterator[pa.RecordBatch]
 
 
 def write_batch(spark: SparkSession, layout: Layout, frame: DataFrame, wrapper: WrapperFormat, batch: Batch) -> Counts:
@@ -51,7 +46,7 @@ def _batch_id(batch: Batch) -> SparkColumn:
     return F.lit(batch.batch_id).cast("long")
 
 
-def to_fields(wrapper: WrapperFormat, batch: Batch) -> Callable[[Batches], Batches]:
+def to_fields(wrapper: WrapperFormat, batch: Batch) -> ArrowFunction:
     """Return a function that takes source records apart, into the columns of `with_fields`."""
 
     def convert(batches: Batches) -> Batches:
@@ -61,7 +56,7 @@ def to_fields(wrapper: WrapperFormat, batch: Batch) -> Callable[[Batches], Batch
     return convert
 
 
-def to_examined(wrapper: WrapperFormat, batch: Batch, which: Rows) -> Callable[[Batches], Batches]:
+def to_examined(wrapper: WrapperFormat, batch: Batch, which: Rows) -> ArrowFunction:
     """Return a function that gives source records as they came, in the columns of `EXAMINED`."""
 
     def convert(batches: Batches) -> Batches:

@@ -15,7 +15,8 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-ArrowFunction = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+Batches = Iterator[pa.RecordBatch]
+ArrowFunction = Callable[[Batches], Batches]
 
 # one batch stands in memory several times, in the JVM and in Python
 MAX_BATCH_BYTES = 64 * 2**20

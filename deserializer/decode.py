@@ -5,14 +5,14 @@ The functions here run in Spark's workers, on Arrow batches with the columns of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from demux.arrow_map import gathered
+from demux.arrow_map import ArrowFunction, Batches, gathered
 from demux.arrow_types import arrow_type
 from demux.causes import Cause
 from demux.columns import Column, Primitive, Struct
@@ -36,8 +36,6 @@ INPUT = Struct((*REF, Column("payload", Primitive.BINARY), *POSITION))
 ORIGIN = Struct(SILVER_ORIGIN.columns[:-1])
 EXAMINED = Struct((*INPUT, Column("cause", Primitive.STRING), Column("sentence", Primitive.STRING)))
 
-Batches = Iterator[pa.RecordBatch]
-
 
 @dataclass(frozen=True, slots=True)
 class _Part:
@@ -56,7 +54,7 @@ def silver_columns(payload: Struct) -> Struct:
     return Struct((*payload, *ORIGIN, Column(REFUSED, Primitive.BOOLEAN)))
 
 
-def to_silver(decisions: Decisions) -> Callable[[Batches], Batches]:
+def to_silver(decisions: Decisions) -> ArrowFunction:
     """Return a function that decodes batches; a refused row comes with NULLs and `REFUSED` true."""
     names = [column.name for column in silver_columns(decisions.columns)]
 
@@ -75,7 +73,7 @@ def to_silver(decisions: Decisions) -> Callable[[Batches], Batches]:
     return convert
 
 
-def to_examined(decisions: Decisions, which: Rows) -> Callable[[Batches], Batches]:
+def to_examined(decisions: Decisions, which: Rows) -> ArrowFunction:
     """Return a function that gives rows as they came, with cause and sentence where they do not decode."""
     names = [column.name for column in EXAMINED]
 

@@ -12,7 +12,6 @@ from pyspark.sql import functions as F
 
 from demux.arrow_map import batches_within_memory, map_in_arrow
 from demux.causes import Cause, Stage
-from demux.columns import Struct
 from demux.commits import REFUSED, Rows
 from demux.errors import GameUnknown
 from demux.names import names_of
@@ -21,10 +20,10 @@ from demux.schema_store import SchemaStore
 from demux.spark_types import spark_struct
 from demux.storage import remove_folder, table_exists
 from demux.tables import SILVER_ORIGIN, Layout
-from deserializer.decisions import Decisions, decide
+from deserializer.decisions import Decisions
 from deserializer.decode import EXAMINED, INPUT, REF, to_examined
 from deserializer.run import deserialize
-from deserializer.sink import evolve, quarantined, silver_rows, silver_table
+from deserializer.sink import fitted, quarantined, silver_rows
 from deserializer.source import contents_of
 
 
@@ -60,14 +59,10 @@ def replay(
     mine = _quarantined(spark, layout, causes).where(F.col("game_name") == game)
     rows = mine.withColumnRenamed("bytes", "payload").select(*(column.name for column in INPUT))
     contents = contents_of(rows)
-    answers = schemas.lookup(contents.refs, game)
-    before = silver_table(spark, table)
-    decisions = decide(before.columns if before else Struct(()), answers, before.message if before else None)
-    if before is not None:
-        evolve(spark, table, decisions.columns, decisions.message)
+    decisions = fitted(spark, table, schemas.lookup(contents.refs, game))
     with batches_within_memory(rows, contents.sizes):
         decoded = silver_rows(rows, decisions).where(~F.col(REFUSED)).drop(REFUSED)
-        if before is not None:
+        if table_exists(spark, table):
             written = spark.read.format("delta").load(table).select("_record_id")
             decoded = decoded.join(written, "_record_id", "left_anti").select(*decoded.columns)
         tried = rows.count()

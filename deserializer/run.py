@@ -8,7 +8,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 from demux.arrow_map import batches_within_memory
 from demux.checkpoints import require_checkpoint
-from demux.columns import Struct
 from demux.commits import Counts, OnRetry, Target, commit
 from demux.names import names_of
 from demux.reports import GameReport
@@ -17,9 +16,9 @@ from demux.settings import Decoder
 from demux.spark import has_protobuf_functions
 from demux.streams import Batch, run_query
 from demux.tables import Layout
-from deserializer.decisions import decide, schema_ids_of
+from deserializer.decisions import schema_ids_of
 from deserializer.decoders import choose, native_decoder
-from deserializer.sink import evolve, examined_rows, quarantined, silver_rows, silver_table
+from deserializer.sink import examined_rows, fitted, quarantined, silver_rows
 from deserializer.source import contents_of, game_stream
 
 
@@ -46,10 +45,7 @@ def deserialize(
     def one_batch(frame: DataFrame, batch: Batch) -> None:
         contents = contents_of(frame)
         answers = schemas.lookup(contents.refs, game)
-        before = silver_table(spark, table)
-        decisions = decide(before.columns if before else Struct(()), answers, before.message if before else None)
-        if before is not None:
-            evolve(spark, table, decisions.columns, decisions.message)
+        decisions = fitted(spark, table, answers)
         with batches_within_memory(frame, contents.sizes):
             rows = silver_rows(frame, decisions, choose(decoder, native, decisions))
             counts.append(

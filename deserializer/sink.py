@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
@@ -13,11 +14,12 @@ from demux.causes import Stage
 from demux.columns import Struct
 from demux.commits import Rows
 from demux.names import quoted, sql_string
-from demux.spark_types import MESSAGE, NUMBER, columns_of_spark, spark_struct
+from demux.schema_ref import SchemaRef
+from demux.spark_types import MESSAGE, NUMBER, columns_of_spark, spark_struct, spark_type
 from demux.storage import table_exists
 from demux.streams import Batch
 from demux.tables import QUARANTINE, SILVER_ORIGIN, SILVER_RESERVED
-from deserializer.decisions import Decisions
+from deserializer.decisions import Answer, Decisions, decide
 from deserializer.decode import EXAMINED, to_examined
 from deserializer.decoders import ARROW, RowDecoder
 
@@ -47,6 +49,16 @@ def silver_table(spark: SparkSession, table: str) -> Silver | None:
 def payload_of(schema: StructType) -> Struct:
     """Return the columns of a silver table's schema but the origin's."""
     return columns_of_spark(StructType([field for field in schema.fields if field.name not in SILVER_RESERVED]))
+
+
+def fitted(spark: SparkSession, table: str, answers: Mapping[SchemaRef, Answer]) -> Decisions:
+    """Return what to do with the rows of each schema ref; the table, where there is one, gets the columns they add."""
+    before = silver_table(spark, table)
+    if before is None:
+        return decide(Struct(()), answers)
+    decisions = decide(before.columns, answers, before.message)
+    evolve(spark, table, decisions.columns, decisions.message)
+    return decisions
 
 
 def evolve(spark: SparkSession, table: str, columns: Struct, message: str | None = None) -> None:
@@ -97,16 +109,15 @@ def silver_rows(frame: DataFrame, decisions: Decisions, decoder: RowDecoder = AR
 
 
 def _of_message(frame: DataFrame, columns: Struct, message: str | None) -> DataFrame:
-    """Return the frame with the message's name at its payload columns, from where a table takes it over."""
-    if message is None:
+    """Return the frame with the message's name at its first payload column, from where a table takes it over.
+
+    At one column only: Spark's optimizer compares every renamed column with all others.
+    """
+    if message is None or not columns.columns:
         return frame
-    mine = {column.name: {MESSAGE: message, NUMBER: column.number} for column in columns}
-    return frame.select(
-        *(
-            F.col(quoted(name)).alias(name, metadata=mine[name]) if name in mine else F.col(quoted(name))
-            for name in frame.columns
-        )
-    )
+    first = columns.columns[0]
+    renamed = F.col(quoted(first.name)).alias(first.name, metadata={MESSAGE: message, NUMBER: first.number})
+    return frame.select(*(renamed if name == first.name else F.col(quoted(name)) for name in frame.columns))
 
 
 def examined_rows(frame: DataFrame, decisions: Decisions, game: str, batch: Batch, which: Rows) -> DataFrame:
@@ -114,12 +125,17 @@ def examined_rows(frame: DataFrame, decisions: Decisions, game: str, batch: Batc
     examined = map_in_arrow(frame, to_examined(decisions, which), spark_struct(EXAMINED))
     stamped = (
         examined.withColumnRenamed("payload", "bytes")
-        .withColumn("key", F.lit(None).cast("binary"))
-        .withColumn("headers", F.lit(None).cast("array<struct<key: string, value: binary>>"))
         .withColumn("stage", F.lit(Stage.SILVER.value))
         .withColumn("game_name", F.lit(game))
         .withColumn("query_id", F.lit(batch.query_id))
         .withColumn("batch_id", F.lit(batch.batch_id).cast("long"))
         .withColumn("quarantined_at", F.current_timestamp())
     )
-    return stamped.select(*(column.name for column in QUARANTINE))
+    known = set(stamped.columns)
+    # bronze has the key and the headers of these rows
+    return stamped.select(
+        *(
+            F.col(column.name) if column.name in known else F.lit(None).cast(spark_type(column.type)).alias(column.name)
+            for column in QUARANTINE
+        )
+    )

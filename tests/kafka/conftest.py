@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
 from pyspark.sql import SparkSession
 
+from tests.kafka.records import PATIENCE_S, SILENT
 from tests.spark_session import one_session
 from tools.servers.broker import Broker, BrokerSettings, start_broker
 from tools.servers.registry import Registry, start_registry
@@ -56,3 +66,28 @@ def secure_registry(security: Secured, tmp_path_factory: pytest.TempPathFactory)
     """A registry behind HTTPS that lets only accounts in, by basic authentication or bearer token."""
     with start_registry(tmp_path_factory.mktemp("secure_registry"), security=security.registry) as registry:
         yield registry
+
+
+@pytest.fixture
+def allow(secure_broker: Broker) -> Iterator[Callable[[str, str], None]]:
+    """Lets alice do an operation on a topic; taken back after the test."""
+    client = AdminClient({"bootstrap.servers": secure_broker.bootstrap}, logger=SILENT)
+
+    def allowed(topic: str, operation: str) -> None:
+        what = (ResourceType.TOPIC, topic, ResourcePatternType.LITERAL, "User:alice", "*")
+        binding = AclBinding(*what, AclOperation[operation], AclPermissionType.ALLOW)
+        for made in client.create_acls([binding]).values():
+            made.result(PATIENCE_S)
+
+    yield allowed
+    everything = AclBindingFilter(
+        ResourceType.TOPIC,
+        None,  # type: ignore[arg-type]  # any name
+        ResourcePatternType.ANY,
+        "User:alice",
+        "*",
+        AclOperation.ANY,
+        AclPermissionType.ANY,
+    )
+    for gone in client.delete_acls([everything]).values():
+        gone.result(PATIENCE_S)

@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
-from confluent_kafka.admin import (
-    AclBinding,
-    AclBindingFilter,
-    AclOperation,
-    AclPermissionType,
-    AdminClient,
-    ResourcePatternType,
-    ResourceType,
-)
 
 from demux.errors import DemuxError, KafkaRefused, KafkaUnavailable, SettingsInvalid
 from demux.settings_source import KafkaSettings
 from producer.kafka.marks import MARKS
 from producer.kafka.sink import KafkaSink
 from tests.kafka.produced import read, records, settings, topics
-from tests.kafka.records import PATIENCE_S, SILENT, make_topic
+from tests.kafka.records import make_topic
 from tools.servers.broker import Broker
 from tools.servers.certificates import STORE_PASSWORD
 from tools.servers.listeners import Listener
@@ -80,31 +71,6 @@ def told(kafka: KafkaSettings, kind: type[DemuxError] = KafkaRefused) -> DemuxEr
     with pytest.raises(kind) as failure:
         KafkaSink(kafka, SECRETS).write(records(b"x"))
     return failure.value
-
-
-@pytest.fixture
-def allow(secure_broker: Broker) -> Iterator[Callable[[str, str], None]]:
-    """Lets alice do an operation on a topic; taken back after the test."""
-    client = AdminClient({"bootstrap.servers": secure_broker.bootstrap}, logger=SILENT)
-
-    def allowed(topic: str, operation: str) -> None:
-        what = (ResourceType.TOPIC, topic, ResourcePatternType.LITERAL, "User:alice", "*")
-        binding = AclBinding(*what, AclOperation[operation], AclPermissionType.ALLOW)
-        for made in client.create_acls([binding]).values():
-            made.result(PATIENCE_S)
-
-    yield allowed
-    everything = AclBindingFilter(
-        ResourceType.TOPIC,
-        None,  # type: ignore[arg-type]  # any name
-        ResourcePatternType.ANY,
-        "User:alice",
-        "*",
-        AclOperation.ANY,
-        AclPermissionType.ANY,
-    )
-    for gone in client.delete_acls([everything]).values():
-        gone.result(PATIENCE_S)
 
 
 @pytest.mark.parametrize("way", WAYS)

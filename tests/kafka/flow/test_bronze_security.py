@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka.admin import (
-    AclBinding,
-    AclBindingFilter,
-    AclOperation,
-    AclPermissionType,
-    AdminClient,
-    ResourcePatternType,
-    ResourceType,
-)
 from pyspark.sql import SparkSession
 
 from demux.errors import KafkaRefused, KafkaUnavailable, SettingsInvalid
 from demux.reports import IngestReport
 from tests.kafka.intake import Root, wrapper
-from tests.kafka.records import PATIENCE_S, SILENT, Record, make_topic, put
+from tests.kafka.records import Record, make_topic, put
 from tools.servers.broker import Broker
 from tools.servers.certificates import STORE_PASSWORD
 from tools.servers.listeners import Listener
@@ -90,30 +81,6 @@ def topic(secure_broker: Broker) -> str:
     make_topic(secure_broker.bootstrap, "behind")
     put({"bootstrap.servers": secure_broker.bootstrap}, "behind", Record(wrapper(b"one")))
     return "behind"
-
-
-@pytest.fixture
-def allow(secure_broker: Broker) -> Iterator[Callable[[str, str], None]]:
-    """Lets alice do an operation on a topic; taken back after the test."""
-    client = AdminClient({"bootstrap.servers": secure_broker.bootstrap}, logger=SILENT)
-
-    def allowed(topic: str, operation: str) -> None:
-        what = (ResourceType.TOPIC, topic, ResourcePatternType.LITERAL, "User:alice", "*")
-        for made in client.create_acls([AclBinding(*what, AclOperation[operation], AclPermissionType.ALLOW)]).values():
-            made.result(PATIENCE_S)
-
-    yield allowed
-    everything = AclBindingFilter(
-        ResourceType.TOPIC,
-        None,  # type: ignore[arg-type]  # any name
-        ResourcePatternType.ANY,
-        "User:alice",
-        "*",
-        AclOperation.ANY,
-        AclPermissionType.ANY,
-    )
-    for gone in client.delete_acls([everything]).values():
-        gone.result(PATIENCE_S)
 
 
 @pytest.mark.parametrize("way", WAYS)
