@@ -6,6 +6,8 @@ BIN := .venv/current/bin
 OLDEST := .venv/oldest/bin
 CODE := demux producer bronze_ingest install_workflow deserializer tests benchmarks tools
 PURE = $(wildcard tests/unit tests/property)
+# two processes for two cores; each has a Spark session, a broker and a registry of its own
+SIDE_BY_SIDE := -n 2 --dist loadfile --no-loadscope-reorder
 UV := uv
 COMPILE = $(UV) pip compile pyproject.toml --quiet --universal --python-version 3.10 --no-python-downloads \
 	--generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --no-strip-extras \
@@ -34,17 +36,17 @@ test: .venv/current/.ready .venv/oldest/.ready ## every test, in both lanes
 
 test-current: .venv/current/.ready ## every test on Spark 4.0
 	@$(call with_java,current) failed=0; \
-	$(BIN)/python -m pytest $(PURE) || failed=1; \
-	$(BIN)/python -m pytest tests/spark || failed=1; \
-	$(BIN)/python -m pytest tests/flow || failed=1; \
-	$(BIN)/python -m pytest tests/kafka || failed=1; \
+	$(BIN)/python -m pytest -n 2 $(PURE) || failed=1; \
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) tests/spark || failed=1; \
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) tests/flow || failed=1; \
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) tests/kafka || failed=1; \
 	exit $$failed
 
 test-oldest: .venv/oldest/.ready ## everything that touches Spark, on Spark 3.4
 	@$(call with_java,oldest) failed=0; \
-	$(OLDEST)/python -m pytest tests/spark || failed=1; \
-	$(OLDEST)/python -m pytest tests/flow || failed=1; \
-	$(OLDEST)/python -m pytest tests/kafka/flow || failed=1; \
+	$(OLDEST)/python -m pytest $(SIDE_BY_SIDE) tests/spark || failed=1; \
+	$(OLDEST)/python -m pytest $(SIDE_BY_SIDE) tests/flow || failed=1; \
+	$(OLDEST)/python -m pytest $(SIDE_BY_SIDE) tests/kafka/flow || failed=1; \
 	exit $$failed
 
 check: .venv/current/.ready ## format, lint, types, unit and property tests; no Java
@@ -52,7 +54,7 @@ check: .venv/current/.ready ## format, lint, types, unit and property tests; no 
 	$(BIN)/ruff format --check $(CODE) || failed=1; \
 	$(BIN)/ruff check $(CODE) || failed=1; \
 	$(BIN)/mypy || failed=1; \
-	$(BIN)/python -m pytest -q $(PURE) || failed=1; \
+	$(BIN)/python -m pytest -q -n 2 $(PURE) || failed=1; \
 	exit $$failed
 
 golden: .venv/current/.ready ## rewrite tests/golden/ with what the code prints now; read the diff
