@@ -72,6 +72,11 @@ def stream_options(kafka: KafkaSettings) -> dict[str, str]:
         "fetchOffset.numRetries": "1",
         # what a producer took back was never sent; `kafka.options` may say otherwise
         "kafka.isolation.level": "read_committed",
+        # after each poll Spark asks where the partition begins and ends, for which the consumer drops what it has
+        # fetched ahead: few polls, not one for 500 records
+        "kafka.max.poll.records": "20000",
+        # and that question waits behind a fetch at the partition's end, by default half a second in every task
+        "kafka.fetch.max.wait.ms": "10",
         **_timeouts(kafka),
     }
     return {name: value for name, value in given.items() if value is not None}

@@ -22,6 +22,8 @@ def test_by_default_everything_is_read_from_the_beginning_and_no_loss_is_passed_
         "kafkaConsumer.pollTimeoutMs": "10000",
         "fetchOffset.numRetries": "1",
         "kafka.isolation.level": "read_committed",
+        "kafka.max.poll.records": "20000",
+        "kafka.fetch.max.wait.ms": "10",
         "kafka.request.timeout.ms": "10000",
         "kafka.default.api.timeout.ms": "10000",
     }
