@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from enum import Enum
 
-from pyspark.sql import Row, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession, Window
 from pyspark.sql import functions as F
 
+from demux.loads import Load, usual_load
 from demux.spark_types import spark_struct
 from demux.storage import table_exists
 from demux.tables import GAMES, ROUNDS, Layout
+
+# rounds that a game's load is made of: few, so that it follows the game
+_RECENT = 5
 
 
 class Outcome(Enum):
@@ -63,10 +67,32 @@ class History:
     Attributes:
         bronze_version: every game was looked at up to this version of bronze; -1 before the first round.
         last: each game's last record.
+        recent: the load of each game in its last 5 rounds that decoded something, the newest last.
     """
 
     bronze_version: int
     last: dict[str, TaskRecord]
+    recent: dict[str, tuple[Load, ...]] = field(default_factory=dict)
+
+    @property
+    def loads(self) -> dict[str, Load]:
+        """What each game usually costs; games that decoded nothing yet have none."""
+        return {game: usual_load(rounds) for game, rounds in self.recent.items()}
+
+    @property
+    def last_end(self) -> datetime | None:
+        """When a task ended last (UTC)."""
+        return max((record.finished_at for record in self.last.values()), default=None)
+
+    def after(self, records: Iterable[TaskRecord], bronze_version: int) -> History:
+        """Return the history once these records have come, in order of time."""
+        last, recent = dict(self.last), dict(self.recent)
+        for record in records:
+            last[record.game] = record
+            if record.outcome is Outcome.DONE and record.rows_in:
+                load = Load(record.rows_in, record.seconds)
+                recent[record.game] = (*recent.get(record.game, ()), load)[-_RECENT:]
+        return History(bronze_version, last, recent)
 
 
 class Control:
@@ -114,17 +140,16 @@ class Control:
         version = before.bronze_version if bronze_version is None else max(bronze_version, before.bronze_version)
         if records or version > before.bronze_version:
             self._append(records, bronze_version)
-        self._history = History(version, before.last | {record.game: record for record in records})
+        self._history = before.after(records, version)
 
     def _read_history(self) -> History:
         if not table_exists(self._spark, self._layout.rounds):
             return History(-1, {})
         records = self._spark.read.format("delta").load(self._layout.rounds)
         latest = records.agg(F.max("bronze_version").alias("version")).first()
-        tasks = records.where(F.col("game_name").isNotNull())
-        last = tasks.groupBy("game_name").agg(F.max_by(F.struct(*records.columns), "finished_at").alias("last"))
         version = -1 if latest is None or latest.version is None else latest.version
-        return History(version, {row.game_name: _record(row["last"]) for row in last.collect()})
+        rows = _recent(records.where(F.col("game_name").isNotNull())).collect()
+        return History(-1, {}).after(sorted(map(_record, rows), key=lambda record: record.finished_at), version)
 
     def _append(self, records: tuple[TaskRecord, ...], bronze_version: int | None) -> None:
         rows: list[tuple[object, ...]] = [
@@ -151,6 +176,16 @@ class Control:
 
     def _rows(self, path: str) -> list[Row]:
         return self._spark.read.format("delta").load(path).collect() if table_exists(self._spark, path) else []
+
+
+def _recent(tasks: DataFrame) -> DataFrame:
+    """Return each game's last record, and its last ones that decoded something."""
+    worked = (F.col("outcome") == Outcome.DONE.value) & (F.col("rows_in") > 0)
+    of_game = Window.partitionBy("game_name")
+    newest = F.row_number().over(of_game.orderBy(F.desc("finished_at")))
+    newest_worked = F.row_number().over(of_game.orderBy(worked.desc(), F.desc("finished_at")))
+    ranked = tasks.withColumn("newest", newest).withColumn("newest_worked", newest_worked)
+    return ranked.where((F.col("newest") == 1) | (worked & (F.col("newest_worked") <= _RECENT)))
 
 
 def _record(row: Row) -> TaskRecord:

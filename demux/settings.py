@@ -6,6 +6,7 @@ Relative paths start at the working directory.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from enum import Enum
 from typing import Annotated
@@ -14,6 +15,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from demux.names import MAX_NAME_BYTES, invalid_reason
 from demux.secrets import FORMS
+from demux.settings_databricks import DatabricksSettings, Granularity
 from demux.settings_source import (
     ArchiveSettings,
     FramingSettings,
@@ -48,6 +50,15 @@ def _game(name: str) -> str:
 
 
 Game = Annotated[str, AfterValidator(_game)]
+
+
+def _cluster(name: str) -> str:
+    if name == "bronze":
+        raise ValueError("the cluster of this name is the bronze task's")
+    return name
+
+
+ClusterName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,39}$"), AfterValidator(_cluster)]
 
 
 def _registry_name(name: str) -> str:
@@ -102,6 +113,11 @@ class GamesSettings(Section):
     allow: tuple[Game, ...] = Field(default=(), description="Exact names of the games that always get a table.")
     limit: int = Field(
         default=1000, ge=0, description="Most games that may appear by themselves; the rest waits in bronze."
+    )
+    pinned: Mapping[Game, ClusterName] = Field(
+        default={},
+        description="Games whose task stays on a certain cluster, {game: cluster}, such as {chess: cluster_002} or a "
+        "name of your own; all others go where there is room.",
     )
     max_name_bytes: int = Field(
         default=MAX_NAME_BYTES,
@@ -195,6 +211,9 @@ class Settings(Section):
     )
     run: RunSettings = Field(default=RunSettings(), description="How the games' tasks are run.")
     spark: SparkSettings = Field(default=SparkSettings(), description="The Spark session.")
+    databricks: DatabricksSettings = Field(
+        default=DatabricksSettings(), description="The jobs in a Databricks workspace that run everything."
+    )
 
     @model_validator(mode="after")
     def _consistent(self) -> Settings:
@@ -202,7 +221,16 @@ class Settings(Section):
             raise rule("source.kind: files needs archive.path")
         if self.framing.payload is PayloadFraming.FIELD and self.wrapper.schema_id_field is None:
             raise rule("framing.payload: field needs wrapper.schema_id_field")
+        if crowded := self._crowded():
+            raise rule(f"games.pinned puts more games on {crowded} than run.streams_per_cluster allows")
+        workspace = self.databricks
+        if workspace.granularity is Granularity.GAME and workspace.tasks_per_job < self.run.streams_per_cluster:
+            raise rule("databricks.tasks_per_job must not be less than run.streams_per_cluster")
         return self
+
+    def _crowded(self) -> str | None:
+        pinned = Counter(self.games.pinned.values())
+        return next((cluster for cluster, games in pinned.items() if games > self.run.streams_per_cluster), None)
 
     @property
     def source_path(self) -> str:

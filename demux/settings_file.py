@@ -6,7 +6,7 @@ The field decides what a text becomes, in all three places alike.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from enum import Enum
@@ -205,7 +205,7 @@ def _put(layer: _Layer, dotted: str, value: object, origin: _Origin) -> None:
     key = (*leaf.split("."), *([dotted[len(leaf) + 1 :]] if leaf != dotted else []))
     if isinstance(value, str) and dotted in _LEAVES:
         try:
-            value = _from_text(_shape(_LEAVES[dotted]), value)
+            value = _from_text(_LEAVES[dotted], value)
         except ValueError as error:
             layer.mistakes.append(_Mistake(origin, f"{dotted}: {error}"))
             return
@@ -214,11 +214,11 @@ def _put(layer: _Layer, dotted: str, value: object, origin: _Origin) -> None:
     layer.origins[key] = origin
 
 
-def _from_text(shape: _Shape, text: str) -> object:
-    """The value of a variable or option: a list is `a, b` or `[a, b]`, a mapping `{a: 1, b: 2}`."""
-    match shape:
+def _from_text(info: FieldInfo, text: str) -> object:
+    """The value of a variable or option: a list is `a, b` or `[a, b]`, a mapping `{a: 1, b: 2}`, null no value."""
+    match _shape(info):
         case _Shape.SCALAR:
-            return text
+            return None if text == "null" and type(None) in get_args(info.annotation) else text
         case _Shape.LIST if not text.lstrip().startswith("["):
             return tuple(part.strip() for part in text.split(",") if part.strip())
         case _Shape.LIST | _Shape.MAPPING:
@@ -284,6 +284,8 @@ def _sentence(details: ErrorDetails) -> str:
             expected = f"expected text that matches {context['pattern']}"
         case "string_too_short":
             expected = "expected some text"
+        case "bool_type" | "bool_parsing":
+            expected = "expected true or false"
         case "value_error":
             expected = str(context["error"])
         case _:
@@ -310,17 +312,24 @@ def _right_key(key: Key) -> str:
 
 
 def _section_of(above: list[str]) -> type[BaseModel]:
-    if not above:
-        return Settings
-    info = Settings.model_fields[above[0]]
-    kinds = (info.annotation, *get_args(info.annotation))
-    return next(kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel))
+    kind = _kind_of(above)
+    return kind if isinstance(kind, type) and issubclass(kind, BaseModel) else Settings
+
+
+def _kind_of(key: Iterable[str]) -> object:
+    """The type of what stands at the key: of a section's field, a mapping's value or a list's item."""
+    kind: object = Settings
+    for name in key:
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            kind = kind.model_fields[name].annotation
+        else:
+            kind = get_args(kind)[1 if get_origin(kind) is Mapping else 0]
+    return kind
 
 
 def _right_choice(details: ErrorDetails) -> str:
-    *above, name = (str(part) for part in details["loc"])
-    kinds = _section_of(above).model_fields[name].annotation
-    enum = next(kind for kind in (kinds, *get_args(kinds)) if isinstance(kind, type) and issubclass(kind, Enum))
+    kind = _kind_of(str(part) for part in details["loc"])
+    enum = next(found for found in (kind, *get_args(kind)) if isinstance(found, type) and issubclass(found, Enum))
     choices = [str(member.value) for member in enum]
     nearest = get_close_matches(str(details["input"]).lower(), choices, n=1)
     return "; ".join((f"; allowed: {', '.join(choices)}", *(f"did you mean '{right}'?" for right in nearest)))

@@ -58,6 +58,8 @@ def _yaml(value: object) -> str:
     match value:
         case Enum():
             return str(value.value)
+        case bool():
+            return str(value).lower()
         case tuple():
             return f"[{', '.join(_yaml(item) for item in value)}]"
         case Mapping():

@@ -9,9 +9,12 @@ from dataclasses import dataclass
 from enum import Enum
 
 from demux.errors import PlanRefused
+from demux.loads import Load
 from demux.names import names_of
 from demux.settings import GamesSettings, Policy
+from install_workflow.balance import Balance, Move, balance
 from install_workflow.packing import pack
+from install_workflow.weights import weights_ms
 
 
 class Action(Enum):
@@ -85,24 +88,60 @@ class Plan:
         return all(change.action is Action.KEEP for change in self.changes)
 
 
-def make_plan(seen: Iterable[str], running: Mapping[str, str], games: GamesSettings, per_cluster: int) -> Plan:
+def make_plan(
+    seen: Iterable[str],
+    running: Mapping[str, str],
+    games: GamesSettings,
+    per_cluster: int,
+    loads: Mapping[str, Load] | None = None,
+    rebalance: Balance = Balance.KEEP,
+) -> Plan:
     """Return the plan that takes the running games to what the settings want.
 
     Args:
         seen: every game with rows in bronze.
         running: cluster by game, as it runs now.
-        games: which games may appear.
+        games: which games may appear, and which are pinned to a cluster.
         per_cluster: most games on one cluster.
+        loads: what is known of the games' loads; without any, games are counted.
+        rebalance: whether an overloaded cluster gives games away.
 
     Raises:
-        PlanRefused: two games would share a table.
+        PlanRefused: two games would share a table, or a cluster has more pinned games than room.
     """
     everything = set(seen) | set(running)
     wanted, waiting = _admit(everything, running, games)
     _require_distinct_keys(wanted)
-    clusters = pack(wanted, running, per_cluster)
-    changes = [_change(game, clusters.get(game), running.get(game)) for game in sorted(wanted | set(running))]
+    where = _place(wanted, running, games.pinned, per_cluster, weights_ms(wanted, loads or {}), rebalance)
+    changes = [_change(game, where.get(game), running.get(game)) for game in sorted(wanted | set(running))]
     return Plan(tuple(changes), tuple(waiting))
+
+
+def _place(
+    wanted: set[str],
+    running: Mapping[str, str],
+    pinned: Mapping[str, str],
+    per_cluster: int,
+    weights: Mapping[str, int],
+    rebalance: Balance,
+) -> dict[str, Move]:
+    """Return each game's cluster, and why it moves there if it does."""
+    packed = pack(wanted, running, per_cluster, pinned, weights)
+    where = {
+        game: Move(cluster, _reason(running[game], game in pinned) if game in running else "new game in bronze")
+        for game, cluster in packed.items()
+    }
+    match rebalance:
+        case Balance.KEEP:
+            return where
+        case Balance.MOVE:
+            # a game changes clusters for one reason in a plan
+            movable = {game for game, cluster in packed.items() if running.get(game) == cluster and game not in pinned}
+            return where | balance(packed, movable, weights, per_cluster)
+
+
+def _reason(running: str, is_pinned: bool) -> str:
+    return f"moved from {running}: games.pinned says so" if is_pinned else f"moved from {running}, which is full"
 
 
 def _admit(everything: set[str], running: Mapping[str, str], games: GamesSettings) -> tuple[set[str], list[Waiting]]:
@@ -117,17 +156,15 @@ def _admit(everything: set[str], running: Mapping[str, str], games: GamesSetting
     return allowed | kept | set(new[:room]), [Waiting(game, reason) for game in new[room:]]
 
 
-def _change(game: str, wanted: str | None, running: str | None) -> Change:
+def _change(game: str, wanted: Move | None, running: str | None) -> Change:
     key = names_of(game).task_key
     if wanted is None:
         assert running is not None
         return Change(Action.DELETE, Task(game, key, running), "games.allow does not name it any more")
-    task = Task(game, key, wanted)
-    if running is None:
-        return Change(Action.CREATE, task, "new game in bronze")
-    if running != wanted:
-        return Change(Action.UPDATE, task, f"moved from {running}, which is full")
-    return Change(Action.KEEP, task, "nothing changed")
+    task = Task(game, key, wanted.cluster)
+    if running == wanted.cluster:
+        return Change(Action.KEEP, task, "nothing changed")
+    return Change(Action.CREATE if running is None else Action.UPDATE, task, wanted.reason)
 
 
 def _require_distinct_keys(games: Iterable[str]) -> None:

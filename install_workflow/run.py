@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timezone
 
 from pyspark.sql import SparkSession
 
-from demux.control import Control, KnownGame, Outcome, TaskRecord
+from demux.control import Control, History, KnownGame, Outcome, TaskRecord
 from demux.delta_log import Growth, growth
 from demux.reports import GameReport, IngestReport
 from demux.settings import Settings
 from demux.storage import table_exists
 from demux.tables import Layout
+from install_workflow.balance import Balance
 from install_workflow.engine import Ended, run_tasks
 from install_workflow.plan import Action, Plan, Task, make_plan
 
@@ -66,9 +67,20 @@ def look(spark: SparkSession, settings: Settings, control: Control) -> Outlook:
     grown = growth(spark, layout.bronze, "game_name", history.bronze_version)
     seen = set(known) | (_all_games(spark, layout) if grown.partitions is None else grown.partitions)
     running = {game.name: game.cluster for game in known.values() if game.cluster is not None}
-    plan = make_plan(seen, running, settings.games, settings.run.streams_per_cluster)
+    per_cluster = settings.run.streams_per_cluster
+    plan = make_plan(seen, running, settings.games, per_cluster, history.loads, balance_now(known.values(), history))
     done = {game for game, record in history.last.items() if record.outcome is Outcome.DONE}
     return Outlook(plan, _due(plan, grown, done), grown.version)
+
+
+def balance_now(known: Iterable[KnownGame], history: History) -> Balance:
+    """Return whether games may move for balance: not before a task ended where the last plan put it.
+
+    So a plan made again at once moves nobody, whatever the one before it left for later.
+    """
+    changed = max((game.since for game in known if game.cluster is not None), default=None)
+    ended = history.last_end
+    return Balance.MOVE if changed is not None and ended is not None and ended > changed else Balance.KEEP
 
 
 def apply(control: Control, plan: Plan, now: datetime) -> None:

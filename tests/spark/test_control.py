@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from demux.control import Control, History, KnownGame, Outcome, TaskRecord
+from demux.loads import Load
 from demux.tables import Layout
 
 NOW = datetime(2025, 3, 30, 1, 59, 59, 123_456, tzinfo=timezone.utc)
@@ -61,10 +63,26 @@ def test_the_last_record_of_each_game_is_its_history(spark: SparkSession, layout
     control.close_round([record("chess", minutes=1)], 5)
     control.close_round([record("a'b", Outcome.FAILED, minutes=2)], None)
     expected = History(
-        5, {"chess": record("chess", minutes=1), "go": record("go"), "a'b": record("a'b", Outcome.FAILED, minutes=2)}
+        5,
+        {"chess": record("chess", minutes=1), "go": record("go"), "a'b": record("a'b", Outcome.FAILED, minutes=2)},
+        {"chess": (Load(5, 1.5),), "go": (Load(5, 1.5),)},
     )
     assert control.history() == expected
     assert Control(spark, layout).history() == expected
+
+
+def test_the_last_five_rounds_that_decoded_something_are_a_games_load(spark: SparkSession, layout: Layout) -> None:
+    control = Control(spark, layout)
+    rounds = [replace(record("chess", minutes=minute), rows_in=minute, seconds=minute / 2) for minute in range(1, 8)]
+    failed, idle = record("chess", Outcome.FAILED, 8), replace(record("chess", minutes=9), rows_in=0)
+    control.close_round(rounds, None)
+    control.close_round([failed, replace(idle, game="go")], None)
+    control.close_round([idle], 2)
+    expected = tuple(Load(each.rows_in, each.seconds) for each in rounds[-5:])
+    for history in (control.history(), Control(spark, layout).history()):
+        assert history.recent == {"chess": expected}
+        assert history.last["chess"] == idle
+        assert history.loads == {"chess": Load(5, 2.5)}
 
 
 def test_a_round_that_was_not_complete_does_not_say_how_far_bronze_was_looked_at(
@@ -82,4 +100,5 @@ def test_a_round_without_tasks_writes_only_how_far_it_looked(spark: SparkSession
     assert DeltaTable(layout.rounds).version() == 0
     control.close_round([], 9)
     assert DeltaTable(layout.rounds).version() == 1
-    assert control.history() == Control(spark, layout).history() == History(9, {"chess": record("chess")})
+    expected = History(9, {"chess": record("chess")}, {"chess": (Load(5, 1.5),)})
+    assert control.history() == Control(spark, layout).history() == expected

@@ -8,7 +8,7 @@ import pytest
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from demux.settings import Decoder, GamesSettings, Policy, Settings, SparkSettings
+from demux.settings import Decoder, GamesSettings, Policy, RunSettings, Settings, SparkSettings
 from demux.settings_source import SourceSettings
 
 
@@ -31,6 +31,25 @@ def test_every_setting_is_described_and_has_a_default_that_is_valid() -> None:
     described = dict(_fields(Settings))
     assert [name for name, info in described.items() if not info.description or info.is_required()] == []
     assert Settings.model_validate(Settings().model_dump()) == Settings()
+
+
+def test_a_game_is_pinned_to_a_cluster_with_a_plain_name_that_is_not_bronzes() -> None:
+    pinned = {"将棋": "cluster_002", "chess": "big-games"}
+    assert GamesSettings(pinned=pinned).pinned == pinned
+    for cluster in ("", "Big", "a b", "1st", "x" * 41, "../etc", "größer"):
+        with pytest.raises(ValidationError, match="pattern"):
+            GamesSettings(pinned={"chess": cluster})
+    with pytest.raises(ValidationError, match="bronze task"):
+        GamesSettings(pinned={"chess": "bronze"})
+    with pytest.raises(ValidationError, match="is empty"):
+        GamesSettings(pinned={"": "big"})
+
+
+def test_no_more_games_are_pinned_to_a_cluster_than_it_may_have() -> None:
+    games = GamesSettings(pinned={"a": "big", "b": "big", "c": "other"})
+    assert Settings(games=games, run=RunSettings(streams_per_cluster=2)).games == games
+    with pytest.raises(ValidationError, match="puts more games on big than"):
+        Settings(games=games, run=RunSettings(streams_per_cluster=1))
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,9 @@ from demux.settings_file import load
 from demux.settings_template import template
 from demux.settings_yaml import document_of
 
-SECTIONS = "root, source, kafka, archive, wrapper, framing, registry, registries, games, decoder, run, spark"
+SECTIONS = (
+    "root, source, kafka, archive, wrapper, framing, registry, registries, games, decoder, run, spark, databricks"
+)
 
 
 @pytest.fixture
@@ -296,3 +298,9 @@ def test_what_a_command_has_for_defaults_gives_way_to_the_file_the_environment_a
     loaded = load(file, environ, {"kafka.topics": "mine"}, defaults)
     assert (loaded.root, loaded.games.limit) == ("own", 3)
     assert (loaded.registry.url, loaded.kafka.topics) == ("http://environment", ("mine",))
+
+
+def test_null_on_the_command_line_is_no_value_where_a_setting_may_have_none() -> None:
+    overrides = {"wrapper.schema_id_field": "null", "framing.payload": "header", "wrapper.game_field": "null"}
+    wrapper = load(None, {}, overrides).wrapper
+    assert (wrapper.schema_id_field, wrapper.game_field) == (None, "null")

@@ -6,13 +6,15 @@ from collections import Counter
 from random import Random
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from demux.errors import PlanRefused
+from demux.loads import Load
 from demux.names import GameNames
 from demux.settings import GamesSettings, Policy
 from install_workflow import plan as plan_module
+from install_workflow.balance import Balance, most_moves
 from install_workflow.plan import Action, Change, Plan, Task, Waiting, make_plan
 
 AUTO = GamesSettings()
@@ -28,8 +30,11 @@ games_settings = st.builds(
     policy=st.sampled_from(Policy),
     allow=st.lists(names, max_size=4).map(tuple),
     limit=st.integers(0, 8),
+    pinned=st.dictionaries(names, st.sampled_from(["cluster_001", "cluster_009", "big"]), max_size=2),
 )
-sizes = st.integers(1, 5)
+known_loads = st.dictionaries(names, st.builds(Load, st.integers(1, 9000), st.none() | st.floats(0, 500)), max_size=12)
+# two games may be pinned to one cluster
+sizes = st.integers(2, 5)
 
 
 def task(game: str, cluster: str = "cluster_001", key: str | None = None) -> Task:
@@ -58,6 +63,58 @@ def test_a_game_on_a_cluster_that_has_become_too_full_moves() -> None:
         Change(Action.UPDATE, task("go", "cluster_002"), "moved from cluster_001, which is full"),
     )
     assert not plan.is_empty
+
+
+def test_a_pinned_game_moves_to_its_cluster_and_a_new_one_begins_there() -> None:
+    games = GamesSettings(pinned={"chess": "big", "go": "big", "gone": "cluster_001"})
+    assert make_plan(["go"], {"chess": "cluster_001", "ludo": "cluster_001"}, games, 2).changes == (
+        Change(Action.UPDATE, task("chess", "big"), "moved from cluster_001: games.pinned says so"),
+        Change(Action.CREATE, task("go", "big"), "new game in bronze"),
+        Change(Action.KEEP, task("ludo"), "nothing changed"),
+    )
+
+
+def test_a_pin_that_overfills_a_cluster_is_refused() -> None:
+    games = GamesSettings(pinned={"chess": "big", "go": "big"})
+    assert len(make_plan(["chess"], {}, games, 1).tasks) == 1
+    with pytest.raises(PlanRefused):
+        make_plan(["chess", "go"], {}, games, 1)
+
+
+def test_new_games_with_known_loads_are_spread() -> None:
+    loads = {"chess": Load(1, 90.0), "go": Load(1, 80.0), "halma": Load(1, 1.0)}
+    tasks = make_plan([*loads, "new"], {}, AUTO, 2, loads).tasks
+    assert {task.game: task.cluster for task in tasks} == {
+        "chess": "cluster_001",
+        "go": "cluster_002",
+        "halma": "cluster_001",
+        "new": "cluster_002",
+    }
+
+
+def test_an_overloaded_cluster_gives_a_game_away_when_games_may_move() -> None:
+    running = {"a": "cluster_001", "b": "cluster_001", "c": "cluster_001", "d": "cluster_002", "e": "cluster_002"}
+    loads = {game: Load(1, 30.0) for game in "abc"} | {"d": Load(1, 1.0), "e": Load(1, 0.5)}
+    kept = make_plan([], running, AUTO, 3, loads)
+    assert kept.is_empty
+    changes = make_plan([], running, AUTO, 3, loads, Balance.MOVE).changes
+    reason = "moved from cluster_001, which carries 90.0 seconds a round"
+    assert [change for change in changes if change.action is not Action.KEEP] == [
+        Change(Action.UPDATE, task("c", "cluster_002"), reason)
+    ]
+    pinned = make_plan([], running, GamesSettings(pinned={"c": "cluster_001"}), 3, loads, Balance.MOVE)
+    assert [change.task.game for change in pinned.changes if change.action is Action.UPDATE] == ["b"]
+
+
+def test_a_game_changes_clusters_for_one_reason_in_a_plan() -> None:
+    running = {"a": "cluster_001", "b": "cluster_001", "d": "cluster_002", "e": "cluster_002", "f": "cluster_002"}
+    loads = {game: Load(1, 30.0 if game in "abc" else 1.0) for game in "abcdef"}
+    changes = make_plan(["c"], running, AUTO, 3, loads, Balance.MOVE).changes
+    assert [change for change in changes if change.action is not Action.KEEP] == [
+        Change(Action.UPDATE, task("b", "cluster_002"), "moved from cluster_001, which carries 90.0 seconds a round"),
+        Change(Action.CREATE, task("c"), "new game in bronze"),
+        Change(Action.UPDATE, task("d"), "moved from cluster_002, which takes a heavier game"),
+    ]
 
 
 def test_a_game_that_is_not_on_the_list_any_more_is_deleted_and_its_rows_wait() -> None:
@@ -100,51 +157,77 @@ def test_the_plan_id_names_the_content_and_never_changes_between_releases() -> N
     assert make_plan([], {}, AUTO, 20).plan_id == "a683096011db"
 
 
-@given(seen_games, running_games, games_settings, sizes)
+@given(seen_games, running_games, games_settings, sizes, known_loads)
 def test_the_plan_of_an_applied_plan_keeps_everything(
-    seen: set[str], running: dict[str, str], games: GamesSettings, per_cluster: int
+    seen: set[str], running: dict[str, str], games: GamesSettings, per_cluster: int, loads: dict[str, Load]
 ) -> None:
-    first = make_plan(seen, running, games, per_cluster)
-    again = make_plan(seen | running.keys(), applied(first), games, per_cluster)
+    first = make_plan(seen, running, games, per_cluster, loads, Balance.MOVE)
+    again = make_plan(seen | running.keys(), applied(first), games, per_cluster, loads)
     assert [change.action for change in again.changes] == [Action.KEEP] * len(first.tasks)
     assert (again.tasks, again.waiting) == (first.tasks, first.waiting)
 
 
-@given(seen_games, running_games, games_settings, sizes)
+@given(seen_games, running_games, games_settings, sizes, known_loads)
 def test_every_game_runs_or_waits_and_never_both(
-    seen: set[str], running: dict[str, str], games: GamesSettings, per_cluster: int
+    seen: set[str], running: dict[str, str], games: GamesSettings, per_cluster: int, loads: dict[str, Load]
 ) -> None:
-    plan = make_plan(seen, running, games, per_cluster)
+    plan = make_plan(seen, running, games, per_cluster, loads, Balance.MOVE)
     runs, waits = [task.game for task in plan.tasks], [waiting.game for waiting in plan.waiting]
     assert sorted(runs + waits) == sorted(seen | running.keys())
     deleted = {change.task.game for change in plan.changes if change.action is Action.DELETE}
     assert deleted == running.keys() - set(runs)
 
 
-@given(seen_games, running_games, games_settings, sizes)
+@given(seen_games, running_games, games_settings, sizes, known_loads)
 def test_keys_are_unique_and_no_cluster_is_too_full(
-    seen: set[str], running: dict[str, str], games: GamesSettings, per_cluster: int
+    seen: set[str], running: dict[str, str], games: GamesSettings, per_cluster: int, loads: dict[str, Load]
 ) -> None:
-    tasks = make_plan(seen, running, games, per_cluster).tasks
+    tasks = make_plan(seen, running, games, per_cluster, loads, Balance.MOVE).tasks
     assert len({task.key.lower() for task in tasks}) == len(tasks)
     assert max(Counter(task.cluster for task in tasks).values(), default=0) <= per_cluster
 
 
-@given(seen_games, running_games, games_settings, sizes, st.randoms(use_true_random=False))
+@given(seen_games, running_games, games_settings, sizes, known_loads, st.randoms(use_true_random=False))
 def test_the_plan_does_not_depend_on_the_order_of_what_it_is_made_from(
-    seen: set[str], running: dict[str, str], games: GamesSettings, per_cluster: int, random: Random
+    seen: set[str],
+    running: dict[str, str],
+    games: GamesSettings,
+    per_cluster: int,
+    loads: dict[str, Load],
+    random: Random,
 ) -> None:
-    shuffled, moved = sorted(seen), sorted(running.items())
-    random.shuffle(shuffled)
-    random.shuffle(moved)
-    one, other = make_plan(seen, running, games, per_cluster), make_plan(shuffled, dict(moved), games, per_cluster)
+    shuffled, moved, mixed = sorted(seen), sorted(running.items()), sorted(loads.items())
+    for each in (shuffled, moved, mixed):
+        random.shuffle(each)
+    one = make_plan(seen, running, games, per_cluster, loads, Balance.MOVE)
+    other = make_plan(shuffled, dict(moved), games, per_cluster, dict(mixed), Balance.MOVE)
     assert (one, one.plan_id) == (other, other.plan_id)
 
 
-@given(seen_games, running_games, games_settings, sizes)
+@given(seen_games, running_games, games_settings, sizes, known_loads)
 def test_plans_that_differ_in_what_they_do_have_different_ids(
-    seen: set[str], running: dict[str, str], games: GamesSettings, per_cluster: int
+    seen: set[str], running: dict[str, str], games: GamesSettings, per_cluster: int, loads: dict[str, Load]
 ) -> None:
-    plan = make_plan(seen, running, games, per_cluster)
-    again = make_plan(seen | running.keys(), applied(plan), games, per_cluster)
+    plan = make_plan(seen, running, games, per_cluster, loads, Balance.MOVE)
+    again = make_plan(seen | running.keys(), applied(plan), games, per_cluster, loads)
     assert (plan.plan_id == again.plan_id) == plan.is_empty
+
+
+@given(seen_games, running_games, games_settings, sizes, known_loads)
+def test_a_plan_moves_few_games_beside_those_that_must(
+    seen: set[str], running: dict[str, str], games: GamesSettings, per_cluster: int, loads: dict[str, Load]
+) -> None:
+    assume(max(Counter(running.values()).values(), default=0) <= per_cluster)
+    plan = make_plan(seen, running, games, per_cluster, loads, Balance.MOVE)
+    moved = {change.task.game for change in plan.changes if change.action is Action.UPDATE}
+    pinned = {game for game, cluster in games.pinned.items() if running.get(game, cluster) != cluster}
+    # each game that was pinned just now may push another out
+    assert len(moved) <= most_moves(len(plan.tasks)) + 2 * len(pinned)
+
+
+@given(seen_games, running_games, games_settings, sizes, known_loads)
+def test_pinned_games_that_run_are_where_they_are_pinned(
+    seen: set[str], running: dict[str, str], games: GamesSettings, per_cluster: int, loads: dict[str, Load]
+) -> None:
+    runs = applied(make_plan(seen, running, games, per_cluster, loads, Balance.MOVE))
+    assert {game: runs[game] for game in games.pinned if game in runs}.items() <= games.pinned.items()

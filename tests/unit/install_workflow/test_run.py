@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from typing import cast
 
-from demux.control import Control, KnownGame, Outcome
+from demux.control import Control, History, KnownGame, Outcome
 from demux.errors import RegistryUnavailable
 from demux.reports import GameReport
 from demux.settings import GamesSettings, Policy
+from install_workflow.balance import Balance
 from install_workflow.engine import Ended
 from install_workflow.plan import Plan, Task, make_plan
-from install_workflow.run import apply, record_of
+from install_workflow.run import apply, balance_now, record_of
 
 FIRST, LATER = datetime(2025, 1, 1, tzinfo=timezone.utc), datetime(2025, 2, 1, tzinfo=timezone.utc)
 CHESS = Task("chess", "deserialize_chess", "cluster_001")
@@ -64,6 +65,18 @@ def test_only_what_changed_gets_the_time_of_the_change() -> None:
         "chess": KnownGame("chess", None, second.plan_id, LATER),
         "go": KnownGame("go", "cluster_001", first.plan_id, FIRST),
     }
+
+
+def test_games_move_for_balance_only_after_a_task_has_ended_where_the_last_plan_put_it() -> None:
+    record = record_of(Ended(CHESS, GameReport("chess", 10, 8, 2, (11, 12)), None, 1.5), "round")
+    history = History(-1, {}).after([record], 3)
+    before, since = (record.finished_at + timedelta(seconds=seconds) for seconds in (-1, 1))
+    placed = KnownGame("chess", "cluster_001", "plan", before)
+    assert balance_now([placed], history) is Balance.MOVE
+    assert balance_now([placed, KnownGame("go", "cluster_002", "plan", since)], history) is Balance.KEEP
+    assert balance_now([placed, KnownGame("ludo", None, "plan", since)], history) is Balance.MOVE
+    assert balance_now([placed], History(-1, {})) is Balance.KEEP
+    assert balance_now([], history) is Balance.KEEP
 
 
 def test_a_task_that_is_done_leaves_its_counts() -> None:

@@ -1,0 +1,157 @@
+"""Which placed games should change clusters because one carries too much. Pure, and few at a time.
+
+The rule and its bounds: docs/decisions/0012.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from heapq import heapify, heappop, heappush
+
+
+class Balance(Enum):
+    """Whether games may move for the sake of balance.
+
+    KEEP: none does. MOVE: those do that an overloaded cluster gives away.
+    """
+
+    KEEP = "keep"
+    MOVE = "move"
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """Where a game goes for the sake of balance, and the sentence why."""
+
+    cluster: str
+    reason: str
+
+
+@dataclass(slots=True)
+class _Cluster:
+    """A cluster while games move: what it carries, how many games, and those that may still leave, lightest first."""
+
+    name: str
+    weight_ms: int
+    games: int
+    movable: list[tuple[int, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Measure:
+    """What counts as too heavy, in whole numbers so that no sum depends on its order."""
+
+    total_ms: int
+    heaviest_ms: int
+    clusters: int
+    per_cluster: int
+
+    def is_overloaded(self, weight_ms: int) -> bool:
+        """Over 1.5 times the mean, and over mean and heaviest game together, which a packing from scratch never is."""
+        above_mean = self.clusters * (weight_ms - self.heaviest_ms) > self.total_ms
+        return above_mean and 2 * self.clusters * weight_ms > 3 * self.total_ms
+
+    def may_take(self, weight_ms: int) -> bool:
+        """Whether a cluster carries no more than the mean."""
+        return self.clusters * weight_ms <= self.total_ms
+
+    def is_heavy(self, game_ms: int) -> bool:
+        """Over 1.5 times the mean of a place: every overloaded cluster has such a game."""
+        return 2 * self.clusters * self.per_cluster * game_ms > 3 * self.total_ms
+
+    def is_light(self, game_ms: int) -> bool:
+        """At most the mean of a place: every full cluster that may take has such a game."""
+        return self.clusters * self.per_cluster * game_ms <= self.total_ms
+
+
+def most_moves(games: int) -> int:
+    """Return how many of so many games one plan may move for the sake of balance: one in 20, and at least 2."""
+    return max(2, games // 20)
+
+
+def balance(
+    packed: Mapping[str, str], movable: Container[str], weights_ms: Mapping[str, int], per_cluster: int
+) -> dict[str, Move]:
+    """Return where games move to, at most `most_moves` of them; nothing when no cluster is overloaded.
+
+    The heaviest cluster gives its heaviest game to the lightest, which gives a light one back when it is full. No
+    cluster becomes overloaded by what it takes, and none gets more games than `per_cluster`. When all games may move,
+    repeating it ends with no cluster overloaded. The time grows as n log n.
+
+    Args:
+        packed: a cluster for each game.
+        movable: the games that may move.
+        weights_ms: weight of each game; empty when nothing is known.
+        per_cluster: most games on one cluster.
+    """
+    if not weights_ms or not packed:
+        return {}
+    clusters = _clusters(packed, movable, weights_ms)
+    measure = _Measure(
+        sum(cluster.weight_ms for cluster in clusters),
+        max(weights_ms[game] for game in packed),
+        len(clusters),
+        per_cluster,
+    )
+    moves: dict[str, Move] = {}
+    for step in _steps(clusters, measure):
+        if len(moves) + len(step) > most_moves(len(packed)):
+            break
+        moves |= step
+    return moves
+
+
+def _clusters(
+    packed: Mapping[str, str], movable: Container[str], weights_ms: Mapping[str, int]
+) -> tuple[_Cluster, ...]:
+    games: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
+    for game, cluster in packed.items():
+        games[cluster].append((weights_ms[game], game))
+    return tuple(
+        _Cluster(name, sum(ms for ms, _ in held), len(held), sorted((ms, game) for ms, game in held if game in movable))
+        for name, held in games.items()
+    )
+
+
+def _steps(clusters: tuple[_Cluster, ...], measure: _Measure) -> Iterator[dict[str, Move]]:
+    """Yield the moves of one game after the other, with the game that makes room for it."""
+    # no cluster is in both: who gives carries more than the mean throughout, who takes at most the mean before
+    givers = [(-each.weight_ms, each.name, each) for each in clusters if measure.is_overloaded(each.weight_ms)]
+    takers = [(each.weight_ms, each.name, each) for each in clusters if measure.may_take(each.weight_ms)]
+    heapify(givers)
+    heapify(takers)
+    while givers and takers:
+        giver, taker = givers[0][2], takers[0][2]
+        if not giver.movable or not measure.is_heavy(giver.movable[-1][0]):
+            heappop(givers)
+        elif taker.games == measure.per_cluster and not (taker.movable and measure.is_light(taker.movable[0][0])):
+            heappop(takers)
+        else:
+            heappop(givers)
+            heappop(takers)
+            yield _exchange(giver, taker, measure)
+            if measure.is_overloaded(giver.weight_ms):
+                heappush(givers, (-giver.weight_ms, giver.name, giver))
+            if measure.may_take(taker.weight_ms):
+                heappush(takers, (taker.weight_ms, taker.name, taker))
+
+
+def _exchange(giver: _Cluster, taker: _Cluster, measure: _Measure) -> dict[str, Move]:
+    carried = f"moved from {giver.name}, which carries {giver.weight_ms / 1000:.1f} seconds a round"
+    moves = {_pass_on(giver, taker, -1): Move(taker.name, carried)}
+    if taker.games > measure.per_cluster:
+        moves[_pass_on(taker, giver, 0)] = Move(giver.name, f"moved from {taker.name}, which takes a heavier game")
+    return moves
+
+
+def _pass_on(source: _Cluster, target: _Cluster, position: int) -> str:
+    """Return the game that was passed on; it may not leave its new cluster in the same plan."""
+    weight_ms, game = source.movable.pop(position)
+    source.weight_ms -= weight_ms
+    source.games -= 1
+    target.weight_ms += weight_ms
+    target.games += 1
+    return game
