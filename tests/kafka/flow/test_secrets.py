@@ -16,8 +16,9 @@ from cryptography.x509 import load_pem_x509_certificate
 from deltalake import DeltaTable
 
 from demux.settings_yaml import text_of
-from tests.fakes.workspace_server import FakeWorkspace
-from tests.fakes.workspace_server import serving as workspace_serving
+from tests.fakes.workspace.fake import FakeWorkspace
+from tests.fakes.workspace.secrets import Secrets
+from tests.fakes.workspace.server import serving as workspace_serving
 from tests.flow.process import DEMUX, Said, run
 from tests.flow.root import rows, wrapper
 from tests.kafka.pipeline import classes, send
@@ -96,7 +97,7 @@ def left(
     payload = classes(EVENT)("Event")(name="ann").SerializeToString()
     send(secure_broker.bootstrap, TOPIC, [wrapper("chess", schema_id, payload), b""])
     held = {("team", "registry"): passwords["alice"].encode(), ("team", "store"): STORE.encode()}
-    with workspace_serving(FakeWorkspace(TOKEN, held)) as workspace:
+    with workspace_serving(FakeWorkspace(TOKEN, Secrets(held))) as workspace:
         environ = {**workspace.environ, "HOME": str(folder), "RIGHT": passwords["admin"], "WRONG": WRONG_KAFKA}
 
         def called(words: list[str], kafka: str, registry: str) -> Said:

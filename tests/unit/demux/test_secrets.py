@@ -13,7 +13,9 @@ from demux.cli.workplace import settings_of
 from demux.errors import ExitCode, SecretMissing, SettingsInvalid
 from demux.secrets import is_reference, is_secret_option, resolve
 from demux.settings_file import load
-from tests.fakes.workspace_server import FakeWorkspace, serving
+from tests.fakes.workspace.fake import FakeWorkspace
+from tests.fakes.workspace.secrets import Secrets
+from tests.fakes.workspace.server import serving
 
 PLANTED = "planted-8Wd2/x:y"
 TOKEN = "planted-token-5Jk1"
@@ -127,7 +129,7 @@ class TestDatabricks:
     def workspace(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FakeWorkspace]:
         """A workspace that the client finds by its environment, as in a Databricks job."""
         held = {("team", "kafka"): PLANTED.encode(), ("team", "empty"): b"", ("team", "binary"): b"\xff\xfe"}
-        with serving(FakeWorkspace(TOKEN, held, {("team", "null"): None})) as workspace:
+        with serving(FakeWorkspace(TOKEN, Secrets(held, {("team", "null"): None}))) as workspace:
             # no profile of whoever runs the tests
             monkeypatch.setenv("HOME", str(tmp_path))
             for name, value in workspace.environ.items():
@@ -140,7 +142,7 @@ class TestDatabricks:
         caplog.set_level(logging.DEBUG)
         assert resolve("secret:databricks/team/kafka", {}) == PLANTED
         assert resolve("secret:databricks/team/kafka", {}) == PLANTED
-        assert workspace.asked == [("team", "kafka")] * 2
+        assert workspace.secrets.asked == [("team", "kafka")] * 2
         assert PLANTED not in caplog.text
         assert TOKEN not in caplog.text
 
@@ -163,7 +165,7 @@ class TestDatabricks:
     ) -> None:
         monkeypatch.setenv("DATABRICKS_TOKEN", f"{TOKEN}-old")
         assert missing("secret:databricks/team/kafka").startswith("Invalid access token")
-        assert workspace.asked == []
+        assert workspace.secrets.asked == []
 
     def test_without_a_workspace_the_secret_is_missing(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         for name in ("DATABRICKS_HOST", "DATABRICKS_TOKEN"):
