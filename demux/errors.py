@@ -198,3 +198,18 @@ class PlanRefused(DemuxError):
     """The plan cannot be made or applied safely."""
 
     condition = "PLAN_REFUSED"
+
+
+class WorkspaceUnavailable(DemuxError):
+    """The workspace gave no usable answer; it may later."""
+
+    condition = "WORKSPACE_UNAVAILABLE"
+    kind = Kind.TRANSIENT
+    exit_code = ExitCode.TRANSIENT
+
+
+class WorkspaceRefused(DemuxError):
+    """The workspace answered, and does not let us in or does not do what we ask."""
+
+    condition = "WORKSPACE_REFUSED"
+    exit_code = ExitCode.USAGE

@@ -1,0 +1,192 @@
+"""The arguments that give a task on a cluster the settings of this machine. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from pydantic import BaseModel
+
+from demux.errors import SettingsInvalid
+from demux.settings import Settings
+from demux.settings_databricks import is_remote
+
+# what the workspace replaces in the text of a job ({{...}}), or in that of a bundle (${...})
+_REPLACED = ("{{", "${")
+_TABLES = ("root", "databricks.catalog", "databricks.bronze_schema", "databricks.silver_schema")
+_INGEST = (
+    *_TABLES,
+    "source",
+    "kafka",
+    "archive",
+    "wrapper",
+    "framing",
+    "games.max_name_bytes",
+    "run.sink",
+    "run.bronze_s",
+)
+_DESERIALIZE = (
+    *_TABLES,
+    "registry",
+    "registries",
+    "decoder",
+    "run.parallelism",
+    "run.retries",
+    "run.retry_wait_s",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """What each command is told: `--set KEY=VALUE …`, sorted by key; made by `arguments`.
+
+    A stage is told what it reads, so that a setting that concerns another stage, or the plan alone, changes no task.
+
+    Attributes:
+        ingest: for the bronze stage.
+        deserialize: for the silver stage.
+        apply: for what makes the jobs anew.
+    """
+
+    ingest: tuple[str, ...]
+    deserialize: tuple[str, ...]
+    apply: tuple[str, ...]
+
+
+def arguments(settings: Settings) -> Arguments:
+    """Return what each command is told of the settings that are not the default.
+
+    Raises:
+        SettingsInvalid: a path that no cluster reaches, or a value that the workspace would replace.
+    """
+    values = changed(settings)
+    # a cluster has a session of its own
+    everything = tuple(name for name in Settings.model_fields if name != "spark")
+    return Arguments(_options(values, _INGEST), _options(values, _DESERIALIZE), _options(values, everything))
+
+
+def changed(settings: Settings) -> dict[str, str]:
+    """Return every setting that is not the default as `--set` takes it, by dotted key, sorted.
+
+    Raises:
+        SettingsInvalid: a path that no cluster reaches.
+    """
+    _require_remote(settings)
+    # the command line writes down what these are by default
+    implied = {("source.path", settings.under_root("source")), ("registry.path", settings.under_root("registry"))}
+    leaves = dict(_leaves(settings, Settings(), ""))
+    texts = {key: _text(leaves[key]) for key in sorted(leaves)}
+    return {key: text for key, text in texts.items() if (key, text) not in implied}
+
+
+def is_replaced(text: str) -> bool:
+    """Return whether the text of a job would not reach the task as it is."""
+    return any(mark in text for mark in _REPLACED)
+
+
+def _leaves(given: BaseModel, default: BaseModel, above: str) -> Iterator[tuple[str, object]]:
+    for name in type(given).model_fields:
+        value, usual = getattr(given, name), getattr(default, name)
+        if isinstance(usual, BaseModel):
+            yield from _leaves(value, usual, f"{above}{name}.")
+        elif value != usual:
+            yield f"{above}{name}", value
+
+
+def _text(value: object) -> str:
+    match value:
+        case None:
+            return "null"
+        case str():
+            return value
+        case Enum():
+            return str(value.value)
+        case bool():
+            return str(value).lower()
+        case Mapping() | tuple():
+            return _flow(value)
+        case _:
+            return str(value)
+
+
+def _flow(value: object) -> str:
+    """The value as YAML in one line."""
+    match value:
+        case BaseModel():
+            return _flow({name: each for name, each in value if each != type(value).model_fields[name].default})
+        case Mapping():
+            return "{" + ", ".join(f"{_flow(key)}: {_flow(value[key])}" for key in sorted(value)) + "}"
+        case tuple():
+            return f"[{', '.join(_flow(item) for item in value)}]"
+        case None:
+            return "null"
+        case _:
+            return '"' + "".join(_escaped(character) for character in _text(value)) + '"'
+
+
+def _escaped(character: str) -> str:
+    if character.isascii() and character.isprintable() and character not in '"\\${':
+        return character
+    return f"\\u{ord(character):04x}" if character <= "\uffff" else f"\\U{ord(character):08x}"
+
+
+def _options(values: Mapping[str, str], sections: tuple[str, ...]) -> tuple[str, ...]:
+    told = {
+        key: text
+        for key, text in values.items()
+        if key.startswith(tuple(f"{name}." for name in sections)) or key in sections
+    }
+    if replaced := [key for key, text in told.items() if is_replaced(f"{key}={text}")]:
+        raise SettingsInvalid(
+            f"{', '.join(replaced)}: a workspace would replace what stands in {{{{…}}}} or ${{…}}.",
+            "Write it another way, or move it into a file that the settings name.",
+            keys=tuple(replaced),
+        )
+    return tuple(part for key, text in told.items() for part in ("--set", f"{key}={text}"))
+
+
+def _require_remote(settings: Settings) -> None:
+    wrong = [
+        *(f"{key}: {place!r}" for key, place in _tables(settings) if not is_remote(place)),
+        *(
+            f"{key}: {place!r}"
+            for key, place in _files(settings)
+            if not is_remote(place) and not place.startswith("/Workspace/")
+        ),
+    ]
+    if wrong:
+        raise SettingsInvalid(
+            f"No cluster of a workspace reaches {', '.join(wrong)}.",
+            "Name a URI of cloud storage or a folder below /Volumes; files may be below /Workspace as well.",
+            places=tuple(wrong),
+        )
+
+
+def _tables(settings: Settings) -> Iterable[tuple[str, str]]:
+    archive = settings.archive
+    places = (
+        ("root", settings.root),
+        ("source.path", settings.source.path),
+        ("archive.path", archive.path),
+        ("archive.clean_path", archive.clean_path),
+    )
+    return [(key, place) for key, place in places if place is not None]
+
+
+def _files(settings: Settings) -> Iterable[tuple[str, str]]:
+    kafka = settings.kafka
+    registries = {"registry": settings.registry, **{f"registries.{k}": v for k, v in settings.registries.items()}}
+    places = [
+        ("wrapper.proto", settings.wrapper.proto),
+        ("kafka.truststore", kafka.truststore),
+        ("kafka.keystore", kafka.keystore),
+    ]
+    for name, registry in sorted(registries.items()):
+        places += [
+            (f"{name}.path", registry.path),
+            (f"{name}.ca_file", registry.ca_file),
+            (f"{name}.certificate_file", registry.certificate_file),
+            (f"{name}.key_file", registry.key_file),
+        ]
+    return [(key, place) for key, place in places if place is not None]

@@ -1,0 +1,135 @@
+"""The plan as jobs of a Databricks workspace. Pure, and the same for the same plan, settings and wheel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from demux.errors import PlanRefused, SettingsInvalid
+from demux.settings import Settings
+from demux.settings_databricks import DatabricksSettings, PermissionSettings, PrincipalKind, ScheduleKind
+from install_workflow.databricks.cluster import BRONZE, by_cluster, job_clusters
+from install_workflow.databricks.job import OWNER_TAG, PART_TAG, Job, Permission
+from install_workflow.databricks.schedule import run_as, started_by, told
+from install_workflow.databricks.split import fits, split
+from install_workflow.databricks.task import TaskJson, TaskMaker, maker, run_job
+from install_workflow.plan import Task
+
+ALL = "all"
+CONTINUOUS = "continuous"
+_PREFIX = "Game_Protobufs_wrapper"
+# a run of these goes on under the name of the deployment itself
+_MAIN = frozenset({ALL, BRONZE})
+
+
+def make_jobs(tasks: Iterable[Task], settings: Settings, wheel: str) -> tuple[Job, ...]:
+    """Return the jobs that run the plan's tasks, each job behind those that it runs.
+
+    One job has bronze, and behind it the games' tasks. What is too much for one job (`databricks.tasks_per_job` tasks,
+    100 clusters) goes into jobs of its own, which bronze's job then runs. A continuous job may have no task that waits
+    for another: it is one more job, which runs the first one.
+
+    Args:
+        tasks: the tasks of the plan, in any order.
+        settings: all settings, `databricks.name` included.
+        wheel: the path of the wheel in the workspace or in a volume.
+
+    Raises:
+        SettingsInvalid: no name, a path that no cluster reaches, or a value that the workspace would replace.
+        PlanRefused: a cluster has more tasks than the platform allows, or a name that it does not.
+    """
+    databricks = settings.databricks
+    if databricks.name is None:
+        raise SettingsInvalid(
+            "databricks.name is not set, so there is no deployment.",
+            "Set databricks.name, or run the games on this machine by `demux run`.",
+        )
+    make, clusters = maker(settings, wheel), by_cluster(tasks)
+    per_job, others = databricks.tasks_per_job, 2 if databricks.auto_apply else 1
+    if fits(clusters, databricks.granularity, per_job, others):
+        jobs = [_whole(make, clusters)]
+    else:
+        parts = split(clusters, databricks.granularity, per_job, settings.run.streams_per_cluster)
+        _require_room(len(parts) + others, per_job)
+        chosen = {part: {name: clusters[name] for name in names} for part, names in parts.items()}
+        jobs = [*(_part(make, part, games) for part, games in chosen.items()), _bronze(make, sorted(parts))]
+    if databricks.schedule.kind is ScheduleKind.CONTINUOUS:
+        jobs.append(_continuous(databricks, jobs[-1].part))
+    return tuple(jobs)
+
+
+def job_name(deployment: str, part: str) -> str:
+    """Return the name of a part's job."""
+    return f"{_PREFIX}_{deployment}" if part in _MAIN else f"{_PREFIX}_{deployment}_{part}"
+
+
+def _whole(make: TaskMaker, clusters: Mapping[str, Sequence[Task]]) -> Job:
+    games = [task for name, tasks in clusters.items() for task in make.games(name, tasks, [BRONZE])]
+    return _main(make, ALL, games, [BRONZE, *clusters])
+
+
+def _bronze(make: TaskMaker, parts: Iterable[str]) -> Job:
+    return _main(make, BRONZE, [run_job(f"run_{part}", part, [BRONZE]) for part in parts], [BRONZE])
+
+
+def _main(make: TaskMaker, part: str, after_bronze: Sequence[TaskJson], clusters: Iterable[str]) -> Job:
+    databricks = make.settings.databricks
+    tasks = [make.ingest(), *after_bronze]
+    if databricks.auto_apply:
+        tasks.append(make.discovered([task["task_key"] for task in tasks]))
+    starts = {} if databricks.schedule.kind is ScheduleKind.CONTINUOUS else started_by(databricks.schedule)
+    timeout = {"timeout_seconds": databricks.job_timeout_s} if databricks.job_timeout_s else {}
+    # whom the games' own jobs would tell as well, would be told twice
+    body = {**starts, **timeout, **told(databricks.notifications)}
+    return _job(databricks, part, {**_queue(databricks), **body, **_clustered(databricks, clusters), "tasks": tasks})
+
+
+def _part(make: TaskMaker, part: str, clusters: Mapping[str, Sequence[Task]]) -> Job:
+    databricks = make.settings.databricks
+    tasks = [task for name, games in clusters.items() for task in make.games(name, games, [])]
+    return _job(databricks, part, {**_queue(databricks), **_clustered(databricks, clusters), "tasks": tasks})
+
+
+def _continuous(databricks: DatabricksSettings, main: str) -> Job:
+    return _job(databricks, CONTINUOUS, {**started_by(databricks.schedule), "tasks": [run_job("run", main, [])]})
+
+
+def _job(databricks: DatabricksSettings, part: str, body: Mapping[str, Any]) -> Job:
+    assert databricks.name is not None
+    settings = {
+        "name": job_name(databricks.name, part),
+        "description": f"Made by protobuf-demux, deployment {databricks.name}. The next apply undoes changes by hand.",
+        "tags": dict(sorted({**databricks.tags, OWNER_TAG: databricks.name, PART_TAG: part}.items())),
+        "max_concurrent_runs": 1,
+        **run_as(databricks.run_as),
+        **body,
+    }
+    return Job(part, settings, permissions(databricks.permissions))
+
+
+def permissions(settings: PermissionSettings) -> tuple[Permission, ...]:
+    """Return who may do what with each job, sorted."""
+    by_kind = {
+        PrincipalKind.GROUP: settings.groups,
+        PrincipalKind.SERVICE_PRINCIPAL: settings.service_principals,
+        PrincipalKind.USER: settings.users,
+    }
+    found = [Permission(kind, name, level) for kind, levels in by_kind.items() for name, level in levels.items()]
+    return tuple(sorted(found, key=lambda permission: permission.sort_key))
+
+
+def _queue(databricks: DatabricksSettings) -> dict[str, Any]:
+    return {"queue": {"enabled": databricks.queue}}
+
+
+def _clustered(databricks: DatabricksSettings, clusters: Iterable[str]) -> dict[str, Any]:
+    return {"job_clusters": job_clusters(clusters, databricks.cluster)}
+
+
+def _require_room(tasks: int, per_job: int) -> None:
+    if tasks > per_job:
+        raise PlanRefused(
+            f"Bronze's job would have {tasks} tasks, and databricks.tasks_per_job is {per_job}.",
+            "Raise databricks.tasks_per_job, or set databricks.granularity to cluster.",
+            tasks=tasks,
+        )

@@ -1,0 +1,193 @@
+"""The jobs of one workspace: what is there, and the calls that change it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from demux.errors import TaskInterrupted
+from demux.settings_databricks import Level, PrincipalKind
+from install_workflow.databricks.answers import Denied, Missing
+from install_workflow.databricks.changes import ForeignJob
+from install_workflow.databricks.connection import Connection
+from install_workflow.databricks.job import OWNER_TAG, PART_TAG, DeployedJob, JobJson, Permission
+
+_JOBS = "/api/2.2/jobs"
+_PERMISSIONS = "/api/2.0/permissions/jobs"
+_PAGED = ("tasks", "job_clusters", "environments", "parameters")
+_OWNER = "IS_OWNER"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What the workspace has of a deployment.
+
+    Attributes:
+        jobs: the jobs with its tag, by id.
+        foreign: other jobs with one of its names, by id.
+    """
+
+    jobs: tuple[DeployedJob, ...]
+    foreign: tuple[ForeignJob, ...]
+
+
+class Workspace:
+    """The jobs of one workspace. Each call is tried again where that helps; all raise as `Connection.tried`.
+
+    Attributes:
+        connection: the workspace and our login.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        # who owns a job, as read last: a list of permissions without the owner is refused
+        self._owners: dict[int, dict[str, str]] = {}
+
+    def find(self, deployment: str, names: Collection[str]) -> Found:
+        """Return the deployment's jobs, and those of others with one of these names; changes nothing.
+
+        One call for each 100 jobs of the workspace, and two or more for each job of ours.
+        """
+        ours, foreign = [], []
+        for job_id, settings in self._listed():
+            owner = str(settings.get("tags", {}).get(OWNER_TAG, ""))
+            if owner == deployment:
+                ours.append(job_id)
+            elif settings.get("name") in names:
+                foreign.append(ForeignJob(job_id, str(settings["name"]), owner))
+        jobs = (self._deployed(job_id) for job_id in sorted(ours))
+        found = tuple(job for job in jobs if job is not None)
+        return Found(found, tuple(sorted(foreign, key=lambda job: job.job_id)))
+
+    def create(self, settings: JobJson, permissions: Sequence[Permission]) -> int:
+        """Return the id of the new job, which has our tags; not safe to call twice.
+
+        A create whose answer was lost is not repeated before the workspace was asked for a job with the same tags.
+        """
+        body = {**settings, "access_control_list": [_entry(permission) for permission in permissions]}
+        tried = False
+
+        def attempt() -> int:
+            nonlocal tried
+            known = self._with_tags(settings["tags"]) if tried else None
+            tried = True
+            if known is not None:
+                return known
+            return int(self.connection.once("POST", f"{_JOBS}/create", body=body)["job_id"])
+
+        return self.connection.tried(f"create the job {settings.get('name')}", attempt)
+
+    def reset(self, job_id: int, settings: JobJson) -> None:
+        """Replace all settings of a job; safe to call twice.
+
+        Raises:
+            TaskInterrupted: the job is gone.
+        """
+        body = {"job_id": job_id, "new_settings": settings}
+        try:
+            self.connection.ask("POST", f"{_JOBS}/reset", f"change the job {settings.get('name')}", body=body)
+        except Denied:
+            # permission is checked before existence
+            if self._deployed(job_id) is not None:
+                raise
+            raise _gone(job_id) from None
+
+    def permit(self, job_id: int, permissions: Sequence[Permission]) -> None:
+        """Replace all permissions of a job but the owner's; safe to call twice.
+
+        Raises:
+            TaskInterrupted: the job is gone.
+        """
+        if job_id not in self._owners:
+            self._permissions(job_id)
+        owner = self._owners.get(job_id)
+        entries = [*([owner] if owner else []), *(_entry(permission) for permission in permissions)]
+        path, doing = f"{_PERMISSIONS}/{job_id}", f"set who may use the job {job_id}"
+        try:
+            self.connection.ask("PUT", path, doing, body={"access_control_list": entries})
+        except Missing:
+            # or one of the principals is
+            if self._deployed(job_id) is not None:
+                raise
+            raise _gone(job_id) from None
+
+    def delete(self, job_id: int) -> None:
+        """Delete a job; one that is gone already is as good."""
+        try:
+            self.connection.ask("POST", f"{_JOBS}/delete", f"delete the job {job_id}", body={"job_id": job_id})
+        except Missing:
+            return
+
+    def _listed(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
+        """Yield id and main settings of every job of the workspace, each once."""
+        seen: set[int] = set()
+        token = None
+        while token != "":
+            query = {"limit": 100, **({"page_token": token} if token else {})}
+            page = self.connection.ask("GET", f"{_JOBS}/list", "list its jobs", query)
+            for job in page.get("jobs", []):
+                # a job made meanwhile moves others to the next page
+                if job["job_id"] not in seen:
+                    seen.add(job["job_id"])
+                    yield int(job["job_id"]), job.get("settings", {})
+            token = str(page.get("next_page_token") or "")
+
+    def _with_tags(self, tags: Mapping[str, str]) -> int | None:
+        wanted = {name: tags[name] for name in (OWNER_TAG, PART_TAG)}
+        found = (job for job, settings in self._listed() if wanted.items() <= settings.get("tags", {}).items())
+        return min(found, default=None)
+
+    def _deployed(self, job_id: int) -> DeployedJob | None:
+        """Return a job with its permissions; None when it is gone."""
+        try:
+            settings = self._settings(job_id)
+            permissions = self._permissions(job_id)
+        except Missing:
+            return None
+        return DeployedJob(job_id, str(settings.get("tags", {}).get(PART_TAG, "")), settings, permissions)
+
+    def _settings(self, job_id: int) -> dict[str, Any]:
+        """Return all pages of a job's settings; later pages have only what the first has no room for."""
+        doing = f"read the job {job_id}"
+        page = self.connection.ask("GET", f"{_JOBS}/get", doing, {"job_id": job_id})
+        settings = {**page.get("settings", {})}
+        # an answer may name the principal beside the settings only
+        if name := page.get("run_as_user_name"):
+            settings.setdefault("run_as", {"user_name" if "@" in name else "service_principal_name": name})
+        while token := page.get("next_page_token"):
+            page = self.connection.ask("GET", f"{_JOBS}/get", doing, {"job_id": job_id, "page_token": token})
+            for field in _PAGED:
+                if more := page.get("settings", {}).get(field):
+                    settings[field] = [*settings.get(field, []), *more]
+        return settings
+
+    def _permissions(self, job_id: int) -> tuple[Permission, ...]:
+        """Return who may do what, beside the owner and what is inherited; keeps the owner."""
+        answer = self.connection.ask("GET", f"{_PERMISSIONS}/{job_id}", f"read who may use the job {job_id}")
+        direct = [
+            (principal, permission["permission_level"])
+            for entry in answer.get("access_control_list", [])
+            if (principal := _principal(entry))
+            for permission in entry.get("all_permissions", [])
+            if not permission.get("inherited")
+        ]
+        for (kind, name), level in direct:
+            if level == _OWNER:
+                self._owners[job_id] = {kind.value: name, "permission_level": _OWNER}
+        given = [Permission(kind, name, Level(level)) for (kind, name), level in direct if level != _OWNER]
+        return tuple(sorted(given, key=lambda each: each.sort_key))
+
+
+def _principal(entry: Mapping[str, Any]) -> tuple[PrincipalKind, str] | None:
+    return next(((kind, str(entry[kind.value])) for kind in PrincipalKind if entry.get(kind.value)), None)
+
+
+def _entry(permission: Permission) -> dict[str, str]:
+    return {permission.kind.value: permission.principal, "permission_level": permission.level.value}
+
+
+def _gone(job_id: int) -> TaskInterrupted:
+    return TaskInterrupted(
+        f"The job {job_id} was deleted since the plan was made.", "Run the same command again.", job_id=job_id
+    )
