@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 
 from demux.arrow_map import map_in_arrow
 from demux.causes import Stage
-from demux.columns import Struct
+from demux.columns import Column, Struct
 from demux.commits import Rows
 from demux.names import quoted, sql_string
 from demux.schema_ref import SchemaRef
@@ -74,8 +74,12 @@ def evolve(spark: SparkSession, table: str, columns: Struct, message: str | None
     now = spark.read.format("delta").load(table).schema
     if columns_of_spark(now) == columns_of_spark(wanted):
         return
-    if payload_of(now) != columns:
-        nothing = _of_message(spark.createDataFrame([], wanted), columns, message)
+    before = payload_of(now)
+    if before != columns:
+        # a column that is there keeps its metadata
+        names = {column.name for column in before}
+        added = [column for column in columns if column.name not in names]
+        nothing = _of_message(spark.createDataFrame([], wanted), added, message)
         nothing.write.format("delta").mode("append").option("mergeSchema", "true").save(table)
         now = spark.read.format("delta").load(table).schema
     # delta adds at the end, behind the origin's columns; also repairs a crash in between
@@ -105,17 +109,17 @@ def quarantined(game: str) -> str:
 def silver_rows(frame: DataFrame, decisions: Decisions, decoder: RowDecoder = ARROW) -> DataFrame:
     """Return every row of a batch in the table's columns, and `REFUSED`."""
     rows = decoder.rows(frame, decisions).withColumn("_decoded_at", F.current_timestamp())
-    return _of_message(rows, decisions.columns, decisions.message)
+    return _of_message(rows, decisions.columns.columns, decisions.message)
 
 
-def _of_message(frame: DataFrame, columns: Struct, message: str | None) -> DataFrame:
-    """Return the frame with the message's name at its first payload column, from where a table takes it over.
+def _of_message(frame: DataFrame, columns: Sequence[Column], message: str | None) -> DataFrame:
+    """Return the frame with the message's name at the first of the payload columns, from where a table takes it over.
 
-    At one column only: Spark's optimizer compares every renamed column with all others.
+    At one column only: Spark 3.4's optimizer compares every renamed column with all others.
     """
-    if message is None or not columns.columns:
+    if message is None or not columns:
         return frame
-    first = columns.columns[0]
+    first = columns[0]
     renamed = F.col(quoted(first.name)).alias(first.name, metadata={MESSAGE: message, NUMBER: first.number})
     return frame.select(*(renamed if name == first.name else F.col(quoted(name)) for name in frame.columns))
 
