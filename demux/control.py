@@ -9,7 +9,10 @@ from enum import Enum
 
 from pyspark.sql import DataFrame, Row, SparkSession, Window
 from pyspark.sql import functions as F
+from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random
 
+from demux.errors import Kind
+from demux.failures import named
 from demux.loads import Load, usual_load
 from demux.spark_types import spark_struct
 from demux.storage import table_exists
@@ -17,6 +20,12 @@ from demux.tables import GAMES, ROUNDS, Layout
 
 # rounds that a game's load is made of: few, so that it follows the game
 _RECENT = 5
+_RETRYING = Retrying(
+    stop=stop_after_attempt(5),
+    wait=wait_random(0, 1),
+    retry=retry_if_exception(lambda error: named(error).kind is Kind.TRANSIENT),
+    reraise=True,
+)
 
 
 class Outcome(Enum):
@@ -98,7 +107,9 @@ class History:
 class Control:
     """Reads and writes the control tables of one root; each table is read once, then what was written is known.
 
-    The root's lock sees to it that nobody else writes them meanwhile.
+    Several processes that deserialize may close their rounds at the same time: each appends, and knows of the others'
+    records only if it reads the table after them. Whoever replaces the games, or says how far bronze was looked at,
+    must be alone: the root's lock, or a scheduler, sees to it (`demux.lock`).
     """
 
     def __init__(self, spark: SparkSession, layout: Layout) -> None:
@@ -129,18 +140,20 @@ class Control:
         return self._history
 
     def close_round(self, records: Iterable[TaskRecord], bronze_version: int | None) -> None:
-        """Append the records of a finished round, in one transaction.
+        """Append the records of a finished round, in one transaction; others may append at the same time.
 
         Args:
             records: how each task ended.
             bronze_version: every game was looked at up to here; None when the round was not complete.
         """
         records = tuple(records)
-        before = self.history()
-        version = before.bronze_version if bronze_version is None else max(bronze_version, before.bronze_version)
-        if records or version > before.bronze_version:
-            self._append(records, bronze_version)
-        self._history = before.after(records, version)
+        further = bronze_version is not None and bronze_version > self.history().bronze_version
+        if records or further:
+            # who makes the table at the same time is told of a conflict, and appends the next time
+            _RETRYING(self._append, records, bronze_version)
+        if self._history is not None:
+            version = self._history.bronze_version if bronze_version is None else bronze_version
+            self._history = self._history.after(records, max(version, self._history.bronze_version))
 
     def _read_history(self) -> History:
         if not table_exists(self._spark, self._layout.rounds):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import platform
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,11 +16,20 @@ from demux.errors import RootLocked, StorageFailed
 _FOREVER = -1.0
 
 
+def is_elsewhere(root: str) -> bool:
+    """Return whether the root is not on this machine: a URI, or a volume of a workspace, which looks like a folder."""
+    # a Mac has its disks there
+    volume = re.match(r"/Volumes/", root) is not None and platform.system() != "Darwin"
+    return "://" in root or volume
+
+
 @contextmanager
 def locked(root: str, command: str, wait: bool) -> Iterator[None]:
     """Hold the root's lock while the block runs; the operating system frees it when the process dies.
 
-    A root that is a URI of a remote store has no lock: there the scheduler must keep runs apart (one run at a time).
+    A root that is elsewhere has no lock: clusters would not see each other's. There the scheduler must keep runs apart,
+    as a job does with `max_concurrent_runs` 1; tasks of different games may work side by side, as Delta's commits to a
+    store are safe between processes. On a disk of this machine they are not.
 
     Args:
         root: the root's path.
@@ -29,7 +40,7 @@ def locked(root: str, command: str, wait: bool) -> Iterator[None]:
         RootLocked: another command holds the lock.
         StorageFailed: the root cannot be made or written.
     """
-    if "://" in root:
+    if is_elsewhere(root):
         yield
         return
     path = Path(root)

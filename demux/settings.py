@@ -13,9 +13,10 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, model_validator
 
-from demux.names import MAX_NAME_BYTES, invalid_reason
+from demux.names import MAX_NAME_BYTES
 from demux.secrets import FORMS
 from demux.settings_databricks import DatabricksSettings, Granularity
+from demux.settings_grants import GrantsSettings
 from demux.settings_source import (
     ArchiveSettings,
     FramingSettings,
@@ -25,7 +26,7 @@ from demux.settings_source import (
     SourceSettings,
     WrapperSettings,
 )
-from demux.settings_types import Location, Secret, Section, Text, Url, rule
+from demux.settings_types import Game, Location, Secret, Section, Text, Url, rule
 
 
 class Policy(Enum):
@@ -41,15 +42,6 @@ class Decoder(Enum):
     AUTO = "auto"
     ARROW = "arrow"
     FROM_PROTOBUF = "from_protobuf"
-
-
-def _game(name: str) -> str:
-    if reason := invalid_reason(name, MAX_NAME_BYTES):
-        raise ValueError(reason)
-    return name
-
-
-Game = Annotated[str, AfterValidator(_game)]
 
 
 def _cluster(name: str) -> str:
@@ -213,6 +205,9 @@ class Settings(Section):
     spark: SparkSettings = Field(default=SparkSettings(), description="The Spark session.")
     databricks: DatabricksSettings = Field(
         default=DatabricksSettings(), description="The jobs in a Databricks workspace that run everything."
+    )
+    grants: GrantsSettings = Field(
+        default=GrantsSettings(), description="Who may read which game's table, in Unity Catalog."
     )
 
     @model_validator(mode="after")

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
+from demux.names import MAX_NAME_BYTES, invalid_reason
 from demux.secrets import require_reference
 
 # the type of the errors that break a rule over several fields
@@ -30,6 +31,12 @@ def _location(text: str) -> str:
     if _URI_WITH_PASSWORD.match(text):
         raise PydanticCustomError("secret", "must not hold user and password")
     return text
+
+
+def _game(name: str) -> str:
+    if reason := invalid_reason(name, MAX_NAME_BYTES):
+        raise ValueError(reason)
+    return name
 
 
 def _url(text: str) -> str:
@@ -58,6 +65,7 @@ def rule(sentence: str) -> PydanticCustomError:
     return PydanticCustomError(RULE, "{sentence}", {"sentence": sentence})
 
 
+Game = Annotated[str, AfterValidator(_game)]
 Location = Annotated[str, AfterValidator(_location)]
 Text = Annotated[str, Field(min_length=1)]
 Secret = Annotated[str, AfterValidator(require_reference)]

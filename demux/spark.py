@@ -62,19 +62,26 @@ _CONF: Mapping[str, str] = {
 }
 
 
+def on_databricks() -> bool:
+    """Return whether this process runs on a cluster of a Databricks workspace."""
+    return "DATABRICKS_RUNTIME_VERSION" in os.environ
+
+
+def has_session() -> bool:
+    """Return whether there is a session that is not ours to stop: somebody else made it, or the cluster brings it."""
+    return on_databricks() or SparkContext._active_spark_context is not None
+
+
 def session(settings: SparkSettings, logs: Path) -> SparkSession:
-    """Return the process's Spark session: the active one, the cluster's own, or a new one on `settings.master`.
+    """Return the process's Spark session: the one that is there, the cluster's own, or a new one on `settings.master`.
 
     Starts a JVM whose output goes to `logs/spark.log`. A second call returns the same session.
 
     Raises:
         RuntimeMissing: no Java that this Spark runs on, no Delta package, or the JVM did not start.
     """
-    active = SparkSession.getActiveSession()
-    if active is not None:
-        return active
-    if "DATABRICKS_RUNTIME_VERSION" in os.environ:
-        return SparkSession.builder.getOrCreate()
+    if has_session():
+        return SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     logs.mkdir(parents=True, exist_ok=True)
     # stand-alone workers of a local-cluster would write beside the installed Spark
@@ -94,10 +101,16 @@ def session(settings: SparkSettings, logs: Path) -> SparkSession:
 
 
 def stop(spark: SparkSession) -> None:
-    """Stop the session and its JVM; a second call does nothing."""
+    """Stop a session that `session` made, and its JVM; a second call does nothing.
+
+    A cluster's session goes on, with its JVM: several tasks of a job share them. So must one that was there before.
+    """
+    if on_databricks():
+        return
     gateway = spark.sparkContext._gateway
     spark.stop()
-    if gateway is not None:
+    # below spark-submit the JVM was there before us
+    if gateway is not None and gateway.proc is not None:
         gateway.shutdown()
         gateway.proc.stdin.close()
         gateway.proc.wait()

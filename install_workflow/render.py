@@ -27,10 +27,15 @@ def as_text(plan: Plan, with_kept: bool = False) -> str:
             f"{_SIGNS[change.action]} {change.action.value:6} {task.key} on {task.cluster} "
             f"(game {printable(task.game)}): {change.reason}"
         )
-    lines += [f"! waits  game {printable(waiting.game)}: {waiting.reason}" for waiting in plan.waiting]
+    lines += waiting_lines(plan)
     counted = Counter(change.action for change in plan.changes)
     summary = ", ".join(f"{counted[action]} to {action.value}" for action in Action)
     return "\n".join([*lines, f"Plan {plan.plan_id}: {summary}, {len(plan.waiting)} waiting."])
+
+
+def waiting_lines(plan: Plan) -> list[str]:
+    """Return a line for each game that waits, by name; control characters are made visible."""
+    return [f"! waits  game {printable(waiting.game)}: {waiting.reason}" for waiting in plan.waiting]
 
 
 def as_json(plan: Plan) -> str:

@@ -65,7 +65,7 @@ def look(spark: SparkSession, settings: Settings, control: Control) -> Outlook:
     layout = Layout(settings.root)
     known, history = control.known_games(), control.history()
     grown = growth(spark, layout.bronze, "game_name", history.bronze_version)
-    seen = set(known) | (_all_games(spark, layout) if grown.partitions is None else grown.partitions)
+    seen = set(known) | (games_in_bronze(spark, layout) if grown.partitions is None else grown.partitions)
     running = {game.name: game.cluster for game in known.values() if game.cluster is not None}
     per_cluster = settings.run.streams_per_cluster
     plan = make_plan(seen, running, settings.games, per_cluster, history.loads, balance_now(known.values(), history))
@@ -165,7 +165,8 @@ def _due(plan: Plan, grown: Growth, done: set[str]) -> tuple[Task, ...]:
     )
 
 
-def _all_games(spark: SparkSession, layout: Layout) -> set[str]:
+def games_in_bronze(spark: SparkSession, layout: Layout) -> set[str]:
+    """Return the names of all games that have rows in bronze; reads the footers of all its files."""
     if not table_exists(spark, layout.bronze):
         return set()
     return {

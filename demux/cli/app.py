@@ -8,7 +8,7 @@ import sys
 import typer
 from rich.console import Console
 
-from demux.cli import demo, flow, look, repair, schemas, start
+from demux.cli import demo, deploy, export, flow, grants, look, repair, schemas, start
 from demux.errors import ExitCode
 from demux.failures import named
 from demux.text import printable
@@ -26,12 +26,16 @@ app = typer.Typer(
 app.command("init")(start.init)
 app.command("produce")(start.produce)
 app.command("ingest")(flow.ingest)
-app.command("plan")(flow.plan)
+app.command("plan")(deploy.plan)
 app.command("run")(flow.run)
 app.command("deserialize")(flow.deserialize)
+app.command("apply")(deploy.apply)
+app.command("destroy")(deploy.destroy)
+app.add_typer(export.export, name="export")
 app.command("status")(look.status)
 app.command("show")(look.show)
 app.add_typer(schemas.schemas, name="schemas")
+app.add_typer(grants.grants, name="grants")
 app.add_typer(repair.quarantine, name="quarantine")
 app.command("rebuild")(repair.rebuild)
 app.command("demo")(demo.demo)
@@ -44,6 +48,10 @@ def run() -> None:
     logging.getLogger("demux").addHandler(logging.NullHandler())
     try:
         app()
+    except SystemExit as ended:
+        # a job's task has to return: its cluster may count any exit as a failure
+        if ended.code not in (None, ExitCode.OK):
+            raise
     except KeyboardInterrupt:
         sys.exit(ExitCode.INTERRUPTED)
     except Exception as error:

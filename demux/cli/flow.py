@@ -1,4 +1,4 @@
-"""`demux ingest`, `plan`, `run` and `deserialize`: the flow, whole or stage by stage."""
+"""`demux ingest`, `run` and `deserialize`: the flow, whole or stage by stage."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import typer
@@ -15,18 +15,22 @@ from rich.text import Text
 from demux.cli.progress import RoundProgress
 from demux.cli.tables import round_table
 from demux.cli.workplace import DECODER, ROOT, SET, SETTINGS, WAIT, Workplace, console, settings_of, workplace
-from demux.errors import DemuxError, ExitCode, Kind, SettingsInvalid
-from demux.reports import IngestReport
-from demux.settings import Decoder
+from demux.errors import DemuxError, ExitCode, GameUnknown, Kind, SettingsInvalid
+from demux.names import names_of
+from demux.reports import GameReport, IngestReport
+from demux.settings import Decoder, Settings
+from demux.storage import table_exists
 from demux.streams import TAKE_ALL, AvailableNow, Every, Trigger
 from demux.text import printable
-from install_workflow.engine import run_tasks
+from install_workflow.engine import Ended, run_tasks
 from install_workflow.plan import Task
 from install_workflow.render import as_json, as_text
-from install_workflow.run import Round, look, record_of, run_round
+from install_workflow.run import Round, games_in_bronze, look, record_of, run_round
 
 EVERY = typer.Option(None, help="Go on for ever, one round every 30s, 5m or 1h.", metavar="TIME")
 _UNITS = {"s": 1, "m": 60, "h": 3600}
+# as `demux.names.game_key` makes it
+_KEY = re.compile(r"[a-z][a-z0-9_]{0,57}")
 
 
 def ingest(
@@ -44,7 +48,8 @@ def ingest(
     Example: `demux ingest --set source.path=/data/wrappers`
     """
     pause_s = None if every is None else seconds_of(every)
-    with workplace(settings_of(settings_file, root, changes), "ingest", lock=True, wait=wait) as place:
+    settings = settings_of(settings_file, root, changes)
+    with workplace(settings, "ingest", lock=True, wait=wait) as place:
         if pause_s is None:
             with console.status("unwrapping …"):
                 report = place.ingest(accept_gaps=accept_gaps)
@@ -60,18 +65,9 @@ def _print_ingested(report: IngestReport) -> None:
     )
 
 
-def plan(
-    settings_file: Path | None = SETTINGS,
-    root: str | None = ROOT,
-    changes: list[str] = SET,
-    json: bool = typer.Option(False, "--json", help="Print the plan as JSON."),
-    everything: bool = typer.Option(False, "--all", help="Also list what stays as it is."),
-) -> None:
-    """Show which game would run where, what would change, and which games wait; change nothing.
-
-    Example: `demux plan --set games.limit=10`
-    """
-    with workplace(settings_of(settings_file, root, changes), "plan", lock=False) as place:
+def local_plan(settings: Settings, json: bool, everything: bool) -> None:
+    """Print which game would run where on this machine, what would change, and which games wait."""
+    with workplace(settings, "plan", lock=False) as place:
         outlook = look(place.spark, place.settings, place.control)
     text = as_json(outlook.plan) if json else as_text(outlook.plan, everything)
     console.print(text, soft_wrap=True)
@@ -123,38 +119,91 @@ def for_ever(place: Workplace, pause_s: float, once: Callable[[], object]) -> No
 
 
 def deserialize(
-    game: str = typer.Option(..., "--game", help="The exact game name."),
+    games: list[str] = typer.Option([], "--game", help="The exact game name. May be repeated.", metavar="NAME"),
+    keys: list[str] = typer.Option(
+        [], "--game-key", help="A game by its key, the name of its table. May be repeated.", metavar="KEY"
+    ),
     settings_file: Path | None = SETTINGS,
     root: str | None = ROOT,
     changes: list[str] = SET,
     decoder: Decoder | None = DECODER,
     wait: bool = WAIT,
 ) -> None:
-    """Decode one game's new bronze rows into its silver table.
+    """Decode the new bronze rows of one game or several into their silver tables; a game's failure stops no other.
 
     Example: `demux deserialize --game chess`
     """
-    from demux.names import names_of
+    wanted = _wanted(games, keys)
+    settings = settings_of(settings_file, root, changes, decoder)
+    with workplace(settings, "deserialize", lock=True, wait=wait) as place:
+        tasks = [Task(name, names_of(name).task_key, "this machine") for name in _found(place, wanted)]
+        with console.status(Text(f"decoding {', '.join(printable(task.game) for task in tasks)} …")):
+            ended = run_tasks(
+                place.spark,
+                tasks,
+                lambda task: place.deserialize(task.game),
+                place.settings.run,
+                place.stop,
+                on_end=_print_ended,
+            )
+        round_id = uuid.uuid4().hex[:12]
+        place.control.close_round([record_of(end, round_id) for end in ended], None)
+    raise typer.Exit(_worst(ended, complete=len(ended) == len(tasks)))
+
+
+def _wanted(games: Iterable[str], keys: Iterable[str]) -> dict[str, str | None]:
+    """Return the games that were asked for by key, each once, with the exact name where it was given."""
+    wanted: dict[str, str | None] = {**dict.fromkeys(keys), **{names_of(name).key: name for name in games}}
+    if not wanted:
+        raise SettingsInvalid("Say which game.", "Give --game NAME, or --game-key KEY.")
+    # told before Spark starts
+    for key in wanted:
+        if not _KEY.fullmatch(key):
+            raise _unknown_key(key)
+    return wanted
+
+
+def _found(place: Workplace, wanted: Mapping[str, str | None]) -> list[str]:
+    """Return the exact names of the games of these keys, sorted.
+
+    Raises:
+        GameUnknown: neither the control table nor bronze has one of them; nothing was decoded.
+    """
     from deserializer.repair import require_game
 
-    with workplace(settings_of(settings_file, root, changes, decoder), "deserialize", lock=True, wait=wait) as place:
-        require_game(place.spark, place.layout, game)
-        task = Task(game, names_of(game).task_key, "this machine")
-        with console.status(Text(f"decoding {printable(game)} …")):
-            ended = run_tasks(
-                place.spark, [task], lambda task: place.deserialize(task.game), place.settings.run, place.stop
-            )
-        if not ended:
-            raise typer.Exit(ExitCode.INTERRUPTED)
-        (end,) = ended
-        place.control.close_round([record_of(end, uuid.uuid4().hex[:12])], None)
-        if end.error is not None:
-            raise end.error
-        assert end.report is not None
-        console.print(
-            f"{end.report.rows_in:,} rows: {end.report.rows_silver:,} to silver, "
-            f"{end.report.rows_quarantined:,} to quarantine, in {end.seconds:.1f} s"
-        )
+    known = {names_of(name).key: name for name in place.control.known_games()}
+    if not table_exists(place.spark, place.layout.bronze):
+        known = {}
+    found = {key: name or known.get(key) for key, name in wanted.items()}
+    if None in found.values():
+        in_bronze = {names_of(name).key: name for name in games_in_bronze(place.spark, place.layout)}
+        found = {key: name or in_bronze.get(key) for key, name in found.items()}
+    for key, name in found.items():
+        if name is None:
+            raise _unknown_key(key)
+        if key not in known:
+            require_game(place.spark, place.layout, name)
+    return sorted(name for name in found.values() if name is not None)
+
+
+def _unknown_key(key: str) -> GameUnknown:
+    return GameUnknown(
+        f"No game has the key {printable(key)!r}.",
+        "A key is the name of the game's table below silver; `demux status` has the games' names, for --game.",
+        key=key,
+    )
+
+
+def _print_ended(end: Ended[GameReport]) -> None:
+    name = printable(end.task.game)
+    if end.report is None:
+        console.print(f"{name}: {printable(str(end.error))}", style="red", soft_wrap=True)
+        return
+    console.print(
+        f"{name}: {end.report.rows_in:,} rows: {end.report.rows_silver:,} to silver, "
+        f"{end.report.rows_quarantined:,} to quarantine, in {end.seconds:.1f} s",
+        soft_wrap=True,
+    )
 
 
 def one_round(place: Workplace, trigger: Trigger = TAKE_ALL) -> Round:
@@ -173,10 +222,14 @@ def one_round(place: Workplace, trigger: Trigger = TAKE_ALL) -> Round:
 
 def exit_code(result: Round) -> ExitCode:
     """Return the exit code of a round: failures first, then an interruption."""
-    errors = [end.error for end in result.ended if end.error is not None]
+    return _worst(result.ended, complete=result.complete)
+
+
+def _worst(ended: Iterable[Ended[GameReport]], *, complete: bool) -> ExitCode:
+    errors = [end.error for end in ended if end.error is not None]
     if errors:
         return ExitCode.TRANSIENT if all(e.kind is Kind.TRANSIENT for e in errors) else ExitCode.GAMES_FAILED
-    return ExitCode.OK if result.complete else ExitCode.INTERRUPTED
+    return ExitCode.OK if complete else ExitCode.INTERRUPTED
 
 
 def seconds_of(text: str) -> float:

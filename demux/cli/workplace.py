@@ -6,6 +6,8 @@ import logging
 import os
 import re
 import signal
+import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -20,14 +22,14 @@ from rich.console import Console
 
 from demux.control import Control
 from demux.errors import SettingsInvalid, StorageFailed
-from demux.lock import locked
+from demux.lock import is_elsewhere, locked
 from demux.registry.choice import Registries, registry_name_for, registry_settings
 from demux.reports import GameReport, IngestReport
 from demux.schema_store import GameRegistry, SchemaStore
 from demux.secrets import is_secret_option
 from demux.settings import Decoder, Settings
 from demux.settings_file import load
-from demux.spark import session, stop
+from demux.spark import has_session, on_databricks, session, stop
 from demux.streams import TAKE_ALL, Trigger
 from demux.tables import Layout
 
@@ -122,9 +124,15 @@ class Workplace:
 
 @contextmanager
 def workplace(settings: Settings, command: str, *, lock: bool, wait: bool = False) -> Iterator[Workplace]:
-    """Hold the lock and a Spark session while the block runs.
+    """Hold the lock and a Spark session while the block runs; a session that was there before goes on after it.
 
     SIGINT and SIGTERM set `stop`: what is under way finishes. A second signal ends the process at once.
+
+    Args:
+        settings: all settings.
+        command: what other commands are told of us.
+        lock: without it, the command only looks.
+        wait: wait for the lock.
 
     Raises:
         RootLocked, StorageFailed: as `demux.lock.locked`.
@@ -139,6 +147,7 @@ def workplace(settings: Settings, command: str, *, lock: bool, wait: bool = Fals
 
 def _with_spark(settings: Settings) -> Iterator[Workplace]:
     _log_to(logs_of(settings))
+    shared = has_session()
     with console.status("starting Spark …"):
         spark = session(settings.spark, logs_of(settings))
     stopping = threading.Event()
@@ -150,7 +159,8 @@ def _with_spark(settings: Settings) -> Iterator[Workplace]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-        stop(spark)
+        if not shared:
+            stop(spark)
 
 
 def registry_of(settings: Settings, environ: Mapping[str, str]) -> Callable[[str], GameRegistry]:
@@ -165,24 +175,33 @@ def registry_of(settings: Settings, environ: Mapping[str, str]) -> Callable[[str
 
 
 def logs_of(settings: Settings) -> Path:
-    """Return the folder of log files: below the root, or below the working directory for a remote root."""
-    return Path("demux-logs") if "://" in settings.root else Path(Layout(settings.root).logs)
+    """Return the folder of log files: below a root on this machine, else beside us.
+
+    On Databricks it is a temporary one of this process: many tasks share a driver, and may not write where they begin.
+    """
+    if not is_elsewhere(settings.root):
+        return Path(Layout(settings.root).logs)
+    if on_databricks():
+        return Path(tempfile.gettempdir()) / f"demux-logs-{os.getpid()}"
+    return Path("demux-logs")
 
 
 def _log_to(folder: Path) -> None:
-    """Send our own log records to `demux.log`; the terminal is for people."""
+    """Send our own log records to `demux.log`; the terminal is for people, but a job's output outlives its cluster."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        handler = logging.FileHandler(folder / "demux.log", encoding="utf-8")
+        handler: logging.Handler = logging.FileHandler(folder / "demux.log", encoding="utf-8")
     except OSError as error:
         raise StorageFailed(
             f"The log folder {folder} cannot be written: {error.strerror or error}.",
             "Free space, grant write permission, or name another folder with --root; nothing is lost.",
             path=str(folder),
         ) from error
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(threadName)s: %(message)s"))
+    handlers = [handler, logging.StreamHandler(sys.stderr)] if on_databricks() else [handler]
+    for each in handlers:
+        each.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(threadName)s: %(message)s"))
     log = logging.getLogger("demux")
-    log.handlers, log.propagate = [handler], False
+    log.handlers, log.propagate = handlers, False
 
 
 def _catch_signals(stopping: threading.Event) -> Mapping[int, _Handler]:
@@ -192,6 +211,9 @@ def _catch_signals(stopping: threading.Event) -> Mapping[int, _Handler]:
         stopping.set()
         console.print("stopping: what is under way finishes; once more to stop at once", style="yellow")
 
+    # python gives signals to the main thread alone, and a cluster may call us in another
+    if threading.current_thread() is not threading.main_thread():
+        return {}
     # after the session: PySpark sets a handler of its own that cancels every job
     return {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
 

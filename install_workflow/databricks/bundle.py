@@ -15,7 +15,8 @@ from demux.settings import Settings
 from demux.settings_source import Clean
 from install_workflow.databricks.job import OWNER_TAG, Job
 
-_HEAD = "# Written by `demux export bundle`, and again by the next one: change demux.yml in place of this file.\n"
+# the first line of every file of a bundle
+HEAD = "# Written by `demux export bundle`, and again by the next one: change demux.yml in place of this file.\n"
 _PART = re.compile(r"\$\{part:(\w+)\}")
 # what no reader of YAML takes for anything but text
 _PLAIN = re.compile(r"(?!(?:true|false|yes|no|on|off|null|y|n)$)[A-Za-z]\w*", re.ASCII | re.IGNORECASE)
@@ -145,7 +146,7 @@ def _yaml(content: Mapping[str, object]) -> str:
     yaml.width = 4096
     yaml.indent(mapping=2, sequence=4, offset=2)
     yaml.dump(_quoted(content), written)
-    return _HEAD + written.getvalue()
+    return HEAD + written.getvalue()
 
 
 def _quoted(value: object) -> object:

@@ -21,7 +21,7 @@ def upload(connection: Connection, path: str, content: bytes) -> bool:
             content.
         content: the whole file.
     """
-    if _size(connection, path) == len(content):
+    if size(connection, path) == len(content):
         return False
     folder, doing = str(PurePosixPath(path).parent), f"upload {path}"
     if _in_volume(path):
@@ -49,16 +49,43 @@ def remove(connection: Connection, path: str) -> bool:
     return True
 
 
-def _size(connection: Connection, path: str) -> int | None:
+def remove_folder(connection: Connection, path: str) -> None:
+    """Remove a folder that is empty; one that is gone already is as good. Safe to call twice."""
+    doing = f"remove {path}"
+    try:
+        if _in_volume(path):
+            connection.tried(doing, lambda: connection.client.files.delete_directory(path))
+        else:
+            connection.ask("POST", f"{_TREE}/delete", doing, body={"path": path})
+    except Missing:
+        return
+
+
+def files_in(connection: Connection, folder: str) -> tuple[str, ...]:
+    """Return the paths of all that is in a folder, sorted; () when there is no such folder."""
+    doing = f"list {folder}"
+    try:
+        if _in_volume(folder):
+            client = connection.client.files
+            names = [entry.name for entry in connection.tried(doing, lambda: [*client.list_directory_contents(folder)])]
+        else:
+            answer = connection.ask("GET", f"{_TREE}/list", doing, {"path": folder})
+            names = [PurePosixPath(entry["path"]).name for entry in answer.get("objects", [])]
+    except Missing:
+        return ()
+    return tuple(sorted(f"{folder}/{name}" for name in names))
+
+
+def size(connection: Connection, path: str) -> int | None:
     """Return the bytes of a file; None when there is none."""
     doing = f"look at {path}"
     try:
         if _in_volume(path):
             return connection.tried(doing, lambda: connection.client.files.get_metadata(path)).content_length
-        size = connection.ask("GET", f"{_TREE}/get-status", doing, {"path": path}).get("size")
+        found = connection.ask("GET", f"{_TREE}/get-status", doing, {"path": path}).get("size")
     except Missing:
         return None
-    return None if size is None else int(size)
+    return None if found is None else int(found)
 
 
 def _in_volume(path: str) -> bool:

@@ -63,7 +63,7 @@ def require_same_state(saved: WorkspacePlan, now: WorkspacePlan) -> None:
 
 
 def _refused(what: str) -> PlanRefused:
-    return PlanRefused(f"The saved plan {what}.", "Save it again: `demux plan --save FILE`.")
+    return PlanRefused(f"The saved plan {what}.", "Save it again: `demux plan --out FILE`.")
 
 
 def _plan(content: Mapping[str, Any]) -> WorkspacePlan:

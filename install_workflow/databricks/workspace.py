@@ -60,6 +60,16 @@ class Workspace:
         found = tuple(job for job in jobs if job is not None)
         return Found(found, tuple(sorted(foreign, key=lambda job: job.job_id)))
 
+    def others(self, deployment: str) -> tuple[JobJson, ...]:
+        """Return the settings of the jobs of other deployments, by id.
+
+        One call for each 100 jobs of the workspace, and one or more for each of these.
+        """
+        tagged = ((job_id, str(settings.get("tags", {}).get(OWNER_TAG, ""))) for job_id, settings in self._listed())
+        ids = sorted(job_id for job_id, owner in tagged if owner not in {"", deployment})
+        found = (self._deployed(job_id) for job_id in ids)
+        return tuple(job.settings for job in found if job is not None)
+
     def create(self, settings: JobJson, permissions: Sequence[Permission]) -> int:
         """Return the id of the new job, which has our tags; not safe to call twice.
 

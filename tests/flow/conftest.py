@@ -76,21 +76,22 @@ def event() -> str:
 @pytest.fixture
 def command(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
     """Runs `demux` with these words in this process, on the session that the tests share."""
-    monkeypatch.setattr("demux.cli.workplace.stop", lambda spark: None)
     # nothing is folded
     monkeypatch.setattr(console, "_width", 1000)
 
     def run(*words: str) -> Said:
         monkeypatch.setattr(sys, "argv", ["demux", *words])
         capsys.readouterr()
+        code = 0
         try:
-            with pytest.raises(SystemExit) as ended:
-                main()
+            main()
+        except SystemExit as ended:
+            code = int(ended.code or 0)
         finally:
             log = logging.getLogger("demux")
             while log.handlers:
                 log.handlers.pop().close()
         printed = capsys.readouterr()
-        return Said(int(ended.value.code or 0), printed.out, printed.err)
+        return Said(code, printed.out, printed.err)
 
     return run

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from demux.control import Control, Outcome
 from tests.flow.process import DEMUX, Command, run, running, wait_for_line, wait_until
 from tests.flow.root import Root
 
@@ -130,6 +133,65 @@ def test_a_demonstration_leads_from_nothing_to_tables_and_a_second_one_continues
     assert command("demo", "--events", "30", "--games", "1", *where).code == 0
     places = len(root.silver("chess")) + len(root.quarantine())
     assert places == len(root.source()) == 90
+
+
+def test_games_are_decoded_by_name_and_by_key_and_leave_their_records(
+    taken_in: Root, done: Root, copy: Copy, command: Command
+) -> None:
+    root = copy(taken_in)
+    said = command("deserialize", "--game", "chess", "--game-key=go", "--game=go", "--root", str(root.folder))
+    assert (said.code, said.err) == (0, "")
+    assert root.everything() == done.everything()
+    history = Control(root.spark, root.layout).history()
+    assert {game: (last.outcome, last.rows_in) for game, last in history.last.items()} == {
+        game: (Outcome.DONE, sum(row["game_name"] == game for row in root.bronze())) for game in ("chess", "go")
+    }
+    assert len({last.round_id for last in history.last.values()}) == 1
+    assert sorted(line.split(" to silver")[0] for line in said.out.splitlines()) == [
+        f"{game}: {last.rows_in:,} rows: {last.rows_silver:,}" for game, last in sorted(history.last.items())
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--game", "Chess"], "GAME_UNKNOWN Bronze has no rows of a game Chess."),
+        (["--game-key", "tetris"], "GAME_UNKNOWN No game has the key 'tetris'."),
+        ([], "SETTINGS_INVALID Say which game."),
+    ],
+    ids=["name", "key", "none"],
+)
+def test_a_game_that_nobody_knows_is_said_and_nothing_is_decoded(
+    taken_in: Root, copy: Copy, command: Command, words: list[str], sentence: str
+) -> None:
+    root = copy(taken_in)
+    others = ["--game", "chess"] if words else []
+    said = command("deserialize", *words, *others, "--root", str(root.folder))
+    assert (said.code, said.out, said.err.split("\n")[0]) == (2, "", sentence)
+    assert (root.silver("chess"), Control(root.spark, root.layout).history().last) == ([], {})
+
+
+def test_a_game_that_fails_stops_no_other_and_one_without_rows_has_nothing_to_do(
+    done: Root, copy: Copy, command: Command
+) -> None:
+    root = copy(done)
+    shutil.rmtree(root.folder / "checkpoints" / "silver" / "chess")
+    control = Control(root.spark, root.layout)
+    known = [*control.known_games().values()]
+    control.replace_games([*known, replace(known[0], name="tetris")])
+    words = [f"--game={game}" for game in ("chess", "go", "tetris")]
+    said = command("deserialize", *words, "--root", str(root.folder))
+    assert (said.code, said.err) == (3, "")
+    lines = sorted(said.out.splitlines())
+    assert lines[0].startswith("chess: [CHECKPOINT_LOST] ")
+    assert lines[1].startswith("go: 0 rows: 0 to silver, 0 to quarantine, in ")
+    assert lines[2].startswith("tetris: 0 rows: 0 to silver, 0 to quarantine, in ")
+    last = Control(root.spark, root.layout).history().last
+    assert {game: record.condition for game, record in last.items()} == {
+        "chess": "CHECKPOINT_LOST",
+        "go": None,
+        "tetris": None,
+    }
 
 
 def test_the_producers_clean_up_removes_what_it_made_and_nothing_else(done: Root, copy: Copy, command: Command) -> None:

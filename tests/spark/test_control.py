@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -102,3 +104,29 @@ def test_a_round_without_tasks_writes_only_how_far_it_looked(spark: SparkSession
     assert DeltaTable(layout.rounds).version() == 1
     expected = History(9, {"chess": record("chess")}, {"chess": (Load(5, 1.5),)})
     assert control.history() == Control(spark, layout).history() == expected
+
+
+def test_many_that_end_at_the_same_time_all_leave_their_records(spark: SparkSession, layout: Layout) -> None:
+    games = [f"game{number}" for number in range(6)]
+    together = threading.Barrier(len(games))
+
+    def end(game: str) -> None:
+        control = Control(spark, layout)
+        together.wait(60)
+        # the first one makes the table
+        control.close_round([record(game)], None)
+
+    with ThreadPoolExecutor(len(games)) as pool:
+        list(pool.map(end, games))
+    history = Control(spark, layout).history()
+    assert (history.bronze_version, history.last) == (-1, {game: record(game) for game in games})
+    assert history.recent == {game: (Load(5, 1.5),) for game in games}
+
+
+def test_records_that_others_left_meanwhile_are_known_to_who_reads_after_them(
+    spark: SparkSession, layout: Layout
+) -> None:
+    mine, other = Control(spark, layout), Control(spark, layout)
+    other.close_round([record("go")], None)
+    mine.close_round([record("chess")], None)
+    assert mine.history().last == {"chess": record("chess"), "go": record("go")}

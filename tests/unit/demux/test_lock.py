@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from demux.errors import RootLocked, StorageFailed
-from demux.lock import locked
+from demux.lock import is_elsewhere, locked
 
 PATIENCE_S = 30.0
 
@@ -58,10 +58,32 @@ def test_a_root_that_is_not_there_is_made_with_its_parents(tmp_path: Path) -> No
         assert (tmp_path / "deep" / "root").is_dir()
 
 
-def test_a_remote_root_has_no_lock_and_no_folder_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("root", ["s3://bucket/root", "file:///data/root", "/Volumes/main/demux/files/root"])
+def test_a_root_elsewhere_has_no_lock_and_no_folder_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, root: str
+) -> None:
+    monkeypatch.setattr("platform.system", lambda: "Linux")
     monkeypatch.chdir(tmp_path)
-    with locked("s3://bucket/root", "run", wait=False), locked("s3://bucket/root", "run", wait=False):
+    with locked(root, "run", wait=False), locked(root, "run", wait=False):
         assert list(tmp_path.iterdir()) == []
+    assert not Path("/Volumes").exists()
+
+
+@pytest.mark.parametrize(
+    ("root", "system", "elsewhere"),
+    [
+        ("s3://bucket/root", "Linux", True),
+        ("/Volumes/main/demux/files", "Linux", True),
+        ("/Volumes/Disk/data/root", "Darwin", False),
+        ("/Volumes2/root", "Linux", False),
+        ("/data/Volumes/root", "Linux", False),
+    ],
+)
+def test_a_volume_is_elsewhere_but_on_a_mac_it_is_a_disk(
+    monkeypatch: pytest.MonkeyPatch, root: str, system: str, elsewhere: bool
+) -> None:
+    monkeypatch.setattr("platform.system", lambda: system)
+    assert is_elsewhere(root) is elsewhere
 
 
 def test_a_root_that_cannot_be_a_folder_is_a_failure_of_the_storage(tmp_path: Path) -> None:

@@ -17,17 +17,19 @@ from pyspark.sql import SparkSession
 from demux.cli import flow
 from demux.cli.flow import exit_code, seconds_of
 from demux.cli.workplace import Workplace
-from demux.control import Control
+from demux.control import Control, TaskRecord
 from demux.errors import (
     CheckpointLost,
     DemuxError,
     ExitCode,
+    GameUnknown,
     RegistryUnavailable,
     RootLocked,
     SettingsInvalid,
     StorageFailed,
     TaskInterrupted,
 )
+from demux.names import game_key
 from demux.reports import GameReport, IngestReport
 from demux.schema_store import SchemaStore
 from demux.settings import Settings
@@ -106,7 +108,7 @@ def test_the_exit_code_says_the_worst_that_happened(result: Round, code: ExitCod
     assert exit_code(result) is code
 
 
-def test_a_single_game_that_was_stopped_before_it_began_is_an_interruption(
+def test_games_that_were_stopped_before_they_began_are_an_interruption(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -115,10 +117,41 @@ def test_a_single_game_that_was_stopped_before_it_began_is_an_interruption(
 
     @contextmanager
     def stopped(settings: Settings, command: str, *, lock: bool, wait: bool) -> Iterator[Workplace]:
-        yield Workplace(settings, cast(SparkSession, None), cast(SchemaStore, None), cast(Control, None), stop)
+        yield Workplace(settings, cast(SparkSession, None), cast(SchemaStore, None), cast(Control, Closing()), stop)
 
     monkeypatch.setattr(flow, "workplace", stopped)
-    monkeypatch.setattr("deserializer.repair.require_game", lambda *_: None)
+    monkeypatch.setattr(flow, "_found", lambda place, wanted: list(wanted))
     with pytest.raises(typer.Exit) as end:
-        flow.deserialize(game="chess", settings_file=None, root=None, changes=[], decoder=None, wait=False)
+        flow.deserialize(
+            games=["chess", "chess"], keys=["go"], settings_file=None, root=None, changes=[], decoder=None, wait=False
+        )
     assert end.value.exit_code == ExitCode.INTERRUPTED
+
+
+class Closing:
+    """A control table that gets no records."""
+
+    def close_round(self, records: list[TaskRecord], bronze_version: int | None) -> None:
+        assert (records, bronze_version) == ([], None)
+
+
+def deserialize(games: list[str], keys: list[str]) -> None:
+    flow.deserialize(games=games, keys=keys, settings_file=None, root=None, changes=[], decoder=None, wait=False)
+
+
+def test_without_a_game_there_is_nothing_to_deserialize() -> None:
+    with pytest.raises(SettingsInvalid, match="Say which game"):
+        deserialize([], [])
+
+
+@pytest.mark.parametrize("key", ["../chess", "", "Chess", "a" * 59, "chess\n", "1up"])
+def test_what_no_game_can_have_as_its_key_is_an_unknown_game(key: str) -> None:
+    with pytest.raises(GameUnknown, match="No game has the key"):
+        deserialize(["chess"], [key])
+
+
+@given(st.text())
+def test_every_games_key_can_be_asked_for(name: str) -> None:
+    key = game_key(name)
+    assert flow._wanted([], [key]) == {key: None}
+    assert flow._wanted([name], [key, key]) == {key: name}

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import logging
+import os
+import tempfile
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from demux.cli.workplace import logs_of, settings_of
+from demux.cli.workplace import _catch_signals, _log_to, logs_of, settings_of
 from demux.errors import SettingsInvalid
 from demux.settings import Decoder, Settings
 
@@ -84,3 +89,40 @@ def test_all_mistakes_of_all_places_are_told_at_once(elsewhere: Path, monkeypatc
 def test_logs_are_below_a_root_on_this_machine_and_beside_us_for_a_remote_one(elsewhere: Path) -> None:
     assert logs_of(settings_of(None, "root", [])) == elsewhere / "root" / "logs"
     assert logs_of(settings_of(None, "s3://bucket/root", [])) == Path("demux-logs")
+
+
+@pytest.mark.parametrize("root", ["s3://bucket/root", "/Volumes/main/demux/files/root"])
+def test_a_task_of_a_job_has_a_log_folder_of_its_own_and_none_in_a_volume(
+    monkeypatch: pytest.MonkeyPatch, root: str
+) -> None:
+    monkeypatch.setattr("platform.system", lambda: "Linux")
+    monkeypatch.setenv("DATABRICKS_RUNTIME_VERSION", "17.3")
+    assert logs_of(settings_of(None, root, [])) == Path(tempfile.gettempdir()) / f"demux-logs-{os.getpid()}"
+
+
+@pytest.mark.parametrize(("runtime", "printed"), [("", ""), ("17.3", "WARNING demux MainThread: it is late\n")])
+def test_what_is_logged_in_a_job_is_in_its_output_too(
+    elsewhere: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    runtime: str,
+    printed: str,
+) -> None:
+    monkeypatch.delenv("DATABRICKS_RUNTIME_VERSION", raising=False)
+    if runtime:
+        monkeypatch.setenv("DATABRICKS_RUNTIME_VERSION", runtime)
+    log = logging.getLogger("demux")
+    _log_to(elsewhere / "logs")
+    try:
+        log.warning("it is late")
+    finally:
+        while log.handlers:
+            log.handlers.pop().close()
+    said = capsys.readouterr().err
+    assert said.endswith(printed) if runtime else said == ""
+    assert (elsewhere / "logs" / "demux.log").read_text(encoding="utf-8").endswith("MainThread: it is late\n")
+
+
+def test_a_command_that_does_not_run_in_the_main_thread_leaves_signals_alone() -> None:
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(_catch_signals, threading.Event()).result(30) == {}

@@ -1,0 +1,98 @@
+"""`demux export bundle`: the same jobs as files, for teams that deploy by CI."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import typer
+
+from demux.cli.deploy import DISCOVERED, WHEEL, games_seen, wheel_for
+from demux.cli.deploy_text import step_line
+from demux.cli.workplace import ROOT, SET, SETTINGS, console, settings_of
+from demux.errors import SettingsInvalid, StorageFailed
+from demux.text import printable
+from install_workflow.databricks.bundle import HEAD, bundle_files
+from install_workflow.databricks.connection import Connection
+from install_workflow.databricks.deploy import FileCall, FileStep, deployment_of, look
+from install_workflow.databricks.files import upload
+from install_workflow.databricks.workspace import Workspace
+from install_workflow.render import waiting_lines
+
+export = typer.Typer(help="Write the plan in the form of another tool.", no_args_is_help=True)
+
+
+@export.callback()
+def group() -> None:
+    """Write the plan in the form of another tool."""
+
+
+@export.command("bundle")
+def bundle(
+    out: Path = typer.Option(
+        ..., "--out", help="The folder to write; is made where it is not there.", metavar="FOLDER"
+    ),
+    settings_file: Path | None = SETTINGS,
+    root: str | None = ROOT,
+    changes: list[str] = SET,
+    discovered: bool = DISCOVERED,
+    wheel: str | None = WHEEL,
+) -> None:
+    """Write a Databricks Asset Bundle that installs what `demux apply` would, and upload the wheel that it names.
+
+    Example: `demux export bundle --out bundle`
+    """
+    settings = settings_of(settings_file, root, changes)
+    deployment_of(settings)
+    workspace, found = Workspace(Connection()), wheel_for(settings, wheel)
+    outlook = look(workspace, settings, found, games_seen(settings, discovered))
+    files = bundle_files(outlook.jobs, settings, found.path)
+    stale = _stale(out, files)
+    if found.content is not None and upload(workspace.connection, found.path, found.content):
+        console.print(step_line(FileStep(FileCall.UPLOAD, found.path)), soft_wrap=True)
+    for line in waiting_lines(outlook.games):
+        console.print(line, soft_wrap=True)
+    _write(out, files, stale)
+    console.print(f"wrote {', '.join(files)} below {printable(str(out))}", soft_wrap=True)
+
+
+def _stale(folder: Path, files: Mapping[str, str]) -> list[Path]:
+    """Return the files of an earlier bundle that this one has no more.
+
+    Raises:
+        SettingsInvalid: a file to be written is there and is not ours.
+    """
+    others = [str(folder / path) for path in files if (folder / path).exists() and not _is_ours(folder / path)]
+    if others:
+        raise SettingsInvalid(
+            f"{', '.join(others)} was not written by `demux export bundle`.",
+            "Name another folder with --out, or move it away; nothing was written.",
+            paths=tuple(others),
+        )
+    kept = {folder / path for path in files}
+    return [path for path in sorted((folder / "resources").glob("*.yml")) if path not in kept and _is_ours(path)]
+
+
+def _is_ours(file: Path) -> bool:
+    try:
+        with file.open(encoding="utf-8") as opened:
+            return opened.readline() == HEAD
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
+def _write(folder: Path, files: Mapping[str, str], stale: list[Path]) -> None:
+    try:
+        (folder / "resources").mkdir(parents=True, exist_ok=True)
+        for path, text in files.items():
+            (folder / path).write_text(text, encoding="utf-8", newline="\n")
+        # the bundle would go on to have a job that the plan has no more
+        for file in stale:
+            file.unlink()
+            console.print(f"removed {printable(str(file))}", soft_wrap=True)
+    except OSError as error:
+        raise StorageFailed(
+            f"The bundle cannot be written below {folder}: {error.strerror or error}.",
+            "Name a folder that can be written with --out.",
+            path=str(folder),
+        ) from error

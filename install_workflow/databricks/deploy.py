@@ -1,0 +1,177 @@
+"""A deployment's flow: the games, the jobs that run them, what the workspace has, the difference, and making it so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from demux.errors import PlanRefused, SettingsInvalid
+from demux.settings import Settings
+from install_workflow.databricks.apply import Step, apply
+from install_workflow.databricks.changes import ForeignJob, WorkspacePlan, compare
+from install_workflow.databricks.files import files_in, remove, remove_folder, upload
+from install_workflow.databricks.job import OWNER_TAG, DeployedJob, Job
+from install_workflow.databricks.jobs import ALL, CONTINUOUS, job_name, make_jobs
+from install_workflow.databricks.running import Discovered, plan_games
+from install_workflow.databricks.saved import require_same_state
+from install_workflow.databricks.wheel import Wheel, is_our_wheel, must_upload, wheel_folder, wheels_of
+from install_workflow.databricks.workspace import Workspace
+from install_workflow.plan import Plan
+
+# a job has 1,000 tasks at most, so bronze's job runs fewer parts than that
+_MAX_PARTS = 999
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """What should be, and what takes the workspace there.
+
+    Attributes:
+        games: which game runs on which cluster, and which waits.
+        jobs: the jobs as they should be.
+        plan: the difference.
+        must_upload: whether the wheel is not there yet.
+    """
+
+    games: Plan
+    jobs: tuple[Job, ...]
+    plan: WorkspacePlan
+    must_upload: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """All that `destroy` removes.
+
+    Attributes:
+        plan: of the jobs.
+        folder: where the deployment's wheels are.
+        wheels: their paths, sorted.
+        shared: those that jobs of other deployments run, and that stay.
+    """
+
+    plan: WorkspacePlan
+    folder: str
+    wheels: tuple[str, ...]
+    shared: tuple[str, ...]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to remove."""
+        return self.plan.is_empty and not self.wheels
+
+
+class FileCall(Enum):
+    """A call that is about a file."""
+
+    UPLOAD = "upload"
+    REMOVE = "remove"
+
+
+@dataclass(frozen=True, slots=True)
+class FileStep:
+    """A call about a file that was made."""
+
+    call: FileCall
+    path: str
+
+
+Tell = Callable[[Step | FileStep], None]
+
+
+def look(workspace: Workspace, settings: Settings, wheel: Wheel, discovered: Discovered) -> Outlook:
+    """Return what should be and the plan that takes the workspace there; changes nothing.
+
+    Raises:
+        SettingsInvalid, PlanRefused: as `make_jobs` and `make_plan`; or there is no wheel.
+        DemuxError: as the calls of `Workspace`.
+    """
+    name = deployment_of(settings)
+    found = workspace.find(name, _names(name))
+    games = plan_games(found.jobs, settings, discovered)
+    jobs = make_jobs(games.tasks, settings, wheel.path)
+    plan = _compared(jobs, found.jobs, found.foreign)
+    return Outlook(games, jobs, plan, must_upload(workspace.connection, wheel))
+
+
+def install(workspace: Workspace, wheel: Wheel, plan: WorkspacePlan, tell: Tell) -> None:
+    """Upload the wheel where it is missing, then make each call of the plan; again, it changes nothing.
+
+    Raises:
+        DemuxError: as the calls of `Workspace`; what was done stays.
+    """
+    if wheel.content is not None and upload(workspace.connection, wheel.path, wheel.content):
+        tell(FileStep(FileCall.UPLOAD, wheel.path))
+    apply(workspace, plan, tell)
+
+
+def look_at_removal(workspace: Workspace, settings: Settings) -> Removal:
+    """Return all that apply made and that is there still; changes nothing."""
+    name = deployment_of(settings)
+    plan = compare((), workspace.find(name, ()).jobs)
+    folder = wheel_folder(settings.databricks.wheel_path or "", name)
+    ours = [path for path in files_in(workspace.connection, folder) if is_our_wheel(path)]
+    shared = wheels_of(workspace.others(name)) if ours else frozenset()
+    return Removal(
+        plan,
+        folder,
+        tuple(path for path in ours if path not in shared),
+        tuple(path for path in ours if path in shared),
+    )
+
+
+def remove_all(workspace: Workspace, removal: Removal, tell: Tell) -> None:
+    """Remove the jobs, then the wheels and their folder; again, it removes what was left."""
+    apply(workspace, removal.plan, tell)
+    for path in removal.wheels:
+        if remove(workspace.connection, path):
+            tell(FileStep(FileCall.REMOVE, path))
+    if removal.wheels and not files_in(workspace.connection, removal.folder):
+        remove_folder(workspace.connection, removal.folder)
+
+
+def require_applicable(saved: WorkspacePlan, workspace: Workspace, settings: Settings, wheel: Wheel) -> None:
+    """Let a saved plan pass if it is about this deployment and this wheel, and the workspace is as it was.
+
+    Raises:
+        PlanRefused: it is not.
+    """
+    name = deployment_of(settings)
+    jobs = [change.job for change in saved.changes if change.job is not None]
+    owners = {str(job.settings.get("tags", {}).get(OWNER_TAG)) for job in jobs} - {name}
+    wheels = wheels_of(job.settings for job in jobs) - {wheel.path}
+    for what, others, this in (("deployment", owners, name), ("wheel", wheels, wheel.path)):
+        if others:
+            raise PlanRefused(
+                f"The plan {saved.plan_id} was saved for the {what} {', '.join(sorted(others))}, and this is {this}.",
+                "Apply it with the settings and the code that it was made with, or make it again.",
+            )
+    found = workspace.find(name, {change.name for change in saved.changes})
+    require_same_state(saved, _compared(jobs, found.jobs, found.foreign))
+
+
+def deployment_of(settings: Settings) -> str:
+    """Return the deployment's name.
+
+    Raises:
+        SettingsInvalid: there is none.
+    """
+    if settings.databricks.name is None:
+        raise SettingsInvalid(
+            "databricks.name is not set, so there is no deployment in a workspace.",
+            "Set databricks.name, or run the games on this machine by `demux run`.",
+        )
+    return settings.databricks.name
+
+
+def _compared(jobs: Sequence[Job], deployed: Sequence[DeployedJob], foreign: Iterable[ForeignJob]) -> WorkspacePlan:
+    """Return the plan, which mentions a foreign job only where one of ours has its name."""
+    names = {*(job.settings.get("name") for job in jobs), *(job.settings.get("name") for job in deployed)}
+    return compare(jobs, deployed, [job for job in foreign if job.name in names])
+
+
+def _names(deployment: str) -> frozenset[str]:
+    """Every name that a job of the deployment can have: which ones it needs is known only after its jobs are."""
+    numbered = (f"{kind}{number:03d}" for kind in ("", "n") for number in range(1, _MAX_PARTS + 1))
+    return frozenset(job_name(deployment, part) for part in (ALL, CONTINUOUS, *numbered))

@@ -1,0 +1,132 @@
+"""Which games there are in a workspace, and who should read the table of each. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from demux.errors import SettingsInvalid
+from demux.names import names_of
+from demux.settings import Settings
+from install_workflow.databricks.job import DeployedJob
+from install_workflow.databricks.running import running
+
+_EMAIL = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the games' tables are; the full names as Unity Catalog has them, in lower case.
+
+    Attributes:
+        deployment: whose tables.
+        catalog: the catalog.
+        schema: catalog.schema.
+    """
+
+    deployment: str
+    catalog: str
+    schema: str
+
+
+@dataclass(frozen=True, slots=True)
+class Readers:
+    """Who should read the table of one game.
+
+    Attributes:
+        game: its name.
+        table: the table's full name.
+        principals: sorted, each once; () = nobody.
+    """
+
+    game: str
+    table: str
+    principals: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A game whose readers get nothing yet.
+
+    Attributes:
+        game: its name, or its key where no name is known.
+        reason: why.
+    """
+
+    game: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Games:
+    """The games that the settings or the jobs have.
+
+    Attributes:
+        names: sorted.
+        unnamed: keys of further games, sorted: a job cannot have every name, and then it has the key.
+    """
+
+    names: tuple[str, ...]
+    unnamed: tuple[str, ...] = ()
+
+
+def known_as(principal: str) -> str:
+    """Return the name under which a principal is compared: the catalog takes and shows an e-mail address in any case.
+
+    Names of groups differ by their case.
+    """
+    return principal.lower() if _EMAIL.fullmatch(principal) else principal
+
+
+def place_of(settings: Settings) -> Place:
+    """Return where the tables are.
+
+    Raises:
+        SettingsInvalid: the settings do not say where, or games' tables are among bronze's; all at once.
+    """
+    databricks = settings.databricks
+    wrong = [f"databricks.{name} is not set" for name in ("name", "catalog") if getattr(databricks, name) is None]
+    schema = databricks.silver_schema.lower()
+    if schema == databricks.bronze_schema.lower():
+        # a game may be called bronze
+        wrong.append("databricks.silver_schema is bronze's too, and grants on games' tables must not reach bronze")
+    if wrong or databricks.name is None or databricks.catalog is None:
+        raise SettingsInvalid(
+            f"There is no telling which tables the grants are for: {'; '.join(wrong)}.",
+            "Set it in the section databricks of the settings.",
+            wrong=tuple(wrong),
+        )
+    catalog = databricks.catalog.lower()
+    return Place(databricks.name, catalog, f"{catalog}.{schema}")
+
+
+def games_of(settings: Settings, jobs: Iterable[DeployedJob]) -> Games:
+    """Return the games of `games.allow` and of the jobs."""
+    allowed = settings.games.allow
+    now = running(jobs, {*allowed, *settings.grants.games})
+    return Games(tuple(sorted({*allowed, *now.games})), now.unnamed)
+
+
+def readers_of(place: Place, games: Games, settings: Settings) -> tuple[Readers, ...]:
+    """Return every game with who should read its table, by game; nobody reads a game without a known name."""
+    named = [
+        Readers(game, f"{place.schema}.{names_of(game).table}", _principals(game, settings)) for game in games.names
+    ]
+    return (*named, *(Readers(key, f"{place.schema}.{key}", ()) for key in games.unnamed))
+
+
+def waiting_of(games: Games, settings: Settings) -> Iterator[Waiting]:
+    """Yield the games that have readers in the settings and no name or no job in the workspace."""
+    for game in sorted(settings.grants.games.keys() - set(games.names)):
+        yield Waiting(game, "neither games.allow nor a job has this game")
+    for key in games.unnamed if settings.grants.patterns else ():
+        yield Waiting(key, "the jobs know it by this key only: put its name under games.allow")
+
+
+def _principals(game: str, settings: Settings) -> tuple[str, ...]:
+    grants = settings.grants
+    suiting = (principals for pattern, principals in grants.patterns.items() if fnmatchcase(game, pattern))
+    named = {*grants.games.get(game, ()), *(each for principals in suiting for each in principals)}
+    return tuple(sorted({known_as(principal) for principal in named}))

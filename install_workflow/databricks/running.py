@@ -1,0 +1,91 @@
+"""Which games the deployed jobs run, on which cluster each, and which game should run where. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from demux.errors import PlanRefused
+from demux.loads import Load
+from demux.names import MAX_NAME_BYTES, invalid_reason, names_of
+from demux.settings import Policy, Settings
+from install_workflow.databricks.cluster import BRONZE
+from install_workflow.databricks.details import DESERIALIZE
+from install_workflow.databricks.job import DeployedJob
+from install_workflow.databricks.options import options
+from install_workflow.plan import Plan, make_plan
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """The games of the deployed jobs.
+
+    Attributes:
+        games: their exact names.
+        clusters: cluster by game; a game that was put elsewhere by hand has none.
+        unnamed: keys of games whose name is told nowhere, sorted.
+    """
+
+    games: frozenset[str]
+    clusters: Mapping[str, str]
+    unnamed: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Discovered:
+    """The games that bronze has, and what is known of their loads; empty where nobody looked."""
+
+    games: frozenset[str] = frozenset()
+    loads: Mapping[str, Load] = field(default_factory=dict)
+
+
+def plan_games(deployed: Iterable[DeployedJob], settings: Settings, discovered: Discovered) -> Plan:
+    """Return which game runs where: those that the jobs have, that were discovered, and that `games.allow` names.
+
+    Raises:
+        PlanRefused: a task has a game's key, and nobody knows its name; or as `make_plan`.
+    """
+    known = {*settings.games.allow, *discovered.games}
+    now = running(deployed, known)
+    if now.unnamed and settings.games.policy is Policy.AUTO:
+        raise PlanRefused(
+            f"The jobs have games that are told by their key alone: {', '.join(now.unnamed)}.",
+            "Name them in games.allow, or plan with --discovered.",
+            keys=now.unnamed,
+        )
+    per_cluster = settings.run.streams_per_cluster
+    return make_plan(known | now.games, now.clusters, settings.games, per_cluster, discovered.loads)
+
+
+def running(deployed: Iterable[DeployedJob], known: Iterable[str]) -> Running:
+    """Return the games of the jobs; where two have the same game, the job with the lower id counts.
+
+    Args:
+        deployed: the jobs with the deployment's tag.
+        known: games that are known from elsewhere: a task may have a game's key in place of its name.
+    """
+    by_key = {names_of(game).key: game for game in known}
+    clusters: dict[str, str | None] = {}
+    unnamed: set[str] = set()
+    for cluster, given in _tasks(deployed):
+        keys = given.get("game-key", ())
+        unnamed.update(key for key in keys if key not in by_key)
+        names = [name for name in given.get("game", ()) if not invalid_reason(name, MAX_NAME_BYTES)]
+        for game in (*names, *(by_key[key] for key in keys if key in by_key)):
+            clusters.setdefault(game, cluster)
+    placed = {game: cluster for game, cluster in clusters.items() if cluster is not None}
+    return Running(frozenset(clusters), placed, tuple(sorted(unnamed)))
+
+
+def _tasks(deployed: Iterable[DeployedJob]) -> Iterator[tuple[str | None, Mapping[str, tuple[str, ...]]]]:
+    """Yield cluster and options of each task that deserializes; None for a cluster that no game may be on."""
+    for job in sorted(deployed, key=lambda job: job.job_id):
+        for task in job.settings.get("tasks", []):
+            if str(task.get("task_key", "")).startswith(DESERIALIZE):
+                yield _cluster(task), options(task.get("python_wheel_task", {}).get("parameters", ()))
+
+
+def _cluster(task: Mapping[str, Any]) -> str | None:
+    key = task.get("job_cluster_key")
+    return None if key in {None, BRONZE} else str(key)

@@ -1,0 +1,68 @@
+"""How a command ends: a success returns, as a task of a job must; a failure exits with its code."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Iterator
+
+import pytest
+import typer
+
+from demux.cli import main
+from demux.cli.app import app
+from demux.errors import ExitCode, StorageFailed
+
+
+@pytest.fixture(autouse=True)
+def no_handlers() -> Iterator[None]:
+    yield
+    logging.getLogger("demux").handlers.clear()
+
+
+@pytest.fixture
+def ends(monkeypatch: pytest.MonkeyPatch) -> list[BaseException | None]:
+    """A command that ends as the list says."""
+    how: list[BaseException | None] = []
+
+    def command() -> None:
+        if how and how[0] is not None:
+            raise how[0]
+
+    monkeypatch.setattr(app, "registered_commands", [])
+    app.command("end")(command)
+    monkeypatch.setattr(sys, "argv", ["demux", "end"])
+    return how
+
+
+@pytest.mark.parametrize("end", [None, typer.Exit(ExitCode.OK), typer.Exit(), SystemExit(), SystemExit(0)])
+def test_a_success_returns(ends: list[BaseException | None], end: BaseException | None) -> None:
+    ends.append(end)
+    main()
+
+
+@pytest.mark.parametrize(
+    ("end", "code"),
+    [
+        (typer.Exit(ExitCode.GAMES_FAILED), 3),
+        (typer.Exit(ExitCode.INTERRUPTED), 130),
+        (StorageFailed("It broke.", "Mend it."), 4),
+        (KeyboardInterrupt(), 130),
+        (ValueError("unforeseen"), 1),
+    ],
+    ids=repr,
+)
+def test_a_failure_exits_with_its_code(ends: list[BaseException | None], end: BaseException, code: int) -> None:
+    ends.append(end)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == code
+
+
+def test_help_returns_and_a_wrong_option_exits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["demux", "--help"])
+    main()
+    monkeypatch.setattr(sys, "argv", ["demux", "run", "--evry", "1s"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2

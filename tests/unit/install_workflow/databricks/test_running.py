@@ -1,0 +1,105 @@
+"""Which games the deployed jobs run, read from what the jobs say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from demux.errors import PlanRefused
+from demux.loads import Load
+from demux.names import names_of
+from demux.settings_file import load
+from install_workflow.databricks.job import DeployedJob
+from install_workflow.databricks.jobs import make_jobs
+from install_workflow.databricks.running import Discovered, plan_games, running
+from install_workflow.plan import Action, Task
+
+BASE = {
+    "root": "/Volumes/main/demux/data",
+    "databricks.name": "prod",
+    "databricks.cluster.node_type": "i3.xlarge",
+    "databricks.wheel_path": "/Volumes/main/ops/wheels",
+}
+HOSTILE = ["chess", "将棋", "--help", "a b=c", "it's", "x" * 80]
+NOBODY = Discovered()
+
+
+def deployed(games: dict[str, str], **changes: str) -> list[DeployedJob]:
+    """The jobs that an installer makes of games on clusters."""
+    tasks = [Task(game, names_of(game).task_key, cluster) for game, cluster in games.items()]
+    settings = load(None, {}, {**BASE, **{key.replace("__", "."): value for key, value in changes.items()}})
+    jobs = make_jobs(tasks, settings, "/Volumes/main/ops/wheels/x.whl")
+    return [DeployedJob(number, job.part, job.settings) for number, job in enumerate(jobs)]
+
+
+def by_hand(**task: Any) -> DeployedJob:
+    return DeployedJob(1, "all", {"tasks": [{"task_key": "deserialize_x", **task}]})
+
+
+def wheel(*parameters: str) -> dict[str, Any]:
+    return {"python_wheel_task": {"parameters": list(parameters)}}
+
+
+@pytest.mark.parametrize("granularity", ["game", "cluster"])
+@pytest.mark.parametrize("per_job", ["1000", "6"])
+def test_every_game_is_read_back_with_its_cluster(granularity: str, per_job: str) -> None:
+    games = {game: f"cluster_{number // 2 + 1:03d}" for number, game in enumerate(HOSTILE)}
+    changes = {"databricks__granularity": granularity, "databricks__tasks_per_job": per_job}
+    found = running(deployed(games, **changes, run__streams_per_cluster="2"), ())
+    assert (found.games, found.clusters, found.unnamed) == (frozenset(games), games, ())
+
+
+def test_a_game_that_is_told_by_its_key_has_its_name_from_elsewhere() -> None:
+    games = {"{{job.id}}": "cluster_001"}
+    assert running(deployed(games), ["{{job.id}}"]).clusters == games
+    key = names_of("{{job.id}}").key
+    assert running(deployed(games), ["chess"]).unnamed == (key,)
+    with pytest.raises(PlanRefused, match=key) as refused:
+        plan_games(deployed(games), load(None, {}, BASE), NOBODY)
+    assert refused.value.remedy == "Name them in games.allow, or plan with --discovered."
+    listed = load(None, {}, {**BASE, "games.policy": "allow-list"})
+    assert plan_games(deployed(games), listed, NOBODY).tasks == ()
+    plan = plan_games(deployed(games), load(None, {}, BASE), Discovered(frozenset(games)))
+    assert [task.game for task in plan.tasks] == ["{{job.id}}"]
+
+
+def test_what_was_edited_by_hand_is_read_as_far_as_it_makes_sense() -> None:
+    assert running([by_hand(**wheel("deserialize", "--game", "go"))], ()).games == {"go"}
+    assert running([by_hand(job_cluster_key="bronze", **wheel("--game=go"))], ()).clusters == {}
+    assert running([by_hand(job_cluster_key="c", **wheel("--game="))], ()).games == frozenset()
+    assert running([by_hand(notebook_task={})], ()).games == frozenset()
+    assert running([DeployedJob(1, "all", {})], ()).games == frozenset()
+
+
+def test_of_two_jobs_with_a_game_the_older_one_counts() -> None:
+    one, two = deployed({"go": "cluster_001"}), deployed({"go": "cluster_007"})
+    both = [DeployedJob(9, "all", two[0].settings), DeployedJob(3, "all", one[0].settings)]
+    assert running(both, ()).clusters == {"go": "cluster_001"}
+
+
+def test_the_games_are_those_of_the_settings_of_the_jobs_and_of_bronze() -> None:
+    settings = load(None, {}, {**BASE, "games.allow": "ludo"})
+    plan = plan_games(deployed({"go": "cluster_003"}), settings, Discovered(frozenset({"chess"})))
+    assert [(task.game, task.cluster) for task in plan.tasks] == [
+        ("chess", "cluster_003"),
+        ("go", "cluster_003"),
+        ("ludo", "cluster_003"),
+    ]
+
+
+def test_with_an_allow_list_a_game_that_is_not_on_it_is_retired() -> None:
+    settings = load(None, {}, {**BASE, "games.policy": "allow-list", "games.allow": "chess"})
+    plan = plan_games(deployed({"chess": "cluster_001", "go": "cluster_001"}), settings, NOBODY)
+    assert [(change.task.game, change.action) for change in plan.changes] == [
+        ("chess", Action.KEEP),
+        ("go", Action.DELETE),
+    ]
+
+
+def test_what_bronze_knows_of_loads_places_new_games() -> None:
+    settings = load(None, {}, {**BASE, "run.streams_per_cluster": "3"})
+    now = {"a": "cluster_001", "b": "cluster_001", "c": "cluster_002", "d": "cluster_002"}
+    loads = {"a": Load(1, 60.0), "c": Load(1, 1.0)}
+    plan = plan_games(deployed(now), settings, Discovered(frozenset({"new"}), loads))
+    assert {task.game: task.cluster for task in plan.tasks}["new"] == "cluster_002"
