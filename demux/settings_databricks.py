@@ -137,8 +137,9 @@ def _tags(tags: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def _wheel_folder(path: str) -> str:
-    _, top, *below = path.rstrip("/").split("/")
-    least = {"Volumes": 3, "Workspace": 1}.get(top)
+    root, *parts = path.rstrip("/").split("/")
+    top, below = "".join(parts[:1]), parts[1:]
+    least = None if root else {"Volumes": 3, "Workspace": 1}.get(top)
     legal = all(part not in {"", ".", ".."} and re.fullmatch(r"[^\x00-\x1f\\{}$*?]+", part) for part in below)
     if least is None or len(below) < least or not legal:
         raise ValueError("expected a folder such as /Volumes/catalog/schema/volume/wheels or /Workspace/Shared/wheels")

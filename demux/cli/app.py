@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import sys
 
@@ -43,6 +44,10 @@ app.command("demo")(demo.demo)
 
 def run() -> None:
     """Run the command; a failure is told in two sentences on standard error, never as a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        # a game's name may have letters that the terminal has not
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     errors = Console(stderr=True, highlight=False, soft_wrap=True, markup=False, emoji=False)
     # a command that has no log file yet must not print the traceback either
     logging.getLogger("demux").addHandler(logging.NullHandler())

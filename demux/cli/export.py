@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import typer
@@ -47,12 +48,15 @@ def bundle(
     workspace, found = Workspace(Connection()), wheel_for(settings, wheel)
     outlook = look(workspace, settings, found, games_seen(settings, discovered))
     files = bundle_files(outlook.jobs, settings, found.path)
-    stale = _stale(out, files)
+    with _told(out):
+        stale = _stale(out, files)
+        (out / "resources").mkdir(parents=True, exist_ok=True)
     if found.content is not None and upload(workspace.connection, found.path, found.content):
         console.print(step_line(FileStep(FileCall.UPLOAD, found.path)), soft_wrap=True)
     for line in waiting_lines(outlook.games):
         console.print(line, soft_wrap=True)
-    _write(out, files, stale)
+    with _told(out):
+        _write(out, files, stale)
     console.print(f"wrote {', '.join(files)} below {printable(str(out))}", soft_wrap=True)
 
 
@@ -82,14 +86,19 @@ def _is_ours(file: Path) -> bool:
 
 
 def _write(folder: Path, files: Mapping[str, str], stale: list[Path]) -> None:
+    for path, text in files.items():
+        (folder / path).write_text(text, encoding="utf-8", newline="\n")
+    # the bundle would go on to have a job that the plan has no more
+    for file in stale:
+        file.unlink()
+        console.print(f"removed {printable(str(file))}", soft_wrap=True)
+
+
+@contextmanager
+def _told(folder: Path) -> Iterator[None]:
+    """Run the block; a refusal of the file system is told in our words."""
     try:
-        (folder / "resources").mkdir(parents=True, exist_ok=True)
-        for path, text in files.items():
-            (folder / path).write_text(text, encoding="utf-8", newline="\n")
-        # the bundle would go on to have a job that the plan has no more
-        for file in stale:
-            file.unlink()
-            console.print(f"removed {printable(str(file))}", soft_wrap=True)
+        yield
     except OSError as error:
         raise StorageFailed(
             f"The bundle cannot be written below {folder}: {error.strerror or error}.",

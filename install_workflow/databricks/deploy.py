@@ -14,7 +14,7 @@ from install_workflow.databricks.files import files_in, remove, remove_folder, u
 from install_workflow.databricks.job import OWNER_TAG, DeployedJob, Job
 from install_workflow.databricks.jobs import ALL, CONTINUOUS, job_name, make_jobs
 from install_workflow.databricks.running import Discovered, plan_games
-from install_workflow.databricks.saved import require_same_state
+from install_workflow.databricks.saved import require_same_state, require_unchanged
 from install_workflow.databricks.wheel import Wheel, is_our_wheel, must_upload, wheel_folder, wheels_of
 from install_workflow.databricks.workspace import Workspace
 from install_workflow.plan import Plan
@@ -135,7 +135,8 @@ def require_applicable(saved: WorkspacePlan, workspace: Workspace, settings: Set
     """Let a saved plan pass if it is about this deployment and this wheel, and the workspace is as it was.
 
     Raises:
-        PlanRefused: it is not.
+        PlanRefused: it is not, or the file was changed.
+        SettingsInvalid: the wheel is not there, and is not ours to upload.
     """
     name = deployment_of(settings)
     jobs = [change.job for change in saved.changes if change.job is not None]
@@ -148,7 +149,10 @@ def require_applicable(saved: WorkspacePlan, workspace: Workspace, settings: Set
                 "Apply it with the settings and the code that it was made with, or make it again.",
             )
     found = workspace.find(name, {change.name for change in saved.changes})
-    require_same_state(saved, _compared(jobs, found.jobs, found.foreign))
+    now = _compared(jobs, found.jobs, found.foreign)
+    require_same_state(saved, now)
+    require_unchanged(saved, now)
+    must_upload(workspace.connection, wheel)
 
 
 def deployment_of(settings: Settings) -> str:

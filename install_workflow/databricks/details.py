@@ -147,7 +147,8 @@ def _why(part: str, key: str, games: Sequence[str], others: Places, words: tuple
 
 def _place(part: str, key: str, place: tuple[str, str]) -> str:
     task = "" if place[1] == key else f"task {place[1]}"
-    job = "" if place[0] == part else f"part {place[0]}"
+    # a job that has lost its tag is of no part
+    job = "" if place[0] == part else f"part {place[0]}" if place[0] else "a job of no part"
     return " of ".join(filter(None, (task, job))) or "the same task"
 
 

@@ -55,7 +55,10 @@ def plan_games(deployed: Iterable[DeployedJob], settings: Settings, discovered: 
             keys=now.unnamed,
         )
     per_cluster = settings.run.streams_per_cluster
-    return make_plan(known | now.games, now.clusters, settings.games, per_cluster, discovered.loads)
+    # a game that was put elsewhere by hand has no cluster to go on with, but it goes on
+    elsewhere = now.games - now.clusters.keys() if settings.games.policy is Policy.AUTO else frozenset()
+    games = settings.games.model_copy(update={"allow": (*settings.games.allow, *sorted(elsewhere))})
+    return make_plan(known | now.games, now.clusters, games, per_cluster, discovered.loads)
 
 
 def running(deployed: Iterable[DeployedJob], known: Iterable[str]) -> Running:

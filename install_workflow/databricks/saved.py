@@ -33,12 +33,12 @@ def from_text(text: str) -> WorkspacePlan:
     try:
         content = json.loads(text)
         if content["version"] != VERSION:
-            raise _refused(f"has version {content['version']}, and this release reads {VERSION}")
+            raise _refused(f"has version {content['version']!r}, and this release reads {VERSION}")
         plan = _plan(content)
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise _refused(f"is no plan ({type(error).__name__}: {error})") from None
     if plan.plan_id != content["plan_id"]:
-        raise _refused("was changed after it was saved")
+        raise _changed()
     return plan
 
 
@@ -60,6 +60,24 @@ def require_same_state(saved: WorkspacePlan, now: WorkspacePlan) -> None:
             saved=saved.state_id,
             now=now.state_id,
         )
+
+
+def require_unchanged(saved: WorkspacePlan, now: WorkspacePlan) -> None:
+    """Let a saved plan pass if it is nothing but what takes the workspace to its jobs, reasons and counts included.
+
+    Args:
+        saved: the plan from the file.
+        now: a plan that was just made for the jobs of the saved one.
+
+    Raises:
+        PlanRefused: somebody wrote into the file; what is shown, or what is done, would not be the plan.
+    """
+    if saved != now:
+        raise _changed()
+
+
+def _changed() -> PlanRefused:
+    return _refused("was changed after it was saved")
 
 
 def _refused(what: str) -> PlanRefused:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import io
+import lzma
 import re
 import subprocess
 import sys
 import zipfile
+import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +28,9 @@ _IN_WORKSPACE = ("/Volumes/", "/Workspace/")
 _NAME = re.compile(r"(protobuf_demux-[^-/]+)(?:-\d[^-/]*)?(-[^-/]+-[^-/]+-[^-/]+\.whl)")
 # our build: a digit, as a build must begin with one, and the hash
 _OURS = re.compile(r"protobuf_demux-[^-/]+-0[0-9a-f]{12}-[^-/]+-[^-/]+-[^-/]+\.whl")
+_METADATA = re.compile(r"protobuf_demux-[^/]+\.dist-info/METADATA")
+# what the library for archives raises where one is damaged, encrypted or packed in a way that it does not know
+_UNPACKABLE = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, OSError, ValueError, EOFError, RuntimeError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +62,8 @@ def find_wheel(given: str | None, folder: str, checkout: Path = CHECKOUT) -> Whe
     if given is not None and given.startswith(_IN_WORKSPACE):
         return Wheel(given, None)
     name, content = _built(checkout) if given is None else _read(Path(given))
-    return Wheel(f"{folder}/{_named(name, content)}", content)
+    members = _members(name, content)
+    return Wheel(f"{folder}/{_named(name, members)}", _packed(members))
 
 
 def wheel_folder(wheel_path: str, deployment: str) -> str:
@@ -94,19 +100,35 @@ def must_upload(connection: Connection, wheel: Wheel) -> bool:
     return False
 
 
-def _named(name: str, content: bytes) -> str:
+def _members(name: str, content: bytes) -> dict[str, bytes]:
+    """Return the files of the wheel, sorted."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            members = {member: archive.read(member) for member in sorted(archive.namelist())}
+    except _UNPACKABLE as error:
+        raise _no_wheel(name, one_line(str(error))) from error
+    if not any(_METADATA.fullmatch(member) for member in members):
+        raise _no_wheel(name, "it has no protobuf_demux-….dist-info/METADATA")
+    return members
+
+
+def _named(name: str, members: Mapping[str, bytes]) -> str:
     found = _NAME.fullmatch(name)
     if found is None:
         raise _no_wheel(name, "it is not named protobuf_demux-VERSION-….whl")
-    try:
-        # two machines may compress the same files into different bytes
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            digest = hashlib.sha256()
-            for member in sorted(archive.namelist()):
-                digest.update(f"{member}\0{hashlib.sha256(archive.read(member)).hexdigest()}\n".encode())
-    except (zipfile.BadZipFile, OSError, ValueError, EOFError) as error:
-        raise _no_wheel(name, one_line(str(error))) from error
+    digest = hashlib.sha256()
+    for member, content in members.items():
+        digest.update(f"{member}\0{hashlib.sha256(content).hexdigest()}\n".encode())
     return f"{found[1]}-0{digest.hexdigest()[:12]}{found[2]}"
+
+
+def _packed(members: Mapping[str, bytes]) -> bytes:
+    """Return the files as an archive: uncompressed, as two machines may compress them into different bytes."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for member, content in members.items():
+            archive.writestr(zipfile.ZipInfo(member), content)
+    return packed.getvalue()
 
 
 def _read(file: Path) -> tuple[str, bytes]:

@@ -131,9 +131,12 @@ def test_twenty_three_tags_of_ones_own_are_the_most() -> None:
     assert mistakes(tags=tags)[0].endswith("expected 23 tags or fewer")
 
 
-@pytest.mark.parametrize("path", ["wheels", "/Volumes/a/b", "/dbfs/x", "/Workspace", "/Workspace/a/../b", "s3://b/c"])
+@pytest.mark.parametrize(
+    "path", ["wheels", "/Volumes/a/b", "x/Volumes/a/b/c", "/dbfs/x", "/Workspace", "/Workspace/a/../b", "s3://b/c"]
+)
 def test_a_wheel_belongs_into_a_volume_or_below_the_workspace(path: str) -> None:
-    assert mistakes(wheel_path=path)[0].startswith("databricks.wheel_path: ")
+    said = "expected a folder such as /Volumes/catalog/schema/volume/wheels or /Workspace/Shared/wheels"
+    assert mistakes(wheel_path=path) == [f"databricks.wheel_path: {path!r}: {said}"]
 
 
 def test_a_job_has_room_for_the_games_of_one_cluster() -> None:

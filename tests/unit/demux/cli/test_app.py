@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import sys
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ import typer
 
 from demux.cli import main
 from demux.cli.app import app
+from demux.cli.workplace import console
 from demux.errors import ExitCode, StorageFailed
 
 
@@ -66,3 +68,14 @@ def test_help_returns_and_a_wrong_option_exits(monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == 2
+
+
+def test_a_name_that_the_terminal_has_no_letters_for_is_shown_by_its_codes(
+    ends: list[BaseException | None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="latin-1"))
+    app.command("end")(lambda: console.print("game 将棋"))
+    main()
+    sys.stdout.flush()
+    assert written.getvalue() == rb"game \u5c06\u68cb" + b"\n"

@@ -7,12 +7,16 @@ import os
 import pty
 import subprocess
 import sys
+import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from demux.errors import DemuxError, ExitCode, PlanRefused, SettingsInvalid, StorageFailed, WorkspaceRefused
+from install_workflow.databricks.changes import Call, JobAction, JobChange
 from install_workflow.databricks.job import OWNER_TAG
+from install_workflow.databricks.saved import from_text, to_text
 from tests.conftest import Golden
 from tests.deployments import WHEEL_NAME, Demux, small_wheel, write_settings
 from tests.fakes.workspace.client import client_of
@@ -105,6 +109,15 @@ def test_another_wheel_is_uploaded_beside_the_old_one(here: Path, fake: FakeWork
     assert fake.files.held == {}
 
 
+def test_the_same_files_packed_by_another_machine_are_not_uploaded_again(
+    here: Path, fake: FakeWorkspace, demux: Demux
+) -> None:
+    small_wheel(here, "x" * 9999)
+    demux("apply")
+    small_wheel(here, "x" * 9999, zipfile.ZIP_DEFLATED)
+    assert "upload" not in demux("plan")
+
+
 def test_a_wheel_that_somebody_removed_comes_back(fake: FakeWorkspace, demux: Demux) -> None:
     demux("apply")
     fake.files.held.clear()
@@ -157,6 +170,41 @@ def test_a_saved_plan_is_refused_for_another_deployment_or_wheel(here: Path, fak
     small_wheel(here, "two")
     with pytest.raises(PlanRefused, match="was saved for the wheel /Volumes/main/ops/wheels/prod/protobuf_demux"):
         demux("apply", "--plan", "plan.json")
+    assert fake.jobs.held == {}
+
+
+def test_a_saved_plan_that_was_made_to_do_more_is_refused(here: Path, fake: FakeWorkspace, demux: Demux) -> None:
+    demux("apply")
+    theirs = somebody_elses(fake, "nightly")
+    demux("plan", "--out", "plan.json")
+    plan = from_text((here / "plan.json").read_text(encoding="utf-8"))
+    change = JobChange(JobAction.DELETE, "x", "nightly", theirs, (Call.DELETE,), "tidy up")
+    (here / "plan.json").write_text(to_text(replace(plan, changes=(*plan.changes, change))), encoding="utf-8")
+    with pytest.raises(PlanRefused, match="was changed after it was saved"):
+        demux("apply", "--plan", "plan.json")
+    assert theirs in fake.jobs.held
+
+
+def test_a_saved_plan_with_fewer_removals_written_into_it_is_refused(
+    here: Path, fake: FakeWorkspace, demux: Demux
+) -> None:
+    demux("apply")
+    allow(here, "chess")
+    demux("plan", "--out", "plan.json")
+    content = json.loads((here / "plan.json").read_text(encoding="utf-8"))
+    (here / "plan.json").write_text(json.dumps({**content, "removed_games": 0}), encoding="utf-8")
+    with pytest.raises(PlanRefused, match="was changed after it was saved"):
+        demux("apply", "--plan", "plan.json")
+    assert len(tasks(fake)) == 4
+
+
+def test_a_saved_plan_whose_wheel_is_gone_is_refused(here: Path, fake: FakeWorkspace, demux: Demux) -> None:
+    path = f"/Volumes/main/ops/wheels/{WHEEL_NAME}"
+    fake.files.held[path] = b"any"
+    demux("plan", "--out", "plan.json", "--wheel", path)
+    del fake.files.held[path]
+    with pytest.raises(SettingsInvalid, match=f"There is no wheel {path} in the workspace"):
+        demux("apply", "--plan", "plan.json", "--wheel", path)
     assert fake.jobs.held == {}
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
-from demux.errors import SettingsInvalid
+from demux.errors import SettingsInvalid, StorageFailed
 from tests.deployments import Demux
 from tests.fakes.workspace.fake import FakeWorkspace
 
@@ -35,3 +35,12 @@ def test_a_bundle_written_again_replaces_its_own_files_and_no_others(here: Path,
     with pytest.raises(SettingsInvalid, match=r"b/databricks\.yml was not written by `demux export bundle`"):
         demux("export", "bundle", "--out", "b")
     assert (here / "b/databricks.yml").read_text(encoding="utf-8") == "bundle: {name: mine}\n"
+
+
+@pytest.mark.parametrize("folder", ["demux.yml", "x" * 300])
+def test_a_folder_that_cannot_be_is_said_before_anything_is_uploaded(
+    fake: FakeWorkspace, demux: Demux, folder: str
+) -> None:
+    with pytest.raises(StorageFailed, match=f"The bundle cannot be written below {folder}: "):
+        demux("export", "bundle", "--out", folder)
+    assert fake.files.held == {}

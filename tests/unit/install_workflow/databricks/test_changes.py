@@ -312,6 +312,12 @@ def test_a_job_without_that_tag_and_with_another_name_goes_with_a_reason() -> No
     assert plan.changes[-1].reason == "its tag protobuf_demux_part is gone, so nobody knows its part"
 
 
+def test_a_game_that_comes_from_a_job_of_no_part_says_so() -> None:
+    lost = without_part_tag(deployed([changed(ONE, name="mine")])[0])
+    plan = compare([ONE], [lost])
+    assert {detail.reason for detail in plan.changes[0].details} == {"moved from a job of no part"}
+
+
 def test_a_job_becomes_another_part_of_the_same_name() -> None:
     everything = changed(job("all", {"cluster_001": ["chess", "go"]}), name="Game_Protobufs_wrapper_prod")
     bronze = changed(job("bronze", {}, calls=["001"]), name="Game_Protobufs_wrapper_prod")

@@ -103,3 +103,11 @@ def test_what_bronze_knows_of_loads_places_new_games() -> None:
     loads = {"a": Load(1, 60.0), "c": Load(1, 1.0)}
     plan = plan_games(deployed(now), settings, Discovered(frozenset({"new"}), loads))
     assert {task.game: task.cluster for task in plan.tasks}["new"] == "cluster_002"
+
+
+def test_a_game_that_was_put_onto_another_cluster_by_hand_goes_on_at_the_limit() -> None:
+    settings = load(None, {}, {**BASE, "games.limit": "1"})
+    moved = by_hand(existing_cluster_id="0101-000000-x", **wheel("deserialize", "--game=poker"))
+    plan = plan_games([*deployed({"chess": "cluster_001"}), moved], settings, Discovered(frozenset({"a_new_one"})))
+    assert [task.game for task in plan.tasks] == ["chess", "poker"]
+    assert [each.game for each in plan.waiting] == ["a_new_one"]

@@ -10,7 +10,7 @@ import pytest
 from demux.errors import PlanRefused
 from install_workflow.databricks.changes import ForeignJob, WorkspacePlan, compare
 from install_workflow.databricks.job import DeployedJob
-from install_workflow.databricks.saved import from_text, require_same_state, to_text
+from install_workflow.databricks.saved import from_text, require_same_state, require_unchanged, to_text
 from tests.databricks_jobs import ANALYSTS, OPERATORS, job
 from tests.fakes.workspace.job_defaults import kept
 
@@ -41,6 +41,8 @@ def test_a_plan_is_saved_as_readable_text() -> None:
         ("[]", "is no plan"),
         ("{}", "is no plan"),
         (edited(version=2), "has version 2, and this release reads 1"),
+        (edited(version="1"), "has version '1', and this release reads 1"),
+        ("[" * 100_000, "is no plan"),
         (edited(changes=[{}]), "is no plan"),
         (edited(changes=[]), "was changed after it was saved"),
         (edited(state_id="0" * 16), "was changed after it was saved"),
@@ -75,3 +77,19 @@ def test_a_plan_for_another_state_is_refused(now: list[DeployedJob]) -> None:
 def test_what_the_server_writes_another_way_is_the_same_state() -> None:
     settings = {**NOW[0].settings, "timeout_seconds": 0, "health": {}}
     require_same_state(PLAN, compare([ONE, CALLER], [DeployedJob(11, "001", settings)], PLAN.foreign))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"removed_games": 99},
+        {"foreign": []},
+        {"changes": [{**each, "details": []} for each in json.loads(to_text(PLAN))["changes"]]},
+        {"changes": [{**each, "reason": "harmless"} for each in json.loads(to_text(PLAN))["changes"]]},
+    ],
+    ids=["count", "foreign", "details", "reason"],
+)
+def test_a_plan_that_shows_something_else_than_it_does_is_refused(fields: dict[str, Any]) -> None:
+    require_unchanged(from_text(to_text(PLAN)), PLAN)
+    with pytest.raises(PlanRefused, match="was changed after it was saved"):
+        require_unchanged(from_text(edited(**fields)), PLAN)

@@ -27,11 +27,11 @@ def test_the_path_has_the_hash_of_what_is_in_the_wheel(tmp_path: Path) -> None:
     assert one.path.endswith("-py3-none-any.whl")
 
 
-def test_another_compression_of_the_same_files_has_the_same_path(tmp_path: Path) -> None:
+def test_another_compression_of_the_same_files_is_the_same_wheel(tmp_path: Path) -> None:
     stored = find_wheel(str(small_wheel(tmp_path / "a", "x" * 9999)), FOLDER)
     deflated = find_wheel(str(small_wheel(tmp_path / "b", "x" * 9999, zipfile.ZIP_DEFLATED)), FOLDER)
-    assert stored.content != deflated.content
-    assert stored.path == deflated.path
+    assert (tmp_path / "a" / WHEEL_NAME).read_bytes() != (tmp_path / "b" / WHEEL_NAME).read_bytes()
+    assert stored == deflated
 
 
 def test_a_build_in_the_name_is_replaced_by_ours(tmp_path: Path) -> None:
@@ -64,6 +64,28 @@ def test_what_is_no_wheel_is_said(tmp_path: Path) -> None:
         with pytest.raises(SettingsInvalid, match=reason) as refused:
             find_wheel(given, FOLDER)
         assert refused.value.remedy == "Name a wheel of this project with --wheel FILE."
+
+
+def test_a_wheel_that_cannot_be_unpacked_is_said(tmp_path: Path) -> None:
+    whole = small_wheel(tmp_path, "x" * 999, zipfile.ZIP_DEFLATED).read_bytes()
+    central, data = whole.index(b"PK\x01\x02"), whole.index(b"demux/__init__.py") + len("demux/__init__.py")
+    for position, value, reason in (
+        (data, 0xFF, "invalid block type"),
+        (central + 8, 1, "encrypted"),
+        (central + 10, 99, "not supported"),
+    ):
+        broken = bytearray(whole)
+        broken[position] = value
+        (tmp_path / WHEEL_NAME).write_bytes(broken)
+        with pytest.raises(SettingsInvalid, match=reason):
+            find_wheel(str(tmp_path / WHEEL_NAME), FOLDER)
+
+
+def test_an_archive_without_the_metadata_of_a_wheel_is_refused(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / WHEEL_NAME, "w") as archive:
+        archive.writestr("demux/__init__.py", "")
+    with pytest.raises(SettingsInvalid, match=r"it has no protobuf_demux-….dist-info/METADATA"):
+        find_wheel(str(tmp_path / WHEEL_NAME), FOLDER)
 
 
 def test_the_checkout_gives_the_same_bytes_twice_whenever_its_files_were_written(tmp_path: Path) -> None:
