@@ -14,7 +14,7 @@ from demux.errors import ExitCode, SettingsInvalid, StorageFailed
 from demux.settings import Settings
 from demux.text import printable
 from install_workflow.databricks.apply import Step
-from install_workflow.databricks.changes import WorkspacePlan, require_modest
+from install_workflow.databricks.changes import WorkspacePlan, require_modest, require_no_twin
 from install_workflow.databricks.connection import Connection
 from install_workflow.databricks.deploy import (
     FileStep,
@@ -82,7 +82,11 @@ def apply(
     saved: Path | None = typer.Option(
         None, "--plan", help="Apply this plan, unless the workspace changed since it was saved.", metavar="FILE"
     ),
-    force: bool = typer.Option(False, "--force", help="Even where it removes more than a quarter of the games."),
+    force: bool = typer.Option(
+        False,
+        "--force",
+        help="Even where it removes more than a quarter of the games, or makes a second job of a name.",
+    ),
     discovered: bool = DISCOVERED,
     wheel: str | None = WHEEL,
     yes: bool = YES,
@@ -107,6 +111,7 @@ def apply(
         if chosen.is_empty and not outlook.must_upload:
             return
     if not force:
+        require_no_twin(chosen)
         require_modest(chosen)
     if not yes and _somebody_is_there():
         _ask("Apply this plan?")

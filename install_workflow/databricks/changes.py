@@ -20,7 +20,7 @@ from install_workflow.databricks.details import (
     settings_details,
     task_details,
 )
-from install_workflow.databricks.job import PART_TAG, DeployedJob, Job
+from install_workflow.databricks.job import OWNER_TAG, PART_TAG, DeployedJob, Job
 from install_workflow.databricks.normal import comparable, without_choices
 from install_workflow.databricks.references import called_first, parts_called, with_parts
 
@@ -165,6 +165,24 @@ def require_modest(plan: WorkspacePlan, max_removed_share: float = MAX_REMOVED_S
             "Look at the plan; if that is meant, apply it with --force.",
             removed=plan.removed_games,
             deployed=plan.deployed_games,
+        )
+
+
+def require_no_twin(plan: WorkspacePlan) -> None:
+    """Let a plan pass that makes no job beside one of its name that nobody's tag claims.
+
+    Such a job most likely is ours and lost its tag; the two would run on the same checkpoints.
+
+    Raises:
+        PlanRefused: it would.
+    """
+    made = {change.name for change in plan.changes if Call.CREATE in change.calls}
+    if twins := [job for job in plan.foreign if not job.deployment and job.name in made]:
+        named = ", ".join(f"{job.job_id} ({job.name})" for job in twins)
+        raise PlanRefused(
+            f"There are jobs without our tag whose names the plan would give once more: {named}.",
+            f"Give it its tag {OWNER_TAG} back, rename or delete it; or, if it is not ours, apply with --force.",
+            jobs=tuple(job.job_id for job in twins),
         )
 
 

@@ -287,6 +287,21 @@ def test_another_job_of_the_same_name_is_said_and_left_alone(fake: FakeWorkspace
     assert {number: job.settings for number, job in fake.jobs.held.items()} == {theirs: before}
 
 
+def test_no_second_job_is_made_beside_one_that_lost_its_tag(fake: FakeWorkspace, demux: Demux) -> None:
+    demux("apply")
+    del fake.jobs.held[1001].settings["tags"][OWNER_TAG]
+    with pytest.raises(
+        PlanRefused, match="There are jobs without our tag whose names the plan would give once more: 1001"
+    ):
+        demux("apply")
+    assert list(fake.jobs.held) == [1001]
+    fake.jobs.held[1001].settings["tags"][OWNER_TAG] = "prod"
+    assert "1 to keep" in demux("apply")
+    del fake.jobs.held[1001].settings["tags"][OWNER_TAG]
+    demux("apply", "--force")
+    assert sorted(fake.jobs.held) == [1001, 1002]
+
+
 def test_a_name_that_we_do_not_need_is_not_mentioned(fake: FakeWorkspace, demux: Demux) -> None:
     somebody_elses(fake, "Game_Protobufs_wrapper_prod_007")
     assert "leave" not in demux("plan")

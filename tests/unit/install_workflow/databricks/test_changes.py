@@ -14,7 +14,15 @@ from hypothesis import strategies as st
 
 from demux.errors import PlanRefused
 from install_workflow.databricks.apply import apply
-from install_workflow.databricks.changes import Call, ForeignJob, JobAction, WorkspacePlan, compare, require_modest
+from install_workflow.databricks.changes import (
+    Call,
+    ForeignJob,
+    JobAction,
+    WorkspacePlan,
+    compare,
+    require_modest,
+    require_no_twin,
+)
 from install_workflow.databricks.details import Difference
 from install_workflow.databricks.job import PART_TAG, DeployedJob, Job, JobJson, Permission
 from install_workflow.databricks.references import with_ids
@@ -334,6 +342,21 @@ def test_jobs_of_others_are_in_the_plan_and_in_no_change() -> None:
     plan = compare([ONE], [], others)
     assert [each.job_id for each in plan.foreign] == [60, 70]
     assert [change.job_id for change in plan.changes] == [None]
+
+
+def test_a_job_is_not_made_beside_one_of_its_name_that_has_no_tag() -> None:
+    name = ONE.settings["name"]
+    with pytest.raises(PlanRefused) as refused:
+        require_no_twin(compare([ONE], [], [ForeignJob(70, name), ForeignJob(60, name, "dev")]))
+    assert refused.value.cause == (
+        f"There are jobs without our tag whose names the plan would give once more: 70 ({name})."
+    )
+
+
+def test_a_job_of_another_deployment_and_one_beside_a_job_of_ours_are_no_twins() -> None:
+    name = ONE.settings["name"]
+    require_no_twin(compare([ONE], [], [ForeignJob(60, name, "dev")]))
+    require_no_twin(compare([ONE], deployed([ONE]), [ForeignJob(70, name)]))
 
 
 @pytest.mark.parametrize(("keeps", "share"), [("abc", 0.25), ("ab", 0.5), ("", 1.0), ("abcd", 0.0), ("abcdx", 0.0)])
