@@ -39,9 +39,10 @@ class Silver:
 
 def silver_table(spark: SparkSession, table: str) -> Silver | None:
     """Return the table; None when there is none."""
-    if not table_exists(spark, table):
-        return None
-    schema = spark.read.format("delta").load(table).schema
+    return _silver(_schema(spark, table)) if table_exists(spark, table) else None
+
+
+def _silver(schema: StructType) -> Silver:
     messages = (field.metadata.get(MESSAGE) for field in schema.fields)
     return Silver(payload_of(schema), next((name for name in messages if name is not None), None))
 
@@ -53,11 +54,12 @@ def payload_of(schema: StructType) -> Struct:
 
 def fitted(spark: SparkSession, table: str, answers: Mapping[SchemaRef, Answer]) -> Decisions:
     """Return what to do with the rows of each schema ref; the table, where there is one, gets the columns they add."""
-    before = silver_table(spark, table)
-    if before is None:
+    if not table_exists(spark, table):
         return decide(Struct(()), answers)
+    now = _schema(spark, table)
+    before = _silver(now)
     decisions = decide(before.columns, answers, before.message)
-    evolve(spark, table, decisions.columns, decisions.message)
+    _evolve(spark, table, now, decisions.columns, decisions.message)
     return decisions
 
 
@@ -70,8 +72,11 @@ def evolve(spark: SparkSession, table: str, columns: Struct, message: str | None
         columns: the payload columns that it has now, and after them the new ones (`demux.alignment`).
         message: the full name of the message that it holds.
     """
+    _evolve(spark, table, _schema(spark, table), columns, message)
+
+
+def _evolve(spark: SparkSession, table: str, now: StructType, columns: Struct, message: str | None) -> None:
     wanted = spark_struct(Struct((*columns, *SILVER_ORIGIN)))
-    now = spark.read.format("delta").load(table).schema
     if columns_of_spark(now) == columns_of_spark(wanted):
         return
     before = payload_of(now)
@@ -81,10 +86,14 @@ def evolve(spark: SparkSession, table: str, columns: Struct, message: str | None
         added = [column for column in columns if column.name not in names]
         nothing = _of_message(spark.createDataFrame([], wanted), added, message)
         nothing.write.format("delta").mode("append").option("mergeSchema", "true").save(table)
-        now = spark.read.format("delta").load(table).schema
+        now = _schema(spark, table)
     # delta adds at the end, behind the origin's columns; also repairs a crash in between
     for name, place in moves([field.name for field in now.fields], [field.name for field in wanted.fields]):
         spark.sql(f"ALTER TABLE delta.{quoted(table)} ALTER COLUMN {quoted(name)} {place}")
+
+
+def _schema(spark: SparkSession, table: str) -> StructType:
+    return spark.read.format("delta").load(table).schema
 
 
 def moves(now: list[str], wanted: list[str]) -> list[tuple[str, str]]:
