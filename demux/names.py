@@ -16,6 +16,7 @@ MAX_KEY_LENGTH = 40 + 2 + 16
 
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _BIDI_CONTROLS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+_KEY = re.compile(rf"[a-z][a-z0-9_]{{0,{MAX_KEY_LENGTH - 1}}}")
 _PLAIN_KEY = re.compile(r"[a-z][a-z0-9_]{0,39}")
 _HIVE_UNSAFE = re.compile(r"""[\x01-\x1f\x7f"#%'*/:=?\\{\[\]^]""")
 _SQL_UNSAFE = re.compile(r"[\\'$]")
@@ -70,6 +71,11 @@ def game_key(name: str) -> str:
         return name
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
     return f"{_slug(name)}__{digest[:16]}"
+
+
+def is_key(text: str) -> bool:
+    """Return whether the text has the form of a game's key."""
+    return _KEY.fullmatch(text) is not None
 
 
 def key_folder(name: str) -> str:

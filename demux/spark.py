@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 
 from demux.errors import RuntimeMissing
 from demux.settings import SparkSettings
+from demux.table_conf import TABLE_CONF
 
 # the newest of each line that resolves together with the installed Spark
 _PACKAGES: Mapping[str, tuple[str, ...]] = {
@@ -37,28 +38,18 @@ _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 SHORT_LIVED: Mapping[str, str] = {_JAVA_OPTIONS: "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 
 _CONF: Mapping[str, str] = {
+    **TABLE_CONF,
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.scheduler.mode": "FAIR",
-    # 10,000 records of 10 MB in one batch would fill every memory; Spark 3.4 does not know it
-    "spark.sql.execution.arrow.maxBytesPerBatch": "64m",
     # or every jar of `spark.jars.packages` is looked through for Python modules at the beginning of every Python task
     "spark.submit.pyFiles": "",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.sql.session.timeZone": "UTC",
-    # `${...}` in a name must stay what it is
-    "spark.sql.variable.substitute": "false",
     # a table here has few files: one task reads its log
     "spark.databricks.delta.snapshotPartitions": "1",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
-    # Timestamp reaches back to year 1, which the defaults refuse to write
-    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
-    "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
-    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
-    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
 }
 
 

@@ -1,8 +1,9 @@
-"""Text from outside, safe to print on a terminal."""
+"""Text for people: what comes from outside made safe for a terminal, and long lists cut short."""
 
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Sequence
 
 _HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
@@ -10,6 +11,12 @@ _HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 def printable(text: str) -> str:
     r"""Return the text with every invisible or control character written as `\uXXXX` or `\UXXXXXXXX`."""
     return "".join(map(_shown, text))
+
+
+def first_few(names: Sequence[str], most: int = 3) -> str:
+    """Return the first names, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"{', '.join(names[:most])}{more}"
 
 
 def _shown(character: str) -> str:

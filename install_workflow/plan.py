@@ -52,7 +52,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A game whose rows stay in bronze, and why."""
+    """A game whose rows stay in bronze, or whose readers get nothing yet, and why."""
 
     game: str
     reason: str
@@ -75,7 +75,7 @@ class Plan:
         """12 hex digits that depend on the content alone."""
         content = [[c.action.value, c.task.game, c.task.cluster] for c in self.changes]
         waiting = [[w.game, w.reason] for w in self.waiting]
-        return hashlib.sha256(json.dumps([content, waiting]).encode()).hexdigest()[:12]
+        return digest([content, waiting])[:12]
 
     @property
     def tasks(self) -> tuple[Task, ...]:
@@ -142,6 +142,11 @@ def _place(
 
 def _reason(running: str, is_pinned: bool) -> str:
     return f"moved from {running}: games.pinned says so" if is_pinned else f"moved from {running}, which is full"
+
+
+def digest(content: object) -> str:
+    """Return 64 hex digits that depend on JSON data alone, whatever the order of its fields."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def _admit(everything: set[str], running: Mapping[str, str], games: GamesSettings) -> tuple[set[str], list[Waiting]]:

@@ -38,6 +38,11 @@ def waiting_lines(plan: Plan) -> list[str]:
     return [f"! waits  game {printable(waiting.game)}: {waiting.reason}" for waiting in plan.waiting]
 
 
+def waiting_json(plan: Plan) -> list[dict[str, str]]:
+    """Return game and reason of each game that waits, by name."""
+    return [{"game": waiting.game, "reason": waiting.reason} for waiting in plan.waiting]
+
+
 def as_json(plan: Plan) -> str:
     """Return the plan as a JSON object: plan_id, changes (action, game, task, cluster, reason), waiting."""
     changes = [
@@ -50,5 +55,5 @@ def as_json(plan: Plan) -> str:
         }
         for change in plan.changes
     ]
-    waiting = [{"game": waiting.game, "reason": waiting.reason} for waiting in plan.waiting]
-    return json.dumps({"plan_id": plan.plan_id, "changes": changes, "waiting": waiting}, indent=2, ensure_ascii=False)
+    content = {"plan_id": plan.plan_id, "changes": changes, "waiting": waiting_json(plan)}
+    return json.dumps(content, indent=2, ensure_ascii=False)

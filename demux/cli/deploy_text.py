@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from json import dumps, loads
+from json import dumps
 
 from demux.text import printable
 from install_workflow.databricks.apply import Moment, Step
 from install_workflow.databricks.changes import Call
 from install_workflow.databricks.deploy import FileCall, FileStep, Outlook, Removal
-from install_workflow.databricks.render import as_json, as_text
+from install_workflow.databricks.render import as_text, content_of
 from install_workflow.databricks.wheel import Wheel
-from install_workflow.render import waiting_lines
+from install_workflow.render import waiting_json, waiting_lines
 
 _MARKS = {Call.CREATE: "+", Call.RESET: "~", Call.PERMIT: "~", Call.DELETE: "-"}
 
@@ -22,11 +22,11 @@ def plan_text(outlook: Outlook, wheel: Wheel, everything: bool = False) -> str:
 
 
 def plan_json(outlook: Outlook, wheel: Wheel) -> str:
-    """Return the plan as `as_json` has it, with the wheel (path, upload) and who waits (game, reason)."""
+    """Return the plan as `content_of` has it, with the wheel (path, upload) and who waits (game, reason)."""
     content = {
-        **loads(as_json(outlook.plan)),
+        **content_of(outlook.plan),
         "wheel": {"path": wheel.path, "upload": outlook.must_upload},
-        "waiting": [{"game": each.game, "reason": each.reason} for each in outlook.games.waiting],
+        "waiting": waiting_json(outlook.games),
     }
     return dumps(content, indent=2, ensure_ascii=False)
 

@@ -15,8 +15,7 @@ from demux.errors import SettingsInvalid, StorageFailed
 from demux.text import printable
 from install_workflow.databricks.bundle import HEAD, bundle_files
 from install_workflow.databricks.connection import Connection
-from install_workflow.databricks.deploy import FileCall, FileStep, deployment_of, look
-from install_workflow.databricks.files import upload
+from install_workflow.databricks.deploy import deployment_of, look, upload_wheel
 from install_workflow.databricks.workspace import Workspace
 from install_workflow.render import waiting_lines
 
@@ -51,8 +50,7 @@ def bundle(
     with _told(out):
         stale = _stale(out, files)
         (out / "resources").mkdir(parents=True, exist_ok=True)
-    if found.content is not None and upload(workspace.connection, found.path, found.content):
-        console.print(step_line(FileStep(FileCall.UPLOAD, found.path)), soft_wrap=True)
+    upload_wheel(workspace, found, lambda step: console.print(step_line(step), soft_wrap=True))
     for line in waiting_lines(outlook.games):
         console.print(line, soft_wrap=True)
     with _told(out):

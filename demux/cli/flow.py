@@ -16,7 +16,7 @@ from demux.cli.progress import RoundProgress
 from demux.cli.tables import round_table
 from demux.cli.workplace import DECODER, ROOT, SET, SETTINGS, WAIT, Workplace, console, settings_of, workplace
 from demux.errors import DemuxError, ExitCode, GameUnknown, Kind, SettingsInvalid
-from demux.names import names_of
+from demux.names import is_key, names_of
 from demux.reports import GameReport, IngestReport
 from demux.settings import Decoder, Settings
 from demux.storage import table_exists
@@ -29,8 +29,6 @@ from install_workflow.run import Round, games_in_bronze, look, record_of, run_ro
 
 EVERY = typer.Option(None, help="Go on for ever, one round every 30s, 5m or 1h.", metavar="TIME")
 _UNITS = {"s": 1, "m": 60, "h": 3600}
-# as `demux.names.game_key` makes it
-_KEY = re.compile(r"[a-z][a-z0-9_]{0,57}")
 
 
 def ingest(
@@ -158,7 +156,7 @@ def _wanted(games: Iterable[str], keys: Iterable[str]) -> dict[str, str | None]:
         raise SettingsInvalid("Say which game.", "Give --game NAME, or --game-key KEY.")
     # told before Spark starts
     for key in wanted:
-        if not _KEY.fullmatch(key):
+        if not is_key(key):
             raise _unknown_key(key)
     return wanted
 

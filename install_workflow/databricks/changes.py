@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,6 +21,7 @@ from install_workflow.databricks.details import (
 from install_workflow.databricks.job import OWNER_TAG, PART_TAG, DeployedJob, Job
 from install_workflow.databricks.normal import comparable, without_choices
 from install_workflow.databricks.references import called_first, parts_called, with_parts
+from install_workflow.plan import digest
 
 MAX_REMOVED_SHARE = 0.25
 
@@ -113,7 +112,7 @@ class WorkspacePlan:
             [each.part, each.job_id, [call.value for call in each.calls], _job_content(each.job)]
             for each in self.changes
         ]
-        return _digest([self.state_id, content])[:12]
+        return digest([self.state_id, content])[:12]
 
     @property
     def is_empty(self) -> bool:
@@ -278,12 +277,8 @@ def _state_id(deployed: Iterable[DeployedJob], foreign: Iterable[ForeignJob]) ->
         [job.job_id, job.part, comparable(job.settings), sorted(each.sort_key for each in job.permissions)]
         for job in sorted(deployed, key=lambda job: job.job_id)
     ]
-    return _digest([jobs, sorted([job.job_id, job.name, job.deployment] for job in foreign)])[:16]
+    return digest([jobs, sorted([job.job_id, job.name, job.deployment] for job in foreign)])[:16]
 
 
 def _job_content(job: Job | None) -> object:
     return job and [job.settings, [permission.sort_key for permission in job.permissions]]
-
-
-def _digest(content: object) -> str:
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

@@ -8,6 +8,7 @@ from typing import Any
 
 from demux.errors import PlanRefused
 from demux.settings_databricks import ClusterSettings, SecurityMode
+from demux.table_conf import TABLE_CONF
 from install_workflow.plan import Task
 
 BRONZE = "bronze"
@@ -17,17 +18,6 @@ MAX_CLUSTERS_PER_JOB = 100
 _DEFAULT_WORKERS = 1
 # `deserialize_` before it must fit into the 100 characters of a task's key
 _KEY = re.compile(r"[A-Za-z0-9_-]{1,88}")
-# what tables hold depends on these; a cluster's session has other defaults, and is not ours to make (demux/spark.py)
-CONF: Mapping[str, str] = {
-    "spark.sql.execution.arrow.maxBytesPerBatch": "64m",
-    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
-    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
-    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
-    "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
-    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.variable.substitute": "false",
-}
 # how the Clusters API says that there is no worker
 _SINGLE_NODE_CONF: Mapping[str, str] = {"spark.databricks.cluster.profile": "singleNode", "spark.master": "local[*]"}
 _SINGLE_NODE_TAGS: Mapping[str, str] = {"ResourceClass": "SingleNode"}
@@ -44,7 +34,8 @@ def _new_cluster(settings: ClusterSettings) -> dict[str, Any]:
         "spark_version": settings.spark_version,
         **_size(settings),
     }
-    conf = {**CONF, **settings.spark_conf}
+    # a cluster's session has other defaults, and is not ours to make
+    conf = {**TABLE_CONF, **settings.spark_conf}
     if cluster.get("num_workers") == 0:
         conf |= _SINGLE_NODE_CONF
         cluster["custom_tags"] = dict(_SINGLE_NODE_TAGS)

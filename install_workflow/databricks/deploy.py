@@ -101,9 +101,14 @@ def install(workspace: Workspace, wheel: Wheel, plan: WorkspacePlan, tell: Tell)
     Raises:
         DemuxError: as the calls of `Workspace`; what was done stays.
     """
+    upload_wheel(workspace, wheel, tell)
+    apply(workspace, plan, tell)
+
+
+def upload_wheel(workspace: Workspace, wheel: Wheel, tell: Callable[[FileStep], None]) -> None:
+    """Upload the wheel where it is missing; again, it changes nothing."""
     if wheel.content is not None and upload(workspace.connection, wheel.path, wheel.content):
         tell(FileStep(FileCall.UPLOAD, wheel.path))
-    apply(workspace, plan, tell)
 
 
 def look_at_removal(workspace: Workspace, settings: Settings) -> Removal:

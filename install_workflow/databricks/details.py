@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Any
 
 from demux.secrets import is_reference, is_secret_option
+from demux.text import first_few
 from install_workflow.databricks.job import Permission
 from install_workflow.databricks.options import options
 
@@ -141,8 +142,7 @@ def _why(part: str, key: str, games: Sequence[str], others: Places, words: tuple
     found = sorted({others[game] for game in games if game in others})
     if not found:
         return words[1]
-    named = [_place(part, key, place) for place in found[:3]]
-    return f"{moved} {', '.join(named)}{f' and {len(found) - 3} more' if len(found) > 3 else ''}"
+    return f"{moved} {first_few([_place(part, key, place) for place in found])}"
 
 
 def _place(part: str, key: str, place: tuple[str, str]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+from collections.abc import Callable
 from pathlib import PurePosixPath
 
 from install_workflow.databricks.answers import Missing
@@ -23,42 +24,49 @@ def upload(connection: Connection, path: str, content: bytes) -> bool:
     """
     if size(connection, path) == len(content):
         return False
-    folder, doing = str(PurePosixPath(path).parent), f"upload {path}"
+    write(connection, path, content, f"upload {path}", overwrite=True)
+    return True
+
+
+def write(connection: Connection, path: str, content: bytes, doing: str, *, overwrite: bool) -> None:
+    """Write a whole file, its folders too; without `overwrite`, one that is there already is a `WorkspaceRefused`.
+
+    Args:
+        connection: the workspace.
+        path: as `upload` takes it.
+        content: the whole file.
+        doing: what it is for, going on after "to".
+        overwrite: whether it may take the place of a file.
+    """
+    folder = str(PurePosixPath(path).parent)
     if _in_volume(path):
         files = connection.client.files
         connection.tried(doing, lambda: files.create_directory(folder))
-        connection.tried(doing, lambda: files.upload(path, io.BytesIO(content), overwrite=True))
+        connection.tried(doing, lambda: files.upload(path, io.BytesIO(content), overwrite=overwrite))
     else:
         connection.ask("POST", f"{_TREE}/mkdirs", doing, body={"path": folder})
         text = base64.b64encode(content).decode()
-        body = {"path": path, "format": "AUTO", "overwrite": True, "content": text}
+        body = {"path": path, "format": "AUTO", "overwrite": overwrite, "content": text}
         connection.ask("POST", f"{_TREE}/import", doing, body=body)
-    return True
+
+
+def read(connection: Connection, path: str) -> bytes:
+    """Return what is in a file."""
+    doing = f"read {path}"
+    if _in_volume(path):
+        return connection.tried(doing, lambda: _downloaded(connection, path))
+    query = {"path": path, "format": "AUTO"}
+    return base64.b64decode(connection.ask("GET", f"{_TREE}/export", doing, query)["content"])
 
 
 def remove(connection: Connection, path: str) -> bool:
     """Return whether there was such a file; it is gone afterwards. Safe to call twice."""
-    doing = f"remove {path}"
-    try:
-        if _in_volume(path):
-            connection.tried(doing, lambda: connection.client.files.delete(path))
-        else:
-            connection.ask("POST", f"{_TREE}/delete", doing, body={"path": path})
-    except Missing:
-        return False
-    return True
+    return _removed(connection, path, connection.client.files.delete)
 
 
 def remove_folder(connection: Connection, path: str) -> None:
     """Remove a folder that is empty; one that is gone already is as good. Safe to call twice."""
-    doing = f"remove {path}"
-    try:
-        if _in_volume(path):
-            connection.tried(doing, lambda: connection.client.files.delete_directory(path))
-        else:
-            connection.ask("POST", f"{_TREE}/delete", doing, body={"path": path})
-    except Missing:
-        return
+    _removed(connection, path, connection.client.files.delete_directory)
 
 
 def files_in(connection: Connection, folder: str) -> tuple[str, ...]:
@@ -86,6 +94,24 @@ def size(connection: Connection, path: str) -> int | None:
     except Missing:
         return None
     return None if found is None else int(found)
+
+
+def _removed(connection: Connection, path: str, delete: Callable[[str], None]) -> bool:
+    """Return whether it was there; `delete` is the call for what is in a volume."""
+    doing = f"remove {path}"
+    try:
+        if _in_volume(path):
+            connection.tried(doing, lambda: delete(path))
+        else:
+            connection.ask("POST", f"{_TREE}/delete", doing, body={"path": path})
+    except Missing:
+        return False
+    return True
+
+
+def _downloaded(connection: Connection, path: str) -> bytes:
+    contents = connection.client.files.download(path).contents
+    return contents.read() if contents else b""
 
 
 def _in_volume(path: str) -> bool:

@@ -5,15 +5,15 @@ Unity Catalog does not say who made a grant. What is ours is what our own record
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from enum import Enum
 
 from demux.errors import DemuxError, PlanRefused
-from install_workflow.databricks.readers import Place, Readers, Waiting
+from demux.text import first_few
+from install_workflow.databricks.readers import Place, Readers
+from install_workflow.plan import Waiting, digest
 
 MAX_RETIRED_SHARE = 0.25
 
@@ -22,7 +22,6 @@ KINDS = ("catalog", "schema", "table")
 PRIVILEGES = {"catalog": "USE_CATALOG", "schema": "USE_SCHEMA", "table": "SELECT"}
 # what lets somebody read rows, or give themselves the right to
 _READING = frozenset({"SELECT", "ALL_PRIVILEGES", "MANAGE"})
-_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -117,7 +116,7 @@ class GrantsPlan:
     def plan_id(self) -> str:
         """12 hex digits that depend on what would be done alone."""
         content = [[change.action.value, *astuple(change.grant)] for change in self.changes]
-        return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:12]
+        return digest(content)[:12]
 
     @property
     def is_empty(self) -> bool:
@@ -267,9 +266,7 @@ def _why_granted(grant: Grant, games: Sequence[str], record: Record) -> str:
         return "an apply did not finish"
     if kind_of(grant.on) == "table":
         return f"reads the game {games[0]}"
-    named = ", ".join(games[:_NAMED])
-    more = f" and {len(games) - _NAMED} more" if len(games) > _NAMED else ""
-    return f"the way to the tables of {named}{more}"
+    return f"the way to the tables of {first_few(games)}"
 
 
 def _why_revoked(grant: Grant, tables: Mapping[str, str]) -> str:

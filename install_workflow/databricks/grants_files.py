@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import io
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -11,11 +9,10 @@ from pathlib import PurePosixPath
 from demux.errors import TaskInterrupted, WorkspaceRefused
 from install_workflow.databricks.answers import Missing
 from install_workflow.databricks.connection import Connection
-from install_workflow.databricks.files import files_in, remove
+from install_workflow.databricks.files import files_in, read, remove, write
 from install_workflow.databricks.grants import Record
 from install_workflow.databricks.grants_record import from_text, to_text
 
-_TREE = "/api/2.0/workspace"
 _KEPT = 10
 
 
@@ -44,7 +41,6 @@ class RecordFiles:
         self.folder = f"{wheel_path}/grants.{deployment}"
         self._connection = connection
         self._deployment = deployment
-        self._volume = wheel_path.startswith("/Volumes/")
 
     def read(self) -> Kept:
         """Return the newest version; changes nothing.
@@ -64,7 +60,8 @@ class RecordFiles:
         """
         version, text = after.version + 1, to_text(self._deployment, record)
         try:
-            self._put(self._path(version), text.encode())
+            path = self._path(version)
+            write(self._connection, path, text.encode(), f"write {path}", overwrite=False)
         except Missing:
             raise
         except WorkspaceRefused:
@@ -86,30 +83,7 @@ class RecordFiles:
         return [int(file.stem) for file in files if file.suffix == ".json" and file.stem.isdecimal()]
 
     def _content(self, path: str) -> str:
-        doing = f"read {path}"
-        if self._volume:
-            content = self._connection.tried(doing, lambda: _downloaded(self._connection, path))
-        else:
-            query = {"path": path, "format": "AUTO"}
-            content = base64.b64decode(self._connection.ask("GET", f"{_TREE}/export", doing, query)["content"])
-        return content.decode("utf-8", "replace")
-
-    def _put(self, path: str, content: bytes) -> None:
-        """Write a file that must not be there."""
-        doing, files = f"write {path}", self._connection.client.files
-        if self._volume:
-            self._connection.tried(doing, lambda: files.create_directory(self.folder))
-            self._connection.tried(doing, lambda: files.upload(path, io.BytesIO(content), overwrite=False))
-        else:
-            self._connection.ask("POST", f"{_TREE}/mkdirs", doing, body={"path": self.folder})
-            text = base64.b64encode(content).decode()
-            body = {"path": path, "format": "AUTO", "overwrite": False, "content": text}
-            self._connection.ask("POST", f"{_TREE}/import", doing, body=body)
-
-
-def _downloaded(connection: Connection, path: str) -> bytes:
-    contents = connection.client.files.download(path).contents
-    return contents.read() if contents else b""
+        return read(self._connection, path).decode("utf-8", "replace")
 
 
 def _too_late(folder: str) -> TaskInterrupted:

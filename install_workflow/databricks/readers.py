@@ -12,6 +12,7 @@ from demux.names import names_of
 from demux.settings import Settings
 from install_workflow.databricks.job import DeployedJob
 from install_workflow.databricks.running import running
+from install_workflow.plan import Waiting
 
 _EMAIL = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+")
 
@@ -44,19 +45,6 @@ class Readers:
     game: str
     table: str
     principals: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """A game whose readers get nothing yet.
-
-    Attributes:
-        game: its name, or its key where no name is known.
-        reason: why.
-    """
-
-    game: str
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +106,7 @@ def readers_of(place: Place, games: Games, settings: Settings) -> tuple[Readers,
 
 
 def waiting_of(games: Games, settings: Settings) -> Iterator[Waiting]:
-    """Yield the games that have readers in the settings and no name or no job in the workspace."""
+    """Yield the games, or keys, that have readers in the settings and no name or no job in the workspace."""
     for game in sorted(settings.grants.games.keys() - set(games.names)):
         yield Waiting(game, "neither games.allow nor a job has this game")
     for key in games.unnamed if settings.grants.patterns else ():

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from demux.text import printable
+from demux.text import first_few, printable
 from install_workflow.databricks.changes import ForeignJob, JobAction, JobChange, WorkspacePlan
 from install_workflow.databricks.details import Detail, Difference
 
@@ -21,8 +21,6 @@ _SIGNS = {
 }
 _MARKS = {Difference.ADDED: "+", Difference.REMOVED: "-", Difference.MOVED: "~", Difference.CHANGED: "~"}
 _LONGEST = 120
-# of the tasks that differ in the same way
-_NAMED = 3
 
 
 def as_text(plan: WorkspacePlan, with_kept: bool = False) -> str:
@@ -48,12 +46,17 @@ def as_text(plan: WorkspacePlan, with_kept: bool = False) -> str:
 
 
 def as_json(plan: WorkspacePlan) -> str:
-    """Return the plan as a JSON object.
+    """Return the plan as a JSON object, with the fields of `content_of`."""
+    return json.dumps(content_of(plan), indent=2, ensure_ascii=False)
+
+
+def content_of(plan: WorkspacePlan) -> dict[str, Any]:
+    """Return the plan as JSON data.
 
     Its fields: plan_id, state_id, deployed_games, removed_games, changes (action, part, name, job_id, calls, reason,
     details of difference, subject, field, before, after, reason), foreign (job_id, name, deployment).
     """
-    content = {
+    return {
         "plan_id": plan.plan_id,
         "state_id": plan.state_id,
         "deployed_games": plan.deployed_games,
@@ -61,7 +64,6 @@ def as_json(plan: WorkspacePlan) -> str:
         "changes": [_change_json(change) for change in plan.changes],
         "foreign": [{"job_id": job.job_id, "name": job.name, "deployment": job.deployment} for job in plan.foreign],
     }
-    return json.dumps(content, indent=2, ensure_ascii=False)
 
 
 def _job_line(change: JobChange) -> str:
@@ -88,8 +90,7 @@ def _grouped(details: Iterable[Detail]) -> list[Detail]:
 def _subject(subjects: list[str]) -> str:
     if len(subjects) == 1:
         return subjects[0]
-    named = ", ".join(subject.removeprefix("task ") for subject in subjects[:_NAMED])
-    return f"tasks {named}" + (f" and {len(subjects) - _NAMED} more" if len(subjects) > _NAMED else "")
+    return f"tasks {first_few([subject.removeprefix('task ') for subject in subjects])}"
 
 
 def _detail_text(detail: Detail) -> str:

@@ -11,14 +11,14 @@ from demux.settings_databricks import Level, PrincipalKind
 from install_workflow.databricks.changes import Call, ForeignJob, JobAction, JobChange, WorkspacePlan
 from install_workflow.databricks.details import Detail, Difference
 from install_workflow.databricks.job import Job, Permission
-from install_workflow.databricks.render import as_json
+from install_workflow.databricks.render import content_of
 
 VERSION = 1
 
 
 def to_text(plan: WorkspacePlan) -> str:
-    """Return the plan as JSON: what `as_json` has, a version, and each job as it should be."""
-    content = {"version": VERSION, **json.loads(as_json(plan))}
+    """Return the plan as JSON: what `content_of` has, a version, and each job as it should be."""
+    content = {"version": VERSION, **content_of(plan)}
     for written, change in zip(content["changes"], plan.changes, strict=True):
         written["job"] = _job_json(change.job) if change.job else None
     return json.dumps(content, indent=2, ensure_ascii=False) + "\n"

@@ -26,7 +26,8 @@ from install_workflow.databricks.grants import (
 )
 from install_workflow.databricks.grants_record import from_text, to_text
 from install_workflow.databricks.grants_render import as_json, as_text
-from install_workflow.databricks.readers import Place, Readers, Waiting
+from install_workflow.databricks.readers import Place, Readers
+from install_workflow.plan import Waiting
 
 PLACE = Place("prod", "main", "main.silver")
 CHESS, GO, LUDO, OLD = (f"main.silver.{game}" for game in ("chess", "go", "ludo", "old"))

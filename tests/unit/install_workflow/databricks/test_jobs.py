@@ -18,7 +18,7 @@ from demux.settings import Settings
 from demux.settings_databricks import Level, PrincipalKind
 from demux.settings_file import load
 from demux.spark import _CONF
-from install_workflow.databricks.cluster import CONF
+from demux.table_conf import TABLE_CONF as CONF
 from install_workflow.databricks.job import OWNER_TAG, PART_TAG, Job, Permission
 from install_workflow.databricks.jobs import make_jobs
 from install_workflow.databricks.references import with_ids
