@@ -9,7 +9,7 @@ import sys
 import typer
 from rich.console import Console
 
-from demux.cli import demo, deploy, export, flow, grants, look, repair, schemas, start
+from demux.cli import apply, demo, destroy, export, flow, grants, look, plan, repair, schemas, start
 from demux.errors import ExitCode
 from demux.failures import named
 from demux.text import printable
@@ -27,11 +27,11 @@ app = typer.Typer(
 app.command("init")(start.init)
 app.command("produce")(start.produce)
 app.command("ingest")(flow.ingest)
-app.command("plan")(deploy.plan)
+app.command("plan")(plan.plan)
 app.command("run")(flow.run)
 app.command("deserialize")(flow.deserialize)
-app.command("apply")(deploy.apply)
-app.command("destroy")(deploy.destroy)
+app.command("apply")(apply.apply)
+app.command("destroy")(destroy.destroy)
 app.add_typer(export.export, name="export")
 app.command("status")(look.status)
 app.command("show")(look.show)

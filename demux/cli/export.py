@@ -8,8 +8,8 @@ from pathlib import Path
 
 import typer
 
-from demux.cli.deploy import DISCOVERED, WHEEL, games_seen, wheel_for
 from demux.cli.deploy_text import step_line
+from demux.cli.deployment import DISCOVERED, WHEEL, games_seen, wheel_for
 from demux.cli.workplace import ROOT, SET, SETTINGS, console, settings_of
 from demux.errors import SettingsInvalid, StorageFailed
 from demux.text import printable

@@ -1,0 +1,65 @@
+"""`demux plan`: what runs where and what would change, on this machine or in a workspace."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from demux.cli.deploy_text import plan_json, plan_text
+from demux.cli.deployment import DISCOVERED, WHEEL, games_seen, wheel_for
+from demux.cli.flow import local_plan
+from demux.cli.workplace import ROOT, SET, SETTINGS, console, settings_of
+from demux.errors import StorageFailed
+from demux.text import printable
+from install_workflow.databricks.connection import Connection
+from install_workflow.databricks.deploy import deployment_of, look
+from install_workflow.databricks.saved import to_text
+from install_workflow.databricks.workspace import Workspace
+
+
+def plan(
+    settings_file: Path | None = SETTINGS,
+    root: str | None = ROOT,
+    changes: list[str] = SET,
+    json: bool = typer.Option(False, "--json", help="Print the plan as JSON."),
+    everything: bool = typer.Option(False, "--all", help="Also list what stays as it is."),
+    out: Path | None = typer.Option(None, "--out", help="Save the plan for `demux apply --plan FILE`.", metavar="FILE"),
+    discovered: bool = DISCOVERED,
+    wheel: str | None = WHEEL,
+) -> None:
+    """Show which game would run where, what would change, and which games wait; change nothing.
+
+    With `databricks.name` it is about the jobs in the workspace.
+
+    Example: `demux plan --set games.limit=10`
+    """
+    settings = settings_of(settings_file, root, changes)
+    if settings.databricks.name is None:
+        if out is not None or discovered or wheel is not None:
+            # these are about a workspace alone
+            deployment_of(settings)
+        local_plan(settings, json, everything)
+        return
+    workspace = Workspace(Connection())
+    found = wheel_for(settings, wheel)
+    outlook = look(workspace, settings, found, games_seen(settings, discovered))
+    if out is not None:
+        _save(out, to_text(outlook.plan))
+    if json:
+        console.print(plan_json(outlook, found), soft_wrap=True)
+        return
+    console.print(plan_text(outlook, found, everything), soft_wrap=True)
+    if out is not None:
+        console.print(f"saved to {printable(str(out))}", soft_wrap=True)
+
+
+def _save(file: Path, text: str) -> None:
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise StorageFailed(
+            f"The plan cannot be saved to {file}: {error.strerror or error}.",
+            "Name a file that can be written with --out FILE.",
+            path=str(file),
+        ) from error
