@@ -8,21 +8,19 @@ from __future__ import annotations
 
 from datetime import datetime, timezone
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from bronze_ingest.envelope import covers
 from bronze_ingest.rows import take_apart
 from bronze_ingest.unwrap import WrapperFormat, bronze_columns
 from demux.arrow_map import ArrowFunction, Batches, map_in_arrow, numbered
-from demux.arrow_types import arrow_fields
 from demux.causes import Stage
 from demux.columns import Struct
 from demux.commits import Counts
 from demux.spark_types import columns_in_json, spark_struct
 from demux.storage import local_path, table_exists
 from demux.streams import Batch
-from demux.table_files import FILES, TableFile, TableWriter, commit_files, schema_json, takes_files, told
+from demux.table_files import FILES, TableFile, TableWriter, commit_files, schema_json, stamped, takes_files, told
 from demux.tables import QUARANTINE, Layout
 
 PARTITION = "game_name"
@@ -66,11 +64,11 @@ def to_files(wrapper: WrapperFormat, bronze: str, quarantine: str, batch: Batch,
                 causes, rows = found.fields.causes, found.rows()
                 if causes.null_count < len(causes):
                     rows = rows.filter(causes.is_null())
-                good.add(_stamped(rows, columns, ingested_at=now, batch_id=batch.batch_id))
+                good.add(stamped(rows, columns, ingested_at=now, batch_id=batch.batch_id))
                 if causes.null_count < len(causes):
                     refused = found.examined().filter(causes.is_valid())
                     bad.add(
-                        _stamped(
+                        stamped(
                             refused,
                             QUARANTINE,
                             stage=Stage.BRONZE.value,
@@ -82,18 +80,6 @@ def to_files(wrapper: WrapperFormat, bronze: str, quarantine: str, batch: Batch,
             yield told([*good.close(), *bad.close()])
 
     return write
-
-
-def _stamped(rows: pa.RecordBatch, columns: Struct, **constants: object) -> pa.RecordBatch:
-    """Return the rows in these columns, with one value in each of the constant ones."""
-    fields = arrow_fields(columns)
-    arrays = [
-        pa.repeat(pa.scalar(constants[one.name], one.type), len(rows))
-        if one.name in constants
-        else rows.column(one.name)
-        for one in fields
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
 
 def _prepare(spark: SparkSession, table: str, columns: Struct, partition_by: str | None) -> None:

@@ -43,7 +43,9 @@ def rebuild_bronze(spark: SparkSession, settings: Settings, *, accept_gaps: bool
     if not accept_gaps:
         _require_all(spark, settings, layout)
     remove_folder(spark, layout.bronze_checkpoint)
-    for key in file_names(spark, f"{layout.root}/silver"):
+    # a table may be gone whose checkpoint is there, and the other way round
+    folders = (f"{layout.root}/silver", f"{layout.root}/checkpoints/silver")
+    for key in sorted({key for folder in folders for key in file_names(spark, folder)}):
         remove_folder(spark, layout.silver_checkpoint(key))
         _empty(spark, layout.silver(key), SILVER_ORIGIN)
     _empty(spark, layout.rounds, ROUNDS)

@@ -6,7 +6,7 @@ renamed field keeps filling its column, under the name that the table knows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from demux.columns import EMPTY_STRUCT, Array, Column, ColumnType, Map, Primitive, Struct, sql_name, unique_name
 
@@ -58,13 +58,13 @@ class _Fitting:
         writes = writer.by_number()
         taken = {column.name.lower() for column in table} | reserved
         kept = [
-            Column(column.name, self._type(column.type, writes[column.number].type, path + column.name), column.number)
+            replace(column, type=self._type(column.type, writes[column.number].type, path + column.name))
             if column.number in writes
             else column
             for column in table
         ]
         new = [
-            Column(unique_name(column.name, column.number, taken), column.type, column.number)
+            replace(column, name=unique_name(column.name, column.number, taken))
             for column in writer
             if column.number not in known and not _is_placeholder(column)
         ]

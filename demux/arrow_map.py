@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 from zipimport import zipimporter
 
 import pyarrow as pa
@@ -14,6 +14,9 @@ from pyspark import TaskContext
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
+
+T = TypeVar("T")
+U = TypeVar("U")
 
 Batches = Iterator[pa.RecordBatch]
 ArrowFunction = Callable[[Batches], Batches]
@@ -31,23 +34,23 @@ def map_in_arrow(frame: DataFrame, function: ArrowFunction, schema: StructType) 
     PySpark before 3.5 refuses nested structs and arrays of timestamps in Python, before it asks the JVM, which reads
     them well. There the JVM is told the schema, and the Python worker, which only repeats the check, an empty one.
     """
-    work = _forgetting_archives(function)
+    work = forgetting_archives(function)
     try:
         return frame.mapInArrow(work, schema)  # type: ignore[arg-type]
     except NotImplementedError:
         return _without_python_check(frame, work, schema)
 
 
-def _forgetting_archives(function: ArrowFunction) -> ArrowFunction:
+def forgetting_archives(function: Callable[[Iterator[T]], Iterator[U]]) -> Callable[[Iterator[T]], Iterator[U]]:
     """Return the function, after which a worker's next task begins a tenth of a second earlier.
 
     PySpark's worker begins each task with `importlib.invalidate_caches`, which reads the directories of all archives
     on the path anew: its own zip, and a jar. What is not in this cache is looked up again when it is wanted.
     """
 
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def run(rows: Iterator[T]) -> Iterator[U]:
         try:
-            yield from function(batches)
+            yield from function(rows)
         finally:
             for path, importer in list(sys.path_importer_cache.items()):
                 if isinstance(importer, zipimporter):

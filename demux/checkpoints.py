@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from demux.delta_log import newest_transaction
-from demux.errors import CheckpointLost
+from demux.errors import CheckpointLost, TableLost
 from demux.storage import file_names, read_text, table_exists
 
 
@@ -58,10 +58,19 @@ def require_checkpoint(
 
     Raises:
         CheckpointLost: the checkpoint is gone, has lost its offsets, or is older than the table.
+        TableLost: the checkpoint is there, and the table is gone: what that held would not come back.
     """
-    if not table_exists(spark, table):
-        return
     found = read_checkpoint(spark, checkpoint)
+    if not table_exists(spark, table):
+        # every batch that is done has made the table
+        if found.done >= 0:
+            raise TableLost(
+                f"The table {table} is gone, and the query that wrote it has its checkpoint {checkpoint}.",
+                f"Run `{rebuild}` to make the table again from its source, or put the table back.",
+                table=table,
+                checkpoint=checkpoint,
+            )
+        return
     if found.query_id is not None and found.begun >= 0:
         written = newest_transaction(spark, table, found.query_id)
         if written is None or written <= found.begun:

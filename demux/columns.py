@@ -7,7 +7,7 @@ for people; numbers decide which writer field fills which column (`demux.alignme
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 # number of a column that no Protobuf field fills
@@ -59,11 +59,15 @@ class Struct:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A named, nullable column and the Protobuf field number that it belongs to."""
+    """A named, nullable column and the Protobuf field number that it belongs to.
+
+    Its comment is for people: columns that differ in it alone are equal.
+    """
 
     name: str
     type: ColumnType
     number: int = NO_FIELD
+    comment: str = field(default="", compare=False)
 
 
 ColumnType = Primitive | Array | Map | Struct

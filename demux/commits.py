@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from demux.causes import Cause
+from demux.lock import TableLock, unlocked
 from demux.streams import Batch
 
 # marks a row of the batch that has no place in the good table; not a column of any table
@@ -61,6 +62,7 @@ class Target:
         on_retry: see `OnRetry`.
         record_id: the column of `table` that identifies a record.
         partition_by: the partition columns of `table`.
+        lock: held around each write of the quarantine table, which other processes may write too.
     """
 
     table: str
@@ -68,6 +70,7 @@ class Target:
     on_retry: OnRetry
     record_id: str = "record_id"
     partition_by: tuple[str, ...] = ()
+    lock: TableLock = unlocked
 
 
 def commit(
@@ -89,7 +92,8 @@ def commit(
     append(_good(rows.observe(seen, F.count(F.lit(1)).alias("rows"), bad.alias("bad"))), target.table, batch, target)
     counts = Counts(seen.get["rows"], seen.get["rows"] - seen.get["bad"], seen.get["bad"])
     if counts.rows_quarantined:
-        append(examined(Rows.REFUSED), target.quarantine, batch)
+        with target.lock(target.quarantine):
+            append(examined(Rows.REFUSED), target.quarantine, batch)
     return counts
 
 
@@ -123,7 +127,8 @@ def _commit_again(
             )
     rows_bad = bad.count()
     if rows_bad:
-        append(bad, target.quarantine, batch)
+        with target.lock(target.quarantine):
+            append(bad, target.quarantine, batch)
     rows_in = rows.count()
     return Counts(rows_in, rows_in - rows_bad, rows_bad)
 

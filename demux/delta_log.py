@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import unquote
 
 from pyspark.sql import SparkSession
 
@@ -17,20 +19,64 @@ _COMMITS_LOOKED_AT = 10
 
 
 @dataclass(frozen=True, slots=True)
+class AddedFile:
+    """A file that a commit added to a partitioned table.
+
+    Attributes:
+        path: below the table, or absolute, decoded from the log's own writing.
+        partition: value of the partition column; None for the NULL partition, or a table that has no such column.
+        bytes: its size.
+        rows: how many it has; None where the log does not say.
+        whole: whether all its rows count: it has no deletion vector.
+    """
+
+    path: str
+    partition: str | None
+    bytes: int
+    rows: int | None
+    whole: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """What a commit did to a table's rows; files that only moved (OPTIMIZE) are left out.
+
+    Attributes:
+        version: the table's version after it.
+        added: the files with new rows, in the log's order.
+        removed: partition by path of files whose rows it took away, or wrote anew.
+        at_once: its files stand for several commits, and are read together or not at all.
+    """
+
+    version: int
+    added: tuple[AddedFile, ...]
+    removed: Mapping[str, str | None] = field(default_factory=dict)
+    at_once: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Growth:
     """What came to a partitioned table after a version.
 
     Attributes:
         version: the table's version now.
-        partitions: values of the partition column whose partitions got files; None when the log does not reach back.
+        commits: the commits since, in order; None when the log does not reach back.
     """
 
     version: int
-    partitions: frozenset[str] | None
+    commits: tuple[Commit, ...] | None
+
+    @property
+    def partitions(self) -> frozenset[str] | None:
+        """Values of the partition column whose partitions got rows; None when the log does not reach back."""
+        if self.commits is None:
+            return None
+        added = (file.partition for commit in self.commits for file in commit.added)
+        return frozenset(value for value in added if value is not None)
 
 
 def growth(spark: SparkSession, table: str, column: str, since: int) -> Growth:
-    """Return which partitions got rows in the commits after version `since` (-1: in all commits).
+    """Return what came in the commits after version `since` (-1: in all commits).
 
     Reads one small file for each commit after `since`, no data and no checkpoint.
     """
@@ -40,27 +86,43 @@ def growth(spark: SparkSession, table: str, column: str, since: int) -> Growth:
     # a table that was made anew counts from 0 again
     if since > latest or any(version not in commits for version in wanted):
         return Growth(latest, None)
-    texts = (read_text(spark, f"{table}/_delta_log/{commits[version]}") for version in wanted)
-    return Growth(latest, partitions_added(texts, column))
+    texts = ((version, read_text(spark, f"{table}/_delta_log/{commits[version]}")) for version in wanted)
+    return Growth(latest, tuple(commit_in(version, text, column) for version, text in texts))
 
 
-def partitions_added(commits: Iterable[str], column: str) -> frozenset[str]:
-    """Return the partition values that the commits add rows to.
+def commit_in(version: int, text: str, column: str) -> Commit:
+    """Return what a commit file says.
 
     Args:
-        commits: texts of commit files, one JSON action on each line.
+        version: the commit's.
+        text: the commit file's, one JSON action on each line.
         column: the partition column.
     """
-    values: set[str] = set()
-    for text in commits:
-        for line in _lines(text):
-            added = json.loads(line).get("add") if line.startswith('{"add"') else None
-            # a rewrite (OPTIMIZE) moves rows that were there before
-            if added and added.get("dataChange", True):
-                value = added["partitionValues"].get(column)
-                if value is not None:
-                    values.add(value)
-    return frozenset(values)
+    added: list[AddedFile] = []
+    removed: dict[str, str | None] = {}
+    for line in _lines(text):
+        kind = next((kind for kind in ("add", "remove") if line.startswith(f'{{"{kind}"')), None)
+        action = json.loads(line)[kind] if kind else {}
+        # a rewrite (OPTIMIZE) moves rows that were there before
+        if not action.get("dataChange", True):
+            continue
+        match kind:
+            case "add":
+                added.append(_added(action, column))
+            case "remove":
+                removed[unquote(action["path"])] = (action.get("partitionValues") or {}).get(column)
+    return Commit(version, tuple(added), removed)
+
+
+def _added(action: Mapping[str, Any], column: str) -> AddedFile:
+    stats = json.loads(action.get("stats") or "{}")
+    return AddedFile(
+        unquote(action["path"]),
+        action["partitionValues"].get(column),
+        action.get("size", 0),
+        stats.get("numRecords"),
+        whole=not action.get("deletionVector"),
+    )
 
 
 def newest_transaction(spark: SparkSession, table: str, app_id: str) -> int | None:

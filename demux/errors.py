@@ -90,6 +90,30 @@ class CheckpointLost(DemuxError):
     condition = "CHECKPOINT_LOST"
 
 
+class BronzeLogTruncated(DemuxError):
+    """Bronze's log does not reach back to where a game stands."""
+
+    condition = "BRONZE_LOG_TRUNCATED"
+
+
+class BronzeRewritten(DemuxError):
+    """Somebody rewrote files of bronze of which a game had read a part."""
+
+    condition = "BRONZE_REWRITTEN"
+
+
+class TableLost(DemuxError):
+    """The checkpoint of a query is there, and the table that it wrote is not."""
+
+    condition = "TABLE_LOST"
+
+
+class RemovalUnfinished(DemuxError):
+    """The removal of a root's tables or checkpoints was interrupted."""
+
+    condition = "REMOVAL_UNFINISHED"
+
+
 class RootLocked(DemuxError):
     """Another command works on the same root."""
 
@@ -194,10 +218,38 @@ class TaskInterrupted(DemuxError):
     exit_code = ExitCode.TRANSIENT
 
 
+class DriverDied(DemuxError):
+    """The process that ran a cluster's games ended in the middle, again and again; another one may not."""
+
+    condition = "DRIVER_DIED"
+    kind = Kind.TRANSIENT
+    exit_code = ExitCode.TRANSIENT
+
+
+class CatalogConflict(DemuxError):
+    """The catalog has another table under the name of one of ours."""
+
+    condition = "CATALOG_CONFLICT"
+
+
+class CatalogRefused(DemuxError):
+    """The catalog does not let us register a table; its rows are in all the same."""
+
+    condition = "CATALOG_REFUSED"
+
+
 class PlanRefused(DemuxError):
     """The plan cannot be made or applied safely."""
 
     condition = "PLAN_REFUSED"
+
+
+class DeploymentLocked(DemuxError):
+    """Another command changes the same deployment in the workspace."""
+
+    condition = "DEPLOYMENT_LOCKED"
+    kind = Kind.TRANSIENT
+    exit_code = ExitCode.LOCKED
 
 
 class WorkspaceUnavailable(DemuxError):

@@ -1,19 +1,25 @@
-"""One command at a time on a root."""
+"""One command at a time on a root; and one driver of it at a time on a table that several write."""
 
 from __future__ import annotations
 
 import os
 import platform
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from filelock import FileLock, Timeout
 
 from demux.errors import RootLocked, StorageFailed
 
+# holds the lock of the table at a path while a block runs
+TableLock = Callable[[str], AbstractContextManager[object]]
+
 _FOREVER = -1.0
+# drivers notice at once that their command is dead; this is only for a machine that is very busy
+_DRIVERS_END_S = 30.0
 
 
 def is_elsewhere(root: str) -> bool:
@@ -49,8 +55,10 @@ def locked(root: str, command: str, wait: bool) -> Iterator[None]:
     try:
         path.mkdir(parents=True, exist_ok=True)
         lock.acquire(timeout=_FOREVER if wait else 0)
+        _await_drivers(path, wait)
         holder.write_text(f"`demux {command}` (process {os.getpid()})", encoding="utf-8")
     except Timeout as error:
+        lock.release()
         raise RootLocked(
             f"{_read(holder)} is at work on {root}.",
             "Wait for it to end, or give --wait to do so automatically.",
@@ -67,6 +75,75 @@ def locked(root: str, command: str, wait: bool) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+@contextmanager
+def driver_locked(root: str, cluster: str) -> Iterator[None]:
+    """Hold the lock of a cluster's driver while the block runs: the next command waits for it, should ours be killed.
+
+    Must be taken before the driver is told its work, by a command that holds the root's lock.
+
+    Raises:
+        RootLocked: another driver of the cluster does not end.
+        StorageFailed: the lock's file cannot be made.
+    """
+    if is_elsewhere(root):
+        yield
+        return
+    lock = FileLock(Path(root) / f".demux.driver.{cluster}.lock")
+    try:
+        lock.acquire(timeout=_DRIVERS_END_S)
+    except Timeout as error:
+        raise RootLocked(
+            f"Another driver of {cluster} is at work on {root}.", "Wait for it to end, then run again.", root=root
+        ) from error
+    except OSError as error:
+        raise StorageFailed(
+            f"The root {root} cannot be written: {error.strerror or error}.",
+            "Free space or grant write permission on the root, then run the same command again; nothing is lost.",
+            root=root,
+        ) from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def unlocked(table: str) -> AbstractContextManager[object]:
+    """Return what holds nothing: no other process writes the table."""
+    return nullcontext()
+
+
+def table_lock(root: str) -> TableLock:
+    """Return what keeps drivers apart that write the same table below the root, by a file of the operating system.
+
+    On a disk, Delta commits are safe between threads of a process, not between processes. On a root that is elsewhere
+    nothing is held: there the store sees to it (`spark.delta.logStore`).
+    """
+    folder = _folder_here(root)
+    if folder is None:
+        return unlocked
+
+    def of(table: str) -> AbstractContextManager[object]:
+        name = table.removeprefix(root).strip("/").replace("/", ".")
+        return FileLock(folder / f".demux.table.{name}.lock")
+
+    return of
+
+
+def _folder_here(root: str) -> Path | None:
+    """Return the root's folder if a disk of this machine has it, written as a path or as a file URI."""
+    parts = urlsplit(root)
+    if parts.scheme == "file" and parts.netloc in {"", "localhost"}:
+        return Path(unquote(parts.path))
+    return None if is_elsewhere(root) else Path(root)
+
+
+def _await_drivers(path: Path, wait: bool) -> None:
+    """Return when no driver of a command that was killed is left; raises `Timeout`."""
+    for file in path.glob(".demux.driver.*.lock"):
+        with FileLock(file).acquire(timeout=_FOREVER if wait else _DRIVERS_END_S):
+            pass
 
 
 def _read(holder: Path) -> str:

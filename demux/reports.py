@@ -16,10 +16,20 @@ class IngestReport:
 
 @dataclass(frozen=True, slots=True)
 class GameReport:
-    """What one run of one game did, in rows, and the schema ids that it met."""
+    """What one run of one game did, in rows, and the schema ids that it met.
+
+    Attributes:
+        game: the exact name.
+        rows_in: read from bronze.
+        rows_silver: of these, decoded.
+        rows_quarantined: of these, set aside.
+        schema_ids: that the rows have, sorted.
+        rows_waiting: about how many are left in bronze, where a round has a limit.
+    """
 
     game: str
     rows_in: int
     rows_silver: int
     rows_quarantined: int
     schema_ids: tuple[int, ...]
+    rows_waiting: int = 0

@@ -9,11 +9,12 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 
 from delta.tables import DeltaTable
-from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from demux.errors import SchemaInvalid, SchemaUnknown
+from demux.lock import TableLock
+from demux.protobuf.comments import only_comments
 from demux.protobuf.compile import CompiledSchema, compile_schema
 from demux.protobuf.message_path import with_message
 from demux.registry.protocol import RegisteredSchema, SchemaRegistry
@@ -65,11 +66,25 @@ class SchemaStore:
     Safe to share between threads. A schema never changes under its id, so what is known is never asked again.
     """
 
-    def __init__(self, spark: SparkSession, path: str, registry_of: Callable[[str], GameRegistry]) -> None:
-        """Prepare; `registry_of` says which registry a game has."""
+    def __init__(
+        self,
+        spark: SparkSession,
+        path: str,
+        registry_of: Callable[[str], GameRegistry],
+        table_lock: TableLock | None = None,
+    ) -> None:
+        """Prepare.
+
+        Args:
+            spark: the session.
+            path: the table's path.
+            registry_of: says which registry a game has.
+            table_lock: keeps processes apart that write the table; None where no other one does.
+        """
         self._spark = spark
         self._path = path
         self._registry_of = registry_of
+        self._table_lock = table_lock
         self._lock = threading.Lock()
         # one for each registry: one that does not answer must not hold up the games of another
         self._asking: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
@@ -96,7 +111,8 @@ class SchemaStore:
         """Return all that is known now, and why some refs are not."""
         with self._lock:
             if self._known is None:
-                self._known = self._load()
+                self._known = _Known()
+                self._load(self._known)
             known, asking = self._known, self._asking[registry.name]
         refused: dict[SchemaRef, SchemaUnknown | SchemaInvalid] = {}
         fetched: list[_Fetched] = []
@@ -105,7 +121,8 @@ class SchemaStore:
                 if known.find(registry.name, ref) is None:
                     try:
                         registered = _fetch(registry, ref)
-                        compiled = _without_comments(compile_schema(registered))
+                        compiled = compile_schema(registered)
+                        compiled = replace(compiled, descriptor_set=only_comments(compiled.descriptor_set))
                         fetched.append(_Fetched(ref.guid, registered, compiled))
                     except (SchemaUnknown, SchemaInvalid) as refusal:
                         refused[ref] = refusal
@@ -113,38 +130,46 @@ class SchemaStore:
                 self._keep(fetched, registry.name, known)
         return known, refused
 
-    def _load(self) -> _Known:
-        known = _Known()
+    def _load(self, known: _Known) -> None:
         if not table_exists(self._spark, self._path):
-            return known
+            return
         for row in self._spark.read.format("delta").load(self._path).collect():
             known.schemas[row.registry, row.schema_id] = CompiledSchema(
                 row.schema_id, row.subject, row.version, row.message, bytes(row.descriptor_set), row.fingerprint
             )
             if row.guid is not None:
                 known.ids[row.registry, row.guid] = row.schema_id
-        return known
 
     def _keep(self, fetched: list[_Fetched], registry: str, known: _Known) -> None:
-        """Write what was fetched into the table, then remember it: one row for each id, whatever it was asked by."""
-        new: dict[int, _Fetched] = {}
-        for one in fetched:
-            schema_id = one.compiled.schema_id
-            if (registry, schema_id) in known.schemas:
-                self._name(registry, schema_id, one.guid)
-            else:
-                new[schema_id] = replace(one, guid=one.guid or (new[schema_id].guid if schema_id in new else None))
-        if new:
-            now = datetime.now(timezone.utc)
-            rows = [_row(one, registry, now) for one in new.values()]
-            frame = self._spark.createDataFrame(rows, spark_struct(SCHEMAS))
-            frame.coalesce(1).write.format("delta").mode("append").save(self._path)
+        """Write what was fetched into the table, then remember it."""
+        if fetched and self._table_lock is not None:
+            with self._table_lock(self._path):
+                # another process may have been quicker
+                self._load(known)
+                self._write(fetched, registry, known)
+        else:
+            self._write(fetched, registry, known)
         for one in fetched:
             known.schemas.setdefault((registry, one.compiled.schema_id), one.compiled)
             if one.guid is not None:
                 known.ids[registry, one.guid] = one.compiled.schema_id
 
-    def _name(self, registry: str, schema_id: int, guid: str | None) -> None:
+    def _write(self, fetched: list[_Fetched], registry: str, known: _Known) -> None:
+        """Write what is not known yet: one row for each id, whatever it was asked by."""
+        new: dict[int, _Fetched] = {}
+        for one in fetched:
+            schema_id = one.compiled.schema_id
+            if (registry, schema_id) not in known.schemas:
+                new[schema_id] = replace(one, guid=one.guid or (new[schema_id].guid if schema_id in new else None))
+            elif one.guid is not None and (registry, one.guid) not in known.ids:
+                self._name(registry, schema_id, one.guid)
+        if new:
+            now = datetime.now(timezone.utc)
+            rows = [_row(one, registry, now) for one in new.values()]
+            frame = self._spark.createDataFrame(rows, spark_struct(SCHEMAS))
+            frame.coalesce(1).write.format("delta").mode("append").save(self._path)
+
+    def _name(self, registry: str, schema_id: int, guid: str) -> None:
         of_id = (F.col("registry") == registry) & (F.col("schema_id") == schema_id)
         DeltaTable.forPath(self._spark, self._path).update(of_id, {"guid": F.lit(guid)})
 
@@ -193,11 +218,3 @@ def _row(one: _Fetched, registry: str, now: datetime) -> tuple[object, ...]:
         one.compiled.fingerprint,
         now,
     )
-
-
-def _without_comments(compiled: CompiledSchema) -> CompiledSchema:
-    """Return the schema without source comments, which every task would carry along."""
-    files = FileDescriptorSet.FromString(compiled.descriptor_set)
-    for file in files.file:
-        file.ClearField("source_code_info")
-    return replace(compiled, descriptor_set=files.SerializeToString())

@@ -27,6 +27,7 @@ from demux.settings_source import (
     WrapperSettings,
 )
 from demux.settings_types import Game, Location, Secret, Section, Text, Url, rule
+from demux.subjects import expression_mistake
 
 
 class Policy(Enum):
@@ -60,6 +61,12 @@ def _registry_name(name: str) -> str:
 
 
 RegistryName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,39}$"), AfterValidator(_registry_name)]
+
+
+def _subjects(expression: str) -> str:
+    if mistake := expression_mistake(expression):
+        raise ValueError(mistake)
+    return expression
 
 
 class RegistrySettings(Section):
@@ -106,6 +113,11 @@ class GamesSettings(Section):
     limit: int = Field(
         default=1000, ge=0, description="Most games that may appear by themselves; the rest waits in bronze."
     )
+    subjects: Annotated[str, AfterValidator(_subjects)] | None = Field(
+        default=None,
+        description="Regular expression (RE2) with a group `game`, such as (?P<game>.+)-value: games appear by their "
+        "subject in the registry too, before their first record. Default: by their records alone.",
+    )
     pinned: Mapping[Game, ClusterName] = Field(
         default={},
         description="Games whose task stays on a certain cluster, {game: cluster}, such as {chess: cluster_002} or a "
@@ -131,7 +143,13 @@ class Sink(Enum):
 class RunSettings(Section):
     """How the games' tasks are run."""
 
-    parallelism: int = Field(default=2, ge=1, le=256, description="Games decoded at the same time.")
+    parallelism: int = Field(default=2, ge=1, le=256, description="Games decoded at the same time, by each driver.")
+    drivers: int = Field(
+        default=2,
+        ge=1,
+        le=100,
+        description="Drivers at the same time with `demux run --drivers`, each with spark.driver_memory of its own.",
+    )
     retries: int = Field(default=2, ge=0, le=100, description="Further tries of a game after a transient failure.")
     retry_wait_s: float = Field(
         default=1.0,

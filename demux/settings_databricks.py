@@ -8,14 +8,15 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Annotated
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from demux.secrets import is_secret_option
 from demux.settings_types import Section, rule
+from demux.table_conf import TABLE_CONF
 
 MAX_TASKS_PER_JOB = 1000
-# a job may have 25, and two are ours
-_MAX_TAGS = 23
+# a job may have 25, and three are ours
+_MAX_TAGS = 22
 _MAX_WEBHOOKS = 3
 # what the platform itself puts on a cluster, and what says whose a job is
 _RESERVED_TAGS = frozenset(
@@ -36,9 +37,8 @@ class Granularity(Enum):
 
 
 class SecurityMode(Enum):
-    """Who may use a cluster: several users, each shut off from the others, or one."""
+    """Who may use a cluster; with several users, each shut off from the others, our tasks cannot run."""
 
-    SHARED = "shared"
     DEDICATED = "dedicated"
 
 
@@ -82,10 +82,21 @@ def _name(name: str) -> str:
 
 
 def _conf(conf: Mapping[str, str]) -> Mapping[str, str]:
+    if ours := sorted(conf.keys() & TABLE_CONF.keys()):
+        raise ValueError(f"{', '.join(ours)}: what tables hold depends on these, and they are as demux sets them")
     literal = [name for name, value in conf.items() if is_secret_option(name) and not _SECRET_IN_CONF.fullmatch(value)]
     if literal:
         raise ValueError(f"{', '.join(sorted(literal))} must be {{{{secrets/SCOPE/KEY}}}}, never the secret itself")
     return conf
+
+
+def _security_mode(mode: object) -> object:
+    if mode == "shared":
+        raise ValueError(
+            "the tasks use Spark's JVM from Python, which clusters in shared (standard) access mode forbid; "
+            "take dedicated, whose single user may be a group"
+        )
+    return mode
 
 
 def _quartz(text: str) -> str:
@@ -182,10 +193,10 @@ class ClusterSettings(Section):
     max_workers: Annotated[int, Field(ge=2, le=1000)] | None = Field(
         default=None, description="Most workers of a cluster that scales by itself."
     )
-    security_mode: SecurityMode = Field(
+    security_mode: Annotated[SecurityMode, BeforeValidator(_security_mode)] = Field(
         default=SecurityMode.DEDICATED,
-        description="Access mode. shared: standard, users are shut off from each other (USER_ISOLATION). dedicated: "
-        "for whom the job runs as (SINGLE_USER).",
+        description="Access mode. dedicated: for whom the job runs as, or for a group (SINGLE_USER). The tasks cannot "
+        "run in another mode.",
     )
     policy_id: Token | None = Field(default=None, description="Cluster policy; its defaults are applied.")
     spark_conf: Annotated[Mapping[str, str], AfterValidator(_conf)] = Field(

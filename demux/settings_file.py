@@ -27,7 +27,7 @@ from demux.settings_yaml import Key, document_of
 
 DEFAULT_FILE = Path("demux.yml")
 
-_MAX_FILE_BYTES = 256 * 1024
+MAX_FILE_BYTES = 256 * 1024
 _MAX_SHOWN = 60
 _MAX_LINES = 100
 _NO_SECTION = {"mapping_type", "dict_type", "model_type"}
@@ -147,10 +147,10 @@ def _file_text(layer: _Layer, path: Path | None) -> str | None:
     line = 0
     try:
         with (path or DEFAULT_FILE).open("rb") as file:
-            content = file.read(_MAX_FILE_BYTES + 1)
-        if len(content) <= _MAX_FILE_BYTES:
+            content = file.read(MAX_FILE_BYTES + 1)
+        if len(content) <= MAX_FILE_BYTES:
             return content.decode("utf-8-sig")
-        reason = f"is larger than {_MAX_FILE_BYTES} bytes"
+        reason = f"is larger than {MAX_FILE_BYTES} bytes"
     except FileNotFoundError:
         if path is None:
             return None

@@ -108,6 +108,14 @@ def stop(spark: SparkSession) -> None:
         SparkContext._gateway = SparkContext._jvm = None
 
 
+def answers(spark: SparkSession) -> bool:
+    """Return whether the session's JVM is alive and its Spark context not stopped."""
+    try:
+        return not spark.sparkContext._jsc.sc().isStopped()
+    except Exception:  # py4j has several for a connection that is gone
+        return False
+
+
 def has_protobuf_functions(spark: SparkSession) -> bool:
     """Return whether Spark's own `from_protobuf` is on the class path."""
     jvm: Any = spark.sparkContext._jvm

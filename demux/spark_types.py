@@ -1,4 +1,4 @@
-"""Column types as Spark types and back; a column's field number travels in the Spark field's metadata."""
+"""Column types as Spark types and back; a column's field number and comment travel in the Spark field's metadata."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from demux.columns import NO_FIELD, Array, Column, ColumnType, Map, Primitive, S
 
 # Delta keeps a field's metadata in the table's schema: the table itself knows which field filled which column
 NUMBER = "protobuf.number"
+# spark's own key: catalogs show it
+COMMENT = "comment"
 # and which message a silver table holds
 MESSAGE = "protobuf.message"
 
@@ -41,8 +43,15 @@ def spark_type(column_type: ColumnType) -> spark.DataType:
 
 
 def spark_struct(struct: Struct) -> spark.StructType:
-    """Return the Spark fields of the columns, all nullable, numbers in their metadata."""
+    """Return the Spark fields of the columns, all nullable, numbers and comments in their metadata."""
     return spark.StructType([_spark_field(column) for column in struct])
+
+
+def metadata_of(column: Column) -> dict[str, object]:
+    """Return the metadata of the column's Spark field: its number and its comment, where it has them."""
+    number = {NUMBER: column.number} if column.number != NO_FIELD else {}
+    comment = {COMMENT: column.comment} if column.comment else {}
+    return {**number, **comment}
 
 
 def columns_of_spark(struct: spark.StructType) -> Struct:
@@ -52,7 +61,15 @@ def columns_of_spark(struct: spark.StructType) -> Struct:
         KeyError: a type that no column rule makes.
     """
     return Struct(
-        tuple(Column(f.name, _column_type(f.dataType), int(f.metadata.get(NUMBER, NO_FIELD))) for f in struct.fields)
+        tuple(
+            Column(
+                f.name,
+                _column_type(f.dataType),
+                int(f.metadata.get(NUMBER, NO_FIELD)),
+                str(f.metadata.get(COMMENT, "")),
+            )
+            for f in struct.fields
+        )
     )
 
 
@@ -66,8 +83,7 @@ def columns_in_json(text: str) -> Struct:
 
 
 def _spark_field(column: Column) -> spark.StructField:
-    metadata = {NUMBER: column.number} if column.number != NO_FIELD else {}
-    return spark.StructField(column.name, spark_type(column.type), nullable=True, metadata=metadata)
+    return spark.StructField(column.name, spark_type(column.type), nullable=True, metadata=metadata_of(column))
 
 
 def _column_type(data_type: spark.DataType) -> ColumnType:

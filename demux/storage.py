@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from pyspark.sql import SparkSession
 
+# a commit or a checkpoint; whoever makes the table has a file with another name there before
+_OF_A_VERSION = re.compile(r"\d{20}\.")
+
 
 def table_exists(spark: SparkSession, path: str) -> bool:
     """Return whether a Delta table is at the path."""
-    return bool(file_names(spark, f"{path}/_delta_log"))
+    return any(_OF_A_VERSION.match(name) for name in file_names(spark, f"{path}/_delta_log"))
+
+
+def exists(spark: SparkSession, path: str) -> bool:
+    """Return whether a file or folder is at the path."""
+    location, system = _hadoop(spark, path)
+    return bool(system.exists(location))
 
 
 def file_names(spark: SparkSession, folder: str) -> list[str]:

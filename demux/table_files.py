@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import astuple, dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +24,9 @@ from demux.columns import Column, Primitive, Struct
 from demux.delta_stats import stats_of
 from demux.names import key_folder
 from demux.streams import Batch
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
 
 # the columns in which workers tell the driver what they wrote
 FILES = Struct(
@@ -91,6 +94,15 @@ class TableWriter:
         self._waiting_bytes += rows.nbytes
         if self._waiting_bytes >= _BUFFER_BYTES:
             self._flush()
+
+    def hand_over(self, to: TableWriter) -> list[TableFile]:
+        """Return all files, complete on disk; where none was begun, there is none and the rows go to another writer."""
+        if self._open or self._written:
+            return self.close()
+        for rows in self._waiting:
+            to.add(rows)
+        self._waiting, self._waiting_bytes = [], 0
+        return []
 
     def close(self) -> list[TableFile]:
         """Return all files, complete on disk."""
@@ -172,6 +184,18 @@ def told(files: Sequence[TableFile]) -> pa.RecordBatch:
     )
 
 
+def stamped(rows: pa.RecordBatch, columns: Struct, **constants: object) -> pa.RecordBatch:
+    """Return the rows in these columns, with one value in each of the constant ones."""
+    fields = arrow_fields(columns)
+    arrays = [
+        pa.repeat(pa.scalar(constants[one.name], one.type), len(rows))
+        if one.name in constants
+        else rows.column(one.name)
+        for one in fields
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+
+
 def schema_json(table: str) -> str:
     """Return the Delta table's schema as its log has it, which is as Spark writes schemas."""
     from deltalake import DeltaTable
@@ -191,14 +215,23 @@ def takes_files(table: str) -> bool:
 
 def commit_files(table: str, files: Sequence[TableFile], partition_by: str | None, batch: Batch) -> None:
     """Append the files to the table, once for each batch; where the batch is there already, they are removed."""
-    from deltalake import CommitProperties, DeltaTable, Transaction
-    from deltalake.transaction import AddAction, RemoveAction
+    from deltalake import DeltaTable
 
     into = DeltaTable(table)
     newest = into.transaction_version(batch.query_id)
     if newest is not None and newest >= batch.batch_id:
         remove_files(table, [file.path for file in files])
         return
+    append_files(into, files, partition_by, {batch.query_id: batch.batch_id})
+
+
+def append_files(
+    into: DeltaTable, files: Sequence[TableFile], partition_by: str | None, transactions: Mapping[str, int]
+) -> None:
+    """Append the files to the table in one commit, with these versions of application transactions by id."""
+    from deltalake import CommitProperties, Transaction
+    from deltalake.transaction import AddAction, RemoveAction
+
     now = int(time.time() * 1000)
     actions: list[AddAction | RemoveAction] = [
         AddAction(
@@ -211,13 +244,9 @@ def commit_files(table: str, files: Sequence[TableFile], partition_by: str | Non
         )
         for file in files
     ]
-    into.create_write_transaction(
-        actions,
-        "append",
-        into.schema(),
-        partition_by,
-        commit_properties=CommitProperties(app_transactions=[Transaction(batch.query_id, batch.batch_id)]),
-    )
+    done = [Transaction(app_id, version) for app_id, version in transactions.items()]
+    properties = CommitProperties(app_transactions=done)
+    into.create_write_transaction(actions, "append", into.schema(), partition_by, commit_properties=properties)
 
 
 def remove_files(table: str, paths: Iterable[str]) -> None:

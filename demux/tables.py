@@ -5,21 +5,32 @@ Columns are nullable throughout; times are UTC with microseconds.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from demux.columns import Array, Column, Map, Primitive, Struct
+from demux.columns import Array, Column, ColumnType, Map, Primitive, Struct
 
 _HEADERS = Array(Struct((Column("key", Primitive.STRING), Column("value", Primitive.BINARY))))
 
+
+def _of(name: str, kind: ColumnType, comment: str) -> Column:
+    return Column(name, kind, comment=comment)
+
+
 # where a record came from; `record_id` is unique over all records of one root
 POSITION = (
-    Column("origin", Primitive.STRING),
-    Column("topic", Primitive.STRING),
-    Column("partition", Primitive.INT),
-    Column("offset", Primitive.BIGINT),
-    Column("timestamp", Primitive.TIMESTAMP),
-    Column("record_id", Primitive.STRING),
+    _of("origin", Primitive.STRING, "Where the record came from: kafka, delta or files."),
+    _of("topic", Primitive.STRING, "Topic of the record, where its source has one."),
+    _of("partition", Primitive.INT, "Partition of the record in its topic."),
+    _of("offset", Primitive.BIGINT, "Offset of the record in its partition."),
+    _of("timestamp", Primitive.TIMESTAMP, "Time that the source gives the record, UTC."),
+    _of("record_id", Primitive.STRING, "Unique over all records of one root."),
 )
+_REF = (
+    _of("schema_id", Primitive.INT, "Id of the payload's schema in its registry."),
+    _of("schema_guid", Primitive.STRING, "GUID of the payload's schema, where the record names it so."),
+    _of("message_indexes", Primitive.STRING, "Which message of the schema the payload is, where the record says so."),
+)
+_KEY = _of("key", Primitive.BINARY, "Key of the record.")
 
 # what a wrapper source may offer besides `value`; what it has not is NULL
 SOURCE_OPTIONAL = Struct(
@@ -37,45 +48,41 @@ SOURCE_OPTIONAL = Struct(
 # message_indexes are `demux.schema_ref.SchemaRef`; further fields of the envelope come before `ingested_at`
 BRONZE = Struct(
     (
-        Column("game_name", Primitive.STRING),
-        Column("schema_id", Primitive.INT),
-        Column("schema_guid", Primitive.STRING),
-        Column("message_indexes", Primitive.STRING),
-        Column("payload", Primitive.BINARY),
+        _of("game_name", Primitive.STRING, "The game that sent the record, exactly as the wrapper has it."),
+        *_REF,
+        _of("payload", Primitive.BINARY, "The payload's bytes, without framing, never changed."),
         *POSITION,
-        Column("key", Primitive.BINARY),
-        Column("headers", _HEADERS),
-        Column("ingested_at", Primitive.TIMESTAMP),
-        Column("batch_id", Primitive.BIGINT),
+        _KEY,
+        _of("headers", _HEADERS, "Headers of the record."),
+        _of("ingested_at", Primitive.TIMESTAMP, "When the record was taken in, UTC."),
+        _of("batch_id", Primitive.BIGINT, "Number of the batch that took it in."),
     )
 )
 
 # `bytes`: the whole record at stage bronze, the payload at stage silver, where bronze has its key and headers
 QUARANTINE = Struct(
     (
-        Column("stage", Primitive.STRING),
-        Column("cause", Primitive.STRING),
-        Column("game_name", Primitive.STRING),
-        Column("schema_id", Primitive.INT),
-        Column("schema_guid", Primitive.STRING),
-        Column("message_indexes", Primitive.STRING),
+        _of("stage", Primitive.STRING, "Where the record was set aside: bronze (no wrapper) or silver (no decoding)."),
+        _of("cause", Primitive.STRING, "Why, from a closed list."),
+        _of("game_name", Primitive.STRING, "The game, where that is known."),
+        *_REF,
         *POSITION,
-        Column("bytes", Primitive.BINARY),
-        Column("key", Primitive.BINARY),
-        Column("headers", _HEADERS),
-        Column("sentence", Primitive.STRING),
-        Column("query_id", Primitive.STRING),
-        Column("batch_id", Primitive.BIGINT),
-        Column("quarantined_at", Primitive.TIMESTAMP),
+        _of("bytes", Primitive.BINARY, "At stage bronze the whole record, at stage silver the payload."),
+        _KEY,
+        _of("headers", _HEADERS, "Headers of the record."),
+        _of("sentence", Primitive.STRING, "Why, in a sentence."),
+        _of("query_id", Primitive.STRING, "The stream that set it aside."),
+        _of("batch_id", Primitive.BIGINT, "Number of the batch that set it aside."),
+        _of("quarantined_at", Primitive.TIMESTAMP, "When it was set aside, UTC."),
     )
 )
 
 # the last columns of every silver table, after the message's own
 SILVER_ORIGIN = Struct(
     (
-        Column("_schema_id", Primitive.INT),
-        *(Column(f"_{column.name}", column.type) for column in POSITION),
-        Column("_decoded_at", Primitive.TIMESTAMP),
+        _of("_schema_id", Primitive.INT, "Id of the schema that the row was written with, in its registry."),
+        *(replace(column, name=f"_{column.name}") for column in POSITION),
+        _of("_decoded_at", Primitive.TIMESTAMP, "When the row was decoded, UTC."),
     )
 )
 SILVER_RESERVED = frozenset(column.name for column in SILVER_ORIGIN)
@@ -105,6 +112,22 @@ GAMES = Struct(
         Column("cluster", Primitive.STRING),
         Column("plan_id", Primitive.STRING),
         Column("since", Primitive.TIMESTAMP),
+    )
+)
+
+# where the jobs of a workspace have each game: a copy of the installer's record (`demux.deployment_record`);
+# `game_name` is NULL where nobody knows more than the key that the task tells
+DEPLOYMENTS = Struct(
+    (
+        Column("deployment", Primitive.STRING),
+        Column("game_name", Primitive.STRING),
+        Column("job", Primitive.STRING),
+        Column("job_id", Primitive.BIGINT),
+        Column("task", Primitive.STRING),
+        Column("cluster", Primitive.STRING),
+        Column("plan_id", Primitive.STRING),
+        Column("since", Primitive.TIMESTAMP),
+        Column("record_version", Primitive.BIGINT),
     )
 )
 
@@ -174,6 +197,11 @@ class Layout:
         return f"{self.root}/control/games"
 
     @property
+    def deployments(self) -> str:
+        """The table of games in the jobs of a workspace."""
+        return f"{self.root}/control/deployments"
+
+    @property
     def rounds(self) -> str:
         """The table of finished tasks."""
         return f"{self.root}/control/rounds"
@@ -187,6 +215,11 @@ class Layout:
     def gaps(self) -> str:
         """The table of offsets that were lost and given up."""
         return f"{self.root}/control/gaps"
+
+    @property
+    def removal(self) -> str:
+        """The file that says what `demux destroy` removes, until it has."""
+        return f"{self.root}/control/removal.json"
 
     @property
     def no_archive(self) -> str:

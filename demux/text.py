@@ -1,4 +1,4 @@
-"""Text for people: what comes from outside made safe for a terminal, and long lists cut short."""
+"""Text for people: what comes from outside made safe for a terminal, long lists cut short, things counted."""
 
 from __future__ import annotations
 
@@ -17,6 +17,11 @@ def first_few(names: Sequence[str], most: int = 3) -> str:
     """Return the first names, and how many more there are."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return f"{', '.join(names[:most])}{more}"
+
+
+def counted(count: int, word: str) -> str:
+    """Return how many there are, such as `1 game` or `2 games`."""
+    return f"{count} {word}{'' if count == 1 else 's'}"
 
 
 def _shown(character: str) -> str:

@@ -9,6 +9,7 @@ from demux.alignment import align
 from demux.causes import Cause
 from demux.columns import Struct
 from demux.errors import SchemaInvalid, SchemaUnknown
+from demux.protobuf.comments import without_comments
 from demux.protobuf.compile import CompiledSchema
 from demux.protobuf.decoder import decoder_of
 from demux.protobuf.message_path import has_message
@@ -22,13 +23,17 @@ class Writer:
 
     Attributes:
         schema_id: its id in the registry, also for rows that name it by GUID.
-        descriptor_set: a serialized `FileDescriptorSet`.
+        descriptor_set: a serialized `FileDescriptorSet`, without comments.
         message: the full name of the message that the rows hold.
     """
 
     schema_id: int
     descriptor_set: bytes
     message: str
+
+
+class UnknownRef(Exception):
+    """A row has a schema ref that nothing was decided about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +59,16 @@ class Decisions:
     added: tuple[str, ...]
     by_ref: Mapping[SchemaRef, Writer | Refusal]
     message: str | None = None
+
+    def of(self, ref: SchemaRef) -> Writer | Refusal:
+        """Return what to do with the rows of this ref.
+
+        Raises:
+            UnknownRef: nothing was decided about it.
+        """
+        if ref not in self.by_ref:
+            raise UnknownRef(ref)
+        return self.by_ref[ref]
 
     @property
     def writers(self) -> dict[SchemaRef, Writer]:
@@ -82,7 +97,8 @@ def decide(table: Struct, answers: Mapping[SchemaRef, Answer], message: str | No
             case SchemaInvalid():
                 by_ref[ref] = Refusal(Cause.INVALID_SCHEMA, answer.cause)
             case CompiledSchema():
-                writer = Writer(answer.schema_id, answer.descriptor_set, answer.message)
+                # every task would carry the comments along
+                writer = Writer(answer.schema_id, without_comments(answer.descriptor_set), answer.message)
                 try:
                     writes = decoder_of(writer.descriptor_set, writer.message, SILVER_RESERVED).columns
                 except SchemaInvalid as invalid:

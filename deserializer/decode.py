@@ -38,9 +38,20 @@ EXAMINED = Struct((*INPUT, Column("cause", Primitive.STRING), Column("sentence",
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
-    """The rows of one schema ref: the schema's id, which decoded, to what, and why the others did not."""
+class Part:
+    """The rows of one schema ref in a batch.
 
+    Attributes:
+        ref: the schema ref.
+        rows: in the columns of `INPUT`.
+        schema_ids: the schema's id, for each row.
+        good: positions of those that decoded.
+        columns: what these decoded to, in the table's columns.
+        bad: positions of the others, and why.
+        cause: the `Cause` of all of these.
+    """
+
+    ref: SchemaRef
     rows: pa.RecordBatch
     schema_ids: pa.Array
     good: tuple[int, ...]
@@ -59,13 +70,13 @@ def to_silver(decisions: Decisions) -> ArrowFunction:
     names = [column.name for column in silver_columns(decisions.columns)]
 
     def convert(batches: Batches) -> Batches:
-        for part in _parts(batches, decisions):
+        for part in parts_of(batches, decisions):
             if part.good:
-                origin = _origin(part, pa.array(part.good, pa.int64()))
+                origin = origin_of(part, pa.array(part.good, pa.int64()))
                 refused = pa.array(np.zeros(len(part.good), dtype=bool))
                 yield pa.RecordBatch.from_arrays([*part.columns, *origin, refused], names=names)
             if part.bad:
-                origin = _origin(part, pa.array([row for row, _ in part.bad], pa.int64()))
+                origin = origin_of(part, pa.array([row for row, _ in part.bad], pa.int64()))
                 nothing = [pa.nulls(len(part.bad), arrow_type(column.type)) for column in decisions.columns]
                 refused = pa.array(np.ones(len(part.bad), dtype=bool))
                 yield pa.RecordBatch.from_arrays([*nothing, *origin, refused], names=names)
@@ -78,7 +89,7 @@ def to_examined(decisions: Decisions, which: Rows) -> ArrowFunction:
     names = [column.name for column in EXAMINED]
 
     def convert(batches: Batches) -> Batches:
-        for part in _parts(batches, decisions):
+        for part in parts_of(batches, decisions):
             sentences: list[str | None] = [None] * len(part.rows)
             for row, sentence in part.bad:
                 sentences[row] = sentence
@@ -91,10 +102,11 @@ def to_examined(decisions: Decisions, which: Rows) -> ArrowFunction:
     return convert
 
 
-def _parts(batches: Batches, decisions: Decisions) -> Iterator[_Part]:
+def parts_of(batches: Batches, decisions: Decisions) -> Iterator[Part]:
+    """Yield what becomes of the rows of each schema ref of each batch, which have the columns of `INPUT`."""
     for batch in gathered(batches):
         for ref, rows in _by_ref(batch.select([column.name for column in INPUT])):
-            yield _part(rows, ref, decisions.by_ref[ref], decisions.columns)
+            yield _part(rows, ref, decisions.of(ref), decisions.columns)
 
 
 def _by_ref(batch: pa.RecordBatch) -> Iterator[tuple[SchemaRef, pa.RecordBatch]]:
@@ -109,12 +121,12 @@ def _by_ref(batch: pa.RecordBatch) -> Iterator[tuple[SchemaRef, pa.RecordBatch]]
         yield SchemaRef(*(rows.column(column.name)[0].as_py() for column in REF)), rows
 
 
-def _part(rows: pa.RecordBatch, ref: SchemaRef, decision: Writer | Refusal, table: Struct) -> _Part:
+def _part(rows: pa.RecordBatch, ref: SchemaRef, decision: Writer | Refusal, table: Struct) -> Part:
     schema_ids = rows.column("schema_id")
     match decision:
         case Refusal(cause, sentence):
             bad = tuple((row, sentence) for row in range(len(rows)))
-            return _Part(rows, schema_ids, (), [], bad, cause.value)
+            return Part(ref, rows, schema_ids, (), [], bad, cause.value)
         case Writer(schema_id, descriptor_set, message):
             decoder = decoder_of(descriptor_set, message, SILVER_RESERVED)
             # a wrapper without payload holds a message whose fields are all unset
@@ -122,9 +134,10 @@ def _part(rows: pa.RecordBatch, ref: SchemaRef, decision: Writer | Refusal, tabl
             columns = project(decoded.columns, decoder.columns, table, len(decoded.good))
             if ref.guid is not None:
                 schema_ids = pa.array(np.full(len(rows), schema_id, dtype=np.int32))
-            return _Part(rows, schema_ids, decoded.good, columns, decoded.bad, Cause.MALFORMED_PAYLOAD.value)
+            return Part(ref, rows, schema_ids, decoded.good, columns, decoded.bad, Cause.MALFORMED_PAYLOAD.value)
 
 
-def _origin(part: _Part, chosen: pa.Array) -> list[pa.Array]:
+def origin_of(part: Part, chosen: pa.Array) -> list[pa.Array]:
+    """Return the columns of `ORIGIN` of the rows at these positions."""
     rows = part.rows.select([column.name for column in POSITION]).take(chosen)
     return [part.schema_ids.take(chosen), *rows.columns]

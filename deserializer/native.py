@@ -21,6 +21,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.functions import pandas_udf
 from pyspark.sql.types import BinaryType, StructType
 
+from demux.columns import Column as TableColumn
 from demux.commits import REFUSED
 from demux.protobuf.decoder import decoder_of
 from demux.protobuf.lowered import lowered
@@ -28,10 +29,10 @@ from demux.protobuf.pool import message_class, opened, pool_of
 from demux.protobuf.reference import MalformedRow, Reference, parse
 from demux.protobuf.shape import Message
 from demux.schema_ref import SchemaRef
-from demux.spark_types import spark_struct
-from demux.tables import POSITION, SILVER_RESERVED
+from demux.spark_types import metadata_of, spark_struct
+from demux.tables import SILVER_RESERVED
 from deserializer.decisions import Decisions, Writer
-from deserializer.decode import REF
+from deserializer.decode import ORIGIN, REF
 from deserializer.native_functions import Functions, functions_of
 from deserializer.native_gate import Oneofs, canonical_sql, lawful_sql, oneofs_of, rewritable_sql
 from deserializer.native_rules import row_sql
@@ -96,10 +97,15 @@ def native_rows(frame: DataFrame, decisions: Decisions, descriptors: Path | None
     row = _per_branch(branches, lambda each: _row(each, decisions, table))
     return settled.select("*", row.alias("_row")).select(
         *[F.col("_row").getField(column.name).alias(column.name) for column in decisions.columns],
-        F.coalesce("_resolved_id", "schema_id").alias("_schema_id"),
-        *[F.col(column.name).alias(f"_{column.name}") for column in POSITION],
+        *[_origin(column) for column in ORIGIN],
         F.col("_row").isNull().alias(REFUSED),
     )
+
+
+def _origin(column: TableColumn) -> Column:
+    schema_id = F.coalesce("_resolved_id", "schema_id")
+    found = schema_id if column.name == "_schema_id" else F.col(column.name.removeprefix("_"))
+    return found.alias(column.name, metadata=metadata_of(column))
 
 
 def repairing(writers: Sequence[Writer]) -> Callable[..., Column]:

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from demux.arrow_map import batches_within_memory
 from demux.checkpoints import require_checkpoint
 from demux.commits import Counts, OnRetry, Target, commit
+from demux.lock import TableLock, unlocked
 from demux.names import names_of
 from demux.reports import GameReport
 from demux.schema_store import SchemaStore
@@ -23,11 +24,24 @@ from deserializer.source import contents_of, game_stream
 
 
 def deserialize(
-    spark: SparkSession, layout: Layout, schemas: SchemaStore, game: str, decoder: Decoder = Decoder.AUTO
+    spark: SparkSession,
+    layout: Layout,
+    schemas: SchemaStore,
+    game: str,
+    decoder: Decoder = Decoder.AUTO,
+    tables: TableLock = unlocked,
 ) -> GameReport:
     """Return what was decoded; runs until all of the game's bronze rows are in silver or quarantine.
 
     A second run takes only what is new; after a crash it finishes the batch under way.
+
+    Args:
+        spark: the session.
+        layout: where the tables are.
+        schemas: the schemas in use.
+        game: the exact game name.
+        decoder: what decodes payloads.
+        tables: keeps processes apart that write the quarantine table.
 
     Raises:
         CheckpointLost: the silver table is there and its checkpoint is not.
@@ -37,7 +51,7 @@ def deserialize(
     """
     names = names_of(game)
     table, checkpoint = layout.silver(names.key), layout.silver_checkpoint(names.key)
-    target = Target(table, layout.quarantine, OnRetry.TABLE_DECIDES, record_id="_record_id")
+    target = Target(table, layout.quarantine, OnRetry.TABLE_DECIDES, record_id="_record_id", lock=tables)
     counts: list[Counts] = []
     seen: set[int] = set()
     native = native_decoder(has_protobuf_functions(spark), layout.root)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
+import pyspark
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
@@ -13,15 +18,22 @@ from demux.arrow_map import map_in_arrow
 from demux.causes import Stage
 from demux.columns import Column, Struct
 from demux.commits import Rows
+from demux.failures import named
 from demux.names import quoted, sql_string
 from demux.schema_ref import SchemaRef
-from demux.spark_types import MESSAGE, NUMBER, columns_of_spark, spark_struct, spark_type
+from demux.spark_types import COMMENT, MESSAGE, columns_of_spark, metadata_of, spark_struct, spark_type
 from demux.storage import table_exists
 from demux.streams import Batch
 from demux.tables import QUARANTINE, SILVER_ORIGIN, SILVER_RESERVED
 from deserializer.decisions import Answer, Decisions, decide
 from deserializer.decode import EXAMINED, to_examined
 from deserializer.decoders import ARROW, RowDecoder
+from deserializer.descriptions import Description, description_of, statements
+
+_LOG = logging.getLogger("demux")
+
+# `ALTER COLUMN` takes several columns from Spark 4.0 on
+_AT_ONCE = not pyspark.__version__.startswith("3.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +65,47 @@ def payload_of(schema: StructType) -> Struct:
 
 
 def fitted(spark: SparkSession, table: str, answers: Mapping[SchemaRef, Answer]) -> Decisions:
-    """Return what to do with the rows of each schema ref; the table, where there is one, gets the columns they add."""
+    """Return what to do with the rows of each schema ref; the table gets the columns they add, and what they say.
+
+    A table that is not there is made only where a schema says something of it: else the first rows make it.
+    """
     if not table_exists(spark, table):
-        return decide(Struct(()), answers)
+        decisions = decide(Struct(()), answers)
+        _create(spark, table, description_of(decisions, answers, Struct(())), decisions.message)
+        return decisions
     now = _schema(spark, table)
     before = _silver(now)
     decisions = decide(before.columns, answers, before.message)
-    _evolve(spark, table, now, decisions.columns, decisions.message)
+    columns = columns_of_spark(now)
+    description = description_of(decisions, answers, columns)
+    _evolve(spark, table, now, description.columns, decisions.message)
+    _say(spark, statements(table, columns, description, _AT_ONCE))
     return decisions
+
+
+def _create(spark: SparkSession, table: str, description: Description, message: str | None) -> None:
+    """Make the table with all comments in one commit; a second call is told that it is there."""
+    if description.said_by is None:
+        return
+    nothing = spark.createDataFrame([], spark_struct(description.all_columns))
+    writer = _of_message(nothing, description.columns.columns, message).writeTo(f"delta.{quoted(table)}").using("delta")
+    with _only_told(f"The table {table} cannot be made with its comments"):
+        (writer.tableProperty(COMMENT, description.comment) if description.comment else writer).create()
+
+
+def _say(spark: SparkSession, saying: Iterable[str]) -> None:
+    with _only_told("A table's comments cannot follow its newest schema"):
+        for statement in saying:
+            spark.sql(statement)
+
+
+@contextmanager
+def _only_told(what: str) -> Iterator[None]:
+    """Write down what goes wrong: rows must not wait for a comment, and the next batch tries again."""
+    try:
+        yield
+    except (PySparkException, Py4JJavaError) as error:
+        _LOG.warning("%s: %s", what, named(error).cause)
 
 
 def evolve(spark: SparkSession, table: str, columns: Struct, message: str | None = None) -> None:
@@ -117,7 +162,8 @@ def quarantined(game: str) -> str:
 
 def silver_rows(frame: DataFrame, decisions: Decisions, decoder: RowDecoder = ARROW) -> DataFrame:
     """Return every row of a batch in the table's columns, and `REFUSED`."""
-    rows = decoder.rows(frame, decisions).withColumn("_decoded_at", F.current_timestamp())
+    decoded_at = F.current_timestamp().alias("_decoded_at", metadata=metadata_of(SILVER_ORIGIN.columns[-1]))
+    rows = decoder.rows(frame, decisions).select("*", decoded_at)
     return _of_message(rows, decisions.columns.columns, decisions.message)
 
 
@@ -129,7 +175,7 @@ def _of_message(frame: DataFrame, columns: Sequence[Column], message: str | None
     if message is None or not columns:
         return frame
     first = columns[0]
-    renamed = F.col(quoted(first.name)).alias(first.name, metadata={MESSAGE: message, NUMBER: first.number})
+    renamed = F.col(quoted(first.name)).alias(first.name, metadata={**metadata_of(first), MESSAGE: message})
     return frame.select(*(renamed if name == first.name else F.col(quoted(name)) for name in frame.columns))
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
 from demux.errors import PlanRefused
 from demux.loads import Load
 from demux.names import names_of
+from demux.registry.registered import Registered
 from demux.settings import GamesSettings, Policy
 from install_workflow.balance import Balance, Move, balance
 from install_workflow.packing import pack
@@ -95,6 +96,7 @@ def make_plan(
     per_cluster: int,
     loads: Mapping[str, Load] | None = None,
     rebalance: Balance = Balance.KEEP,
+    registered: Collection[str] = (),
 ) -> Plan:
     """Return the plan that takes the running games to what the settings want.
 
@@ -105,16 +107,24 @@ def make_plan(
         per_cluster: most games on one cluster.
         loads: what is known of the games' loads; without any, games are counted.
         rebalance: whether an overloaded cluster gives games away.
+        registered: games that the registry has, with or without rows.
 
     Raises:
         PlanRefused: two games would share a table, or a cluster has more pinned games than room.
     """
-    everything = set(seen) | set(running)
-    wanted, waiting = _admit(everything, running, games)
+    seen = set(seen)
+    wanted, waiting = _admit(seen | set(running) | set(registered), running, games)
     _require_distinct_keys(wanted)
     where = _place(wanted, running, games.pinned, per_cluster, weights_ms(wanted, loads or {}), rebalance)
-    changes = [_change(game, where.get(game), running.get(game)) for game in sorted(wanted | set(running))]
+    changes = [_change(game, where.get(game), running.get(game), seen) for game in sorted(wanted | set(running))]
     return Plan(tuple(changes), tuple(waiting))
+
+
+def left_out(registered: Registered) -> tuple[Waiting, ...]:
+    """Return the names that subjects have and no game can; they are shown, and are in no plan."""
+    return tuple(
+        Waiting(game, f"its subject names what no game can be called. {why}") for game, why in registered.left_out
+    )
 
 
 def _place(
@@ -128,7 +138,7 @@ def _place(
     """Return each game's cluster, and why it moves there if it does."""
     packed = pack(wanted, running, per_cluster, pinned, weights)
     where = {
-        game: Move(cluster, _reason(running[game], game in pinned) if game in running else "new game in bronze")
+        game: Move(cluster, _reason(running[game], game in pinned) if game in running else "")
         for game, cluster in packed.items()
     }
     match rebalance:
@@ -161,7 +171,7 @@ def _admit(everything: set[str], running: Mapping[str, str], games: GamesSetting
     return allowed | kept | set(new[:room]), [Waiting(game, reason) for game in new[room:]]
 
 
-def _change(game: str, wanted: Move | None, running: str | None) -> Change:
+def _change(game: str, wanted: Move | None, running: str | None, seen: Collection[str]) -> Change:
     key = names_of(game).task_key
     if wanted is None:
         assert running is not None
@@ -169,7 +179,9 @@ def _change(game: str, wanted: Move | None, running: str | None) -> Change:
     task = Task(game, key, wanted.cluster)
     if running == wanted.cluster:
         return Change(Action.KEEP, task, "nothing changed")
-    return Change(Action.CREATE if running is None else Action.UPDATE, task, wanted.reason)
+    if running is None:
+        return Change(Action.CREATE, task, f"new game in {'bronze' if game in seen else 'the registry'}")
+    return Change(Action.UPDATE, task, wanted.reason)
 
 
 def _require_distinct_keys(games: Iterable[str]) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timezone
 
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from demux.control import Control, History, KnownGame, Outcome, TaskRecord
 from demux.delta_log import Growth, growth
@@ -21,6 +22,9 @@ from install_workflow.engine import Ended, run_tasks
 from install_workflow.plan import Action, Plan, Task, make_plan
 
 Deserialize = Callable[[str], GameReport]
+OnEnd = Callable[[Ended[GameReport]], None]
+# runs tasks and tells of each end; `run_in_drivers` or `run_tasks`
+RunTasks = Callable[[tuple[Task, ...], OnEnd], tuple[Ended[GameReport], ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,17 +64,26 @@ class Outlook:
     bronze_version: int
 
 
-def look(spark: SparkSession, settings: Settings, control: Control) -> Outlook:
-    """Return the plan for what is in bronze now; changes nothing."""
+def look(
+    spark: SparkSession, settings: Settings, control: Control, registered: Collection[str] = frozenset()
+) -> Outlook:
+    """Return the plan for what is in bronze now, and for the games that the registry has; changes nothing."""
     layout = Layout(settings.root)
     known, history = control.known_games(), control.history()
     grown = growth(spark, layout.bronze, "game_name", history.bronze_version)
-    seen = set(known) | (games_in_bronze(spark, layout) if grown.partitions is None else grown.partitions)
+    # nobody is known at first, and after `demux destroy`
+    anew = not known or grown.partitions is None
+    seen = set(known) | (games_in_bronze(spark, layout) if anew else (grown.partitions or frozenset()))
     running = {game.name: game.cluster for game in known.values() if game.cluster is not None}
     per_cluster = settings.run.streams_per_cluster
-    plan = make_plan(seen, running, settings.games, per_cluster, history.loads, balance_now(known.values(), history))
+    rebalance = balance_now(known.values(), history)
+    plan = make_plan(seen, running, settings.games, per_cluster, history.loads, rebalance, registered)
     done = {game for game, record in history.last.items() if record.outcome is Outcome.DONE}
-    return Outlook(plan, _due(plan, grown, done), grown.version)
+    due = _due(plan, grown, done)
+    # only a game that the registry named, or that waited, has neither new rows nor a past
+    unsure = {task.game for task in due} - history.last.keys() - (grown.partitions or frozenset())
+    empty = unsure - games_in_bronze(spark, layout, unsure) if unsure else unsure
+    return Outlook(plan, tuple(task for task in due if task.game not in empty), grown.version)
 
 
 def balance_now(known: Iterable[KnownGame], history: History) -> Balance:
@@ -78,7 +91,11 @@ def balance_now(known: Iterable[KnownGame], history: History) -> Balance:
 
     So a plan made again at once moves nobody, whatever the one before it left for later.
     """
-    changed = max((game.since for game in known if game.cluster is not None), default=None)
+    return balance_since(max((game.since for game in known if game.cluster is not None), default=None), history)
+
+
+def balance_since(changed: datetime | None, history: History) -> Balance:
+    """Return whether games may move for balance, where a game was placed last at this time; None for never."""
     ended = history.last_end
     return Balance.MOVE if changed is not None and ended is not None and ended > changed else Balance.KEEP
 
@@ -103,6 +120,8 @@ def run_round(
     deserialize: Deserialize,
     stop: threading.Event,
     observer: Observer,
+    registered: Callable[[], Collection[str]] = frozenset,
+    elsewhere: RunTasks | None = None,
 ) -> Round:
     """Return what one round did: bronze, then a plan, then each game that has something new.
 
@@ -116,15 +135,19 @@ def run_round(
         deserialize: runs the silver stage for one game; called from several threads.
         stop: see above.
         observer: told of the progress.
+        registered: gives the games that the registry has.
+        elsewhere: runs the tasks in other drivers than this one; without it, `deserialize` does.
     """
+
+    def here(tasks: tuple[Task, ...], on_end: OnEnd) -> tuple[Ended[GameReport], ...]:
+        return run_tasks(spark, tasks, lambda task: deserialize(task.game), settings.run, stop, on_end)
+
     ingested = ingest()
     observer.ingested(ingested)
-    outlook = look(spark, settings, control)
+    outlook = look(spark, settings, control, registered())
     apply(control, outlook.plan, datetime.now(timezone.utc))
     observer.planned(outlook.plan, len(outlook.due))
-    ended = run_tasks(
-        spark, outlook.due, lambda task: deserialize(task.game), settings.run, stop, on_end=observer.ended
-    )
+    ended = (elsewhere or here)(outlook.due, observer.ended)
     complete = len(ended) == len(outlook.due)
     round_id = uuid.uuid4().hex[:12]
     # a round that was stopped has not looked at every game: the next one must look again
@@ -165,10 +188,14 @@ def _due(plan: Plan, grown: Growth, done: set[str]) -> tuple[Task, ...]:
     )
 
 
-def games_in_bronze(spark: SparkSession, layout: Layout) -> set[str]:
-    """Return the names of all games that have rows in bronze; reads the footers of all its files."""
+def games_in_bronze(spark: SparkSession, layout: Layout, among: Collection[str] | None = None) -> set[str]:
+    """Return the names of all games that have rows in bronze, or of those among them.
+
+    Reads the footers of all its files, or of all files of these games.
+    """
     if not table_exists(spark, layout.bronze):
         return set()
-    return {
-        row.game_name for row in spark.read.format("delta").load(layout.bronze).select("game_name").distinct().collect()
-    }
+    names = spark.read.format("delta").load(layout.bronze).select("game_name")
+    if among is not None:
+        names = names.where(F.col("game_name").isin(sorted(among)))
+    return {row.game_name for row in names.distinct().collect()}

@@ -8,32 +8,47 @@ from demux.text import printable
 from install_workflow.databricks.apply import Moment, Step
 from install_workflow.databricks.changes import Call
 from install_workflow.databricks.deploy import FileCall, FileStep, Outlook, Removal
+from install_workflow.databricks.grants import GrantsPlan
+from install_workflow.databricks.grants_render import content_of as grants_content
 from install_workflow.databricks.render import as_text, content_of
 from install_workflow.databricks.wheel import Wheel
+from install_workflow.plan import Action
 from install_workflow.render import waiting_json, waiting_lines
 
 _MARKS = {Call.CREATE: "+", Call.RESET: "~", Call.PERMIT: "~", Call.DELETE: "-"}
 
 
 def plan_text(outlook: Outlook, wheel: Wheel, everything: bool = False) -> str:
-    """Return the wheel if it is missing, the games that wait, and the plan of the jobs."""
-    lines = [f"+ upload {printable(wheel.path)}"] if outlook.must_upload else []
+    """Return the files that are missing, the games that move and why, those that wait, and the plan of the jobs."""
+    missing = [*([wheel.path] if outlook.must_upload else []), *(file.path for file in outlook.files)]
+    lines = [f"+ upload {printable(path)}" for path in missing]
+    lines += [
+        f"~ game {printable(change.task.game)} to {change.task.cluster}: {change.reason}"
+        for change in outlook.games.changes
+        if change.action is Action.UPDATE
+    ]
     return "\n".join([*lines, *waiting_lines(outlook.games), as_text(outlook.plan, everything)])
 
 
-def plan_json(outlook: Outlook, wheel: Wheel) -> str:
-    """Return the plan as `content_of` has it, with the wheel (path, upload) and who waits (game, reason)."""
+def plan_json(outlook: Outlook, wheel: Wheel, grants: GrantsPlan | None) -> str:
+    """Return the plan as `content_of` has it, with more fields.
+
+    They are: wheel (path, upload), settings_files (paths to upload), waiting (game, reason), and grants: null, or what
+    `content_of` of grants has.
+    """
     content = {
         **content_of(outlook.plan),
         "wheel": {"path": wheel.path, "upload": outlook.must_upload},
+        "settings_files": [file.path for file in outlook.files],
         "waiting": waiting_json(outlook.games),
+        "grants": grants_content(grants) if grants else None,
     }
     return dumps(content, indent=2, ensure_ascii=False)
 
 
 def removal_text(removal: Removal) -> str:
-    """Return a line for each wheel that goes or stays, then the plan of the jobs."""
-    lines = [f"- remove {printable(path)}" for path in removal.wheels]
+    """Return a line for each wheel that goes or stays and for the record, then the plan of the jobs."""
+    lines = [f"- remove {printable(path)}" for path in (*removal.wheels, *filter(None, [removal.record]))]
     lines += [f"! leave  {printable(path)}: a job of another deployment runs it" for path in removal.shared]
     return "\n".join([*lines, as_text(removal.plan)])
 

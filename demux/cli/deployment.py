@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 import typer
 
 from demux.cli.deploy_text import step_line
+from demux.cli.turn import last_change
 from demux.cli.workplace import console, workplace
-from demux.errors import ExitCode
+from demux.errors import ExitCode, SettingsInvalid
+from demux.registry.choice import Registries
+from demux.registry.registered import registered_games
 from demux.settings import Settings
 from install_workflow.databricks.apply import Step
 from install_workflow.databricks.deploy import FileStep, deployment_of
 from install_workflow.databricks.running import Discovered
 from install_workflow.databricks.wheel import Wheel, find_wheel, wheel_folder
-from install_workflow.run import look
+from install_workflow.databricks.workspace import Workspace
+from install_workflow.run import balance_since, look
 
 WHEEL = typer.Option(
     None, "--wheel", help="Wheel to install: a file, or a path in the workspace. Default: built from the checkout."
@@ -28,15 +33,22 @@ def wheel_for(settings: Settings, given: str | None) -> Wheel:
     return find_wheel(given, wheel_folder(settings.databricks.wheel_path or "", deployment_of(settings)))
 
 
-def games_seen(settings: Settings, discovered: bool) -> Discovered:
-    """Return what bronze says of the games, by Spark; nothing where that is not wanted."""
+def games_seen(workspace: Workspace, settings: Settings, discovered: bool) -> Discovered:
+    """Return the games that the registries name, and where wanted what bronze says of the games, by Spark.
+
+    Raises:
+        DemuxError: as `registered_games`, and as `workplace`.
+    """
+    # before Spark starts: a registry that is down is told at once
+    registered = registered_games(settings, Registries(settings, os.environ))
     if not discovered:
-        return Discovered()
+        return Discovered(registered=registered)
     with workplace(settings, "plan", lock=False) as place:
         outlook = look(place.spark, place.settings, place.control)
         history = place.control.history()
     games = {change.task.game for change in outlook.plan.changes} | {each.game for each in outlook.plan.waiting}
-    return Discovered(frozenset(games), history.loads)
+    rebalance = balance_since(last_change(workspace, settings), history)
+    return Discovered(frozenset(games), history.loads, registered, rebalance)
 
 
 def print_step(step: Step | FileStep) -> None:
@@ -56,3 +68,16 @@ def ask(question: str) -> None:
     if not typer.confirm(question):
         console.print("nothing was changed")
         raise typer.Exit(ExitCode.INTERRUPTED)
+
+
+def ask_to_remove(yes: bool) -> None:
+    """Ask, unless the answer was given before; end the command unless it is yes.
+
+    Raises:
+        SettingsInvalid: nobody can be asked.
+    """
+    if yes:
+        return
+    if not somebody_is_there():
+        raise SettingsInvalid("Nobody can be asked, and --yes is not given.", "Give --yes; nothing was removed.")
+    ask("Remove all this?")

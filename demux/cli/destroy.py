@@ -4,37 +4,75 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import typer
+
 from demux.cli.deploy_text import removal_text
-from demux.cli.deployment import YES, ask, print_step, somebody_is_there
-from demux.cli.workplace import ROOT, SET, SETTINGS, console, settings_of
-from demux.errors import SettingsInvalid
+from demux.cli.deployment import YES, ask_to_remove, print_step
+from demux.cli.grants import raise_first, revoking_text, take_back
+from demux.cli.local import destroy_here, look_at_parts, place_to_remove, print_parts, remove_parts
+from demux.cli.turn import TAKE_OVER, begin
+from demux.cli.workplace import ROOT, SET, SETTINGS, WAIT, Workplace, console, settings_of
+from demux.settings import Settings
 from install_workflow.databricks.connection import Connection
 from install_workflow.databricks.deploy import deployment_of, look_at_removal, remove_all
+from install_workflow.databricks.grants_apply import look_at_revoking
 from install_workflow.databricks.workspace import Workspace
+from install_workflow.removal import Folder, Part
+
+TABLES = typer.Option(False, "--tables", help="Also every table below the root: silver, quarantine, bronze, control.")
+CHECKPOINTS = typer.Option(False, "--checkpoints", help="Also the streams' checkpoints.")
 
 
 def destroy(
     settings_file: Path | None = SETTINGS,
     root: str | None = ROOT,
     changes: list[str] = SET,
+    tables: bool = TABLES,
+    checkpoints: bool = CHECKPOINTS,
+    take_over: bool = TAKE_OVER,
+    wait: bool = WAIT,
     yes: bool = YES,
 ) -> None:
-    """Remove the jobs and the wheels that `demux apply` made, and only these; tables and checkpoints stay.
+    """Remove what `demux apply` made, and only that: jobs, wheels and record, or on this machine which game runs where.
 
-    All of it is listed before, and you are asked.
+    Tables and checkpoints stay, unless you ask for them; with a deployment, that needs a Spark here that reaches the
+    root. Source, registry, archive and log files always stay. All of it is listed before, and you are asked.
 
-    Example: `demux destroy`
+    Example: `demux destroy --tables --checkpoints`
     """
     settings = settings_of(settings_file, root, changes)
-    deployment_of(settings)
+    parts = frozenset(part for part, asked in ((Part.TABLES, tables), (Part.CHECKPOINTS, checkpoints)) if asked)
+    if settings.databricks.name is None:
+        if take_over:
+            # it is about a workspace alone
+            deployment_of(settings)
+        destroy_here(settings, parts, wait, yes)
+    elif not parts:
+        _destroy_deployment(settings, take_over, yes)
+    else:
+        with place_to_remove(settings, wait) as place:
+            _destroy_deployment(settings, take_over, yes, place, look_at_parts(place, parts))
+    kept = " and ".join(f"{part.value}s" for part in reversed(Part) if part not in parts)
+    console.print(f"destroyed; the {kept} are as they were" if kept else "destroyed")
+
+
+def _destroy_deployment(
+    settings: Settings, take_over: bool, yes: bool, place: Workplace | None = None, found: tuple[Folder, ...] = ()
+) -> None:
     workspace = Workspace(Connection())
-    removal = look_at_removal(workspace, settings)
+    turn = begin(workspace, settings, take_over)
+    removal = look_at_removal(workspace, settings, turn)
+    granted = look_at_revoking(workspace.connection, settings)
+    if text := revoking_text(granted):
+        console.print(text, soft_wrap=True)
     console.print(removal_text(removal), soft_wrap=True)
-    if removal.is_empty:
-        return
-    if not yes:
-        if not somebody_is_there():
-            raise SettingsInvalid("Nobody can be asked, and --yes is not given.", "Give --yes; nothing was removed.")
-        ask("Remove all this?")
-    remove_all(workspace, removal, print_step)
-    console.print("destroyed; the tables and checkpoints are as they were")
+    print_parts(found)
+    if removal.is_empty and not granted.kept.version and not found:
+        raise typer.Exit
+    ask_to_remove(yes)
+    refused = take_back(granted)
+    # first who would write the tables again
+    remove_all(workspace, removal, print_step, turn)
+    if place is not None:
+        remove_parts(place, found)
+    raise_first(refused)

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import typer
 
-from demux.cli.deploy_text import step_line
-from demux.cli.deployment import DISCOVERED, WHEEL, games_seen, wheel_for
+from demux.cli.deployment import DISCOVERED, WHEEL, games_seen, print_step, wheel_for
 from demux.cli.workplace import ROOT, SET, SETTINGS, console, settings_of
 from demux.errors import SettingsInvalid, StorageFailed
 from demux.text import printable
 from install_workflow.databricks.bundle import HEAD, bundle_files
 from install_workflow.databricks.connection import Connection
-from install_workflow.databricks.deploy import deployment_of, look, upload_wheel
+from install_workflow.databricks.deploy import FileCall, FileStep, deployment_of, look, upload_wheel
+from install_workflow.databricks.settings_files import upload_files
 from install_workflow.databricks.workspace import Workspace
 from install_workflow.render import waiting_lines
 
@@ -45,12 +45,13 @@ def bundle(
     settings = settings_of(settings_file, root, changes)
     deployment_of(settings)
     workspace, found = Workspace(Connection()), wheel_for(settings, wheel)
-    outlook = look(workspace, settings, found, games_seen(settings, discovered))
+    outlook = look(workspace, settings, found, games_seen(workspace, settings, discovered))
     files = bundle_files(outlook.jobs, settings, found.path)
     with _told(out):
         stale = _stale(out, files)
         (out / "resources").mkdir(parents=True, exist_ok=True)
-    upload_wheel(workspace, found, lambda step: console.print(step_line(step), soft_wrap=True))
+    upload_wheel(workspace, found, print_step)
+    upload_files(workspace.connection, outlook.files, lambda path: print_step(FileStep(FileCall.UPLOAD, path)))
     for line in waiting_lines(outlook.games):
         console.print(line, soft_wrap=True)
     with _told(out):

@@ -7,25 +7,30 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import typer
 from rich.text import Text
 
+from demux.cli.driver import WORDS, environ_for_drivers
 from demux.cli.progress import RoundProgress
 from demux.cli.tables import round_table
-from demux.cli.workplace import DECODER, ROOT, SET, SETTINGS, WAIT, Workplace, console, settings_of, workplace
+from demux.cli.workplace import DECODER, ROOT, SET, SETTINGS, WAIT, Workplace, console, logs_of, settings_of, workplace
+from demux.deployments import copy_record
 from demux.errors import DemuxError, ExitCode, GameUnknown, Kind, SettingsInvalid
 from demux.names import is_key, names_of
 from demux.reports import GameReport, IngestReport
 from demux.settings import Decoder, Settings
+from demux.spark import on_databricks
 from demux.storage import table_exists
 from demux.streams import TAKE_ALL, AvailableNow, Every, Trigger
 from demux.text import printable
+from install_workflow.driver_process import Start, run_in_drivers
 from install_workflow.engine import Ended, run_tasks
-from install_workflow.plan import Task
+from install_workflow.plan import Task, left_out
 from install_workflow.render import as_json, as_text
-from install_workflow.run import Round, games_in_bronze, look, record_of, run_round
+from install_workflow.run import Round, RunTasks, games_in_bronze, look, record_of, run_round
 
 EVERY = typer.Option(None, help="Go on for ever, one round every 30s, 5m or 1h.", metavar="TIME")
 _UNITS = {"s": 1, "m": 60, "h": 3600}
@@ -37,6 +42,12 @@ def ingest(
     changes: list[str] = SET,
     wait: bool = WAIT,
     every: str | None = EVERY,
+    deployment_record: Path | None = typer.Option(
+        None,
+        "--deployment-record",
+        help="Folder of the record that `demux apply` keeps; copied to the table control/deployments.",
+        metavar="FOLDER",
+    ),
     accept_gaps: bool = typer.Option(
         False, "--accept-gaps", help="Go on where Kafka has lost records that were not read yet; writes the gap down."
     ),
@@ -48,6 +59,8 @@ def ingest(
     pause_s = None if every is None else seconds_of(every)
     settings = settings_of(settings_file, root, changes)
     with workplace(settings, "ingest", lock=True, wait=wait) as place:
+        if deployment_record is not None:
+            copy_record(place.spark, place.layout, deployment_record)
         if pause_s is None:
             with console.status("unwrapping …"):
                 report = place.ingest(accept_gaps=accept_gaps)
@@ -66,8 +79,10 @@ def _print_ingested(report: IngestReport) -> None:
 def local_plan(settings: Settings, json: bool, everything: bool) -> None:
     """Print which game would run where on this machine, what would change, and which games wait."""
     with workplace(settings, "plan", lock=False) as place:
-        outlook = look(place.spark, place.settings, place.control)
-    text = as_json(outlook.plan) if json else as_text(outlook.plan, everything)
+        registered = place.registered()
+        plan = look(place.spark, place.settings, place.control, registered.games).plan
+    shown = replace(plan, waiting=(*plan.waiting, *left_out(registered)))
+    text = as_json(shown) if json else as_text(shown, everything)
     console.print(text, soft_wrap=True)
 
 
@@ -78,24 +93,42 @@ def run(
     decoder: Decoder | None = DECODER,
     wait: bool = WAIT,
     every: str | None = EVERY,
+    drivers: bool = typer.Option(
+        False, "--drivers", help="Each cluster of the plan in a driver of its own, run.drivers of them at a time."
+    ),
 ) -> None:
     """Run bronze, then every game of the plan that has new rows. SIGINT and SIGTERM finish what is under way.
 
     Example: `demux run --every 30s`
     """
     pause_s = None if every is None else seconds_of(every)
+    if drivers:
+        _require_own_drivers()
     with workplace(settings_of(settings_file, root, changes, decoder), "run", lock=True, wait=wait) as place:
         trigger = TAKE_ALL if pause_s is None else AvailableNow(enough_s=place.settings.run.bronze_s)
 
         def once() -> ExitCode:
             began = time.monotonic()
-            result = one_round(place, trigger)
+            result = one_round(place, trigger, _in_drivers(place) if drivers else None)
             console.print(round_table(result, time.monotonic() - began))
             return exit_code(result)
 
         if pause_s is None:
             raise typer.Exit(once())
         for_ever(place, pause_s, once)
+
+
+def _require_own_drivers() -> None:
+    if on_databricks():
+        raise SettingsInvalid(
+            "A cluster of a workspace has one driver, so there are no others with --drivers.",
+            "Leave it out; a deployment has a task for each game or cluster (databricks.granularity).",
+        )
+
+
+def _in_drivers(place: Workplace) -> RunTasks:
+    start = Start(WORDS, environ_for_drivers(), logs_of(place.settings) / "drivers")
+    return lambda tasks, on_end: run_in_drivers(tasks, place.settings, start, place.stop, on_end)
 
 
 def for_ever(place: Workplace, pause_s: float, once: Callable[[], object]) -> None:
@@ -204,8 +237,8 @@ def _print_ended(end: Ended[GameReport]) -> None:
     )
 
 
-def one_round(place: Workplace, trigger: Trigger = TAKE_ALL) -> Round:
-    """Run one round behind progress bars and return what it did."""
+def one_round(place: Workplace, trigger: Trigger = TAKE_ALL, elsewhere: RunTasks | None = None) -> Round:
+    """Run one round behind progress bars and return what it did; the games by `elsewhere`, or in this driver."""
     with RoundProgress() as progress:
         return run_round(
             place.spark,
@@ -215,6 +248,8 @@ def one_round(place: Workplace, trigger: Trigger = TAKE_ALL) -> Round:
             place.deserialize,
             place.stop,
             progress.observer(),
+            lambda: place.registered().games,
+            elsewhere,
         )
 
 

@@ -8,6 +8,9 @@ from pathlib import Path
 import typer
 
 from demux.cli.workplace import ROOT, SET, SETTINGS, console, settings_of
+from demux.errors import DemuxError
+from demux.settings import Settings
+from demux.text import counted, printable
 from install_workflow.databricks.connection import Connection
 from install_workflow.databricks.grants import GrantChange, require_modest
 from install_workflow.databricks.grants_apply import Outlook, look
@@ -58,15 +61,64 @@ def apply(
         require_modest(found.plan)
     if not json:
         console.print(as_text(found.plan), soft_wrap=True)
-    outcome = apply_grants(found, lambda _, made: None if json else _print_call(made))
-    if json:
-        console.print(as_json(found.plan, outcome), soft_wrap=True)
-    else:
-        console.print(f"{len(outcome.done)} grants changed")
-        for error in outcome.failed[1:]:
-            console.print(str(error), style="red", soft_wrap=True)
+        make_grants(found)
+        return
+    outcome = apply_grants(found)
+    console.print(as_json(found.plan, outcome), soft_wrap=True)
     if outcome.failed:
         raise outcome.failed[0]
+
+
+def make_grants(found: Outlook) -> None:
+    """Make and take back grants until they are as the plan says, and print each call.
+
+    Raises:
+        DemuxError: the first of what the workspace refused, once all others were tried; or as `apply`.
+    """
+    raise_first(_made(found))
+
+
+def raise_first(failed: Sequence[DemuxError]) -> None:
+    """Print all errors but the first, and raise that; return if there is none."""
+    for error in failed[1:]:
+        console.print(printable(str(error)), style="red", soft_wrap=True)
+    if failed:
+        raise failed[0]
+
+
+def revoking_text(found: Outlook) -> str:
+    """Return a line for our record, and for each grant that a destroyed deployment takes back; "" for none."""
+    record = [f"- remove {printable(found.files.folder)}"] if found.kept.version else []
+    return "\n".join([*record, *([as_text(found.plan)] if found.plan.changes else [])])
+
+
+def take_back(found: Outlook) -> Sequence[DemuxError]:
+    """Take back all that is ours, print each call, and return what was refused; our record goes if nothing was.
+
+    Raises:
+        DemuxError: as `apply`, where nothing else can be tried.
+    """
+    if not found.kept.version:
+        return ()
+    failed = _made(found)
+    if not failed and found.files.remove():
+        console.print(f"- remove {printable(found.files.folder)}: done", soft_wrap=True)
+    return failed
+
+
+def _made(found: Outlook) -> Sequence[DemuxError]:
+    outcome = apply_grants(found, lambda _, made: _print_call(made))
+    console.print(f"{counted(len(outcome.done), 'grant')} changed")
+    return outcome.failed
+
+
+def grants_left_out(settings: Settings) -> str:
+    """Return the sentence of a plan without grants that the settings ask for; "" where they ask for none."""
+    if not settings.grants.games and not settings.grants.patterns:
+        return ""
+    if settings.databricks.catalog is None:
+        return "! grants: databricks.catalog is not set, so nobody is granted anything"
+    return "! grants are not in a saved plan: make them by `demux grants apply`"
 
 
 def _looked(settings_file: Path | None, root: str | None, changes: list[str]) -> Outlook:
@@ -78,4 +130,4 @@ def _looked(settings_file: Path | None, root: str | None, changes: list[str]) ->
 
 def _print_call(made: Sequence[GrantChange]) -> None:
     for line in call_lines(made):
-        console.print(f"done: {line}", soft_wrap=True)
+        console.print(f"{line}: done", soft_wrap=True)

@@ -9,11 +9,15 @@ import typer
 from demux.cli.deploy_text import plan_json, plan_text
 from demux.cli.deployment import DISCOVERED, WHEEL, games_seen, wheel_for
 from demux.cli.flow import local_plan
+from demux.cli.grants import grants_left_out
+from demux.cli.turn import print_busy
 from demux.cli.workplace import ROOT, SET, SETTINGS, console, settings_of
 from demux.errors import StorageFailed
 from demux.text import printable
 from install_workflow.databricks.connection import Connection
 from install_workflow.databricks.deploy import deployment_of, look
+from install_workflow.databricks.grants_apply import look_beside
+from install_workflow.databricks.grants_render import as_text as grants_text
 from install_workflow.databricks.saved import to_text
 from install_workflow.databricks.workspace import Workspace
 
@@ -43,13 +47,20 @@ def plan(
         return
     workspace = Workspace(Connection())
     found = wheel_for(settings, wheel)
-    outlook = look(workspace, settings, found, games_seen(settings, discovered))
+    if not json:
+        print_busy(workspace, settings)
+    outlook = look(workspace, settings, found, games_seen(workspace, settings, discovered))
     if out is not None:
-        _save(out, to_text(outlook.plan))
+        _save(out, to_text(outlook.plan, workspace.connection.host))
+    granting = look_beside(workspace.connection, settings, (task.game for task in outlook.games.tasks))
     if json:
-        console.print(plan_json(outlook, found), soft_wrap=True)
+        console.print(plan_json(outlook, found, granting.plan if granting else None), soft_wrap=True)
         return
     console.print(plan_text(outlook, found, everything), soft_wrap=True)
+    if granting is not None:
+        console.print(grants_text(granting.plan, everything), soft_wrap=True)
+    if (granting is None or out is not None) and (sentence := grants_left_out(settings)):
+        console.print(sentence, soft_wrap=True)
     if out is not None:
         console.print(f"saved to {printable(str(out))}", soft_wrap=True)
 

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -20,10 +21,12 @@ import typer
 from pyspark.sql import SparkSession
 from rich.console import Console
 
+from demux.catalog import Catalog
 from demux.control import Control
-from demux.errors import SettingsInvalid, StorageFailed
-from demux.lock import is_elsewhere, locked
+from demux.errors import DemuxError, SettingsInvalid, StorageFailed
+from demux.lock import TableLock, is_elsewhere, locked, unlocked
 from demux.registry.choice import Registries, registry_name_for, registry_settings
+from demux.registry.registered import Registered, registered_games
 from demux.reports import GameReport, IngestReport
 from demux.schema_store import GameRegistry, SchemaStore
 from demux.secrets import is_secret_option
@@ -32,12 +35,16 @@ from demux.settings_file import load
 from demux.spark import has_session, on_databricks, session, stop
 from demux.streams import TAKE_ALL, Trigger
 from demux.tables import Layout
+from demux.text import printable
+from install_workflow.remove import require_whole
 
 # what `signal.signal` takes and gives back
 _Handler = Callable[[int, FrameType | None], Any] | int | signal.Handlers | None
 
 # what it prints comes from outside: `[b]` and `:heart:` in a name are not for the terminal
 console = Console(highlight=False, markup=False, emoji=False)
+
+_warnings = Console(stderr=True, highlight=False, soft_wrap=True, markup=False, emoji=False)
 
 SETTINGS = typer.Option(None, "--settings", "-c", help="Settings file. Default: demux.yml, if there is one.")
 ROOT = typer.Option(None, "--root", help="Folder or URI of all tables; overrides `root`.")
@@ -82,15 +89,32 @@ def settings_of(
     )
 
 
+def warn(sentence: str) -> None:
+    """Print a sentence on standard error, so that JSON on standard output stays JSON."""
+    _warnings.print(printable(sentence), style="yellow")
+
+
 @dataclass(frozen=True, slots=True)
 class Workplace:
-    """A root that is locked for one command, and the session that works on it."""
+    """A root that is locked for one command, and the session that works on it.
+
+    Attributes:
+        settings: all settings.
+        spark: the session.
+        schemas: the schemas in use.
+        control: the control tables.
+        stop: once set, what is under way finishes.
+        tables: keeps processes of the same command apart that write one table.
+        catalog: where the tables are registered.
+    """
 
     settings: Settings
     spark: SparkSession
     schemas: SchemaStore
     control: Control
     stop: threading.Event
+    tables: TableLock = unlocked
+    catalog: Catalog | None = None
 
     @property
     def layout(self) -> Layout:
@@ -103,6 +127,15 @@ class Workplace:
 
         check_source(self.spark, self.settings)
 
+    def registered(self) -> Registered:
+        """Return the games that the registries name; none, and a warning, where a registry cannot be asked."""
+        try:
+            return registered_games(self.settings, Registries(self.settings, os.environ))
+        except DemuxError as error:
+            logging.getLogger("demux").warning("games.subjects: %s", error)
+            warn(f"Games that only the registry has are left out: {error.cause}")
+            return Registered()
+
     def ingest(
         self,
         trigger: Trigger = TAKE_ALL,
@@ -113,17 +146,54 @@ class Workplace:
         """Run the bronze stage."""
         from bronze_ingest.run import ingest
 
-        return ingest(self.spark, self.settings, trigger, accept_gaps=accept_gaps, on_batch=on_batch)
+        def first_batch(report: IngestReport) -> None:
+            # a query that goes on for ever has no other time for it
+            if not began:
+                self._register_bronze()
+            began.append(report)
+            on_batch(report)
+
+        began: list[IngestReport] = []
+        result = ingest(self.spark, self.settings, trigger, accept_gaps=accept_gaps, on_batch=first_batch)
+        if not began:
+            self._register_bronze()
+        return result
+
+    def _register_bronze(self) -> None:
+        """Make bronze's tables known to the catalog; the games must not wait for that, so a refusal is only told."""
+        try:
+            if self.catalog is not None:
+                self.catalog.register_bronze()
+        except DemuxError as error:
+            logging.getLogger("demux").warning("%s", error)
+            warn(f"{error.cause} {error.remedy}")
 
     def deserialize(self, game: str) -> GameReport:
         """Run the silver stage for one game."""
         from deserializer.run import deserialize
 
-        return deserialize(self.spark, self.layout, self.schemas, game, self.settings.decoder)
+        report = deserialize(self.spark, self.layout, self.schemas, game, self.settings.decoder, self.tables)
+        if self.catalog is not None:
+            self.catalog.register_game(game)
+        return report
+
+
+class AfterRemoval(Enum):
+    """What a command does on a root whose tables or checkpoints are half removed."""
+
+    REFUSE = "refuse"
+    GO_ON = "go on"
 
 
 @contextmanager
-def workplace(settings: Settings, command: str, *, lock: bool, wait: bool = False) -> Iterator[Workplace]:
+def workplace(
+    settings: Settings,
+    command: str,
+    *,
+    lock: bool,
+    wait: bool = False,
+    after_removal: AfterRemoval = AfterRemoval.REFUSE,
+) -> Iterator[Workplace]:
     """Hold the lock and a Spark session while the block runs; a session that was there before goes on after it.
 
     SIGINT and SIGTERM set `stop`: what is under way finishes. A second signal ends the process at once.
@@ -133,34 +203,46 @@ def workplace(settings: Settings, command: str, *, lock: bool, wait: bool = Fals
         command: what other commands are told of us.
         lock: without it, the command only looks.
         wait: wait for the lock.
+        after_removal: what to do where a removal was interrupted; who only looks is not refused.
 
     Raises:
         RootLocked, StorageFailed: as `demux.lock.locked`.
         RuntimeMissing: Spark is not installed or did not start.
+        RemovalUnfinished: see `after_removal`.
     """
     if lock:
         with locked(settings.root, command, wait):
-            yield from _with_spark(settings)
+            yield from _with_spark(settings, after_removal)
     else:
-        yield from _with_spark(settings)
+        yield from _with_spark(settings, AfterRemoval.GO_ON)
 
 
-def _with_spark(settings: Settings) -> Iterator[Workplace]:
-    _log_to(logs_of(settings))
+def _with_spark(settings: Settings, after_removal: AfterRemoval) -> Iterator[Workplace]:
+    log_to(logs_of(settings))
     shared = has_session()
     with console.status("starting Spark …"):
         spark = session(settings.spark, logs_of(settings))
     stopping = threading.Event()
     before = _catch_signals(stopping)
     try:
-        layout = Layout(settings.root)
-        schemas = SchemaStore(spark, layout.schemas, registry_of(settings, os.environ))
-        yield Workplace(settings, spark, schemas, Control(spark, layout), stopping)
+        if after_removal is AfterRemoval.REFUSE:
+            require_whole(spark, Layout(settings.root))
+        yield place_of(settings, spark, stopping)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
         if not shared:
             stop(spark)
+
+
+def place_of(
+    settings: Settings, spark: SparkSession, stopping: threading.Event, tables: TableLock | None = None
+) -> Workplace:
+    """Return what the stages need; `tables` where other processes write the same tables at the same time."""
+    layout = Layout(settings.root)
+    schemas = SchemaStore(spark, layout.schemas, registry_of(settings, os.environ), tables)
+    catalog = Catalog(spark, settings, schemas, has_tags=on_databricks())
+    return Workplace(settings, spark, schemas, Control(spark, layout), stopping, tables or unlocked, catalog)
 
 
 def registry_of(settings: Settings, environ: Mapping[str, str]) -> Callable[[str], GameRegistry]:
@@ -186,7 +268,7 @@ def logs_of(settings: Settings) -> Path:
     return Path("demux-logs")
 
 
-def _log_to(folder: Path) -> None:
+def log_to(folder: Path) -> None:
     """Send our own log records to `demux.log`; the terminal is for people, but a job's output outlives its cluster."""
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import hashlib
 import importlib.util
-import json
 import os
 import re
 import subprocess
@@ -20,6 +19,7 @@ from pathlib import Path
 from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto, FileDescriptorSet
 
 from demux.errors import RuntimeMissing, SchemaInvalid, StorageFailed
+from demux.protobuf.comments import without_comments
 from demux.protobuf.serialized import descriptor_of
 from demux.registry.imports import paths_mistake
 from demux.registry.protocol import Reference, RegisteredSchema
@@ -38,7 +38,7 @@ class CompiledSchema:
         message: the full name of the message that payloads hold.
         descriptor_set: a serialized `FileDescriptorSet`: the file, its imports and their source comments,
             imports first.
-        fingerprint: SHA-256, in hex, of the texts, paths and message name it was made from.
+        fingerprint: SHA-256, in hex, of the message's name and the set without its comments.
     """
 
     schema_id: int
@@ -71,14 +71,13 @@ def compile_schema(schema: RegisteredSchema) -> CompiledSchema:
             reason=str(refused),
         ) from refused
     return CompiledSchema(
-        schema.schema_id, schema.subject, schema.version, message, descriptor_set, fingerprint(schema)
+        schema.schema_id, schema.subject, schema.version, message, descriptor_set, fingerprint(message, descriptor_set)
     )
 
 
-def fingerprint(schema: RegisteredSchema) -> str:
-    """Return the SHA-256, in hex, of what the schema is compiled from; ids and versions do not count."""
-    files = [[schema.path, schema.text], *([file.path, file.text] for file in schema.references)]
-    return hashlib.sha256(json.dumps([schema.message, files]).encode()).hexdigest()
+def fingerprint(message: str, descriptor_set: bytes) -> str:
+    """Return the SHA-256, in hex, of what decides how payloads are read; ids, versions and comments do not count."""
+    return hashlib.sha256(message.encode() + b"\0" + without_comments(descriptor_set)).hexdigest()
 
 
 class _Refused(Exception):

@@ -5,12 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from functools import reduce
 
 from pydantic import BaseModel
 
 from demux.errors import SettingsInvalid
 from demux.settings import Settings
-from demux.settings_databricks import is_remote
+from demux.settings_databricks import Granularity, is_remote
+from install_workflow.databricks.long_settings import (
+    ROOM_BESIDE_GAMES,
+    ROOM_FOR_SETTINGS,
+    SettingsFile,
+    file_of,
+    too_long,
+)
+from install_workflow.databricks.wheel import wheel_folder
 
 # what the workspace replaces in the text of a job ({{...}}), or in that of a bundle (${...})
 _REPLACED = ("{{", "${")
@@ -39,7 +48,7 @@ _DESERIALIZE = (
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """What each command is told: `--set KEY=VALUE …`, sorted by key; made by `arguments`.
+    """What each command is told: `--settings FILE` where something is too long, `--set KEY=VALUE …`, sorted by key.
 
     A stage is told what it reads, so that a setting that concerns another stage, or the plan alone, changes no task.
 
@@ -47,11 +56,13 @@ class Arguments:
         ingest: for the bronze stage.
         deserialize: for the silver stage.
         apply: for what makes the jobs anew.
+        files: the files that they name, of those commands that the jobs have.
     """
 
     ingest: tuple[str, ...]
     deserialize: tuple[str, ...]
     apply: tuple[str, ...]
+    files: tuple[SettingsFile, ...] = ()
 
 
 def arguments(settings: Settings) -> Arguments:
@@ -59,11 +70,18 @@ def arguments(settings: Settings) -> Arguments:
 
     Raises:
         SettingsInvalid: a path that no cluster reaches, or a value that the workspace would replace.
+        PlanRefused: they are more than a file may have.
     """
-    values = changed(settings)
+    values, databricks = changed_values(settings), settings.databricks
+    folder = wheel_folder(databricks.wheel_path or "", databricks.name or "")
+    beside_games = {Granularity.GAME: ROOM_FOR_SETTINGS, Granularity.CLUSTER: ROOM_BESIDE_GAMES}
     # a cluster has a session of its own
     everything = tuple(name for name in Settings.model_fields if name != "spark")
-    return Arguments(_options(values, _INGEST), _options(values, _DESERIALIZE), _options(values, everything))
+    ingest, ingest_files = _told(values, _INGEST, folder, ROOM_FOR_SETTINGS)
+    deserialize, deserialize_files = _told(values, _DESERIALIZE, folder, beside_games[databricks.granularity])
+    apply, apply_files = _told(values, everything, folder, ROOM_FOR_SETTINGS)
+    files = (*ingest_files, *deserialize_files, *(apply_files if databricks.auto_apply else ()))
+    return Arguments(ingest, deserialize, apply, tuple({file.path: file for file in files}.values()))
 
 
 def changed(settings: Settings) -> dict[str, str]:
@@ -72,12 +90,20 @@ def changed(settings: Settings) -> dict[str, str]:
     Raises:
         SettingsInvalid: a path that no cluster reaches.
     """
+    return {key: _text(value) for key, value in changed_values(settings).items()}
+
+
+def changed_values(settings: Settings) -> dict[str, object]:
+    """Return every setting that is not the default, by dotted key, sorted.
+
+    Raises:
+        SettingsInvalid: a path that no cluster reaches.
+    """
     _require_remote(settings)
     # the command line writes down what these are by default
-    implied = {("source.path", settings.under_root("source")), ("registry.path", settings.under_root("registry"))}
+    implied = {"source.path": settings.under_root("source"), "registry.path": settings.under_root("registry")}
     leaves = dict(_leaves(settings, Settings(), ""))
-    texts = {key: _text(leaves[key]) for key in sorted(leaves)}
-    return {key: text for key, text in texts.items() if (key, text) not in implied}
+    return {key: leaves[key] for key in sorted(leaves) if key not in implied or leaves[key] != implied[key]}
 
 
 def is_replaced(text: str) -> bool:
@@ -131,12 +157,32 @@ def _escaped(character: str) -> str:
     return f"\\u{ord(character):04x}" if character <= "\uffff" else f"\\U{ord(character):08x}"
 
 
-def _options(values: Mapping[str, str], sections: tuple[str, ...]) -> tuple[str, ...]:
-    told = {
-        key: text
-        for key, text in values.items()
-        if key.startswith(tuple(f"{name}." for name in sections)) or key in sections
-    }
+def _told(
+    values: Mapping[str, object], sections: tuple[str, ...], folder: str, room: int
+) -> tuple[tuple[str, ...], tuple[SettingsFile, ...]]:
+    """Return the options of a command, and the file that they name if they do."""
+    inside = tuple(f"{name}." for name in sections)
+    texts = {key: _text(value) for key, value in values.items() if key in sections or key.startswith(inside)}
+    moved = too_long(texts, room)
+    files = (file_of(_document({key: values[key] for key in moved}), folder),) if moved else ()
+    options = _options({key: text for key, text in texts.items() if key not in moved})
+    return (*(part for file in files for part in ("--settings", file.path)), *options), files
+
+
+def _document(values: Mapping[str, object]) -> str:
+    """The settings as a file, a line for each section."""
+    sections: dict[str, object] = reduce(_with, values.items(), {})
+    return "".join(f"{name}: {_flow(sections[name])}\n" for name in sorted(sections))
+
+
+def _with(sections: dict[str, object], setting: tuple[str, object]) -> dict[str, object]:
+    name, _, rest = setting[0].partition(".")
+    below = sections.get(name, {})
+    value = _with(dict(below), (rest, setting[1])) if rest and isinstance(below, Mapping) else setting[1]
+    return {**sections, name: value}
+
+
+def _options(told: Mapping[str, str]) -> tuple[str, ...]:
     if replaced := [key for key, text in told.items() if is_replaced(f"{key}={text}")]:
         raise SettingsInvalid(
             f"{', '.join(replaced)}: a workspace would replace what stands in {{{{…}}}} or ${{…}}.",

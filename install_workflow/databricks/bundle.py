@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 from ruamel.yaml import YAML
 from ruamel.yaml.scalarstring import DoubleQuotedScalarString
 
+from demux.deployment_record import record_folder
 from demux.errors import SettingsInvalid
 from demux.settings import Settings
 from demux.settings_source import Clean
-from install_workflow.databricks.job import OWNER_TAG, Job
+from install_workflow.databricks.job import OWNER_TAG, ROOT_TAG, Job, root_tag
 
 # the first line of every file of a bundle
 HEAD = "# Written by `demux export bundle`, and again by the next one: change demux.yml in place of this file.\n"
@@ -62,9 +63,12 @@ def _variables(settings: Settings, wheel: str) -> list[_Variable]:
     databricks, clean = settings.databricks, settings.archive.clean
     name, node, catalog = databricks.name or "", databricks.cluster.node_type, databricks.catalog
     dev_name, dev_root = name[: _MAX_NAME - len(_DEV)] + _DEV, settings.under_root("dev")
+    record, dev_record = (record_folder(databricks.wheel_path or "", each) for each in (name, dev_name))
     found = [
         _Variable("name", "Name of the deployment.", ("databricks.name=",), name, dev_name),
         _Variable("root", "Folder or URI of all tables.", ("root=",), settings.root, dev_root),
+        _Variable("root_tag", "Stands for the root.", (), root_tag(settings.root), root_tag(dev_root)),
+        _Variable("record", "Folder of the deployment's record.", ("",), record, dev_record),
         _Variable("wheel", "Where the wheel is.", ("",), wheel, wheel),
     ]
     if node is not None:
@@ -123,6 +127,8 @@ def _replaced_text(name: str, text: str, settings: Settings, texts: Mapping[str,
         return f"${{resources.jobs.{_key(settings, found[1])}.id}}"
     if name == OWNER_TAG:
         return _var("name")
+    if name == ROOT_TAG:
+        return _var("root_tag")
     if "${" in text:
         raise SettingsInvalid(
             f"A bundle would replace what stands in ${{…}} of {name}: {text!r}.",

@@ -9,6 +9,7 @@ from enum import Enum
 from typing import Any
 
 from demux.errors import PlanRefused
+from demux.text import counted
 from install_workflow.databricks.details import (
     Detail,
     Difference,
@@ -218,7 +219,7 @@ def _change(
     if deployed is None:
         added = tuple(task_details(job.part, {}, wanted, were, will_be))
         clusters = len(wanted.get("job_clusters", {}))
-        reason = f"no such job yet: {_counted(len(added), 'task')} on {_counted(clusters, 'cluster')}"
+        reason = f"no such job yet: {counted(len(added), 'task')} on {counted(clusters, 'cluster')}"
         return JobChange(JobAction.CREATE, job.part, name, None, (Call.CREATE,), reason, added, job)
     settings = tuple(settings_details(job.part, without_choices(now, wanted), wanted, were, will_be))
     permissions = tuple(permission_details(deployed.permissions, job.permissions))
@@ -262,14 +263,10 @@ def _summary(details: Iterable[Detail]) -> str:
             tasks[detail.subject] = detail.difference
         else:
             tasks.setdefault(detail.subject, Difference.CHANGED)
-    counted = Counter(tasks.values())
-    said = [f"{_counted(counted[kind], 'task')} {kind.value}" for kind in Difference if counted[kind]]
-    said += [f"{_counted(others[kind], word)} changed" for kind, word in _OTHERS.items() if others[kind]]
+    kinds = Counter(tasks.values())
+    said = [f"{counted(kinds[kind], 'task')} {kind.value}" for kind in Difference if kinds[kind]]
+    said += [f"{counted(others[kind], word)} changed" for kind, word in _OTHERS.items() if others[kind]]
     return ", ".join(said) or "nothing changed"
-
-
-def _counted(count: int, word: str) -> str:
-    return f"{count} {word}{'' if count == 1 else 's'}"
 
 
 def _state_id(deployed: Iterable[DeployedJob], foreign: Iterable[ForeignJob]) -> str:

@@ -35,7 +35,7 @@ def _new_cluster(settings: ClusterSettings) -> dict[str, Any]:
         **_size(settings),
     }
     # a cluster's session has other defaults, and is not ours to make
-    conf = {**TABLE_CONF, **settings.spark_conf}
+    conf = {**settings.spark_conf, **TABLE_CONF}
     if cluster.get("num_workers") == 0:
         conf |= _SINGLE_NODE_CONF
         cluster["custom_tags"] = dict(_SINGLE_NODE_TAGS)
@@ -48,8 +48,6 @@ def _new_cluster(settings: ClusterSettings) -> dict[str, Any]:
 
 def _mode(mode: SecurityMode) -> str:
     match mode:
-        case SecurityMode.SHARED:
-            return "USER_ISOLATION"
         case SecurityMode.DEDICATED:
             return "SINGLE_USER"
 

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
 from demux.errors import PlanRefused, SettingsInvalid
 from demux.settings import Settings
-from install_workflow.databricks.apply import Step, apply
+from install_workflow.databricks.apply import Moment, Step, apply
+from install_workflow.databricks.arguments import arguments
 from install_workflow.databricks.changes import ForeignJob, WorkspacePlan, compare
 from install_workflow.databricks.files import files_in, remove, remove_folder, upload
 from install_workflow.databricks.job import OWNER_TAG, DeployedJob, Job
 from install_workflow.databricks.jobs import ALL, CONTINUOUS, job_name, make_jobs
+from install_workflow.databricks.long_settings import SettingsFile, is_our_settings
+from install_workflow.databricks.placed import Places, deployed_places, planned_places
 from install_workflow.databricks.running import Discovered, plan_games
 from install_workflow.databricks.saved import require_same_state, require_unchanged
+from install_workflow.databricks.settings_files import missing, upload_files
+from install_workflow.databricks.turn import Turn
 from install_workflow.databricks.wheel import Wheel, is_our_wheel, must_upload, wheel_folder, wheels_of
-from install_workflow.databricks.workspace import Workspace
+from install_workflow.databricks.workspace import Found, Workspace
 from install_workflow.plan import Plan
 
 # a job has 1,000 tasks at most, so bronze's job runs fewer parts than that
@@ -32,12 +37,14 @@ class Outlook:
         jobs: the jobs as they should be.
         plan: the difference.
         must_upload: whether the wheel is not there yet.
+        files: the settings files that are not there yet.
     """
 
     games: Plan
     jobs: tuple[Job, ...]
     plan: WorkspacePlan
     must_upload: bool
+    files: tuple[SettingsFile, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +56,19 @@ class Removal:
         folder: where the deployment's wheels are.
         wheels: their paths, sorted.
         shared: those that jobs of other deployments run, and that stay.
+        record: the folder of the deployment's record; None where there is none.
     """
 
     plan: WorkspacePlan
     folder: str
     wheels: tuple[str, ...]
     shared: tuple[str, ...]
+    record: str | None
 
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to remove."""
-        return self.plan.is_empty and not self.wheels
+        return self.plan.is_empty and not self.wheels and self.record is None
 
 
 class FileCall(Enum):
@@ -84,25 +93,60 @@ def look(workspace: Workspace, settings: Settings, wheel: Wheel, discovered: Dis
     """Return what should be and the plan that takes the workspace there; changes nothing.
 
     Raises:
-        SettingsInvalid, PlanRefused: as `make_jobs` and `make_plan`; or there is no wheel.
+        SettingsInvalid, PlanRefused: as `make_jobs` and `make_plan`; there is no wheel; another deployment's root.
         DemuxError: as the calls of `Workspace`.
     """
     name = deployment_of(settings)
-    found = workspace.find(name, _names(name))
+    found = workspace.find(name, _names(name), settings.root)
+    _require_own_root(found, settings.root)
     games = plan_games(found.jobs, settings, discovered)
     jobs = make_jobs(games.tasks, settings, wheel.path)
     plan = _compared(jobs, found.jobs, found.foreign)
-    return Outlook(games, jobs, plan, must_upload(workspace.connection, wheel))
+    files = missing(workspace.connection, arguments(settings).files)
+    return Outlook(games, jobs, plan, must_upload(workspace.connection, wheel), files)
 
 
-def install(workspace: Workspace, wheel: Wheel, plan: WorkspacePlan, tell: Tell) -> None:
-    """Upload the wheel where it is missing, then make each call of the plan; again, it changes nothing.
+def install(
+    workspace: Workspace,
+    wheel: Wheel,
+    plan: WorkspacePlan,
+    tell: Tell,
+    turn: Turn,
+    known: Collection[str] = (),
+    files: Sequence[SettingsFile] = (),
+) -> None:
+    """Upload the wheel and files that are missing, then make each call of the plan; again, it changes nothing.
+
+    Args:
+        workspace: where.
+        wheel: what the tasks run.
+        plan: made from a state that was read after `turn` was begun.
+        tell: told of each call.
+        turn: ours, begun.
+        known: names of games, for those that a task tells by their key.
+        files: the settings files that are not there yet.
 
     Raises:
-        DemuxError: as the calls of `Workspace`; what was done stays.
+        DemuxError: as the calls of `Workspace`, and as `Turn.run`; what was done stays.
     """
-    upload_wheel(workspace, wheel, tell)
-    apply(workspace, plan, tell)
+    names = {*known, *turn.games}
+
+    def work() -> Places:
+        upload_wheel(workspace, wheel, tell)
+        upload_files(workspace.connection, files, lambda path: tell(FileStep(FileCall.UPLOAD, path)))
+        return planned_places(plan, apply(workspace, plan, _keeping(turn, tell)), names)
+
+    turn.run(plan.plan_id, work, lambda: _places_now(workspace, turn, names))
+
+
+def settle(workspace: Workspace, plan: WorkspacePlan, turn: Turn, known: Collection[str] = ()) -> bool:
+    """Return whether the record had to be put right, where the plan has nothing to do; the arguments as for `install`.
+
+    Raises:
+        DemuxError: as `Turn.heal`.
+    """
+    assert plan.is_empty, "a plan with calls is installed"
+    return turn.heal(plan.plan_id, planned_places(plan, apply(workspace, plan), {*known, *turn.games}))
 
 
 def upload_wheel(workspace: Workspace, wheel: Wheel, tell: Callable[[FileStep], None]) -> None:
@@ -111,33 +155,49 @@ def upload_wheel(workspace: Workspace, wheel: Wheel, tell: Callable[[FileStep], 
         tell(FileStep(FileCall.UPLOAD, wheel.path))
 
 
-def look_at_removal(workspace: Workspace, settings: Settings) -> Removal:
-    """Return all that apply made and that is there still; changes nothing."""
+def look_at_removal(workspace: Workspace, settings: Settings, turn: Turn) -> Removal:
+    """Return all that apply made and that is there still; changes nothing. Our turn has begun."""
     name = deployment_of(settings)
     plan = compare((), workspace.find(name, ()).jobs)
     folder = wheel_folder(settings.databricks.wheel_path or "", name)
-    ours = [path for path in files_in(workspace.connection, folder) if is_our_wheel(path)]
+    ours = [path for path in files_in(workspace.connection, folder) if is_our_wheel(path) or is_our_settings(path)]
     shared = wheels_of(workspace.others(name)) if ours else frozenset()
     return Removal(
         plan,
         folder,
         tuple(path for path in ours if path not in shared),
         tuple(path for path in ours if path in shared),
+        turn.folder if turn.has_record else None,
     )
 
 
-def remove_all(workspace: Workspace, removal: Removal, tell: Tell) -> None:
-    """Remove the jobs, then the wheels and their folder; again, it removes what was left."""
-    apply(workspace, removal.plan, tell)
-    for path in removal.wheels:
-        if remove(workspace.connection, path):
-            tell(FileStep(FileCall.REMOVE, path))
-    if removal.wheels and not files_in(workspace.connection, removal.folder):
-        remove_folder(workspace.connection, removal.folder)
+def remove_all(workspace: Workspace, removal: Removal, tell: Tell, turn: Turn) -> None:
+    """Remove the jobs, then the wheels and their folder, then the record; again, it removes what was left.
+
+    Raises:
+        DemuxError: as the calls of `Workspace`, and as `Turn.run`; what was done stays.
+    """
+
+    def work() -> Places:
+        apply(workspace, removal.plan, _keeping(turn, tell))
+        for path in removal.wheels:
+            turn.keep()
+            if remove(workspace.connection, path):
+                tell(FileStep(FileCall.REMOVE, path))
+        if removal.wheels and not files_in(workspace.connection, removal.folder):
+            remove_folder(workspace.connection, removal.folder)
+        turn.forget()
+        if removal.record is not None:
+            tell(FileStep(FileCall.REMOVE, removal.record))
+        return ()
+
+    turn.run(removal.plan.plan_id, work, lambda: _places_now(workspace, turn, turn.games))
 
 
-def require_applicable(saved: WorkspacePlan, workspace: Workspace, settings: Settings, wheel: Wheel) -> None:
+def require_applicable(saved: WorkspacePlan, workspace: Workspace, settings: Settings, wheel: Wheel) -> bool:
     """Let a saved plan pass if it is about this deployment and this wheel, and the workspace is as it was.
+
+    Returns whether the wheel is not there yet.
 
     Raises:
         PlanRefused: it is not, or the file was changed.
@@ -153,11 +213,12 @@ def require_applicable(saved: WorkspacePlan, workspace: Workspace, settings: Set
                 f"The plan {saved.plan_id} was saved for the {what} {', '.join(sorted(others))}, and this is {this}.",
                 "Apply it with the settings and the code that it was made with, or make it again.",
             )
-    found = workspace.find(name, {change.name for change in saved.changes})
+    found = workspace.find(name, {change.name for change in saved.changes}, settings.root)
+    _require_own_root(found, settings.root)
     now = _compared(jobs, found.jobs, found.foreign)
     require_same_state(saved, now)
     require_unchanged(saved, now)
-    must_upload(workspace.connection, wheel)
+    return must_upload(workspace.connection, wheel)
 
 
 def deployment_of(settings: Settings) -> str:
@@ -178,6 +239,31 @@ def _compared(jobs: Sequence[Job], deployed: Sequence[DeployedJob], foreign: Ite
     """Return the plan, which mentions a foreign job only where one of ours has its name."""
     names = {*(job.settings.get("name") for job in jobs), *(job.settings.get("name") for job in deployed)}
     return compare(jobs, deployed, [job for job in foreign if job.name in names])
+
+
+def _keeping(turn: Turn, tell: Tell) -> Callable[[Step], None]:
+    """Return what renews our claim before a call, and passes on what it is told."""
+
+    def told(step: Step) -> None:
+        if step.moment is Moment.BEFORE:
+            turn.keep()
+        tell(step)
+
+    return told
+
+
+def _places_now(workspace: Workspace, turn: Turn, known: Iterable[str]) -> Places:
+    return deployed_places(workspace.find(turn.deployment, ()).jobs, known)
+
+
+def _require_own_root(found: Found, root: str) -> None:
+    if found.sharing:
+        named = ", ".join(f"{job.deployment} (job {job.job_id})" for job in found.sharing)
+        raise PlanRefused(
+            f"There are jobs of other deployments on the root {root}, which would run the same checkpoints: {named}.",
+            "Name another root, or destroy the other deployment first.",
+            jobs=tuple(job.job_id for job in found.sharing),
+        )
 
 
 def _names(deployment: str) -> frozenset[str]:

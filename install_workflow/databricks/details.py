@@ -10,9 +10,9 @@ from typing import Any
 from demux.secrets import is_reference, is_secret_option
 from demux.text import first_few
 from install_workflow.databricks.job import Permission
-from install_workflow.databricks.options import options
+from install_workflow.databricks.options import options, options_of
 
-# by game (or by the task's key, where the parameters name none): part and task that it runs in
+# by game: part and task that it runs in
 Places = Mapping[str, tuple[str, str]]
 
 DESERIALIZE = "deserialize_"
@@ -54,11 +54,11 @@ class Detail:
 
 
 def games_of(key: str, task: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the games that the task deserializes; its own key where the parameters name none; () for other tasks."""
+    """Return the games that the task deserializes, each by its name or by its key; () for other tasks."""
     if not key.startswith(DESERIALIZE):
         return ()
-    given = _options(task)
-    return tuple(game for name in _GAMES for game in given.get(name, ())) or (key,)
+    given = options_of(task)
+    return tuple(game for name in _GAMES for game in given.get(name, ()))
 
 
 def places(tasks: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[str, tuple[str, str]]:
@@ -215,15 +215,9 @@ def _parameters(subject: str, path: str, before: list[str], after: list[str]) ->
             yield Detail(_kind(*values), subject, f"parameter {name}".rstrip(), *shown)
 
 
-def _options(task: Mapping[str, Any]) -> Mapping[str, tuple[str, ...]]:
-    wheel = task.get("python_wheel_task", {})
-    named = {name: (value,) for name, value in wheel.get("named_parameters", {}).items()}
-    return {**options(wheel.get("parameters", ())), **named}
-
-
 def _brief(key: str, task: Mapping[str, Any]) -> dict[str, Any]:
     """Return what one wants to know of a task that comes or goes."""
-    games = [game for game in games_of(key, task) if game != key]
+    games = list(games_of(key, task))
     cluster = task.get("job_cluster_key")
     return {**({"games": games} if games else {}), **({"cluster": cluster} if cluster else {})}
 

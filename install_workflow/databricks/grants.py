@@ -154,9 +154,30 @@ def kind_of(name: str) -> str:
 def to_read(place: Place, readers: Iterable[Readers], record: Record) -> tuple[str, ...]:
     """Return the full names of all securables whose grants `compare` wants to know, sorted."""
     names = {each.table for each in readers if each.principals}
-    for grant in record.granted | record.begun:
-        names |= {grant.on, *_above(grant.on)}
-    return tuple(sorted({*names, place.catalog, place.schema}))
+    return tuple(sorted({*names, *recorded_on(record), place.catalog, place.schema}))
+
+
+def recorded_on(record: Record) -> frozenset[str]:
+    """Return the full names of all securables that we granted something on, and of what they are in."""
+    names = {grant.on for grant in record.granted | record.begun}
+    return frozenset(names.union(*map(_above, names)))
+
+
+def taken_back(held: Held, record: Record) -> GrantsPlan:
+    """Return the plan that takes back all that is ours and nothing else, for a deployment that goes.
+
+    Args:
+        held: what is granted now on all that `recorded_on` names.
+        record: what we granted.
+    """
+    present = frozenset(grant for grants in held.values() for grant in grants or ())
+    changes = tuple(
+        GrantChange(GrantAction.REVOKE, grant, "the deployment goes")
+        if grant in present
+        else GrantChange(GrantAction.FORGET, grant, "it is no longer there")
+        for grant in sorted(record.granted | record.begun)
+    )
+    return GrantsPlan(changes, (), (), 0, 0)
 
 
 def compare(

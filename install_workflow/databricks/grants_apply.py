@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from demux.errors import DemuxError, TaskInterrupted, WorkspaceRefused
@@ -16,14 +16,18 @@ from install_workflow.databricks.grants import (
     GrantChange,
     GrantsPlan,
     Outcome,
+    Record,
     begun,
     compare,
     kind_of,
+    recorded_on,
     settled,
+    taken_back,
     to_read,
 )
-from install_workflow.databricks.grants_files import Kept, RecordFiles
-from install_workflow.databricks.readers import games_of, place_of, readers_of, waiting_of
+from install_workflow.databricks.grants_files import grants_files
+from install_workflow.databricks.readers import Games, games_of, place_of, readers_of, waiting_of
+from install_workflow.databricks.record_files import Kept, RecordFiles
 from install_workflow.databricks.workspace import Workspace
 
 _PRINCIPAL = re.compile(r"\bprincipal\b", re.IGNORECASE)
@@ -45,15 +49,21 @@ class Outlook:
     """
 
     plan: GrantsPlan
-    kept: Kept
-    files: RecordFiles
+    kept: Kept[Record]
+    files: RecordFiles[Record]
     catalog: Catalog
 
 
-def look(connection: Connection, settings: Settings) -> Outlook:
+def look(connection: Connection, settings: Settings, games: Games | None = None) -> Outlook:
     """Return what would change; changes nothing.
 
-    A call or more for each game with readers, each job of ours and each 100 jobs of the workspace.
+    A call or more for each game with readers; without `games` also for each job of ours and each 100 jobs of the
+    workspace.
+
+    Args:
+        connection: the workspace.
+        settings: all settings.
+        games: the games that there will be; None for those of `games.allow` and of the jobs.
 
     Raises:
         SettingsInvalid: as `place_of`.
@@ -61,12 +71,42 @@ def look(connection: Connection, settings: Settings) -> Outlook:
         DemuxError: as `Connection.tried`.
     """
     place, catalog = place_of(settings), Catalog(connection)
-    files = RecordFiles(connection, settings.databricks.wheel_path or "", place.deployment)
+    files = grants_files(connection, settings.databricks.wheel_path or "", place.deployment)
     kept = files.read()
-    games = games_of(settings, Workspace(connection).find(place.deployment, ()).jobs)
+    games = games or games_of(settings, Workspace(connection).find(place.deployment, ()).jobs)
     readers = readers_of(place, games, settings)
     held = catalog.held(to_read(place, readers, kept.record))
     return Outlook(compare(place, readers, held, kept.record, waiting_of(games, settings)), kept, files, catalog)
+
+
+def look_beside(connection: Connection, settings: Settings, games: Iterable[str]) -> Outlook | None:
+    """Return what would change beside the jobs of these games; None where grants are nobody's wish, and never were.
+
+    Where the section `grants` is empty, what we granted before is taken back; without a catalog nothing is looked at.
+
+    Raises:
+        SettingsInvalid, PlanRefused, DemuxError: as `look`.
+    """
+    databricks, grants = settings.databricks, settings.grants
+    if databricks.catalog is None:
+        return None
+    files = grants_files(connection, databricks.wheel_path or "", databricks.name or "")
+    if not grants.games and not grants.patterns and not files.read().version:
+        return None
+    return look(connection, settings, Games(tuple(sorted({*settings.games.allow, *games}))))
+
+
+def look_at_revoking(connection: Connection, settings: Settings) -> Outlook:
+    """Return what takes back all that is ours; changes nothing.
+
+    Raises:
+        PlanRefused: our record cannot be used.
+        DemuxError: as `Connection.tried`.
+    """
+    databricks, catalog = settings.databricks, Catalog(connection)
+    files = grants_files(connection, databricks.wheel_path or "", databricks.name or "")
+    kept = files.read()
+    return Outlook(taken_back(catalog.held(recorded_on(kept.record)), kept.record), kept, files, catalog)
 
 
 def apply(outlook: Outlook, tell: Tell = lambda _, __: None) -> Outcome:
@@ -80,7 +120,7 @@ def apply(outlook: Outlook, tell: Tell = lambda _, __: None) -> Outcome:
         tell: told of each call after it, with the securable and what was done.
 
     Raises:
-        TaskInterrupted: another command changes the grants at the same time.
+        TaskInterrupted: another command changed the grants at the same time.
         WorkspaceUnavailable: no usable answer; what was done stays.
         WorkspaceRefused: our login does not work any more.
     """

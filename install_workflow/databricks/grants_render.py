@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from demux.text import printable
+from demux.text import counted, printable
 from install_workflow.databricks.grants import ForeignGrants, GrantAction, GrantChange, GrantsPlan, Outcome, kind_of
 
 _SIGNS = {
@@ -35,16 +35,20 @@ def as_text(plan: GrantsPlan, everything: bool = False) -> str:
     ]
     lines += [_foreign_line(each) for each in plan.foreign if each.reads or each.wanted or everything]
     lines += [f"! waits   game {printable(each.game)}: {printable(each.reason)}" for each in plan.waiting]
-    counted = Counter(each.action for each in plan.changes)
-    changes = ", ".join(f"{counted[action]} to {action.value}" for action in GrantAction)
+    actions = Counter(each.action for each in plan.changes)
+    changes = ", ".join(f"{actions[action]} to {action.value}" for action in GrantAction)
     others = sum(len(each.privileges) for each in plan.foreign)
-    return "\n".join(
-        [*lines, f"Grants {plan.plan_id}: {changes}; {others} of others left, {len(plan.waiting)} games waiting."]
-    )
+    waiting = counted(len(plan.waiting), "game")
+    return "\n".join([*lines, f"Grants {plan.plan_id}: {changes}; {others} of others left, {waiting} waiting."])
 
 
 def as_json(plan: GrantsPlan, outcome: Outcome | None = None) -> str:
-    """Return the plan as a JSON object, and with an outcome what came of it.
+    """Return the plan as a JSON object, and with an outcome what came of it, with the fields of `content_of`."""
+    return json.dumps(content_of(plan, outcome), indent=2, ensure_ascii=False)
+
+
+def content_of(plan: GrantsPlan, outcome: Outcome | None = None) -> dict[str, Any]:
+    """Return the plan as JSON data, and with an outcome what came of it.
 
     Its fields: plan_id, changes (action, kind, on, principal, privilege, reason), foreign (kind, on, principal,
     privileges, reads, wanted), waiting (game, reason); of the outcome: done (kind, on, principal, privilege), failed
@@ -64,7 +68,7 @@ def as_json(plan: GrantsPlan, outcome: Outcome | None = None) -> str:
         content["failed"] = [
             {"condition": each.condition, "cause": each.cause, "remedy": each.remedy} for each in outcome.failed
         ]
-    return json.dumps(content, indent=2, ensure_ascii=False)
+    return content
 
 
 def call_lines(changes: Sequence[GrantChange]) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,13 @@ JobJson = Mapping[str, Any]
 OWNER_TAG = "protobuf_demux"
 # tag with the job's part: `all`, `bronze`, `001`, …
 PART_TAG = "protobuf_demux_part"
+# tag with what `root_tag` makes of the root: whose checkpoints it runs
+ROOT_TAG = "protobuf_demux_root"
+
+
+def root_tag(root: str) -> str:
+    """Return 12 hex digits that stand for a root: a tag has no room for a path."""
+    return hashlib.sha256(root.rstrip("/").encode()).hexdigest()[:12]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,16 @@ from typing import Any
 
 from demux.errors import PlanRefused, SettingsInvalid
 from demux.settings import Settings
-from demux.settings_databricks import DatabricksSettings, PermissionSettings, PrincipalKind, ScheduleKind
+from demux.settings_databricks import (
+    MAX_TASKS_PER_JOB,
+    DatabricksSettings,
+    Granularity,
+    PermissionSettings,
+    PrincipalKind,
+    ScheduleKind,
+)
 from install_workflow.databricks.cluster import BRONZE, by_cluster, job_clusters
-from install_workflow.databricks.job import OWNER_TAG, PART_TAG, Job, Permission
+from install_workflow.databricks.job import OWNER_TAG, PART_TAG, ROOT_TAG, Job, Permission, root_tag
 from install_workflow.databricks.schedule import run_as, started_by, told
 from install_workflow.databricks.split import fits, split
 from install_workflow.databricks.task import TaskJson, TaskMaker, maker, run_job
@@ -50,11 +57,11 @@ def make_jobs(tasks: Iterable[Task], settings: Settings, wheel: str) -> tuple[Jo
         jobs = [_whole(make, clusters)]
     else:
         parts = split(clusters, databricks.granularity, per_job, settings.run.streams_per_cluster)
-        _require_room(len(parts) + others, per_job)
+        _require_room(len(parts) + others, databricks)
         chosen = {part: {name: clusters[name] for name in names} for part, names in parts.items()}
         jobs = [*(_part(make, part, games) for part, games in chosen.items()), _bronze(make, sorted(parts))]
     if databricks.schedule.kind is ScheduleKind.CONTINUOUS:
-        jobs.append(_continuous(databricks, jobs[-1].part))
+        jobs.append(_continuous(settings, jobs[-1].part))
     return tuple(jobs)
 
 
@@ -81,30 +88,33 @@ def _main(make: TaskMaker, part: str, after_bronze: Sequence[TaskJson], clusters
     timeout = {"timeout_seconds": databricks.job_timeout_s} if databricks.job_timeout_s else {}
     # whom the games' own jobs would tell as well, would be told twice
     body = {**starts, **timeout, **told(databricks.notifications)}
-    return _job(databricks, part, {**_queue(databricks), **body, **_clustered(databricks, clusters), "tasks": tasks})
+    return _job(make.settings, part, {**_queue(databricks), **body, **_clustered(databricks, clusters), "tasks": tasks})
 
 
 def _part(make: TaskMaker, part: str, clusters: Mapping[str, Sequence[Task]]) -> Job:
     databricks = make.settings.databricks
     tasks = [task for name, games in clusters.items() for task in make.games(name, games, [])]
-    return _job(databricks, part, {**_queue(databricks), **_clustered(databricks, clusters), "tasks": tasks})
+    return _job(make.settings, part, {**_queue(databricks), **_clustered(databricks, clusters), "tasks": tasks})
 
 
-def _continuous(databricks: DatabricksSettings, main: str) -> Job:
-    return _job(databricks, CONTINUOUS, {**started_by(databricks.schedule), "tasks": [run_job("run", main, [])]})
+def _continuous(settings: Settings, main: str) -> Job:
+    starts = started_by(settings.databricks.schedule)
+    return _job(settings, CONTINUOUS, {**starts, "tasks": [run_job("run", main, [])]})
 
 
-def _job(databricks: DatabricksSettings, part: str, body: Mapping[str, Any]) -> Job:
+def _job(settings: Settings, part: str, body: Mapping[str, Any]) -> Job:
+    databricks = settings.databricks
     assert databricks.name is not None
-    settings = {
+    ours = {OWNER_TAG: databricks.name, PART_TAG: part, ROOT_TAG: root_tag(settings.root)}
+    made = {
         "name": job_name(databricks.name, part),
         "description": f"Made by protobuf-demux, deployment {databricks.name}. The next apply undoes changes by hand.",
-        "tags": dict(sorted({**databricks.tags, OWNER_TAG: databricks.name, PART_TAG: part}.items())),
+        "tags": dict(sorted({**databricks.tags, **ours}.items())),
         "max_concurrent_runs": 1,
         **run_as(databricks.run_as),
         **body,
     }
-    return Job(part, settings, permissions(databricks.permissions))
+    return Job(part, made, permissions(databricks.permissions))
 
 
 def permissions(settings: PermissionSettings) -> tuple[Permission, ...]:
@@ -126,10 +136,20 @@ def _clustered(databricks: DatabricksSettings, clusters: Iterable[str]) -> dict[
     return {"job_clusters": job_clusters(clusters, databricks.cluster)}
 
 
-def _require_room(tasks: int, per_job: int) -> None:
-    if tasks > per_job:
+def _require_room(tasks: int, databricks: DatabricksSettings) -> None:
+    if tasks > databricks.tasks_per_job:
         raise PlanRefused(
-            f"Bronze's job would have {tasks} tasks, and databricks.tasks_per_job is {per_job}.",
-            "Raise databricks.tasks_per_job, or set databricks.granularity to cluster.",
+            f"Bronze's job would have {tasks} tasks, and databricks.tasks_per_job is {databricks.tasks_per_job}.",
+            _more_room(databricks),
             tasks=tasks,
         )
+
+
+def _more_room(databricks: DatabricksSettings) -> str:
+    most = "" if databricks.tasks_per_job == MAX_TASKS_PER_JOB else "Raise databricks.tasks_per_job, or "
+    match databricks.granularity:
+        case Granularity.GAME:
+            other = "set databricks.granularity to cluster."
+        case Granularity.CLUSTER:
+            other = "raise run.streams_per_cluster, so that there are fewer clusters."
+    return f"{most}{other}" if most else other[0].upper() + other[1:]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 
 def options(parameters: Sequence[str]) -> dict[str, tuple[str, ...]]:
@@ -18,6 +19,13 @@ def options(parameters: Sequence[str]) -> dict[str, tuple[str, ...]]:
             name, _, value = value.partition("=")
         result[name] = (*result.get(name, ()), value)
     return result
+
+
+def options_of(task: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    """Return the options of a task of the Jobs API that runs a wheel, named parameters too; {} for another task."""
+    wheel = task.get("python_wheel_task", {})
+    named = {name: (value,) for name, value in wheel.get("named_parameters", {}).items()}
+    return {**options(wheel.get("parameters", ())), **named}
 
 
 def _next(waiting: list[str]) -> tuple[str, str]:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from demux.errors import PlanRefused
 from demux.loads import Load
 from demux.names import MAX_NAME_BYTES, invalid_reason, names_of
+from demux.registry.registered import Registered
 from demux.settings import Policy, Settings
+from install_workflow.balance import Balance
 from install_workflow.databricks.cluster import BRONZE
 from install_workflow.databricks.details import DESERIALIZE
 from install_workflow.databricks.job import DeployedJob
-from install_workflow.databricks.options import options
-from install_workflow.plan import Plan, make_plan
+from install_workflow.databricks.options import options_of
+from install_workflow.plan import Plan, left_out, make_plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +36,19 @@ class Running:
 
 @dataclass(frozen=True, slots=True)
 class Discovered:
-    """The games that bronze has, and what is known of their loads; empty where nobody looked."""
+    """The games that were found; empty where nobody looked.
+
+    Attributes:
+        games: those that bronze has.
+        loads: what is known of their loads.
+        registered: those that the registries have.
+        rebalance: whether games may move for the sake of balance.
+    """
 
     games: frozenset[str] = frozenset()
     loads: Mapping[str, Load] = field(default_factory=dict)
+    registered: Registered = field(default_factory=Registered)
+    rebalance: Balance = Balance.KEEP
 
 
 def plan_games(deployed: Iterable[DeployedJob], settings: Settings, discovered: Discovered) -> Plan:
@@ -46,7 +57,7 @@ def plan_games(deployed: Iterable[DeployedJob], settings: Settings, discovered: 
     Raises:
         PlanRefused: a task has a game's key, and nobody knows its name; or as `make_plan`.
     """
-    known = {*settings.games.allow, *discovered.games}
+    known = {*settings.games.allow, *discovered.games, *discovered.registered.games}
     now = running(deployed, known)
     if now.unnamed and settings.games.policy is Policy.AUTO:
         raise PlanRefused(
@@ -58,7 +69,8 @@ def plan_games(deployed: Iterable[DeployedJob], settings: Settings, discovered: 
     # a game that was put elsewhere by hand has no cluster to go on with, but it goes on
     elsewhere = now.games - now.clusters.keys() if settings.games.policy is Policy.AUTO else frozenset()
     games = settings.games.model_copy(update={"allow": (*settings.games.allow, *sorted(elsewhere))})
-    return make_plan(known | now.games, now.clusters, games, per_cluster, discovered.loads)
+    plan = make_plan(known | now.games, now.clusters, games, per_cluster, discovered.loads, discovered.rebalance)
+    return replace(plan, waiting=(*plan.waiting, *left_out(discovered.registered)))
 
 
 def running(deployed: Iterable[DeployedJob], known: Iterable[str]) -> Running:
@@ -86,7 +98,7 @@ def _tasks(deployed: Iterable[DeployedJob]) -> Iterator[tuple[str | None, Mappin
     for job in sorted(deployed, key=lambda job: job.job_id):
         for task in job.settings.get("tasks", []):
             if str(task.get("task_key", "")).startswith(DESERIALIZE):
-                yield _cluster(task), options(task.get("python_wheel_task", {}).get("parameters", ()))
+                yield _cluster(task), options_of(task)
 
 
 def _cluster(task: Mapping[str, Any]) -> str | None:

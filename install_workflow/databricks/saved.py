@@ -13,27 +13,32 @@ from install_workflow.databricks.details import Detail, Difference
 from install_workflow.databricks.job import Job, Permission
 from install_workflow.databricks.render import content_of
 
-VERSION = 1
+VERSION = 2
 
 
-def to_text(plan: WorkspacePlan) -> str:
-    """Return the plan as JSON: what `content_of` has, a version, and each job as it should be."""
-    content = {"version": VERSION, **content_of(plan)}
+def to_text(plan: WorkspacePlan, host: str) -> str:
+    """Return the plan as JSON: what `content_of` has, a version, the workspace, and each job as it should be."""
+    content = {"version": VERSION, "workspace": host, **content_of(plan)}
     for written, change in zip(content["changes"], plan.changes, strict=True):
         written["job"] = _job_json(change.job) if change.job else None
     return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
 
 
-def from_text(text: str) -> WorkspacePlan:
+def from_text(text: str, host: str) -> WorkspacePlan:
     """Return the plan that `to_text` wrote.
 
     Raises:
-        PlanRefused: it is no such text, of another version, or was changed.
+        PlanRefused: it is no such text, of another version or workspace, or was changed.
     """
     try:
         content = json.loads(text)
         if content["version"] != VERSION:
             raise _refused(f"has version {content['version']!r}, and this release reads {VERSION}")
+        if content["workspace"] != host:
+            raise PlanRefused(
+                f"The saved plan is for the workspace {content['workspace']}, and this is {host}.",
+                "Log in to that workspace, or make the plan again.",
+            )
         plan = _plan(content)
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise _refused(f"is no plan ({type(error).__name__}: {error})") from None

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from demux.errors import PlanRefused
 from demux.settings_databricks import Granularity
 from install_workflow.databricks.cluster import MAX_CLUSTERS_PER_JOB
+from install_workflow.databricks.task import cluster_tasks
 from install_workflow.plan import Task
 
 _NUMBERED = re.compile(r"cluster_(\d+)")
@@ -66,4 +67,4 @@ def _weight(games: Sequence[Task], granularity: Granularity) -> int:
         case Granularity.GAME:
             return len(games)
         case Granularity.CLUSTER:
-            return 1
+            return len(cluster_tasks("", [task.game for task in games]))

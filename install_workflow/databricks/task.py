@@ -6,11 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from demux.deployment_record import record_folder
 from demux.names import names_of
 from demux.settings import Settings
 from demux.settings_databricks import Granularity
 from install_workflow.databricks.arguments import Arguments, arguments, is_replaced
 from install_workflow.databricks.cluster import BRONZE
+from install_workflow.databricks.long_settings import in_groups, require_short
 from install_workflow.plan import Task
 
 PACKAGE = "protobuf_demux"
@@ -36,16 +38,21 @@ class TaskMaker:
 
     def ingest(self) -> TaskJson:
         """Return the task of the bronze stream."""
-        return self._wheel_task(BRONZE, BRONZE, ("ingest", *self.told.ingest), ())
+        databricks = self.settings.databricks
+        record = record_folder(databricks.wheel_path or "", databricks.name or "")
+        return self._wheel_task(BRONZE, BRONZE, ("ingest", "--deployment-record", record, *self.told.ingest), ())
 
     def games(self, cluster: str, tasks: Sequence[Task], after: Iterable[str]) -> list[TaskJson]:
         """Return the tasks of the games on a cluster, by game name: one for each, or one for all of them."""
         after = tuple(after)
         match self.settings.databricks.granularity:
             case Granularity.GAME:
-                return [self._deserialize(task.key, cluster, (task.game,), after) for task in tasks]
+                return [self._deserialize(task.key, cluster, (_named(task.game),), after) for task in tasks]
             case Granularity.CLUSTER:
-                return [self._deserialize(f"deserialize_{cluster}", cluster, [task.game for task in tasks], after)]
+                return [
+                    self._deserialize(key, cluster, games, after)
+                    for key, games in cluster_tasks(cluster, [task.game for task in tasks]).items()
+                ]
 
     def discovered(self, after: Iterable[str]) -> TaskJson:
         """Return the task that adds the games that were discovered, whether or not those before it succeeded."""
@@ -53,11 +60,11 @@ class TaskMaker:
         return {**self._wheel_task(DISCOVERED, BRONZE, parameters, after), "run_if": "ALL_DONE"}
 
     def _deserialize(self, key: str, cluster: str, games: Iterable[str], after: Iterable[str]) -> TaskJson:
-        named = (_named(game) for game in games)
-        return self._wheel_task(key, cluster, ("deserialize", *named, *self.told.deserialize), after)
+        return self._wheel_task(key, cluster, ("deserialize", *games, *self.told.deserialize), after)
 
-    def _wheel_task(self, key: str, cluster: str, parameters: Iterable[str], after: Iterable[str]) -> TaskJson:
+    def _wheel_task(self, key: str, cluster: str, parameters: Sequence[str], after: Iterable[str]) -> TaskJson:
         databricks = self.settings.databricks
+        require_short(key, parameters)
         task = {
             "task_key": key,
             **_depends_on(after),
@@ -87,6 +94,13 @@ def maker(settings: Settings, wheel: str) -> TaskMaker:
         SettingsInvalid: as `arguments`.
     """
     return TaskMaker(settings, wheel, arguments(settings))
+
+
+def cluster_tasks(cluster: str, games: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Return what the tasks of a cluster are told of its games, by key: one task, unless they are too long for it."""
+    groups = in_groups([_named(game) for game in games])
+    # the plan's own names of clusters have no capitals
+    return {f"deserialize_{cluster}{f'_PART{n}' if n > 1 else ''}": group for n, group in enumerate(groups, 1)}
 
 
 def run_job(key: str, part: str, after: Iterable[str]) -> TaskJson:

@@ -11,7 +11,7 @@ from demux.settings_databricks import Level, PrincipalKind
 from install_workflow.databricks.answers import Denied, Missing
 from install_workflow.databricks.changes import ForeignJob
 from install_workflow.databricks.connection import Connection
-from install_workflow.databricks.job import OWNER_TAG, PART_TAG, DeployedJob, JobJson, Permission
+from install_workflow.databricks.job import OWNER_TAG, PART_TAG, ROOT_TAG, DeployedJob, JobJson, Permission, root_tag
 
 _JOBS = "/api/2.2/jobs"
 _PERMISSIONS = "/api/2.0/permissions/jobs"
@@ -26,10 +26,12 @@ class Found:
     Attributes:
         jobs: the jobs with its tag, by id.
         foreign: other jobs with one of its names, by id.
+        sharing: jobs of other deployments on its root, by id.
     """
 
     jobs: tuple[DeployedJob, ...]
     foreign: tuple[ForeignJob, ...]
+    sharing: tuple[ForeignJob, ...] = ()
 
 
 class Workspace:
@@ -44,21 +46,26 @@ class Workspace:
         # who owns a job, as read last: a list of permissions without the owner is refused
         self._owners: dict[int, dict[str, str]] = {}
 
-    def find(self, deployment: str, names: Collection[str]) -> Found:
-        """Return the deployment's jobs, and those of others with one of these names; changes nothing.
+    def find(self, deployment: str, names: Collection[str], root: str | None = None) -> Found:
+        """Return the deployment's jobs, those of others with one of these names, or on this root; changes nothing.
 
         One call for each 100 jobs of the workspace, and two or more for each job of ours.
         """
-        ours, foreign = [], []
+        ours, foreign, sharing = [], [], []
+        tag = None if root is None else root_tag(root)
         for job_id, settings in self._listed():
-            owner = str(settings.get("tags", {}).get(OWNER_TAG, ""))
+            tags = settings.get("tags", {})
+            owner = str(tags.get(OWNER_TAG, ""))
+            other = ForeignJob(job_id, str(settings.get("name", "")), owner)
             if owner == deployment:
                 ours.append(job_id)
-            elif settings.get("name") in names:
-                foreign.append(ForeignJob(job_id, str(settings["name"]), owner))
+            elif other.name in names:
+                foreign.append(other)
+            if tag is not None and owner not in {"", deployment} and tags.get(ROOT_TAG) == tag:
+                sharing.append(other)
         jobs = (self._deployed(job_id) for job_id in sorted(ours))
         found = tuple(job for job in jobs if job is not None)
-        return Found(found, tuple(sorted(foreign, key=lambda job: job.job_id)))
+        return Found(found, *(tuple(sorted(each, key=lambda job: job.job_id)) for each in (foreign, sharing)))
 
     def others(self, deployment: str) -> tuple[JobJson, ...]:
         """Return the settings of the jobs of other deployments, by id.

@@ -18,6 +18,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from google.protobuf.message import Message
 from pyspark.sql import SparkSession
 
+from demux.catalog import Catalog
 from demux.cli.workplace import Workplace, registry_of
 from demux.control import Control
 from demux.names import names_of
@@ -76,7 +77,10 @@ class Root:
     def workplace(self) -> Workplace:
         """Return what a new command would work with: nothing is remembered from the command before."""
         store = SchemaStore(self.spark, self.layout.schemas, registry_of(self.settings, os.environ))
-        return Workplace(self.settings, self.spark, store, Control(self.spark, self.layout), threading.Event())
+        catalog = Catalog(self.spark, self.settings, store, has_tags=False)
+        return Workplace(
+            self.settings, self.spark, store, Control(self.spark, self.layout), threading.Event(), catalog=catalog
+        )
 
     def run(self, place: Workplace | None = None) -> Round:
         """Run one round, as a new `demux run` does, or as the next round of a process that has this place."""

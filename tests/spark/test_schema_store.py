@@ -63,8 +63,11 @@ def test_a_schema_is_asked_for_once_and_kept_with_all_that_it_needs(
     assert read(path, *names) == [
         ("default", 1, None, "chess", 1, "g.Event", "g/event.proto", EVENT, [("g/user.proto", USER)])
     ]
-    # comments stay in the text; the tasks do not carry them
-    assert not any(f.HasField("source_code_info") for f in FileDescriptorSet.FromString(first.descriptor_set).file)
+    # of all that protoc says of the text, the comments are kept
+    locations = [
+        at for f in FileDescriptorSet.FromString(first.descriptor_set).file for at in f.source_code_info.location
+    ]
+    assert [(at.leading_comments, list(at.span)) for at in locations] == [(" who did it\n", [])]
 
 
 def test_a_later_process_knows_it_without_the_registry(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,6 +13,7 @@ from tests.fakes.workspace.cluster_rules import Compute
 from tests.fakes.workspace.exchange import Refused
 
 MAX_TASKS, MAX_KEY, MAX_NAME_BYTES, MAX_TAGS = 1000, 100, 4096, 25
+MAX_PARAMETER_BYTES = 10_000
 _KEY = re.compile(r"[\w-]+", re.ASCII)
 # kinds of task that bring no code of ours to a cluster
 _WITHOUT_CLUSTER = frozenset({"run_job_task", "condition_task", "for_each_task", "sql_task", "pipeline_task"})
@@ -44,6 +46,7 @@ def problems(settings: Mapping[str, Any], jobs: frozenset[int], compute: Compute
     yield from _dependencies(tasks)
     keys = {cluster.get("job_cluster_key") for cluster in clusters}
     for task in tasks:
+        yield from _parameters(task)
         yield from _place(task, keys)
         yield from _called(task, jobs)
     for each in [*clusters, *tasks]:
@@ -95,6 +98,18 @@ def _dependencies(tasks: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         TopologicalSorter(graph).prepare()
     except CycleError:
         yield "The tasks' dependencies have a cycle."
+
+
+def _parameters(task: Mapping[str, Any]) -> Iterator[str]:
+    # the words of the API's reference; where it is enforced, and how it is worded there, is not tried
+    for kind in ("python_wheel_task", "spark_python_task", "spark_jar_task"):
+        parameters = task.get(kind, {}).get("parameters", [])
+        size = len(json.dumps({"parameters": parameters}, ensure_ascii=False, separators=(",", ":")).encode())
+        if size > MAX_PARAMETER_BYTES:
+            yield (
+                f"Task '{task.get('task_key')}': The JSON representation of {kind}.parameters cannot exceed "
+                f"{MAX_PARAMETER_BYTES:,} bytes; it has {size:,}."
+            )
 
 
 def _place(task: Mapping[str, Any], clusters: set[Any]) -> Iterator[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from demux.errors import RootLocked, StorageFailed
-from demux.lock import is_elsewhere, locked
+from demux.lock import driver_locked, is_elsewhere, locked, table_lock
 
 PATIENCE_S = 30.0
 
@@ -111,3 +111,69 @@ def test_a_holder_that_cannot_be_read_is_another_command(tmp_path: Path) -> None
         (tmp_path / ".demux.holder").unlink()
         with pytest.raises(RootLocked, match="Another command is at work"), locked(root, "run", wait=False):
             pass
+
+
+def test_a_table_is_written_by_one_at_a_time_and_another_table_is_not_held_up(tmp_path: Path) -> None:
+    order: list[str] = []
+    begun = threading.Event()
+
+    def second() -> None:
+        begun.set()
+        with table_lock(str(tmp_path))(f"{tmp_path}/quarantine"):
+            order.append("second")
+
+    thread = threading.Thread(target=second)
+    with table_lock(str(tmp_path))(f"{tmp_path}/quarantine"), table_lock(str(tmp_path))(f"{tmp_path}/control/schemas"):
+        thread.start()
+        assert begun.wait(PATIENCE_S)
+        order.append("first")
+    thread.join(PATIENCE_S)
+    assert order == ["first", "second"]
+
+
+def test_a_root_by_a_file_uri_has_the_same_table_locks_as_its_folder(tmp_path: Path) -> None:
+    root = tmp_path / "a b"
+    root.mkdir()
+    for name in (str(root), root.as_uri()):
+        with table_lock(name)(f"{name}/control/schemas"):
+            assert [path.name for path in root.iterdir()] == [".demux.table.control.schemas.lock"]
+
+
+@pytest.mark.parametrize("root", ["s3://bucket/root", "hdfs://host/root", "/Volumes/main/demux/files/root"])
+def test_a_table_elsewhere_has_no_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, root: str) -> None:
+    monkeypatch.setattr("platform.system", lambda: "Linux")
+    monkeypatch.chdir(tmp_path)
+    with table_lock(root)(f"{root}/quarantine"), table_lock(root)(f"{root}/quarantine"):
+        assert list(tmp_path.iterdir()) == []
+
+
+def test_a_command_waits_for_the_driver_of_one_that_was_killed_and_begins_when_it_ends(tmp_path: Path) -> None:
+    order: list[str] = []
+    begun = threading.Event()
+
+    def command() -> None:
+        begun.set()
+        with locked(str(tmp_path), "run", wait=True):
+            order.append("command")
+
+    thread = threading.Thread(target=command)
+    with driver_locked(str(tmp_path), "cluster_001"):
+        thread.start()
+        assert begun.wait(PATIENCE_S)
+        order.append("driver")
+    thread.join(PATIENCE_S)
+    assert order == ["driver", "command"]
+
+
+def test_a_driver_that_does_not_end_keeps_commands_out_and_leaves_the_root_free_for_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("demux.lock._DRIVERS_END_S", 0.05)
+    root = str(tmp_path)
+    with driver_locked(root, "a"):
+        with pytest.raises(RootLocked), locked(root, "run", wait=False):
+            pass
+        with pytest.raises(RootLocked, match="Another driver of a is at work"), driver_locked(root, "a"):
+            pass
+    with locked(root, "run", wait=False):
+        pass

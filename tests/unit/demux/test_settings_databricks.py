@@ -126,9 +126,27 @@ def test_a_tag_that_says_whose_a_job_is_or_that_the_platform_sets_is_refused(tag
     assert mistakes(tags={tag: "x"})[0].startswith("databricks.tags: ")
 
 
-def test_twenty_three_tags_of_ones_own_are_the_most() -> None:
-    tags = {f"tag{number}": "x" for number in range(24)}
-    assert mistakes(tags=tags)[0].endswith("expected 23 tags or fewer")
+def test_twenty_two_tags_of_ones_own_are_the_most() -> None:
+    tags = {f"tag{number}": "x" for number in range(23)}
+    assert mistakes(tags=tags)[0].endswith("expected 22 tags or fewer")
+
+
+def test_an_access_mode_that_the_tasks_cannot_run_in_is_refused_with_what_to_take() -> None:
+    (line,) = mistakes(cluster__security_mode="shared")
+    assert line == (
+        "databricks.cluster.security_mode: 'shared': the tasks use Spark's JVM from Python, which clusters in shared "
+        "(standard) access mode forbid; take dedicated, whose single user may be a group"
+    )
+    assert loaded(cluster__security_mode="dedicated").databricks == loaded().databricks
+
+
+def test_what_tables_hold_is_not_for_the_clusters_settings_to_change() -> None:
+    conf = "{spark.sql.session.timeZone: Europe/Berlin, spark.sql.variable.substitute: 'true', spark.a: b}"
+    (line,) = mistakes(cluster__spark_conf=conf)
+    assert line.endswith(
+        "spark.sql.session.timeZone, spark.sql.variable.substitute: what tables hold depends on these, and they are as "
+        "demux sets them"
+    )
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from demux.text import printable
+from demux.text import counted, printable
 
 
 @pytest.mark.parametrize(
@@ -35,3 +35,7 @@ def test_nothing_invisible_is_left_and_a_second_time_changes_nothing(text: str) 
     assert {unicodedata.category(character) for character in shown}.isdisjoint({"Cc", "Cf", "Cs", "Zl", "Zp"})
     assert len(shown.splitlines()) <= 1
     assert printable(shown) == shown
+
+
+def test_one_thing_is_not_several() -> None:
+    assert [counted(number, "game") for number in (0, 1, 2)] == ["0 games", "1 game", "2 games"]

@@ -9,6 +9,7 @@ import pytest
 from demux.causes import Cause
 from demux.columns import Array, Column, Primitive, Struct
 from demux.errors import SchemaInvalid, SchemaUnknown
+from demux.protobuf.comments import without_comments
 from demux.schema_ref import SchemaRef
 from deserializer.decisions import Answer, Refusal, Writer, decide, schema_ids_of
 from tests.chess import EMPTY, MISFIT, VERSION_1, VERSION_2, VERSION_3, compiled
@@ -25,7 +26,7 @@ BLITZ, OPENING = Column("blitz", Primitive.BOOLEAN, 1), Column("opening", Primit
 
 def writer(schema_id: int) -> Writer:
     schema = {11: V1, 12: V2, 13: V3}[schema_id]
-    return Writer(schema_id, schema.descriptor_set, schema.message)
+    return Writer(schema_id, without_comments(schema.descriptor_set), schema.message)
 
 
 def test_the_first_batch_makes_the_columns_of_its_schema() -> None:
@@ -104,7 +105,7 @@ def test_a_message_without_fields_has_no_columns_and_is_decoded() -> None:
     schema = compiled(EMPTY, 20)
     decisions = decide(NO_TABLE, {SchemaRef(20): schema})
     assert decisions.columns == NO_TABLE
-    assert decisions.by_ref == {SchemaRef(20): Writer(20, schema.descriptor_set, "Chess")}
+    assert decisions.by_ref == {SchemaRef(20): Writer(20, without_comments(schema.descriptor_set), "Chess")}
 
 
 def test_a_field_with_the_name_of_an_origin_column_does_not_take_it() -> None:
@@ -154,5 +155,5 @@ def test_a_message_that_a_new_version_has_renamed_is_the_same_one() -> None:
     )
     table = decide(NO_TABLE, {SchemaRef(21): old})
     assert decide(table.columns, {SchemaRef(22): new}, table.message).by_ref[SchemaRef(22)] == Writer(
-        22, new.descriptor_set, new.message
+        22, without_comments(new.descriptor_set), new.message
     )

@@ -132,6 +132,11 @@ class TestRules:
         ("tasks", "why"),
         [
             ([task("a"), task("a")], "Duplicate task_key: 'a'."),
+            (
+                [task("a", python_wheel_task={"package_name": "p", "entry_point": "e", "parameters": ["x" * 9982]})],
+                "Task 'a': The JSON representation of python_wheel_task.parameters cannot exceed 10,000 bytes; it has "
+                "10,001.",
+            ),
             ([task("a" * 101)], f"The task_key '{'a' * 101}' is longer than 100 characters."),
             (
                 [task("a b")],

@@ -231,3 +231,15 @@ def test_pinned_games_that_run_are_where_they_are_pinned(
 ) -> None:
     runs = applied(make_plan(seen, running, games, per_cluster, loads, Balance.MOVE))
     assert {game: runs[game] for game in games.pinned if game in runs}.items() <= games.pinned.items()
+
+
+def test_a_game_of_the_registry_is_planned_with_the_reason_that_it_is_there() -> None:
+    plan = make_plan(
+        ["chess"], {"go": "cluster_001"}, GamesSettings(limit=3), 20, registered=["chess", "go", "ludo", "x"]
+    )
+    assert [(change.action, change.task.game, change.reason) for change in plan.changes] == [
+        (Action.CREATE, "chess", "new game in bronze"),
+        (Action.KEEP, "go", "nothing changed"),
+        (Action.CREATE, "ludo", "new game in the registry"),
+    ]
+    assert [waiting.game for waiting in plan.waiting] == ["x"]

@@ -42,7 +42,7 @@ def here(fake: FakeWorkspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 @pytest.fixture
 def demux(here: Path) -> Demux:
     def call(*words: str, exit_code: ExitCode = ExitCode.OK) -> str:
-        wheel = () if words[0] == "destroy" or "--wheel" in words else ("--wheel", WHEEL_NAME)
+        wheel = () if words[0] in {"destroy", "grants"} or "--wheel" in words else ("--wheel", WHEEL_NAME)
         result = CliRunner().invoke(app, [*words, *wheel])
         if isinstance(result.exception, DemuxError):
             raise result.exception

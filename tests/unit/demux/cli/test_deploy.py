@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
-import subprocess
-import sys
 import zipfile
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from demux.errors import DemuxError, ExitCode, PlanRefused, SettingsInvalid, StorageFailed, WorkspaceRefused
+from demux.errors import (
+    DemuxError,
+    ExitCode,
+    PlanRefused,
+    SettingsInvalid,
+    StorageFailed,
+    WorkspaceRefused,
+)
 from install_workflow.databricks.changes import Call, JobAction, JobChange
 from install_workflow.databricks.job import OWNER_TAG
-from install_workflow.databricks.saved import from_text, to_text
+from install_workflow.databricks.saved import from_text
+from install_workflow.databricks.saved import to_text as plan_to_text
 from tests.conftest import Golden
 from tests.deployments import WHEEL_NAME, Demux, small_wheel, write_settings
 from tests.fakes.workspace.client import client_of
 from tests.fakes.workspace.fake import FakeWorkspace
 from tests.fakes.workspace.faults import Fault, Way
+from tests.terminal import on_terminal
 
-CHECKOUT = Path(__file__).parents[4]
 CREATE, RESET, DELETE = (f"POST /api/2.2/jobs/{call}" for call in ("create", "reset", "delete"))
+WHEELS = "/Volumes/main/ops/wheels"
+RECORD = f"{WHEELS}/deployment.prod"
 CHANGING = ("POST", "PUT", "PATCH", "DELETE")
 
 
@@ -33,8 +39,15 @@ def allow(folder: Path, *games: str) -> None:
 
 
 def changing(fake: FakeWorkspace) -> list[str]:
-    """The calls that may change something, since the calls were cleared."""
-    return [f"{call.method} {call.path}" for call in fake.calls if call.method in CHANGING]
+    """The calls that may change something beside the record, since the calls were cleared."""
+    # the client asks for a short way to a file first
+    calls = [call for call in fake.calls if call.method in CHANGING and not call.path.endswith("/create-download-url")]
+    return [f"{call.method} {call.path}" for call in calls if RECORD not in call.path]
+
+
+def wheels(fake: FakeWorkspace) -> list[str]:
+    """The paths of the wheels."""
+    return sorted(path for path in fake.files.held if path.endswith(".whl"))
 
 
 def tasks(fake: FakeWorkspace, job_id: int = 1001) -> list[str]:
@@ -58,7 +71,7 @@ def test_the_whole_life_of_a_deployment_reads_so(fake: FakeWorkspace, demux: Dem
     golden("deploy/plan_again.txt", demux("plan"))
     golden("deploy/destroy.txt", demux("destroy", "--yes"))
     assert fake.jobs.held == {}
-    assert (fake.files.held, fake.files.folders & {"/Volumes/main/ops/wheels/prod"}) == ({}, set())
+    assert (fake.files.held, fake.files.folders & {f"{WHEELS}/prod", RECORD}) == ({}, set())
     golden("deploy/destroy_again.txt", demux("destroy", "--yes"))
 
 
@@ -84,7 +97,7 @@ def test_the_plan_as_json_has_the_wheel_and_who_waits(here: Path, fake: FakeWork
     demux("apply")
     allow(here, "chess", "go")
     plan = json.loads(demux("plan", "--json"))
-    assert plan["wheel"] == {"path": next(iter(fake.files.held)), "upload": False}
+    assert plan["wheel"] == {"path": wheels(fake)[0], "upload": False}
     reason = "games.policy is allow-list and games.allow does not name it"
     assert plan["waiting"] == [{"game": "ludo", "reason": reason}]
     assert (plan["deployed_games"], plan["removed_games"]) == (3, 1)
@@ -104,7 +117,7 @@ def test_another_wheel_is_uploaded_beside_the_old_one(here: Path, fake: FakeWork
     text = demux("apply")
     assert text.count("+ upload /Volumes/main/ops/wheels/prod/protobuf_demux-0.1.0-0") == 2
     assert sum(call.method == "PUT" and call.path.endswith(".whl") for call in fake.calls) == 1
-    assert len(fake.files.held) == 2
+    assert len(wheels(fake)) == 2
     demux("destroy", "--yes")
     assert fake.files.held == {}
 
@@ -120,10 +133,10 @@ def test_the_same_files_packed_by_another_machine_are_not_uploaded_again(
 
 def test_a_wheel_that_somebody_removed_comes_back(fake: FakeWorkspace, demux: Demux) -> None:
     demux("apply")
-    fake.files.held.clear()
+    del fake.files.held[wheels(fake)[0]]
     assert demux("plan").startswith("+ upload /Volumes/main/ops/wheels/prod/protobuf_demux-0.1.0-0")
     demux("apply")
-    assert len(fake.files.held) == 1
+    assert len(wheels(fake)) == 1
 
 
 def test_the_wheel_may_be_below_workspace(here: Path, fake: FakeWorkspace, demux: Demux) -> None:
@@ -177,9 +190,11 @@ def test_a_saved_plan_that_was_made_to_do_more_is_refused(here: Path, fake: Fake
     demux("apply")
     theirs = somebody_elses(fake, "nightly")
     demux("plan", "--out", "plan.json")
-    plan = from_text((here / "plan.json").read_text(encoding="utf-8"))
+    plan = from_text((here / "plan.json").read_text(encoding="utf-8"), fake.url)
     change = JobChange(JobAction.DELETE, "x", "nightly", theirs, (Call.DELETE,), "tidy up")
-    (here / "plan.json").write_text(to_text(replace(plan, changes=(*plan.changes, change))), encoding="utf-8")
+    (here / "plan.json").write_text(
+        plan_to_text(replace(plan, changes=(*plan.changes, change)), fake.url), encoding="utf-8"
+    )
     with pytest.raises(PlanRefused, match="was changed after it was saved"):
         demux("apply", "--plan", "plan.json")
     assert theirs in fake.jobs.held
@@ -229,22 +244,22 @@ def test_more_than_a_quarter_of_the_games_goes_only_by_force(here: Path, fake: F
 def test_destroy_removes_only_ours(here: Path, fake: FakeWorkspace, demux: Demux) -> None:
     stranger = somebody_elses(fake, "nightly")
     demux("apply")
-    demux("apply", "--set", "databricks.name=dev")
+    demux("apply", "--set", "databricks.name=dev", "--root", "s3://bucket/dev")
     fake.files.held["/Volumes/main/ops/wheels/prod/notes.txt"] = b"by hand"
     text = demux("destroy", "--yes")
     assert "Game_Protobufs_wrapper_dev" not in text
     assert {job.settings["name"] for job in fake.jobs.held.values()} == {"nightly", "Game_Protobufs_wrapper_dev"}
     assert stranger in fake.jobs.held
-    assert [path.split("/")[5] for path in sorted(fake.files.held)] == ["dev", "prod"]
+    assert {path.split("/")[5] for path in fake.files.held} == {"deployment.dev", "dev", "prod"}
     assert "/Volumes/main/ops/wheels/prod/notes.txt" in fake.files.held
 
 
 def test_a_wheel_that_another_deployment_runs_stays(fake: FakeWorkspace, demux: Demux) -> None:
     demux("apply")
-    (path,) = fake.files.held
-    demux("apply", "--set", "databricks.name=prod-dev", "--wheel", path)
+    (path,) = wheels(fake)
+    demux("apply", "--set", "databricks.name=prod-dev", "--root", "s3://bucket/dev", "--wheel", path)
     assert f"! leave  {path}: a job of another deployment runs it" in demux("destroy", "--yes")
-    assert list(fake.files.held) == [path]
+    assert wheels(fake) == [path]
 
 
 def test_destroy_without_a_terminal_needs_yes(fake: FakeWorkspace, demux: Demux) -> None:
@@ -259,7 +274,7 @@ def test_a_destroy_that_was_stopped_midway_goes_on(fake: FakeWorkspace, demux: D
     fake.faults.plan(Fault(Way.DENIED, method="DELETE", path="/fs/files/"))
     with pytest.raises(WorkspaceRefused, match="were not permitted to remove"):
         demux("destroy", "--yes")
-    assert (len(fake.jobs.held), len(fake.files.held)) == (0, 1)
+    assert (len(fake.jobs.held), len(wheels(fake))) == (0, 1)
     demux("destroy", "--yes")
     assert fake.files.held == {}
 
@@ -268,7 +283,7 @@ def test_an_apply_that_was_stopped_midway_goes_on(fake: FakeWorkspace, demux: De
     fake.faults.plan(Fault(Way.DENIED, path="/jobs/create"))
     with pytest.raises(WorkspaceRefused, match="were not permitted to create the job"):
         demux("apply")
-    assert (len(fake.jobs.held), len(fake.files.held)) == (0, 1)
+    assert (len(fake.jobs.held), len(wheels(fake))) == (0, 1)
     text = demux("apply")
     assert "upload" not in text
     assert text.endswith("+ create Game_Protobufs_wrapper_prod (job 1001): done\napplied")
@@ -344,7 +359,7 @@ def test_a_volume_that_is_not_there_is_said_before_any_job_is_made(
 
 @pytest.mark.parametrize(
     "words",
-    [("apply",), ("destroy",), ("export", "bundle", "--out", "b"), ("plan", "--out", "p"), ("plan", "--discovered")],
+    [("apply",), ("destroy", "--take-over"), ("export", "bundle", "--out", "b"), ("plan", "--out", "p"), ("plan", "--discovered")],
 )
 def test_without_a_name_there_is_no_deployment(here: Path, demux: Demux, words: tuple[str, ...]) -> None:
     (here / "demux.yml").write_text("root: data\n", encoding="utf-8")
@@ -359,6 +374,22 @@ def test_without_a_wheel_path_the_settings_say_so(here: Path, demux: Demux) -> N
         demux("plan")
 
 
+def test_a_saved_plan_finds_no_more_games(fake: FakeWorkspace, demux: Demux) -> None:
+    demux("plan", "--out", "plan.json")
+    with pytest.raises(SettingsInvalid, match="--plan and --discovered exclude each other"):
+        demux("apply", "--plan", "plan.json", "--discovered")
+    assert fake.jobs.held == {}
+
+
+def test_a_saved_plan_is_for_the_workspace_that_it_was_made_in(here: Path, fake: FakeWorkspace, demux: Demux) -> None:
+    demux("plan", "--out", "plan.json")
+    text = (here / "plan.json").read_text(encoding="utf-8").replace(fake.url, "https://dbc-1.example")
+    (here / "plan.json").write_text(text, encoding="utf-8")
+    with pytest.raises(PlanRefused, match=r"is for the workspace https://dbc-1\.example, and this is http://127"):
+        demux("apply", "--plan", "plan.json")
+    assert fake.jobs.held == {}
+
+
 def test_a_person_is_asked_and_may_say_no(here: Path, fake: FakeWorkspace) -> None:
     code, text = on_terminal(here, "n\n", "apply", "--wheel", WHEEL_NAME)
     assert (code, fake.jobs.held) == (ExitCode.INTERRUPTED, {})
@@ -366,25 +397,3 @@ def test_a_person_is_asked_and_may_say_no(here: Path, fake: FakeWorkspace) -> No
     assert "nothing was changed" in text
     code, text = on_terminal(here, "y\n", "apply", "--wheel", WHEEL_NAME)
     assert (code, list(fake.jobs.held)) == (ExitCode.OK, [1001])
-
-
-def on_terminal(here: Path, typed: str, *words: str) -> tuple[int, str]:
-    """Exit code and output of the command line, with a terminal to answer at."""
-    ours, theirs = pty.openpty()
-    os.write(ours, typed.encode())
-    try:
-        done = subprocess.run(
-            [sys.executable, "-c", "from demux.cli import main; main()", *words],
-            cwd=here,
-            env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
-            stdin=theirs,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-    finally:
-        os.close(ours)
-        os.close(theirs)
-    return done.returncode, done.stdout

@@ -59,9 +59,9 @@ def test_a_plan_shows_what_would_be_done_and_does_nothing(fake: FakeWorkspace) -
 def test_an_apply_prints_each_grant_and_a_second_one_none(fake: FakeWorkspace) -> None:
     lines = run("apply").stdout.splitlines()
     assert lines[-4:] == [
-        "done: + USE_CATALOG on catalog main to chess-team",
-        "done: + USE_SCHEMA on schema main.silver to chess-team",
-        "done: + SELECT on table main.silver.chess to chess-team",
+        "+ USE_CATALOG on catalog main to chess-team: done",
+        "+ USE_SCHEMA on schema main.silver to chess-team: done",
+        "+ SELECT on table main.silver.chess to chess-team: done",
         "3 grants changed",
     ]
     assert fake.catalog.may_select("main.silver.chess", ["chess-team"])

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from demux.cli.workplace import _catch_signals, _log_to, logs_of, settings_of
+from demux.cli.workplace import _catch_signals, log_to, logs_of, settings_of
 from demux.errors import SettingsInvalid
 from demux.settings import Decoder, Settings
 
@@ -112,7 +112,7 @@ def test_what_is_logged_in_a_job_is_in_its_output_too(
     if runtime:
         monkeypatch.setenv("DATABRICKS_RUNTIME_VERSION", runtime)
     log = logging.getLogger("demux")
-    _log_to(elsewhere / "logs")
+    log_to(elsewhere / "logs")
     try:
         log.warning("it is late")
     finally:

@@ -9,7 +9,7 @@ import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
 from demux.errors import SchemaInvalid
-from demux.protobuf.compile import compile_schema, fingerprint
+from demux.protobuf.compile import compile_schema
 from demux.registry.protocol import Reference, RegisteredSchema
 
 ROOT = Path(__file__).parents[4]
@@ -117,14 +117,19 @@ def test_the_same_content_is_compiled_once_whatever_its_id(monkeypatch: pytest.M
     assert (len(calls), one.descriptor_set, two.schema_id) == (1, two.descriptor_set, 6)
 
 
-def test_the_fingerprint_is_of_the_content_only() -> None:
-    base = schema("text", Reference("r.proto", "r"))
-    assert fingerprint(base) == fingerprint(replace(base, schema_id=9, subject="go", version=9))
-    others = [
-        replace(base, text="other"),
-        replace(base, path="b.proto"),
-        replace(base, message="M"),
-        replace(base, references=()),
-        replace(base, references=(Reference("r.proto", "other"),)),
+def test_the_fingerprint_is_of_what_decides_how_payloads_are_read() -> None:
+    text = 'syntax = "proto3"; import "r.proto"; message A { int32 x = 1; } message B {}'
+    base = schema(text, Reference("r.proto", 'syntax = "proto3"; message R {}'))
+    alike = [
+        replace(base, schema_id=9, subject="go", version=9),
+        replace(base, text=f"// another comment\n{text} // and one more"),
+        replace(base, message="A"),
     ]
-    assert len({fingerprint(one) for one in (base, *others)}) == 6
+    assert len({compile_schema(one).fingerprint for one in (base, *alike)}) == 1
+    others = [
+        replace(base, text=text.replace("int32", "int64")),
+        replace(base, path="b.proto"),
+        replace(base, message="B"),
+        replace(base, references=(Reference("r.proto", 'syntax = "proto3"; message R { int32 y = 1; }'),)),
+    ]
+    assert len({compile_schema(one).fingerprint for one in (base, *others)}) == 5

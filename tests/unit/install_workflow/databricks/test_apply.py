@@ -367,7 +367,7 @@ def test_destroying_removes_our_jobs_and_nothing_else(fake: FakeWorkspace) -> No
 def test_a_saved_plan_does_what_the_plan_does(fake: FakeWorkspace, goal: Held) -> None:
     old_state(fake)
     workspace = workspace_of(fake)
-    apply(workspace, from_text(to_text(plan_of(workspace))))
+    apply(workspace, from_text(to_text(plan_of(workspace), fake.url), fake.url))
     assert held(fake) == goal
 
 

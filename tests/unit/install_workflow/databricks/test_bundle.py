@@ -13,7 +13,7 @@ from demux.errors import SettingsInvalid
 from demux.settings import Settings
 from demux.settings_file import load
 from install_workflow.databricks.bundle import bundle_files
-from install_workflow.databricks.job import Job
+from install_workflow.databricks.job import Job, root_tag
 from install_workflow.databricks.jobs import make_jobs
 from install_workflow.plan import Task
 from tests.conftest import Golden
@@ -120,6 +120,8 @@ def test_the_target_dev_touches_nothing_of_prod() -> None:
     assert {"root=/Volumes/main/demux/data/dev", "databricks.catalog=main_dev", "archive.clean=keep"} < parameters
     assert not {"root=/Volumes/main/demux/data", "databricks.catalog=main", "databricks.name=prod"} & parameters
     assert job["tags"]["protobuf_demux"] == "prod-dev"
+    assert job["tags"]["protobuf_demux_root"] == root_tag("/Volumes/main/demux/data/dev")
+    assert "/Volumes/main/ops/wheels/deployment.prod-dev" in parameters
     assert read(files["databricks.yml"])["targets"]["dev"]["presets"] == {"jobs_max_concurrent_runs": 1}
 
 

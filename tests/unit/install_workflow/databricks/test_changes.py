@@ -181,6 +181,17 @@ def by_cluster(*games: str) -> Job:
     return changed(ONE, tasks=[task("deserialize_cluster_001", ["deserialize", *words], "cluster_001")])
 
 
+def test_a_task_that_was_made_by_hand_and_names_no_game_is_no_game() -> None:
+    now = job("001", {"cluster_001": ["chess"]})
+    report = task("deserialize_report", ["report"], "cluster_001")
+    by_hand = changed(now, tasks=[*now.settings["tasks"], report])
+    plan = compare([now], [DeployedJob(1, "001", by_hand.settings)])
+    assert (plan.deployed_games, plan.removed_games) == (1, 0)
+    assert [(each.subject, each.before, each.reason) for each in plan.changes[0].details] == [
+        ("task deserialize_report", {"cluster": "cluster_001"}, "not in the plan any more")
+    ]
+
+
 def test_one_task_for_all_games_of_a_cluster_takes_the_games_over() -> None:
     plan = compare([by_cluster("chess", "go")], deployed([ONE]))
     assert said(plan) == [

@@ -19,7 +19,7 @@ from demux.settings_databricks import Level, PrincipalKind
 from demux.settings_file import load
 from demux.spark import _CONF
 from demux.table_conf import TABLE_CONF as CONF
-from install_workflow.databricks.job import OWNER_TAG, PART_TAG, Job, Permission
+from install_workflow.databricks.job import OWNER_TAG, PART_TAG, ROOT_TAG, Job, Permission, root_tag
 from install_workflow.databricks.jobs import make_jobs
 from install_workflow.databricks.references import with_ids
 from install_workflow.packing import pack
@@ -253,12 +253,11 @@ def test_a_schedule_is_what_the_api_calls_it(changes: dict[str, str], field: str
     assert jobs[0].settings[field] == expected
 
 
-def test_a_cluster_may_scale_follow_a_policy_and_be_shared() -> None:
+def test_a_cluster_may_scale_and_follow_a_policy() -> None:
     cluster = {
         "min_workers": "1",
         "max_workers": "4",
         "policy_id": "A1",
-        "security_mode": "shared",
         "node_type": None,
         "spark_conf": "{spark.a: b}",
     }
@@ -268,7 +267,7 @@ def test_a_cluster_may_scale_follow_a_policy_and_be_shared() -> None:
     (made,) = job.settings["job_clusters"]
     assert made["new_cluster"] == {
         "autoscale": {"min_workers": 1, "max_workers": 4},
-        "data_security_mode": "USER_ISOLATION",
+        "data_security_mode": "SINGLE_USER",
         "policy_id": "A1",
         "apply_policy_default_values": True,
         "spark_version": "17.3.x-scala2.13",
@@ -291,6 +290,36 @@ def test_a_cluster_has_a_hundred_and_fifty_contexts() -> None:
     assert make_jobs(tasks[:150], settings(), WHEEL)[0].part == "all"
     with pytest.raises(PlanRefused, match="151 tasks; it has room for 150"):
         make_jobs(tasks, settings(), WHEEL)
+
+
+@pytest.mark.parametrize(
+    ("granularity", "per_job", "remedy"),
+    [
+        ("game", "3", "Raise databricks.tasks_per_job, or set databricks.granularity to cluster."),
+        (
+            "cluster",
+            "3",
+            "Raise databricks.tasks_per_job, or raise run.streams_per_cluster, so that there are fewer clusters.",
+        ),
+        ("cluster", "1000", "Raise run.streams_per_cluster, so that there are fewer clusters."),
+    ],
+)
+def test_a_bronze_job_without_room_is_refused_with_a_remedy_that_helps(
+    granularity: str, per_job: str, remedy: str
+) -> None:
+    changes = {"databricks__granularity": granularity, "databricks__tasks_per_job": per_job}
+    clusters = range(1, 13 if per_job == "3" else 100_001)
+    tasks = [Task(f"g{number}", f"deserialize_g{number}", f"cluster_{number:03d}") for number in clusters]
+    with pytest.raises(PlanRefused, match=f"and databricks.tasks_per_job is {per_job}") as refused:
+        make_jobs(tasks, settings(**changes, run__streams_per_cluster="1"), WHEEL)
+    assert refused.value.remedy == remedy
+
+
+def test_a_job_says_on_which_root_it_works_whatever_slash_is_behind_it() -> None:
+    roots = ("s3://b/r", "s3://b/r/", "s3://b/other")
+    tags = [make_jobs([], settings(root=root), WHEEL)[0].settings["tags"][ROOT_TAG] for root in roots]
+    assert tags[0] == tags[1] == root_tag("s3://b/r") != tags[2]
+    assert len(tags[0]) == 12
 
 
 def test_without_a_name_there_is_no_deployment() -> None:

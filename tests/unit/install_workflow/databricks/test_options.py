@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from install_workflow.databricks.options import options
+from install_workflow.databricks.options import options, options_of
 
 
 @pytest.mark.parametrize(
@@ -22,3 +22,10 @@ from install_workflow.databricks.options import options
 )
 def test_options_are_read_as_the_command_line_does(parameters: list[str], expected: dict[str, tuple[str, ...]]) -> None:
     assert options(parameters) == expected
+
+
+def test_a_tasks_named_parameters_are_options_as_well() -> None:
+    wheel = {"parameters": ["deserialize", "--game=go"], "named_parameters": {"game": "chess", "decoder": "arrow"}}
+    expected = {"": ("deserialize",), "game": ("chess",), "decoder": ("arrow",)}
+    assert options_of({"python_wheel_task": wheel}) == expected
+    assert options_of({"notebook_task": {}}) == {}

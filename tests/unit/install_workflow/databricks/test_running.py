@@ -70,6 +70,8 @@ def test_what_was_edited_by_hand_is_read_as_far_as_it_makes_sense() -> None:
     assert running([by_hand(job_cluster_key="c", **wheel("--game="))], ()).games == frozenset()
     assert running([by_hand(notebook_task={})], ()).games == frozenset()
     assert running([DeployedJob(1, "all", {})], ()).games == frozenset()
+    named = {"python_wheel_task": {"named_parameters": {"game": "chess"}}}
+    assert running([by_hand(job_cluster_key="cluster_002", **named)], ()).clusters == {"chess": "cluster_002"}
 
 
 def test_of_two_jobs_with_a_game_the_older_one_counts() -> None:

@@ -14,6 +14,7 @@ from install_workflow.databricks.saved import from_text, require_same_state, req
 from tests.databricks_jobs import ANALYSTS, OPERATORS, job
 from tests.fakes.workspace.job_defaults import kept
 
+HOST = "https://dbc-1.example"
 ONE = job("001", {"cluster_001": ["chess", "将棋"]}, permissions=(ANALYSTS, OPERATORS))
 CALLER = job("bronze", {}, calls=["001"])
 NOW = [DeployedJob(11, "001", kept(job("001", {"cluster_001": ["go"]}).settings))]
@@ -21,17 +22,24 @@ PLAN = compare([ONE, CALLER], NOW, [ForeignJob(7, "Game_Protobufs_wrapper_prod_0
 
 
 def edited(**fields: Any) -> str:
-    return json.dumps({**json.loads(to_text(PLAN)), **fields})
+    return json.dumps({**json.loads(to_text(PLAN, HOST)), **fields})
 
 
 @pytest.mark.parametrize("plan", [PLAN, compare([], NOW), compare([], [])], ids=["changes", "deletes", "nothing"])
 def test_a_saved_plan_is_read_as_it_was(plan: WorkspacePlan) -> None:
-    assert from_text(to_text(plan)) == plan
+    assert from_text(to_text(plan, HOST), HOST) == plan
+
+
+def test_a_plan_for_another_workspace_is_refused() -> None:
+    with pytest.raises(
+        PlanRefused, match=r"is for the workspace https://dbc-1\.example, and this is https://dbc-2\.example"
+    ):
+        from_text(to_text(PLAN, HOST), "https://dbc-2.example")
 
 
 def test_a_plan_is_saved_as_readable_text() -> None:
-    assert "将棋" in to_text(PLAN)
-    assert to_text(PLAN).endswith("}\n")
+    assert "将棋" in to_text(PLAN, HOST)
+    assert to_text(PLAN, HOST).endswith("}\n")
 
 
 @pytest.mark.parametrize(
@@ -40,18 +48,18 @@ def test_a_plan_is_saved_as_readable_text() -> None:
         ("", "is no plan"),
         ("[]", "is no plan"),
         ("{}", "is no plan"),
-        (edited(version=2), "has version 2, and this release reads 1"),
-        (edited(version="1"), "has version '1', and this release reads 1"),
+        (edited(version=1), "has version 1, and this release reads 2"),
+        (edited(version="2"), "has version '2', and this release reads 2"),
         ("[" * 100_000, "is no plan"),
         (edited(changes=[{}]), "is no plan"),
         (edited(changes=[]), "was changed after it was saved"),
         (edited(state_id="0" * 16), "was changed after it was saved"),
-        (to_text(PLAN).replace("--game", "--gane"), "was changed after it was saved"),
+        (to_text(PLAN, HOST).replace("--game", "--gane"), "was changed after it was saved"),
     ],
 )
 def test_what_is_no_saved_plan_is_refused(text: str, reason: str) -> None:
     with pytest.raises(PlanRefused, match=reason):
-        from_text(text)
+        from_text(text, HOST)
 
 
 def test_a_plan_for_the_same_state_passes_whatever_else_is_wanted_by_now() -> None:
@@ -84,12 +92,12 @@ def test_what_the_server_writes_another_way_is_the_same_state() -> None:
     [
         {"removed_games": 99},
         {"foreign": []},
-        {"changes": [{**each, "details": []} for each in json.loads(to_text(PLAN))["changes"]]},
-        {"changes": [{**each, "reason": "harmless"} for each in json.loads(to_text(PLAN))["changes"]]},
+        {"changes": [{**each, "details": []} for each in json.loads(to_text(PLAN, HOST))["changes"]]},
+        {"changes": [{**each, "reason": "harmless"} for each in json.loads(to_text(PLAN, HOST))["changes"]]},
     ],
     ids=["count", "foreign", "details", "reason"],
 )
 def test_a_plan_that_shows_something_else_than_it_does_is_refused(fields: dict[str, Any]) -> None:
-    require_unchanged(from_text(to_text(PLAN)), PLAN)
+    require_unchanged(from_text(to_text(PLAN, HOST), HOST), PLAN)
     with pytest.raises(PlanRefused, match="was changed after it was saved"):
-        require_unchanged(from_text(edited(**fields)), PLAN)
+        require_unchanged(from_text(edited(**fields), HOST), PLAN)

@@ -1,0 +1,188 @@
+"""The tables of a root in a catalog: registered by whoever wrote them, and tagged on Databricks.
+
+Nothing here touches a row: what fails leaves the tables as they are, known by their paths; the next run tries again.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from demux.catalog_sql import (
+    CatalogTable,
+    bronze_in,
+    create_schema,
+    create_table,
+    held_tags,
+    is_same_place,
+    schemas_of,
+    set_tags,
+    silver_in,
+)
+from demux.columns import Struct
+from demux.errors import CatalogConflict, CatalogRefused, DemuxError, Kind
+from demux.failures import named
+from demux.protobuf.comments import without_comments
+from demux.protobuf.compile import CompiledSchema
+from demux.protobuf.message_path import has_message
+from demux.protobuf.tags import Tags, tags_of
+from demux.said_by import SaidBy, said_by
+from demux.schema_ref import SchemaRef
+from demux.schema_store import SchemaStore
+from demux.settings import Settings
+from demux.spark_types import MESSAGE, columns_of_spark
+from demux.storage import table_exists
+from demux.tables import Layout
+
+_LOG = logging.getLogger("demux")
+
+# runs a statement and gives its rows
+Run = Callable[[str], Sequence[Any]]
+
+
+class Catalog:
+    """Registers the tables of a root under the names of the settings; without `databricks.catalog` it does nothing.
+
+    Safe to share between threads. Each table is looked up once in the life of a process.
+    """
+
+    def __init__(self, spark: SparkSession, settings: Settings, schemas: SchemaStore, *, has_tags: bool) -> None:
+        """Prepare; `has_tags` says whether the catalog is Unity Catalog."""
+        self._spark = spark
+        self._settings = settings.databricks
+        self._layout = Layout(settings.root)
+        self._schemas = schemas
+        self._has_tags = has_tags
+        self._making = threading.Lock()
+        self._known: set[CatalogTable] = set()
+        self._tagged: set[tuple[str, SaidBy]] = set()
+
+    def register_bronze(self) -> None:
+        """Make bronze, quarantine and the control tables known that are there, and the schemas of all tables.
+
+        Raises:
+            CatalogConflict, CatalogRefused: as `register_game`.
+        """
+        self._register(bronze_in(self._settings, self._layout))
+
+    def register_game(self, game: str) -> None:
+        """Make a game's table known, if it is there, and give it its tags.
+
+        A tag that is refused is written to the log, and no more.
+
+        Raises:
+            CatalogConflict: the catalog has another table of that name, which is left as it is.
+            CatalogRefused: the catalog does not let us; the rows are in the table all the same.
+        """
+        table = silver_in(self._settings, self._layout, game)
+        if table is not None:
+            self._register([table])
+            if self._has_tags:
+                self._tag(table, game)
+
+    def _register(self, tables: Iterable[CatalogTable]) -> None:
+        for table in tables:
+            if table in self._known or not table_exists(self._spark, table.location):
+                continue
+            try:
+                found = self._registered(table)
+            except (PySparkException, Py4JJavaError) as error:
+                raise _refused(table, error) from error
+            if found is None or not is_same_place(found, table.location):
+                raise _conflict(table, found)
+            self._known.add(table)
+
+    def _registered(self, table: CatalogTable) -> str | None:
+        """Return where the catalog has the table, which is made known if it was not."""
+        if not self._spark.catalog.tableExists(table.sql):
+            with self._making:
+                # who may use a schema may often not create one
+                for schema in schemas_of(self._settings):
+                    if not self._spark.catalog.databaseExists(schema):
+                        self._spark.sql(create_schema(schema))
+            self._spark.sql(create_table(table))
+        described = self._spark.sql(f"DESCRIBE TABLE EXTENDED {table.sql}").collect()
+        # the columns come first, and one may be called so too
+        places = [row.data_type for row in described if row.col_name == "Location"]
+        return places[-1] if places else None
+
+    def _tag(self, table: CatalogTable, game: str) -> None:
+        try:
+            schema = self._spark.read.format("delta").load(table.location).schema
+            columns = columns_of_spark(schema)
+            by = said_by(columns)
+            if by is None or (table.name, by) in self._tagged:
+                return
+            holds = next((f.metadata[MESSAGE] for f in schema.fields if MESSAGE in f.metadata), None)
+            tags = _tags(self._schemas, game, by, holds)
+            if tags is not None:
+                for sentence in tags.left_out:
+                    _LOG.warning("%s", sentence)
+                tag(lambda statement: self._spark.sql(statement).collect(), table, columns, tags)
+            self._tagged.add((table.name, by))
+        except (PySparkException, Py4JJavaError, DemuxError) as error:
+            _LOG.warning("The tags of %s are not as the schema says: %s", table.full_name, named(error).cause)
+
+
+def tag(run: Run, table: CatalogTable, columns: Struct, tags: Tags) -> None:
+    """Give the table and its top-level columns the tags that they do not have yet; a second call changes nothing.
+
+    Args:
+        run: runs a statement on Unity Catalog.
+        table: the table.
+        columns: its columns.
+        tags: what it should have.
+    """
+    if not tags:
+        return
+    of_table, of_columns = held_tags(table)
+    held = {row.tag_name: row.tag_value for row in run(of_table)}
+    held_columns: defaultdict[str, dict[str, str]] = defaultdict(dict)
+    for row in run(of_columns):
+        held_columns[row.column_name][row.tag_name] = row.tag_value
+    by_number = columns.by_number()
+    wanted = {by_number[number].name: each for number, each in tags.columns.items() if number in by_number}
+    for statement in set_tags(table, tags.table, wanted, held, held_columns):
+        run(statement)
+
+
+def _tags(schemas: SchemaStore, game: str, by: SaidBy, holds: str | None) -> Tags | None:
+    """Return the tags of a schema; None where it cannot be had any more."""
+    ref = SchemaRef(by.schema_id)
+    answer = schemas.lookup([ref], game)[ref]
+    if not isinstance(answer, CompiledSchema):
+        return None
+    # a new version may have renamed the message
+    message = holds if holds is not None and has_message(answer.descriptor_set, holds) else answer.message
+    return tags_of(without_comments(answer.descriptor_set), message)
+
+
+def _conflict(table: CatalogTable, found: str | None) -> CatalogConflict:
+    is_at = "that is not a table at a path" if found is None else f"at {found}"
+    return CatalogConflict(
+        f"The catalog has a {table.full_name} already {is_at}, and this one is at {table.location}.",
+        "Rename or drop that one, or name another databricks.silver_schema or bronze_schema; nothing was replaced, "
+        "and the records are in.",
+        table=table.full_name,
+        found=found,
+        location=table.location,
+    )
+
+
+def _refused(table: CatalogTable, error: BaseException) -> DemuxError:
+    failure = named(error)
+    if failure.kind is Kind.TRANSIENT:
+        return failure
+    return CatalogRefused(
+        f"The catalog did not register {table.full_name}: {failure.cause}",
+        "Let whom the task runs as use the catalog and create schemas, tables and external tables there; the records "
+        "are in, and the next run registers the table.",
+        table=table.full_name,
+    )

@@ -1,0 +1,83 @@
+"""`demux apply` and `demux destroy` without a deployment: which game runs where on this machine is written down."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from datetime import datetime, timezone
+
+import typer
+
+from demux.cli.deployment import ask, ask_to_remove, somebody_is_there
+from demux.cli.workplace import AfterRemoval, Workplace, console, workplace
+from demux.settings import Settings
+from demux.text import first_few, printable
+from install_workflow.removal import Folder, Part
+from install_workflow.removal import as_text as folders_text
+from install_workflow.remove import is_unfinished, look_at_root, remove_from_root
+from install_workflow.render import as_text
+from install_workflow.run import apply, look
+
+
+def apply_here(settings: Settings, wait: bool, yes: bool) -> None:
+    """Write down which game runs where and which waits, after asking whoever is there; again, nothing changes."""
+    with workplace(settings, "apply", lock=True, wait=wait) as place:
+        plan = look(place.spark, place.settings, place.control, place.registered().games).plan
+        console.print(as_text(plan), soft_wrap=True)
+        if not plan.is_empty and not yes and somebody_is_there():
+            ask("Apply this plan?")
+        # a game that waits is written down too, and is no change of the plan
+        apply(place.control, plan, datetime.now(timezone.utc))
+        if not plan.is_empty:
+            console.print("applied; `demux run` runs the games so")
+
+
+def destroy_here(settings: Settings, parts: frozenset[Part], wait: bool, yes: bool) -> None:
+    """Forget which game runs where, and remove these parts of the root; all of it is listed before, and asked for.
+
+    Raises:
+        typer.Exit: there is nothing to remove.
+    """
+    with place_to_remove(settings, wait) as place:
+        found = look_at_parts(place, parts)
+        # half removed tables are not read
+        games = [] if is_unfinished(place.spark, place.layout) else sorted(place.control.known_games())
+        if games:
+            console.print(f"- forget where {_games(games)} ran (control/games)", soft_wrap=True)
+        print_parts(found)
+        if not games and not found:
+            console.print("nothing to remove")
+            raise typer.Exit
+        ask_to_remove(yes)
+        if games:
+            place.control.replace_games(())
+        remove_parts(place, found)
+
+
+def place_to_remove(settings: Settings, wait: bool) -> AbstractContextManager[Workplace]:
+    """Return the workplace of `destroy`, which alone works on a root whose removal was interrupted."""
+    return workplace(settings, "destroy", lock=True, wait=wait, after_removal=AfterRemoval.GO_ON)
+
+
+def look_at_parts(place: Workplace, parts: frozenset[Part]) -> tuple[Folder, ...]:
+    """Return what goes from the root; raises as `look_at_root`."""
+    return look_at_root(place.spark, place.settings, place.control, parts)
+
+
+def print_parts(found: tuple[Folder, ...]) -> None:
+    """Print what goes from the root."""
+    if found:
+        console.print(folders_text(found), soft_wrap=True)
+
+
+def remove_parts(place: Workplace, found: tuple[Folder, ...]) -> None:
+    """Remove the folders, and say each."""
+    remove_from_root(place.spark, place.layout, found, _print_gone)
+
+
+def _print_gone(folder: Folder) -> None:
+    console.print(f"- remove {folder.part.value} {printable(folder.path)}: done", soft_wrap=True)
+
+
+def _games(games: list[str]) -> str:
+    names = first_few([printable(game) for game in games])
+    return f"{len(games):,} {'game' if len(games) == 1 else 'games'} ({names})"

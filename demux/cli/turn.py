@@ -1,0 +1,59 @@
+"""Who we are to other installers, and what is said of them."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import socket
+import uuid
+from datetime import datetime, timezone
+
+import typer
+
+from demux.cli.workplace import console
+from demux.settings import Settings
+from demux.text import printable
+from install_workflow.databricks.deploy import deployment_of
+from install_workflow.databricks.turn import OnClaim, Turn, Who
+from install_workflow.databricks.workspace import Workspace
+
+TAKE_OVER = typer.Option(
+    False, "--take-over", help="Go on where another command has claimed the deployment, because it is dead."
+)
+
+
+def turn_of(workspace: Workspace, settings: Settings) -> Turn:
+    """Return our turn at changing the deployment, not yet begun; raises as `deployment_of`."""
+    who = Who(f"{_user()}@{socket.gethostname()}", f"{os.getpid()}-{uuid.uuid4().hex[:8]}")
+    folder, name = settings.databricks.wheel_path or "", deployment_of(settings)
+    return Turn(workspace.connection, folder, name, who, lambda: datetime.now(timezone.utc))
+
+
+def begin(workspace: Workspace, settings: Settings, take_over: bool) -> Turn:
+    """Return our turn, begun; raises as `Turn.begin`."""
+    turn = turn_of(workspace, settings)
+    turn.begin(OnClaim.TAKE_OVER if take_over else OnClaim.REFUSE)
+    return turn
+
+
+def last_change(workspace: Workspace, settings: Settings) -> datetime | None:
+    """Return when a game of the deployment was placed last (UTC), as the record has it; raises as `Turn.look`."""
+    turn = turn_of(workspace, settings)
+    turn.look()
+    return turn.last_change
+
+
+def print_busy(workspace: Workspace, settings: Settings) -> None:
+    """Print who changes the deployment right now, if somebody does."""
+    turn = turn_of(workspace, settings)
+    if claim := turn.look():
+        since = f"{claim.at:%H:%M:%S} UTC ({claim.by}, process {claim.process})"
+        console.print(f"! busy   another command installs {turn.deployment} since {printable(since)}", soft_wrap=True)
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        # a container's user may have no name
+        return f"user {os.getuid()}"

@@ -1,0 +1,241 @@
+"""What a fleet knows of each game from round to round: its table, its position, and its schemas."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from demux.causes import Cause
+from demux.columns import Struct
+from demux.delta_log import AddedFile, Commit, growth
+from demux.errors import BronzeLogTruncated, BronzeRewritten, DemuxError
+from demux.failures import named
+from demux.names import names_of
+from demux.schema_ref import SchemaRef
+from demux.schema_store import SchemaStore
+from demux.tables import Layout
+from deserializer.decisions import Decisions, Refusal, Writer, decide
+from deserializer.descriptions import description_of
+from deserializer.fleet.pending import START, Piece, Position, pending, take
+from deserializer.fleet.quarantine import Quarantine
+from deserializer.fleet.silver import SilverTable
+from deserializer.fleet.spread import Sized
+from deserializer.fleet.standing import standing
+from deserializer.fleet.work import GameFiles
+from deserializer.sink import fitted
+
+_NOTHING = Decisions(Struct(()), (), {})
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """What a game has to read in this round.
+
+    Attributes:
+        game: the exact name.
+        table: its silver table.
+        pieces: what is read; none where nothing is new.
+        rows_waiting: about how many rows are left for later rounds.
+        settled: ids of records that an interrupted round has put into a table already.
+    """
+
+    game: str
+    table: SilverTable
+    pieces: tuple[Piece, ...]
+    rows_waiting: int = 0
+    settled: frozenset[str] = frozenset()
+
+    @property
+    def after(self) -> Position:
+        """Where the game stands when they are read."""
+        return self.pieces[-1].after
+
+
+class Games:
+    """The games of one root, as one process knows them."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        layout: Layout,
+        schemas: SchemaStore,
+        finish_stream: Callable[[str], object],
+        most_rows: int,
+        app_id: str,
+    ) -> None:
+        """Prepare, as `Fleet`; the layout's paths are of this machine."""
+        self._spark = spark
+        self._layout = layout
+        self._schemas = schemas
+        self._finish_stream = finish_stream
+        self._most_rows = most_rows
+        self._app_id = app_id
+        self._tables: dict[str, SilverTable] = {}
+        self._positions: dict[str, Position] = {}
+        self._decisions: dict[str, Decisions] = {}
+
+    def due(
+        self, games: Mapping[str, int], quarantine: Quarantine, threads: int
+    ) -> tuple[dict[str, Due], dict[str, DemuxError]]:
+        """Return what each game has to read, and why some cannot be read.
+
+        Args:
+            games: by name: the version of bronze up to which the game has certainly read everything, else -1.
+            quarantine: the table.
+            threads: that look at tables at the same time.
+        """
+        failed: dict[str, DemuxError] = {}
+        names = sorted(games)
+        with ThreadPoolExecutor(threads, thread_name_prefix="standing") as pool:
+            for game, error in zip(names, pool.map(self._stand, names), strict=True):
+                if error is not None:
+                    failed[game] = error
+        standing_now = {
+            game: max(self._positions[game], Position(games[game] + 1)) for game in names if game not in failed
+        }
+        due: dict[str, Due] = {}
+        log = self._log(standing_now.values())
+        for game, position in standing_now.items():
+            try:
+                commits = self._commits_of(game, position) if log is None else log
+                due[game] = self._due(game, position, commits, quarantine)
+            except DemuxError as error:
+                failed[game] = error
+        return due, failed
+
+    def work(self, due: Due, paths: frozenset[str] | None = None) -> Sized:
+        """Return the files to read, or those of these paths, and what to do with their rows."""
+        root = Path(self._layout.bronze)
+        files = [(str(root / file.path), file.bytes) for piece in due.pieces for file in piece.files]
+        chosen = [(path, size) for path, size in files if paths is None or path in paths]
+        decisions = self._decisions.get(due.game, _NOTHING)
+        work = GameFiles(
+            due.game,
+            tuple(path for path, _ in chosen),
+            due.table.path,
+            decisions,
+            due.after.number,
+            due.settled,
+        )
+        return Sized(work, tuple(size for _, size in chosen))
+
+    def learn(self, due: Due, refs: Iterable[SchemaRef]) -> None:
+        """Decide about further schema refs; the table gets the columns that they add.
+
+        Raises:
+            RegistryUnavailable: a schema is not known here and the registry does not answer.
+        """
+        table = due.table
+        known = self._decisions.get(due.game, _NOTHING).by_ref
+        answers = self._schemas.lookup({*known, *refs}, due.game)
+        decisions = decide(table.columns, answers, table.message)
+        description = description_of(decisions, answers, table.everything)
+        if not table.exists:
+            columns = description.all_columns
+            table.create(columns, decisions.message, description.comment)
+        elif decisions.added or description.is_new:
+            fitted(self._spark, table.path, answers)
+            table.refresh()
+        self._decisions[due.game] = decisions
+
+    def schema_ids(self, due: Due, refs: Iterable[SchemaRef]) -> tuple[int, ...]:
+        """Return the ids that these refs stand for, sorted; makes the table where no row has asked for it."""
+        if not due.table.exists:
+            self.learn(due, ())
+        by_ref = self._decisions.get(due.game, _NOTHING).by_ref
+        decided = ((ref, by_ref[ref]) for ref in refs)
+        ids = {each.schema_id if isinstance(each, Writer) else ref.schema_id for ref, each in decided}
+        return tuple(sorted(schema_id for schema_id in ids if schema_id is not None))
+
+    def done(self, due: Due) -> None:
+        """Remember that the game's files are read, and which of its schemas need no further look."""
+        self._positions[due.game] = due.after
+        decisions = self._decisions.get(due.game, _NOTHING)
+        lasting = {ref: each for ref, each in decisions.by_ref.items() if not _may_pass(each)}
+        if len(lasting) < len(decisions.by_ref):
+            self._decisions[due.game] = replace(decisions, by_ref=lasting)
+
+    def forget(self, game: str) -> None:
+        """Read the game's table again before the next round."""
+        self._tables.pop(game, None)
+        self._positions.pop(game, None)
+        self._decisions.pop(game, None)
+
+    def _stand(self, game: str) -> DemuxError | None:
+        """Find out where the game stands, where that is not known; return why it cannot be found out."""
+        if game in self._positions:
+            return None
+        try:
+            table = SilverTable.at(self._layout.silver(names_of(game).key))
+            position = standing(self._spark, self._layout, game, table, self._app_id)
+            if position is None:
+                self._finish_stream(game)
+                table = SilverTable.at(table.path)
+                position = standing(self._spark, self._layout, game, table, self._app_id)
+        except Exception as error:  # one game's failure must not stop its neighbours
+            return named(error)
+        assert position is not None, "its stream has ended its batch"
+        self._tables[game], self._positions[game] = table, position
+        return None
+
+    def _due(self, game: str, position: Position, commits: Iterable[Commit], quarantine: Quarantine) -> Due:
+        table = self._tables[game]
+        pieces = pending(commits, game, position)
+        _require_whole(pieces)
+        bad = quarantine.position(names_of(game).key)
+        if bad is not None and bad > position:
+            # a round was interrupted between its two commits
+            taken = tuple(piece for piece in pieces if piece.after <= bad)
+            settled = quarantine.ids(game, bad) | table.ids()
+        else:
+            taken, settled = take(pieces, self._most_rows), frozenset()
+        waiting = sum(piece.rows for piece in pieces[len(taken) :])
+        return Due(game, table, taken, waiting, settled)
+
+    def _log(self, positions: Iterable[Position]) -> tuple[Commit, ...] | None:
+        """Return bronze's commits from the least position on; None when the log does not reach back so far."""
+        least = min(positions, default=None)
+        return () if least is None else growth(self._spark, self._layout.bronze, "game_name", least.version - 1).commits
+
+    def _commits_of(self, game: str, position: Position) -> tuple[Commit, ...]:
+        """Return bronze's commits from the position on, where its log does not reach back to every game's."""
+        found = growth(self._spark, self._layout.bronze, "game_name", position.version - 1)
+        if found.commits is not None:
+            return found.commits
+        if position == START:
+            return (self._snapshot(game, found.version),)
+        raise BronzeLogTruncated(
+            f"The game stands before commit {position.version} of bronze, and bronze's log begins later.",
+            f"Make its table again from bronze: `demux rebuild --game {shlex.quote(game)}`.",
+            game=game,
+            version=position.version,
+        )
+
+    def _snapshot(self, game: str, version: int) -> Commit:
+        """Return all files that the game has in a version of bronze, as one commit."""
+        bronze = self._spark.read.format("delta").option("versionAsOf", version).load(self._layout.bronze)
+        paths = [unquote(urlsplit(uri).path) for uri in bronze.where(F.col("game_name") == game).inputFiles()]
+        files = (AddedFile(path, game, Path(path).stat().st_size, None) for path in sorted(paths))
+        return Commit(version, tuple(files), at_once=True)
+
+
+def _require_whole(pieces: Iterable[Piece]) -> None:
+    cut = [file.path for piece in pieces for file in piece.files if not file.whole]
+    if cut:
+        raise BronzeRewritten(
+            f"Rows were deleted from {len(cut)} files of bronze before they were read, and left in the files.",
+            "Have the files written anew: `REORG TABLE … APPLY (PURGE)` on bronze; or set `run.engine: stream`.",
+            paths=tuple(cut),
+        )
+
+
+def _may_pass(decision: object) -> bool:
+    # somebody may register the schema
+    return isinstance(decision, Refusal) and decision.cause is Cause.UNKNOWN_SCHEMA

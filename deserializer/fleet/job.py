@@ -1,0 +1,60 @@
+"""One Spark job that writes the files of many games; the driver gets what was written, and commits it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from pyspark.sql import SparkSession
+
+from demux.arrow_map import forgetting_archives
+from demux.failures import named
+from demux.table_files import TableFile
+from deserializer.fleet.spread import Sized, spread
+from deserializer.fleet.work import GameFiles, Written, write_games
+
+_LOG = logging.getLogger("demux")
+
+Results = tuple[list[Written], list[TableFile]]
+
+
+def run_job(spark: SparkSession, works: Sequence[Sized], quarantine: str, query_id: str, now: datetime) -> Results:
+    """Return what became of each part, and the files for quarantine; nothing is committed.
+
+    What ends a worker, or its Spark job, is looked for by halves: the games that do it fail, and no others.
+
+    Args:
+        spark: the session.
+        works: what to read and how.
+        quarantine: the path of the quarantine table.
+        query_id: what bad rows carry there.
+        now: the time of decoding.
+    """
+    tasks = spread(works, spark.sparkContext.defaultParallelism)
+    try:
+        return _run(spark, tasks, quarantine, query_id, now)
+    except Exception as error:
+        games = sorted({work.files.game for work in works})
+        _LOG.warning("a job over %d games failed: %s", len(games), error)
+        if len(games) == 1:
+            return [Written(games[0], error=named(error))], []
+        first = frozenset(games[: len(games) // 2])
+        halves = [[work for work in works if (work.files.game in first) is mine] for mine in (True, False)]
+        done = [run_job(spark, half, quarantine, query_id, now) for half in halves]
+        return [one for written, _ in done for one in written], [file for _, files in done for file in files]
+
+
+def _run(
+    spark: SparkSession, tasks: Sequence[Sequence[GameFiles]], quarantine: str, query_id: str, now: datetime
+) -> Results:
+    if not tasks:
+        return [], []
+
+    def work(parts: Iterator[Sequence[GameFiles]]) -> Iterator[Written | TableFile]:
+        for part in parts:
+            yield from write_games(part, quarantine, query_id, now)
+
+    parts = spark.sparkContext.parallelize(tasks, len(tasks))
+    found = parts.mapPartitions(forgetting_archives(work)).collect()  # type: ignore[arg-type]
+    return [one for one in found if isinstance(one, Written)], [one for one in found if isinstance(one, TableFile)]

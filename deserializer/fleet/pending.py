@@ -1,0 +1,132 @@
+"""Which files of bronze a game has still to read, and where it stands after each. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from demux.delta_log import AddedFile, Commit
+from demux.errors import BronzeRewritten
+
+# a transaction's version is a long: this many files in one commit, and 2^39 commits
+_FILES_PER_COMMIT = 1 << 24
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Position:
+    """What a game reads next in bronze's log.
+
+    Attributes:
+        version: a commit.
+        index: a file in what the commit added; those before it are read.
+    """
+
+    version: int
+    index: int = 0
+
+    @property
+    def number(self) -> int:
+        """The position as one number, in the same order."""
+        return self.version * _FILES_PER_COMMIT + self.index
+
+    @staticmethod
+    def of(number: int) -> Position:
+        """Return the position that has this number."""
+        return Position(*divmod(number, _FILES_PER_COMMIT))
+
+
+START = Position(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Files that are read together or not at all.
+
+    Attributes:
+        files: all of one game.
+        after: where the game stands when they are read.
+    """
+
+    files: tuple[AddedFile, ...]
+    after: Position
+
+    @property
+    def rows(self) -> int:
+        """About how many rows they have."""
+        return sum(_rows(file) for file in self.files)
+
+
+def pending(commits: Iterable[Commit], game: str, since: Position) -> tuple[Piece, ...]:
+    """Return what the game has still to read, in order.
+
+    A commit that takes files away drops those that wait. What it writes anew in their place is read in their place,
+    and left out where all of them were read before.
+
+    Args:
+        commits: bronze's commits from `since.version` on, none left out; older ones are not looked at.
+        game: the exact name.
+        since: where the game stands.
+
+    Raises:
+        BronzeRewritten: a commit wrote files anew of which some were read and some not.
+    """
+    waiting: dict[str, Piece] = {}
+    for commit in commits:
+        if commit.version < since.version:
+            continue
+        mine = [
+            (index, file)
+            for index, file in enumerate(commit.added)
+            if file.partition == game and Position(commit.version, index) >= since
+        ]
+        taken = [path for path, partition in commit.removed.items() if partition == game or path in waiting]
+        for piece in _replaced(commit, mine, taken, waiting) if taken else _separate(commit, mine):
+            waiting |= dict.fromkeys((file.path for file in piece.files), piece)
+    return tuple(dict.fromkeys(waiting.values()))
+
+
+def take(pieces: Sequence[Piece], most_rows: int) -> tuple[Piece, ...]:
+    """Return as many pieces from the beginning as have this many rows together, and one at least."""
+    taken: list[Piece] = []
+    rows = 0
+    for piece in pieces:
+        rows += piece.rows
+        if taken and rows > most_rows:
+            break
+        taken.append(piece)
+    return tuple(taken)
+
+
+def _separate(commit: Commit, mine: Sequence[tuple[int, AddedFile]]) -> list[Piece]:
+    if commit.at_once:
+        return [Piece(tuple(file for _, file in mine), Position(commit.version + 1))] if mine else []
+    ends = [Position(commit.version, index + 1) for index, _ in mine[:-1]]
+    return [Piece((file,), end) for (_, file), end in zip(mine, [*ends, Position(commit.version + 1)], strict=False)]
+
+
+def _replaced(
+    commit: Commit, mine: Sequence[tuple[int, AddedFile]], taken: Sequence[str], waiting: dict[str, Piece]
+) -> list[Piece]:
+    """Take the files away, and return what stands in their place."""
+    unread = [path for path in taken if path in waiting]
+    for path in unread:
+        piece = waiting.pop(path)
+        left = tuple(file for file in piece.files if file.path in waiting)
+        # in their place: the order is that of the positions
+        waiting |= {file.path: Piece(left, piece.after) for file in left}
+    if not mine or not unread:
+        return []
+    if len(unread) < len(taken):
+        raise BronzeRewritten(
+            f"Commit {commit.version} of bronze wrote {len(taken)} files of the game anew, {len(unread)} of them "
+            "before they were read.",
+            "Make the game's table again from bronze: `demux rebuild --game NAME`.",
+            version=commit.version,
+        )
+    # only whole: read again in part, nothing would say what the rest stands for
+    return [Piece(tuple(file for _, file in mine), Position(commit.version + 1))]
+
+
+def _rows(file: AddedFile) -> int:
+    # where the log does not say: a record of 100 bytes is a small one
+    return file.rows if file.rows is not None else max(1, file.bytes // 100)

@@ -1,0 +1,76 @@
+"""The quarantine table of a fleet: the bad rows of all games of a round in one commit, before silver's commits.
+
+The commit says for each game up to which position its bad rows are there. Should the process die before the game's own
+commit, the next round reads just these files again and leaves out what is in a table already, whatever it decides now.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+import pyarrow.compute as pc
+from deltalake import DeltaTable, Schema
+from deltalake.exceptions import TableNotFoundError
+
+from demux.lock import TableLock
+from demux.spark_types import spark_struct
+from demux.table_files import TableFile, append_files
+from demux.tables import QUARANTINE
+from deserializer.fleet.pending import Position
+
+
+class Quarantine:
+    """The table, there or not yet.
+
+    Attributes:
+        path: where it is.
+    """
+
+    def __init__(self, path: str, app_id: str, lock: TableLock) -> None:
+        """Prepare; `app_id` is that of the fleet, `lock` keeps other processes away while the table is written."""
+        self.path = path
+        self._app_id = app_id
+        self._lock = lock
+        self._open: DeltaTable | None = None
+
+    def refresh(self) -> None:
+        """Read what others did to the table."""
+        if self._open is not None:
+            self._open.update_incremental()
+            return
+        try:
+            self._open = DeltaTable(self.path)
+        except TableNotFoundError:
+            self._open = None
+
+    def position(self, key: str) -> Position | None:
+        """Return up to where the game's bad rows are in the table; None when it had none yet."""
+        number = None if self._open is None else self._open.transaction_version(self._transaction(key))
+        return None if number is None else Position.of(number)
+
+    def ids(self, game: str, after: Position) -> frozenset[str]:
+        """Return the ids of the game's records that one commit put here; reads the table's two columns."""
+        if self._open is None:
+            return frozenset()
+        rows = self._open.to_pyarrow_dataset().to_table(
+            columns=["record_id"],
+            filter=(pc.field("query_id") == self._app_id)
+            & (pc.field("batch_id") == after.number)
+            & (pc.field("game_name") == game),
+        )
+        return frozenset(rows.column("record_id").to_pylist())
+
+    def append(self, files: Sequence[TableFile], positions: Mapping[str, Position]) -> None:
+        """Append files with bad rows, with the position of each game by key that has some; in one commit."""
+        with self._lock(self.path):
+            if self._open is None:
+                schema = Schema.from_json(json.dumps(spark_struct(QUARANTINE).jsonValue()))
+                self._open = DeltaTable.create(self.path, schema, mode="ignore")
+            self._open.update_incremental()
+            numbers = {self._transaction(key): position.number for key, position in positions.items()}
+            append_files(self._open, files, None, numbers)
+            self._open.update_incremental()
+
+    def _transaction(self, key: str) -> str:
+        return f"{self._app_id}/{key}"

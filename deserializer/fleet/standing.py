@@ -1,0 +1,72 @@
+"""Where a game stands in bronze, whichever engine decoded it last.
+
+The fleet's position is in the silver table (`silver.py`), that of a stream in its checkpoint. The fleet's transaction
+says who went on: 0 or more is a position of the fleet; below 0, a stream went on from there, and its checkpoint counts.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+
+from pyspark.sql import SparkSession
+
+from demux.checkpoints import read_checkpoint
+from demux.errors import CheckpointLost
+from demux.names import names_of
+from demux.storage import read_text, table_exists
+from demux.tables import Layout
+from deserializer.fleet.pending import START, Position
+from deserializer.fleet.silver import SilverTable
+from deserializer.sink import quarantined
+
+
+def handed_over(position: Position) -> int:
+    """Return the number of the transaction that says: from here on, a stream goes on."""
+    return -position.number - 1
+
+
+def standing(spark: SparkSession, layout: Layout, game: str, table: SilverTable, app_id: str) -> Position | None:
+    """Return where the game stands; None where its stream was interrupted, and must end its batch first.
+
+    Raises:
+        CheckpointLost: the table has rows and nothing says which.
+    """
+    number = table.transaction(app_id)
+    if number is not None and number >= 0:
+        return Position.of(number)
+    checkpoint = layout.silver_checkpoint(names_of(game).key)
+    found = read_checkpoint(spark, checkpoint)
+    if found.unfinished is not None:
+        return None
+    if found.done >= 0:
+        return position_in(read_text(spark, f"{checkpoint}/offsets/{found.done}"))
+    if number is not None and table.newest_is(app_id, number):
+        # the stream had not begun yet
+        return Position.of(-number - 1)
+    if table.has_rows() or number is not None or _has_quarantined(spark, layout, game):
+        raise CheckpointLost(
+            f"The table {table.path} was written by a query whose checkpoint {checkpoint} is gone.",
+            f"Run `demux rebuild --game {shlex.quote(game)}` to make the table again from its source, or put the "
+            "checkpoint back.",
+            table=table.path,
+            checkpoint=checkpoint,
+        )
+    return START
+
+
+def position_in(offsets: str) -> Position:
+    """Return the position that a file of a stream's checkpoint has, below `offsets`.
+
+    A batch takes all files of a commit (`deserializer.source`): it ends with the last one of a commit (Delta 2), or
+    before the first one of the next, index -1 (Delta 3 and later).
+    """
+    offset = json.loads(offsets.split("\n")[-1])
+    version = int(offset["reservoirVersion"])
+    return Position(version if int(offset["index"]) < 0 else version + 1)
+
+
+def _has_quarantined(spark: SparkSession, layout: Layout, game: str) -> bool:
+    if not table_exists(spark, layout.quarantine):
+        return False
+    return bool(spark.read.format("delta").load(layout.quarantine).where(quarantined(game)).limit(1).count())

@@ -1,0 +1,197 @@
+"""Files of bronze to files of silver and quarantine, one game after the other, in a Spark worker; nothing is committed.
+
+One game's failure is its own: what it wrote is removed, and the next one begins.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from demux.arrow_map import MAX_BATCH_BYTES, MAX_BATCH_ROWS
+from demux.arrow_types import arrow_fields
+from demux.causes import Stage
+from demux.columns import Struct
+from demux.errors import DemuxError
+from demux.failures import named
+from demux.schema_ref import SchemaRef
+from demux.table_files import TableFile, TableWriter, stamped
+from demux.tables import QUARANTINE, SILVER_ORIGIN
+from deserializer.decisions import Decisions, UnknownRef
+from deserializer.decode import INPUT, REF, Part, origin_of, parts_of
+
+
+@dataclass(frozen=True, slots=True)
+class GameFiles:
+    """Some files of a game, and what to do with their rows.
+
+    Attributes:
+        game: the exact name.
+        paths: of the files, absolute.
+        table: the path of the silver table.
+        decisions: for every schema ref that is known of.
+        batch_id: the number that its bad rows carry in quarantine.
+        settled: ids of records that are in silver or quarantine already.
+    """
+
+    game: str
+    paths: tuple[str, ...]
+    table: str
+    decisions: Decisions
+    batch_id: int
+    settled: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What became of a `GameFiles`.
+
+    Attributes:
+        game: the exact name.
+        paths: of the files that were read.
+        rows_in: how many rows they have.
+        rows_bad: how many of them went to quarantine.
+        refs: the schema refs of the rows.
+        silver: the files for silver.
+        unknown: refs without a decision: nothing was written.
+        error: why nothing was written.
+        seconds: how long it took.
+    """
+
+    game: str
+    paths: tuple[str, ...] = ()
+    rows_in: int = 0
+    rows_bad: int = 0
+    refs: frozenset[SchemaRef] = frozenset()
+    silver: tuple[TableFile, ...] = ()
+    unknown: frozenset[SchemaRef] = frozenset()
+    error: DemuxError | None = None
+    seconds: float = 0.0
+
+
+def write_games(
+    works: Iterable[GameFiles], quarantine: str, query_id: str, now: datetime
+) -> Iterator[Written | TableFile]:
+    """Yield what became of each, and then the files for quarantine, which hold the bad rows of all of them.
+
+    Args:
+        works: what to do.
+        quarantine: the path of the quarantine table.
+        query_id: what bad rows carry there.
+        now: the time of decoding.
+    """
+    with TableWriter(quarantine, QUARANTINE) as bad:
+        for work in works:
+            began = time.monotonic()
+            files: list[TableFile] = []
+            try:
+                written, files = _write(work, quarantine, query_id, now, bad)
+            except Exception as error:  # one game's failure must not stop its neighbours
+                written = Written(work.game, work.paths, error=named(error))
+            yield replace(written, seconds=time.monotonic() - began)
+            yield from files
+        yield from bad.close()
+
+
+def _write(
+    work: GameFiles, quarantine: str, query_id: str, now: datetime, bad: TableWriter
+) -> tuple[Written, list[TableFile]]:
+    """Return what became of one, and files of its own for quarantine, where it has many bad rows."""
+    columns = Struct((*work.decisions.columns, *SILVER_ORIGIN))
+    rows_in = rows_bad = 0
+    refs: set[SchemaRef] = set()
+    try:
+        with TableWriter(work.table, columns) as silver, TableWriter(quarantine, QUARANTINE) as own:
+            for part in parts_of(_rows(work), work.decisions):
+                rows_in, rows_bad = rows_in + len(part.rows), rows_bad + len(part.bad)
+                refs.add(part.ref)
+                if part.good:
+                    silver.add(_good(part, columns, now))
+                if part.bad:
+                    own.add(_bad(part, work, query_id, now))
+            files = tuple(silver.close())
+            further = own.hand_over(bad)
+    except UnknownRef:
+        return Written(work.game, work.paths, unknown=frozenset(refs_in(work.paths) - work.decisions.by_ref.keys())), []
+    return Written(work.game, work.paths, rows_in, rows_bad, frozenset(refs), files), further
+
+
+def _good(part: Part, columns: Struct, now: datetime) -> pa.RecordBatch:
+    origin = origin_of(part, pa.array(part.good, pa.int64()))
+    fields = arrow_fields(columns)
+    decoded_at = pa.repeat(pa.scalar(now, fields[-1].type), len(part.good))
+    return pa.RecordBatch.from_arrays([*part.columns, *origin, decoded_at], schema=pa.schema(fields))
+
+
+def _bad(part: Part, work: GameFiles, query_id: str, now: datetime) -> pa.RecordBatch:
+    rows = part.rows.take(pa.array([row for row, _ in part.bad], pa.int64()))
+    sentences = pa.array([sentence for _, sentence in part.bad], pa.string())
+    told = pa.RecordBatch.from_arrays(
+        [*rows.columns, sentences], names=[*("bytes" if c.name == "payload" else c.name for c in INPUT), "sentence"]
+    )
+    return stamped(
+        told,
+        QUARANTINE,
+        stage=Stage.SILVER.value,
+        cause=part.cause,
+        game_name=work.game,
+        # bronze has the key and the headers of these rows
+        key=None,
+        headers=None,
+        query_id=query_id,
+        batch_id=work.batch_id,
+        quarantined_at=now,
+    )
+
+
+def refs_in(files: Iterable[str]) -> set[SchemaRef]:
+    """Return the schema refs that occur in files of bronze; reads these columns alone."""
+    names = [column.name for column in REF]
+    found: set[SchemaRef] = set()
+    for path in files:
+        file = pq.ParquetFile(path)
+        distinct = _filled(file.read(columns=_there(file, REF)), REF).group_by(names).aggregate([])
+        found |= {SchemaRef(*(row[name] for name in names)) for row in distinct.to_pylist()}
+    return found
+
+
+def _rows(work: GameFiles) -> Iterator[pa.RecordBatch]:
+    """Yield the rows in the columns of `INPUT`, but those that are settled."""
+    settled = pa.array(sorted(work.settled), pa.string()) if work.settled else None
+    for path in work.paths:
+        file = pq.ParquetFile(path)
+        for batch in file.iter_batches(_batch_rows(file.metadata), columns=_there(file, INPUT)):
+            table = _filled(pa.Table.from_batches([batch]), INPUT)
+            if settled is not None:
+                table = table.filter(pc.invert(pc.is_in(table.column("record_id"), settled)))
+            yield from table.to_batches()
+
+
+def _batch_rows(metadata: Any) -> int:
+    """Return how many rows may stand in memory together, which they do several times."""
+    groups = (metadata.row_group(number) for number in range(metadata.num_row_groups))
+    row_bytes = max((group.total_byte_size / max(1, group.num_rows) for group in groups), default=0)
+    return max(1, min(MAX_BATCH_ROWS, int(MAX_BATCH_BYTES / max(1, row_bytes))))
+
+
+def _there(file: Any, columns: Struct) -> list[str]:
+    # files are older than some columns
+    names = set(file.schema_arrow.names)
+    return [column.name for column in columns if column.name in names]
+
+
+def _filled(table: pa.Table, columns: Struct) -> pa.Table:
+    """Return the table in these columns, NULL where it has none."""
+    fields = arrow_fields(columns)
+    arrays = [
+        table.column(one.name).cast(one.type) if one.name in table.column_names else pa.nulls(len(table), one.type)
+        for one in fields
+    ]
+    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))

@@ -1,0 +1,78 @@
+"""`demux plan`, `apply` and `destroy` while another command installs the same deployment."""
+
+from __future__ import annotations
+
+import os
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+
+from demux.deployment_record import Claim, DeploymentRecord, to_text
+from demux.errors import DeploymentLocked, ExitCode
+from tests.deployments import WHEEL_NAME, Demux, write_settings
+from tests.fakes.workspace.fake import FakeWorkspace
+from tests.terminal import at_terminal
+
+WHEELS = "/Volumes/main/ops/wheels"
+
+
+def claim(fake: FakeWorkspace, version: int, until: datetime) -> None:
+    """Write a version of the record, by which another command installs until then."""
+    other = Claim("bob@build-7", "12-ab", "27af7553c72c", until - timedelta(minutes=15), until)
+    text = to_text("prod", DeploymentRecord((), other))
+    fake.files.held[f"{WHEELS}/deployment.prod/{version:08}.json"] = text.encode()
+
+
+@pytest.mark.parametrize("words", [("apply",), ("destroy", "--yes")])
+def test_while_another_command_installs_nothing_is_changed_but_by_take_over(
+    fake: FakeWorkspace, demux: Demux, words: tuple[str, ...]
+) -> None:
+    demux("apply")
+    now = datetime.now(timezone.utc)
+    claim(fake, 3, now + timedelta(minutes=9))
+    fake.calls.clear()
+    with pytest.raises(DeploymentLocked, match=r"Another command installs prod since .*\(bob@build-7, process 12-ab\)"):
+        demux(*words)
+    assert not any(call.path.startswith("/api/2.2/jobs") for call in fake.calls)
+    assert demux("plan").startswith("! busy   another command installs prod since ")
+    demux(*words, "--take-over")
+    assert len(fake.jobs.held) == (1 if words == ("apply",) else 0)
+    assert "busy" not in demux("plan")
+
+
+def test_a_claim_whose_time_is_over_holds_nobody_up(fake: FakeWorkspace, demux: Demux) -> None:
+    claim(fake, 1, datetime.now(timezone.utc) - timedelta(seconds=1))
+    assert "busy" not in demux("plan")
+    demux("apply")
+    assert list(fake.jobs.held) == [1001]
+
+
+def test_a_plan_that_went_stale_while_somebody_was_asked_is_not_applied(
+    here: Path, fake: FakeWorkspace, demux: Demux
+) -> None:
+    with at_terminal(here, "apply", "--wheel", WHEEL_NAME) as (process, keyboard):
+        assert process.stdout is not None
+        text = ""
+        while "[y/N]" not in text:
+            text += process.stdout.read(1) or "[y/N] never came"
+        demux("apply")
+        os.write(keyboard, b"y\n")
+        text += process.stdout.read()
+    assert process.returncode == ExitCode.TRANSIENT
+    assert "Another command changed the deployment prod at the same time" in text
+    assert list(fake.jobs.held) == [1001]
+    assert "1 to keep" in demux("plan")
+
+
+def test_the_record_is_below_workspace_where_the_wheel_is(here: Path, fake: FakeWorkspace, demux: Demux) -> None:
+    write_settings(here, databricks={"wheel_path": "/Workspace/Shared/wheels"})
+    demux("apply")
+    assert "--deployment-record" in fake.jobs.held[1001].settings["tasks"][0]["python_wheel_task"]["parameters"]
+    records = [path for path in fake.tree.held if "deployment.prod/" in path]
+    assert records == [f"/Workspace/Shared/wheels/deployment.prod/{version:08}.json" for version in (1, 2)]
+    fake.tree.held[records[-1].replace("2.json", "3.json")] = fake.tree.held[records[0]]
+    with pytest.raises(DeploymentLocked):
+        demux("apply")
+    demux("destroy", "--yes", "--take-over")
+    assert [path for path in fake.tree.held if "deployment.prod" in path] == []

@@ -1,0 +1,191 @@
+"""What is too long for a task's parameters: nothing of it is lost, and what fits stays as it was."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from demux.errors import PlanRefused
+from demux.names import MAX_NAME_BYTES, invalid_reason, names_of
+from demux.settings import Settings
+from demux.settings_file import load
+from install_workflow.databricks.arguments import Arguments, arguments
+from install_workflow.databricks.job import DeployedJob
+from install_workflow.databricks.jobs import make_jobs
+from install_workflow.databricks.long_settings import (
+    MAX_BYTES,
+    ROOM_FOR_GAMES,
+    in_groups,
+    is_our_settings,
+    settings_paths,
+    size_of,
+    too_long,
+)
+from install_workflow.databricks.running import running
+from install_workflow.plan import Task
+from tests.fakes.workspace.cluster_rules import Compute
+from tests.fakes.workspace.job_rules import problems
+
+DEPLOYMENT = {
+    "root": "/Volumes/main/demux/data",
+    "databricks.name": "prod",
+    "databricks.cluster.node_type": "i3.xlarge",
+    "databricks.wheel_path": "/Volumes/main/ops/wheels",
+    "databricks.auto_apply": "true",
+}
+MANY = tuple(f"game_{number:04}" for number in range(1500))
+WHEEL = "/Volumes/main/ops/wheels/prod/protobuf_demux-0.1.0-py3-none-any.whl"
+names = st.text(min_size=1, max_size=30).filter(lambda name: invalid_reason(name, MAX_NAME_BYTES) is None)
+
+
+def settings(**changes: object) -> Settings:
+    """Settings of a deployment; dots of a key as `__`."""
+    return load(None, {}, {**DEPLOYMENT, **{key.replace("__", "."): value for key, value in changes.items()}})
+
+
+def read(told: Arguments, options: tuple[str, ...], folder: Path) -> Settings:
+    """The settings that a command line with these options reads; the files are in the folder."""
+    pairs = list(zip(options[::2], options[1::2], strict=True))
+    paths = [path for option, path in pairs if option == "--settings"]
+    for file in told.files:
+        (folder / Path(file.path).name).write_bytes(file.content)
+    given = dict(value.split("=", 1) for option, value in pairs if option == "--set")
+    return load(folder / Path(paths[0]).name if paths else None, {}, given)
+
+
+def tasks_of(*games: str, cluster: str = "cluster_001") -> list[Task]:
+    return [Task(game, names_of(game).task_key, cluster) for game in games]
+
+
+def refused(job: dict[str, Any]) -> list[str]:
+    """What a workspace finds wrong with the parameters."""
+    return [problem for problem in problems(job, frozenset(), Compute()) if "parameters" in problem]
+
+
+def test_a_long_list_goes_into_a_file_named_by_its_content(tmp_path: Path) -> None:
+    written = settings(games__allow=MANY)
+    told = arguments(written)
+    (file,) = told.files
+    assert told.apply[:2] == ("--settings", file.path)
+    assert file.path.startswith("/Volumes/main/ops/wheels/prod/settings.")
+    assert is_our_settings(file.path)
+    assert size_of(told.apply) < 2000
+    assert read(told, told.apply, tmp_path) == written
+
+
+def test_only_the_longest_settings_go_into_it() -> None:
+    told = arguments(settings(games__allow=MANY, grants__games={"game_0001": ["team"]}))
+    assert told.files[0].content.startswith(b'games: {"allow": ["game_0000", "game_0001", ')
+    assert told.files[0].content.count(b"\n") == 1
+    assert "root=/Volumes/main/demux/data" in told.apply
+    assert "databricks.name=prod" in told.apply
+    assert 'grants.games={"game_0001": ["team"]}' in told.apply
+
+
+def test_the_same_settings_make_the_same_file_and_others_another() -> None:
+    first, again = (arguments(settings(games__allow=MANY)).files for _ in range(2))
+    assert first == again
+    assert arguments(settings(games__allow=(*MANY, "one_more"))).files[0].path != first[0].path
+
+
+def test_what_fits_needs_no_file() -> None:
+    assert arguments(settings(games__allow=MANY[:100])).files == ()
+
+
+def test_without_the_task_that_reads_it_there_is_no_file() -> None:
+    assert arguments(settings(games__allow=MANY, databricks__auto_apply="false")).files == ()
+
+
+def test_a_stage_has_a_file_of_what_it_reads(tmp_path: Path) -> None:
+    registries = {"eu": {"games": list(MANY), "url": "https://eu"}}
+    written = settings(registries=registries, games__allow=MANY)
+    told = arguments(written)
+    assert len({options[1] for options in (told.deserialize, told.apply)}) == len(told.files) == 2
+    assert read(told, told.deserialize, tmp_path).registries == written.registries
+    assert told.ingest == ("--set", "root=/Volumes/main/demux/data")
+
+
+@given(st.lists(names, min_size=300, max_size=300), st.dictionaries(names, names, max_size=5))
+def test_any_names_come_back_from_the_file(games: list[str], pinned: dict[str, str]) -> None:
+    written = settings(
+        games__allow=[f"{game[:20]}{'x' * 30}" for game in games], games__pinned=dict.fromkeys(pinned, "big")
+    )
+    told = arguments(written)
+    (file,) = told.files
+    assert "{{" not in (text := file.content.decode())
+    assert "${" not in text
+    with TemporaryDirectory() as folder:
+        assert read(told, told.apply, Path(folder)).games == written.games
+
+
+def test_more_than_a_settings_file_may_have_is_refused_before_any_call() -> None:
+    games = tuple(f"game_{number:05}{'x' * 60}" for number in range(5000))
+    with pytest.raises(PlanRefused, match="bytes of settings; a settings file has 262,144 at most"):
+        arguments(settings(games__allow=games))
+
+
+def test_a_path_that_is_too_long_is_refused_before_any_call() -> None:
+    with pytest.raises(PlanRefused, match=r"parameters of the task apply_discovered would have .* takes 10,000") as no:
+        make_jobs([], settings(), "/Workspace/" + "x" * 10_000)
+    assert "--wheel" in no.value.remedy
+
+
+@given(st.lists(names, max_size=400))
+def test_groups_have_every_name_in_order_and_each_fits(games: list[str]) -> None:
+    groups = in_groups(games)
+    assert [game for group in groups for game in group] == games
+    assert all(size_of(group) <= ROOM_FOR_GAMES + 2 for group in groups)
+    assert all(groups) or groups == [()]
+
+
+@given(st.dictionaries(st.text(max_size=5), st.text(max_size=40), max_size=10), st.integers(0, 400))
+def test_what_stays_fits_and_is_the_shorter(texts: dict[str, str], room: int) -> None:
+    moved = too_long(texts, room)
+    sizes = {key: size_of(("--set", f"{key}={text}")) for key, text in texts.items()}
+    stays = [size for key, size in sizes.items() if key not in moved]
+    assert sum(stays) <= room
+    assert max(stays, default=0) <= min((sizes[key] for key in moved), default=10**9)
+
+
+def test_the_games_of_a_cluster_have_more_tasks_where_one_is_too_short() -> None:
+    games = [f"{number:03}{'将' * 25}" for number in range(140)]
+    (job,) = make_jobs(
+        tasks_of(*games), settings(databricks__granularity="cluster", run__streams_per_cluster=140), WHEEL
+    )
+    keys = [task["task_key"] for task in job.settings["tasks"]]
+    assert keys[1:4] == ["deserialize_cluster_001", "deserialize_cluster_001_PART2", "deserialize_cluster_001_PART3"]
+    assert refused(dict(job.settings)) == []
+    found = running([DeployedJob(1, job.part, job.settings)], ())
+    assert (found.games, set(found.clusters.values())) == (frozenset(games), {"cluster_001"})
+
+
+def test_a_job_of_such_tasks_keeps_its_limit() -> None:
+    games = [f"{number:03}{'将' * 25}" for number in range(140)]
+    tasks = [
+        task for n in range(1, 4) for task in tasks_of(*(f"{n}{game[1:]}" for game in games), cluster=f"cluster_00{n}")
+    ]
+    chosen = settings(databricks__granularity="cluster", run__streams_per_cluster=140, databricks__tasks_per_job=12)
+    jobs = make_jobs(tasks, chosen, WHEEL)
+    assert all(len(job.settings["tasks"]) <= 12 for job in jobs)
+    assert len(jobs) > 1
+
+
+def test_every_task_of_a_large_deployment_is_taken() -> None:
+    chosen = settings(
+        games__allow=MANY,
+        games__pinned=dict.fromkeys(MANY[:100], "big"),
+        run__streams_per_cluster=100,
+        databricks__granularity="cluster",
+        registries={"eu": {"games": list(MANY[:200]), "url": "https://eu"}},
+        kafka__topics=MANY,
+        source__kind="kafka",
+    )
+    (job,) = make_jobs(tasks_of(*MANY[:100], cluster="big"), chosen, WHEEL)
+    assert refused(dict(job.settings)) == []
+    assert all(size_of(task["python_wheel_task"]["parameters"]) <= MAX_BYTES for task in job.settings["tasks"])
+    assert settings_paths([job.settings]) == {file.path for file in arguments(chosen).files}

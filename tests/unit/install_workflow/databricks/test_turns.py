@@ -1,0 +1,273 @@
+"""Two installers of one deployment, at once or one after the other's end: nothing doubles, and the loser is told."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import timedelta
+
+import pytest
+
+from demux.deployment_record import DeploymentRecord
+from demux.errors import DemuxError, DeploymentLocked, TaskInterrupted, WorkspaceUnavailable
+from install_workflow.databricks.placed import deployed_places
+from install_workflow.databricks.turn import OnClaim
+from install_workflow.databricks.workspace import Workspace
+from tests.fakes.workspace.fake import FakeWorkspace
+from tests.fakes.workspace.faults import Fault, Way, When
+from tests.installers import (
+    AFTER_ALL,
+    BEFORE,
+    LOSERS,
+    NOW,
+    OLD,
+    ONCE,
+    Clock,
+    Installer,
+    before_call,
+    calls_of,
+    emptied,
+    has_effect,
+    is_detour,
+    newest,
+    state,
+)
+
+
+@pytest.fixture(params=["nothing", "other games"])
+def start(request: pytest.FixtureRequest, fake: FakeWorkspace, clock: Clock) -> Callable[[], None]:
+    """Puts the workspace into the state that the installers find."""
+    emptied(fake)
+    if request.param == "other games":
+        Installer(fake, "0-before", clock).apply(BEFORE, OLD)
+    jobs, files, folders = dict(fake.jobs.held), dict(fake.files.held), set(fake.files.folders)
+    settings = {job_id: dict(job.settings) for job_id, job in jobs.items()}
+
+    def put() -> None:
+        emptied(fake)
+        for job_id, job in jobs.items():
+            job.settings = dict(settings[job_id])
+        fake.jobs.held.update(jobs)
+        fake.files.held.update(files)
+        fake.files.folders.update(folders)
+        fake.jobs.next_id = 1001 + len(jobs)
+        clock.now = NOW
+
+    return put
+
+
+@pytest.fixture
+def goal(start: Callable[[], None], fake: FakeWorkspace, ann: Installer) -> list[object]:
+    """What an apply in peace makes."""
+    start()
+    ann.apply()
+    assert len(fake.jobs.held) == 3
+    return state(fake)
+
+
+@pytest.fixture
+def installed(fake: FakeWorkspace, bob: Installer) -> list[object]:
+    """What a first apply in peace makes, and made."""
+    bob.apply()
+    return state(fake)
+
+
+def test_two_installers_at_once_double_nothing_wherever_the_second_one_comes(
+    start: Callable[[], None], goal: list[object], fake: FakeWorkspace, ann: Installer, bob: Installer
+) -> None:
+    start()
+    outcomes = set()
+    for number in range(calls_of(ann.apply, ann) + 1):
+        start()
+        errors: dict[str, DemuxError] = {}
+
+        def come(errors: dict[str, DemuxError] = errors) -> None:
+            try:
+                bob.apply()
+            except DemuxError as refused:
+                errors["bob"] = refused
+
+        ann.connection.before = before_call(number, come)
+        try:
+            ann.apply()
+        except DemuxError as error:
+            errors["ann"] = error
+        ann.connection.before = lambda: None
+        for lost in errors.values():
+            assert isinstance(lost, DeploymentLocked | TaskInterrupted), (number, lost)
+            assert re.match(LOSERS, lost.cause), number
+        outcomes.add(frozenset(errors))
+        assert len(errors) < 2, number
+        ann.apply()
+        assert state(fake) == goal, number
+        assert not bob.apply(), number
+    assert outcomes == {frozenset(), frozenset({"ann"}), frozenset({"bob"})}
+
+
+def test_a_destroy_at_any_moment_of_an_apply_leaves_nothing_double_or_half(
+    start: Callable[[], None], goal: list[object], fake: FakeWorkspace, ann: Installer, bob: Installer
+) -> None:
+    start()
+    for number in range(calls_of(ann.apply, ann) + 1):
+        start()
+
+        def come() -> None:
+            with suppress(DeploymentLocked):
+                bob.destroy()
+
+        ann.connection.before = before_call(number, come)
+        with suppress(TaskInterrupted):
+            ann.apply()
+        ann.connection.before = lambda: None
+        ann.apply()
+        assert state(fake) == goal, number
+
+
+def test_an_apply_at_any_moment_of_a_destroy_leaves_nothing_double_or_half(
+    installed: list[object], fake: FakeWorkspace, ann: Installer, bob: Installer
+) -> None:
+    calls = calls_of(ann.destroy, ann)
+    assert (fake.jobs.held, fake.files.held) == ({}, {})
+    for number in range(calls + 1):
+        emptied(fake)
+        bob.apply()
+
+        def come() -> None:
+            with suppress(DeploymentLocked, TaskInterrupted):
+                bob.apply()
+
+        ann.connection.before = before_call(number, come)
+        with suppress(TaskInterrupted):
+            ann.destroy()
+        ann.connection.before = lambda: None
+        bob.apply()
+        assert state(fake) == installed, number
+
+
+class Killed(BaseException):
+    """The end of a program: no call comes any more."""
+
+
+def killed() -> None:
+    raise Killed
+
+
+@pytest.mark.parametrize("on_claim", OnClaim)
+def test_an_apply_that_was_killed_between_any_two_calls_is_finished_by_another(
+    start: Callable[[], None],
+    goal: list[object],
+    fake: FakeWorkspace,
+    ann: Installer,
+    bob: Installer,
+    clock: Clock,
+    on_claim: OnClaim,
+) -> None:
+    start()
+    locked = 0
+    for number in range(calls_of(ann.apply, ann)):
+        start()
+        ann.connection.before = before_call(number, killed, again=True)
+        with pytest.raises(Killed):
+            ann.apply()
+        if newest(fake).claim:
+            locked += 1
+            with pytest.raises(DeploymentLocked):
+                bob.apply()
+        clock.now += AFTER_ALL if on_claim is OnClaim.REFUSE else timedelta()
+        bob.apply(on_claim=on_claim)
+        assert state(fake) == goal, number
+        assert not bob.apply(), number
+    assert locked > 5
+
+
+def recorded_as_deployed(fake: FakeWorkspace, installer: Installer) -> bool:
+    """Whether the record has the games where the jobs have them, and nobody has claimed it."""
+    record, jobs = newest(fake), Workspace(installer.connection).find("prod", ()).jobs
+    return record == DeploymentRecord(record.games) and {each.place for each in record.games} == {
+        *deployed_places(jobs, ())
+    }
+
+
+def interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+def test_an_apply_that_somebody_interrupts_frees_its_claim(
+    start: Callable[[], None], goal: list[object], fake: FakeWorkspace, ann: Installer, bob: Installer
+) -> None:
+    start()
+    for number in range(calls_of(ann.apply, ann)):
+        start()
+        ann.connection.before = before_call(number, interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            ann.apply()
+        ann.connection.before = lambda: None
+        assert recorded_as_deployed(fake, ann), number
+        bob.apply()
+        assert state(fake) == goal, number
+
+
+FAULTS = [
+    *((way, When.BEFORE) for way in (Way.THROTTLED, Way.INTERNAL_ERROR, Way.RESET)),
+    *((way, When.AFTER) for way in (Way.UNAVAILABLE, Way.RESET)),
+]
+
+
+def positions(fake: FakeWorkspace, ann: Installer, start: Callable[[], None], when: When) -> list[int]:
+    """The calls of an apply at which something may fail, counted from 1."""
+    start()
+    ann.apply()
+    usual = [(number, call) for number, call in enumerate(fake.calls, 1) if not is_detour(call)]
+    return [number for number, call in usual if when is When.BEFORE or has_effect(call)]
+
+
+@pytest.mark.parametrize(("way", "when"), FAULTS, ids=lambda value: value.value)
+def test_any_call_may_fail_once(
+    start: Callable[[], None], goal: list[object], fake: FakeWorkspace, ann: Installer, way: Way, when: When
+) -> None:
+    for position in positions(fake, ann, start, when):
+        start()
+        fake.faults.plan(Fault(way, nth=position, when=when))
+        ann.apply()
+        assert len(fake.faults.happened) == 1, position
+        assert state(fake) == goal, position
+
+
+@pytest.mark.parametrize(("way", "when"), FAULTS, ids=lambda value: value.value)
+def test_an_apply_that_a_failing_call_ended_is_finished_by_the_next(
+    start: Callable[[], None],
+    goal: list[object],
+    fake: FakeWorkspace,
+    ann: Installer,
+    clock: Clock,
+    way: Way,
+    when: When,
+) -> None:
+    once = Installer(fake, "3-once", clock, ONCE)
+    for position in positions(fake, ann, start, when):
+        start()
+        fake.faults.plan(Fault(way, nth=position, when=when))
+        with pytest.raises(WorkspaceUnavailable):
+            once.apply()
+        assert recorded_as_deployed(fake, ann), position
+        ann.apply()
+        assert state(fake) == goal, position
+        assert not ann.apply(), position
+
+
+@pytest.mark.parametrize("on_claim", OnClaim)
+@pytest.mark.usefixtures("installed")
+def test_a_destroy_that_was_killed_between_any_two_calls_is_finished_by_another(
+    fake: FakeWorkspace, ann: Installer, bob: Installer, clock: Clock, on_claim: OnClaim
+) -> None:
+    for number in range(calls_of(ann.destroy, ann)):
+        emptied(fake)
+        clock.now = NOW
+        bob.apply()
+        ann.connection.before = before_call(number, killed, again=True)
+        with pytest.raises(Killed):
+            ann.destroy()
+        clock.now += AFTER_ALL if on_claim is OnClaim.REFUSE else timedelta()
+        bob.destroy(on_claim)
+        assert (fake.jobs.held, fake.files.held) == ({}, {}), number
