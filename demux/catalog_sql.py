@@ -67,6 +67,7 @@ def bronze_in(settings: DatabricksSettings, layout: Layout) -> tuple[CatalogTabl
         "quarantine": layout.quarantine,
         "control_schemas": layout.schemas,
         "control_games": layout.games,
+        "control_deployments": layout.deployments,
         "control_rounds": layout.rounds,
         "control_topics": layout.topics,
         "control_gaps": layout.gaps,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 
@@ -12,7 +12,7 @@ from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from demux.errors import SchemaInvalid, SchemaUnknown
+from demux.errors import RegistryUnavailable, SchemaInvalid, SchemaUnknown
 from demux.lock import TableLock
 from demux.protobuf.comments import only_comments
 from demux.protobuf.compile import CompiledSchema, compile_schema
@@ -51,6 +51,15 @@ class _Known:
     def find(self, registry: str, ref: SchemaRef) -> CompiledSchema | None:
         schema_id = ref.schema_id if ref.guid is None else self.ids.get((registry, ref.guid))
         return None if schema_id is None else self.schemas.get((registry, schema_id))
+
+
+@dataclass(slots=True)
+class _Learnt:
+    """All that is known, why some refs are not, and what the registry said when it did not answer."""
+
+    known: _Known
+    refused: dict[SchemaRef, SchemaUnknown | SchemaInvalid] = field(default_factory=dict)
+    unavailable: RegistryUnavailable | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,25 +105,39 @@ class SchemaStore:
         Raises:
             RegistryUnavailable: a schema is not known here and the registry does not answer.
         """
-        refs = set(refs)
-        registry = self._registry_of(game)
+        found = self.lookup_all({game: set(refs)})[game]
+        if isinstance(found, RegistryUnavailable):
+            raise found
+        return found
+
+    def lookup_all(
+        self, refs: Mapping[str, Collection[SchemaRef]]
+    ) -> dict[str, dict[SchemaRef, _Answer] | RegistryUnavailable]:
+        """Return for each game what `lookup` does, or what it raises; one write of the table for each registry."""
+        registries = {game: self._registry_of(game) for game in refs}
+        wanted: defaultdict[str, set[SchemaRef]] = defaultdict(set)
+        for game, registry in registries.items():
+            wanted[registry.name].update(refs[game])
+        learnt = {
+            registry.name: self._learnt(wanted[registry.name], registry)
+            for registry in {registry.name: registry for registry in registries.values()}.values()
+        }
+        return {game: _told(refs[game], registry, learnt[registry.name]) for game, registry in registries.items()}
+
+    def _learnt(self, refs: set[SchemaRef], registry: GameRegistry) -> _Learnt:
+        """Return all that is known after these refs were asked for."""
         known = self._known
         if known is None or any(known.find(registry.name, ref) is None for ref in refs):
-            known, refused = self._learn(refs, registry)
-        else:
-            refused = {}
-        return {ref: refused.get(_without_message(ref)) or _meant(known, registry, ref) for ref in refs}
+            return self._learn(refs, registry)
+        return _Learnt(known)
 
-    def _learn(
-        self, refs: set[SchemaRef], registry: GameRegistry
-    ) -> tuple[_Known, dict[SchemaRef, SchemaUnknown | SchemaInvalid]]:
-        """Return all that is known now, and why some refs are not."""
+    def _learn(self, refs: set[SchemaRef], registry: GameRegistry) -> _Learnt:
         with self._lock:
             if self._known is None:
                 self._known = _Known()
                 self._load(self._known)
             known, asking = self._known, self._asking[registry.name]
-        refused: dict[SchemaRef, SchemaUnknown | SchemaInvalid] = {}
+        learnt = _Learnt(known)
         fetched: list[_Fetched] = []
         with asking:
             for ref in sorted({_without_message(ref) for ref in refs}, key=_order):
@@ -125,10 +148,14 @@ class SchemaStore:
                         compiled = replace(compiled, descriptor_set=only_comments(compiled.descriptor_set))
                         fetched.append(_Fetched(ref.guid, registered, compiled))
                     except (SchemaUnknown, SchemaInvalid) as refusal:
-                        refused[ref] = refusal
+                        learnt.refused[ref] = refusal
+                    except RegistryUnavailable as unavailable:
+                        # what was fetched is kept; games that need no more go on
+                        learnt.unavailable = unavailable
+                        break
             with self._lock:
                 self._keep(fetched, registry.name, known)
-        return known, refused
+        return learnt
 
     def _load(self, known: _Known) -> None:
         if not table_exists(self._spark, self._path):
@@ -183,6 +210,21 @@ def _fetch(registry: GameRegistry, ref: SchemaRef) -> RegisteredSchema:
         cause = f"Schema id {ref.schema_id} is not positive."
         raise SchemaUnknown(cause, "Correct the producer.", schema_id=ref.schema_id)
     return registry.opened().schema(ref.schema_id)
+
+
+def _told(
+    refs: Iterable[SchemaRef], registry: GameRegistry, learnt: _Learnt
+) -> dict[SchemaRef, _Answer] | RegistryUnavailable:
+    answers: dict[SchemaRef, _Answer] = {}
+    for ref in refs:
+        if refusal := learnt.refused.get(_without_message(ref)):
+            answers[ref] = refusal
+        elif learnt.known.find(registry.name, ref) is not None:
+            answers[ref] = _meant(learnt.known, registry, ref)
+        else:
+            assert learnt.unavailable is not None
+            return learnt.unavailable
+    return answers
 
 
 def _meant(known: _Known, registry: GameRegistry, ref: SchemaRef) -> _Answer:

@@ -19,7 +19,7 @@ from install_workflow.databricks.grants_apply import look_at_revoking
 from install_workflow.databricks.workspace import Workspace
 from install_workflow.removal import Folder, Part
 
-TABLES = typer.Option(False, "--tables", help="Also every table below the root: silver, quarantine, bronze, control.")
+TABLES = typer.Option(False, "--tables", help="Also our tables below the root: silver, quarantine, bronze, control.")
 CHECKPOINTS = typer.Option(False, "--checkpoints", help="Also the streams' checkpoints.")
 
 

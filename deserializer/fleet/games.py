@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,7 +21,7 @@ from demux.names import names_of
 from demux.schema_ref import SchemaRef
 from demux.schema_store import SchemaStore
 from demux.tables import Layout
-from deserializer.decisions import Decisions, Refusal, Writer, decide
+from deserializer.decisions import Answer, Decisions, Refusal, Writer, decide
 from deserializer.descriptions import description_of
 from deserializer.fleet.pending import START, Piece, Position, pending, take
 from deserializer.fleet.quarantine import Quarantine
@@ -126,20 +126,30 @@ class Games:
         )
         return Sized(work, tuple(size for _, size in chosen))
 
-    def learn(self, due: Due, refs: Iterable[SchemaRef]) -> None:
-        """Decide about further schema refs; the table gets the columns that they add.
+    def learn(self, refs: Mapping[str, Collection[SchemaRef]], due: Mapping[str, Due]) -> dict[str, DemuxError]:
+        """Decide about further schema refs of these games; each table gets the columns that they add.
 
-        Raises:
-            RegistryUnavailable: a schema is not known here and the registry does not answer.
+        Returns:
+            Why that was not possible for some games.
         """
+        known = {game: self._decisions.get(game, _NOTHING).by_ref for game in refs}
+        found = self._schemas.lookup_all({game: {*known[game], *refs[game]} for game in refs})
+        failed: dict[str, DemuxError] = {}
+        for game, answers in found.items():
+            try:
+                if isinstance(answers, DemuxError):
+                    raise answers
+                self._decide(due[game], answers)
+            except Exception as error:  # one game's failure must not stop its neighbours
+                failed[game] = named(error)
+        return failed
+
+    def _decide(self, due: Due, answers: Mapping[SchemaRef, Answer]) -> None:
         table = due.table
-        known = self._decisions.get(due.game, _NOTHING).by_ref
-        answers = self._schemas.lookup({*known, *refs}, due.game)
         decisions = decide(table.columns, answers, table.message)
         description = description_of(decisions, answers, table.everything)
         if not table.exists:
-            columns = description.all_columns
-            table.create(columns, decisions.message, description.comment)
+            table.create(description.all_columns, decisions.message, description.comment)
         elif decisions.added or description.is_new:
             fitted(self._spark, table.path, answers)
             table.refresh()
@@ -148,7 +158,7 @@ class Games:
     def schema_ids(self, due: Due, refs: Iterable[SchemaRef]) -> tuple[int, ...]:
         """Return the ids that these refs stand for, sorted; makes the table where no row has asked for it."""
         if not due.table.exists:
-            self.learn(due, ())
+            self._decide(due, {})
         by_ref = self._decisions.get(due.game, _NOTHING).by_ref
         decided = ((ref, by_ref[ref]) for ref in refs)
         ids = {each.schema_id if isinstance(each, Writer) else ref.schema_id for ref, each in decided}

@@ -124,14 +124,15 @@ class Fleet:
             unknown: defaultdict[str, list[Written]] = defaultdict(list)
             for part in done:
                 (unknown if part.unknown else written)[part.game].append(part)
-            works = []
-            for game, parts in unknown.items():
-                try:
-                    self._games.learn(due[game], {ref for part in parts for ref in part.unknown})
-                except Exception as error:  # one game's failure must not stop its neighbours
-                    written[game].append(Written(game, error=named(error)))
-                else:
-                    works.append(self._games.work(due[game], frozenset(path for part in parts for path in part.paths)))
+            refs = {game: {ref for part in parts for ref in part.unknown} for game, parts in unknown.items()}
+            failed = self._games.learn(refs, due)
+            for game, error in failed.items():
+                written[game].append(Written(game, error=error))
+            works = [
+                self._games.work(due[game], frozenset(path for part in parts for path in part.paths))
+                for game, parts in unknown.items()
+                if game not in failed
+            ]
             if not works:
                 break
         return written, bad

@@ -26,6 +26,8 @@ COMMANDS = [
     ("plan",),
     ("run",),
     ("deserialize",),
+    ("apply",),
+    ("destroy",),
     ("status",),
     ("show",),
     ("quarantine", "replay"),

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from demux.causes import Cause
 from demux.checkpoints import Checkpoint, read_checkpoint, require_checkpoint
-from demux.errors import CheckpointLost
+from demux.errors import CheckpointLost, TableLost
 from demux.tables import BRONZE
 from tests.spark.tables import bronze_row, quarantine_row, write, write_quarantine
 
@@ -68,6 +68,23 @@ def test_a_checkpoint_that_is_as_far_as_its_table_is_good(
 
 
 def test_without_a_table_no_checkpoint_is_needed(spark: SparkSession, folder: Path) -> None:
+    require(spark, folder)
+
+
+def test_a_table_that_is_gone_is_refused_where_its_query_has_ended_a_batch(spark: SparkSession, folder: Path) -> None:
+    make_checkpoint(folder, begun=0, done=0)
+    with pytest.raises(TableLost) as lost:
+        require(spark, folder)
+    assert lost.value.cause == (
+        f"The table {folder}/table is gone, and the query that wrote it has its checkpoint {folder}/checkpoint."
+    )
+    assert lost.value.remedy == (
+        "Run `demux rebuild it` to make the table again from its source, or put the table back."
+    )
+
+
+def test_a_table_that_the_first_batch_was_about_to_make_is_not_lost(spark: SparkSession, folder: Path) -> None:
+    make_checkpoint(folder, begun=0, done=-1)
     require(spark, folder)
 
 

@@ -53,6 +53,7 @@ def test_bronze_quarantine_and_the_control_tables_have_a_schema_of_their_own() -
         "main.bronze.quarantine",
         "main.bronze.control_schemas",
         "main.bronze.control_games",
+        "main.bronze.control_deployments",
         "main.bronze.control_rounds",
         "main.bronze.control_topics",
         "main.bronze.control_gaps",

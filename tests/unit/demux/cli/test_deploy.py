@@ -359,7 +359,13 @@ def test_a_volume_that_is_not_there_is_said_before_any_job_is_made(
 
 @pytest.mark.parametrize(
     "words",
-    [("apply",), ("destroy", "--take-over"), ("export", "bundle", "--out", "b"), ("plan", "--out", "p"), ("plan", "--discovered")],
+    [
+        ("apply",),
+        ("destroy", "--take-over"),
+        ("export", "bundle", "--out", "b"),
+        ("plan", "--out", "p"),
+        ("plan", "--discovered"),
+    ],
 )
 def test_without_a_name_there_is_no_deployment(here: Path, demux: Demux, words: tuple[str, ...]) -> None:
     (here / "demux.yml").write_text("root: data\n", encoding="utf-8")
