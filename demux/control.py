@@ -29,9 +29,10 @@ _RETRYING = Retrying(
 
 
 class Outcome(Enum):
-    """How a game's task ended."""
+    """How a game's task ended; behind: well, and rows are left for the next round."""
 
     DONE = "done"
+    BEHIND = "behind"
     FAILED = "failed"
 
 
@@ -98,7 +99,7 @@ class History:
         last, recent = dict(self.last), dict(self.recent)
         for record in records:
             last[record.game] = record
-            if record.outcome is Outcome.DONE and record.rows_in:
+            if record.outcome is not Outcome.FAILED and record.rows_in:
                 load = Load(record.rows_in, record.seconds)
                 recent[record.game] = (*recent.get(record.game, ()), load)[-_RECENT:]
         return History(bronze_version, last, recent)
@@ -193,7 +194,7 @@ class Control:
 
 def _recent(tasks: DataFrame) -> DataFrame:
     """Return each game's last record, and its last ones that decoded something."""
-    worked = (F.col("outcome") == Outcome.DONE.value) & (F.col("rows_in") > 0)
+    worked = (F.col("outcome") != Outcome.FAILED.value) & (F.col("rows_in") > 0)
     of_game = Window.partitionBy("game_name")
     newest = F.row_number().over(of_game.orderBy(F.desc("finished_at")))
     newest_worked = F.row_number().over(of_game.orderBy(worked.desc(), F.desc("finished_at")))

@@ -125,6 +125,11 @@ def _added(action: Mapping[str, Any], column: str) -> AddedFile:
     )
 
 
+def newest_version(spark: SparkSession, table: str) -> int:
+    """Return the table's version; -1 where there is no table."""
+    return max(_commits(spark, table), default=-1)
+
+
 def newest_transaction(spark: SparkSession, table: str, app_id: str) -> int | None:
     """Return the application's newest transaction version in the table's newest commits, None if none."""
     commits = _commits(spark, table)

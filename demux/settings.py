@@ -45,6 +45,13 @@ class Decoder(Enum):
     FROM_PROTOBUF = "from_protobuf"
 
 
+class Engine(Enum):
+    """How the games of a round are decoded."""
+
+    STREAM = "stream"
+    FLEET = "fleet"
+
+
 def _cluster(name: str) -> str:
     if name == "bronze":
         raise ValueError("the cluster of this name is the bronze task's")
@@ -143,6 +150,17 @@ class Sink(Enum):
 class RunSettings(Section):
     """How the games' tasks are run."""
 
+    engine: Engine = Field(
+        default=Engine.STREAM,
+        description="stream: a query for each game. fleet: all games of a round in one Spark job, for a root on this "
+        "machine and the decoder arrow. The tables are the same, and a root may change its engine at any time.",
+    )
+    rows_per_game: int = Field(
+        default=1_000_000,
+        ge=1,
+        description="Rows of a game in one round of the fleet, about; the rest waits for the next round, so that a "
+        "game with many holds up no other.",
+    )
     parallelism: int = Field(default=2, ge=1, le=256, description="Games decoded at the same time, by each driver.")
     drivers: int = Field(
         default=2,
@@ -236,10 +254,20 @@ class Settings(Section):
             raise rule("framing.payload: field needs wrapper.schema_id_field")
         if crowded := self._crowded():
             raise rule(f"games.pinned puts more games on {crowded} than run.streams_per_cluster allows")
+        if self.run.engine is Engine.FLEET and (without := self._without_fleet()):
+            raise rule(f"run.engine: fleet is not for {without}")
         workspace = self.databricks
         if workspace.granularity is Granularity.GAME and workspace.tasks_per_job < self.run.streams_per_cluster:
             raise rule("databricks.tasks_per_job must not be less than run.streams_per_cluster")
         return self
+
+    def _without_fleet(self) -> str | None:
+        unsuited = {
+            "decoder: from_protobuf": self.decoder is Decoder.FROM_PROTOBUF,
+            "a deployment in a workspace": self.databricks.name is not None,
+            "a root elsewhere": "://" in self.root,
+        }
+        return next((what for what, is_so in unsuited.items() if is_so), None)
 
     def _crowded(self) -> str | None:
         pinned = Counter(self.games.pinned.values())

@@ -222,6 +222,11 @@ class Layout:
         return f"{self.root}/control/removal.json"
 
     @property
+    def fleet(self) -> str:
+        """A file with the id of the fleet's transactions; not there where no fleet ever was."""
+        return f"{self.root}/control/fleet"
+
+    @property
     def no_archive(self) -> str:
         """An empty folder that stands for an archive where none is named."""
         return f"{self.root}/control/no-archive"

@@ -22,6 +22,7 @@ from demux.storage import remove_folder, table_exists
 from demux.tables import SILVER_ORIGIN, Layout
 from deserializer.decisions import Decisions
 from deserializer.decode import EXAMINED, INPUT, REF, to_examined
+from deserializer.fleet.takeover import release
 from deserializer.run import deserialize
 from deserializer.sink import fitted, quarantined, silver_rows
 from deserializer.source import contents_of
@@ -81,14 +82,16 @@ def rebuild(spark: SparkSession, layout: Layout, schemas: SchemaStore, game: str
     """
     require_game(spark, layout, game)
     names = names_of(game)
+    # before anything is lost: from here on nobody goes on from where the table was
+    release(spark, layout, game)
     remove_folder(spark, layout.silver_checkpoint(names.key))
-    if table_exists(spark, layout.quarantine):
-        DeltaTable.forPath(spark, layout.quarantine).delete(quarantined(game))
     table = layout.silver(names.key)
     if table_exists(spark, table):
         # emptied, not removed: its history stays, and readers see one change
         nothing = spark.createDataFrame([], spark_struct(SILVER_ORIGIN))
         nothing.write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(table)
+    if table_exists(spark, layout.quarantine):
+        DeltaTable.forPath(spark, layout.quarantine).delete(quarantined(game))
     return deserialize(spark, layout, schemas, game)
 
 

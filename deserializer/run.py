@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from demux.arrow_map import batches_within_memory
 from demux.checkpoints import require_checkpoint
 from demux.commits import Counts, OnRetry, Target, commit
+from demux.delta_log import newest_version
 from demux.lock import TableLock, unlocked
 from demux.names import names_of
 from demux.reports import GameReport
@@ -19,6 +20,7 @@ from demux.streams import Batch, run_query
 from demux.tables import Layout
 from deserializer.decisions import schema_ids_of
 from deserializer.decoders import choose, native_decoder
+from deserializer.fleet.takeover import stream_start
 from deserializer.sink import examined_rows, fitted, quarantined, silver_rows
 from deserializer.source import contents_of, game_stream
 
@@ -68,8 +70,12 @@ def deserialize(
         seen.update(schema_ids_of(answers))
 
     rebuild = f"demux rebuild --game {shlex.quote(game)}"
-    require_checkpoint(spark, checkpoint, table, layout.quarantine, quarantined(game), rebuild)
-    run_query(spark, game_stream(spark, layout.bronze, game), checkpoint, names.query_name, one_batch)
+    start = stream_start(spark, layout, schemas, game, tables)
+    if start is None:
+        require_checkpoint(spark, checkpoint, table, layout.quarantine, quarantined(game), rebuild)
+    if start is None or start.version <= newest_version(spark, layout.bronze):
+        source = game_stream(spark, layout.bronze, game, None if start is None else start.version)
+        run_query(spark, source, checkpoint, names.query_name, one_batch)
     return GameReport(
         game,
         sum(count.rows_in for count in counts),

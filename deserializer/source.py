@@ -34,8 +34,16 @@ def contents_of(frame: DataFrame) -> Contents:
     )
 
 
-def game_stream(spark: SparkSession, bronze: str, game: str) -> DataFrame:
-    """Return a streaming frame of the game's bronze rows, in the columns of `INPUT`."""
+def game_stream(spark: SparkSession, bronze: str, game: str, first_version: int | None = None) -> DataFrame:
+    """Return a streaming frame of the game's bronze rows, in the columns of `INPUT`.
+
+    Args:
+        spark: the session.
+        bronze: the table's path.
+        game: the exact name.
+        first_version: the commit of bronze to begin with; None: all that is there. A query's checkpoint comes first.
+    """
+    begin = {} if first_version is None else {"startingVersion": str(first_version)}
     frame = (
         spark.readStream.format("delta")
         # a deletion in another game's partition must not stop this game
@@ -43,6 +51,7 @@ def game_stream(spark: SparkSession, bronze: str, game: str) -> DataFrame:
         # the limit counts other games' files as well: one batch takes all that is there
         .option("maxFilesPerTrigger", "1000000")
         .option("excludeRegex", other_games(game))
+        .options(**begin)
         .load(bronze)
     )
     return frame.where(F.col("game_name") == F.lit(game)).select(*(column.name for column in INPUT))

@@ -162,7 +162,7 @@ def record_of(end: Ended[GameReport], round_id: str) -> TaskRecord:
     return TaskRecord(
         round_id,
         end.task.game,
-        Outcome.DONE if error is None else Outcome.FAILED,
+        _outcome(report),
         report.rows_in if report else 0,
         report.rows_silver if report else 0,
         report.rows_quarantined if report else 0,
@@ -172,6 +172,12 @@ def record_of(end: Ended[GameReport], round_id: str) -> TaskRecord:
         f"{error.cause} {error.remedy}" if error else None,
         datetime.now(timezone.utc),
     )
+
+
+def _outcome(report: GameReport | None) -> Outcome:
+    if report is None:
+        return Outcome.FAILED
+    return Outcome.BEHIND if report.rows_waiting else Outcome.DONE
 
 
 def _due(plan: Plan, grown: Growth, done: set[str]) -> tuple[Task, ...]:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import typer
 
+from demux.cli.fleet import engine_of
 from demux.cli.flow import exit_code, one_round
 from demux.cli.look import print_status
 from demux.cli.start import produce_with_progress
@@ -54,7 +55,7 @@ def demo(
     began = time.monotonic()
     produce_with_progress(settings, ProduceRequest(events=events, games=games, versions=3, fault_rate=0.01))
     with workplace(settings, "demo", lock=True) as place:
-        result = one_round(place)
+        result = one_round(place, elsewhere=engine_of(place))
         failures = [end for end in result.ended if end.error is not None]
         if failures:
             console.print(round_table(result, time.monotonic() - began))

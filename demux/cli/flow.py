@@ -14,6 +14,7 @@ import typer
 from rich.text import Text
 
 from demux.cli.driver import WORDS, environ_for_drivers
+from demux.cli.fleet import engine_of
 from demux.cli.progress import RoundProgress
 from demux.cli.tables import round_table
 from demux.cli.workplace import DECODER, ROOT, SET, SETTINGS, WAIT, Workplace, console, logs_of, settings_of, workplace
@@ -21,7 +22,7 @@ from demux.deployments import copy_record
 from demux.errors import DemuxError, ExitCode, GameUnknown, Kind, SettingsInvalid
 from demux.names import is_key, names_of
 from demux.reports import GameReport, IngestReport
-from demux.settings import Decoder, Settings
+from demux.settings import Decoder, Engine, Settings
 from demux.spark import on_databricks
 from demux.storage import table_exists
 from demux.streams import TAKE_ALL, AvailableNow, Every, Trigger
@@ -102,14 +103,16 @@ def run(
     Example: `demux run --every 30s`
     """
     pause_s = None if every is None else seconds_of(every)
+    settings = settings_of(settings_file, root, changes, decoder)
     if drivers:
-        _require_own_drivers()
-    with workplace(settings_of(settings_file, root, changes, decoder), "run", lock=True, wait=wait) as place:
+        _require_own_drivers(settings)
+    with workplace(settings, "run", lock=True, wait=wait) as place:
         trigger = TAKE_ALL if pause_s is None else AvailableNow(enough_s=place.settings.run.bronze_s)
+        elsewhere = _in_drivers(place) if drivers else engine_of(place)
 
         def once() -> ExitCode:
             began = time.monotonic()
-            result = one_round(place, trigger, _in_drivers(place) if drivers else None)
+            result = one_round(place, trigger, elsewhere)
             console.print(round_table(result, time.monotonic() - began))
             return exit_code(result)
 
@@ -118,7 +121,12 @@ def run(
         for_ever(place, pause_s, once)
 
 
-def _require_own_drivers() -> None:
+def _require_own_drivers(settings: Settings) -> None:
+    if settings.run.engine is Engine.FLEET:
+        raise SettingsInvalid(
+            "run.engine: fleet decodes all games in one driver, so there are no others with --drivers.",
+            "Leave it out, or set run.engine: stream.",
+        )
     if on_databricks():
         raise SettingsInvalid(
             "A cluster of a workspace has one driver, so there are no others with --drivers.",
@@ -167,19 +175,20 @@ def deserialize(
     wanted = _wanted(games, keys)
     settings = settings_of(settings_file, root, changes, decoder)
     with workplace(settings, "deserialize", lock=True, wait=wait) as place:
-        tasks = [Task(name, names_of(name).task_key, "this machine") for name in _found(place, wanted)]
+        tasks = tuple(Task(name, names_of(name).task_key, "this machine") for name in _found(place, wanted))
         with console.status(Text(f"decoding {', '.join(printable(task.game) for task in tasks)} …")):
-            ended = run_tasks(
-                place.spark,
-                tasks,
-                lambda task: place.deserialize(task.game),
-                place.settings.run,
-                place.stop,
-                on_end=_print_ended,
-            )
+            together = engine_of(place)
+            ended = together(tasks, _print_ended) if together else _streams(place, tasks)
         round_id = uuid.uuid4().hex[:12]
         place.control.close_round([record_of(end, round_id) for end in ended], None)
     raise typer.Exit(_worst(ended, complete=len(ended) == len(tasks)))
+
+
+def _streams(place: Workplace, tasks: tuple[Task, ...]) -> tuple[Ended[GameReport], ...]:
+    def work(task: Task) -> GameReport:
+        return place.deserialize(task.game)
+
+    return run_tasks(place.spark, tasks, work, place.settings.run, place.stop, on_end=_print_ended)
 
 
 def _wanted(games: Iterable[str], keys: Iterable[str]) -> dict[str, str | None]:

@@ -17,6 +17,7 @@ from demux.lock import TableLock, unlocked
 from demux.names import names_of
 from demux.reports import GameReport
 from demux.schema_store import SchemaStore
+from demux.storage import replace_text
 from demux.table_files import TableFile, remove_files
 from demux.tables import Layout
 from deserializer.fleet.games import Due, Games
@@ -75,6 +76,8 @@ class Fleet:
         """
         self._spark = spark
         self._app_id = fleet_id(layout.bronze)
+        # for streams that go on from here
+        replace_text(spark, layout.fleet, self._app_id)
         self._games = Games(spark, layout, schemas, finish_stream, most_rows, self._app_id)
         self._quarantine = Quarantine(layout.quarantine, self._app_id, tables)
         self._threads = threads

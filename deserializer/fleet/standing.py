@@ -21,11 +21,6 @@ from deserializer.fleet.silver import SilverTable
 from deserializer.sink import quarantined
 
 
-def handed_over(position: Position) -> int:
-    """Return the number of the transaction that says: from here on, a stream goes on."""
-    return -position.number - 1
-
-
 def standing(spark: SparkSession, layout: Layout, game: str, table: SilverTable, app_id: str) -> Position | None:
     """Return where the game stands; None where its stream was interrupted, and must end its batch first.
 
@@ -41,10 +36,9 @@ def standing(spark: SparkSession, layout: Layout, game: str, table: SilverTable,
         return None
     if found.done >= 0:
         return position_in(read_text(spark, f"{checkpoint}/offsets/{found.done}"))
-    if number is not None and table.newest_is(app_id, number):
-        # the stream had not begun yet
-        return Position.of(-number - 1)
-    if table.has_rows() or number is not None or _has_quarantined(spark, layout, game):
+    if (waiting := handed_over(table, app_id)) is not None:
+        return waiting
+    if table.has_rows() or _has_quarantined(spark, layout, game):
         raise CheckpointLost(
             f"The table {table.path} was written by a query whose checkpoint {checkpoint} is gone.",
             f"Run `demux rebuild --game {shlex.quote(game)}` to make the table again from its source, or put the "
@@ -53,6 +47,23 @@ def standing(spark: SparkSession, layout: Layout, game: str, table: SilverTable,
             checkpoint=checkpoint,
         )
     return START
+
+
+def hand_over(table: SilverTable, app_id: str) -> Position | None:
+    """Say in the table that a stream goes on where the fleet stands, and return that; None where it was no fleet's."""
+    number = table.transaction(app_id)
+    if number is None or number < 0:
+        return None
+    table.append((), app_id, -number - 1)
+    return Position.of(number)
+
+
+def handed_over(table: SilverTable, app_id: str) -> Position | None:
+    """Return where a stream is to go on that has written nothing yet; None where there is none such."""
+    number = table.transaction(app_id)
+    if number is None or number >= 0 or not table.newest_is(app_id, number):
+        return None
+    return Position.of(-number - 1)
 
 
 def position_in(offsets: str) -> Position:
