@@ -20,11 +20,13 @@ from demux.catalog_sql import (
     bronze_in,
     create_schema,
     create_table,
+    drop_table,
     held_tags,
     is_same_place,
     schemas_of,
     set_tags,
     silver_in,
+    table_at,
 )
 from demux.columns import Struct
 from demux.errors import CatalogConflict, CatalogRefused, DemuxError, Kind
@@ -87,6 +89,24 @@ class Catalog:
             if self._has_tags:
                 self._tag(table, game)
 
+    def forget(self, location: str) -> None:
+        """Let the catalog forget the root's table at this path; files stay, and so does another table of that name.
+
+        Raises:
+            CatalogRefused: the catalog does not let us.
+        """
+        table = table_at(self._settings, self._layout, location)
+        if table is None:
+            return
+        try:
+            if self._spark.catalog.tableExists(table.sql):
+                found = self._location(table)
+                if found is not None and is_same_place(found, location):
+                    self._spark.sql(drop_table(table))
+        except (PySparkException, Py4JJavaError) as error:
+            raise _not_forgotten(table, error) from error
+        self._known.discard(table)
+
     def _register(self, tables: Iterable[CatalogTable]) -> None:
         for table in tables:
             if table in self._known or not table_exists(self._spark, table.location):
@@ -108,6 +128,10 @@ class Catalog:
                     if not self._spark.catalog.databaseExists(schema):
                         self._spark.sql(create_schema(schema))
             self._spark.sql(create_table(table))
+        return self._location(table)
+
+    def _location(self, table: CatalogTable) -> str | None:
+        """Return where a table is that the catalog has; None for what is no table at a path."""
         described = self._spark.sql(f"DESCRIBE TABLE EXTENDED {table.sql}").collect()
         # the columns come first, and one may be called so too
         places = [row.data_type for row in described if row.col_name == "Location"]
@@ -173,6 +197,17 @@ def _conflict(table: CatalogTable, found: str | None) -> CatalogConflict:
         table=table.full_name,
         found=found,
         location=table.location,
+    )
+
+
+def _not_forgotten(table: CatalogTable, error: BaseException) -> DemuxError:
+    failure = named(error)
+    if failure.kind is Kind.TRANSIENT:
+        return failure
+    return CatalogRefused(
+        f"The catalog did not drop {table.full_name}: {failure.cause}",
+        "Be the table's owner, or have it dropped, and run the same command again: it removes the rest.",
+        table=table.full_name,
     )
 
 

@@ -75,6 +75,16 @@ def bronze_in(settings: DatabricksSettings, layout: Layout) -> tuple[CatalogTabl
     return tuple(CatalogTable(settings.catalog, settings.bronze_schema, *place) for place in places.items())
 
 
+def table_at(settings: DatabricksSettings, layout: Layout, location: str) -> CatalogTable | None:
+    """Return what the root's table at this path is called; None where the root has none there, or without a catalog."""
+    if settings.catalog is None:
+        return None
+    key = location.rpartition("/")[2]
+    if location == layout.silver(key):
+        return CatalogTable(settings.catalog, settings.silver_schema, key, location)
+    return next((table for table in bronze_in(settings, layout) if table.location == location), None)
+
+
 def create_schema(schema: str) -> str:
     """Return the SQL that makes a schema of `schemas_of`."""
     return f"CREATE SCHEMA IF NOT EXISTS {schema}"
@@ -83,6 +93,11 @@ def create_schema(schema: str) -> str:
 def create_table(table: CatalogTable) -> str:
     """Return the SQL that makes the table known; its columns and comments are the files' own."""
     return f"CREATE TABLE IF NOT EXISTS {table.sql} USING DELTA LOCATION {sql_string(table.location)}"
+
+
+def drop_table(table: CatalogTable) -> str:
+    """Return the SQL that lets the catalog forget the table; its files stay."""
+    return f"DROP TABLE IF EXISTS {table.sql}"
 
 
 def is_same_place(one: str, other: str) -> bool:

@@ -22,12 +22,6 @@ def exists(spark: SparkSession, path: str) -> bool:
     return bool(system.exists(location))
 
 
-def file_exists(spark: SparkSession, file: str) -> bool:
-    """Return whether there is a file or a folder at the path."""
-    path, system = _hadoop(spark, file)
-    return bool(system.exists(path))
-
-
 def file_names(spark: SparkSession, folder: str) -> list[str]:
     """Return the names in a folder, sorted; none when there is no folder."""
     path, system = _hadoop(spark, folder)

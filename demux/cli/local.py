@@ -70,8 +70,9 @@ def print_parts(found: tuple[Folder, ...]) -> None:
 
 
 def remove_parts(place: Workplace, found: tuple[Folder, ...]) -> None:
-    """Remove the folders, and say each."""
-    remove_from_root(place.spark, place.layout, found, _print_gone)
+    """Remove the folders, and say each; the catalog forgets the tables."""
+    forget = place.catalog.forget if place.catalog is not None else lambda _: None
+    remove_from_root(place.spark, place.layout, found, _print_gone, forget)
 
 
 def _print_gone(folder: Folder) -> None:

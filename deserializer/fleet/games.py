@@ -94,7 +94,7 @@ class Games:
         failed: dict[str, DemuxError] = {}
         names = sorted(games)
         with ThreadPoolExecutor(threads, thread_name_prefix="standing") as pool:
-            for game, error in zip(names, pool.map(self._stand, names), strict=True):
+            for game, error in zip(names, pool.map(lambda game: self._stand(game, quarantine), names), strict=True):
                 if error is not None:
                     failed[game] = error
         standing_now = {
@@ -178,22 +178,26 @@ class Games:
         self._positions.pop(game, None)
         self._decisions.pop(game, None)
 
-    def _stand(self, game: str) -> DemuxError | None:
+    def _stand(self, game: str, quarantine: Quarantine) -> DemuxError | None:
         """Find out where the game stands, where that is not known; return why it cannot be found out."""
         if game in self._positions:
             return None
         try:
-            table = SilverTable.at(self._layout.silver(names_of(game).key))
-            position = standing(self._spark, self._layout, game, table, self._app_id)
+            table, position = self._look(game, quarantine)
             if position is None:
                 self._finish_stream(game)
-                table = SilverTable.at(table.path)
-                position = standing(self._spark, self._layout, game, table, self._app_id)
+                table, position = self._look(game, quarantine)
         except Exception as error:  # one game's failure must not stop its neighbours
             return named(error)
         assert position is not None, "its stream has ended its batch"
         self._tables[game], self._positions[game] = table, position
         return None
+
+    def _look(self, game: str, quarantine: Quarantine) -> tuple[SilverTable, Position | None]:
+        key = names_of(game).key
+        table = SilverTable.at(self._layout.silver(key))
+        has_begun = quarantine.position(key) is not None
+        return table, standing(self._spark, self._layout, game, table, self._app_id, has_begun=has_begun)
 
     def _due(self, game: str, position: Position, commits: Iterable[Commit], quarantine: Quarantine) -> Due:
         table = self._tables[game]
@@ -203,7 +207,7 @@ class Games:
         if bad is not None and bad > position:
             # a round was interrupted between its two commits
             taken = tuple(piece for piece in pieces if piece.after <= bad)
-            settled = quarantine.ids(game, bad) | table.ids()
+            settled = quarantine.ids(game) | table.ids()
         else:
             taken, settled = take(pieces, self._most_rows), frozenset()
         waiting = sum(piece.rows for piece in pieces[len(taken) :])

@@ -49,15 +49,13 @@ class Quarantine:
         number = None if self._open is None else self._open.transaction_version(self._transaction(key))
         return None if number is None else Position.of(number)
 
-    def ids(self, game: str, after: Position) -> frozenset[str]:
-        """Return the ids of the game's records that one commit put here; reads the table's two columns."""
+    def ids(self, game: str) -> frozenset[str]:
+        """Return the ids of the game's records that a fleet put here."""
         if self._open is None:
             return frozenset()
         rows = self._open.to_pyarrow_dataset().to_table(
             columns=["record_id"],
-            filter=(pc.field("query_id") == self._app_id)
-            & (pc.field("batch_id") == after.number)
-            & (pc.field("game_name") == game),
+            filter=(pc.field("query_id") == self._app_id) & (pc.field("game_name") == game),
         )
         return frozenset(rows.column("record_id").to_pylist())
 

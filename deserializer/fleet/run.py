@@ -17,7 +17,7 @@ from demux.lock import TableLock, unlocked
 from demux.names import names_of
 from demux.reports import GameReport
 from demux.schema_store import SchemaStore
-from demux.storage import replace_text
+from demux.storage import exists, read_text, replace_text
 from demux.table_files import TableFile, remove_files
 from demux.tables import Layout
 from deserializer.fleet.games import Due, Games
@@ -76,8 +76,9 @@ class Fleet:
         """
         self._spark = spark
         self._app_id = fleet_id(layout.bronze)
-        # for streams that go on from here
-        replace_text(spark, layout.fleet, self._app_id)
+        if fleet_of(spark, layout) != self._app_id:
+            # for streams that go on from here
+            replace_text(spark, layout.fleet, self._app_id)
         self._games = Games(spark, layout, schemas, finish_stream, most_rows, self._app_id)
         self._quarantine = Quarantine(layout.quarantine, self._app_id, tables)
         self._threads = threads
@@ -180,3 +181,8 @@ class Fleet:
         rows_in = sum(part.rows_in for part in parts)
         report = GameReport(due.game, rows_in, rows_in - rows_bad, rows_bad, ids, due.rows_waiting)
         return Decoded(due.game, report, None, seconds)
+
+
+def fleet_of(spark: SparkSession, layout: Layout) -> str | None:
+    """Return the id of the transactions of the root's fleet; None where there never was one."""
+    return read_text(spark, layout.fleet) if exists(spark, layout.fleet) else None

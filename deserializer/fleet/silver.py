@@ -132,4 +132,4 @@ def schema_of(columns: Struct, message: str | None) -> dict[str, Any]:
 
 def fleet_id(bronze: str) -> str:
     """Return the id of the transactions that say where a game stands in this bronze table."""
-    return f"demux-fleet/{DeltaTable(bronze, without_files=True).metadata().id}"
+    return f"demux-fleet/{DeltaTable(bronze).metadata().id}"

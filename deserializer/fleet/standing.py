@@ -21,8 +21,18 @@ from deserializer.fleet.silver import SilverTable
 from deserializer.sink import quarantined
 
 
-def standing(spark: SparkSession, layout: Layout, game: str, table: SilverTable, app_id: str) -> Position | None:
+def standing(
+    spark: SparkSession, layout: Layout, game: str, table: SilverTable, app_id: str, *, has_begun: bool
+) -> Position | None:
     """Return where the game stands; None where its stream was interrupted, and must end its batch first.
+
+    Args:
+        spark: the session.
+        layout: where the tables are.
+        game: the exact name.
+        table: its table.
+        app_id: of the fleet's transactions.
+        has_begun: whether the fleet has put bad rows of the game into quarantine.
 
     Raises:
         CheckpointLost: the table has rows and nothing says which.
@@ -38,7 +48,7 @@ def standing(spark: SparkSession, layout: Layout, game: str, table: SilverTable,
         return position_in(read_text(spark, f"{checkpoint}/offsets/{found.done}"))
     if (waiting := handed_over(table, app_id)) is not None:
         return waiting
-    if table.has_rows() or _has_quarantined(spark, layout, game):
+    if table.has_rows() or (not has_begun and _has_quarantined(spark, layout, game)):
         raise CheckpointLost(
             f"The table {table.path} was written by a query whose checkpoint {checkpoint} is gone.",
             f"Run `demux rebuild --game {shlex.quote(game)}` to make the table again from its source, or put the "

@@ -13,10 +13,10 @@ from demux.checkpoints import read_checkpoint
 from demux.lock import TableLock
 from demux.names import names_of
 from demux.schema_store import SchemaStore
-from demux.storage import file_exists, local_path, read_text, remove_folder, table_exists
+from demux.storage import local_path, remove_folder, table_exists
 from demux.tables import Layout
 from deserializer.fleet.pending import Position
-from deserializer.fleet.run import Fleet
+from deserializer.fleet.run import Fleet, fleet_of
 from deserializer.fleet.silver import SilverTable
 from deserializer.fleet.standing import hand_over, handed_over
 
@@ -33,7 +33,7 @@ def stream_start(
     Raises:
         DemuxError: what kept the fleet from finishing; the game is still the fleet's.
     """
-    app_id = _fleet_of(spark, layout)
+    app_id = _fleet_here(spark, layout)
     key = names_of(game).key
     path, checkpoint = layout.silver(key), layout.silver_checkpoint(key)
     if app_id is None or not table_exists(spark, path):
@@ -54,14 +54,13 @@ def stream_start(
 
 def release(spark: SparkSession, layout: Layout, game: str) -> None:
     """Take the game from the fleet, whatever it has left: what its table says of a position does not count any more."""
-    app_id = _fleet_of(spark, layout)
+    app_id = _fleet_here(spark, layout)
     path = layout.silver(names_of(game).key)
     if app_id is not None and table_exists(spark, path):
         hand_over(SilverTable.at(path), app_id)
 
 
-def _fleet_of(spark: SparkSession, layout: Layout) -> str | None:
+def _fleet_here(spark: SparkSession, layout: Layout) -> str | None:
     """Return the id of the fleet's transactions; None where there never was a fleet, or the root is elsewhere."""
-    if local_path(spark, layout.root) is None or not table_exists(spark, layout.bronze):
-        return None
-    return read_text(spark, layout.fleet) if file_exists(spark, layout.fleet) else None
+    is_here = local_path(spark, layout.root) is not None
+    return fleet_of(spark, layout) if is_here and table_exists(spark, layout.bronze) else None

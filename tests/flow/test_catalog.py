@@ -9,9 +9,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from demux.cli.local import remove_parts
 from demux.control import Outcome
 from demux.errors import CatalogConflict, CatalogRefused
 from demux.names import names_of
+from install_workflow.removal import Part
+from install_workflow.remove import look_at_root
 from tests.flow.root import Root, wrapper
 
 HOSTILE = "a'b; drop table x `${env:HOME}`"
@@ -128,3 +131,22 @@ def test_without_a_catalog_nothing_is_registered(root: Root, spark: SparkSession
     send(root, "chess")
     root.run()
     assert [row.namespace for row in spark.sql("SHOW SCHEMAS IN spark_catalog").collect()] == ["default"]
+
+
+def test_a_table_that_is_removed_is_forgotten_and_another_of_that_name_is_not(
+    cataloged: Root, spark: SparkSession, tmp_path: Path
+) -> None:
+    send(cataloged, "chess", "go")
+    cataloged.run()
+    theirs = tmp_path / "theirs"
+    spark.range(3).write.format("delta").save(str(theirs))
+    spark.sql("DROP TABLE spark_catalog.demux_s.go")
+    spark.sql(f"CREATE TABLE spark_catalog.demux_s.go USING DELTA LOCATION '{theirs}'")
+    place = cataloged.workplace()
+    found = look_at_root(spark, place.settings, place.control, {Part.TABLES})
+    remove_parts(place, found)
+    assert not (cataloged.folder / "silver" / "chess").exists()
+    assert not (cataloged.folder / "bronze").exists()
+    assert tables(spark, "demux_b") == []
+    assert tables(spark, "demux_s") == ["go"]
+    assert spark.table("spark_catalog.demux_s.go").count() == 3

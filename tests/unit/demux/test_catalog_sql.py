@@ -14,11 +14,13 @@ from demux.catalog_sql import (
     bronze_in,
     create_schema,
     create_table,
+    drop_table,
     held_tags,
     is_same_place,
     schemas_of,
     set_tags,
     silver_in,
+    table_at,
 )
 from demux.columns import Column, Primitive, Struct
 from demux.protobuf.tags import MAX_TAGS, Tags
@@ -29,6 +31,18 @@ from tests.conftest import Golden
 LAYOUT = Layout("s3://bucket/it's a root")
 SETTINGS = DatabricksSettings(catalog="main", silver_schema="Games")
 CHESS = CatalogTable("main", "Games", "chess", "s3://bucket/it's a root/silver/chess")
+
+
+def test_a_path_leads_back_to_the_tables_name() -> None:
+    assert table_at(SETTINGS, LAYOUT, LAYOUT.silver("chess")) == CHESS
+    bronze = table_at(SETTINGS, LAYOUT, LAYOUT.bronze)
+    assert bronze is not None
+    assert (bronze.full_name, drop_table(bronze)) == (
+        "main.bronze.bronze",
+        "DROP TABLE IF EXISTS `main`.`bronze`.`bronze`",
+    )
+    assert table_at(SETTINGS, LAYOUT, f"{LAYOUT.root}/source") is None
+    assert table_at(DatabricksSettings(), LAYOUT, LAYOUT.bronze) is None
 
 
 def test_a_games_table_is_called_by_its_key() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
@@ -153,7 +154,7 @@ def test_the_log_gets_the_rows_and_the_bounds_of_each_file(table: Path) -> None:
     ("values", "expected"),
     [
         ([None, None], (None, None, 2)),
-        ([-1, 2**62], ("1969-12-31T23:59:59.999Z", None, 0)),
+        ([-1, 2**62], (None, None, 0)),
         ([-62135596800_000_000], ("0001-01-01T00:00:00.000Z", "0001-01-01T00:00:00.000Z", 0)),
     ],
     ids=["nothing", "no reader's year", "year 1"],
@@ -162,7 +163,56 @@ def test_a_time_that_no_reader_could_read_has_no_bound(tmp_path: Path, values: l
     times = pa.array(values, pa.int64()).cast(pa.timestamp("us", "UTC"))
     pq.write_table(pa.table({"at": times}), tmp_path / "file.parquet")
     stats = stats_of(pq.read_metadata(tmp_path / "file.parquet"))
-    assert (stats["minValues"].get("at"), stats["maxValues"].get("at"), stats["nullCount"]["at"]) == expected
+    bounds = [stats.get(side, {}).get("at") for side in ("minValues", "maxValues")]
+    assert (*bounds, stats["nullCount"]["at"]) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "most"),
+    [
+        ("a" * 32, "a" * 32),
+        ("a" * 33, "a" * 32 + "\U0010ffff"),
+        ("a" * 32 + "\U0010ffff!", "a" * 32 + "\U0010ffff!"),
+    ],
+    ids=["short", "long", "long, with the last character of all where it would be cut"],
+)
+def test_a_long_text_has_bounds_that_hold(tmp_path: Path, text: str, most: str) -> None:
+    pq.write_table(pa.table({"text": [text, "a" * 40]}), tmp_path / "file.parquet")
+    stats = stats_of(pq.read_metadata(tmp_path / "file.parquet"))
+    assert stats["minValues"]["text"] == "a" * 32
+    assert stats["maxValues"]["text"] == max(most, "a" * 32 + "\U0010ffff")
+    assert stats["maxValues"]["text"].encode() >= text.encode()
+
+
+@pytest.mark.parametrize("fraction", [[1.5, 2.5], [None, None], [float("nan"), 0.5]], ids=str)
+def test_readers_that_leave_files_out_find_every_row(tmp_path: Path, fraction: list[float | None]) -> None:
+    columns = Struct(
+        (
+            Column("number", Primitive.INT),
+            Column("text", Primitive.STRING),
+            Column("fraction", Primitive.DOUBLE),
+            Column("flag", Primitive.BOOLEAN),
+            Column("nothing", Primitive.STRING),
+        )
+    )
+    schema = pa.schema(arrow_fields(columns))
+    rows = pa.table([[1, 2], ["x", "y" * 5000], fraction, [True, None], [None, None]], schema=schema).to_batches()[0]
+    table = str(tmp_path / "table")
+    DeltaTable.create(table, schema)
+    with TableWriter(table, columns) as writer:
+        writer.add(rows)
+        commit_files(table, writer.close(), None, Batch("q", 0, retried=False))
+    found = DeltaTable(table).to_pyarrow_dataset()
+    wanted = (
+        (pc.field("number") == 1, 1),
+        (pc.field("text") == "x", 1),
+        (pc.field("text") == "y" * 5000, 1),
+        (pc.field("flag") == True, 1),  # noqa: E712
+        (pc.field("nothing").is_null(), 2),
+    )
+    assert [found.to_table(filter=search).num_rows for search, _ in wanted] == [rows for _, rows in wanted]
+    half = fraction.count(0.5) + fraction.count(1.5)
+    assert found.to_table(filter=pc.field("fraction") < 2).num_rows == half
 
 
 def test_a_table_that_asks_more_of_its_writers_is_left_to_spark(table: Path, tmp_path: Path) -> None:

@@ -1,0 +1,186 @@
+"""The fleet engine on whole roots: the same tables as by a stream for each game, whatever happens in between."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.rdd import RDD
+
+from demux.cli.fleet import engine_of
+from demux.cli.workplace import Workplace
+from demux.control import Outcome
+from demux.errors import CheckpointLost
+from deserializer.fleet.quarantine import Quarantine
+from deserializer.fleet.silver import SilverTable
+from deserializer.fleet.work import GameFiles, write_games
+from deserializer.repair import rebuild
+from install_workflow.run import Observer, Round, run_round
+from tests.flow.root import Root, wrapper
+
+Copy = Callable[..., Root]
+FLEET = {"engine": "fleet", "retry_wait_s": 0.0}
+
+
+def run(root: Root, place: Workplace | None = None) -> Round:
+    """One round by the engine of the settings."""
+    place = place or root.workplace()
+    return run_round(
+        root.spark,
+        root.settings,
+        place.control,
+        place.ingest,
+        place.deserialize,
+        place.stop,
+        Observer(),
+        elsewhere=engine_of(place),
+    )
+
+
+def without_errors(ended: Round) -> Round:
+    assert [str(end.error) for end in ended.ended if end.error is not None] == []
+    return ended
+
+
+def test_rounds_with_new_games_new_versions_and_every_fault_give_the_same_tables(done: Root, copy: Copy) -> None:
+    streams, fleet = copy(done), done.copied_to(done.folder.parent / "fleet", run=FLEET)
+    for games, versions in ((2, 2), (3, 3), (4, 3)):
+        for root in (streams, fleet):
+            root.produce(events=160, games=games, versions=versions, fault_rate=0.3)
+        by_stream, by_fleet = without_errors(streams.run()), without_errors(run(fleet))
+        assert [end.report for end in by_fleet.ended] == [end.report for end in by_stream.ended]
+        assert fleet.everything() == streams.everything()
+    shutil.rmtree(fleet.folder)
+
+
+def test_a_root_changes_its_engine_at_any_time(sent: Root, copy: Copy, tmp_path: Path) -> None:
+    streams = copy(sent)
+    mixed = sent.copied_to(tmp_path / "mixed")
+    for number, engine in enumerate(("fleet", "stream", "stream", "fleet", "fleet", "stream")):
+        mixed = Root.at(sent.spark, mixed.folder, run={**FLEET, "engine": engine})
+        for root in (streams, mixed) if number else ():
+            root.produce(events=60, games=2, versions=2, fault_rate=0.3)
+        without_errors(streams.run())
+        without_errors(run(mixed))
+        assert mixed.everything() == streams.everything(), f"round {number}, {engine}"
+    # nothing is new, and nothing is doubled
+    assert run(Root.at(sent.spark, mixed.folder, run=FLEET)).ended == ()
+
+
+@contextmanager
+def crash_after(owner: type, method: str) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        original = getattr(owner, method)
+
+        def then_crash(*args: object, **options: object) -> object:
+            original(*args, **options)
+            raise KeyboardInterrupt
+
+        patch.setattr(owner, method, then_crash)
+        yield
+
+
+@pytest.mark.parametrize(
+    ("owner", "method"),
+    [(RDD, "collect"), (Quarantine, "append"), (SilverTable, "append")],
+    ids=["files are written", "quarantine is committed", "a game is committed"],
+)
+def test_a_round_that_died_is_finished_by_the_next_one(
+    taken_in: Root, done: Root, copy: Copy, owner: type, method: str
+) -> None:
+    root = copy(taken_in, run=FLEET)
+    with crash_after(owner, method), pytest.raises(KeyboardInterrupt):
+        run(root)
+    without_errors(run(root))
+    assert root.everything() == done.everything()
+
+
+def test_what_appears_between_a_crash_and_the_next_round_moves_no_row_to_a_second_place(root: Root) -> None:
+    root = Root.at(root.spark, root.folder, run=FLEET)
+    text = 'syntax = "proto3"; message Event { string name = 1; }'
+    known = root.register("chess", text)
+    payload = root.message(known)(name="ann").SerializeToString()
+    root.send([wrapper("chess", known + number % 2, payload) for number in range(6)])
+    with crash_after(Quarantine, "append"), pytest.raises(KeyboardInterrupt):
+        run(root)
+    assert (len(root.quarantine()), len(root.silver("chess"))) == (3, 0)
+    assert root.register("chess", f"{text} // again") == known + 1
+    (end,) = without_errors(run(root)).ended
+    assert end.report is not None
+    assert (end.report.rows_in, end.report.rows_silver) == (3, 3)
+    assert [row["_record_id"] for row in root.silver("chess")] == ["t/0/0", "t/0/2", "t/0/4"]
+    assert [row["record_id"] for row in root.quarantine()] == ["t/0/1", "t/0/3", "t/0/5"]
+
+
+def test_a_game_that_cannot_be_written_holds_up_no_other_and_catches_up_by_itself(
+    taken_in: Root, done: Root, copy: Copy
+) -> None:
+    root = copy(taken_in, run=FLEET)
+    silver = root.folder / "silver"
+    silver.mkdir()
+    # not even root can make a folder where a file is
+    (silver / "chess").write_text("in the way")
+    ended = {end.task.game: end.error for end in run(root).ended}
+    assert ended.pop("chess") is not None
+    assert list(ended.values()) == [None]
+    (silver / "chess").unlink()
+    assert [end.task.game for end in without_errors(run(root)).ended] == ["chess"]
+    assert root.everything() == done.everything()
+
+
+def test_a_game_that_kills_its_worker_fails_alone(taken_in: Root, copy: Copy, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = copy(taken_in, run={**FLEET, "retries": 0})
+
+    def deadly(works: Sequence[GameFiles], *args: Any) -> Iterator[object]:
+        if any(work.game == "chess" for work in works):
+            os._exit(7)
+        yield from write_games(works, *args)
+
+    monkeypatch.setattr("deserializer.fleet.job.write_games", deadly)
+    ended = {end.task.game: end.error for end in run(root).ended}
+    assert ended.pop("chess") is not None
+    assert list(ended.values()) == [None]
+
+
+def test_a_game_with_many_rows_takes_its_share_of_a_round_and_the_rest_waits(root: Root) -> None:
+    root = Root.at(root.spark, root.folder, run={**FLEET, "rows_per_game": 10})
+    schema_id = root.register("chess", 'syntax = "proto3"; message Event { string name = 1; }')
+    root.register("go", 'syntax = "proto3"; message Event { string name = 1; }')
+    payload = root.message(schema_id)(name="ann").SerializeToString()
+    place = root.workplace()
+    for batch in range(3):
+        root.send([wrapper("chess", schema_id, payload)] * 8, first_offset=8 * batch)
+        place.ingest()
+    reports = []
+    outcomes = []
+    for _ in range(4):
+        ended = without_errors(run(root, place)).ended
+        reports += [(end.report.rows_in, end.report.rows_waiting) for end in ended if end.report is not None]
+        outcomes.append(place.control.history().last["chess"].outcome)
+    assert reports == [(8, 16), (8, 8), (8, 0)]
+    assert outcomes == [Outcome.BEHIND, Outcome.BEHIND, Outcome.DONE, Outcome.DONE]
+    assert [row["_offset"] for row in root.silver("chess")] == sorted(range(24), key=lambda offset: f"t/0/{offset}")
+
+
+def test_a_rebuild_of_a_fleets_game_makes_the_same_table(taken_in: Root, done: Root, copy: Copy) -> None:
+    root = copy(taken_in, run=FLEET)
+    without_errors(run(root))
+    rebuild(root.spark, root.layout, root.workplace().schemas, "chess")
+    assert root.everything() == done.everything()
+    root.produce(events=60, games=2, versions=2, fault_rate=0.3)
+    without_errors(run(root))
+    assert len(root.silver("chess")) > len(done.silver("chess"))
+
+
+def test_a_stream_that_lost_its_checkpoint_is_not_taken_over(done: Root, copy: Copy) -> None:
+    root = copy(done, run={**FLEET, "retries": 0})
+    shutil.rmtree(root.folder / "checkpoints" / "silver" / "chess")
+    root.produce(events=60, games=2, versions=2, fault_rate=0.3)
+    errors = {end.task.game: end.error for end in run(root).ended}
+    assert isinstance(errors["chess"], CheckpointLost)
+    assert len(root.silver("chess")) == len(done.silver("chess"))
