@@ -44,6 +44,7 @@ from demux.storage import table_exists
 from demux.tables import Layout
 
 _LOG = logging.getLogger("demux")
+_NO_CATALOG = "Where Spark has no such catalog, as on this machine maybe, give `--set databricks.catalog=null`."
 
 # runs a statement and gives its rows
 Run = Callable[[str], Sequence[Any]]
@@ -88,6 +89,18 @@ class Catalog:
             self._register([table])
             if self._has_tags:
                 self._tag(table, game)
+
+    def require(self) -> None:
+        """Check that this Spark has the catalog, before tables go that it should forget.
+
+        Raises:
+            CatalogRefused: it has not, or the catalog does not let us look.
+        """
+        for table in bronze_in(self._settings, self._layout)[:1]:
+            try:
+                self._spark.catalog.tableExists(table.sql)
+            except (PySparkException, Py4JJavaError) as error:
+                raise _not_there(table, error) from error
 
     def forget(self, location: str) -> None:
         """Let the catalog forget the root's table at this path; files stay, and so does another table of that name.
@@ -200,6 +213,17 @@ def _conflict(table: CatalogTable, found: str | None) -> CatalogConflict:
     )
 
 
+def _not_there(table: CatalogTable, error: BaseException) -> DemuxError:
+    failure = named(error)
+    if failure.kind is Kind.TRANSIENT:
+        return failure
+    return CatalogRefused(
+        f"The catalog cannot be asked for {table.full_name}, so nothing was removed: {failure.cause}",
+        f"Run it where Spark has the catalog, so that it forgets the tables. {_NO_CATALOG}",
+        table=table.full_name,
+    )
+
+
 def _not_forgotten(table: CatalogTable, error: BaseException) -> DemuxError:
     failure = named(error)
     if failure.kind is Kind.TRANSIENT:
@@ -218,6 +242,6 @@ def _refused(table: CatalogTable, error: BaseException) -> DemuxError:
     return CatalogRefused(
         f"The catalog did not register {table.full_name}: {failure.cause}",
         "Let whom the task runs as use the catalog and create schemas, tables and external tables there; the records "
-        "are in, and the next run registers the table.",
+        f"are in, and the next run registers the table. {_NO_CATALOG}",
         table=table.full_name,
     )

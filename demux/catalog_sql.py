@@ -43,11 +43,12 @@ class CatalogTable:
 
 
 def schemas_of(settings: DatabricksSettings) -> tuple[str, ...]:
-    """Return the schemas of the tables, each once, as SQL names them; none without a catalog."""
+    """Return the schemas of the tables as SQL names them; none without a catalog."""
     if settings.catalog is None:
         return ()
-    names = dict.fromkeys((settings.bronze_schema, settings.silver_schema))
-    return tuple(f"{quoted(settings.catalog)}.{quoted(name)}" for name in names)
+    return tuple(
+        f"{quoted(settings.catalog)}.{quoted(name)}" for name in (settings.bronze_schema, settings.silver_schema)
+    )
 
 
 def silver_in(settings: DatabricksSettings, layout: Layout, game: str) -> CatalogTable | None:

@@ -75,10 +75,12 @@ class DeploymentRecord:
     Attributes:
         games: where each game runs, by key.
         claim: who changes it; None for nobody.
+        record_id: what no other record has, the same in all its versions: after a destroy, numbers begin anew.
     """
 
     games: tuple[PlacedGame, ...] = ()
     claim: Claim | None = None
+    record_id: str = ""
 
 
 def record_folder(wheel_path: str, deployment: str) -> str:
@@ -103,10 +105,14 @@ def version_in(name: str) -> int | None:
 
 
 def to_text(deployment: str, record: DeploymentRecord) -> str:
-    """Return the record as JSON: version (of this form), deployment, claim or null, and games; the same each time."""
+    """Return the record as JSON: version (of this form), deployment, record_id, claim or null, and games.
+
+    It is the same each time.
+    """
     content = {
         "version": FORMAT,
         "deployment": deployment,
+        "record_id": record.record_id,
         "claim": _claim_json(record.claim) if record.claim else None,
         "games": [
             {**asdict(game.place), "plan_id": game.plan_id, "since": game.since.isoformat()} for game in record.games
@@ -126,7 +132,8 @@ def from_text(deployment: str, text: str, path: str) -> DeploymentRecord:
         if (content["version"], content["deployment"]) != (FORMAT, deployment):
             raise ValueError(f"version {content['version']} of deployment {content['deployment']}")
         claim = content["claim"]
-        return DeploymentRecord(tuple(map(_game, content["games"])), _claim(claim) if claim else None)
+        games = tuple(map(_game, content["games"]))
+        return DeploymentRecord(games, _claim(claim) if claim else None, content["record_id"])
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise PlanRefused(
             f"The record of the deployment, {path}, cannot be used ({type(error).__name__}: {error}).",

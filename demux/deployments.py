@@ -41,6 +41,24 @@ def copy_record(spark: SparkSession, layout: Layout, folder: Path) -> bool:
         return False
 
 
+def deployed_games(spark: SparkSession, layout: Layout) -> frozenset[str]:
+    """Return the exact names of the games that deployments have on this root."""
+    if not table_exists(spark, layout.deployments):
+        return frozenset()
+    found = spark.read.format("delta").load(layout.deployments).select("game_name").distinct().collect()
+    return frozenset(row.game_name for row in found)
+
+
+def has_deployment(spark: SparkSession, layout: Layout, deployment: str) -> bool:
+    """Return whether the table has rows of the deployment."""
+    return table_exists(spark, layout.deployments) and bool(_written(spark, layout.deployments, deployment))
+
+
+def forget_deployment(spark: SparkSession, layout: Layout, deployment: str) -> bool:
+    """Return whether the table had rows of the deployment; they are gone afterwards. Safe to call twice."""
+    return _replace(spark, layout.deployments, deployment, frozenset())
+
+
 def _newest(folder: Path) -> tuple[Path, int] | None:
     versions = ((file, version_in(file.name)) for file in folder.iterdir())
     return max(((file, version) for file, version in versions if version), key=lambda found: found[1], default=None)

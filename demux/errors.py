@@ -49,6 +49,14 @@ class DemuxError(Exception):
         self.remedy = remedy
         self.fields = fields
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # a worker's error reaches the driver
+        return (_again, (type(self), self.cause, self.remedy, self.fields))
+
+
+def _again(kind: type[DemuxError], cause: str, remedy: str, fields: dict[str, object]) -> DemuxError:
+    return kind(cause, remedy, **fields)
+
 
 class SettingsInvalid(DemuxError):
     """Mistakes in `demux.yml`, the environment or the command line; all of them at once."""
@@ -112,6 +120,12 @@ class RemovalUnfinished(DemuxError):
     """The removal of a root's tables or checkpoints was interrupted."""
 
     condition = "REMOVAL_UNFINISHED"
+
+
+class TableUnsuited(DemuxError):
+    """A table asks something of its writers that the fleet's files do not give."""
+
+    condition = "TABLE_UNSUITED"
 
 
 class RootLocked(DemuxError):

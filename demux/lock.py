@@ -43,7 +43,7 @@ def locked(root: str, command: str, wait: bool) -> Iterator[None]:
         wait: wait for the other command to end instead of refusing.
 
     Raises:
-        RootLocked: another command holds the lock.
+        RootLocked: another command holds the lock, or a driver of one that was killed does not end.
         StorageFailed: the root cannot be made or written.
     """
     if is_elsewhere(root):
@@ -53,25 +53,12 @@ def locked(root: str, command: str, wait: bool) -> Iterator[None]:
     holder = path / ".demux.holder"
     lock = FileLock(path / ".demux.lock")
     try:
-        path.mkdir(parents=True, exist_ok=True)
-        lock.acquire(timeout=_FOREVER if wait else 0)
-        _await_drivers(path, wait)
-        holder.write_text(f"`demux {command}` (process {os.getpid()})", encoding="utf-8")
-    except Timeout as error:
-        lock.release()
-        raise RootLocked(
-            f"{_read(holder)} is at work on {root}.",
-            "Wait for it to end, or give --wait to do so automatically.",
-            root=root,
-        ) from error
-    except OSError as error:
-        lock.release()
-        raise StorageFailed(
-            f"The root {root} cannot be written: {error.strerror or error}.",
-            "Free space, grant write permission, or name another folder with --root; nothing is lost.",
-            root=root,
-        ) from error
-    try:
+        with _said_of(root, lambda: f"{_read(holder)} is at work on {root}."):
+            path.mkdir(parents=True, exist_ok=True)
+            lock.acquire(timeout=_FOREVER if wait else 0)
+        with _said_of(root, lambda: f"{_read(holder)} is gone, and a driver that it started still works on {root}."):
+            _await_drivers(path, wait)
+            holder.write_text(f"`demux {command}` (process {os.getpid()})", encoding="utf-8")
         yield
     finally:
         lock.release()
@@ -92,18 +79,8 @@ def driver_locked(root: str, cluster: str) -> Iterator[None]:
         return
     lock = FileLock(Path(root) / f".demux.driver.{cluster}.lock")
     try:
-        lock.acquire(timeout=_DRIVERS_END_S)
-    except Timeout as error:
-        raise RootLocked(
-            f"Another driver of {cluster} is at work on {root}.", "Wait for it to end, then run again.", root=root
-        ) from error
-    except OSError as error:
-        raise StorageFailed(
-            f"The root {root} cannot be written: {error.strerror or error}.",
-            "Free space or grant write permission on the root, then run the same command again; nothing is lost.",
-            root=root,
-        ) from error
-    try:
+        with _said_of(root, lambda: f"Another driver of {cluster} is at work on {root}."):
+            lock.acquire(timeout=_DRIVERS_END_S)
         yield
     finally:
         lock.release()
@@ -129,6 +106,21 @@ def table_lock(root: str) -> TableLock:
         return FileLock(folder / f".demux.table.{name}.lock")
 
     return of
+
+
+@contextmanager
+def _said_of(root: str, busy: Callable[[], str]) -> Iterator[None]:
+    """Say why the root could not be locked; `busy` gives the sentence where somebody else holds the lock."""
+    try:
+        yield
+    except Timeout as error:
+        raise RootLocked(busy(), "Wait for it to end, or give --wait to do so automatically.", root=root) from error
+    except OSError as error:
+        raise StorageFailed(
+            f"The root {root} cannot be written: {error.strerror or error}.",
+            "Free space, grant write permission, or name another folder with --root; nothing is lost.",
+            root=root,
+        ) from error
 
 
 def _folder_here(root: str) -> Path | None:

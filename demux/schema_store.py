@@ -12,7 +12,7 @@ from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from demux.errors import RegistryUnavailable, SchemaInvalid, SchemaUnknown
+from demux.errors import DemuxError, SchemaInvalid, SchemaUnknown
 from demux.lock import TableLock
 from demux.protobuf.comments import only_comments
 from demux.protobuf.compile import CompiledSchema, compile_schema
@@ -55,11 +55,11 @@ class _Known:
 
 @dataclass(slots=True)
 class _Learnt:
-    """All that is known, why some refs are not, and what the registry said when it did not answer."""
+    """All that is known, why some refs are not, and why the registry did not answer."""
 
     known: _Known
     refused: dict[SchemaRef, SchemaUnknown | SchemaInvalid] = field(default_factory=dict)
-    unavailable: RegistryUnavailable | None = None
+    unavailable: DemuxError | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,13 +106,11 @@ class SchemaStore:
             RegistryUnavailable: a schema is not known here and the registry does not answer.
         """
         found = self.lookup_all({game: set(refs)})[game]
-        if isinstance(found, RegistryUnavailable):
+        if isinstance(found, DemuxError):
             raise found
         return found
 
-    def lookup_all(
-        self, refs: Mapping[str, Collection[SchemaRef]]
-    ) -> dict[str, dict[SchemaRef, _Answer] | RegistryUnavailable]:
+    def lookup_all(self, refs: Mapping[str, Collection[SchemaRef]]) -> dict[str, dict[SchemaRef, _Answer] | DemuxError]:
         """Return for each game what `lookup` does, or what it raises; one write of the table for each registry."""
         registries = {game: self._registry_of(game) for game in refs}
         wanted: defaultdict[str, set[SchemaRef]] = defaultdict(set)
@@ -149,7 +147,7 @@ class SchemaStore:
                         fetched.append(_Fetched(ref.guid, registered, compiled))
                     except (SchemaUnknown, SchemaInvalid) as refusal:
                         learnt.refused[ref] = refusal
-                    except RegistryUnavailable as unavailable:
+                    except DemuxError as unavailable:
                         # what was fetched is kept; games that need no more go on
                         learnt.unavailable = unavailable
                         break
@@ -212,9 +210,7 @@ def _fetch(registry: GameRegistry, ref: SchemaRef) -> RegisteredSchema:
     return registry.opened().schema(ref.schema_id)
 
 
-def _told(
-    refs: Iterable[SchemaRef], registry: GameRegistry, learnt: _Learnt
-) -> dict[SchemaRef, _Answer] | RegistryUnavailable:
+def _told(refs: Iterable[SchemaRef], registry: GameRegistry, learnt: _Learnt) -> dict[SchemaRef, _Answer] | DemuxError:
     answers: dict[SchemaRef, _Answer] = {}
     for ref in refs:
         if refusal := learnt.refused.get(_without_message(ref)):

@@ -347,20 +347,29 @@ class DatabricksSettings(Section):
     bronze_schema: Identifier = Field(
         default="bronze", description="Schema of bronze, quarantine and the control tables."
     )
-    silver_schema: Identifier = Field(default="silver", description="Schema of the games' tables.")
+    silver_schema: Identifier = Field(
+        default="silver", description="Schema of the games' tables; another one than bronze's."
+    )
     auto_apply: bool = Field(
         default=False, description="Whether a last task adds the games that were discovered to the jobs by itself."
     )
 
     @model_validator(mode="after")
     def _consistent(self) -> DatabricksSettings:
-        if self.name is None:
-            return self
+        wrong = []
+        if self.catalog is not None and self.silver_schema.lower() == self.bronze_schema.lower():
+            # a game may be called bronze, and grants on games' tables must not reach bronze
+            wrong.append("silver_schema must not be bronze_schema")
+        if self.name is not None:
+            wrong += self._missing()
+        if wrong:
+            raise rule("; ".join(wrong))
+        return self
+
+    def _missing(self) -> list[str]:
         wrong = []
         if self.cluster.node_type is None and self.cluster.policy_id is None:
             wrong.append("name needs cluster.node_type or cluster.policy_id")
         if self.wheel_path is None:
             wrong.append("name needs wheel_path")
-        if wrong:
-            raise rule("; ".join(wrong))
-        return self
+        return wrong

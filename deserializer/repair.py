@@ -83,8 +83,8 @@ def rebuild(spark: SparkSession, layout: Layout, schemas: SchemaStore, game: str
     require_game(spark, layout, game)
     names = names_of(game)
     # before anything is lost: from here on nobody goes on from where the table was
-    release(spark, layout, game)
     remove_folder(spark, layout.silver_checkpoint(names.key))
+    release(spark, layout, game)
     table = layout.silver(names.key)
     if table_exists(spark, table):
         # emptied, not removed: its history stays, and readers see one change

@@ -11,11 +11,11 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
-from demux.errors import DriverDied
+from demux.errors import DemuxError, DriverDied, Kind
 from demux.reports import GameReport
 from demux.settings import Settings
 from install_workflow.drivers import (
@@ -59,13 +59,20 @@ class Start:
 
 
 def run_in_drivers(
-    tasks: Iterable[Task], settings: Settings, start: Start, stop: threading.Event, on_end: OnEnd = lambda _: None
+    tasks: Iterable[Task],
+    settings: Settings,
+    start: Start,
+    stop: threading.Event,
+    on_end: OnEnd = lambda _: None,
+    on_broken: Callable[[DemuxError], None] = lambda _: None,
 ) -> tuple[Ended[GameReport], ...]:
     """Return how each task ended, by game name; a task that was not begun when `stop` was set is left out.
 
     Each cluster's tasks are done by a driver of its own, at most `run.drivers` at a time. One that dies is started
     again for the games without a report; a game that was under way in more than `run.retries` deaths has failed with
-    `DriverDied`. When this process dies, its drivers end at once. An exception in the calling thread ends them too.
+    `DriverDied`. What a driver says that cannot work is the failure of all its games, at once where another driver
+    would say the same. When this process dies, its drivers end at once. An exception in the calling thread ends them
+    too.
 
     Args:
         tasks: what to run.
@@ -73,15 +80,17 @@ def run_in_drivers(
         start: how a driver is started.
         stop: once set, tasks under way finish and no other begins.
         on_end: told of each end, in the calling thread, in order of time.
+        on_broken: told at the end, for each cluster, why no driver could work and none will, if that is so.
     """
     ended: list[Ended[GameReport]] = []
     ends: queue.SimpleQueue[Ended[GameReport]] = queue.SimpleQueue()
     alive = _Alive()
+    drivers = [
+        _Driver(cluster, games, settings, start, stop, alive, ends.put, Rest(frozenset(games)))
+        for cluster, games in by_cluster(tasks).items()
+    ]
     with ThreadPoolExecutor(max_workers=settings.run.drivers, thread_name_prefix="driver") as pool:
-        futures: list[Future[None]] = [
-            pool.submit(_Driver(cluster, games, settings, start, stop, alive, ends.put, Rest(frozenset(games))).run)
-            for cluster, games in by_cluster(tasks).items()
-        ]
+        futures: list[Future[None]] = [pool.submit(driver.run) for driver in drivers]
         try:
             while not (all(future.done() for future in futures) and ends.empty()):
                 with suppress(queue.Empty):
@@ -95,6 +104,9 @@ def run_in_drivers(
             raise
     for future in futures:
         future.result()
+    for driver in drivers:
+        if driver.verdict is not None:
+            on_broken(driver.verdict)
     return tuple(sorted(ended, key=lambda result: result.task.game))
 
 
@@ -147,7 +159,13 @@ class _Alive:
 
 @dataclass(slots=True)
 class _Driver:
-    """Sees the games of one cluster through, by as many processes as it takes."""
+    """Sees the games of one cluster through, by as many processes as it takes.
+
+    Attributes:
+        why: how the last process ended.
+        broken: what the last process said that cannot work.
+        verdict: the same, once it is known that no other process could.
+    """
 
     cluster: str
     tasks: Mapping[str, Task]
@@ -158,25 +176,36 @@ class _Driver:
     put: OnEnd
     rest: Rest
     why: str = ""
+    broken: DemuxError | None = None
+    verdict: DemuxError | None = None
 
     def run(self) -> None:
         began, deaths = time.monotonic(), 0
-        retries, wait_s = self.settings.run.retries, self.settings.run.retry_wait_s
         while self.rest.games and not self.stop.is_set():
             under_way = self._one_process()
             if not self.rest.games or self.stop.is_set():
                 return
-            self.rest, lost = self.rest.after_death(under_way, retries)
             deaths += 1
+            lost = self._given_up(under_way)
             for game in sorted(lost):
-                self.put(Ended(self.tasks[game], None, self._died(deaths), time.monotonic() - began))
+                self.put(Ended(self.tasks[game], None, self.broken or self._died(deaths), time.monotonic() - began))
             if self.rest.games:
-                self.stop.wait(wait_s * 2 ** (deaths - 1))
+                self.stop.wait(self.rest.wait_s(self.settings.run.retry_wait_s))
+
+    def _given_up(self, under_way: frozenset[str]) -> frozenset[str]:
+        """Return the games that are not tried again after a death; the rest is what is left."""
+        if self.broken is not None and self.broken.kind is Kind.TERMINAL:
+            # another driver would say the same
+            self.verdict, lost = self.broken, self.rest.games
+            self.rest = replace(self.rest, games=frozenset())
+            return lost
+        self.rest, lost = self.rest.after_death(under_way, self.settings.run.retries)
+        return lost
 
     def _one_process(self) -> frozenset[str]:
         """Return the games that were under way when the process ended; what it reported is taken down."""
         under_way: set[str] = set()
-        self.why = ""
+        self.why, self.broken = "", None
         try:
             with self.alive.started(self._begin) as process:
                 self._follow(process, under_way)
@@ -186,7 +215,7 @@ class _Driver:
             # the code was exchanged under way
             self.why = f"it said what cannot be read: {error}"
         else:
-            self.why = self.why or _how(process.returncode)
+            self.why = _how(process.returncode)
         return frozenset(under_way)
 
     def _follow(self, process: subprocess.Popen[bytes], under_way: set[str]) -> None:
@@ -208,8 +237,8 @@ class _Driver:
                     under_way.discard(game)
                     self.rest = self.rest.without(game)
                     self.put(over.ended(self.tasks[game]))
-                case Broken(sentence):
-                    self.why = sentence
+                case Broken(error):
+                    self.broken = error
 
     def _begin(self) -> subprocess.Popen[bytes]:
         self._logs.mkdir(parents=True, exist_ok=True)
@@ -229,8 +258,9 @@ class _Driver:
 
     def _died(self, deaths: int) -> DriverDied:
         times = "once" if deaths == 1 else f"{deaths} times"
+        none = ", and none of its games came to an end" if self.rest.fruitless and len(self.tasks) > 1 else ""
         return DriverDied(
-            f"The driver of {self.cluster} died {times} before the game's end; the last time {self.why}.",
+            f"The driver of {self.cluster} died {times} before the game's end{none}; the last time {self.why}.",
             f"See {self._log} and the files beside it. One that runs out of memory needs more in spark.driver_memory, "
             "or fewer at a time: run.drivers, run.parallelism.",
             cluster=self.cluster,

@@ -16,6 +16,8 @@ from demux.reports import GameReport
 from install_workflow.engine import Ended
 from install_workflow.plan import Task
 
+_MOST_WAIT_S = 60.0
+
 
 @dataclass(frozen=True, slots=True)
 class Rest:
@@ -25,11 +27,13 @@ class Rest:
         games: the games without a report.
         suspected: in how many deaths of a driver a game was under way.
         in_vain: deaths of a driver while no game was under way.
+        fruitless: whether no game has had a report yet.
     """
 
     games: frozenset[str]
     suspected: Mapping[str, int] = field(default_factory=dict)
     in_vain: int = 0
+    fruitless: bool = True
 
     @property
     def together(self) -> tuple[str, ...]:
@@ -43,10 +47,22 @@ class Rest:
 
     def without(self, game: str) -> Rest:
         """Return what is left once the game has a report."""
-        return replace(self, games=self.games - {game})
+        return replace(self, games=self.games - {game}, fruitless=False)
+
+    def wait_s(self, first_s: float) -> float:
+        """Return the seconds to wait before another driver is started, a minute at most.
+
+        Twice as many for each further death of the game that is most suspected, not for each death of a driver: with
+        many games that kill their drivers these are many.
+        """
+        deaths = max((self.in_vain, *(self.suspected.get(game, 0) for game in self.games)))
+        return min(_MOST_WAIT_S, first_s * 2.0 ** max(0, deaths - 1))
 
     def after_death(self, under_way: frozenset[str], retries: int) -> tuple[Rest, frozenset[str]]:
         """Return what another driver has to do, and the games that are given up.
+
+        Where each has killed a driver alone and none has had a report, it is not the games: they share the further
+        tries.
 
         Args:
             under_way: the games that the dead driver had begun and not ended.
@@ -54,8 +70,12 @@ class Rest:
         """
         suspected = {**self.suspected, **{game: self.suspected.get(game, 0) + 1 for game in under_way}}
         in_vain = self.in_vain if under_way else self.in_vain + 1
-        lost = frozenset(game for game in self.games if in_vain > retries or suspected.get(game, 0) > retries)
-        return Rest(self.games - lost, suspected, in_vain), lost
+        # the first time a game may have been beside the one that killed the driver
+        alone = [suspected.get(game, 0) - 1 for game in self.games]
+        hopeless = self.fruitless and all(died > 0 for died in alone) and sum(alone) >= len(alone) + retries - 1
+        given_up = in_vain > retries or hopeless
+        lost = frozenset(game for game in self.games if given_up or suspected.get(game, 0) > retries)
+        return replace(self, games=self.games - lost, suspected=suspected, in_vain=in_vain), lost
 
 
 def by_cluster(tasks: Iterable[Task]) -> dict[str, dict[str, Task]]:
@@ -129,26 +149,27 @@ class Over:
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """The driver cannot work, and why."""
+    """The driver cannot work, and why; the error without its fields."""
 
-    sentence: str
+    error: DemuxError
 
 
 Message = Hello | Work | Stop | Ready | Begun | Over | Broken
-_KINDS: Mapping[str, type[Message]] = {kind.__name__: kind for kind in (Hello, Work, Stop, Ready, Begun, Broken)}
+_KINDS: Mapping[str, type[Message]] = {kind.__name__: kind for kind in (Hello, Work, Stop, Ready, Begun)}
 
 
 def to_line(message: Message) -> bytes:
     """Return the message as one line, its end included."""
     match message:
         case Over(game, report, error, seconds):
-            told = None if error is None else [error.condition, error.cause, error.remedy]
             content: dict[str, Any] = {
                 "game": game,
                 "report": None if report is None else asdict(report),
-                "error": told,
+                "error": None if error is None else _told(error),
                 "seconds": seconds,
             }
+        case Broken(error):
+            content = {"error": _told(error)}
         case _:
             content = asdict(message)
     # ASCII alone: a name may have line ends, and letters that no encoding has
@@ -160,6 +181,8 @@ def from_line(line: bytes) -> Message:
     kind, content = json.loads(line)
     if kind == Over.__name__:
         return _over(content)
+    if kind == Broken.__name__:
+        return Broken(_error(*content["error"]))
     if kind == Work.__name__:
         return Work(content["settings"], tuple(content["together"]), tuple(content["alone"]))
     return _KINDS[kind](**content)
@@ -170,6 +193,10 @@ def _over(content: Mapping[str, Any]) -> Over:
     if report is not None:
         report = GameReport(**{**report, "schema_ids": tuple(report["schema_ids"])})
     return Over(content["game"], report, None if error is None else _error(*error), content["seconds"])
+
+
+def _told(error: DemuxError) -> tuple[str, str, str]:
+    return error.condition, error.cause, error.remedy
 
 
 def _error(condition: str, cause: str, remedy: str) -> DemuxError:

@@ -113,7 +113,7 @@ def make_plan(
         PlanRefused: two games would share a table, or a cluster has more pinned games than room.
     """
     seen = set(seen)
-    wanted, waiting = _admit(seen | set(running) | set(registered), running, games)
+    wanted, waiting = _admit(seen | set(running) | set(registered), running, games, seen)
     _require_distinct_keys(wanted)
     where = _place(wanted, running, games.pinned, per_cluster, weights_ms(wanted, loads or {}), rebalance)
     changes = [_change(game, where.get(game), running.get(game), seen) for game in sorted(wanted | set(running))]
@@ -159,16 +159,19 @@ def digest(content: object) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-def _admit(everything: set[str], running: Mapping[str, str], games: GamesSettings) -> tuple[set[str], list[Waiting]]:
+def _admit(
+    everything: set[str], running: Mapping[str, str], games: GamesSettings, seen: Collection[str]
+) -> tuple[set[str], list[Waiting]]:
     allowed = everything & set(games.allow)
     if games.policy is Policy.ALLOW_LIST:
         reason = "games.policy is allow-list and games.allow does not name it"
         return allowed, [Waiting(game, reason) for game in sorted(everything - allowed)]
     kept = {game for game in running if game not in allowed}
-    new = sorted(everything - allowed - kept)
+    # rows that wait come before names that have none yet
+    new = sorted(everything - allowed - kept, key=lambda game: (game not in seen, game))
     room = max(0, games.limit - len(kept))
     reason = f"games.limit is {games.limit} and as many games are running"
-    return allowed | kept | set(new[:room]), [Waiting(game, reason) for game in new[room:]]
+    return allowed | kept | set(new[:room]), [Waiting(game, reason) for game in sorted(new[room:])]
 
 
 def _change(game: str, wanted: Move | None, running: str | None, seen: Collection[str]) -> Change:

@@ -1,4 +1,4 @@
-"""Removes tables and checkpoints from a root; one that is killed midway is noticed by every command, and ends the same.
+"""Removes tables and checkpoints from a root; one that is killed midway is noticed by all who come, and ends the same.
 
 Before anything goes, a file below the root says what will; it is the last to go. So the order does not matter, nor
 how far a folder's removal came: nobody works on a root that has the file.
@@ -74,16 +74,16 @@ def remove_from_root(
 
 
 def require_whole(spark: SparkSession, layout: Layout) -> None:
-    """Check that no removal was interrupted.
+    """Check that no removal was interrupted, or is under way: who only looks may come beside one.
 
     Raises:
-        RemovalUnfinished: one was.
+        RemovalUnfinished: one was, or is.
     """
     if is_unfinished(spark, layout):
         options = options_of(folder.part for folder in _left(spark, layout))
         raise RemovalUnfinished(
-            f"`demux destroy` was interrupted while it removed tables or checkpoints of {layout.root}.",
-            f"Run `demux destroy {options}` again: it removes the rest.",
+            f"`demux destroy` has not finished removing tables or checkpoints of {layout.root}.",
+            f"If it does not run any more, run `demux destroy {options}` again: it removes the rest.",
             root=layout.root,
         )
 

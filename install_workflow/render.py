@@ -56,4 +56,5 @@ def as_json(plan: Plan) -> str:
         for change in plan.changes
     ]
     content = {"plan_id": plan.plan_id, "changes": changes, "waiting": waiting_json(plan)}
-    return json.dumps(content, indent=2, ensure_ascii=False)
+    # ASCII alone: names come from outside, and may reach a terminal
+    return json.dumps(content, indent=2)

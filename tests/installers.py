@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import uuid
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta, timezone
 from typing import Any, TypeVar
@@ -104,7 +105,7 @@ class Installer:
         self._who, self._clock = Who("ann@laptop", process), clock
 
     def turn(self) -> Turn:
-        return Turn(self.connection, WHEELS, "prod", self._who, self._clock)
+        return Turn(self.connection, WHEELS, "prod", self._who, self._clock, uuid.uuid4().hex)
 
     def apply(
         self,

@@ -11,7 +11,7 @@ from install_workflow.databricks.deploy import FileCall, FileStep, Outlook, Remo
 from install_workflow.databricks.grants import GrantsPlan
 from install_workflow.databricks.grants_render import content_of as grants_content
 from install_workflow.databricks.render import as_text, content_of
-from install_workflow.databricks.wheel import Wheel
+from install_workflow.databricks.wheel import Wheel, is_our_wheel
 from install_workflow.plan import Action
 from install_workflow.render import waiting_json, waiting_lines
 
@@ -43,13 +43,17 @@ def plan_json(outlook: Outlook, wheel: Wheel, grants: GrantsPlan | None) -> str:
         "waiting": waiting_json(outlook.games),
         "grants": grants_content(grants) if grants else None,
     }
-    return dumps(content, indent=2, ensure_ascii=False)
+    # ASCII alone: names come from outside, and may reach a terminal
+    return dumps(content, indent=2)
 
 
 def removal_text(removal: Removal) -> str:
-    """Return a line for each wheel that goes or stays and for the record, then the plan of the jobs."""
-    lines = [f"- remove {printable(path)}" for path in (*removal.wheels, *filter(None, [removal.record]))]
-    lines += [f"! leave  {printable(path)}: a job of another deployment runs it" for path in removal.shared]
+    """Return a line for each file that goes or stays and for the record, then the plan of the jobs."""
+    lines = [f"- remove {printable(path)}" for path in (*removal.files, *filter(None, [removal.record]))]
+    lines += [
+        f"! leave  {printable(path)}: a job of another deployment {'runs' if is_our_wheel(path) else 'reads'} it"
+        for path in removal.shared
+    ]
     return "\n".join([*lines, as_text(removal.plan)])
 
 

@@ -12,12 +12,15 @@ from demux.cli.grants import raise_first, revoking_text, take_back
 from demux.cli.local import destroy_here, look_at_parts, place_to_remove, print_parts, remove_parts
 from demux.cli.turn import TAKE_OVER, begin
 from demux.cli.workplace import ROOT, SET, SETTINGS, WAIT, Workplace, console, settings_of
+from demux.deployments import forget_deployment, has_deployment
+from demux.errors import DemuxError
 from demux.settings import Settings
 from install_workflow.databricks.connection import Connection
 from install_workflow.databricks.deploy import deployment_of, look_at_removal, remove_all
 from install_workflow.databricks.grants_apply import look_at_revoking
 from install_workflow.databricks.workspace import Workspace
 from install_workflow.removal import Folder, Part
+from install_workflow.remove import is_unfinished
 
 TABLES = typer.Option(False, "--tables", help="Also our tables below the root: silver, quarantine, bronze, control.")
 CHECKPOINTS = typer.Option(False, "--checkpoints", help="Also the streams' checkpoints.")
@@ -33,10 +36,11 @@ def destroy(
     wait: bool = WAIT,
     yes: bool = YES,
 ) -> None:
-    """Remove what `demux apply` made, and only that: jobs, wheels and record, or on this machine which game runs where.
+    """Remove what `demux apply` made: jobs, wheels, settings files, grants, record; or here, which game runs where.
 
     Tables and checkpoints stay, unless you ask for them; with a deployment, that needs a Spark here that reaches the
-    root. Source, registry, archive and log files always stay. All of it is listed before, and you are asked.
+    root. Then the table control/deployments forgets the deployment; else it keeps its last rows. Source, registry,
+    archive and log files always stay. All of it is listed before, and you are asked.
 
     Example: `demux destroy --tables --checkpoints`
     """
@@ -67,12 +71,27 @@ def _destroy_deployment(
         console.print(text, soft_wrap=True)
     console.print(removal_text(removal), soft_wrap=True)
     print_parts(found)
-    if removal.is_empty and not granted.kept.version and not found:
+    copied = place is not None and _has_copy(place, turn.deployment, found)
+    if copied:
+        console.print(f"- forget where the games of {turn.deployment} ran (control/deployments)", soft_wrap=True)
+    if removal.is_empty and not granted.kept.version and not found and not copied:
         raise typer.Exit
     ask_to_remove(yes)
-    refused = take_back(granted)
-    # first who would write the tables again
-    remove_all(workspace, removal, print_step, turn)
+    refused: list[DemuxError] = []
+    # the deployment is claimed before the first call; the jobs, which would write the tables again, go before those
+    remove_all(workspace, removal, print_step, turn, lambda: refused.extend(take_back(granted, turn.keep)))
     if place is not None:
         remove_parts(place, found)
+        if copied:
+            forget_deployment(place.spark, place.layout, turn.deployment)
     raise_first(refused)
+
+
+def _has_copy(place: Workplace, deployment: str, found: tuple[Folder, ...]) -> bool:
+    """Return whether the table of deployments stays and has rows of this one; half removed tables are not read."""
+    goes = place.layout.deployments in {folder.path for folder in found}
+    return (
+        not goes
+        and not is_unfinished(place.spark, place.layout)
+        and has_deployment(place.spark, place.layout, deployment)
+    )

@@ -15,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from demux.cli.workplace import Workplace, log_to, place_of
+from demux.errors import DemuxError, DriverDied, TaskFailed
 from demux.failures import named
 from demux.lock import driver_locked, table_lock
 from demux.names import names_of
@@ -51,8 +52,18 @@ def main() -> None:
             if isinstance(work, Work):
                 _work(hello, work, tell)
     except Exception as error:
-        told = named(error)
-        tell(Broken(f"it could not work: {told.condition} {told.cause}"))
+        tell(Broken(why_not(error, hello)))
+
+
+def why_not(error: Exception, hello: Hello) -> DemuxError:
+    """Return why the driver cannot work; transient where another driver may."""
+    told = named(error)
+    if not isinstance(told, TaskFailed):
+        return told
+    # nobody knows what it is, a JVM that died maybe: another driver is worth a try
+    return DriverDied(
+        f"The driver of {hello.cluster} could not work: {told.cause}", f"See the log files in {hello.logs}."
+    )
 
 
 def _work(hello: Hello, work: Work, tell: Tell) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from datetime import datetime, timezone
 
 from demux.cli.workplace import Workplace
-from demux.control import Outcome
 from demux.errors import DemuxError, Kind
 from demux.failures import named
 from demux.reports import GameReport
@@ -15,6 +15,8 @@ from deserializer.fleet.run import Decoded, Fleet
 from install_workflow.engine import Ended
 from install_workflow.plan import Task
 from install_workflow.run import OnEnd, RunTasks
+
+_LOG = logging.getLogger("demux")
 
 _MOST_WAIT_S = 60.0
 
@@ -59,18 +61,19 @@ class _Together:
         return tuple(sorted(ended, key=lambda one: one.task.game))
 
     def _decode(self, games: tuple[str, ...], end: Callable[[Decoded], None]) -> None:
-        history = self._place.control.history()
-        done = {game for game, record in history.last.items() if record.outcome is Outcome.DONE}
+        told: set[str] = set()
+
+        def once(decoded: Decoded) -> None:
+            told.add(decoded.game)
+            end(decoded)
+
         try:
-            fleet = self._there()
-            fleet.decode(
-                {game: history.bronze_version if game in done else -1 for game in games},
-                datetime.now(timezone.utc),
-                end,
-            )
+            self._there().decode(games, datetime.now(timezone.utc), once)
         except Exception as error:  # told of each game, as a stream would
+            _LOG.exception("the fleet failed")
             for game in games:
-                end(Decoded(game, None, named(error)))
+                if game not in told:
+                    end(Decoded(game, None, named(error)))
 
     def _there(self) -> Fleet:
         if self._fleet is None:

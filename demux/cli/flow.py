@@ -6,7 +6,7 @@ import re
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,9 +18,10 @@ from demux.cli.fleet import engine_of
 from demux.cli.progress import RoundProgress
 from demux.cli.tables import round_table
 from demux.cli.workplace import DECODER, ROOT, SET, SETTINGS, WAIT, Workplace, console, logs_of, settings_of, workplace
-from demux.deployments import copy_record
+from demux.deployments import copy_record, deployed_games
 from demux.errors import DemuxError, ExitCode, GameUnknown, Kind, SettingsInvalid
 from demux.names import is_key, names_of
+from demux.registry.registered import Registered
 from demux.reports import GameReport, IngestReport
 from demux.settings import Decoder, Engine, Settings
 from demux.spark import on_databricks
@@ -29,8 +30,8 @@ from demux.streams import TAKE_ALL, AvailableNow, Every, Trigger
 from demux.text import printable
 from install_workflow.driver_process import Start, run_in_drivers
 from install_workflow.engine import Ended, run_tasks
-from install_workflow.plan import Task, left_out
-from install_workflow.render import as_json, as_text
+from install_workflow.plan import Plan, Task, left_out
+from install_workflow.render import as_json, as_text, waiting_lines
 from install_workflow.run import Round, RunTasks, games_in_bronze, look, record_of, run_round
 
 EVERY = typer.Option(None, help="Go on for ever, one round every 30s, 5m or 1h.", metavar="TIME")
@@ -108,7 +109,8 @@ def run(
         _require_own_drivers(settings)
     with workplace(settings, "run", lock=True, wait=wait) as place:
         trigger = TAKE_ALL if pause_s is None else AvailableNow(enough_s=place.settings.run.bronze_s)
-        elsewhere = _in_drivers(place) if drivers else engine_of(place)
+        broken: list[DemuxError] = []
+        elsewhere = _in_drivers(place, broken) if drivers else engine_of(place)
 
         def once() -> ExitCode:
             began = time.monotonic()
@@ -118,7 +120,14 @@ def run(
 
         if pause_s is None:
             raise typer.Exit(once())
-        for_ever(place, pause_s, once)
+
+        def again() -> None:
+            once()
+            # what drivers said that cannot work, those of the next round would say too
+            for error in broken:
+                raise error
+
+        for_ever(place, pause_s, again)
 
 
 def _require_own_drivers(settings: Settings) -> None:
@@ -134,9 +143,9 @@ def _require_own_drivers(settings: Settings) -> None:
         )
 
 
-def _in_drivers(place: Workplace) -> RunTasks:
+def _in_drivers(place: Workplace, broken: list[DemuxError]) -> RunTasks:
     start = Start(WORDS, environ_for_drivers(), logs_of(place.settings) / "drivers")
-    return lambda tasks, on_end: run_in_drivers(tasks, place.settings, start, place.stop, on_end)
+    return lambda tasks, on_end: run_in_drivers(tasks, place.settings, start, place.stop, on_end, broken.append)
 
 
 def for_ever(place: Workplace, pause_s: float, once: Callable[[], object]) -> None:
@@ -207,13 +216,16 @@ def _found(place: Workplace, wanted: Mapping[str, str | None]) -> list[str]:
     """Return the exact names of the games of these keys, sorted.
 
     Raises:
-        GameUnknown: neither the control table nor bronze has one of them; nothing was decoded.
+        GameUnknown: no plan, no control table and no bronze has one of them; nothing was decoded.
     """
     from deserializer.repair import require_game
 
+    planned = {names_of(name).key: name for name in deployed_games(place.spark, place.layout)}
     known = {names_of(name).key: name for name in place.control.known_games()}
-    if not table_exists(place.spark, place.layout.bronze):
+    has_bronze = table_exists(place.spark, place.layout.bronze)
+    if not has_bronze:
         known = {}
+    known = planned | known
     found = {key: name or known.get(key) for key, name in wanted.items()}
     if None in found.values():
         in_bronze = {names_of(name).key: name for name in games_in_bronze(place.spark, place.layout)}
@@ -223,7 +235,8 @@ def _found(place: Workplace, wanted: Mapping[str, str | None]) -> list[str]:
             raise _unknown_key(key)
         if key not in known:
             require_game(place.spark, place.layout, name)
-    return sorted(name for name in found.values() if name is not None)
+    # a game of a plan may have no record yet, and a root no bronze
+    return sorted(name for name in found.values() if name is not None) if has_bronze else []
 
 
 def _unknown_key(key: str) -> GameUnknown:
@@ -241,13 +254,20 @@ def _print_ended(end: Ended[GameReport]) -> None:
         return
     console.print(
         f"{name}: {end.report.rows_in:,} rows: {end.report.rows_silver:,} to silver, "
-        f"{end.report.rows_quarantined:,} to quarantine, in {end.seconds:.1f} s",
+        f"{end.report.rows_quarantined:,} to quarantine, in {end.seconds:.1f} s"
+        + (f"; about {end.report.rows_waiting:,} wait for the next run" if end.report.rows_waiting else ""),
         soft_wrap=True,
     )
 
 
 def one_round(place: Workplace, trigger: Trigger = TAKE_ALL, elsewhere: RunTasks | None = None) -> Round:
     """Run one round behind progress bars and return what it did; the games by `elsewhere`, or in this driver."""
+
+    def registered() -> Collection[str]:
+        found = place.registered()
+        print_left_out(found)
+        return found.games
+
     with RoundProgress() as progress:
         return run_round(
             place.spark,
@@ -257,9 +277,15 @@ def one_round(place: Workplace, trigger: Trigger = TAKE_ALL, elsewhere: RunTasks
             place.deserialize,
             place.stop,
             progress.observer(),
-            lambda: place.registered().games,
+            registered,
             elsewhere,
         )
+
+
+def print_left_out(registered: Registered) -> None:
+    """Print the names in the registries that no game can have, each with the reason."""
+    for line in waiting_lines(Plan((), left_out(registered))):
+        console.print(line, style="yellow", soft_wrap=True)
 
 
 def exit_code(result: Round) -> ExitCode:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import typer
@@ -75,7 +75,7 @@ def make_grants(found: Outlook) -> None:
     Raises:
         DemuxError: the first of what the workspace refused, once all others were tried; or as `apply`.
     """
-    raise_first(_made(found))
+    raise_first(_made(found, lambda: None))
 
 
 def raise_first(failed: Sequence[DemuxError]) -> None:
@@ -92,22 +92,26 @@ def revoking_text(found: Outlook) -> str:
     return "\n".join([*record, *([as_text(found.plan)] if found.plan.changes else [])])
 
 
-def take_back(found: Outlook) -> Sequence[DemuxError]:
+def take_back(found: Outlook, before: Callable[[], None]) -> Sequence[DemuxError]:
     """Take back all that is ours, print each call, and return what was refused; our record goes if nothing was.
+
+    Args:
+        found: what takes it back.
+        before: called before each call.
 
     Raises:
         DemuxError: as `apply`, where nothing else can be tried.
     """
     if not found.kept.version:
         return ()
-    failed = _made(found)
+    failed = _made(found, before)
     if not failed and found.files.remove():
         console.print(f"- remove {printable(found.files.folder)}: done", soft_wrap=True)
     return failed
 
 
-def _made(found: Outlook) -> Sequence[DemuxError]:
-    outcome = apply_grants(found, lambda _, made: _print_call(made))
+def _made(found: Outlook, before: Callable[[], None]) -> Sequence[DemuxError]:
+    outcome = apply_grants(found, lambda _, made: _print_call(made), before)
     console.print(f"{counted(len(outcome.done), 'grant')} changed")
     return outcome.failed
 

@@ -8,6 +8,7 @@ from datetime import datetime, timezone
 import typer
 
 from demux.cli.deployment import ask, ask_to_remove, somebody_is_there
+from demux.cli.flow import print_left_out
 from demux.cli.workplace import AfterRemoval, Workplace, console, workplace
 from demux.settings import Settings
 from demux.text import first_few, printable
@@ -21,7 +22,9 @@ from install_workflow.run import apply, look
 def apply_here(settings: Settings, wait: bool, yes: bool) -> None:
     """Write down which game runs where and which waits, after asking whoever is there; again, nothing changes."""
     with workplace(settings, "apply", lock=True, wait=wait) as place:
-        plan = look(place.spark, place.settings, place.control, place.registered().games).plan
+        registered = place.registered()
+        plan = look(place.spark, place.settings, place.control, registered.games).plan
+        print_left_out(registered)
         console.print(as_text(plan), soft_wrap=True)
         if not plan.is_empty and not yes and somebody_is_there():
             ask("Apply this plan?")
@@ -59,8 +62,11 @@ def place_to_remove(settings: Settings, wait: bool) -> AbstractContextManager[Wo
 
 
 def look_at_parts(place: Workplace, parts: frozenset[Part]) -> tuple[Folder, ...]:
-    """Return what goes from the root; raises as `look_at_root`."""
-    return look_at_root(place.spark, place.settings, place.control, parts)
+    """Return what goes from the root; raises as `look_at_root`, and as `Catalog.require` where tables go."""
+    found = look_at_root(place.spark, place.settings, place.control, parts)
+    if place.catalog is not None and any(folder.part is Part.TABLES for folder in found):
+        place.catalog.require()
+    return found
 
 
 def print_parts(found: tuple[Folder, ...]) -> None:

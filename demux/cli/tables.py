@@ -31,6 +31,11 @@ def round_table(result: Round, seconds: float) -> RenderableType:
             counts = (report.rows_in, report.rows_silver, report.rows_quarantined) if report else ("failed", "", "")
             table.add_row(_name(end.task.game), *(_number(count) for count in counts), f"{end.seconds:.1f}")
         lines.append(table)
+    behind = {end.task.game: end.report.rows_waiting for end in result.ended if end.report and end.report.rows_waiting}
+    lines += [
+        Text(f"{printable(game)}: about {rows:,} rows wait for the next round", "yellow")
+        for game, rows in behind.items()
+    ]
     errors = {end.task.game: end.error for end in result.ended if end.error is not None}
     lines += _error_lines({game: f"{e.condition} {e.cause} {e.remedy}" for game, e in errors.items()})
     if result.plan.waiting:

@@ -26,7 +26,7 @@ def turn_of(workspace: Workspace, settings: Settings) -> Turn:
     """Return our turn at changing the deployment, not yet begun; raises as `deployment_of`."""
     who = Who(f"{_user()}@{socket.gethostname()}", f"{os.getpid()}-{uuid.uuid4().hex[:8]}")
     folder, name = settings.databricks.wheel_path or "", deployment_of(settings)
-    return Turn(workspace.connection, folder, name, who, lambda: datetime.now(timezone.utc))
+    return Turn(workspace.connection, folder, name, who, lambda: datetime.now(timezone.utc), uuid.uuid4().hex)
 
 
 def begin(workspace: Workspace, settings: Settings, take_over: bool) -> Turn:

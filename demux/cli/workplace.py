@@ -24,7 +24,7 @@ from rich.console import Console
 from demux.catalog import Catalog
 from demux.control import Control
 from demux.errors import DemuxError, SettingsInvalid, StorageFailed
-from demux.lock import TableLock, is_elsewhere, locked, unlocked
+from demux.lock import TableLock, is_elsewhere, locked, table_lock, unlocked
 from demux.registry.choice import Registries, registry_name_for, registry_settings
 from demux.registry.registered import Registered, registered_games
 from demux.reports import GameReport, IngestReport
@@ -33,6 +33,7 @@ from demux.secrets import is_secret_option
 from demux.settings import Decoder, Settings
 from demux.settings_file import load
 from demux.spark import has_session, on_databricks, session, stop
+from demux.storage import exists
 from demux.streams import TAKE_ALL, Trigger
 from demux.tables import Layout
 from demux.text import printable
@@ -203,7 +204,7 @@ def workplace(
         command: what other commands are told of us.
         lock: without it, the command only looks.
         wait: wait for the lock.
-        after_removal: what to do where a removal was interrupted; who only looks is not refused.
+        after_removal: what to do where a removal was interrupted.
 
     Raises:
         RootLocked, StorageFailed: as `demux.lock.locked`.
@@ -214,7 +215,7 @@ def workplace(
         with locked(settings.root, command, wait):
             yield from _with_spark(settings, after_removal)
     else:
-        yield from _with_spark(settings, AfterRemoval.GO_ON)
+        yield from _with_spark(settings, after_removal)
 
 
 def _with_spark(settings: Settings, after_removal: AfterRemoval) -> Iterator[Workplace]:
@@ -242,6 +243,9 @@ def place_of(
     layout = Layout(settings.root)
     schemas = SchemaStore(spark, layout.schemas, registry_of(settings, os.environ), tables)
     catalog = Catalog(spark, settings, schemas, has_tags=on_databricks())
+    if tables is None and exists(spark, layout.fleet):
+        # a stream that goes on from a fleet commits by Spark, while another game's fleet commits without
+        tables = table_lock(settings.root)
     return Workplace(settings, spark, schemas, Control(spark, layout), stopping, tables or unlocked, catalog)
 
 

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
 from demux.causes import Cause
 from demux.columns import Struct
-from demux.delta_log import AddedFile, Commit, growth
-from demux.errors import BronzeLogTruncated, BronzeRewritten, DemuxError
+from demux.delta_log import Commit
+from demux.errors import DemuxError
 from demux.failures import named
 from demux.names import names_of
 from demux.schema_ref import SchemaRef
@@ -23,6 +22,7 @@ from demux.schema_store import SchemaStore
 from demux.tables import Layout
 from deserializer.decisions import Answer, Decisions, Refusal, Writer, decide
 from deserializer.descriptions import description_of
+from deserializer.fleet.log import BronzeLog, require_readable
 from deserializer.fleet.pending import START, Piece, Position, pending, take
 from deserializer.fleet.quarantine import Quarantine
 from deserializer.fleet.silver import SilverTable
@@ -80,34 +80,32 @@ class Games:
         self._tables: dict[str, SilverTable] = {}
         self._positions: dict[str, Position] = {}
         self._decisions: dict[str, Decisions] = {}
+        self._log = BronzeLog(spark, layout.bronze)
 
     def due(
-        self, games: Mapping[str, int], quarantine: Quarantine, threads: int
+        self, games: Iterable[str], quarantine: Quarantine, threads: int
     ) -> tuple[dict[str, Due], dict[str, DemuxError]]:
         """Return what each game has to read, and why some cannot be read.
 
         Args:
-            games: by name: the version of bronze up to which the game has certainly read everything, else -1.
+            games: exact names.
             quarantine: the table.
             threads: that look at tables at the same time.
         """
         failed: dict[str, DemuxError] = {}
-        names = sorted(games)
+        names = sorted(set(games))
         with ThreadPoolExecutor(threads, thread_name_prefix="standing") as pool:
             for game, error in zip(names, pool.map(lambda game: self._stand(game, quarantine), names), strict=True):
                 if error is not None:
                     failed[game] = error
-        standing_now = {
-            game: max(self._positions[game], Position(games[game] + 1)) for game in names if game not in failed
-        }
         due: dict[str, Due] = {}
-        log = self._log(standing_now.values())
-        for game, position in standing_now.items():
+        standing_now = [game for game in names if game not in failed]
+        log = self._log.since(min((self._positions[game] for game in standing_now), default=START).version)
+        for game in standing_now:
             try:
-                commits = self._commits_of(game, position) if log is None else log
-                due[game] = self._due(game, position, commits, quarantine)
-            except DemuxError as error:
-                failed[game] = error
+                due[game] = self._due(game, log, quarantine)
+            except Exception as error:  # one game's failure must not stop its neighbours
+                failed[game] = named(error)
         return due, failed
 
     def work(self, due: Due, paths: frozenset[str] | None = None) -> Sized:
@@ -187,6 +185,7 @@ class Games:
             if position is None:
                 self._finish_stream(game)
                 table, position = self._look(game, quarantine)
+            table.require_suited()
         except Exception as error:  # one game's failure must not stop its neighbours
             return named(error)
         assert position is not None, "its stream has ended its batch"
@@ -199,57 +198,31 @@ class Games:
         has_begun = quarantine.position(key) is not None
         return table, standing(self._spark, self._layout, game, table, self._app_id, has_begun=has_begun)
 
-    def _due(self, game: str, position: Position, commits: Iterable[Commit], quarantine: Quarantine) -> Due:
-        table = self._tables[game]
-        pieces = pending(commits, game, position)
-        _require_whole(pieces)
+    def _due(self, game: str, log: tuple[Commit, ...] | None, quarantine: Quarantine) -> Due:
+        table, position = self._tables[game], self._positions[game]
+        pieces = pending(self._log.of_game(game, position) if log is None else log, game, position)
+        require_readable(game, pieces)
         bad = quarantine.position(names_of(game).key)
         if bad is not None and bad > position:
-            # a round was interrupted between its two commits
-            taken = tuple(piece for piece in pieces if piece.after <= bad)
-            settled = quarantine.ids(game) | table.ids()
+            # a round was interrupted between its two commits: at least what it had read is read again
+            ends = [at for at, piece in enumerate(pieces, 1) if piece.after >= bad]
+            taken = pieces[: ends[0]] if ends else pieces
+            settled = self._settled(game, taken, quarantine)
         else:
             taken, settled = take(pieces, self._most_rows), frozenset()
         waiting = sum(piece.rows for piece in pieces[len(taken) :])
         return Due(game, table, taken, waiting, settled)
 
-    def _log(self, positions: Iterable[Position]) -> tuple[Commit, ...] | None:
-        """Return bronze's commits from the least position on; None when the log does not reach back so far."""
-        least = min(positions, default=None)
-        return () if least is None else growth(self._spark, self._layout.bronze, "game_name", least.version - 1).commits
-
-    def _commits_of(self, game: str, position: Position) -> tuple[Commit, ...]:
-        """Return bronze's commits from the position on, where its log does not reach back to every game's."""
-        found = growth(self._spark, self._layout.bronze, "game_name", position.version - 1)
-        if found.commits is not None:
-            return found.commits
-        if position == START:
-            return (self._snapshot(game, found.version),)
-        raise BronzeLogTruncated(
-            f"The game stands before commit {position.version} of bronze, and bronze's log begins later.",
-            f"Make its table again from bronze: `demux rebuild --game {shlex.quote(game)}`.",
-            game=game,
-            version=position.version,
-        )
-
-    def _snapshot(self, game: str, version: int) -> Commit:
-        """Return all files that the game has in a version of bronze, as one commit."""
-        bronze = self._spark.read.format("delta").option("versionAsOf", version).load(self._layout.bronze)
-        paths = [unquote(urlsplit(uri).path) for uri in bronze.where(F.col("game_name") == game).inputFiles()]
-        files = (AddedFile(path, game, Path(path).stat().st_size, None) for path in sorted(paths))
-        return Commit(version, tuple(files), at_once=True)
-
-
-def _require_whole(pieces: Iterable[Piece]) -> None:
-    cut = [file.path for piece in pieces for file in piece.files if not file.whole]
-    if cut:
-        raise BronzeRewritten(
-            f"Rows were deleted from {len(cut)} files of bronze before they were read, and left in the files.",
-            "Have the files written anew: `REORG TABLE … APPLY (PURGE)` on bronze; or set `run.engine: stream`.",
-            paths=tuple(cut),
-        )
+    def _settled(self, game: str, pieces: Iterable[Piece], quarantine: Quarantine) -> frozenset[str]:
+        """Return the ids of the pieces' records that are in quarantine or in silver already."""
+        paths = [Path(self._layout.bronze, file.path) for piece in pieces for file in piece.files]
+        columns = [pq.read_table(path, columns=["record_id"]).column(0) for path in paths]
+        wanted = pa.chunked_array(columns, pa.string()).unique()
+        if not len(wanted):
+            return frozenset()
+        return (quarantine.ids(game) & frozenset(wanted.to_pylist())) | self._tables[game].ids_among(wanted)
 
 
 def _may_pass(decision: object) -> bool:
-    # somebody may register the schema
-    return isinstance(decision, Refusal) and decision.cause is Cause.UNKNOWN_SCHEMA
+    # somebody may register the schema, or correct it
+    return isinstance(decision, Refusal) and decision.cause is not Cause.SCHEMA_CONFLICT

@@ -18,6 +18,7 @@ from demux.spark_types import spark_struct
 from demux.table_files import TableFile, append_files
 from demux.tables import QUARANTINE
 from deserializer.fleet.pending import Position
+from deserializer.fleet.silver import require_suited
 
 
 class Quarantine:
@@ -35,14 +36,19 @@ class Quarantine:
         self._open: DeltaTable | None = None
 
     def refresh(self) -> None:
-        """Read what others did to the table."""
+        """Read what others did to the table.
+
+        Raises:
+            TableUnsuited: its files cannot be written without Spark.
+        """
         if self._open is not None:
             self._open.update_incremental()
             return
         try:
             self._open = DeltaTable(self.path)
         except TableNotFoundError:
-            self._open = None
+            return
+        require_suited(self._open, self.path)
 
     def position(self, key: str) -> Position | None:
         """Return up to where the game's bad rows are in the table; None when it had none yet."""
@@ -50,14 +56,15 @@ class Quarantine:
         return None if number is None else Position.of(number)
 
     def ids(self, game: str) -> frozenset[str]:
-        """Return the ids of the game's records that a fleet put here."""
+        """Return the ids of the game's records that the fleet put here."""
         if self._open is None:
             return frozenset()
-        rows = self._open.to_pyarrow_dataset().to_table(
-            columns=["record_id"],
-            filter=(pc.field("query_id") == self._app_id) & (pc.field("game_name") == game),
-        )
-        return frozenset(rows.column("record_id").to_pylist())
+        found: set[str] = set()
+        for batch in self._open.to_pyarrow_dataset().to_batches(columns=["record_id", "query_id", "game_name"]):
+            record_ids, queries, games = batch.columns
+            mine = pc.and_(pc.equal(queries, self._app_id), pc.equal(games, game))
+            found.update(record_ids.filter(mine).to_pylist())
+        return frozenset(found)
 
     def append(self, files: Sequence[TableFile], positions: Mapping[str, Position]) -> None:
         """Append files with bad rows, with the position of each game by key that has some; in one commit."""

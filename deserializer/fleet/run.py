@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
 from pyspark.sql import SparkSession
 
-from demux.errors import DemuxError
+from demux.errors import DemuxError, TaskFailed
 from demux.failures import named
 from demux.lock import TableLock, unlocked
 from demux.names import names_of
@@ -84,7 +85,7 @@ class Fleet:
         self._threads = threads
 
     def decode(
-        self, games: Mapping[str, int], now: datetime, on_end: Callable[[Decoded], None] = lambda _: None
+        self, games: Iterable[str], now: datetime, on_end: Callable[[Decoded], None] = lambda _: None
     ) -> tuple[Decoded, ...]:
         """Return how each game ended, by name: its rows are in silver or in quarantine, up to its share of the round.
 
@@ -92,7 +93,7 @@ class Fleet:
         failure stops no other.
 
         Args:
-            games: by exact name: the version of bronze up to which the game has certainly read everything, else -1.
+            games: exact names.
             now: the time of decoding.
             on_end: told of each end, in order of time.
         """
@@ -108,7 +109,7 @@ class Fleet:
             end(Decoded(game, None, error))
         for one in due.values():
             if not one.pieces:
-                end(Decoded(one.game, GameReport(one.game, 0, 0, 0, ()), None))
+                end(Decoded(one.game, GameReport(one.game, 0, 0, 0, (), one.rows_waiting), None))
         active = {game: one for game, one in due.items() if one.pieces}
         written, bad = self._written(active, now)
         refused = self._quarantined(active, written, bad)
@@ -139,6 +140,8 @@ class Fleet:
             ]
             if not works:
                 break
+        for work in works:
+            written[work.files.game].append(Written(work.files.game, error=_unsettled(work.files.game)))
         return written, bad
 
     def _quarantined(
@@ -173,7 +176,9 @@ class Fleet:
             except Exception as failure:  # one game's failure must not stop its neighbours
                 error = named(failure)
         else:
-            remove_files(due.table.path, [file.path for file in files])
+            # what cannot be removed now is in no table, and VACUUM removes it
+            with suppress(OSError):
+                remove_files(due.table.path, [file.path for file in files])
         seconds = sum(part.seconds for part in parts) + time.monotonic() - began
         if error is not None:
             self._games.forget(due.game)
@@ -181,6 +186,12 @@ class Fleet:
         rows_in = sum(part.rows_in for part in parts)
         report = GameReport(due.game, rows_in, rows_in - rows_bad, rows_bad, ids, due.rows_waiting)
         return Decoded(due.game, report, None, seconds)
+
+
+def _unsettled(game: str) -> DemuxError:
+    return TaskFailed(
+        f"Rows of {game} still had unknown schemas after {_MOST_WAVES} looks.", "Run the same command again.", game=game
+    )
 
 
 def fleet_of(spark: SparkSession, layout: Layout) -> str | None:

@@ -13,14 +13,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import DeltaTable, Schema
 from deltalake.exceptions import TableNotFoundError
 
 from demux.columns import Struct
-from demux.delta_log import transaction_in
+from demux.delta_log import commit_in, transaction_in
+from demux.errors import TableUnsuited
 from demux.spark_types import MESSAGE, columns_in_json, spark_struct
 from demux.table_files import TableFile, append_files, remove_files, takes_files
 from demux.tables import SILVER_RESERVED
+
+# a commit for each time that somebody replayed or compacted
+_COMMITS_LOOKED_AT = 100
 
 
 @dataclass(slots=True)
@@ -62,9 +68,14 @@ class SilverTable:
         """Return whether it has rows."""
         return self._open is not None and self._open.count() > 0
 
-    def takes_files(self) -> bool:
-        """Return whether its files may be written without Spark."""
-        return self._open is None or takes_files(self.path)
+    def require_suited(self) -> None:
+        """Check that its files may be written without Spark.
+
+        Raises:
+            TableUnsuited: it has partitions, or asks of its writers what these files do not give.
+        """
+        if self._open is not None:
+            require_suited(self._open, self.path)
 
     def transaction(self, app_id: str) -> int | None:
         """Return the newest version of the application's transactions; None when there is none."""
@@ -73,18 +84,32 @@ class SilverTable:
         found = self._open.transaction_version(app_id)
         return None if found is None else int(found)
 
-    def newest_is(self, app_id: str, version: int) -> bool:
-        """Return whether the newest commit is this transaction."""
+    def last_written_by(self, app_id: str, version: int) -> bool:
+        """Return whether no batch was written since this transaction, and nothing taken away: at most rows that moved.
+
+        Looks at the newest 100 commits.
+        """
         if self._open is None:
             return False
-        newest = Path(self.path, "_delta_log", f"{self._open.version():020}.json")
-        return newest.exists() and transaction_in(newest.read_text(encoding="utf-8"), app_id) == version
+        newest = self._open.version()
+        for at in range(newest, max(-1, newest - _COMMITS_LOOKED_AT), -1):
+            file = Path(self.path, "_delta_log", f"{at:020}.json")
+            text = file.read_text(encoding="utf-8") if file.exists() else ""
+            if transaction_in(text, app_id) == version:
+                return True
+            if not text or '{"txn"' in text or '"mode":"Overwrite"' in text or commit_in(at, text, "").removed:
+                return False
+        return False
 
-    def ids(self) -> frozenset[str]:
-        """Return the ids of all its records; reads one column."""
+    def ids_among(self, wanted: pa.Array) -> frozenset[str]:
+        """Return which of these record ids (STRING) the table has; reads one column."""
         if self._open is None:
             return frozenset()
-        return frozenset(self._open.to_pyarrow_table(columns=["_record_id"]).column("_record_id").to_pylist())
+        found: set[str] = set()
+        for batch in self._open.to_pyarrow_dataset().to_batches(columns=["_record_id"]):
+            mine = batch.column(0)
+            found.update(mine.filter(pc.is_in(mine, wanted)).to_pylist())
+        return frozenset(found)
 
     def create(self, columns: Struct, message: str | None, comment: str) -> None:
         """Make the table with these columns, the origin's too; a second call does nothing."""
@@ -128,6 +153,21 @@ def schema_of(columns: Struct, message: str | None) -> dict[str, Any]:
     if message is not None and first["name"] not in SILVER_RESERVED:
         first["metadata"][MESSAGE] = message
     return schema
+
+
+def require_suited(table: DeltaTable, path: str) -> None:
+    """Check that a table's files may be written without Spark; raises as `SilverTable.require_suited`."""
+    metadata = table.metadata()
+    asks = [f"partitions by {', '.join(metadata.partition_columns)}"] if metadata.partition_columns else []
+    asks += [name for name in metadata.configuration if name.startswith(("delta.constraints.", "delta.columnMapping."))]
+    if not asks and not takes_files(path):
+        asks = ["features of its protocol"]
+    if asks:
+        raise TableUnsuited(
+            f"The table {path} asks more of who writes it than files alone: {', '.join(asks)}.",
+            "Set run.engine: stream, whose rows Spark itself writes.",
+            table=path,
+        )
 
 
 def fleet_id(bronze: str) -> str:

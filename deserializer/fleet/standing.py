@@ -11,10 +11,9 @@ import shlex
 
 from pyspark.sql import SparkSession
 
-from demux.checkpoints import read_checkpoint
-from demux.errors import CheckpointLost
+from demux.checkpoints import read_checkpoint, require_checkpoint
 from demux.names import names_of
-from demux.storage import read_text, table_exists
+from demux.storage import read_text
 from demux.tables import Layout
 from deserializer.fleet.pending import START, Position
 from deserializer.fleet.silver import SilverTable
@@ -35,43 +34,40 @@ def standing(
         has_begun: whether the fleet has put bad rows of the game into quarantine.
 
     Raises:
-        CheckpointLost: the table has rows and nothing says which.
+        CheckpointLost, TableLost: as `require_checkpoint`.
     """
     number = table.transaction(app_id)
     if number is not None and number >= 0:
         return Position.of(number)
     checkpoint = layout.silver_checkpoint(names_of(game).key)
     found = read_checkpoint(spark, checkpoint)
+    if found.begun < 0:
+        if (waiting := handed_over(table, app_id)) is not None:
+            return waiting
+        if has_begun and not table.has_rows():
+            # the fleet's own first round was interrupted
+            return START
+    rebuild = f"demux rebuild --game {shlex.quote(game)}"
+    require_checkpoint(spark, checkpoint, table.path, layout.quarantine, quarantined(game), rebuild)
     if found.unfinished is not None:
         return None
-    if found.done >= 0:
-        return position_in(read_text(spark, f"{checkpoint}/offsets/{found.done}"))
-    if (waiting := handed_over(table, app_id)) is not None:
-        return waiting
-    if table.has_rows() or (not has_begun and _has_quarantined(spark, layout, game)):
-        raise CheckpointLost(
-            f"The table {table.path} was written by a query whose checkpoint {checkpoint} is gone.",
-            f"Run `demux rebuild --game {shlex.quote(game)}` to make the table again from its source, or put the "
-            "checkpoint back.",
-            table=table.path,
-            checkpoint=checkpoint,
-        )
-    return START
+    return position_in(read_text(spark, f"{checkpoint}/offsets/{found.done}")) if found.done >= 0 else START
 
 
-def hand_over(table: SilverTable, app_id: str) -> Position | None:
-    """Say in the table that a stream goes on where the fleet stands, and return that; None where it was no fleet's."""
+def hand_over(table: SilverTable, app_id: str) -> None:
+    """Say in the table that a stream goes on where the fleet stands; nothing where it is no fleet's."""
     number = table.transaction(app_id)
-    if number is None or number < 0:
-        return None
-    table.append((), app_id, -number - 1)
-    return Position.of(number)
+    if number is not None and number >= 0:
+        position = Position.of(number)
+        # all that was there is read, and a stream begins with a whole commit
+        begin = position if position.index == 0 else Position(position.version + 1)
+        table.append((), app_id, -begin.number - 1)
 
 
 def handed_over(table: SilverTable, app_id: str) -> Position | None:
     """Return where a stream is to go on that has written nothing yet; None where there is none such."""
     number = table.transaction(app_id)
-    if number is None or number >= 0 or not table.newest_is(app_id, number):
+    if number is None or number >= 0 or not table.last_written_by(app_id, number):
         return None
     return Position.of(-number - 1)
 
@@ -85,9 +81,3 @@ def position_in(offsets: str) -> Position:
     offset = json.loads(offsets.split("\n")[-1])
     version = int(offset["reservoirVersion"])
     return Position(version if int(offset["index"]) < 0 else version + 1)
-
-
-def _has_quarantined(spark: SparkSession, layout: Layout, game: str) -> bool:
-    if not table_exists(spark, layout.quarantine):
-        return False
-    return bool(spark.read.format("delta").load(layout.quarantine).where(quarantined(game)).limit(1).count())

@@ -5,6 +5,7 @@ One game's failure is its own: what it wrote is removed, and the next one begins
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -19,7 +20,7 @@ from demux.arrow_map import MAX_BATCH_BYTES, MAX_BATCH_ROWS
 from demux.arrow_types import arrow_fields
 from demux.causes import Stage
 from demux.columns import Struct
-from demux.errors import DemuxError
+from demux.errors import BronzeRewritten, DemuxError
 from demux.failures import named
 from demux.schema_ref import SchemaRef
 from demux.table_files import TableFile, TableWriter, stamped
@@ -118,6 +119,12 @@ def _write(
                     own.add(_bad(part, work, query_id, now))
             files = tuple(silver.close())
             further = own.hand_over(bad)
+    except FileNotFoundError as gone:
+        raise BronzeRewritten(
+            f"A file of bronze was removed before it was read: {gone.filename or gone}.",
+            f"Make the game's table again from bronze: `demux rebuild --game {shlex.quote(work.game)}`; and let no "
+            "VACUUM of bronze reach back to where a game stands.",
+        ) from gone
     except UnknownRef:
         return Written(work.game, work.paths, unknown=frozenset(refs_in(work.paths) - work.decisions.by_ref.keys())), []
     return Written(work.game, work.paths, rows_in, rows_bad, frozenset(refs), files), further

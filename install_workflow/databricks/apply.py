@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from typing import Protocol
 
 from install_workflow.databricks.changes import Call, JobChange, WorkspacePlan
@@ -15,8 +16,8 @@ from install_workflow.databricks.references import with_ids
 class Jobs(Protocol):
     """The calls that change jobs, as `Workspace` has them."""
 
-    def create(self, settings: JobJson, permissions: Sequence[Permission]) -> int:
-        """Return the id of the new job."""
+    def create(self, settings: JobJson, permissions: Sequence[Permission], again: Callable[[], None]) -> int:
+        """Return the id of the new job; `again` is called before a create that is repeated."""
         ...
 
     def reset(self, job_id: int, settings: JobJson) -> None:
@@ -66,7 +67,7 @@ def apply(jobs: Jobs, plan: WorkspacePlan, tell: Callable[[Step], None] = lambda
     Args:
         jobs: the workspace.
         plan: made from the state that the workspace is in.
-        tell: told of each call before and after it.
+        tell: told of each call before and after it, and before a create that is repeated.
 
     Raises:
         DemuxError: as the calls of `Workspace` do.
@@ -74,17 +75,18 @@ def apply(jobs: Jobs, plan: WorkspacePlan, tell: Callable[[Step], None] = lambda
     ids = {change.part: change.job_id for change in plan.changes if change.job and change.job_id is not None}
     for change in plan.changes:
         for call in change.calls:
-            tell(_step(Moment.BEFORE, call, change, change.job_id))
-            job_id = _made(jobs, call, change, ids)
+            before = partial(tell, _step(Moment.BEFORE, call, change, change.job_id))
+            before()
+            job_id = _made(jobs, call, change, ids, before)
             tell(_step(Moment.AFTER, call, change, job_id))
     return ids
 
 
-def _made(jobs: Jobs, call: Call, change: JobChange, ids: dict[str, int]) -> int:
+def _made(jobs: Jobs, call: Call, change: JobChange, ids: dict[str, int], again: Callable[[], None]) -> int:
     """Return the id of the job that the call was about."""
     if call is Call.CREATE:
         job = _wanted(change)
-        ids[job.part] = jobs.create(with_ids(job.settings, ids), job.permissions)
+        ids[job.part] = jobs.create(with_ids(job.settings, ids), job.permissions, again)
         return ids[job.part]
     assert change.job_id is not None, "only a job that is created has no id"
     match call:

@@ -142,13 +142,18 @@ def _flow(value: object) -> str:
         case BaseModel():
             return _flow({name: each for name, each in value if each != type(value).model_fields[name].default})
         case Mapping():
-            return "{" + ", ".join(f"{_flow(key)}: {_flow(value[key])}" for key in sorted(value)) + "}"
+            return "{" + ", ".join(f"{_flow(key)}: {_flow(value[key])}" for key in _in_order(value)) + "}"
         case tuple():
             return f"[{', '.join(_flow(item) for item in value)}]"
         case None:
             return "null"
         case _:
             return '"' + "".join(_escaped(character) for character in _text(value)) + '"'
+
+
+def _in_order(value: Mapping[str, object]) -> Iterable[str]:
+    # of sections with names of their own, the first that suits a game is the game's
+    return value if any(isinstance(each, BaseModel) for each in value.values()) else sorted(value)
 
 
 def _escaped(character: str) -> str:

@@ -14,7 +14,7 @@ from install_workflow.databricks.changes import ForeignJob, WorkspacePlan, compa
 from install_workflow.databricks.files import files_in, remove, remove_folder, upload
 from install_workflow.databricks.job import OWNER_TAG, DeployedJob, Job
 from install_workflow.databricks.jobs import ALL, CONTINUOUS, job_name, make_jobs
-from install_workflow.databricks.long_settings import SettingsFile, is_our_settings
+from install_workflow.databricks.long_settings import SettingsFile, is_our_settings, settings_paths
 from install_workflow.databricks.placed import Places, deployed_places, planned_places
 from install_workflow.databricks.running import Discovered, plan_games
 from install_workflow.databricks.saved import require_same_state, require_unchanged
@@ -53,22 +53,22 @@ class Removal:
 
     Attributes:
         plan: of the jobs.
-        folder: where the deployment's wheels are.
-        wheels: their paths, sorted.
-        shared: those that jobs of other deployments run, and that stay.
+        folder: where the deployment's wheels and settings files are.
+        files: their paths, sorted.
+        shared: those that jobs of other deployments run or read, and that stay.
         record: the folder of the deployment's record; None where there is none.
     """
 
     plan: WorkspacePlan
     folder: str
-    wheels: tuple[str, ...]
+    files: tuple[str, ...]
     shared: tuple[str, ...]
     record: str | None
 
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to remove."""
-        return self.plan.is_empty and not self.wheels and self.record is None
+        return self.plan.is_empty and not self.files and self.record is None
 
 
 class FileCall(Enum):
@@ -161,7 +161,8 @@ def look_at_removal(workspace: Workspace, settings: Settings, turn: Turn) -> Rem
     plan = compare((), workspace.find(name, ()).jobs)
     folder = wheel_folder(settings.databricks.wheel_path or "", name)
     ours = [path for path in files_in(workspace.connection, folder) if is_our_wheel(path) or is_our_settings(path)]
-    shared = wheels_of(workspace.others(name)) if ours else frozenset()
+    others = workspace.others(name) if ours else ()
+    shared = wheels_of(others) | settings_paths(others)
     return Removal(
         plan,
         folder,
@@ -171,20 +172,32 @@ def look_at_removal(workspace: Workspace, settings: Settings, turn: Turn) -> Rem
     )
 
 
-def remove_all(workspace: Workspace, removal: Removal, tell: Tell, turn: Turn) -> None:
-    """Remove the jobs, then the wheels and their folder, then the record; again, it removes what was left.
+def remove_all(
+    workspace: Workspace, removal: Removal, tell: Tell, turn: Turn, first: Callable[[], None] = lambda: None
+) -> None:
+    """Remove the jobs, then the wheels and settings files and their folder, then the record.
+
+    Again, it removes what was left.
+
+    Args:
+        workspace: where.
+        removal: what goes, read after `turn` was begun.
+        tell: told of each call.
+        turn: ours, begun.
+        first: what comes before all that, once the deployment is claimed.
 
     Raises:
-        DemuxError: as the calls of `Workspace`, and as `Turn.run`; what was done stays.
+        DemuxError: as the calls of `Workspace`, as `Turn.run` and as `first`; what was done stays.
     """
 
     def work() -> Places:
+        first()
         apply(workspace, removal.plan, _keeping(turn, tell))
-        for path in removal.wheels:
+        for path in removal.files:
             turn.keep()
             if remove(workspace.connection, path):
                 tell(FileStep(FileCall.REMOVE, path))
-        if removal.wheels and not files_in(workspace.connection, removal.folder):
+        if removal.files and not files_in(workspace.connection, removal.folder):
             remove_folder(workspace.connection, removal.folder)
         turn.forget()
         if removal.record is not None:

@@ -10,14 +10,12 @@ from typing import Any
 from demux.secrets import is_reference, is_secret_option
 from demux.text import first_few
 from install_workflow.databricks.job import Permission
-from install_workflow.databricks.options import options, options_of
+from install_workflow.databricks.options import options
+from install_workflow.databricks.told import AS_KEY, AS_NAME, told
 
 # by game: part and task that it runs in
 Places = Mapping[str, tuple[str, str]]
 
-DESERIALIZE = "deserialize_"
-# a name that the workspace would change on its way is given by its key
-_GAMES = ("game", "game-key")
 _LISTED = frozenset({"tasks", "job_clusters"})
 _PARAMETERS = "python_wheel_task.parameters"
 
@@ -54,11 +52,9 @@ class Detail:
 
 
 def games_of(key: str, task: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the games that the task deserializes, each by its name or by its key; () for other tasks."""
-    if not key.startswith(DESERIALIZE):
-        return ()
-    given = options_of(task)
-    return tuple(game for name in _GAMES for game in given.get(name, ()))
+    """Return what the task is told of games, each by its name or by its key; () for a task that deserializes none."""
+    games = told(key, task)
+    return (*games.names, *games.keys, *games.odd)
 
 
 def places(tasks: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[str, tuple[str, str]]:
@@ -208,7 +204,7 @@ def _parameters(subject: str, path: str, before: list[str], after: list[str]) ->
     old, new = options(before), options(after)
     if old == new:
         yield Detail(Difference.CHANGED, subject, path, reason="another order")
-    for name in sorted({*old, *new} - {*_GAMES}):
+    for name in sorted({*old, *new} - {AS_NAME, AS_KEY}):
         if old.get(name) != new.get(name):
             values = [None if side is None else ", ".join(side) for side in (old.get(name), new.get(name))]
             shown = [_shown(name, value) for value in values]

@@ -109,7 +109,7 @@ def look_at_revoking(connection: Connection, settings: Settings) -> Outlook:
     return Outlook(taken_back(catalog.held(recorded_on(kept.record)), kept.record), kept, files, catalog)
 
 
-def apply(outlook: Outlook, tell: Tell = lambda _, __: None) -> Outcome:
+def apply(outlook: Outlook, tell: Tell = lambda _, __: None, before: Callable[[], None] = lambda: None) -> Outcome:
     """Return what was done once everything was tried; what the workspace refuses stops nothing else.
 
     A grant is in our record before it is made, so that one whose apply died is still ours. Looked at again and applied
@@ -118,6 +118,7 @@ def apply(outlook: Outlook, tell: Tell = lambda _, __: None) -> Outcome:
     Args:
         outlook: just made.
         tell: told of each call after it, with the securable and what was done.
+        before: called before each call; what it raises ends all.
 
     Raises:
         TaskInterrupted: another command changed the grants at the same time.
@@ -127,7 +128,7 @@ def apply(outlook: Outlook, tell: Tell = lambda _, __: None) -> Outcome:
     plan, kept = outlook.plan, outlook.kept
     if plan.is_empty:
         return Outcome()
-    calls = _Calls(outlook.catalog, tell)
+    calls = _Calls(outlook.catalog, tell, before)
     if plan.calls:
         kept = outlook.files.write(kept, begun(plan, kept.record))
         for name, changes in plan.calls.items():
@@ -139,18 +140,20 @@ def apply(outlook: Outlook, tell: Tell = lambda _, __: None) -> Outcome:
 class _Calls:
     """The calls of one apply."""
 
-    def __init__(self, catalog: Catalog, tell: Tell) -> None:
+    def __init__(self, catalog: Catalog, tell: Tell, before: Callable[[], None]) -> None:
         self.done: set[Grant] = set()
         self.failed: list[DemuxError] = []
         self._unknown: set[str] = set()
         self._catalog = catalog
         self._tell = tell
+        self._before = before
 
     def make(self, name: str, changes: Sequence[GrantChange]) -> None:
         """Change the grants on one securable, without the principals that the workspace does not know."""
         changes = [change for change in changes if change.grant.principal not in self._unknown]
         if not changes:
             return
+        self._before()
         try:
             self._catalog.change(name, changes)
         except Denied as denied:

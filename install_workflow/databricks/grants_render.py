@@ -44,7 +44,8 @@ def as_text(plan: GrantsPlan, everything: bool = False) -> str:
 
 def as_json(plan: GrantsPlan, outcome: Outcome | None = None) -> str:
     """Return the plan as a JSON object, and with an outcome what came of it, with the fields of `content_of`."""
-    return json.dumps(content_of(plan, outcome), indent=2, ensure_ascii=False)
+    # ASCII alone: names come from outside, and may reach a terminal
+    return json.dumps(content_of(plan, outcome), indent=2)
 
 
 def content_of(plan: GrantsPlan, outcome: Outcome | None = None) -> dict[str, Any]:

@@ -22,6 +22,10 @@ ROOM_FOR_GAMES = 6_000
 ROOM_BESIDE_GAMES = 3_500
 ROOM_FOR_SETTINGS = 9_000
 
+# a bundle's targets replace them in the parameters
+_STAYING = frozenset({"root", "databricks.name", "databricks.catalog"})
+
+_ESCAPED = re.compile(r"\\(?:u([0-9a-f]{4})|U([0-9a-f]{8}))")
 _OURS = re.compile(r"settings\.[0-9a-f]{16}\.yml")
 
 
@@ -46,13 +50,15 @@ def size_of(parameters: Iterable[str]) -> int:
 def too_long(texts: Mapping[str, str], room: int) -> tuple[str, ...]:
     """Return the settings that must go into a file so that the others fit: the longest ones, sorted; () if all do.
 
+    Root, name and catalog never go, even if the others do not fit then.
+
     Args:
         texts: settings as `--set` takes them, by dotted key.
         room: bytes for all of them.
     """
     sizes = {key: size_of(("--set", f"{key}={text}")) for key, text in texts.items()}
     total, moved = sum(sizes.values()), []
-    for key in sorted(sizes, key=lambda key: (-sizes[key], key)):
+    for key in sorted(sizes.keys() - _STAYING, key=lambda key: (-sizes[key], key)):
         if total <= room:
             break
         total -= sizes[key]
@@ -63,14 +69,18 @@ def too_long(texts: Mapping[str, str], room: int) -> tuple[str, ...]:
 def file_of(text: str, folder: str) -> SettingsFile:
     """Return the file of these settings in a folder.
 
+    Args:
+        text: YAML in which all but ASCII is escaped; characters of any script that can be printed are written as such.
+        folder: where the file is.
+
     Raises:
         PlanRefused: it is longer than a settings file may be.
     """
-    content = text.encode()
+    content = _ESCAPED.sub(_readable, text).encode()
     if len(content) > MAX_FILE_BYTES:
         raise PlanRefused(
             f"A task would have {len(content):,} bytes of settings; a settings file has {MAX_FILE_BYTES:,} at most.",
-            "Shorten the longest lists, such as games.allow; a pattern may do in place of names.",
+            "Shorten the longest, such as games.allow: `games.policy: auto` takes games without naming them.",
             size=len(content),
         )
     return SettingsFile(f"{folder}/settings.{hashlib.sha256(content).hexdigest()[:16]}.yml", content)
@@ -110,7 +120,13 @@ def require_short(task: str, parameters: Sequence[str]) -> None:
     if (size := size_of(parameters)) > MAX_BYTES:
         raise PlanRefused(
             f"The parameters of the task {task} would have {size:,} bytes, and a workspace takes {MAX_BYTES:,}.",
-            "Shorten databricks.wheel_path, or the path that --wheel names.",
+            "Shorten root, databricks.wheel_path, or the path that --wheel names.",
             task=task,
             size=size,
         )
+
+
+def _readable(escaped: re.Match[str]) -> str:
+    character = chr(int(escaped[1] or escaped[2], 16))
+    # what is ASCII was escaped as it has a meaning
+    return escaped[0] if character.isascii() or not character.isprintable() else character

@@ -7,11 +7,10 @@ from datetime import datetime
 from typing import Any
 
 from demux.deployment_record import Place, PlacedGame
-from demux.names import MAX_NAME_BYTES, invalid_reason, is_key, names_of
+from demux.names import names_of
 from install_workflow.databricks.changes import WorkspacePlan
-from install_workflow.databricks.details import DESERIALIZE
 from install_workflow.databricks.job import DeployedJob, JobJson
-from install_workflow.databricks.options import options_of
+from install_workflow.databricks.told import told
 
 Places = tuple[Place, ...]
 
@@ -63,10 +62,6 @@ def _places(jobs: Iterable[tuple[int, JobJson]], known: Iterable[str]) -> Places
 
 def _games(task: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
     """Yield key and name of each game of a task; None where it tells the key alone."""
-    if not str(task.get("task_key", "")).startswith(DESERIALIZE):
-        return
-    given = options_of(task)
-    for name in given.get("game", ()):
-        if not invalid_reason(name, MAX_NAME_BYTES):
-            yield names_of(name).key, name
-    yield from ((key, None) for key in given.get("game-key", ()) if is_key(key))
+    games = told(str(task.get("task_key", "")), task)
+    yield from ((names_of(name).key, name) for name in games.names)
+    yield from ((key, None) for key in games.keys)

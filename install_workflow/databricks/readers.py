@@ -72,14 +72,10 @@ def place_of(settings: Settings) -> Place:
     """Return where the tables are.
 
     Raises:
-        SettingsInvalid: the settings do not say where, or games' tables are among bronze's; all at once.
+        SettingsInvalid: the settings do not say where; all that is missing at once.
     """
     databricks = settings.databricks
     wrong = [f"databricks.{name} is not set" for name in ("name", "catalog") if getattr(databricks, name) is None]
-    schema = databricks.silver_schema.lower()
-    if schema == databricks.bronze_schema.lower():
-        # a game may be called bronze
-        wrong.append("databricks.silver_schema is bronze's too, and grants on games' tables must not reach bronze")
     if wrong or databricks.name is None or databricks.catalog is None:
         raise SettingsInvalid(
             f"There is no telling which tables the grants are for: {'; '.join(wrong)}.",
@@ -87,7 +83,7 @@ def place_of(settings: Settings) -> Place:
             wrong=tuple(wrong),
         )
     catalog = databricks.catalog.lower()
-    return Place(databricks.name, catalog, f"{catalog}.{schema}")
+    return Place(databricks.name, catalog, f"{catalog}.{databricks.silver_schema.lower()}")
 
 
 def games_of(settings: Settings, jobs: Iterable[DeployedJob]) -> Games:

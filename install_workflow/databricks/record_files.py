@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from typing import Generic, TypeVar
 
 from demux.deployment_record import file_of, version_in
-from demux.errors import TaskInterrupted, WorkspaceRefused
+from demux.errors import DemuxError, TaskInterrupted, WorkspaceRefused
 from install_workflow.databricks.answers import Missing
 from install_workflow.databricks.connection import Connection
 from install_workflow.databricks.files import files_in, read, remove, remove_folder, write
@@ -72,42 +72,21 @@ class RecordFiles(Generic[R]):
         return Kept(newest, self._record(newest) if newest else self._form.empty)
 
     def write(self, after: Kept[R], record: R) -> Kept[R]:
-        """Return the version after this one, written; the tenth before it is removed. Safe to call twice.
+        """Return the version after this one, written and looked at; the tenth before it is removed.
+
+        Safe to call twice.
 
         Raises:
-            TaskInterrupted: somebody else has written this version.
+            TaskInterrupted: somebody else has written this version, or the one before it is not what was read.
         """
-        version, text = after.version + 1, self._form.to_text(record)
-        try:
-            path = self._path(version)
-            write(self._connection, path, text.encode(), f"write {path}", overwrite=False)
-        except Missing:
-            raise
-        except WorkspaceRefused:
-            # refused because it is there: by somebody else, or by our own call whose answer was lost
-            if version not in self._versions():
-                raise
-            if self._content(version) != text:
-                raise self._too_late() from None
-        if version > _KEPT:
-            with suppress(WorkspaceRefused):
-                remove(self._connection, self._path(version - _KEPT))
-        return Kept(version, record)
-
-    def confirm(self, written: Kept[R]) -> None:
-        """Let a version pass that was just written, if it is the newest and the one before it is there.
-
-        Where the folder was removed meanwhile, counting began anew, and a number says nothing.
-
-        Raises:
-            TaskInterrupted: it is not; it is removed if the one before it is gone.
-        """
-        versions = self._versions()
-        if written.version > 1 and written.version - 1 not in versions:
-            remove(self._connection, self._path(written.version))
-            raise self._too_late()
-        if max(versions, default=0) != written.version or self._record(written.version) != written.record:
-            raise self._too_late()
+        written = Kept(after.version + 1, record)
+        self._put(written)
+        self._confirm(written, after)
+        if written.version > _KEPT:
+            # one too many is no reason to fail
+            with suppress(DemuxError):
+                remove(self._connection, self._path(written.version - _KEPT))
+        return written
 
     def remove(self) -> bool:
         """Return whether there was a version; all are gone afterwards, the newest last, and the folder if it is empty.
@@ -122,6 +101,37 @@ class RecordFiles(Generic[R]):
             with suppress(WorkspaceRefused):
                 remove_folder(self._connection, self.folder)
         return bool(versions)
+
+    def _put(self, kept: Kept[R]) -> None:
+        version, text = kept.version, self._form.to_text(kept.record)
+        try:
+            path = self._path(version)
+            write(self._connection, path, text.encode(), f"write {path}", overwrite=False)
+        except Missing:
+            raise
+        except WorkspaceRefused:
+            # refused because it is there: by somebody else, or by our own call whose answer was lost
+            if version not in self._versions():
+                raise
+            if self._content(version) != text:
+                raise self._too_late() from None
+
+    def _confirm(self, written: Kept[R], after: Kept[R]) -> None:
+        """Let a version pass that was just written, if it is the newest and the one before it is what was read.
+
+        Where the folder was removed meanwhile, counting began anew, and a number says nothing.
+
+        Raises:
+            TaskInterrupted: it is not; it is removed if the one before it is gone, or another.
+        """
+        versions = self._versions()
+        is_next = not after.version or (after.version in versions and self._record(after.version) == after.record)
+        # read last: what is removed must still be ours
+        is_ours = self._record(written.version) == written.record
+        if is_ours and not is_next:
+            remove(self._connection, self._path(written.version))
+        if not is_ours or not is_next or max(versions, default=0) != written.version:
+            raise self._too_late()
 
     def _path(self, version: int) -> str:
         return f"{self.folder}/{file_of(version)}"

@@ -47,7 +47,8 @@ def as_text(plan: WorkspacePlan, with_kept: bool = False) -> str:
 
 def as_json(plan: WorkspacePlan) -> str:
     """Return the plan as a JSON object, with the fields of `content_of`."""
-    return json.dumps(content_of(plan), indent=2, ensure_ascii=False)
+    # ASCII alone: names come from outside, and may reach a terminal
+    return json.dumps(content_of(plan), indent=2)
 
 
 def content_of(plan: WorkspacePlan) -> dict[str, Any]:

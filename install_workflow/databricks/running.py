@@ -8,14 +8,13 @@ from typing import Any
 
 from demux.errors import PlanRefused
 from demux.loads import Load
-from demux.names import MAX_NAME_BYTES, invalid_reason, names_of
+from demux.names import names_of
 from demux.registry.registered import Registered
 from demux.settings import Policy, Settings
 from install_workflow.balance import Balance
 from install_workflow.databricks.cluster import BRONZE
-from install_workflow.databricks.details import DESERIALIZE
 from install_workflow.databricks.job import DeployedJob
-from install_workflow.databricks.options import options_of
+from install_workflow.databricks.told import Told, told
 from install_workflow.plan import Plan, left_out, make_plan
 
 
@@ -57,8 +56,8 @@ def plan_games(deployed: Iterable[DeployedJob], settings: Settings, discovered: 
     Raises:
         PlanRefused: a task has a game's key, and nobody knows its name; or as `make_plan`.
     """
-    known = {*settings.games.allow, *discovered.games, *discovered.registered.games}
-    now = running(deployed, known)
+    known, registered = {*settings.games.allow, *discovered.games}, discovered.registered.games
+    now = running(deployed, {*known, *registered})
     if now.unnamed and settings.games.policy is Policy.AUTO:
         raise PlanRefused(
             f"The jobs have games that are told by their key alone: {', '.join(now.unnamed)}.",
@@ -69,7 +68,8 @@ def plan_games(deployed: Iterable[DeployedJob], settings: Settings, discovered: 
     # a game that was put elsewhere by hand has no cluster to go on with, but it goes on
     elsewhere = now.games - now.clusters.keys() if settings.games.policy is Policy.AUTO else frozenset()
     games = settings.games.model_copy(update={"allow": (*settings.games.allow, *sorted(elsewhere))})
-    plan = make_plan(known | now.games, now.clusters, games, per_cluster, discovered.loads, discovered.rebalance)
+    seen = known | now.games
+    plan = make_plan(seen, now.clusters, games, per_cluster, discovered.loads, discovered.rebalance, registered)
     return replace(plan, waiting=(*plan.waiting, *left_out(discovered.registered)))
 
 
@@ -83,22 +83,19 @@ def running(deployed: Iterable[DeployedJob], known: Iterable[str]) -> Running:
     by_key = {names_of(game).key: game for game in known}
     clusters: dict[str, str | None] = {}
     unnamed: set[str] = set()
-    for cluster, given in _tasks(deployed):
-        keys = given.get("game-key", ())
-        unnamed.update(key for key in keys if key not in by_key)
-        names = [name for name in given.get("game", ()) if not invalid_reason(name, MAX_NAME_BYTES)]
-        for game in (*names, *(by_key[key] for key in keys if key in by_key)):
+    for cluster, games in _tasks(deployed):
+        unnamed.update(key for key in games.keys if key not in by_key)
+        for game in (*games.names, *(by_key[key] for key in games.keys if key in by_key)):
             clusters.setdefault(game, cluster)
     placed = {game: cluster for game, cluster in clusters.items() if cluster is not None}
     return Running(frozenset(clusters), placed, tuple(sorted(unnamed)))
 
 
-def _tasks(deployed: Iterable[DeployedJob]) -> Iterator[tuple[str | None, Mapping[str, tuple[str, ...]]]]:
-    """Yield cluster and options of each task that deserializes; None for a cluster that no game may be on."""
+def _tasks(deployed: Iterable[DeployedJob]) -> Iterator[tuple[str | None, Told]]:
+    """Yield cluster and games of each task; None for a cluster that no game may be on."""
     for job in sorted(deployed, key=lambda job: job.job_id):
         for task in job.settings.get("tasks", []):
-            if str(task.get("task_key", "")).startswith(DESERIALIZE):
-                yield _cluster(task), options_of(task)
+            yield _cluster(task), told(str(task.get("task_key", "")), task)
 
 
 def _cluster(task: Mapping[str, Any]) -> str | None:

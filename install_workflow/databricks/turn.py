@@ -53,8 +53,24 @@ class Turn:
     """
 
     def __init__(
-        self, connection: Connection, wheel_path: str, deployment: str, who: Who, clock: Callable[[], datetime]
+        self,
+        connection: Connection,
+        wheel_path: str,
+        deployment: str,
+        who: Who,
+        clock: Callable[[], datetime],
+        record_id: str,
     ) -> None:
+        """Make a turn that has not begun.
+
+        Args:
+            connection: the workspace.
+            wheel_path: the folder that has the record's.
+            deployment: its name.
+            who: whose turn it is.
+            clock: the time (UTC).
+            record_id: what no other record has, for one that begins with this turn.
+        """
         about = f"the deployment {deployment}"
         form = Form(DeploymentRecord(), partial(to_text, deployment), partial(from_text, deployment), about)
         self.deployment = deployment
@@ -62,6 +78,7 @@ class Turn:
         self._files = RecordFiles(connection, self.folder, form)
         self._who = who
         self._clock = clock
+        self._record_id = record_id
         self._kept: Kept[DeploymentRecord] = Kept(0, form.empty)
 
     @property
@@ -142,7 +159,7 @@ class Turn:
         # what somebody left who died goes, too
         if games == self._kept.record.games and self._kept.record.claim is None:
             return False
-        self._write(DeploymentRecord(games))
+        self._write(replace(self._kept.record, games=games, claim=None))
         return True
 
     def forget(self) -> None:
@@ -157,12 +174,11 @@ class Turn:
 
     def _free(self, plan_id: str, places: Places) -> None:
         games = recorded(places, self._kept.record.games, plan_id, self._clock())
-        self._kept = self._files.write(self._kept, DeploymentRecord(games))
+        self._write(replace(self._kept.record, games=games, claim=None))
 
     def _write(self, record: DeploymentRecord) -> None:
-        written = self._files.write(self._kept, record)
-        self._files.confirm(written)
-        self._kept = written
+        record_id = record.record_id or self._record_id
+        self._kept = self._files.write(self._kept, replace(record, record_id=record_id))
 
     def _give_up(self, plan_id: str, look_again: Callable[[], Places]) -> None:
         """End the claim if it is ours: a call whose answer was lost may have made it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,20 +77,29 @@ class Workspace:
         found = (self._deployed(job_id) for job_id in ids)
         return tuple(job.settings for job in found if job is not None)
 
-    def create(self, settings: JobJson, permissions: Sequence[Permission]) -> int:
+    def create(
+        self, settings: JobJson, permissions: Sequence[Permission], again: Callable[[], None] = lambda: None
+    ) -> int:
         """Return the id of the new job, which has our tags; not safe to call twice.
 
         A create whose answer was lost is not repeated before the workspace was asked for a job with the same tags.
+
+        Args:
+            settings: all settings.
+            permissions: who may do what, beside the owner.
+            again: called before the create is repeated; that question may have taken long.
         """
         body = {**settings, "access_control_list": [_entry(permission) for permission in permissions]}
         tried = False
 
         def attempt() -> int:
             nonlocal tried
-            known = self._with_tags(settings["tags"]) if tried else None
+            if tried:
+                known = self._with_tags(settings["tags"])
+                if known is not None:
+                    return known
+                again()
             tried = True
-            if known is not None:
-                return known
             return int(self.connection.once("POST", f"{_JOBS}/create", body=body)["job_id"])
 
         return self.connection.tried(f"create the job {settings.get('name')}", attempt)

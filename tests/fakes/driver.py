@@ -9,6 +9,8 @@
 | `jvm` | a process that it started lives on, and then it is killed |
 | `hang` | under way until the command says stop; then a report |
 | `leave` | the process ends by itself, with exit code 7 |
+
+In a cluster called `broken` or `locked` it cannot work.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from demux.errors import RegistryUnavailable
+from demux.errors import RegistryUnavailable, RootLocked, RuntimeMissing
 from demux.reports import GameReport
 from install_workflow.drivers import Begun, Broken, Hello, Message, Over, Ready, Stop, Work, from_line, to_line
 
@@ -79,8 +81,9 @@ def main() -> None:
     hello = heard()
     assert isinstance(hello, Hello)
     print("started", file=sys.stderr)
-    if hello.cluster == "broken":
-        tell(Broken("it could not work: RUNTIME_MISSING Spark did not start"))
+    cannot = {"broken": RuntimeMissing("Spark did not start.", "Install it."), "locked": RootLocked("Held.", "Wait.")}
+    if hello.cluster in cannot:
+        tell(Broken(cannot[hello.cluster]))
         return
     tell(Ready())
     work = heard()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from demux.cli.local import remove_parts
+from demux.cli.local import look_at_parts, remove_parts
 from demux.control import Outcome
 from demux.errors import CatalogConflict, CatalogRefused
 from demux.names import names_of
@@ -120,6 +120,7 @@ def test_a_catalog_that_refuses_fails_the_games_task_and_holds_up_nothing(
     (end,) = root.run().ended
     assert isinstance(end.error, CatalogRefused)
     assert end.error.cause.startswith("The catalog did not register nowhere.silver.chess: ")
+    assert end.error.remedy.endswith("give `--set databricks.catalog=null`.")
     assert "The catalog did not register nowhere.bronze.bronze: " in caplog.text
     assert [row["name"] for row in root.silver("chess")] == ["ann"]
     # the setting is corrected: the task that failed is due again
@@ -150,3 +151,20 @@ def test_a_table_that_is_removed_is_forgotten_and_another_of_that_name_is_not(
     assert tables(spark, "demux_b") == []
     assert tables(spark, "demux_s") == ["go"]
     assert spark.table("spark_catalog.demux_s.go").count() == 3
+
+
+def test_a_spark_without_the_catalog_removes_nothing_until_the_catalog_is_left_out(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    plain = Root.at(spark, tmp_path / "root")
+    send(plain, "chess")
+    plain.run()
+    place = Root.at(spark, tmp_path / "root", databricks={"catalog": "nowhere"}).workplace()
+    with pytest.raises(CatalogRefused, match="so nothing was removed") as refused:
+        look_at_parts(place, frozenset(Part))
+    assert refused.value.remedy.endswith("give `--set databricks.catalog=null`.")
+    assert not Path(plain.layout.removal).exists()
+    assert len(plain.silver("chess")) == 1
+    # checkpoints are in no catalog
+    assert {folder.part for folder in look_at_parts(place, frozenset({Part.CHECKPOINTS}))} == {Part.CHECKPOINTS}
+    assert {folder.part for folder in look_at_parts(plain.workplace(), frozenset(Part))} == set(Part)

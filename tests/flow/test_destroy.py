@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 import install_workflow.remove
+from demux.deployments import copy_record, has_deployment
 from demux.storage import remove_folder
 from demux.tables import Layout
 from tests.deployments import WHEEL_NAME, small_wheel, write_settings
@@ -114,12 +115,13 @@ def test_a_destroy_that_is_killed_leaves_a_root_that_nobody_works_on_until_it_is
     with monkeypatch.context() as patch:
         patch.setattr(install_workflow.remove, "remove_folder", remove_or_die)
         assert command("destroy", *BOTH, *where, "--yes").code != 0
-    for words in (("run",), ("ingest",), ("deserialize", "--game", "chess"), ("rebuild", "--bronze"), ("apply",)):
+    working = (("run",), ("ingest",), ("deserialize", "--game", "chess"), ("rebuild", "--bronze"), ("apply",))
+    for words in (*working, ("status",), ("show", "chess"), ("plan",)):
         refused = command(*words, *where)
         assert (refused.code, refused.err) == (
             1,
-            f"REMOVAL_UNFINISHED `demux destroy` was interrupted while it removed tables or checkpoints of "
-            f"{root.folder}.\nRun `demux destroy --tables --checkpoints` again: it removes the rest.\n",
+            f"REMOVAL_UNFINISHED `demux destroy` has not finished removing tables or checkpoints of {root.folder}.\n"
+            "If it does not run any more, run `demux destroy --tables --checkpoints` again: it removes the rest.\n",
         )
     assert command("destroy", *where, "--yes").err.startswith("REMOVAL_UNFINISHED ")
     assert command("destroy", *BOTH, *where, "--yes").code == 0
@@ -162,10 +164,9 @@ def test_a_table_that_somebody_removed_is_noticed_and_its_rebuild_gives_the_same
     assert len(root.silver("chess")) > len(known)
 
 
-def test_with_a_deployment_its_jobs_go_first_and_then_the_tables(
-    done: Root, copy: Copy, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    root = copy(done)
+@pytest.fixture
+def deployment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeWorkspace]:
+    """A workspace, and a working directory with the settings of a deployment there."""
     here = tmp_path / "here"
     here.mkdir()
     monkeypatch.chdir(here)
@@ -177,8 +178,34 @@ def test_with_a_deployment_its_jobs_go_first_and_then_the_tables(
         for name, value in fake.environ.items():
             monkeypatch.setenv(name, value)
         monkeypatch.setenv("DATABRICKS_CONFIG_FILE", str(here / "no.cfg"))
-        assert command("apply", "--wheel", WHEEL_NAME, "--yes").code == 0
-        said = command("destroy", *BOTH, "--root", str(root.folder), "--yes")
+        yield fake
+
+
+def test_a_deployment_is_forgotten_where_its_checkpoints_go_and_the_tables_stay(
+    done: Root, copy: Copy, command: Command, deployment: FakeWorkspace, tmp_path: Path
+) -> None:
+    root = copy(done)
+    layout = Layout(str(root.folder))
+    assert command("apply", "--wheel", WHEEL_NAME, "--yes").code == 0
+    folder = tmp_path / "deployment.prod"
+    folder.mkdir()
+    newest = deployment.files.held["/Volumes/main/ops/wheels/deployment.prod/00000002.json"]
+    (folder / "00000002.json").write_bytes(newest)
+    assert copy_record(root.spark, layout, folder)
+    said = command("destroy", "--checkpoints", "--root", str(root.folder), "--yes")
+    assert (said.code, said.err) == (0, "")
+    assert "- forget where the games of prod ran (control/deployments)\n" in said.out
+    assert not has_deployment(root.spark, layout, "prod")
+    again = command("destroy", "--checkpoints", "--root", str(root.folder), "--yes")
+    assert "forget" not in again.out
+
+
+def test_with_a_deployment_its_jobs_go_first_and_then_the_tables(
+    done: Root, copy: Copy, command: Command, deployment: FakeWorkspace
+) -> None:
+    root = copy(done)
+    assert command("apply", "--wheel", WHEEL_NAME, "--yes").code == 0
+    said = command("destroy", *BOTH, "--root", str(root.folder), "--yes")
     assert (said.code, said.err) == (0, "")
     lines = said.out.splitlines()
     gone = [line for line in lines if line.endswith(": done")]
@@ -186,5 +213,5 @@ def test_with_a_deployment_its_jobs_go_first_and_then_the_tables(
     assert gone[-1] == f"- remove table {root.folder}/control/games: done"
     assert lines.index(f"- remove checkpoint {root.folder}/checkpoints/bronze") < lines.index(gone[0])
     assert lines[-1] == "destroyed"
-    assert fake.jobs.held == {}
+    assert deployment.jobs.held == {}
     assert root.bronze() == root.quarantine() == root.silver("chess") == []

@@ -164,6 +164,19 @@ def test_a_local_round_knows_the_games_of_the_registry_and_has_nothing_to_do_for
     assert [row["score"] for row in deployment.silver("go")] == [0, 1]
 
 
+def test_a_name_that_no_game_can_have_is_shown_by_what_works_on_this_machine_and_kept_nowhere(
+    deployment: Deployment, command: Command, spark: SparkSession
+) -> None:
+    deployment.send("chess")
+    deployment.registry.put("a\nb-value", {"schemaType": "PROTOBUF", "schema": 'syntax = "proto3"; message M {}'})
+    deployment.wish(databricks={"name": None}, games={"subjects": "(?s)(?P<game>.+)-value"})
+    for words in (("plan",), ("apply",), ("run",)):
+        said = command(*words)
+        assert said.code == 0, said.err
+        assert "! waits  game a\\u000ab: its subject names what no game can be called." in said.out
+    assert set(Control(spark, Layout(f"{deployment.uri}/root")).known_games()) == {"chess"}
+
+
 def test_a_local_round_goes_on_without_the_registry_and_says_so(deployment: Deployment, command: Command) -> None:
     deployment.send("chess")
     deployment.wish(databricks={"name": None}, games={"subjects": "(?P<game>.+)-value"})

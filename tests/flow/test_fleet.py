@@ -10,20 +10,25 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 from pyspark.rdd import RDD
 
+import deserializer.repair
+from bronze_ingest.repair import rebuild_bronze
+from demux.causes import Cause
 from demux.cli.fleet import engine_of
 from demux.cli.workplace import Workplace
 from demux.control import Outcome
-from demux.errors import CheckpointLost
+from demux.errors import CheckpointLost, SchemaInvalid, TableUnsuited, TaskInterrupted
 from deserializer.fleet.quarantine import Quarantine
 from deserializer.fleet.silver import SilverTable
-from deserializer.fleet.work import GameFiles, write_games
-from deserializer.repair import rebuild
+from deserializer.fleet.work import GameFiles, Written, write_games
+from deserializer.repair import rebuild, replay
 from install_workflow.run import Observer, Round, run_round
 from tests.flow.root import Root, wrapper
 
 Copy = Callable[..., Root]
+EVENT = 'syntax = "proto3"; message Event { string name = 1; }'
 FLEET = {"engine": "fleet", "retry_wait_s": 0.0}
 
 
@@ -184,3 +189,146 @@ def test_a_stream_that_lost_its_checkpoint_is_not_taken_over(done: Root, copy: C
     errors = {end.task.game: end.error for end in run(root).ended}
     assert isinstance(errors["chess"], CheckpointLost)
     assert len(root.silver("chess")) == len(done.silver("chess"))
+
+
+def test_a_game_that_was_left_out_for_some_rounds_loses_no_row(root: Root) -> None:
+    with_chess = {"policy": "allow-list", "allow": ["chess", "go"]}
+    without = {"policy": "allow-list", "allow": ["go"]}
+    ids = {game: root.register(game, EVENT) for game in ("chess", "go")}
+    payload = root.message(ids["go"])(name="ann").SerializeToString()
+    for number, games in enumerate((with_chess, without, with_chess)):
+        root.send([wrapper(game, ids[game], payload) for game in ids], first_offset=2 * number)
+        without_errors(run(Root.at(root.spark, root.folder, run=FLEET, games=games)))
+    assert [row["_offset"] for row in root.silver("chess")] == [0, 2, 4]
+
+
+def test_a_crash_of_the_fleet_is_finished_before_a_stream_goes_on(
+    taken_in: Root, done: Root, copy: Copy, tmp_path: Path
+) -> None:
+    root = copy(taken_in, run=FLEET)
+    with crash_after(Quarantine, "append"), pytest.raises(KeyboardInterrupt):
+        run(root)
+    streams = Root.at(root.spark, root.folder)
+    without_errors(run(streams))
+    assert root.everything() == done.everything()
+    # the same once a stream has a past of its own
+    undisturbed = done.copied_to(tmp_path / "undisturbed")
+    for each in (streams, undisturbed):
+        each.produce(events=60, games=2, versions=2, fault_rate=0.3)
+    with crash_after(Quarantine, "append"), pytest.raises(KeyboardInterrupt):
+        run(root)
+    without_errors(run(streams))
+    without_errors(run(undisturbed))
+    assert root.everything() == undisturbed.everything()
+
+
+def test_a_rebuild_of_bronze_after_a_crash_brings_every_row_back(taken_in: Root, done: Root, copy: Copy) -> None:
+    root = copy(taken_in, run=FLEET)
+    with crash_after(Quarantine, "append"), pytest.raises(KeyboardInterrupt):
+        run(root)
+    rebuild_bronze(root.spark, root.settings)
+    without_errors(run(root))
+    assert {game: len(root.silver(game)) for game in ("chess", "go")} == {
+        game: len(done.silver(game)) for game in ("chess", "go")
+    }
+    assert len(root.quarantine()) == len(done.quarantine())
+
+
+@pytest.mark.parametrize("step", ["remove_folder", "release", "deserialize"])
+def test_a_rebuild_that_died_anywhere_and_was_not_called_again_loses_and_doubles_nothing(
+    taken_in: Root, done: Root, copy: Copy, step: str
+) -> None:
+    root = copy(taken_in, run={**FLEET, "retries": 0})
+    without_errors(run(root))
+    with pytest.MonkeyPatch.context() as patch:
+        original = getattr(deserializer.repair, step)
+
+        def then_crash(*args: object) -> None:
+            if step != "deserialize":
+                original(*args)
+            raise KeyboardInterrupt
+
+        patch.setattr(deserializer.repair, step, then_crash)
+        with pytest.raises(KeyboardInterrupt):
+            rebuild(root.spark, root.layout, root.workplace().schemas, "chess")
+    extra = root.copied_to(root.folder.parent / "extra", run={**FLEET, "retries": 0})
+    for each in (root, extra):
+        each.produce(events=40, games=2, versions=2, fault_rate=0.3)
+    ended = without_errors(run(extra))
+    assert "chess" in {end.task.game for end in ended.ended}
+    undisturbed = done.copied_to(extra.folder.parent / "undisturbed")
+    undisturbed.produce(events=40, games=2, versions=2, fault_rate=0.3)
+    without_errors(run(undisturbed))
+    assert extra.everything() == undisturbed.everything()
+
+
+def test_a_worker_that_raises_says_so_and_a_passing_failure_is_tried_again(
+    taken_in: Root, done: Root, copy: Copy, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    root = copy(taken_in, run=FLEET)
+    tried = tmp_path / "tried"
+
+    def failing(works: Sequence[GameFiles], *args: Any) -> Iterator[object]:
+        if any(work.game == "chess" for work in works) and not tried.exists():
+            tried.touch()
+            yield from (
+                Written(work.game, work.paths, error=TaskInterrupted("The disk was busy.", "Again.")) for work in works
+            )
+        else:
+            yield from write_games(works, *args)
+
+    monkeypatch.setattr("deserializer.fleet.job.write_games", failing)
+    without_errors(run(root))
+    assert root.everything() == done.everything()
+
+    def refusing(works: Sequence[GameFiles], *args: Any) -> Iterator[object]:
+        yield from (Written(w.game, w.paths, error=SchemaInvalid("It is wrong.", "Correct it.")) for w in works)
+
+    monkeypatch.setattr("deserializer.fleet.job.write_games", refusing)
+    root.produce(events=40, games=2, versions=2, fault_rate=0.0)
+    assert {end.error.cause for end in run(root).ended if end.error} == {"It is wrong."}
+
+
+def test_a_replay_between_the_fleet_and_a_stream_is_no_lost_checkpoint(taken_in: Root, copy: Copy) -> None:
+    root = copy(taken_in, run=FLEET)
+    without_errors(run(root))
+    streams = Root.at(root.spark, root.folder)
+    place = streams.workplace()
+    for game in ("chess", "go"):
+        place.deserialize(game)
+        replay(root.spark, root.layout, place.schemas, game, (Cause.MALFORMED_PAYLOAD,))
+    streams.produce(events=60, games=2, versions=2, fault_rate=0.3)
+    before = len(root.silver("chess"))
+    without_errors(run(streams))
+    assert len(root.silver("chess")) > before
+
+
+def test_a_table_that_asks_more_of_its_writers_is_left_to_streams(done: Root, copy: Copy) -> None:
+    root = copy(done, run={**FLEET, "retries": 0})
+    table = root.silver_path("chess")
+    root.spark.sql(f"ALTER TABLE delta.`{table}` ADD CONSTRAINT whole CHECK (_offset >= 0)")
+    root.produce(events=60, games=2, versions=2, fault_rate=0.3)
+    errors = {end.task.game: end.error for end in run(root).ended}
+    assert isinstance(errors["chess"], TableUnsuited)
+    assert errors["go"] is None
+    without_errors(run(Root.at(root.spark, root.folder)))
+    assert len(root.silver("chess")) > len(done.silver("chess"))
+
+
+def test_a_new_game_begins_where_bronzes_log_begins_later(root: Root) -> None:
+    root = Root.at(root.spark, root.folder, run=FLEET)
+    names = ["chess", "a b%20c#d?", "将棋"]
+    ids = {game: root.register(game, EVENT) for game in names}
+    payload = root.message(ids["chess"])(name="ann").SerializeToString()
+    for number in range(3):
+        root.send([wrapper(game, ids[game], payload) for game in names], first_offset=3 * number)
+        root.workplace().ingest()
+    log = root.folder / "bronze" / "_delta_log"
+    DeltaTable(root.layout.bronze).create_checkpoint()
+    for old in sorted(log.glob("*.json"))[:3]:
+        old.unlink()
+    without_errors(run(root))
+    assert [len(root.silver(game)) for game in names] == [3, 3, 3]
+    root.send([wrapper(game, ids[game], payload) for game in names], first_offset=9)
+    without_errors(run(root))
+    assert [len(root.silver(game)) for game in names] == [4, 4, 4]

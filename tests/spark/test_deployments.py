@@ -13,7 +13,7 @@ from deltalake import DeltaTable
 from pyspark.sql import Row, SparkSession
 
 from demux.deployment_record import Claim, DeploymentRecord, Place, PlacedGame, file_of, to_text
-from demux.deployments import copy_record
+from demux.deployments import copy_record, forget_deployment, has_deployment
 from demux.names import names_of
 from demux.tables import DEPLOYMENTS, Layout
 
@@ -106,6 +106,22 @@ def test_a_deployment_that_was_destroyed_and_made_anew_counts_from_one_again(
     write(folder, 2, replace(again, since=NOW + timedelta(days=1)))
     assert copy_record(spark, layout, folder)
     assert games(spark, layout) == [("prod", "chess", 2)]
+
+
+def test_a_deployment_that_is_forgotten_has_no_rows_and_others_keep_theirs(
+    spark: SparkSession, layout: Layout, folder: Path
+) -> None:
+    assert not has_deployment(spark, layout, "prod")
+    assert not forget_deployment(spark, layout, "prod")
+    write(folder, 1, placed("chess"), placed(None, "g__0123"))
+    write(folder.parent / "deployment.dev", 4, placed("chess"))
+    for name in ("prod", "dev"):
+        copy_record(spark, layout, folder.parent / f"deployment.{name}")
+        assert has_deployment(spark, layout, name)
+    assert forget_deployment(spark, layout, "prod")
+    assert not has_deployment(spark, layout, "prod")
+    assert games(spark, layout) == [("dev", "chess", 4)]
+    assert not forget_deployment(spark, layout, "prod")
 
 
 @pytest.mark.parametrize("text", [b"", b"{}", b"\xff\xfe", to_text("dev", DeploymentRecord()).encode()])

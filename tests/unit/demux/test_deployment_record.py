@@ -26,7 +26,8 @@ from demux.errors import PlanRefused
 
 NOW = datetime(2025, 3, 30, 1, 59, 59, 123_456, tzinfo=timezone.utc)
 CHESS = PlacedGame(Place("chess", "chess", "Game_Protobufs_wrapper_prod", 11, "deserialize_chess", "c"), "27af", NOW)
-RECORD = DeploymentRecord((CHESS,), Claim("ann@laptop", "12-af", "27af", NOW, NOW + timedelta(minutes=15)))
+CLAIM = Claim("ann@laptop", "12-af", "27af", NOW, NOW + timedelta(minutes=15))
+RECORD = DeploymentRecord((CHESS,), CLAIM, "5ab0")
 
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 times = st.datetimes(timezones=st.just(timezone.utc))
@@ -35,6 +36,7 @@ records = st.builds(
     DeploymentRecord,
     st.lists(st.builds(PlacedGame, places, text, times)).map(tuple),
     st.none() | st.builds(Claim, text, text, text, times, times),
+    text,
 )
 
 
@@ -47,6 +49,7 @@ def test_a_record_is_readable_text() -> None:
     assert json.loads(to_text("prod", RECORD)) == {
         "version": 1,
         "deployment": "prod",
+        "record_id": "5ab0",
         "claim": {
             "by": "ann@laptop",
             "process": "12-af",

@@ -170,9 +170,12 @@ def test_a_driver_that_does_not_end_keeps_commands_out_and_leaves_the_root_free_
 ) -> None:
     monkeypatch.setattr("demux.lock._DRIVERS_END_S", 0.05)
     root = str(tmp_path)
+    with locked(root, "run --drivers", wait=False):
+        dead = f"`demux run --drivers` (process {os.getpid()})"
     with driver_locked(root, "a"):
-        with pytest.raises(RootLocked), locked(root, "run", wait=False):
+        with pytest.raises(RootLocked) as refused, locked(root, "ingest", wait=False):
             pass
+        assert refused.value.cause == f"{dead} is gone, and a driver that it started still works on {root}."
         with pytest.raises(RootLocked, match="Another driver of a is at work"), driver_locked(root, "a"):
             pass
     with locked(root, "run", wait=False):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from demux.errors import Kind
+from demux.errors import DemuxError, Kind
 from demux.reports import GameReport
 from demux.settings import Settings
 from install_workflow.driver_process import Start, run_in_drivers
@@ -31,6 +31,7 @@ def run(
     clusters: Mapping[str, list[str]],
     stop: threading.Event | None = None,
     on_end: Callable[[Ended[GameReport]], None] = lambda _: None,
+    on_broken: Callable[[DemuxError], None] = lambda _: None,
     words: tuple[str, ...] = (sys.executable, str(FAKE)),
     **how: object,
 ) -> Ends:
@@ -38,7 +39,7 @@ def run(
     settings = Settings.model_validate({"root": str(folder), "run": {"retries": 1, "retry_wait_s": 0.0, **how}})
     tasks = [Task(game, f"key_{game}", cluster) for cluster, games in clusters.items() for game in games]
     start = Start(words, {**os.environ, "PYTHONPATH": str(PROJECT)}, folder / "logs")
-    ended = run_in_drivers(tasks, settings, start, stop or threading.Event(), on_end)
+    ended = run_in_drivers(tasks, settings, start, stop or threading.Event(), on_end, on_broken)
     assert [end.task.game for end in ended] == sorted(end.task.game for end in ended)
     return {end.task.game: end for end in ended}
 
@@ -104,20 +105,41 @@ def test_a_game_that_kills_every_driver_fails_alone(tmp_path: Path) -> None:
     assert error.remedy.startswith(f"See {tmp_path}/logs/a/driver.log and the files beside it.")
 
 
+def test_a_driver_that_ends_too_early_is_said_to_have_died_and_how(tmp_path: Path) -> None:
+    ended = run(tmp_path, {"a": ["leave"], "b": ["ok3"]}, retries=2)
+    assert ended["ok3"].error is None
+    said = "died 3 times before the game's end; the last time it ended by itself with exit code 7."
+    assert str(ended["leave"].error).count(said) == 1
+
+
 @pytest.mark.parametrize(
-    ("cluster", "game", "how"),
+    ("cluster", "condition", "kind", "remedy", "started"),
     [
-        ("broken", "ok1", "it could not work: RUNTIME_MISSING Spark did not start"),
-        ("a", "leave", "it ended by itself with exit code 7"),
+        ("broken", "RUNTIME_MISSING", Kind.TERMINAL, "Install it.", 1),
+        ("locked", "ROOT_LOCKED", Kind.TRANSIENT, "Wait.", 3),
     ],
 )
-def test_a_driver_that_cannot_work_or_ends_too_early_says_why(
-    tmp_path: Path, cluster: str, game: str, how: str
+def test_what_a_driver_says_that_cannot_work_is_its_games_failure_and_tried_again_only_where_that_may_help(
+    tmp_path: Path, cluster: str, condition: str, kind: Kind, remedy: str, started: int
 ) -> None:
-    ended = run(tmp_path, {cluster: [game], "b": ["ok3"]}, retries=2)
+    broken: list[DemuxError] = []
+    ended = run(tmp_path, {cluster: ["ok1", "ok2"], "b": ["ok3"]}, on_broken=broken.append, retries=2)
     assert ended["ok3"].error is None
-    assert ended[game].error is not None
-    assert str(ended[game].error).count(f"died 3 times before the game's end; the last time {how}.") == 1
+    for game in ("ok1", "ok2"):
+        error = ended[game].error
+        assert error is not None
+        assert (error.condition, error.kind, error.remedy) == (condition, kind, remedy)
+    assert (tmp_path / "logs" / cluster / "driver.log").read_text() == "started\n" * started
+    assert [error.condition for error in broken] == ([condition] if kind is Kind.TERMINAL else [])
+
+
+def test_where_every_game_kills_its_driver_it_comes_to_an_end_and_is_said(tmp_path: Path) -> None:
+    games = [f"kill{number}" for number in range(4)]
+    ended = run(tmp_path, {"a": games}, retries=3)
+    assert set(ended) == set(games)
+    # each twice, and then two tries for all of them
+    said = "died 10 times before the game's end, and none of its games came to an end; the last time it was killed by"
+    assert [said in str(ended[game].error) for game in games] == [True] * 4
 
 
 def test_a_driver_that_cannot_be_started_is_a_failure_of_its_games(tmp_path: Path) -> None:

@@ -56,6 +56,54 @@ def test_a_driver_that_dies_before_any_game_is_tried_as_often_as_a_game(retries:
     assert (rest.games, lost) == (frozenset(), frozenset({"a", "b"}))
 
 
+def test_the_wait_grows_with_the_deaths_of_one_game_and_not_with_those_of_all_and_is_a_minute_at_most() -> None:
+    rest = Rest(frozenset("abcd"))
+    assert rest.wait_s(1.0) == 1.0
+    for game in "abc":
+        rest, _ = rest.after_death(frozenset(game), retries=100)
+    assert rest.wait_s(1.0) == 1.0
+    rest, _ = rest.after_death(frozenset("a"), retries=100)
+    assert (rest.wait_s(1.0), rest.without("a").wait_s(1.0), rest.wait_s(0.0)) == (2.0, 1.0, 0.0)
+    for _ in range(98):
+        rest, _ = rest.after_death(frozenset("a"), retries=100)
+    assert (rest.wait_s(1.0), rest.wait_s(3600.0)) == (60.0, 60.0)
+
+
+def test_the_wait_grows_with_the_drivers_that_died_before_any_game() -> None:
+    rest, waits = Rest(frozenset("ab")), []
+    for _ in range(3):
+        rest, _ = rest.after_death(frozenset(), retries=3)
+        waits.append(rest.wait_s(0.5))
+    assert waits == [0.5, 1.0, 2.0]
+
+
+def after_deaths(games: int, killers: int, retries: int) -> tuple[int, float]:
+    """How many drivers die, and the seconds waited in all, two games at a time; the killers come first by name."""
+    rest = Rest(frozenset(f"{number:03}" for number in range(games)))
+    deaths, waited = 0, 0.0
+    while rest.games:
+        batch = rest.together[:2] or rest.alone[:1]
+        if int(batch[0]) >= killers:
+            for game in batch:
+                rest = rest.without(game)
+            continue
+        rest, _ = rest.after_death(frozenset(batch), retries)
+        deaths, waited = deaths + 1, waited + (rest.wait_s(1.0) if rest.games else 0.0)
+    return deaths, waited
+
+
+@pytest.mark.parametrize(
+    ("games", "killers", "retries", "deaths", "most_waited_s"),
+    [(1, 1, 2, 3, 3), (20, 20, 2, 31, 60), (20, 18, 2, 45, 120), (20, 20, 100, 129, 4000), (140, 140, 2, 211, 400)],
+)
+def test_where_most_games_kill_their_driver_an_end_is_reached_in_time(
+    games: int, killers: int, retries: int, deaths: int, most_waited_s: float
+) -> None:
+    died, waited = after_deaths(games, killers, retries)
+    assert died == deaths
+    assert waited <= most_waited_s
+
+
 @given(st.sets(st.integers(0, 9).map(str)), st.integers(0, 3), st.data())
 def test_whoever_kills_drivers_takes_nobody_along_and_an_end_is_always_reached(
     games: set[str], retries: int, data: st.DataObject
@@ -89,7 +137,6 @@ def test_whoever_kills_drivers_takes_nobody_along_and_an_end_is_always_reached(
         Ready(),
         *map(Begun, HOSTILE),
         Over("chess", GameReport("chess", 4, 3, 1, (101, 102)), None, 1.25),
-        Broken("it could not work"),
     ],
     ids=lambda message: type(message).__name__,
 )
@@ -109,12 +156,13 @@ def test_a_message_is_one_line_and_comes_as_it_was_sent(message: Message) -> Non
     ids=lambda value: type(value).__name__,
 )
 def test_an_error_keeps_its_condition_its_sentences_and_its_kind(error: DemuxError, kind: Kind) -> None:
-    over = from_line(to_line(Over("chess", None, error, 1.0)))
-    assert isinstance(over, Over)
-    assert over.error is not None
-    assert (over.error.cause, over.error.remedy, over.error.kind) == (error.cause, error.remedy, kind)
-    if type(error) is not DemuxError:
-        assert over.error.condition == error.condition
+    for message in (Over("chess", None, error, 1.0), Broken(error)):
+        heard = from_line(to_line(message))
+        assert isinstance(heard, Over | Broken)
+        assert heard.error is not None
+        assert (heard.error.cause, heard.error.remedy, heard.error.kind) == (error.cause, error.remedy, kind)
+        if type(error) is not DemuxError:
+            assert heard.error.condition == error.condition
 
 
 def test_settings_reach_a_driver_as_they_are() -> None:

@@ -104,6 +104,14 @@ def test_the_plan_as_json_has_the_wheel_and_who_waits(here: Path, fake: FakeWork
     assert f"! waits  game ludo: {reason}" in demux("plan")
 
 
+def test_the_plan_as_json_is_ascii_whatever_the_names_are(here: Path, demux: Demux) -> None:
+    allow(here, "zero\u200bwidth", "将棋")
+    text = demux("plan", "--json")
+    assert text.isascii()
+    assert "\\u200b" in text
+    assert "将棋" in str(json.loads(text))
+
+
 def test_a_game_that_nobody_names_any_more_stays_where_it_runs(here: Path, fake: FakeWorkspace, demux: Demux) -> None:
     demux("apply")
     write_settings(here, games={"allow": ["chess"]})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,11 @@ import pytest
 from typer.testing import CliRunner
 
 from demux.cli.app import app
-from demux.errors import PlanRefused, WorkspaceRefused
+from demux.errors import ExitCode, PlanRefused, WorkspaceRefused
 from tests.conftest import Golden
 from tests.deployments import WHEEL_NAME, Demux, write_settings
 from tests.fakes.workspace.fake import FakeWorkspace
+from tests.terminal import at_terminal
 
 CHANGING = ("POST", "PUT", "PATCH", "DELETE")
 TABLES = [f"main.silver.{game}" for game in ("chess", "go", "ludo")]
@@ -178,6 +180,36 @@ def test_destroy_goes_on_where_a_grant_cannot_be_taken_back_and_ends_with_it(
     workspace.users.known = None
     demux("destroy", "--yes")
     assert (readers(workspace)["main.silver.chess"], workspace.files.held) == ([], {})
+
+
+def test_a_destroy_that_went_stale_while_somebody_was_asked_takes_nothing_back(
+    here: Path, workspace: FakeWorkspace, demux: Demux
+) -> None:
+    demux("apply")
+    with at_terminal(here, "destroy") as (process, keyboard):
+        assert process.stdout is not None
+        text = ""
+        while "[y/N]" not in text:
+            text += process.stdout.read(1) or "[y/N] never came"
+        wish(here, databricks={"retries": 5})
+        demux("apply")
+        os.write(keyboard, b"y\n")
+        text += process.stdout.read()
+    assert process.returncode == ExitCode.TRANSIENT
+    assert "Another command changed the deployment prod at the same time" in text
+    assert readers(workspace) == dict(zip(TABLES, [["chess-team"], ["go-team"], []], strict=True))
+    assert list(workspace.jobs.held) == [1001]
+
+
+def test_a_destroy_claims_before_it_takes_back_and_takes_back_before_jobs_go(
+    workspace: FakeWorkspace, demux: Demux
+) -> None:
+    demux("apply")
+    workspace.calls.clear()
+    demux("destroy", "--yes")
+    kinds = ("deployment.prod/00000003.json", "/permissions/", "grants.prod/00000001.json", "/jobs/delete")
+    first = [min(number for number, call in enumerate(changing(workspace)) if kind in call) for kind in kinds]
+    assert first == sorted(first)
 
 
 def test_destroy_takes_back_grants_of_an_earlier_catalog_too(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from itertools import pairwise
 from pathlib import Path
@@ -10,7 +11,9 @@ import pytest
 
 from demux.errors import PlanRefused
 from demux.settings_file import load
+from install_workflow.databricks.job import OWNER_TAG
 from install_workflow.databricks.long_settings import MAX_BYTES, is_our_settings, size_of
+from install_workflow.databricks.wheel import wheels_of
 from tests.deployments import Demux, write_settings
 from tests.fakes.workspace.fake import FakeWorkspace
 
@@ -55,10 +58,10 @@ def test_the_task_reads_the_settings_that_were_written(
     told = parameters(workspace, "apply_discovered")
     assert size_of(told) < MAX_BYTES
     path = told[told.index("--settings") + 1]
-    copy = tmp_path / "copy.yml"
-    copy.write_bytes(workspace.files.held[path])
+    here_too = tmp_path / "copy.yml"
+    here_too.write_bytes(workspace.files.held[path])
     given = dict(each.split("=", 1) for option, each in pairwise(told) if option == "--set")
-    assert load(copy, {}, given) == load(here / "demux.yml", {}, {})
+    assert load(here_too, {}, given) == load(here / "demux.yml", {}, {})
 
 
 def test_it_comes_back_when_it_was_removed_by_hand(workspace: FakeWorkspace, demux: Demux) -> None:
@@ -96,3 +99,16 @@ def test_a_saved_plan_takes_its_file_along_or_is_refused(here: Path, workspace: 
 def test_a_bundle_has_it_uploaded(workspace: FakeWorkspace, demux: Demux) -> None:
     demux("export", "bundle", "--out", "bundle")
     assert len(files(workspace)) == 1
+
+
+def test_a_file_that_a_job_of_another_deployment_reads_stays(workspace: FakeWorkspace, demux: Demux) -> None:
+    demux("apply")
+    (path,) = files(workspace)
+    settings = copy.deepcopy(workspace.jobs.held[1001].settings)
+    settings["tags"][OWNER_TAG] = "dev"
+    (wheel,) = wheels_of([settings])
+    workspace.jobs.make(settings)
+    said = demux("destroy", "--yes")
+    assert f"! leave  {wheel}: a job of another deployment runs it" in said
+    assert f"! leave  {path}: a job of another deployment reads it" in said
+    assert sorted(workspace.files.held) == sorted([wheel, path])

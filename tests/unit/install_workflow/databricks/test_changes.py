@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -61,7 +61,7 @@ class InMemory:
     def __init__(self, jobs: Sequence[DeployedJob]) -> None:
         self.held = {each.job_id: each for each in jobs}
 
-    def create(self, settings: JobJson, permissions: Sequence[Permission]) -> int:
+    def create(self, settings: JobJson, permissions: Sequence[Permission], again: Callable[[], None]) -> int:
         job_id = max(self.held, default=0) + 1
         self.held[job_id] = DeployedJob(job_id, settings["tags"][PART_TAG], kept(settings), tuple(permissions))
         return job_id

@@ -87,6 +87,29 @@ def test_only_the_longest_settings_go_into_it() -> None:
     assert 'grants.games={"game_0001": ["team"]}' in told.apply
 
 
+def test_names_in_any_script_are_written_as_they_are(tmp_path: Path) -> None:
+    games = tuple(f"{number:04}{'将棋' * 10}é${{x}}" for number in range(400))
+    written = settings(games__allow=games)
+    (file,) = (told := arguments(written)).files
+    assert "0000将棋将棋".encode() in file.content
+    assert "${" not in file.content.decode()
+    assert len(file.content) < 400 * 100
+    assert read(told, told.apply, tmp_path) == written
+
+
+def test_what_a_bundles_targets_replace_stays_in_the_parameters() -> None:
+    root = f"/Volumes/main/demux/{'x' * 5000}"
+    told = arguments(settings(root=root, databricks__catalog="main", kafka__topics=[f"topic_{n}" for n in range(330)]))
+    assert {f"root={root}", "databricks.name=prod", "databricks.catalog=main"} < set(told.apply)
+    assert [file.content.partition(b":")[0] for file in told.files] == [b"kafka"]
+
+
+def test_a_root_that_is_too_long_is_refused_before_any_call() -> None:
+    with pytest.raises(PlanRefused, match=r"parameters of the task bronze would have .* takes 10,000") as no:
+        make_jobs([], settings(root=f"/Volumes/main/demux/{'x' * 10_000}"), WHEEL)
+    assert "Shorten root" in no.value.remedy
+
+
 def test_the_same_settings_make_the_same_file_and_others_another() -> None:
     first, again = (arguments(settings(games__allow=MANY)).files for _ in range(2))
     assert first == again
@@ -125,8 +148,10 @@ def test_any_names_come_back_from_the_file(games: list[str], pinned: dict[str, s
 
 def test_more_than_a_settings_file_may_have_is_refused_before_any_call() -> None:
     games = tuple(f"game_{number:05}{'x' * 60}" for number in range(5000))
-    with pytest.raises(PlanRefused, match="bytes of settings; a settings file has 262,144 at most"):
+    with pytest.raises(PlanRefused, match="bytes of settings; a settings file has 262,144 at most") as no:
         arguments(settings(games__allow=games))
+    assert "games.allow" in no.value.remedy
+    assert "pattern" not in no.value.remedy
 
 
 def test_a_path_that_is_too_long_is_refused_before_any_call() -> None:

@@ -68,6 +68,7 @@ def test_what_was_edited_by_hand_is_read_as_far_as_it_makes_sense() -> None:
     assert running([by_hand(**wheel("deserialize", "--game", "go"))], ()).games == {"go"}
     assert running([by_hand(job_cluster_key="bronze", **wheel("--game=go"))], ()).clusters == {}
     assert running([by_hand(job_cluster_key="c", **wheel("--game="))], ()).games == frozenset()
+    assert running([by_hand(job_cluster_key="c", **wheel("--game-key=../x"))], ()).unnamed == ()
     assert running([by_hand(notebook_task={})], ()).games == frozenset()
     assert running([DeployedJob(1, "all", {})], ()).games == frozenset()
     named = {"python_wheel_task": {"named_parameters": {"game": "chess"}}}

@@ -14,6 +14,7 @@ from install_workflow.databricks.running import Discovered
 from install_workflow.databricks.turn import LEASE, OnClaim
 from install_workflow.databricks.workspace import Workspace
 from tests.fakes.workspace.fake import FakeWorkspace
+from tests.fakes.workspace.faults import ALWAYS, Fault, Way
 from tests.installers import (
     AFTER_ALL,
     BEFORE,
@@ -81,8 +82,8 @@ def test_the_lock_takes_the_same_few_calls_however_many_jobs_change(fake: FakeWo
     read = ["GET deployment.prod", "GET 00000002.json"]
     assert record_calls(fake) == [
         *read,
-        *("PUT deployment.prod", "PUT 00000003.json", "GET deployment.prod", "GET 00000003.json"),
-        *("PUT deployment.prod", "PUT 00000004.json"),
+        *("PUT deployment.prod", "PUT 00000003.json", "GET deployment.prod", "GET 00000002.json", "GET 00000003.json"),
+        *("PUT deployment.prod", "PUT 00000004.json", "GET deployment.prod", "GET 00000003.json", "GET 00000004.json"),
     ]
 
 
@@ -156,6 +157,36 @@ def test_who_slept_too_long_makes_no_further_call(
     assert not any(call.path in CHANGES for call in fake.calls)
     assert newest(fake).claim is None
     assert not bob.apply()
+
+
+@pytest.mark.parametrize("longer", [timedelta(minutes=4), AFTER_ALL])
+def test_a_create_that_is_repeated_after_a_long_question_is_within_the_claim(
+    fake: FakeWorkspace, ann: Installer, bob: Installer, clock: Clock, longer: timedelta
+) -> None:
+    fake.faults.plan(Fault(Way.RESET, path="jobs/create"))
+    asked: list[timedelta] = []
+
+    def slow() -> None:
+        if fake.faults.happened and not asked:
+            asked.append(longer)
+            clock.now += longer
+
+    ann.connection.before = slow
+    ann.apply()
+    assert asked == [longer]
+    assert len(fake.jobs.held) == 3
+    assert sorted(path[-7:-5] for path in fake.files.held if path.startswith(RECORDS)) == ["01", "02", "03"]
+    assert not bob.apply()
+
+
+@pytest.mark.parametrize("way", [Way.UNAVAILABLE, Way.DENIED])
+def test_an_old_version_that_cannot_be_removed_fails_nothing(fake: FakeWorkspace, ann: Installer, way: Way) -> None:
+    fake.faults.plan(Fault(way, method="DELETE", path="deployment.prod", times=ALWAYS))
+    for number in range(1, 7):
+        ann.apply(settings_of("[chess]", databricks__retries=str(number)))
+        assert newest(fake).claim is None
+    assert fake.faults.happened
+    assert len([path for path in fake.files.held if path.startswith(RECORDS)]) == 12
 
 
 def test_a_destroy_removes_only_our_files_of_the_records_folder(fake: FakeWorkspace, ann: Installer) -> None:

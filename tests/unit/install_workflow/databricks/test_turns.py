@@ -9,9 +9,10 @@ from datetime import timedelta
 
 import pytest
 
-from demux.deployment_record import DeploymentRecord
 from demux.errors import DemuxError, DeploymentLocked, TaskInterrupted, WorkspaceUnavailable
-from install_workflow.databricks.placed import deployed_places
+from install_workflow.databricks.deploy import install, look
+from install_workflow.databricks.placed import Places, deployed_places
+from install_workflow.databricks.running import Discovered
 from install_workflow.databricks.turn import OnClaim
 from install_workflow.databricks.workspace import Workspace
 from tests.fakes.workspace.fake import FakeWorkspace
@@ -19,10 +20,14 @@ from tests.fakes.workspace.faults import Fault, Way, When
 from tests.installers import (
     AFTER_ALL,
     BEFORE,
+    CHANGES,
     LOSERS,
+    NEW,
     NOW,
     OLD,
     ONCE,
+    RECORDS,
+    WANTED,
     Clock,
     Installer,
     before_call,
@@ -31,6 +36,7 @@ from tests.installers import (
     has_effect,
     is_detour,
     newest,
+    settings_of,
     state,
 )
 
@@ -124,6 +130,71 @@ def test_a_destroy_at_any_moment_of_an_apply_leaves_nothing_double_or_half(
         assert state(fake) == goal, number
 
 
+def test_a_destroy_and_an_apply_at_any_moment_of_an_apply_leave_nothing_double_or_half(
+    start: Callable[[], None], goal: list[object], fake: FakeWorkspace, ann: Installer, bob: Installer
+) -> None:
+    start()
+    for number in range(calls_of(ann.apply, ann) + 1):
+        start()
+
+        def come() -> None:
+            with suppress(DeploymentLocked):
+                bob.destroy()
+                bob.apply()
+
+        ann.connection.before = before_call(number, come)
+        with suppress(TaskInterrupted):
+            ann.apply()
+        ann.connection.before = lambda: None
+        assert newest(fake).claim is None, number
+        ann.apply()
+        assert state(fake) == goal, number
+
+
+@pytest.mark.parametrize("games", ["[]", "[chess]"])
+def test_a_plan_from_before_a_destroy_is_stale_though_the_record_has_the_same_number_again(
+    fake: FakeWorkspace, ann: Installer, bob: Installer, games: str
+) -> None:
+    bob.apply(settings_of(games))
+    turn = ann.turn()
+    turn.begin()
+    plan = look(Workspace(ann.connection), WANTED, NEW, Discovered()).plan
+    bob.destroy()
+    bob.apply(settings_of(games))
+    jobs, record = dict(fake.jobs.held), newest(fake)
+    fake.calls.clear()
+    with pytest.raises(TaskInterrupted, match=LOSERS):
+        install(Workspace(ann.connection), NEW, plan, lambda _: None, turn)
+    assert not any(call.path in CHANGES for call in fake.calls)
+    assert (fake.jobs.held, newest(fake)) == (jobs, record)
+    ann.apply()
+    assert len(fake.jobs.held) == 3
+
+
+def test_who_slept_through_a_destroy_and_an_apply_writes_no_record_over_theirs(
+    fake: FakeWorkspace, ann: Installer, bob: Installer, clock: Clock
+) -> None:
+    bob.apply(settings_of("[chess, go]"))
+    turn = ann.turn()
+    turn.begin()
+    records = []
+
+    def work() -> Places:
+        clock.now += AFTER_ALL
+        bob.destroy()
+        bob.apply(settings_of("[chess]"))
+        bob.apply()
+        # its claim has the number of ours, and the place after it is free, as while it works
+        del fake.files.held[f"{RECORDS}/00000004.json"]
+        records.append(newest(fake))
+        return ()
+
+    with pytest.raises(TaskInterrupted, match=LOSERS):
+        turn.run("27af", work, lambda: ())
+    assert records == [newest(fake)]
+    assert records[0].claim is not None
+
+
 def test_an_apply_at_any_moment_of_a_destroy_leaves_nothing_double_or_half(
     installed: list[object], fake: FakeWorkspace, ann: Installer, bob: Installer
 ) -> None:
@@ -184,9 +255,7 @@ def test_an_apply_that_was_killed_between_any_two_calls_is_finished_by_another(
 def recorded_as_deployed(fake: FakeWorkspace, installer: Installer) -> bool:
     """Whether the record has the games where the jobs have them, and nobody has claimed it."""
     record, jobs = newest(fake), Workspace(installer.connection).find("prod", ()).jobs
-    return record == DeploymentRecord(record.games) and {each.place for each in record.games} == {
-        *deployed_places(jobs, ())
-    }
+    return record.claim is None and {each.place for each in record.games} == {*deployed_places(jobs, ())}
 
 
 def interrupt() -> None:

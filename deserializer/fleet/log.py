@@ -1,0 +1,88 @@
+"""Bronze's log as a fleet reads it: each commit once in the life of a process."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from demux.delta_log import AddedFile, Commit, growth
+from demux.errors import BronzeLogTruncated, BronzeRewritten
+from deserializer.fleet.pending import START, Piece, Position
+
+# older ones are read again when they are wanted
+_KEPT = 5_000
+
+
+class BronzeLog:
+    """The commits of bronze, which is on this machine."""
+
+    def __init__(self, spark: SparkSession, bronze: str) -> None:
+        """Prepare for the table at this path."""
+        self._spark = spark
+        self._bronze = bronze
+        self._commits: tuple[Commit, ...] = ()
+
+    def since(self, version: int) -> tuple[Commit, ...] | None:
+        """Return the commits from this version on; None when the log does not reach back so far."""
+        first = self._commits[0].version if self._commits else None
+        if first is None or version < first:
+            found = growth(self._spark, self._bronze, "game_name", version - 1).commits
+            if found is None:
+                return None
+            self._commits = found
+        else:
+            new = growth(self._spark, self._bronze, "game_name", self._commits[-1].version).commits
+            if new is None:
+                # it was made anew
+                self._commits = ()
+                return self.since(version)
+            self._commits = (*self._commits, *new)
+        found = tuple(commit for commit in self._commits if commit.version >= version)
+        self._commits = self._commits[-_KEPT:]
+        return found
+
+    def of_game(self, game: str, position: Position) -> tuple[Commit, ...]:
+        """Return the commits from the position on, where the log does not reach back to every game's.
+
+        Raises:
+            BronzeLogTruncated: it does not reach back to this game's.
+        """
+        found = growth(self._spark, self._bronze, "game_name", position.version - 1)
+        if found.commits is not None:
+            return found.commits
+        if position == START:
+            return (self._snapshot(game, found.version),)
+        raise BronzeLogTruncated(
+            f"The game stands before commit {position.version} of bronze, and bronze's log begins later.",
+            f"Make its table again from bronze: `demux rebuild --game {shlex.quote(game)}`.",
+            game=game,
+            version=position.version,
+        )
+
+    def _snapshot(self, game: str, version: int) -> Commit:
+        """Return all files that the game has in a version of bronze, as one commit."""
+        bronze = self._spark.read.format("delta").option("versionAsOf", version).load(self._bronze)
+        uris = bronze.where(F.col("game_name") == game).inputFiles()
+        paths = sorted(unquote(urlsplit(uri).path) for uri in uris)
+        files = (AddedFile(path, game, Path(path).stat().st_size, None) for path in paths)
+        return Commit(version, tuple(files), at_once=True)
+
+
+def require_readable(game: str, pieces: Iterable[Piece]) -> None:
+    """Check that rows which were deleted before they were read are not in the files any more.
+
+    Raises:
+        BronzeRewritten: they are.
+    """
+    cut = [file.path for piece in pieces for file in piece.files if not file.whole]
+    if cut:
+        raise BronzeRewritten(
+            f"Rows were deleted from {len(cut)} files of bronze before they were read, and left in the files.",
+            f"Make the game's table again from bronze: `demux rebuild --game {shlex.quote(game)}`.",
+            paths=tuple(cut),
+        )
