@@ -127,6 +127,7 @@ def test_two_drivers_make_the_same_tables_as_one_and_each_bad_row_is_in_quaranti
     assert (again.code, "0 games had new rows, 6 had none" in again.out) == (0, True)
 
 
+@pytest.mark.one_lane
 def test_a_driver_that_is_killed_is_started_again_and_nothing_is_doubled_or_lost(
     many: Root, by_one: Root, copy: Copy, command: Command
 ) -> None:
@@ -143,6 +144,7 @@ def test_a_driver_that_is_killed_is_started_again_and_nothing_is_doubled_or_lost
     assert control(root) == control(by_one)
 
 
+@pytest.mark.one_lane
 def test_a_run_that_is_terminated_lets_its_drivers_finish_what_is_under_way(
     many: Root, by_one: Root, copy: Copy, command: Command
 ) -> None:
@@ -161,6 +163,7 @@ def test_a_run_that_is_terminated_lets_its_drivers_finish_what_is_under_way(
     assert root.everything() == by_one.everything()
 
 
+@pytest.mark.one_lane
 def test_when_a_run_is_killed_its_drivers_end_and_the_next_run_completes_it(
     many: Root, by_one: Root, copy: Copy
 ) -> None:
