@@ -202,14 +202,13 @@ class Games:
         table, position = self._tables[game], self._positions[game]
         pieces = pending(self._log.of_game(game, position) if log is None else log, game, position)
         require_readable(game, pieces)
+        taken, settled = take(pieces, self._most_rows), frozenset[str]()
         bad = quarantine.position(names_of(game).key)
         if bad is not None and bad > position:
             # a round was interrupted between its two commits: at least what it had read is read again
             ends = [at for at, piece in enumerate(pieces, 1) if piece.after >= bad]
-            taken = pieces[: ends[0]] if ends else pieces
+            taken = pieces[: max(len(taken), ends[0])] if ends else pieces
             settled = self._settled(game, taken, quarantine)
-        else:
-            taken, settled = take(pieces, self._most_rows), frozenset()
         waiting = sum(piece.rows for piece in pieces[len(taken) :])
         return Due(game, table, taken, waiting, settled)
 
