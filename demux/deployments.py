@@ -42,11 +42,11 @@ def copy_record(spark: SparkSession, layout: Layout, folder: Path) -> bool:
 
 
 def deployed_games(spark: SparkSession, layout: Layout) -> frozenset[str]:
-    """Return the exact names of the games that deployments have on this root."""
+    """Return the exact names of the games that deployments have on this root; a job may know one by its key alone."""
     if not table_exists(spark, layout.deployments):
         return frozenset()
     found = spark.read.format("delta").load(layout.deployments).select("game_name").distinct().collect()
-    return frozenset(row.game_name for row in found)
+    return frozenset(row.game_name for row in found if row.game_name is not None)
 
 
 def has_deployment(spark: SparkSession, layout: Layout, deployment: str) -> bool:
