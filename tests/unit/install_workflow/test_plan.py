@@ -243,3 +243,10 @@ def test_a_game_of_the_registry_is_planned_with_the_reason_that_it_is_there() ->
         (Action.CREATE, "ludo", "new game in the registry"),
     ]
     assert [waiting.game for waiting in plan.waiting] == ["x"]
+
+
+def test_rows_that_wait_come_before_names_that_only_the_registry_has() -> None:
+    registered = ["a1", "a2", "a3", "zeta"]
+    plan = make_plan(["zeta"], {}, GamesSettings(limit=3), 20, registered=registered)
+    assert [task.game for task in plan.tasks] == ["a1", "a2", "zeta"]
+    assert [waiting.game for waiting in plan.waiting] == ["a3"]

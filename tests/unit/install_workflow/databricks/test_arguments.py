@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from demux.errors import SettingsInvalid
+from demux.registry.choice import registry_name_for
 from demux.settings import Settings
 from demux.settings_file import load
 from install_workflow.databricks.arguments import arguments
@@ -114,6 +115,13 @@ def test_any_text_in_a_list_or_mapping_comes_back(messages: dict[str, str], game
     options = arguments(written).apply
     assert read(options) == written
     assert not [option for option in options if "{{" in option or "${" in option]
+
+
+def test_the_first_registry_that_suits_a_game_is_the_first_on_a_cluster_too() -> None:
+    written = settings(registries={"special": {"games": ["chess*"]}, "everything": {"games": ["*"]}})
+    there = read(arguments(written).deserialize)
+    assert list(there.registries) == ["special", "everything"]
+    assert registry_name_for("chess", there) == registry_name_for("chess", written) == "special"
 
 
 def test_what_the_command_line_makes_of_the_root_is_not_repeated() -> None:
