@@ -23,6 +23,7 @@ from demux.catalog_sql import (
     drop_table,
     held_tags,
     is_same_place,
+    look_into,
     schemas_of,
     set_tags,
     silver_in,
@@ -98,7 +99,7 @@ class Catalog:
         """
         for table in bronze_in(self._settings, self._layout)[:1]:
             try:
-                self._spark.catalog.tableExists(table.sql)
+                self._spark.sql(look_into(table))
             except (PySparkException, Py4JJavaError) as error:
                 raise _not_there(table, error) from error
 
@@ -112,7 +113,7 @@ class Catalog:
         if table is None:
             return
         try:
-            if self._spark.catalog.tableExists(table.sql):
+            if self._is_there(table):
                 found = self._location(table)
                 if found is not None and is_same_place(found, location):
                     self._spark.sql(drop_table(table))
@@ -134,7 +135,7 @@ class Catalog:
 
     def _registered(self, table: CatalogTable) -> str | None:
         """Return where the catalog has the table, which is made known if it was not."""
-        if not self._spark.catalog.tableExists(table.sql):
+        if not self._is_there(table):
             with self._making:
                 # who may use a schema may often not create one
                 for schema in schemas_of(self._settings):
@@ -142,6 +143,11 @@ class Catalog:
                         self._spark.sql(create_schema(schema))
             self._spark.sql(create_table(table))
         return self._location(table)
+
+    def _is_there(self, table: CatalogTable) -> bool:
+        # Spark 3.4 fails where there is no such schema
+        has_schema = self._spark.catalog.databaseExists(table.schema_sql)
+        return has_schema and self._spark.catalog.tableExists(table.sql)
 
     def _location(self, table: CatalogTable) -> str | None:
         """Return where a table is that the catalog has; None for what is no table at a path."""

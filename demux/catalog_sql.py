@@ -37,9 +37,19 @@ class CatalogTable:
         return f"{self.catalog}.{self.schema}.{self.name}"
 
     @property
+    def schema_sql(self) -> str:
+        """The name of its schema for SQL."""
+        return ".".join(map(quoted, (self.catalog, self.schema)))
+
+    @property
     def sql(self) -> str:
         """The name for SQL."""
         return ".".join(map(quoted, (self.catalog, self.schema, self.name)))
+
+
+def look_into(table: CatalogTable) -> str:
+    """Return the SQL that fails where Spark has no such catalog, or may not look into it."""
+    return f"SHOW SCHEMAS IN {quoted(table.catalog)} LIKE {sql_string(table.schema)}"
 
 
 def schemas_of(settings: DatabricksSettings) -> tuple[str, ...]:
