@@ -40,13 +40,15 @@ test-current: .venv/current/.ready ## every test on Spark 4.0
 	$(BIN)/python -m pytest $(SIDE_BY_SIDE) tests/spark || failed=1; \
 	$(BIN)/python -m pytest $(SIDE_BY_SIDE) tests/flow || failed=1; \
 	$(BIN)/python -m pytest $(SIDE_BY_SIDE) tests/kafka || failed=1; \
+	CHROME_BIN=$$(sh tools/setup.sh browser current) && export CHROME_BIN && \
+		$(BIN)/python -m pytest -n 2 tests/browser || failed=1; \
 	exit $$failed
 
 test-oldest: .venv/oldest/.ready ## everything that touches Spark, on Spark 3.4
 	@$(call with_java,oldest) failed=0; \
 	$(OLDEST)/python -m pytest $(SIDE_BY_SIDE) tests/spark || failed=1; \
 	$(OLDEST)/python -m pytest $(SIDE_BY_SIDE) -m "not one_lane" tests/flow || failed=1; \
-	$(OLDEST)/python -m pytest $(SIDE_BY_SIDE) tests/kafka/flow || failed=1; \
+	$(OLDEST)/python -m pytest $(SIDE_BY_SIDE) -m "not one_lane" tests/kafka/flow || failed=1; \
 	exit $$failed
 
 check: .venv/current/.ready ## format, lint, types, unit and property tests; no Java
@@ -57,7 +59,7 @@ check: .venv/current/.ready ## format, lint, types, unit and property tests; no 
 	$(BIN)/python -m pytest -q -n 2 $(PURE) || failed=1; \
 	exit $$failed
 
-golden: .venv/current/.ready ## rewrite tests/golden/ with what the code prints now; read the diff
+golden: .venv/current/.ready ## rewrite tests/golden/ and docs/runbook.md from the code as it is; read the diff
 	@$(BIN)/python -m pytest -q $(PURE) --rewrite-golden
 
 bench: .venv/current/.ready ## the benchmark, against the naive design

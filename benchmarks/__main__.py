@@ -1,24 +1,25 @@
-"""`make bench`: 20 games on this machine, this design and the naive one in turn, medians and ratios."""
+"""`make bench`: 20 games on this machine, a stream for each and the naive design in turn; Kafka; then the fleet."""
 
 from __future__ import annotations
 
 import argparse
 import os
-import platform
 import shutil
 import statistics
+import subprocess
+import sys
 import tempfile
 import threading
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
 
-import pyspark
 from pyspark.sql import SparkSession
 
 from benchmarks import hybrid_lag, kafka_bronze, kafka_producer
 from benchmarks.decoding import rows_per_second, timed
 from benchmarks.naive import run_all
+from benchmarks.page import write_section
 from bronze_ingest.run import ingest
 from demux.cli.workplace import registry_of
 from demux.control import Control
@@ -35,7 +36,7 @@ from producer.delta_sink import DeltaSink
 from producer.request import ProduceRequest
 from producer.run import MADE_BY, produce
 
-_RESULTS = Path(__file__).parent / "RESULTS.md"
+_COMMAND = "make bench"
 
 
 @dataclass
@@ -124,27 +125,20 @@ def measure(bench: Bench, rows_each: int, repeats: int) -> None:
         bench.naive("none active")
 
 
-def report(bench: Bench, rows_each: int, decoder: dict[str, float]) -> str:
+def lines(bench: Bench, rows_each: int, decoder: dict[str, float]) -> list[str]:
     """Return the results as Markdown: medians, and ratios against the naive design."""
-    lines = [
-        "# Results",
-        "",
-        f"Made by `make bench` on {datetime.now(timezone.utc):%Y-%m-%d}: {os.cpu_count()} cores, {platform.system()}, "
-        f"Python {platform.python_version()}, Spark {pyspark.__version__}; {bench.games} games, {rows_each:,} rows "
-        f"each and round, {bench.settings.run.parallelism} games at a time, medians of "
-        f"{len(bench.seconds['this design, none active'])} rounds after one that is not counted.",
-        "Machines differ and are noisy: compare the ratios, not the seconds.",
-        "",
+    table = [
         "| silver, seconds in one round | this design | naive | ratio |",
         "| --- | ---: | ---: | ---: |",
     ]
     for what in ("all games active", "a fifth active", "none active"):
         ours, naive = bench.median(f"this design, {what}"), bench.median(f"naive design, {what}")
-        lines.append(f"| {what} | {ours:.1f} | {naive:.1f} | {ours / naive:.2f} |")
+        table.append(f"| {what} | {ours:.1f} | {naive:.1f} | {ours / naive:.2f} |")
     active = bench.median("this design, all games active")
     idle = bench.median("this design, none active")
     rows = bench.games * rows_each
-    lines += [
+    return [
+        *table,
         "",
         "| what | figure |",
         "| --- | ---: |",
@@ -154,9 +148,15 @@ def report(bench: Bench, rows_each: int, decoder: dict[str, float]) -> str:
         f"| seconds per idle game | {idle / bench.games:.3f} |",
         *(f"| {name}, rows per second, one thread | {figure:,.0f} |" for name, figure in decoder.items()),
         f"| arrow decoder / bare ptars | {decoder['arrow decoder'] / decoder['bare ptars']:.2f} |",
-        "",
     ]
-    return "\n".join(lines)
+
+
+def details(bench: Bench, rows_each: int) -> str:
+    """Return what was measured, as part of a sentence."""
+    return (
+        f"{bench.games} games, {rows_each:,} rows each and round, {bench.settings.run.parallelism} games at a time, "
+        f"medians of {len(bench.seconds['this design, none active'])} rounds after one that is not counted"
+    )
 
 
 def decoder_figures(bench: Bench, repeats: int) -> dict[str, float]:
@@ -173,7 +173,7 @@ def decoder_figures(bench: Bench, repeats: int) -> dict[str, float]:
 
 
 def main() -> None:
-    """Measure and write RESULTS.md."""
+    """Measure, and write the sections of RESULTS.md."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--games", type=int, default=20)
     parser.add_argument("--rows", type=int, default=2_000, help="rows of each active game and round")
@@ -188,20 +188,21 @@ def main() -> None:
         bench = Bench(spark, settings, options.games, schemas, control)
         try:
             measure(bench, options.rows, options.repeats)
-            text = report(bench, options.rows, decoder_figures(bench, options.repeats))
-            text += "\n" + "\n".join(
-                [
-                    *kafka_bronze.lines(kafka_bronze.measured(spark, Path(root) / "kafka")),
-                    *kafka_producer.lines(kafka_producer.measured(Path(root) / "producer")),
-                    *hybrid_lag.lines(hybrid_lag.measured(spark, Path(root) / "hybrid")),
-                ]
-            )
+            table = lines(bench, options.rows, decoder_figures(bench, options.repeats))
+            write_section("A stream for each game", _COMMAND, details(bench, options.rows), table)
+            copies = kafka_bronze.lines(kafka_bronze.measured(spark, Path(root) / "kafka"))
+            write_section("Kafka to bronze", _COMMAND, "", copies)
+            speeds = kafka_producer.lines(kafka_producer.measured(Path(root) / "producer"))
+            write_section("Producer to Kafka", _COMMAND, "", speeds)
+            lags = hybrid_lag.lines(hybrid_lag.measured(spark, Path(root) / "hybrid"))
+            write_section("Live records beside an archive", _COMMAND, "", lags)
         finally:
             stop(spark)
     finally:
         shutil.rmtree(root, ignore_errors=True)
-    _RESULTS.write_text(text, encoding="utf-8")
-    print(f"\n{text}\nwritten to {_RESULTS}")
+    # a process of its own: its memory is measured, too
+    sizes = (f"--{name}={getattr(options, name)}" for name in ("games", "rows", "repeats"))
+    subprocess.run([sys.executable, "-m", "benchmarks.fleet", *sizes], check=True)
 
 
 if __name__ == "__main__":

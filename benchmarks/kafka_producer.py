@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 
-import numpy as np
 from confluent_kafka import Producer
 
+from benchmarks.events import Kept
 from demux.registry.memory import MemoryRegistry
 from demux.settings_source import KafkaSettings
 from producer.kafka.sink import KafkaSink
-from producer.records import Position, Records
+from producer.records import Records
 from producer.request import ProduceRequest
 from producer.run import MADE_BY, produce
 from tools.servers.broker import start_broker
@@ -42,25 +42,6 @@ class Speeds:
         return self.ours / self.plain
 
 
-class _Kept:
-    """A sink that keeps what it is given."""
-
-    def __init__(self) -> None:
-        self.batches: list[Records] = []
-
-    def position(self) -> Position:
-        return Position({})
-
-    def write(self, records: Records) -> None:
-        self.batches.append(records)
-
-    def newest(self, count: int) -> Records:
-        return Records([], [], np.empty(0, np.int32), np.empty(0, np.int64))
-
-    def remove(self) -> bool:
-        return False
-
-
 def producer_speeds(bootstrap: str, events: int = 500_000) -> Speeds:
     """Return the speeds at this broker; the topics that it makes are removed again."""
     registry = MemoryRegistry(made_by=MADE_BY)
@@ -71,7 +52,7 @@ def producer_speeds(bootstrap: str, events: int = 500_000) -> Speeds:
         for sink in sinks:
             # makes the topic, and compiles the schemas
             produce(ProduceRequest(events=100, partitions=_PARTITIONS), registry, sink, now=now)
-        kept = _Kept()
+        kept = Kept()
         made = _seconds(lambda: produce(request, registry, kept, now=now))
         ours = _seconds(lambda: produce(request, registry, sinks[0], now=now))
         plain = _seconds(lambda: _send(bootstrap, "bench-plain", kept.batches))

@@ -23,7 +23,7 @@ from demux.settings import Settings
 from demux.settings_source import Clean, SourceKind
 from demux.spark_types import spark_struct
 from demux.storage import file_names, remove_folder, table_exists
-from demux.tables import QUARANTINE, ROUNDS, SILVER_ORIGIN, Layout
+from demux.tables import DROPPED, QUARANTINE, ROUNDS, SILVER_ORIGIN, Layout
 
 _MAX_SHOWN = 5
 
@@ -50,6 +50,8 @@ def rebuild_bronze(spark: SparkSession, settings: Settings, *, accept_gaps: bool
         _empty(spark, layout.silver(key), SILVER_ORIGIN)
     _empty(spark, layout.rounds, ROUNDS)
     _empty(spark, layout.quarantine, QUARANTINE)
+    # what is bad still comes to quarantine again
+    _empty(spark, layout.dropped, DROPPED)
     _empty(spark, layout.bronze, bronze_columns(wrapper_format(settings)), "game_name")
     return ingest(spark, settings)
 

@@ -159,7 +159,7 @@ def _without_python_check(frame: DataFrame, function: ArrowFunction, schema: Str
     evaluation = PythonEvalType.SQL_MAP_ARROW_ITER_UDF
     wrapped = _wrap_function(context, function, StructType([]))
     declared = frame.sparkSession._jsparkSession.parseDataType(schema.json())
-    udf = jvm.org.apache.spark.sql.execution.python.UserDefinedPythonFunction(
+    udf = getattr(jvm, "org.apache.spark.sql.execution.python.UserDefinedPythonFunction")(
         "map_in_arrow", wrapped, declared, evaluation, True
     )
     columns = _to_seq(context, [frame[f"`{name}`"] for name in frame.columns], _to_java_column)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import pyarrow as pa
 
 from demux.columns import Array, ColumnType, Map, Primitive, Struct
+
+AnyArray = TypeVar("AnyArray", pa.Array, pa.ChunkedArray)
 
 _PRIMITIVES = {
     Primitive.BOOLEAN: pa.bool_(),
@@ -30,6 +34,11 @@ def arrow_type(column_type: ColumnType) -> pa.DataType:
             return pa.map_(_PRIMITIVES[key], arrow_type(value))
         case Struct():
             return pa.struct(arrow_fields(column_type))
+
+
+def as_type(column: AnyArray, wanted: pa.DataType) -> AnyArray:
+    """Return the column in this type; as it is where it has it already, which a cast would take longer to find out."""
+    return column if column.type == wanted else column.cast(wanted)
 
 
 def arrow_fields(struct: Struct) -> list[pa.Field]:

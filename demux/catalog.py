@@ -40,7 +40,7 @@ from demux.said_by import SaidBy, said_by
 from demux.schema_ref import SchemaRef
 from demux.schema_store import SchemaStore
 from demux.settings import Settings
-from demux.spark_types import MESSAGE, columns_of_spark
+from demux.spark_types import columns_of_spark, message_in
 from demux.storage import table_exists
 from demux.tables import Layout
 
@@ -163,8 +163,7 @@ class Catalog:
             by = said_by(columns)
             if by is None or (table.name, by) in self._tagged:
                 return
-            holds = next((f.metadata[MESSAGE] for f in schema.fields if MESSAGE in f.metadata), None)
-            tags = _tags(self._schemas, game, by, holds)
+            tags = _tags(self._schemas, game, by, message_in(schema))
             if tags is not None:
                 for sentence in tags.left_out:
                     _LOG.warning("%s", sentence)
@@ -220,34 +219,36 @@ def _conflict(table: CatalogTable, found: str | None) -> CatalogConflict:
 
 
 def _not_there(table: CatalogTable, error: BaseException) -> DemuxError:
-    failure = named(error)
-    if failure.kind is Kind.TRANSIENT:
-        return failure
-    return CatalogRefused(
-        f"The catalog cannot be asked for {table.full_name}, so nothing was removed: {failure.cause}",
+    return _told(
+        table,
+        error,
+        f"The catalog cannot be asked for {table.full_name}, so nothing was removed",
         f"Run it where Spark has the catalog, so that it forgets the tables. {_NO_CATALOG}",
-        table=table.full_name,
     )
 
 
 def _not_forgotten(table: CatalogTable, error: BaseException) -> DemuxError:
-    failure = named(error)
-    if failure.kind is Kind.TRANSIENT:
-        return failure
-    return CatalogRefused(
-        f"The catalog did not drop {table.full_name}: {failure.cause}",
+    return _told(
+        table,
+        error,
+        f"The catalog did not drop {table.full_name}",
         "Be the table's owner, or have it dropped, and run the same command again: it removes the rest.",
-        table=table.full_name,
     )
 
 
 def _refused(table: CatalogTable, error: BaseException) -> DemuxError:
+    return _told(
+        table,
+        error,
+        f"The catalog did not register {table.full_name}",
+        "Let whom the task runs as use the catalog and create schemas, tables and external tables there; the records "
+        f"are in, and the next run registers the table. {_NO_CATALOG}",
+    )
+
+
+def _told(table: CatalogTable, error: BaseException, what: str, remedy: str) -> DemuxError:
+    """Return the refusal in our words; what may pass is told as it is."""
     failure = named(error)
     if failure.kind is Kind.TRANSIENT:
         return failure
-    return CatalogRefused(
-        f"The catalog did not register {table.full_name}: {failure.cause}",
-        "Let whom the task runs as use the catalog and create schemas, tables and external tables there; the records "
-        f"are in, and the next run registers the table. {_NO_CATALOG}",
-        table=table.full_name,
-    )
+    return CatalogRefused(f"{what}: {failure.cause}", remedy, table=table.full_name)

@@ -82,6 +82,8 @@ def bronze_in(settings: DatabricksSettings, layout: Layout) -> tuple[CatalogTabl
         "control_rounds": layout.rounds,
         "control_topics": layout.topics,
         "control_gaps": layout.gaps,
+        "control_dropped": layout.dropped,
+        "control_approvals": layout.approvals,
     }
     return tuple(CatalogTable(settings.catalog, settings.bronze_schema, *place) for place in places.items())
 

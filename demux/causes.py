@@ -24,4 +24,17 @@ class Cause(Enum):
     INVALID_SCHEMA = "INVALID_SCHEMA"
     MALFORMED_PAYLOAD = "MALFORMED_PAYLOAD"
     SCHEMA_CONFLICT = "SCHEMA_CONFLICT"
+    SCHEMA_FROZEN = "SCHEMA_FROZEN"
     INTERRUPTED = "INTERRUPTED"
+
+
+# causes of records that never became a row of bronze: there is nothing to decode again
+OF_BRONZE = frozenset(
+    {
+        Cause.MALFORMED_FILE,
+        Cause.MALFORMED_WRAPPER,
+        Cause.INVALID_GAME_NAME,
+        Cause.MALFORMED_FRAME,
+        Cause.SCHEMA_ID_CONFLICT,
+    }
+)

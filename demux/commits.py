@@ -90,22 +90,28 @@ def commit(
     seen = Observation()
     bad = F.coalesce(F.sum(F.col(REFUSED).cast("long")), F.lit(0))
     append(_good(rows.observe(seen, F.count(F.lit(1)).alias("rows"), bad.alias("bad"))), target.table, batch, target)
-    counts = Counts(seen.get["rows"], seen.get["rows"] - seen.get["bad"], seen.get["bad"])
+    # asked once: each asking costs Spark 4 an exception in the JVM
+    found = seen.get
+    counts = Counts(found["rows"], found["rows"] - found["bad"], found["bad"])
     if counts.rows_quarantined:
         with target.lock(target.quarantine):
             append(examined(Rows.REFUSED), target.quarantine, batch)
     return counts
 
 
-def append(rows: DataFrame, table: str, batch: Batch, target: Target | None = None) -> None:
+def append(rows: DataFrame, table: str, batch: Batch | None, target: Target | None = None) -> None:
     """Append the rows to the table, once for each batch; partitioned as the target says when the table is new.
+
+    Without a batch, they are appended however often it is called.
 
     A partitioned table gets the columns that it does not have yet.
     """
     writer = rows.write.format("delta").mode("append")
     if target is not None and target.partition_by:
         writer = writer.partitionBy(*target.partition_by).option("mergeSchema", "true")
-    writer.option("txnAppId", batch.query_id).option("txnVersion", batch.batch_id).save(table)
+    if batch is not None:
+        writer = writer.option("txnAppId", batch.query_id).option("txnVersion", batch.batch_id)
+    writer.save(table)
 
 
 def _commit_again(

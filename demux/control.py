@@ -16,7 +16,7 @@ from demux.failures import named
 from demux.loads import Load, usual_load
 from demux.spark_types import spark_struct
 from demux.storage import table_exists
-from demux.tables import GAMES, ROUNDS, Layout
+from demux.tables import APPROVALS, GAMES, ROUNDS, Layout
 
 # rounds that a game's load is made of: few, so that it follows the game
 _RECENT = 5
@@ -190,6 +190,37 @@ class Control:
 
     def _rows(self, path: str) -> list[Row]:
         return self._spark.read.format("delta").load(path).collect() if table_exists(self._spark, path) else []
+
+
+def approved(spark: SparkSession, approvals: str, game: str, registry: str) -> frozenset[int]:
+    """Return the ids of the game's schemas of a registry that were approved.
+
+    Args:
+        spark: the session.
+        approvals: the path of the table, which need not be there.
+        game: the exact name.
+        registry: its name in the settings.
+    """
+    if not table_exists(spark, approvals):
+        return frozenset()
+    rows = spark.read.format("delta").load(approvals)
+    mine = rows.where((F.col("game_name") == game) & (F.col("registry") == registry))
+    return frozenset(row.schema_id for row in mine.select("schema_id").distinct().collect())
+
+
+def approve(
+    spark: SparkSession, approvals: str, game: str, registry: str, schema_ids: Iterable[int], now: datetime
+) -> None:
+    """Append approvals of the game's schemas, in one transaction; a second call adds none that are there.
+
+    Others may append at the same time: it needs no lock.
+    """
+    new = sorted(set(schema_ids) - approved(spark, approvals, game, registry))
+    if new:
+        rows = [(game, registry, schema_id, now) for schema_id in new]
+        frame = spark.createDataFrame(rows, spark_struct(APPROVALS)).coalesce(1)
+        # who makes the table at the same time is told of a conflict, and appends the next time
+        _RETRYING(lambda: frame.write.format("delta").mode("append").save(approvals))
 
 
 def _recent(tasks: DataFrame) -> DataFrame:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
@@ -86,8 +86,7 @@ def growth(spark: SparkSession, table: str, column: str, since: int) -> Growth:
     # a table that was made anew counts from 0 again
     if since > latest or any(version not in commits for version in wanted):
         return Growth(latest, None)
-    texts = ((version, read_text(spark, f"{table}/_delta_log/{commits[version]}")) for version in wanted)
-    return Growth(latest, tuple(commit_in(version, text, column) for version, text in texts))
+    return Growth(latest, tuple(commit_in(version, _text(spark, table, version), column) for version in wanted))
 
 
 def commit_in(version: int, text: str, column: str) -> Commit:
@@ -134,7 +133,7 @@ def newest_transaction(spark: SparkSession, table: str, app_id: str) -> int | No
     """Return the application's newest transaction version in the table's newest commits, None if none."""
     commits = _commits(spark, table)
     for version in sorted(commits, reverse=True)[:_COMMITS_LOOKED_AT]:
-        found = transaction_in(read_text(spark, f"{table}/_delta_log/{commits[version]}"), app_id)
+        found = transaction_in(_text(spark, table, version), app_id)
         if found is not None:
             return found
     return None
@@ -142,11 +141,23 @@ def newest_transaction(spark: SparkSession, table: str, app_id: str) -> int | No
 
 def transaction_in(commit: str, app_id: str) -> int | None:
     """Return the application's transaction version in a commit file's text, if it has one."""
-    for line in _lines(commit):
-        transaction = json.loads(line).get("txn") if line.startswith('{"txn"') else None
-        if transaction and transaction["appId"] == app_id:
-            return int(transaction["version"])
-    return None
+    return transactions_in(commit, app_id).get(app_id)
+
+
+def transactions_in(commit: str, prefix: str) -> dict[str, int]:
+    """Return versions by application id, of ids that begin like this, in a commit file's text."""
+    found = (json.loads(line)["txn"] for line in _lines(commit) if line.startswith('{"txn"'))
+    return {txn["appId"]: int(txn["version"]) for txn in found if txn["appId"].startswith(prefix)}
+
+
+def commit_name(version: int) -> str:
+    """Return the name of a commit's file."""
+    return f"{version:020}.json"
+
+
+def commits_among(names: Iterable[str]) -> set[int]:
+    """Return the versions whose commits are among the names of a log's files."""
+    return {int(found[1]) for name in names if (found := _COMMIT.fullmatch(name))}
 
 
 def _lines(commit: str) -> list[str]:
@@ -154,6 +165,9 @@ def _lines(commit: str) -> list[str]:
     return commit.split("\n")
 
 
-def _commits(spark: SparkSession, table: str) -> dict[int, str]:
-    names = file_names(spark, f"{table}/_delta_log")
-    return {int(found[1]): name for name in names if (found := _COMMIT.fullmatch(name))}
+def _commits(spark: SparkSession, table: str) -> set[int]:
+    return commits_among(file_names(spark, f"{table}/_delta_log"))
+
+
+def _text(spark: SparkSession, table: str, version: int) -> str:
+    return read_text(spark, f"{table}/_delta_log/{commit_name(version)}")

@@ -25,6 +25,7 @@ class ExitCode(IntEnum):
     GAMES_FAILED = 3
     TRANSIENT = 4
     LOCKED = 5
+    UNBALANCED = 6
     INTERRUPTED = 130
 
 
@@ -59,7 +60,7 @@ def _again(kind: type[DemuxError], cause: str, remedy: str, fields: dict[str, ob
 
 
 class SettingsInvalid(DemuxError):
-    """Mistakes in `demux.yml`, the environment or the command line; all of them at once."""
+    """Mistakes in `demux.yml`, the environment, the command line, or in what they name; all of them at once."""
 
     condition = "SETTINGS_INVALID"
     exit_code = ExitCode.USAGE
@@ -77,6 +78,26 @@ class SchemaInvalid(DemuxError):
     condition = "SCHEMA_INVALID"
 
 
+class ApprovalNeeded(DemuxError):
+    """A schema would change the game's table, and nobody has approved it yet; the game's rows wait in bronze."""
+
+    condition = "APPROVAL_NEEDED"
+
+    @property
+    def schema_ids(self) -> tuple[int, ...]:
+        """The ids of these schemas."""
+        found = self.fields["schema_ids"]
+        assert isinstance(found, tuple)
+        return found
+
+
+class NothingToApprove(DemuxError):
+    """The game waits for no schema, or the one named is not one of its registry's."""
+
+    condition = "NOTHING_TO_APPROVE"
+    exit_code = ExitCode.USAGE
+
+
 class RegistryUnavailable(DemuxError):
     """The registry gave no usable answer; it may later."""
 
@@ -86,26 +107,26 @@ class RegistryUnavailable(DemuxError):
 
 
 class GameUnknown(DemuxError):
-    """No such game in bronze."""
+    """No table has a game of this name or key."""
 
     condition = "GAME_UNKNOWN"
     exit_code = ExitCode.USAGE
 
 
 class CheckpointLost(DemuxError):
-    """A table was written by a query whose checkpoint is gone, or older than the table."""
+    """A query wrote a table, and its checkpoint, which knows what it has read, is gone or older than the table."""
 
     condition = "CHECKPOINT_LOST"
 
 
 class BronzeLogTruncated(DemuxError):
-    """Bronze's log does not reach back to where a game stands."""
+    """Bronze's Delta log has been cleaned of the commits that a game has still to read."""
 
     condition = "BRONZE_LOG_TRUNCATED"
 
 
 class BronzeRewritten(DemuxError):
-    """Somebody rewrote files of bronze of which a game had read a part."""
+    """Files of bronze were rewritten, cut or removed before a game had read all of them."""
 
     condition = "BRONZE_REWRITTEN"
 
@@ -117,19 +138,19 @@ class TableLost(DemuxError):
 
 
 class RemovalUnfinished(DemuxError):
-    """The removal of a root's tables or checkpoints was interrupted."""
+    """A `demux destroy` that removes a root's tables or checkpoints was interrupted, or is still at it."""
 
     condition = "REMOVAL_UNFINISHED"
 
 
 class TableUnsuited(DemuxError):
-    """A table asks something of its writers that the fleet's files do not give."""
+    """A table has a feature, such as column mapping, that only Spark knows, and the settings keep Spark from it."""
 
     condition = "TABLE_UNSUITED"
 
 
 class RootLocked(DemuxError):
-    """Another command works on the same root."""
+    """Another command works on the same root; two at once would be in each other's way."""
 
     condition = "ROOT_LOCKED"
     kind = Kind.TRANSIENT
@@ -137,14 +158,14 @@ class RootLocked(DemuxError):
 
 
 class StorageFailed(DemuxError):
-    """The root cannot be read or written: full, read-only, or no permission."""
+    """The root, or another place that the settings name, cannot be used: full, read-only, forbidden, taken, or gone."""
 
     condition = "STORAGE_FAILED"
     exit_code = ExitCode.TRANSIENT
 
 
 class SourceMissing(DemuxError):
-    """The source table is not there, or has not the columns that a wrapper source needs."""
+    """The source table or archive is not there, or the table has not the column that a wrapper source needs."""
 
     condition = "SOURCE_MISSING"
     exit_code = ExitCode.USAGE
@@ -166,7 +187,7 @@ class KafkaUnavailable(DemuxError):
 
 
 class KafkaRefused(DemuxError):
-    """The broker, or we, refused the connection: password, certificate or permission."""
+    """The broker refused us, or we the broker: password, certificate or permission."""
 
     condition = "KAFKA_REFUSED"
     exit_code = ExitCode.USAGE
@@ -253,7 +274,7 @@ class CatalogRefused(DemuxError):
 
 
 class PlanRefused(DemuxError):
-    """The plan cannot be made or applied safely."""
+    """The plan cannot be made, or not be applied safely: it takes away too much, or does not fit what is there."""
 
     condition = "PLAN_REFUSED"
 

@@ -29,6 +29,7 @@ _TRANSIENT = (
     "MetadataChangedException",
     "ProtocolChangedException",
     "ExecutorLostFailure",
+    "Python worker exited unexpectedly",
     "FetchFailedException",
     "Connection reset",
     "TimeoutException",

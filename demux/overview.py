@@ -30,6 +30,7 @@ class GameOverview:
         versions: the schema versions that its rows were written with.
         seconds: how long its last task took; None before the first.
         error: condition and sentence of its last task, when that failed.
+        dropped: rows of its that were dropped from quarantine.
     """
 
     game: str
@@ -40,11 +41,12 @@ class GameOverview:
     versions: tuple[int, ...]
     seconds: float | None
     error: tuple[str, str] | None
+    dropped: int = 0
 
     @property
     def waiting(self) -> int:
         """Rows in bronze that are neither in silver nor in quarantine yet."""
-        return self.bronze - self.silver - sum(self.quarantine.values())
+        return self.bronze - self.silver - sum(self.quarantine.values()) - self.dropped
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,7 @@ def overview(spark: SparkSession, layout: Layout, control: Control, registry_of:
     known, last = control.known_games(), control.history().last
     bronze = _counts(spark, layout.bronze, "game_name")
     refused, undecoded = _quarantine(spark, layout)
+    dropped = _counts(spark, layout.dropped, "game_name", Stage.SILVER)
     games = sorted(set(known) | set(bronze))
     silver = _silver(spark, layout, games, registry_of)
     rows = []
@@ -83,15 +86,18 @@ def overview(spark: SparkSession, layout: Layout, control: Control, registry_of:
                 silver[game][1],
                 record.seconds if record else None,
                 (record.condition or "", record.sentence or "") if record and failed else None,
+                dropped.get(game, 0),
             )
         )
     return Overview(tuple(rows), refused)
 
 
-def _counts(spark: SparkSession, table: str, column: str) -> dict[str, int]:
+def _counts(spark: SparkSession, table: str, column: str, stage: Stage | None = None) -> dict[str, int]:
     if not table_exists(spark, table):
         return {}
-    counted = spark.read.format("delta").load(table).groupBy(column).count().collect()
+    rows = spark.read.format("delta").load(table)
+    rows = rows if stage is None else rows.where(F.col("stage") == stage.value)
+    counted = rows.groupBy(column).count().collect()
     return {row[column]: row["count"] for row in counted}
 
 

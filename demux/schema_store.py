@@ -12,6 +12,8 @@ from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from demux.contract import EVOLVE, Contract, SchemaChanges
+from demux.control import approved
 from demux.errors import DemuxError, SchemaInvalid, SchemaUnknown
 from demux.lock import TableLock
 from demux.protobuf.comments import only_comments
@@ -34,11 +36,13 @@ class GameRegistry:
         name: its name in the settings; schemas are kept under it.
         opened: returns the registry; called only when it must be asked.
         messages: which message payloads of a subject hold, where the rows do not say; settings, so not kept.
+        contract: what the game's table does with changed schemas, by the settings.
     """
 
     name: str
     opened: Callable[[], SchemaRegistry]
     messages: Mapping[str, str] = field(default_factory=dict)
+    contract: Contract = EVOLVE
 
 
 @dataclass(slots=True)
@@ -81,6 +85,7 @@ class SchemaStore:
         path: str,
         registry_of: Callable[[str], GameRegistry],
         table_lock: TableLock | None = None,
+        approvals: str | None = None,
     ) -> None:
         """Prepare.
 
@@ -89,11 +94,13 @@ class SchemaStore:
             path: the table's path.
             registry_of: says which registry a game has.
             table_lock: keeps processes apart that write the table; None where no other one does.
+            approvals: the path of the table of approved schemas; None where nobody approves any.
         """
         self._spark = spark
         self._path = path
         self._registry_of = registry_of
         self._table_lock = table_lock
+        self._approvals = approvals
         self._lock = threading.Lock()
         # one for each registry: one that does not answer must not hold up the games of another
         self._asking: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
@@ -109,6 +116,13 @@ class SchemaStore:
         if isinstance(found, DemuxError):
             raise found
         return found
+
+    def contract(self, game: str) -> Contract:
+        """Return what the game's table does with changed schemas; what is approved by now is read where it asks."""
+        registry = self._registry_of(game)
+        if registry.contract.mode is not SchemaChanges.ASK or self._approvals is None:
+            return registry.contract
+        return replace(registry.contract, approved=approved(self._spark, self._approvals, game, registry.name))
 
     def lookup_all(self, refs: Mapping[str, Collection[SchemaRef]]) -> dict[str, dict[SchemaRef, _Answer] | DemuxError]:
         """Return for each game what `lookup` does, or what it raises; one write of the table for each registry."""

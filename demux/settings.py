@@ -13,6 +13,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, model_validator
 
+from demux.contract import Contract, Frozen, SchemaChanges
 from demux.names import MAX_NAME_BYTES
 from demux.secrets import FORMS
 from demux.settings_databricks import DatabricksSettings, Granularity
@@ -48,6 +49,7 @@ class Decoder(Enum):
 class Engine(Enum):
     """How the games of a round are decoded."""
 
+    AUTO = "auto"
     STREAM = "stream"
     FLEET = "fleet"
 
@@ -130,6 +132,20 @@ class GamesSettings(Section):
         description="Games whose task stays on a certain cluster, {game: cluster}, such as {chess: cluster_002} or a "
         "name of your own; all others go where there is room.",
     )
+    schema_changes: SchemaChanges = Field(
+        default=SchemaChanges.EVOLVE,
+        description="What a schema does that would add a column to a game's table or make one wider. evolve: the table "
+        "changes. freeze: it does not, see `frozen`. ask: the game waits for `demux schemas approve`. What does not "
+        "fit at all goes to quarantine in every mode.",
+    )
+    schema_changes_of: Mapping[Game, SchemaChanges] = Field(
+        default={}, description="Games with a mode of their own, {game: mode}, such as {chess: freeze}."
+    )
+    frozen: Frozen = Field(
+        default=Frozen.QUARANTINE,
+        description="What becomes of rows that have more than a frozen table has columns for. quarantine: they wait "
+        "there as SCHEMA_FROZEN. rescue: they are decoded, and the rest is kept in `_rescued`.",
+    )
     max_name_bytes: int = Field(
         default=MAX_NAME_BYTES,
         ge=1,
@@ -138,9 +154,13 @@ class GamesSettings(Section):
         f"{MAX_NAME_BYTES}: escaping in a folder name can triple it, and a folder name may have 255 bytes.",
     )
 
+    def contract_of(self, game: str) -> Contract:
+        """Return what the game's table does with changed schemas, by these settings alone."""
+        return Contract(self.schema_changes_of.get(game, self.schema_changes), self.frozen, game=game)
+
 
 class Sink(Enum):
-    """Who writes the bronze table's files."""
+    """Who writes the files of bronze, and of silver with the fleet."""
 
     AUTO = "auto"
     FILES = "files"
@@ -151,9 +171,10 @@ class RunSettings(Section):
     """How the games' tasks are run."""
 
     engine: Engine = Field(
-        default=Engine.STREAM,
-        description="stream: a query for each game. fleet: all games of a round in one Spark job, for a root on this "
-        "machine and the decoder arrow. The tables are the same, and a root may change its engine at any time.",
+        default=Engine.AUTO,
+        description="stream: a query for each game. fleet: all games of a round in one Spark job, with the "
+        "decoder arrow. auto: fleet for `demux run` and `demux demo` unless the decoder is from_protobuf, stream for "
+        "`demux deserialize` and deployments. The tables are the same, and a root may change its engine at any time.",
     )
     rows_per_game: int = Field(
         default=1_000_000,
@@ -177,8 +198,9 @@ class RunSettings(Section):
     )
     sink: Sink = Field(
         default=Sink.AUTO,
-        description="Who writes bronze: files (each task its own, one commit for all of them), spark (Spark's Delta "
-        "writer), or auto: files where the root is on this machine and the tables ask for nothing more.",
+        description="Who writes bronze, and silver with the fleet: files (each task its own, one commit for all of "
+        "them), spark (Spark's Delta writer), or auto: files where the root is on this machine and the table asks for "
+        "nothing more. It may change at any time.",
     )
     bronze_s: float = Field(
         default=60.0,
@@ -190,8 +212,23 @@ class RunSettings(Section):
         default=20,
         ge=1,
         le=140,
-        description="Most games that the plan puts on one cluster; a cluster has room for 150 tasks.",
+        description="Most games on one cluster in a plan with engine stream; a cluster has room for 150 tasks.",
     )
+    games_per_cluster: int = Field(
+        default=1000,
+        ge=1,
+        description="Most games on one cluster in a plan with engine fleet, which has no task for each.",
+    )
+
+    @property
+    def per_cluster(self) -> int:
+        """Most games that the plan puts on one cluster, with the engine of these settings."""
+        return self.games_per_cluster if self.engine is Engine.FLEET else self.streams_per_cluster
+
+    @property
+    def per_cluster_key(self) -> str:
+        """The dotted key of the setting that says so."""
+        return "run.games_per_cluster" if self.engine is Engine.FLEET else "run.streams_per_cluster"
 
 
 class SparkSettings(Section):
@@ -253,25 +290,43 @@ class Settings(Section):
         if self.framing.payload is PayloadFraming.FIELD and self.wrapper.schema_id_field is None:
             raise rule("framing.payload: field needs wrapper.schema_id_field")
         if crowded := self._crowded():
-            raise rule(f"games.pinned puts more games on {crowded} than run.streams_per_cluster allows")
-        if self.run.engine is Engine.FLEET and (without := self._without_fleet()):
-            raise rule(f"run.engine: fleet is not for {without}")
-        workspace = self.databricks
-        if workspace.granularity is Granularity.GAME and workspace.tasks_per_job < self.run.streams_per_cluster:
+            raise rule(f"games.pinned puts more games on {crowded} than {self.run.per_cluster_key} allows")
+        if self.run.engine is Engine.FLEET:
+            self._require_suited_to_fleet()
+        if self.granularity is Granularity.GAME and self.databricks.tasks_per_job < self.run.streams_per_cluster:
             raise rule("databricks.tasks_per_job must not be less than run.streams_per_cluster")
         return self
 
-    def _without_fleet(self) -> str | None:
-        unsuited = {
-            "decoder: from_protobuf": self.decoder is Decoder.FROM_PROTOBUF,
-            "a deployment in a workspace": self.databricks.name is not None,
-            "a root elsewhere": "://" in self.root,
-        }
-        return next((what for what, is_so in unsuited.items() if is_so), None)
+    def _require_suited_to_fleet(self) -> None:
+        if self.decoder is Decoder.FROM_PROTOBUF:
+            raise rule("run.engine: fleet is not for decoder: from_protobuf")
+        if self.databricks.granularity is Granularity.GAME:
+            raise rule(
+                "run.engine: fleet decodes all games of a cluster in one task, so databricks.granularity: game is not "
+                "for it; leave that out, or set run.engine: stream"
+            )
 
     def _crowded(self) -> str | None:
         pinned = Counter(self.games.pinned.values())
-        return next((cluster for cluster, games in pinned.items() if games > self.run.streams_per_cluster), None)
+        return next((cluster for cluster, games in pinned.items() if games > self.run.per_cluster), None)
+
+    @property
+    def round_engine(self) -> Engine:
+        """What decodes the games of a round of `demux run`: STREAM or FLEET."""
+        if self.run.engine is Engine.AUTO:
+            return Engine.STREAM if self.decoder is Decoder.FROM_PROTOBUF else Engine.FLEET
+        return self.run.engine
+
+    @property
+    def task_engine(self) -> Engine:
+        """What decodes the games of `demux deserialize`, and so of a deployment's tasks: STREAM or FLEET."""
+        return Engine.STREAM if self.run.engine is Engine.AUTO else self.run.engine
+
+    @property
+    def granularity(self) -> Granularity:
+        """What one task of a deployment runs: with the fleet, which is one task's work, all games of a cluster."""
+        usual = Granularity.CLUSTER if self.task_engine is Engine.FLEET else Granularity.GAME
+        return self.databricks.granularity or usual
 
     @property
     def source_path(self) -> str:

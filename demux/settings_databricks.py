@@ -310,9 +310,10 @@ class DatabricksSettings(Section):
         description="Name of the deployment: its jobs are Game_Protobufs_wrapper_<name>, and `demux plan`, `apply` and "
         "`destroy` are about them. Default: none, everything runs on this machine.",
     )
-    granularity: Granularity = Field(
-        default=Granularity.GAME,
-        description="game: one task for each game. cluster: one task for each cluster, with all its games.",
+    granularity: Granularity | None = Field(
+        default=None,
+        description="game: one task for each game. cluster: one task for each cluster, with all its games. Default: "
+        "game; with run.engine: fleet cluster, and nothing else.",
     )
     tasks_per_job: int = Field(
         default=MAX_TASKS_PER_JOB,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +34,12 @@ _PACKAGES: Mapping[str, tuple[str, ...]] = {
     ),
 }
 
+# the property of a thread that says which of FAIR scheduling's pools its jobs go to
+POOL = "spark.scheduler.pool"
+
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
-# half the work of a JVM that lives a minute is to compile what it then hardly uses
-SHORT_LIVED: Mapping[str, str] = {_JAVA_OPTIONS: "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+# half the work of a JVM that lives a minute is to compile what it then hardly uses; and Spark has 200 MB of classes
+SHORT_LIVED: Mapping[str, str] = {_JAVA_OPTIONS: "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:MetaspaceSize=256m"}
 
 _CONF: Mapping[str, str] = {
     **TABLE_CONF,
@@ -116,8 +120,9 @@ def answers(spark: SparkSession) -> bool:
         return False
 
 
+@lru_cache(maxsize=1)
 def has_protobuf_functions(spark: SparkSession) -> bool:
-    """Return whether Spark's own `from_protobuf` is on the class path."""
+    """Return whether Spark's own `from_protobuf` is on the class path; looked for once in a session."""
     jvm: Any = spark.sparkContext._jvm
     try:
         loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()

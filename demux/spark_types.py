@@ -73,6 +73,12 @@ def columns_of_spark(struct: spark.StructType) -> Struct:
     )
 
 
+def message_in(schema: spark.StructType) -> str | None:
+    """Return the full name of the message that a silver table of this schema holds; None while no column says so."""
+    messages = (field.metadata.get(MESSAGE) for field in schema.fields)
+    return next((name for name in messages if name is not None), None)
+
+
 def columns_in_json(text: str) -> Struct:
     """Return the columns of such a schema in Spark's JSON.
 

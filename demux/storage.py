@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import uuid
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 # a commit or a checkpoint; whoever makes the table has a file with another name there before
 _OF_A_VERSION = re.compile(r"\d{20}\.")
+_WILDCARDS = re.compile(r"[\[\]{}*?\\]")
 
 
 def table_exists(spark: SparkSession, path: str) -> bool:
@@ -35,7 +37,7 @@ def read_text(spark: SparkSession, file: str) -> str:
     path, system = _hadoop(spark, file)
     stream = system.open(path)
     try:
-        return str(_jvm(spark).org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+        return str(getattr(_jvm(spark), "org.apache.commons.io.IOUtils").toString(stream, "UTF-8"))
     finally:
         stream.close()
 
@@ -43,7 +45,8 @@ def read_text(spark: SparkSession, file: str) -> str:
 def replace_text(spark: SparkSession, file: str, text: str) -> None:
     """Write a file's text (UTF-8) in one step: whoever reads it sees all of the old or all of the new."""
     jvm = _jvm(spark)
-    beside = f"{file}.tmp"
+    # tasks of a job may write the same text at the same time
+    beside = f"{file}.{uuid.uuid4().hex}.tmp"
     path, system = _hadoop(spark, beside)
     stream = system.create(path, True)
     try:
@@ -58,6 +61,17 @@ def replace_text(spark: SparkSession, file: str, text: str) -> None:
         target.toUri(), spark.sparkContext._jsc.hadoopConfiguration()
     )
     context.rename(context.makeQualified(path), context.makeQualified(target), overwrite)
+
+
+def file_bytes(spark: SparkSession, file: str) -> int:
+    """Return a file's size."""
+    path, system = _hadoop(spark, file)
+    return int(system.getFileStatus(path).getLen())
+
+
+def literal_path(path: str) -> str:
+    """Return the path as Spark's readers of files want it, where no character stands for others."""
+    return _WILDCARDS.sub(lambda found: "\\" + found[0], path)
 
 
 def local_path(spark: SparkSession, path: str) -> str | None:
@@ -81,7 +95,8 @@ def remove_folder(spark: SparkSession, folder: str) -> None:
 
 
 def _hadoop(spark: SparkSession, path: str) -> tuple[Any, Any]:
-    location = _jvm(spark).org.apache.hadoop.fs.Path(path)
+    # by its whole name: with every dot, all jars are searched for one more class that is not there
+    location = getattr(_jvm(spark), "org.apache.hadoop.fs.Path")(path)
     return location, location.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())
 
 

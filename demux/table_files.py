@@ -71,6 +71,8 @@ class TableWriter:
         self._table = table
         self._partition_by = partition_by
         self._schema = pa.schema(arrow_fields(Struct(tuple(c for c in columns if c.name != partition_by))))
+        # of numbers it costs more than it saves
+        self._repeating = [one.name for one in self._schema if pa.types.is_string(one.type)]
         self._waiting: list[pa.RecordBatch] = []
         self._waiting_bytes = 0
         self._open: dict[str | None, _OpenFile] = {}
@@ -143,7 +145,9 @@ class TableWriter:
         where.parent.mkdir(parents=True, exist_ok=True)
         sink = where.open("wb")
         self._open[value] = file = _OpenFile(path, value, sink)
-        file.writer = pq.ParquetWriter(sink, self._schema, metadata_collector=file.metadata)
+        file.writer = pq.ParquetWriter(
+            sink, self._schema, use_dictionary=self._repeating, metadata_collector=file.metadata
+        )
         return file
 
     def _close_all(self) -> None:

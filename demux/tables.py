@@ -77,11 +77,27 @@ QUARANTINE = Struct(
     )
 )
 
+# every row that `demux quarantine drop` took out of quarantine, without its bytes: the ledger goes on counting it
+DROPPED = Struct(
+    (
+        Column("stage", Primitive.STRING),
+        Column("cause", Primitive.STRING),
+        Column("game_name", Primitive.STRING),
+        *POSITION,
+        Column("query_id", Primitive.STRING),
+        Column("quarantined_at", Primitive.TIMESTAMP),
+        Column("dropped_at", Primitive.TIMESTAMP),
+    )
+)
+
 # the last columns of every silver table, after the message's own
 SILVER_ORIGIN = Struct(
     (
         _of("_schema_id", Primitive.INT, "Id of the schema that the row was written with, in its registry."),
         *(replace(column, name=f"_{column.name}") for column in POSITION),
+        _of(
+            "_rescued", Primitive.BINARY, "What the payload holds beyond these columns, as Protobuf; NULL for nothing."
+        ),
         _of("_decoded_at", Primitive.TIMESTAMP, "When the row was decoded, UTC."),
     )
 )
@@ -151,6 +167,16 @@ GAPS = Struct(
     )
 )
 
+# the schemas that somebody approved, of games whose tables ask before they change
+APPROVALS = Struct(
+    (
+        Column("game_name", Primitive.STRING),
+        Column("registry", Primitive.STRING),
+        Column("schema_id", Primitive.INT),
+        Column("approved_at", Primitive.TIMESTAMP),
+    )
+)
+
 # one row for each task that ran in a round; without a game: a round that ran none
 ROUNDS = Struct(
     (
@@ -207,6 +233,11 @@ class Layout:
         return f"{self.root}/control/rounds"
 
     @property
+    def approvals(self) -> str:
+        """The table of approved schemas."""
+        return f"{self.root}/control/approvals"
+
+    @property
     def topics(self) -> str:
         """The table of topics that were read."""
         return f"{self.root}/control/topics"
@@ -215,6 +246,11 @@ class Layout:
     def gaps(self) -> str:
         """The table of offsets that were lost and given up."""
         return f"{self.root}/control/gaps"
+
+    @property
+    def dropped(self) -> str:
+        """The table of rows that were dropped from quarantine."""
+        return f"{self.root}/control/dropped"
 
     @property
     def removal(self) -> str:

@@ -24,6 +24,11 @@ def counted(count: int, word: str) -> str:
     return f"{count} {word}{'' if count == 1 else 's'}"
 
 
+def counted_rows(count: int) -> str:
+    """Return how many rows there are, such as `1 row` or `2,000 rows`."""
+    return f"{count:,} row{'' if count == 1 else 's'}"
+
+
 def _shown(character: str) -> str:
     if unicodedata.category(character) not in _HIDDEN:
         return character

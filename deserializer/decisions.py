@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from demux.alignment import align
+from demux.alignment import Alignment, align
 from demux.causes import Cause
 from demux.columns import Struct
-from demux.errors import SchemaInvalid, SchemaUnknown
+from demux.contract import EVOLVE, Contract, Frozen, SchemaChanges
+from demux.errors import ApprovalNeeded, SchemaInvalid, SchemaUnknown
 from demux.protobuf.comments import without_comments
 from demux.protobuf.compile import CompiledSchema
 from demux.protobuf.decoder import decoder_of
 from demux.protobuf.message_path import has_message
 from demux.schema_ref import SchemaRef
 from demux.tables import SILVER_RESERVED
+
+# changes of a table that a sentence names
+_MAX_TOLD = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +58,14 @@ class Decisions:
         added: dotted paths of the columns that the table does not have yet.
         by_ref: what to do with the rows of each schema ref of the batch.
         message: the full name of the message that the table holds; None while it holds none.
+        widened: dotted paths of the columns that the table has in a narrower type.
     """
 
     columns: Struct
     added: tuple[str, ...]
     by_ref: Mapping[SchemaRef, Writer | Refusal]
     message: str | None = None
+    widened: tuple[str, ...] = ()
 
     def of(self, ref: SchemaRef) -> Writer | Refusal:
         """Return what to do with the rows of this ref.
@@ -79,44 +86,103 @@ class Decisions:
 Answer = CompiledSchema | SchemaUnknown | SchemaInvalid
 
 
-def decide(table: Struct, answers: Mapping[SchemaRef, Answer], message: str | None = None) -> Decisions:
+def decide(
+    table: Struct, answers: Mapping[SchemaRef, Answer], message: str | None = None, contract: Contract = EVOLVE
+) -> Decisions:
     """Return the decisions for a batch, the same whatever the order of its rows.
+
+    A table without columns takes its first schema in every mode.
 
     Args:
         table: the table's payload columns now; none for a new table.
         answers: the registry's answer to each ref that occurs in the batch.
         message: the full name of the message that the table holds, if that is known.
+        contract: what the game's table does with schemas that would change it.
+
+    Raises:
+        ApprovalNeeded: the table asks before it changes, and nobody has approved some of the schemas.
     """
-    columns = table
-    added: list[str] = []
-    by_ref: dict[SchemaRef, Writer | Refusal] = {}
+    deciding = _Deciding(table, message, contract)
     for ref, answer in sorted(answers.items(), key=_order):
+        deciding.take(ref, answer)
+    if deciding.unapproved:
+        raise _approval_needed(deciding.unapproved, contract.game)
+    return Decisions(
+        deciding.columns, tuple(deciding.added), deciding.by_ref, deciding.message, tuple(deciding.widened)
+    )
+
+
+class _Deciding:
+    """The table as it becomes, schema by schema."""
+
+    def __init__(self, table: Struct, message: str | None, contract: Contract) -> None:
+        self.columns = table
+        self.message = message
+        self.added: list[str] = []
+        self.widened: list[str] = []
+        self.by_ref: dict[SchemaRef, Writer | Refusal] = {}
+        self.unapproved: dict[int, tuple[str, ...]] = {}
+        self._contract = contract
+
+    def take(self, ref: SchemaRef, answer: Answer) -> None:
+        """Decide about the rows of one ref."""
         match answer:
             case SchemaUnknown():
-                by_ref[ref] = Refusal(Cause.UNKNOWN_SCHEMA, answer.cause)
+                self.by_ref[ref] = Refusal(Cause.UNKNOWN_SCHEMA, answer.cause)
             case SchemaInvalid():
-                by_ref[ref] = Refusal(Cause.INVALID_SCHEMA, answer.cause)
+                self.by_ref[ref] = Refusal(Cause.INVALID_SCHEMA, answer.cause)
             case CompiledSchema():
-                # every task would carry the comments along
-                writer = Writer(answer.schema_id, without_comments(answer.descriptor_set), answer.message)
                 try:
-                    writes = decoder_of(writer.descriptor_set, writer.message, SILVER_RESERVED).columns
+                    self.by_ref[ref] = self._fitted(answer)
                 except SchemaInvalid as invalid:
-                    by_ref[ref] = Refusal(Cause.INVALID_SCHEMA, invalid.cause)
-                    continue
-                alignment = align(columns, writes, SILVER_RESERVED)
-                if another := _other_message(answer, message):
-                    by_ref[ref] = Refusal(Cause.SCHEMA_CONFLICT, another)
-                    continue
-                if alignment.conflicts:
-                    sentence = "; ".join(alignment.conflicts)
-                    by_ref[ref] = Refusal(
-                        Cause.SCHEMA_CONFLICT, f"Schema {answer.schema_id} does not fit the table: {sentence}."
-                    )
-                    continue
-                columns, by_ref[ref], message = alignment.columns, writer, message or answer.message
-                added += alignment.added
-    return Decisions(columns, tuple(added), by_ref, message)
+                    self.by_ref[ref] = Refusal(Cause.INVALID_SCHEMA, invalid.cause)
+
+    def _fitted(self, schema: CompiledSchema) -> Writer | Refusal:
+        # every task would carry the comments along
+        writer = Writer(schema.schema_id, without_comments(schema.descriptor_set), schema.message)
+        writes = decoder_of(writer.descriptor_set, writer.message, SILVER_RESERVED).columns
+        alignment = align(self.columns, writes, SILVER_RESERVED)
+        if another := _other_message(schema, self.message):
+            return Refusal(Cause.SCHEMA_CONFLICT, another)
+        if alignment.conflicts:
+            sentence = "; ".join(alignment.conflicts)
+            return Refusal(Cause.SCHEMA_CONFLICT, f"Schema {schema.schema_id} does not fit the table: {sentence}.")
+        if self.columns.columns and alignment.changes:
+            match self._contract.mode:
+                case SchemaChanges.FREEZE if alignment.widened or self._contract.frozen is Frozen.QUARANTINE:
+                    return Refusal(Cause.SCHEMA_FROZEN, _frozen(schema, alignment))
+                case SchemaChanges.FREEZE:
+                    # what has no column is rescued
+                    return writer
+                case SchemaChanges.ASK if schema.schema_id not in self._contract.approved:
+                    self.unapproved[schema.schema_id] = alignment.changes
+                    return writer
+                case _:
+                    pass
+        self.columns, self.message = alignment.columns, self.message or schema.message
+        self.added += alignment.added
+        self.widened += alignment.widened
+        return writer
+
+
+def _frozen(schema: CompiledSchema, alignment: Alignment) -> str:
+    return f"The table is frozen, and schema {schema.schema_id} {_told(alignment.changes)}."
+
+
+def _told(changes: tuple[str, ...]) -> str:
+    more = f", and {len(changes) - _MAX_TOLD:,} more" if len(changes) > _MAX_TOLD else ""
+    return f"{', '.join(changes[:_MAX_TOLD])}{more}"
+
+
+def _approval_needed(unapproved: Mapping[int, tuple[str, ...]], game: str) -> ApprovalNeeded:
+    told = "; ".join(f"schema {schema_id} {_told(changes)}" for schema_id, changes in unapproved.items())
+    return ApprovalNeeded(
+        f"The game waits until somebody approves its changed schemas: {told}.",
+        f"Approve them with `demux schemas approve --game {shlex.quote(game)}`, or set games.schema_changes_of for the "
+        "game to another mode; its rows wait in bronze.",
+        game=game,
+        schema_ids=tuple(unapproved),
+    )
 
 
 def _other_message(schema: CompiledSchema, message: str | None) -> str | None:

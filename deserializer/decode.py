@@ -5,7 +5,7 @@ The functions here run in Spark's workers, on Arrow batches with the columns of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,8 +45,9 @@ class Part:
         ref: the schema ref.
         rows: in the columns of `INPUT`.
         schema_ids: the schema's id, for each row.
-        good: positions of those that decoded.
+        good: positions of those that decoded; a range where all did, in their order.
         columns: what these decoded to, in the table's columns.
+        rescued: what these hold besides (BINARY).
         bad: positions of the others, and why.
         cause: the `Cause` of all of these.
     """
@@ -54,8 +55,9 @@ class Part:
     ref: SchemaRef
     rows: pa.RecordBatch
     schema_ids: pa.Array
-    good: tuple[int, ...]
+    good: Sequence[int]
     columns: list[pa.Array]
+    rescued: pa.Array
     bad: tuple[tuple[int, str], ...]
     cause: str
 
@@ -72,14 +74,15 @@ def to_silver(decisions: Decisions) -> ArrowFunction:
     def convert(batches: Batches) -> Batches:
         for part in parts_of(batches, decisions):
             if part.good:
-                origin = origin_of(part, pa.array(part.good, pa.int64()))
+                origin = origin_of(part)
                 refused = pa.array(np.zeros(len(part.good), dtype=bool))
                 yield pa.RecordBatch.from_arrays([*part.columns, *origin, refused], names=names)
             if part.bad:
-                origin = origin_of(part, pa.array([row for row, _ in part.bad], pa.int64()))
+                origin = _chosen(part, [row for row, _ in part.bad])
                 nothing = [pa.nulls(len(part.bad), arrow_type(column.type)) for column in decisions.columns]
+                rescued = pa.nulls(len(part.bad), pa.binary())
                 refused = pa.array(np.ones(len(part.bad), dtype=bool))
-                yield pa.RecordBatch.from_arrays([*nothing, *origin, refused], names=names)
+                yield pa.RecordBatch.from_arrays([*nothing, *origin, rescued, refused], names=names)
 
     return convert
 
@@ -113,6 +116,8 @@ def _by_ref(batch: pa.RecordBatch) -> Iterator[tuple[SchemaRef, pa.RecordBatch]]
     """Yield the rows of each schema ref of a batch, the refs in order of their first row."""
     codes = np.zeros(len(batch), dtype=np.int64)
     for column in REF:
+        if batch.column(column.name).null_count == len(batch):
+            continue
         encoded = batch.column(column.name).dictionary_encode(null_encoding="encode")
         codes = codes * max(1, len(encoded.dictionary)) + encoded.indices.to_numpy(zero_copy_only=False)
     distinct = pc.unique(pa.array(codes)).to_pylist()
@@ -126,18 +131,29 @@ def _part(rows: pa.RecordBatch, ref: SchemaRef, decision: Writer | Refusal, tabl
     match decision:
         case Refusal(cause, sentence):
             bad = tuple((row, sentence) for row in range(len(rows)))
-            return Part(ref, rows, schema_ids, (), [], bad, cause.value)
+            return Part(ref, rows, schema_ids, (), [], pa.nulls(0, pa.binary()), bad, cause.value)
         case Writer(schema_id, descriptor_set, message):
             decoder = decoder_of(descriptor_set, message, SILVER_RESERVED)
             # a wrapper without payload holds a message whose fields are all unset
-            decoded = decoder.decode(rows.column("payload").fill_null(b""))
+            payloads = rows.column("payload").fill_null(b"")
+            decoded = decoder.decode(payloads)
             columns = project(decoded.columns, decoder.columns, table, len(decoded.good))
+            rescued = decoder.rescued(payloads, decoded, table)
             if ref.guid is not None:
                 schema_ids = pa.array(np.full(len(rows), schema_id, dtype=np.int32))
-            return Part(ref, rows, schema_ids, decoded.good, columns, decoded.bad, Cause.MALFORMED_PAYLOAD.value)
+            bad, cause_of_all = decoded.bad, Cause.MALFORMED_PAYLOAD.value
+            return Part(ref, rows, schema_ids, decoded.good, columns, rescued, bad, cause_of_all)
 
 
-def origin_of(part: Part, chosen: pa.Array) -> list[pa.Array]:
-    """Return the columns of `ORIGIN` of the rows at these positions."""
-    rows = part.rows.select([column.name for column in POSITION]).take(chosen)
-    return [part.schema_ids.take(chosen), *rows.columns]
+def origin_of(part: Part) -> list[pa.Array]:
+    """Return the columns of `ORIGIN` of the good rows."""
+    return [*_chosen(part, part.good), part.rescued]
+
+
+def _chosen(part: Part, chosen: Sequence[int]) -> list[pa.Array]:
+    """Return the schema ids and the positions of the rows at these positions."""
+    columns = [part.schema_ids, *part.rows.select([column.name for column in POSITION]).columns]
+    if chosen == range(len(part.rows)):
+        return columns
+    positions = pa.array(chosen, pa.int64())
+    return [column.take(positions) for column in columns]

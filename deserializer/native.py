@@ -3,7 +3,7 @@
 A payload is read by the lowered descriptor, and the struct written again by `to_protobuf`. Where the bytes are equal,
 the struct holds all that the payload says, and the column rules are applied to it as Spark SQL. Where they differ
 (unknown or doubled fields, foreign encodings, malformed bytes), the reference decides: it refuses the row, or writes
-the same message in canonical bytes, and those are read instead.
+the same message in canonical bytes, and those are read instead, beside what the row has no column for.
 """
 
 from __future__ import annotations
@@ -19,15 +19,16 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.functions import pandas_udf
-from pyspark.sql.types import BinaryType, StructType
+from pyspark.sql.types import BinaryType, StructField, StructType
 
 from demux.columns import Column as TableColumn
+from demux.columns import Struct
 from demux.commits import REFUSED
-from demux.protobuf.decoder import decoder_of
+from demux.protobuf.decoder import decoder_of, drops
 from demux.protobuf.lowered import lowered
 from demux.protobuf.pool import message_class, opened, pool_of
 from demux.protobuf.reference import MalformedRow, Reference, parse
-from demux.protobuf.shape import Message
+from demux.protobuf.shape import Message, columns_of
 from demux.schema_ref import SchemaRef
 from demux.spark_types import metadata_of, spark_struct
 from demux.tables import SILVER_RESERVED
@@ -36,6 +37,9 @@ from deserializer.decode import ORIGIN, REF
 from deserializer.native_functions import Functions, functions_of
 from deserializer.native_gate import Oneofs, canonical_sql, lawful_sql, oneofs_of, rewritable_sql
 from deserializer.native_rules import row_sql
+
+# the message in canonical bytes, and what the table has no column for
+REPAIRED = StructType([StructField("payload", BinaryType()), StructField("rescued", BinaryType())])
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +93,12 @@ def native_rows(frame: DataFrame, decisions: Decisions, descriptors: Path | None
         _per_branch(branches, lambda each: _is_canonical(each, payload)).alias("_canonical"),
         _per_branch(branches, lambda each: F.lit(each.number)).alias("_branch"),
         _per_branch(branches, lambda each: F.lit(each.schema_id)).alias("_resolved_id"),
+        _per_branch(branches, lambda each: F.lit(drops(columns_of(each.shape), decisions.columns))).alias("_drops"),
     )
-    doubtful = F.when(~F.col("_canonical"), payload)
-    repaired = judged.select("*", repairing([*writers.values()])("_branch", doubtful).alias("_repaired"))
+    doubtful = F.when(~F.col("_canonical") | F.col("_drops"), payload)
+    repaired = judged.select(
+        "*", repairing([*writers.values()], decisions.columns)("_branch", doubtful).alias("_repaired")
+    )
     settled = repaired.select("*", *[_settled(each).alias(each.settled) for each in branches])
     table = spark_struct(decisions.columns)
     row = _per_branch(branches, lambda each: _row(each, decisions, table))
@@ -103,24 +110,32 @@ def native_rows(frame: DataFrame, decisions: Decisions, descriptors: Path | None
 
 
 def _origin(column: TableColumn) -> Column:
-    schema_id = F.coalesce("_resolved_id", "schema_id")
-    found = schema_id if column.name == "_schema_id" else F.col(column.name.removeprefix("_"))
+    match column.name:
+        case "_schema_id":
+            found = F.coalesce("_resolved_id", "schema_id")
+        case "_rescued":
+            found = F.col("_repaired").getField("rescued")
+        case _:
+            found = F.col(column.name.removeprefix("_"))
     return found.alias(column.name, metadata=metadata_of(column))
 
 
-def repairing(writers: Sequence[Writer]) -> Callable[..., Column]:
-    """Return a Spark function of the writer's number and payload: the message in canonical bytes, NULL if malformed."""
+def repairing(writers: Sequence[Writer], table: Struct) -> Callable[..., Column]:
+    """Return a Spark function of the writer's number and payload, which gives a struct of `REPAIRED`.
 
-    def repair(numbers: pd.Series, payloads: pd.Series) -> pd.Series:
+    Both parts are NULL where the payload is malformed, or none is given.
+    """
+
+    def repair(numbers: pd.Series, payloads: pd.Series) -> pd.DataFrame:
         given = payloads.notna()
-        repaired = pd.Series([None] * len(payloads), dtype=object)
+        repaired = pd.DataFrame({name: pd.Series([None] * len(payloads), dtype=object) for name in REPAIRED.names})
         for row in given[given].index:
-            repaired[row] = _canonical_bytes(writers[int(numbers[row])], bytes(payloads[row]))
+            repaired.loc[row] = _repaired(writers[int(numbers[row])], bytes(payloads[row]), table)
         return repaired
 
     # its stubs ask for an argument that its documentation calls deprecated
     made: Any = pandas_udf
-    return cast("Callable[..., Column]", made(repair, BinaryType()))
+    return cast("Callable[..., Column]", made(repair, REPAIRED))
 
 
 def _branch(number: int, ref: SchemaRef, writer: Writer, descriptors: Path | None) -> _Branch:
@@ -146,7 +161,7 @@ def _is_canonical(branch: _Branch, payload: Column) -> Column:
 
 
 def _settled(branch: _Branch) -> Column:
-    again = branch.functions.read(F.when(branch.rows, F.col("_repaired")))
+    again = branch.functions.read(F.when(branch.rows, F.col("_repaired").getField("payload")))
     return F.when(F.col("_canonical"), F.col(branch.parsed)).otherwise(again)
 
 
@@ -156,15 +171,16 @@ def _row(branch: _Branch, decisions: Decisions, table: StructType) -> Column:
     return F.when(lawful, F.expr(row_sql(branch.settled, branch.shape, decisions.columns)).cast(table))
 
 
-def _canonical_bytes(writer: Writer, payload: bytes) -> bytes | None:
+def _repaired(writer: Writer, payload: bytes, table: Struct) -> tuple[bytes | None, bytes | None]:
     reference = _reference_of(writer.descriptor_set, writer.message)
     try:
         reference.row(payload)
     except MalformedRow:
-        return None
+        return None, None
     message = parse(reference.message, payload)
     message.DiscardUnknownFields()
-    return message.SerializeToString()
+    decoder = decoder_of(writer.descriptor_set, writer.message, SILVER_RESERVED)
+    return message.SerializeToString(), decoder.leftover(payload, table)
 
 
 @lru_cache(maxsize=256)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from delta.tables import DeltaTable
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from demux.arrow_map import batches_within_memory, map_in_arrow
-from demux.causes import Cause, Stage
+from demux.causes import Stage
 from demux.commits import REFUSED, Rows
+from demux.contract import SchemaChanges
 from demux.errors import GameUnknown
 from demux.names import names_of
+from demux.quarantine.choice import Choice
+from demux.quarantine.drop import chosen, forget, settle
 from demux.reports import GameReport
 from demux.schema_store import SchemaStore
 from demux.spark_types import spark_struct
@@ -24,7 +26,7 @@ from deserializer.decisions import Decisions
 from deserializer.decode import EXAMINED, INPUT, REF, to_examined
 from deserializer.fleet.takeover import release
 from deserializer.run import deserialize
-from deserializer.sink import fitted, quarantined, silver_rows
+from deserializer.sink import fitted, silver_rows
 from deserializer.source import contents_of
 
 
@@ -37,38 +39,44 @@ class ReplayReport:
     decoded: int
 
 
-def games_in_quarantine(spark: SparkSession, layout: Layout, causes: Iterable[Cause]) -> tuple[str, ...]:
-    """Return the games that have rows of these causes in quarantine at stage silver, by name."""
+def games_in_quarantine(spark: SparkSession, layout: Layout, choice: Choice) -> tuple[str, ...]:
+    """Return the games that have such rows in quarantine at stage silver, by name."""
     if not table_exists(spark, layout.quarantine):
         return ()
-    rows = _quarantined(spark, layout, causes).select("game_name").distinct().collect()
+    rows = _quarantined(spark, layout, choice).select("game_name").distinct().collect()
     return tuple(sorted(row.game_name for row in rows))
 
 
-def replay(
-    spark: SparkSession, layout: Layout, schemas: SchemaStore, game: str, causes: tuple[Cause, ...]
-) -> ReplayReport:
+def replay(spark: SparkSession, layout: Layout, schemas: SchemaStore, game: str, choice: Choice) -> ReplayReport:
     """Return what became of the game's quarantined rows: what decodes now moves to silver, exactly once.
 
     A second call, also after a crash in between, finds in silver what the first one wrote and only takes it out of
     quarantine. Rows that still do not decode stay, with the cause and sentence of today.
 
+    Args:
+        spark: the session.
+        layout: where the tables are.
+        schemas: the schemas in use.
+        game: the exact game name.
+        choice: which of its rows.
+
     Raises:
         RegistryUnavailable: a schema is not known here and the registry does not answer; nothing was written.
     """
+    mine = replace(choice, game=game)
+    settle(spark, layout, mine)
     table = layout.silver(names_of(game).key)
-    mine = _quarantined(spark, layout, causes).where(F.col("game_name") == game)
-    rows = mine.withColumnRenamed("bytes", "payload").select(*(column.name for column in INPUT))
+    found = _quarantined(spark, layout, mine)
+    rows = found.withColumnRenamed("bytes", "payload").select(*(column.name for column in INPUT))
     contents = contents_of(rows)
-    decisions = fitted(spark, table, schemas.lookup(contents.refs, game))
+    decisions = fitted(spark, table, schemas.lookup(contents.refs, game), schemas.contract(game))
     with batches_within_memory(rows, contents.sizes):
         decoded = silver_rows(rows, decisions).where(~F.col(REFUSED)).drop(REFUSED)
         if table_exists(spark, table):
-            written = spark.read.format("delta").load(table).select("_record_id")
-            decoded = decoded.join(written, "_record_id", "left_anti").select(*decoded.columns)
+            decoded = _not_written(spark, layout, game, decoded, rows, table)
         tried = rows.count()
         decoded.write.format("delta").mode("append").save(table)
-        left = _settle(spark, layout, rows, decisions, game)
+        left = _settle(spark, layout, rows, decisions, mine)
     return ReplayReport(game, tried, tried - left)
 
 
@@ -87,11 +95,15 @@ def rebuild(spark: SparkSession, layout: Layout, schemas: SchemaStore, game: str
     release(spark, layout, game)
     table = layout.silver(names.key)
     if table_exists(spark, table):
-        # emptied, not removed: its history stays, and readers see one change
-        nothing = spark.createDataFrame([], spark_struct(SILVER_ORIGIN))
+        # emptied, not removed: its history stays, and readers see one change; columns frozen or approved stay too
+        evolves = schemas.contract(game).mode is SchemaChanges.EVOLVE
+        columns = spark_struct(SILVER_ORIGIN) if evolves else spark.read.format("delta").load(table).schema
+        nothing = spark.createDataFrame([], columns)
         nothing.write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(table)
     if table_exists(spark, layout.quarantine):
-        DeltaTable.forPath(spark, layout.quarantine).delete(quarantined(game))
+        DeltaTable.forPath(spark, layout.quarantine).delete(Choice(game).sql())
+    # what is still bad comes to quarantine again
+    forget(spark, layout, game)
     return deserialize(spark, layout, schemas, game)
 
 
@@ -112,12 +124,40 @@ def require_game(spark: SparkSession, layout: Layout, game: str) -> None:
     )
 
 
-def _quarantined(spark: SparkSession, layout: Layout, causes: Iterable[Cause]) -> DataFrame:
-    rows = spark.read.format("delta").load(layout.quarantine).where(F.col("stage") == Stage.SILVER.value)
-    return rows.where(F.col("cause").isin([cause.value for cause in causes]))
+def _quarantined(spark: SparkSession, layout: Layout, choice: Choice) -> DataFrame:
+    return chosen(spark, layout, replace(choice, stage=Stage.SILVER))
 
 
-def _settle(spark: SparkSession, layout: Layout, rows: DataFrame, decisions: Decisions, game: str) -> int:
+def _not_written(
+    spark: SparkSession, layout: Layout, game: str, decoded: DataFrame, rows: DataFrame, table: str
+) -> DataFrame:
+    """Return the decoded rows that a replay before this one did not write, should it have died after that.
+
+    A source may hold a record twice, and one of the two may be in silver since long: so many rows of a record are
+    still to be written as bronze has more of it than silver. Bronze's older rows may have been deleted for good.
+    """
+    limits = _copies(rows, "record_id", "_here")
+    ids = limits.select("_record_id")
+    silver = spark.read.format("delta").load(table).join(ids, "_record_id", "left_semi")
+    limits = limits.join(_copies(silver, "_record_id", "_written"), "_record_id", "left").fillna(0, "_written")
+    room = F.col("_here")
+    if table_exists(spark, layout.bronze):
+        bronze = spark.read.format("delta").load(layout.bronze).where(F.col("game_name") == game)
+        bronze = bronze.withColumnRenamed("record_id", "_record_id").join(ids, "_record_id", "left_semi")
+        limits = limits.join(_copies(bronze, "_record_id", "_came"), "_record_id", "left").fillna(0, "_came")
+        room = F.greatest("_here", "_came")
+    limits = limits.select("_record_id", (room - F.col("_written")).alias("_room"))
+    copies = Window.partitionBy("_record_id").orderBy("_schema_id")
+    ranked = decoded.join(limits, "_record_id").withColumn("_copy", F.row_number().over(copies))
+    return ranked.where(F.col("_copy") <= F.col("_room")).select(*decoded.columns)
+
+
+def _copies(rows: DataFrame, record_id: str, name: str) -> DataFrame:
+    """Return how often each record is there: _record_id, and the number by this name."""
+    return rows.groupBy(F.col(record_id).alias("_record_id")).agg(F.count(F.lit(1)).alias(name))
+
+
+def _settle(spark: SparkSession, layout: Layout, rows: DataFrame, decisions: Decisions, mine: Choice) -> int:
     """Take the decoded rows out of quarantine, say of the others why they stay, and return how many stay."""
     examined = map_in_arrow(rows, to_examined(decisions, Rows.ALL), spark_struct(EXAMINED))
     row = ["record_id", *(column.name for column in REF), "payload"]
@@ -131,7 +171,7 @@ def _settle(spark: SparkSession, layout: Layout, rows: DataFrame, decisions: Dec
             .merge(
                 # a source may hold a record twice: the same row has the same verdict
                 verdicts.dropDuplicates(row).alias("v"),
-                f"q.record_id = v.record_id AND {same_ref} AND q.bytes <=> v.payload AND {quarantined(game)}",
+                f"q.record_id = v.record_id AND {same_ref} AND q.bytes <=> v.payload AND {mine.sql('q.')}",
             )
             .whenMatchedDelete("v.cause IS NULL")
             .whenMatchedUpdate(set={"cause": "v.cause", "sentence": "v.sentence"})

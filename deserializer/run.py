@@ -12,6 +12,7 @@ from demux.commits import Counts, OnRetry, Target, commit
 from demux.delta_log import newest_version
 from demux.lock import TableLock, unlocked
 from demux.names import names_of
+from demux.quarantine.choice import Choice
 from demux.reports import GameReport
 from demux.schema_store import SchemaStore
 from demux.settings import Decoder
@@ -21,7 +22,7 @@ from demux.tables import Layout
 from deserializer.decisions import schema_ids_of
 from deserializer.decoders import choose, native_decoder
 from deserializer.fleet.takeover import stream_start
-from deserializer.sink import examined_rows, fitted, quarantined, silver_rows
+from deserializer.sink import examined_rows, fitted, silver_rows
 from deserializer.source import contents_of, game_stream
 
 
@@ -48,6 +49,7 @@ def deserialize(
     Raises:
         CheckpointLost: the silver table is there and its checkpoint is not.
         RuntimeMissing: `from_protobuf` was asked for and is not to be had.
+        ApprovalNeeded: a schema would change the table, which asks first; nothing was written.
         DecoderUnsuited: `from_protobuf` was asked for and cannot read one of the game's messages; nothing was written.
         RegistryUnavailable: a schema is not known here and the registry does not answer; nothing was written.
     """
@@ -61,7 +63,7 @@ def deserialize(
     def one_batch(frame: DataFrame, batch: Batch) -> None:
         contents = contents_of(frame)
         answers = schemas.lookup(contents.refs, game)
-        decisions = fitted(spark, table, answers)
+        decisions = fitted(spark, table, answers, schemas.contract(game))
         with batches_within_memory(frame, contents.sizes):
             rows = silver_rows(frame, decisions, choose(decoder, native, decisions))
             counts.append(
@@ -72,7 +74,7 @@ def deserialize(
     rebuild = f"demux rebuild --game {shlex.quote(game)}"
     start = stream_start(spark, layout, schemas, game, tables)
     if start is None:
-        require_checkpoint(spark, checkpoint, table, layout.quarantine, quarantined(game), rebuild)
+        require_checkpoint(spark, checkpoint, table, layout.quarantine, Choice(game).sql(), rebuild)
     if start is None or start.version <= newest_version(spark, layout.bronze):
         source = game_stream(spark, layout.bronze, game, None if start is None else start.version)
         run_query(spark, source, checkpoint, names.query_name, one_batch)

@@ -18,10 +18,11 @@ from demux.arrow_map import map_in_arrow
 from demux.causes import Stage
 from demux.columns import Column, Struct
 from demux.commits import Rows
+from demux.contract import EVOLVE, Contract
 from demux.failures import named
-from demux.names import quoted, sql_string
+from demux.names import quoted
 from demux.schema_ref import SchemaRef
-from demux.spark_types import COMMENT, MESSAGE, columns_of_spark, metadata_of, spark_struct, spark_type
+from demux.spark_types import COMMENT, MESSAGE, columns_of_spark, message_in, metadata_of, spark_struct, spark_type
 from demux.storage import table_exists
 from demux.streams import Batch
 from demux.tables import QUARANTINE, SILVER_ORIGIN, SILVER_RESERVED
@@ -29,6 +30,7 @@ from deserializer.decisions import Answer, Decisions, decide
 from deserializer.decode import EXAMINED, to_examined
 from deserializer.decoders import ARROW, RowDecoder
 from deserializer.descriptions import Description, description_of, statements
+from deserializer.rewriting import retyped, widen
 
 _LOG = logging.getLogger("demux")
 
@@ -55,8 +57,7 @@ def silver_table(spark: SparkSession, table: str) -> Silver | None:
 
 
 def _silver(schema: StructType) -> Silver:
-    messages = (field.metadata.get(MESSAGE) for field in schema.fields)
-    return Silver(payload_of(schema), next((name for name in messages if name is not None), None))
+    return Silver(payload_of(schema), message_in(schema))
 
 
 def payload_of(schema: StructType) -> Struct:
@@ -64,18 +65,23 @@ def payload_of(schema: StructType) -> Struct:
     return columns_of_spark(StructType([field for field in schema.fields if field.name not in SILVER_RESERVED]))
 
 
-def fitted(spark: SparkSession, table: str, answers: Mapping[SchemaRef, Answer]) -> Decisions:
+def fitted(
+    spark: SparkSession, table: str, answers: Mapping[SchemaRef, Answer], contract: Contract = EVOLVE
+) -> Decisions:
     """Return what to do with the rows of each schema ref; the table gets the columns they add, and what they say.
 
     A table that is not there is made only where a schema says something of it: else the first rows make it.
+
+    Raises:
+        ApprovalNeeded: the contract asks first; nothing was changed.
     """
     if not table_exists(spark, table):
-        decisions = decide(Struct(()), answers)
+        decisions = decide(Struct(()), answers, contract=contract)
         _create(spark, table, description_of(decisions, answers, Struct(())), decisions.message)
         return decisions
     now = _schema(spark, table)
     before = _silver(now)
-    decisions = decide(before.columns, answers, before.message)
+    decisions = decide(before.columns, answers, before.message, contract)
     columns = columns_of_spark(now)
     description = description_of(decisions, answers, columns)
     _evolve(spark, table, now, description.columns, decisions.message)
@@ -111,10 +117,13 @@ def _only_told(what: str) -> Iterator[None]:
 def evolve(spark: SparkSession, table: str, columns: Struct, message: str | None = None) -> None:
     """Give the table these payload columns, nested ones too, before the origin's; a second call does nothing.
 
+    For wider numbers its rows are written anew, first and in a commit of their own: a crash in between leaves a table
+    that lacks the new columns, and the second call adds them.
+
     Args:
         spark: the session.
         table: the table's path.
-        columns: the payload columns that it has now, and after them the new ones (`demux.alignment`).
+        columns: the payload columns that it has now, some wider, and after them the new ones (`demux.alignment`).
         message: the full name of the message that it holds.
     """
     _evolve(spark, table, _schema(spark, table), columns, message)
@@ -124,8 +133,13 @@ def _evolve(spark: SparkSession, table: str, now: StructType, columns: Struct, m
     wanted = spark_struct(Struct((*columns, *SILVER_ORIGIN)))
     if columns_of_spark(now) == columns_of_spark(wanted):
         return
-    before = payload_of(now)
-    if before != columns:
+    wider = retyped(now, columns)
+    if wider != now:
+        _LOG.info("%s gets wider columns: it is written anew", table)
+        widen(spark, table, now, wider)
+        now = _schema(spark, table)
+    before = columns_of_spark(now)
+    if set(before) != set(columns_of_spark(wanted)):
         # a column that is there keeps its metadata
         names = {column.name for column in before}
         added = [column for column in columns if column.name not in names]
@@ -153,11 +167,6 @@ def moves(now: list[str], wanted: list[str]) -> list[tuple[str, str]]:
         order.insert(position, name)
         result.append((name, place))
     return result
-
-
-def quarantined(game: str) -> str:
-    """Return the SQL condition of the game's own rows in quarantine."""
-    return f"stage = {sql_string(Stage.SILVER.value)} AND game_name = {sql_string(game)}"
 
 
 def silver_rows(frame: DataFrame, decisions: Decisions, decoder: RowDecoder = ARROW) -> DataFrame:

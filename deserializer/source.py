@@ -18,8 +18,9 @@ from deserializer.decode import INPUT, REF
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What must be known of rows before they are decoded: their schema refs, and how large their payloads are."""
+    """What must be known of rows before they are decoded: how many, their schema refs, how large their payloads are."""
 
+    rows: int
     refs: frozenset[SchemaRef]
     sizes: Sizes
 
@@ -27,8 +28,10 @@ class Contents:
 def contents_of(frame: DataFrame) -> Contents:
     """Return the contents of a frame with the columns of `INPUT`, in one pass over its rows."""
     names = [column.name for column in REF]
-    found = frame.groupBy(*names).agg(sizes_column("payload").alias("sizes")).collect()
+    counted = F.count(F.lit(1)).alias("rows")
+    found = frame.groupBy(*names).agg(sizes_column("payload").alias("sizes"), counted).collect()
     return Contents(
+        sum(row.rows for row in found),
         frozenset(SchemaRef(*(row[name] for name in names)) for row in found),
         reduce(or_, (sizes_in(row.sizes) for row in found), Sizes()),
     )

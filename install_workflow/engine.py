@@ -16,9 +16,8 @@ from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_expo
 from demux.errors import DemuxError, Kind
 from demux.failures import named
 from demux.settings import RunSettings
+from demux.spark import POOL
 from install_workflow.plan import Task
-
-POOL = "spark.scheduler.pool"
 
 _LOG = logging.getLogger("demux")
 

@@ -59,7 +59,16 @@ def _paths(layout: Layout, keys: Iterable[str], part: Part) -> Iterator[str]:
 
 
 def _control(layout: Layout) -> tuple[str, ...]:
-    return (layout.deployments, layout.gaps, layout.topics, layout.schemas, layout.rounds, layout.games)
+    return (
+        layout.approvals,
+        layout.deployments,
+        layout.dropped,
+        layout.gaps,
+        layout.topics,
+        layout.schemas,
+        layout.rounds,
+        layout.games,
+    )
 
 
 def part_of(layout: Layout, path: str) -> Part | None:

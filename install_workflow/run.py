@@ -75,7 +75,7 @@ def look(
     anew = not known or grown.partitions is None
     seen = set(known) | (games_in_bronze(spark, layout) if anew else (grown.partitions or frozenset()))
     running = {game.name: game.cluster for game in known.values() if game.cluster is not None}
-    per_cluster = settings.run.streams_per_cluster
+    per_cluster = settings.run.per_cluster
     rebalance = balance_now(known.values(), history)
     plan = make_plan(seen, running, settings.games, per_cluster, history.loads, rebalance, registered)
     done = {game for game, record in history.last.items() if record.outcome is Outcome.DONE}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,6 +13,15 @@ from pyspark.sql import SparkSession
 from demux.settings import SparkSettings
 from demux.spark import SHORT_LIVED, session, stop
 
+# a test's queries see few rows: to compile code for each takes longer than to interpret it
+INTERPRETED: Mapping[str, str] = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+
+# with room from the beginning it collects less garbage
+_JVM: Mapping[str, str] = {name: f"{options} -Xms1g" for name, options in SHORT_LIVED.items()}
+
 
 def lane_of_spark() -> str:
     """Return `current` (Spark 4) or `oldest` (Spark 3)."""
@@ -20,10 +29,10 @@ def lane_of_spark() -> str:
 
 
 @contextmanager
-def one_session(logs: Path) -> Iterator[SparkSession]:
-    """Hold the process's session while the block runs; who comes second shares the first one's."""
+def one_session(logs: Path, conf: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
+    """Hold the process's session while the block runs; who comes second shares the first one's, and its `conf`."""
     shared = SparkContext._active_spark_context is not None
-    spark = session(SparkSettings(master="local[2]", conf=SHORT_LIVED), logs)
+    spark = session(SparkSettings(master="local[2]", conf={**_JVM, **(conf or {})}), logs)
     try:
         yield spark
     finally:

@@ -98,6 +98,21 @@ def pairs(draw: st.DrawFn) -> tuple[CompiledSchema, CompiledSchema]:
     return schema_of(old, 1), schema_of(later, 2)
 
 
+@st.composite
+def growing(draw: st.DrawFn) -> tuple[CompiledSchema, CompiledSchema]:
+    """Two versions of `v.Root`, of which the later one has all fields of the earlier one and more; no recursion."""
+    drawn = draw(_VERSIONS)
+    root, inner, third = (
+        tuple(field for field in fields if field[1].type != "Root") for fields in (drawn.root, drawn.inner, drawn.third)
+    )
+    fewer = [
+        tuple(field for field, keep in zip(fields, draw(_KEPT), strict=False) if keep)
+        for fields in (root, inner, third)
+    ]
+    old = VersionSpec(drawn.syntax, fewer[0], fewer[1], fewer[2], drawn.mood)
+    return schema_of(old, 1), schema_of(VersionSpec(drawn.syntax, root, inner, third, drawn.mood), 2)
+
+
 def version_of(text: str, number: int = 1, message: str | None = None, syntax: str = "proto3") -> CompiledSchema:
     """The version that a short text of package `t` compiles to; its message is the first one if none is named."""
     head = f'edition = "{syntax}";' if syntax.isdigit() else f'syntax = "{syntax}";'

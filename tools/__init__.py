@@ -1,1 +1,1 @@
-"""What developers run beside the product: setting up, and real servers for the tests, the demo and the benchmark."""
+"""What developers run beside the product: setting up, real servers for tests, demo and benchmark, the runbook."""

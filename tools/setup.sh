@@ -1,6 +1,7 @@
 #!/bin/sh
 # tools/setup.sh install LANE: .venv/LANE holds what locks/LANE.txt says, and this project, editable.
 # tools/setup.sh java LANE:    prints the home of a Java that the lane's Spark runs on.
+# tools/setup.sh browser LANE: prints the path of a Chromium, in which the tests look at the status page.
 # a second run is safe; what is missing is installed as root on Debian, and named elsewhere.
 set -eu
 cd "$(dirname "$0")/.."
@@ -12,7 +13,7 @@ task=${1:-} lane=${2:-}
 case $lane in
     current) pythons='3.13 3.12 3.11 3.10' javas='17 21' ;;
     oldest) pythons='3.11 3.10' javas='17 11 8' ;;
-    *) stop 'usage: tools/setup.sh install|java current|oldest' ;;
+    *) stop 'usage: tools/setup.sh install|java|browser current|oldest' ;;
 esac
 venv=.venv/$lane log=.venv/$lane.log
 mkdir -p .venv
@@ -63,6 +64,28 @@ show_java() {
         if among $version "$javas" && apt "openjdk-$version-jre-headless"; then find_java && return; fi
     done
     stop "no Java $(echo "$javas" | sed 's/ / or /g') found. Type: $(install_line openjdk-17-jre-headless openjdk@17)"
+}
+
+find_browser() {
+    if [ -n "${CHROME_BIN:-}" ]; then
+        command -v "$CHROME_BIN" || stop "CHROME_BIN=$CHROME_BIN is no program."
+        return
+    fi
+    for name in chromium chromium-headless-shell chromium-browser google-chrome google-chrome-stable \
+        '/Applications/Chromium.app/Contents/MacOS/Chromium' \
+        '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome'; do
+        command -v "$name" && return
+    done
+    return 1
+}
+
+show_browser() {
+    find_browser && return
+    # the first has no window and is half the size; old releases have the second alone.
+    for package in chromium-headless-shell chromium; do
+        if apt $package; then find_browser && return; fi
+    done
+    stop "no Chromium found. Type: $(install_line chromium '--cask chromium'), or give CHROME_BIN=/path/to/it."
 }
 
 version_of() { # python command: 3.11, or nothing
@@ -119,5 +142,6 @@ install_lane() {
 case $task in
     install) install_lane ;;
     java) show_java ;;
-    *) stop 'usage: tools/setup.sh install|java current|oldest' ;;
+    browser) show_browser ;;
+    *) stop 'usage: tools/setup.sh install|java|browser current|oldest' ;;
 esac

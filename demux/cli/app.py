@@ -9,7 +9,23 @@ import sys
 import typer
 from rich.console import Console
 
-from demux.cli import apply, demo, destroy, export, flow, grants, look, plan, repair, schemas, start
+from demux.cli import (
+    apply,
+    backfill,
+    demo,
+    destroy,
+    export,
+    flow,
+    grants,
+    look,
+    plan,
+    quarantine,
+    reconcile,
+    repair,
+    schemas,
+    serve,
+    start,
+)
 from demux.errors import ExitCode
 from demux.failures import named
 from demux.text import printable
@@ -34,11 +50,14 @@ app.command("apply")(apply.apply)
 app.command("destroy")(destroy.destroy)
 app.add_typer(export.export, name="export")
 app.command("status")(look.status)
+app.command("serve")(serve.serve)
 app.command("show")(look.show)
+app.command("reconcile")(reconcile.reconcile)
 app.add_typer(schemas.schemas, name="schemas")
 app.add_typer(grants.grants, name="grants")
-app.add_typer(repair.quarantine, name="quarantine")
+app.add_typer(quarantine.quarantine, name="quarantine")
 app.command("rebuild")(repair.rebuild)
+app.command("backfill")(backfill.backfill)
 app.command("demo")(demo.demo)
 
 

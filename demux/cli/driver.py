@@ -10,10 +10,12 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 
+from demux.cli.fleet import engine_of
+from demux.cli.take_all import taking_all
 from demux.cli.workplace import Workplace, log_to, place_of
 from demux.errors import DemuxError, DriverDied, TaskFailed
 from demux.failures import named
@@ -25,6 +27,7 @@ from demux.spark import answers, session, stop
 from install_workflow.drivers import Begun, Broken, Hello, Message, Over, Ready, Stop, Work, from_line, to_line
 from install_workflow.engine import Ended, run_tasks
 from install_workflow.plan import Task
+from install_workflow.run import RunTasks
 
 WORDS = (sys.executable, "-m", "demux.cli.driver")
 # set for what runs below spark-submit: a driver has a JVM of its own
@@ -77,12 +80,39 @@ def _work(hello: Hello, work: Work, tell: Tell) -> None:
         signal.signal(number, lambda *_: stopping.set())
     try:
         place = place_of(settings, spark, stopping, table_lock(settings.root))
-        one_at_a_time = settings.run.model_copy(update={"parallelism": 1})
-        for games, how in ((work.together, settings.run), (work.alone, one_at_a_time)):
-            tasks = [Task(game, names_of(game).task_key, hello.cluster) for game in games]
-            run_tasks(spark, tasks, _telling(place, tell), how, stopping, on_end=lambda end: _tell_end(end, tell))
+        together, alone = (
+            tuple(Task(game, names_of(game).task_key, hello.cluster) for game in games)
+            for games in (work.together, work.alone)
+        )
+        fleet = engine_of(place, settings.round_engine)
+        if fleet is None:
+            _streams(place, together, alone, tell)
+        else:
+            _fleet(place, taking_all(fleet, stopping), (together, *((task,) for task in alone)), tell)
     finally:
         stop(spark)
+
+
+def _streams(place: Workplace, together: tuple[Task, ...], alone: tuple[Task, ...], tell: Tell) -> None:
+    run = place.settings.run
+    for tasks, how in ((together, run), (alone, run.model_copy(update={"parallelism": 1}))):
+        run_tasks(place.spark, tasks, _telling(place, tell), how, place.stop, on_end=lambda end: _tell_end(end, tell))
+
+
+def _fleet(place: Workplace, decode: RunTasks, groups: Iterable[tuple[Task, ...]], tell: Tell) -> None:
+    """Decode one group of games after the other, each together; where the JVM is gone, without a report."""
+
+    def on_end(end: Ended[GameReport]) -> None:
+        if end.error is not None and not answers(place.spark):
+            _end_at_once()
+        _tell_end(end, tell)
+
+    for tasks in groups:
+        if place.stop.is_set():
+            return
+        for task in tasks:
+            tell(Begun(task.game))
+        decode(tasks, on_end)
 
 
 def _telling(place: Workplace, tell: Tell) -> Callable[[Task], GameReport]:

@@ -56,6 +56,7 @@ def bundle(
         console.print(line, soft_wrap=True)
     with _told(out):
         _write(out, files, stale)
+    console.print(f"Engine {settings.task_engine.value}.")
     console.print(f"wrote {', '.join(files)} below {printable(str(out))}", soft_wrap=True)
 
 

@@ -11,7 +11,8 @@ from demux.errors import DemuxError, Kind
 from demux.failures import named
 from demux.reports import GameReport
 from demux.settings import Engine
-from deserializer.fleet.run import Decoded, Fleet
+from deserializer.fleet.games import Decoded
+from deserializer.fleet.run import Fleet
 from install_workflow.engine import Ended
 from install_workflow.plan import Task
 from install_workflow.run import OnEnd, RunTasks
@@ -21,13 +22,9 @@ _LOG = logging.getLogger("demux")
 _MOST_WAIT_S = 60.0
 
 
-def engine_of(place: Workplace) -> RunTasks | None:
+def engine_of(place: Workplace, engine: Engine) -> RunTasks | None:
     """Return what runs the games' tasks together, for all rounds of a command; None: each has a stream of its own."""
-    match place.settings.run.engine:
-        case Engine.STREAM:
-            return None
-        case Engine.FLEET:
-            return _Together(place)
+    return _Together(place) if engine is Engine.FLEET else None
 
 
 class _Together:
@@ -71,6 +68,8 @@ class _Together:
             self._there().decode(games, datetime.now(timezone.utc), once)
         except Exception as error:  # told of each game, as a stream would
             _LOG.exception("the fleet failed")
+            # a table may have changed who can write it
+            self._fleet = None
             for game in games:
                 if game not in told:
                     end(Decoded(game, None, named(error)))
@@ -86,6 +85,7 @@ class _Together:
                 most_rows=place.settings.run.rows_per_game,
                 threads=place.settings.run.parallelism,
                 tables=place.tables,
+                sink=place.settings.run.sink,
             )
         return self._fleet
 

@@ -17,13 +17,14 @@ from demux.cli.driver import WORDS, environ_for_drivers
 from demux.cli.fleet import engine_of
 from demux.cli.progress import RoundProgress
 from demux.cli.tables import round_table
+from demux.cli.take_all import taking_all
 from demux.cli.workplace import DECODER, ROOT, SET, SETTINGS, WAIT, Workplace, console, logs_of, settings_of, workplace
 from demux.deployments import copy_record, deployed_games
 from demux.errors import DemuxError, ExitCode, GameUnknown, Kind, SettingsInvalid
 from demux.names import is_key, names_of
 from demux.registry.registered import Registered
 from demux.reports import GameReport, IngestReport
-from demux.settings import Decoder, Engine, Settings
+from demux.settings import Decoder, Settings
 from demux.spark import on_databricks
 from demux.storage import table_exists
 from demux.streams import TAKE_ALL, AvailableNow, Every, Trigger
@@ -86,6 +87,8 @@ def local_plan(settings: Settings, json: bool, everything: bool) -> None:
     shown = replace(plan, waiting=(*plan.waiting, *left_out(registered)))
     text = as_json(shown) if json else as_text(shown, everything)
     console.print(text, soft_wrap=True)
+    if not json:
+        console.print(f"Engine {settings.round_engine.value}.")
 
 
 def run(
@@ -106,11 +109,14 @@ def run(
     pause_s = None if every is None else seconds_of(every)
     settings = settings_of(settings_file, root, changes, decoder)
     if drivers:
-        _require_own_drivers(settings)
+        _require_own_drivers()
     with workplace(settings, "run", lock=True, wait=wait) as place:
         trigger = TAKE_ALL if pause_s is None else AvailableNow(enough_s=place.settings.run.bronze_s)
         broken: list[DemuxError] = []
-        elsewhere = _in_drivers(place, broken) if drivers else engine_of(place)
+        together = engine_of(place, settings.round_engine)
+        if pause_s is None and together is not None:
+            together = taking_all(together, place.stop)
+        elsewhere = _in_drivers(place, broken) if drivers else together
 
         def once() -> ExitCode:
             began = time.monotonic()
@@ -130,12 +136,7 @@ def run(
         for_ever(place, pause_s, again)
 
 
-def _require_own_drivers(settings: Settings) -> None:
-    if settings.run.engine is Engine.FLEET:
-        raise SettingsInvalid(
-            "run.engine: fleet decodes all games in one driver, so there are no others with --drivers.",
-            "Leave it out, or set run.engine: stream.",
-        )
+def _require_own_drivers() -> None:
     if on_databricks():
         raise SettingsInvalid(
             "A cluster of a workspace has one driver, so there are no others with --drivers.",
@@ -186,8 +187,8 @@ def deserialize(
     with workplace(settings, "deserialize", lock=True, wait=wait) as place:
         tasks = tuple(Task(name, names_of(name).task_key, "this machine") for name in _found(place, wanted))
         with console.status(Text(f"decoding {', '.join(printable(task.game) for task in tasks)} …")):
-            together = engine_of(place)
-            ended = together(tasks, _print_ended) if together else _streams(place, tasks)
+            together = engine_of(place, settings.task_engine)
+            ended = taking_all(together, place.stop)(tasks, _print_ended) if together else _streams(place, tasks)
         round_id = uuid.uuid4().hex[:12]
         place.control.close_round([record_of(end, round_id) for end in ended], None)
     raise typer.Exit(_worst(ended, complete=len(ended) == len(tasks)))

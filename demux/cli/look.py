@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from rich.table import Table
 from rich.text import Text
 
+from demux.cli.serve import write_page
 from demux.cli.tables import overview_table
 from demux.cli.workplace import ROOT, SET, SETTINGS, Workplace, console, settings_of, workplace
 from demux.errors import GameUnknown
@@ -22,12 +23,23 @@ from demux.text import printable
 from install_workflow.run import look
 
 
-def status(settings_file: Path | None = SETTINGS, root: str | None = ROOT, changes: list[str] = SET) -> None:
+def status(
+    html: Path | None = typer.Option(
+        None, "--html", help="Write a page for a browser instead, from what the tables' logs say; starts no Spark."
+    ),
+    settings_file: Path | None = SETTINGS,
+    root: str | None = ROOT,
+    changes: list[str] = SET,
+) -> None:
     """Show where every record is, game by game; which games wait and why; what failed and what to do.
 
-    Example: `demux status`
+    Example: `demux status --html status.html`
     """
-    with workplace(settings_of(settings_file, root, changes), "status", lock=False) as place:
+    settings = settings_of(settings_file, root, changes)
+    if html is not None:
+        write_page(settings, html)
+        return
+    with workplace(settings, "status", lock=False) as place:
         print_status(place)
 
 

@@ -1,67 +1,14 @@
-"""`demux quarantine replay` and `demux rebuild`: bring back what was set aside, or make a table again."""
+"""`demux rebuild`: make a table again from where it came from."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import typer
-from rich.text import Text
 
-from demux.causes import Cause
 from demux.cli.workplace import ROOT, SET, SETTINGS, WAIT, console, settings_of, workplace
-from demux.errors import DemuxError, SettingsInvalid
+from demux.errors import SettingsInvalid
 from demux.failures import named
-from demux.text import printable
-
-quarantine = typer.Typer(help="Work with the records that were set aside.", no_args_is_help=True)
-
-_REPLAYABLE = [
-    Cause.UNKNOWN_SCHEMA,
-    Cause.INVALID_SCHEMA,
-    Cause.SCHEMA_CONFLICT,
-    Cause.MALFORMED_PAYLOAD,
-    Cause.INTERRUPTED,
-]
-
-
-@quarantine.callback()
-def group() -> None:
-    """Work with the records that were set aside."""
-
-
-@quarantine.command("replay")
-def replay(
-    game: str | None = typer.Option(None, "--game", help="Only this game (exact name). Default: all games."),
-    cause: list[Cause] = typer.Option(_REPLAYABLE, help="Only records of this cause. May be repeated."),
-    settings_file: Path | None = SETTINGS,
-    root: str | None = ROOT,
-    changes: list[str] = SET,
-    wait: bool = WAIT,
-) -> None:
-    """Decode quarantined payloads again, once: what decodes now moves to silver, the rest stays with today's cause.
-
-    Example: `demux quarantine replay --cause UNKNOWN_SCHEMA`
-    """
-    from deserializer.repair import games_in_quarantine
-    from deserializer.repair import replay as replay_game
-
-    failed: list[DemuxError] = []
-    with workplace(settings_of(settings_file, root, changes), "quarantine replay", lock=True, wait=wait) as place:
-        games = games_in_quarantine(place.spark, place.layout, cause)
-        for name in games if game is None else [found for found in games if found == game]:
-            try:
-                with console.status(Text(f"decoding {printable(name)} …")):
-                    report = replay_game(place.spark, place.layout, place.schemas, name, tuple(cause))
-            except Exception as error:  # one game's failure must not stop its neighbours
-                failed.append(named(error))
-                console.print(f"{printable(name)}: {failed[-1]}", style="red")
-                continue
-            left = report.tried - report.decoded
-            console.print(f"{printable(name)}: {report.decoded:,} decoded, {left:,} stay")
-        if not games:
-            console.print("nothing in quarantine has these causes")
-    if failed:
-        raise failed[0]
 
 
 def rebuild(

@@ -19,7 +19,7 @@ from demux.registry.protocol import RegisteredSchema
 from demux.text import printable
 
 _FIRST = "first of the file"
-_CAREFUL = {Effect.STOPS_FILLING, Effect.KEEPS_OLD_NAME, Effect.OTHER_VALUES}
+_CAREFUL = {Effect.STOPS_FILLING, Effect.KEEPS_OLD_NAME, Effect.WIDENS_COLUMN, Effect.OTHER_VALUES}
 _STYLES = {"breaks": "bold red", "careful": "yellow", "fine": "green"}
 
 
@@ -106,12 +106,13 @@ def comparison_lines(comparison: Comparison) -> RenderableType:
 
 
 def comparison_json(comparison: Comparison) -> dict[str, Any]:
-    """Return the same as a JSON object: breaks, modes, changes, added, conflicts."""
+    """Return the same as a JSON object: breaks, modes, changes, added, widened, conflicts."""
     return {
         "breaks": comparison.breaks,
         "modes": [mode.value for mode in comparison.modes],
         "changes": [_change_json(change) for change in comparison.changes],
         "added": list(comparison.added),
+        "widened": list(comparison.widened),
         "conflicts": list(comparison.conflicts),
     }
 
@@ -243,10 +244,10 @@ def _summary(comparison: Comparison) -> list[Text]:
         told = {change.silver for change in comparison.changes if change.effect is Effect.CONFLICT}
         lines.append(Text("silver: no row of the new version fits; all go to quarantine, SCHEMA_CONFLICT", "red"))
         lines += [_text(f"  {conflict}", "red") for conflict in comparison.conflicts if conflict not in told]
-    elif comparison.added:
-        lines.append(Text(f"silver: every row fits; new columns: {len(comparison.added)}"))
     else:
-        lines.append(Text("silver: every row fits; no new column"))
+        added = f"new columns: {len(comparison.added)}" if comparison.added else "no new column"
+        widened = f"; wider columns, for which the table is written anew: {len(comparison.widened)}"
+        lines.append(Text(f"silver: every row fits; {added}{widened if comparison.widened else ''}"))
     modes = ", ".join(mode.value for mode in comparison.modes)
     return [*lines, Text(f"registry: compatibility modes that allow it: {modes}")]
 

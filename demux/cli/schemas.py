@@ -1,10 +1,11 @@
-"""`demux schemas list | show | diff | check`: look at the registry, change nothing; no Spark."""
+"""`demux schemas list | show | diff | check`: look at the registry, change nothing, no Spark; and `approve`."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence, Set
 from contextlib import contextmanager
+from datetime import datetime, timezone
 from pathlib import Path
 
 import typer
@@ -21,7 +22,7 @@ from demux.cli.schema_tables import (
     list_table,
     schema_text,
 )
-from demux.cli.workplace import ROOT, SET, SETTINGS, console, settings_of
+from demux.cli.workplace import ROOT, SET, SETTINGS, console, settings_of, workplace
 from demux.errors import ExitCode, RegistryUnavailable, SchemaInvalid, SettingsInvalid
 from demux.protobuf.compatibility import compare, silver_columns, table_of
 from demux.protobuf.compile import compile_schema
@@ -156,6 +157,31 @@ def check_file(
     else:
         console.print(check_lines(str(file), checks, asked.problems))
     raise typer.Exit(ExitCode.GAMES_FAILED if any(one.breaks for one in checks) else asked.exit_code)
+
+
+@schemas.command("approve")
+def approve(
+    game: str = typer.Option(..., "--game", help="The game (exact name)."),
+    schema: list[int] = typer.Option(
+        [], "--schema", min=1, help="Only the schema of this id. May be repeated. Default: all that the game waits for."
+    ),
+    settings_file: Path | None = SETTINGS,
+    root: str | None = ROOT,
+    changes: list[str] = SET,
+) -> None:
+    """Let changed schemas change a game's table that asks first (games.schema_changes: ask); rounds may go on.
+
+    Example: `demux schemas approve --game chess`
+    """
+    from deserializer.approval import approve_schemas
+
+    settings = settings_of(settings_file, root, changes)
+    # one commit to a table of its own: a command that goes on need not end for it
+    with workplace(settings, "schemas approve", lock=False) as place:
+        registry, now = registry_name_for(game, settings), datetime.now(timezone.utc)
+        approved = approve_schemas(place.spark, place.layout, place.schemas, game, registry, tuple(schema), now)
+    ids = ", ".join(str(schema_id) for schema_id in approved)
+    console.print(f"{printable(game)}: approved schema {ids}; the next round takes its rows")
 
 
 class _Asked:

@@ -75,6 +75,8 @@ def overview_table(overview: Overview, waiting: Mapping[str, str]) -> Renderable
     lines: list[RenderableType] = [table]
     if overview.no_bronze:
         lines.append(Text.assemble("records without a game, in quarantine: ", _causes(overview.no_bronze)))
+    if dropped := {printable(game.game): game.dropped for game in overview.games if game.dropped}:
+        lines.append(Text.assemble("dropped from quarantine: ", _causes(dropped)))
     lines += [Text(line, "yellow") for line in _waiting_lines(overview, waiting)]
     lines += _error_lines({game.game: " ".join(game.error) for game in overview.games if game.error is not None})
     return Group(*lines)

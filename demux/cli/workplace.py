@@ -25,6 +25,7 @@ from demux.catalog import Catalog
 from demux.control import Control
 from demux.errors import DemuxError, SettingsInvalid, StorageFailed
 from demux.lock import TableLock, is_elsewhere, locked, table_lock, unlocked
+from demux.progress import ProgressLog
 from demux.registry.choice import Registries, registry_name_for, registry_settings
 from demux.registry.registered import Registered, registered_games
 from demux.reports import GameReport, IngestReport
@@ -224,15 +225,19 @@ def _with_spark(settings: Settings, after_removal: AfterRemoval) -> Iterator[Wor
     with console.status("starting Spark …"):
         spark = session(settings.spark, logs_of(settings))
     stopping = threading.Event()
+    progress = ProgressLog()
     before = _catch_signals(stopping)
     try:
         if after_removal is AfterRemoval.REFUSE:
             require_whole(spark, Layout(settings.root))
+        spark.streams.addListener(progress)
         yield place_of(settings, spark, stopping)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-        if not shared:
+        if shared:
+            spark.streams.removeListener(progress)
+        else:
             stop(spark)
 
 
@@ -241,7 +246,7 @@ def place_of(
 ) -> Workplace:
     """Return what the stages need; `tables` where other processes write the same tables at the same time."""
     layout = Layout(settings.root)
-    schemas = SchemaStore(spark, layout.schemas, registry_of(settings, os.environ), tables)
+    schemas = SchemaStore(spark, layout.schemas, registry_of(settings, os.environ), tables, layout.approvals)
     catalog = Catalog(spark, settings, schemas, has_tags=on_databricks())
     if tables is None and exists(spark, layout.fleet):
         # a stream that goes on from a fleet commits by Spark, while another game's fleet commits without
@@ -250,12 +255,13 @@ def place_of(
 
 
 def registry_of(settings: Settings, environ: Mapping[str, str]) -> Callable[[str], GameRegistry]:
-    """Return what says which registry a game has, and which messages the settings name there."""
+    """Return what says which registry a game has, and what the settings say of its schemas."""
     registries = Registries(settings, environ)
 
     def of(game: str) -> GameRegistry:
         name = registry_name_for(game, settings)
-        return GameRegistry(name, lambda: registries.of(name), registry_settings(settings, name).messages)
+        messages = registry_settings(settings, name).messages
+        return GameRegistry(name, lambda: registries.of(name), messages, settings.games.contract_of(game))
 
     return of
 
@@ -288,6 +294,7 @@ def log_to(folder: Path) -> None:
         each.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(threadName)s: %(message)s"))
     log = logging.getLogger("demux")
     log.handlers, log.propagate = handlers, False
+    log.setLevel(logging.INFO)
 
 
 def _catch_signals(stopping: threading.Event) -> Mapping[int, _Handler]:

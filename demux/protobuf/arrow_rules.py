@@ -6,13 +6,15 @@ A row that holds a value without a place in its column is named in `bad`, and wh
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from google.protobuf.descriptor_pool import DescriptorPool
 
-from demux.arrow_types import arrow_fields, arrow_type
+from demux.arrow_types import arrow_fields, arrow_type, as_type
 from demux.columns import EMPTY_STRUCT
 from demux.protobuf.reference import MAX_NANOS, MAX_SECONDS, MIN_SECONDS, MalformedRow, json_text
 from demux.protobuf.shape import (
@@ -69,7 +71,7 @@ class ArrowRules:
     def _value(self, array: pa.Array, value: Value, bad: list[Rows]) -> pa.Array:
         match value:
             case Scalar():
-                return array.cast(arrow_type(column_type(value)))
+                return as_type(array, arrow_type(column_type(value)))
             case Enumeration(names):
                 return _enum_names(array, names)
             case Wrapped(scalar):
@@ -98,24 +100,26 @@ class ArrowRules:
 
 
 def _enum_names(array: pa.Array, names: tuple[tuple[int, str], ...]) -> pa.Array:
-    numbers = pa.array([number for number, _ in names], pa.int32())
-    known = pa.array([name for _, name in names], pa.string()).take(pc.index_in(array, value_set=numbers))
+    numbers, texts = _as_arrays(names)
+    known = texts.take(pc.index_in(array, value_set=numbers))
     # digits only where the schema has no name: NULL stays NULL
     return known if known.null_count == array.null_count else pc.coalesce(known, array.cast(pa.string()))
 
 
+@lru_cache(maxsize=4096)
+def _as_arrays(names: tuple[tuple[int, str], ...]) -> tuple[pa.Array, pa.Array]:
+    return pa.array([number for number, _ in names], pa.int32()), pa.array([name for _, name in names], pa.string())
+
+
 def _timestamps(array: pa.Array, bad: list[Rows]) -> pa.Array:
-    seconds, nanos = array.flatten()
-    in_range = pc.and_(
-        pc.and_(pc.greater_equal(seconds, MIN_SECONDS), pc.less_equal(seconds, MAX_SECONDS)),
-        pc.and_(pc.greater_equal(nanos, 0), pc.less_equal(nanos, MAX_NANOS)),
-    )
-    wrong = np.flatnonzero(~in_range.fill_null(True).to_numpy(zero_copy_only=False))
-    if len(wrong):
-        bad.append(wrong.astype(np.int64))
-        seconds, nanos = pc.if_else(in_range, seconds, 0), pc.if_else(in_range, nanos, 0)
-    micros = pc.add(pc.multiply(seconds, 1_000_000), pc.divide(nanos.cast(pa.int64()), 1_000))
-    return micros.cast(pa.timestamp("us", tz="UTC"))
+    seconds, nanos = (part.fill_null(0).to_numpy() for part in array.flatten())
+    wrong = (seconds < MIN_SECONDS) | (seconds > MAX_SECONDS) | (nanos < 0) | (nanos > MAX_NANOS)
+    if wrong.any():
+        bad.append(np.flatnonzero(wrong).astype(np.int64))
+        seconds, nanos = np.where(wrong, 0, seconds), np.where(wrong, 0, nanos)
+    absent = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
+    micros = pa.array(seconds * 1_000_000 + nanos // 1_000, pa.int64(), mask=absent)
+    return micros.view(pa.timestamp("us", tz="UTC"))
 
 
 def _doubled(array: pa.MapArray) -> list[Rows]:

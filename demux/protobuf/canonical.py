@@ -29,6 +29,9 @@ _NOT_PACKABLE = frozenset(
         FieldDescriptorProto.TYPE_GROUP,
     }
 )
+# the quick look costs a quarter of the slow test
+_USEFUL = 0.75
+_ENOUGH = 50
 
 
 class Canonical:
@@ -41,16 +44,23 @@ class Canonical:
         self._has_required = has_required(pool.FindMessageTypeByName(full_name))
         self._flat = None if self._has_required else FlatCheck(pool.FindMessageTypeByName(full_name))
 
-    def split(self, payloads: Payloads | Sequence[bytes]) -> tuple[list[int], list[int]]:
-        """Return the positions of the payloads that are canonical, and the others."""
+    def split(self, payloads: Payloads | Sequence[bytes]) -> tuple[Sequence[int], list[int]]:
+        """Return the positions of the payloads that are canonical, a range where all are, and the others."""
         payloads = Payloads.of(payloads)
-        positions = list(range(len(payloads)))
-        if self._flat is None:
-            others = self._others(payloads, positions)
-        else:
-            others = self._others(payloads, np.flatnonzero(~self._flat.proven(payloads)).tolist())
+        others = self._others(payloads, self._doubtful(payloads))
+        positions = range(len(payloads))
         rest = set(others)
         return [position for position in positions if position not in rest] if rest else positions, others
+
+    def _doubtful(self, payloads: Payloads) -> Sequence[int]:
+        """Return the positions of the payloads that the quick look does not know for canonical."""
+        if self._flat is None:
+            return range(len(payloads))
+        doubtful: list[int] = np.flatnonzero(~self._flat.proven(payloads)).tolist()
+        if len(payloads) >= _ENOUGH and len(doubtful) > len(payloads) * _USEFUL:
+            # a message with lists, say: the others will be like these
+            self._flat = None
+        return doubtful
 
     def _others(self, payloads: Payloads, positions: Sequence[int]) -> list[int]:
         """Return those of the positions whose payload is not canonical."""

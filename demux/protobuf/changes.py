@@ -67,6 +67,7 @@ class Effect(Enum):
     STOPS_FILLING = "stops-filling"
     KEEPS_OLD_NAME = "keeps-old-name"
     WIDER_COLUMN = "wider-column"
+    WIDENS_COLUMN = "widens-column"
     OTHER_VALUES = "other-values"
     CONFLICT = "SCHEMA_CONFLICT"
 
@@ -124,11 +125,13 @@ class Comparison:
         changes: by field number, nested ones behind the field that holds them.
         added: dotted paths of the columns that the table gets.
         conflicts: why no row of the newer version can be written; each such row goes to quarantine, SCHEMA_CONFLICT.
+        widened: dotted paths of the columns that become wider, for which the table is written anew.
     """
 
     changes: tuple[Change, ...]
     added: tuple[str, ...]
     conflicts: tuple[str, ...]
+    widened: tuple[str, ...] = ()
 
     @property
     def breaks(self) -> bool:

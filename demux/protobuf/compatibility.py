@@ -53,7 +53,7 @@ def compare(old: CompiledSchema, new: CompiledSchema, table: Struct | None = Non
     """
     silver = SilverTable(silver_columns(old) if table is None else table, silver_columns(new), SILVER_RESERVED)
     changes = tuple(_Comparing(silver).roots(_descriptor(old), _descriptor(new)))
-    return Comparison(changes, silver.alignment.added, silver.alignment.conflicts)
+    return Comparison(changes, silver.alignment.added, silver.alignment.conflicts, silver.alignment.widened)
 
 
 def silver_columns(schema: CompiledSchema) -> Struct:

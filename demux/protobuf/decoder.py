@@ -18,11 +18,13 @@ import ptars
 import pyarrow as pa
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
+from demux.alignment import align
 from demux.arrow_types import arrow_type
 from demux.columns import Struct
 from demux.errors import SchemaInvalid
 from demux.protobuf.arrow_rules import ArrowRules
 from demux.protobuf.canonical import Canonical
+from demux.protobuf.leftover import Leftovers
 from demux.protobuf.lowered import ROOT, can_lower, lowered
 from demux.protobuf.payloads import Payloads
 from demux.protobuf.pool import message_class, opened, pool_of
@@ -43,14 +45,16 @@ class Decoded:
     """What became of a batch of payloads.
 
     Attributes:
-        good: positions in the batch, in the order of `columns`' rows.
+        good: positions in the batch, in the order of `columns`' rows; a range where all rows are there, in their order.
         columns: one array for each column of the schema's own shape.
         bad: position in the batch and why, for each row that is not good.
+        doubtful: positions of the good ones that may hold fields which the schema does not know.
     """
 
-    good: tuple[int, ...]
+    good: Sequence[int]
     columns: list[pa.Array]
     bad: tuple[tuple[int, str], ...]
+    doubtful: tuple[int, ...] = ()
 
 
 class Decoder:
@@ -75,6 +79,7 @@ class Decoder:
         readable = pool_of(opened(files, pool))
         self._reference = Reference(message_class(readable, message), self.shape, pool)
         self._canonical = Canonical(readable, message)
+        self._leftovers = Leftovers(readable, message)
         self._rules = ArrowRules(pool)
         self._fast = _fast_parser(self.shape) if self.shape.fields and can_lower(self.shape) else None
 
@@ -82,33 +87,56 @@ class Decoder:
         """Return every payload's row or the reason why it has none; an array is BINARY, without NULLs."""
         payloads = Payloads.of(given)
         fast, slow = self._split(payloads)
-        good: list[int] = []
-        pieces: list[list[pa.Array]] = []
-        for rows in self._in_good_parts(payloads, fast, slow):
-            good.extend(rows[0])
-            pieces.append(rows[1])
+        parts = self._in_good_parts(payloads, fast, slow)
+        if len(parts) == 1 and not slow:
+            return Decoded(*parts[0], ())
+        good = [position for positions, _ in parts for position in positions]
+        pieces = [columns for _, columns in parts]
         bad: list[tuple[int, str]] = []
         read: list[Row] = []
+        doubtful: list[int] = []
         for position in slow:
             try:
                 read.append(self._reference.row(payloads[position]))
-                good.append(position)
+                doubtful.append(position)
             except MalformedRow as refused:
                 bad.append((position, str(refused)))
+        good += doubtful
         if read or not pieces:
             pieces.append(self._from_rows(read))
         columns = [pa.concat_arrays(parts) if len(parts) > 1 else parts[0] for parts in zip(*pieces, strict=True)]
-        return Decoded(tuple(good), columns, tuple(sorted(bad)))
+        return Decoded(tuple(good), columns, tuple(sorted(bad)), tuple(doubtful))
 
-    def _split(self, payloads: Payloads) -> tuple[list[int], list[int]]:
+    def rescued(self, given: pa.Array | Sequence[bytes], decoded: Decoded, table: Struct) -> pa.Array:
+        """Return what the good payloads hold beyond the table's columns (BINARY), in the order of `good`.
+
+        Costs nothing for payloads that the fast parser read, where the table has a column for each of their fields.
+
+        Args:
+            given: what was decoded.
+            decoded: what it was decoded to.
+            table: columns into which the schema's fit, or which are too few for it (`demux.alignment`).
+        """
+        some = decoded.good if drops(self.columns, table) else decoded.doubtful
+        if not some:
+            return pa.nulls(len(decoded.good), pa.binary())
+        payloads = Payloads.of(given)
+        left = {position: self._leftovers.of(payloads[position], table) for position in some}
+        return pa.array([left.get(position) for position in decoded.good], pa.binary())
+
+    def leftover(self, payload: bytes, table: Struct) -> bytes | None:
+        """Return what one payload that the reference takes holds beyond the table's columns."""
+        return self._leftovers.of(payload, table)
+
+    def _split(self, payloads: Payloads) -> tuple[Sequence[int], list[int]]:
         """Return the positions that the fast parser surely reads right, and the others."""
         if self._fast is None:
             return [], list(range(len(payloads)))
         return self._canonical.split(payloads)
 
     def _in_good_parts(
-        self, payloads: Payloads, positions: list[int], slow: list[int]
-    ) -> list[tuple[list[int], list[pa.Array]]]:
+        self, payloads: Payloads, positions: Sequence[int], slow: list[int]
+    ) -> list[tuple[Sequence[int], list[pa.Array]]]:
         """Return the fast parser's columns; rows that it refuses or that break a rule are added to `slow`."""
         if not positions:
             return []
@@ -131,7 +159,7 @@ class Decoder:
             return [(positions, columns)]
         slow.extend(positions[row] for row in broken)
         kept = np.delete(np.arange(len(positions)), broken)
-        return [([positions[row] for row in kept], [column.take(pa.array(kept)) for column in columns])]
+        return [([positions[int(row)] for row in kept], [column.take(pa.array(kept)) for column in columns])]
 
     def _from_rows(self, rows: list[Row]) -> list[pa.Array]:
         return [pa.array([row[column.name] for row in rows], arrow_type(column.type)) for column in self.columns]
@@ -145,6 +173,12 @@ def _fast_parser(shape: MessageShape) -> _FastParser:
 
 
 @lru_cache(maxsize=256)
+def drops(writer: Struct, table: Struct) -> bool:
+    """Return whether some of the writer's fields have no column in the table, at any depth."""
+    return bool(align(table, writer).added)
+
+
+@lru_cache(maxsize=4096)
 def decoder_of(descriptor_set: bytes, message: str, reserved: frozenset[str] = frozenset()) -> Decoder:
     """Return the process's one decoder of this message."""
     return Decoder(descriptor_set, message, reserved)

@@ -118,7 +118,7 @@ def row_of(parsed: Message, shape: MessageShape, pool: DescriptorPool) -> Row:
     if not shape.fields:
         return {"_empty": True}
     present = {field.number: value for field, value in parsed.ListFields()}
-    return {field.name: _column(field, present, pool) for field in shape.fields}
+    return {field.name: column_value(field, present, pool) for field in shape.fields}
 
 
 def json_text(pool: DescriptorPool, full_name: str, data: bytes) -> str:
@@ -168,7 +168,17 @@ def _refuse_bad_text(message: Message, pool: DescriptorPool) -> None:
             _refuse_bad_text(packed, pool)
 
 
-def _column(field: Field, present: dict[int, Anything], pool: DescriptorPool) -> Anything:
+def column_value(field: Field, present: dict[int, Anything], pool: DescriptorPool) -> Anything:
+    """Return the value of a field's column in a row.
+
+    Args:
+        field: the field.
+        present: the values of the message's fields that are on the wire, by number.
+        pool: the schema's own pool, for JSON text.
+
+    Raises:
+        MalformedRow: as for `row_of`.
+    """
     value = present.get(field.number)
     match field.cardinality:
         case Cardinality.REPEATED:

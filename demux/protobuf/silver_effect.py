@@ -50,6 +50,8 @@ class SilverTable:
                 return Effect.STOPS_FILLING, f"column {path} stays, NULL in new rows"
             case _Reached(path, in_text=True), _Reached():
                 return Effect.OTHER_VALUES, f"the JSON text in column {path} changes"
+            case _Reached(path, mine), _Reached(_, theirs) if alone.widened:
+                return Effect.WIDENS_COLUMN, f"column {path} becomes {sql_name(theirs)}, which holds {sql_name(mine)}"
             case _Reached(path, mine), _Reached(other, theirs):
                 if _last(path) != _last(other):
                     return Effect.KEEPS_OLD_NAME, f"column {path} keeps its name and gets the values of {_last(other)}"

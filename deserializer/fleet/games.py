@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,20 +16,24 @@ from demux.delta_log import Commit
 from demux.errors import DemuxError
 from demux.failures import named
 from demux.names import names_of
+from demux.reports import GameReport
 from demux.schema_ref import SchemaRef
 from demux.schema_store import SchemaStore
-from demux.tables import Layout
+from demux.tables import SILVER_ORIGIN
 from deserializer.decisions import Answer, Decisions, Refusal, Writer, decide
+from deserializer.decode import INPUT
 from deserializer.descriptions import description_of
-from deserializer.fleet.log import BronzeLog, require_readable
+from deserializer.fleet.bronze import file_session, rows_in
+from deserializer.fleet.log import BronzeLog, file_path, require_readable
 from deserializer.fleet.pending import START, Piece, Position, pending, take
-from deserializer.fleet.quarantine import Quarantine
-from deserializer.fleet.silver import SilverTable
 from deserializer.fleet.spread import Sized
 from deserializer.fleet.standing import standing
+from deserializer.fleet.tables import GameTable, QuarantineTable, Tables
+from deserializer.fleet.turns import Turn, fleets_turn
 from deserializer.fleet.work import GameFiles
 from deserializer.sink import fitted
 
+_DECIDED_AT_ONCE = 4
 _NOTHING = Decisions(Struct(()), (), {})
 
 
@@ -47,7 +50,7 @@ class Due:
     """
 
     game: str
-    table: SilverTable
+    table: GameTable
     pieces: tuple[Piece, ...]
     rows_waiting: int = 0
     settled: frozenset[str] = frozenset()
@@ -58,32 +61,49 @@ class Due:
         return self.pieces[-1].after
 
 
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """How one game ended: with a report, or with an error and everything as it was.
+
+    Attributes:
+        game: the exact name.
+        report: what was done.
+        error: why nothing was.
+        seconds: of work for this game alone.
+    """
+
+    game: str
+    report: GameReport | None
+    error: DemuxError | None
+    seconds: float = 0.0
+
+
 class Games:
     """The games of one root, as one process knows them."""
 
     def __init__(
         self,
         spark: SparkSession,
-        layout: Layout,
+        tables: Tables,
         schemas: SchemaStore,
         finish_stream: Callable[[str], object],
         most_rows: int,
-        app_id: str,
     ) -> None:
-        """Prepare, as `Fleet`; the layout's paths are of this machine."""
+        """Prepare, as `Fleet`."""
         self._spark = spark
-        self._layout = layout
+        self._opened_by = tables
+        self._bronze = tables.layout.bronze
         self._schemas = schemas
         self._finish_stream = finish_stream
         self._most_rows = most_rows
-        self._app_id = app_id
-        self._tables: dict[str, SilverTable] = {}
+        self._tables: dict[str, GameTable] = {}
+        self._turns: dict[str, int] = {}
         self._positions: dict[str, Position] = {}
         self._decisions: dict[str, Decisions] = {}
-        self._log = BronzeLog(spark, layout.bronze)
+        self._log = BronzeLog(spark, self._bronze)
 
     def due(
-        self, games: Iterable[str], quarantine: Quarantine, threads: int
+        self, games: Iterable[str], quarantine: QuarantineTable, threads: int
     ) -> tuple[dict[str, Due], dict[str, DemuxError]]:
         """Return what each game has to read, and why some cannot be read.
 
@@ -110,19 +130,35 @@ class Games:
 
     def work(self, due: Due, paths: frozenset[str] | None = None) -> Sized:
         """Return the files to read, or those of these paths, and what to do with their rows."""
-        root = Path(self._layout.bronze)
-        files = [(str(root / file.path), file.bytes) for piece in due.pieces for file in piece.files]
-        chosen = [(path, size) for path, size in files if paths is None or path in paths]
-        decisions = self._decisions.get(due.game, _NOTHING)
+        chosen = [(path, size) for path, size in self.files(due) if paths is None or path in paths]
         work = GameFiles(
             due.game,
             tuple(path for path, _ in chosen),
             due.table.path,
-            decisions,
+            self.known(due.game),
             due.after.number,
             due.settled,
         )
         return Sized(work, tuple(size for _, size in chosen))
+
+    def files(self, due: Due) -> list[tuple[str, int]]:
+        """Return the files that the game has to read, each with its bytes."""
+        return [(file_path(self._bronze, file), file.bytes) for piece in due.pieces for file in piece.files]
+
+    def decisions(self, due: Due, refs: frozenset[SchemaRef]) -> Decisions:
+        """Return what to do with rows of these schema refs, once the table has all columns for it.
+
+        Raises:
+            DemuxError: why that is not possible.
+        """
+        if refs - self.known(due.game).by_ref.keys():
+            for error in self.learn({due.game: refs}, {due.game: due}).values():
+                raise error
+        return self.known(due.game)
+
+    def version(self, due: Due) -> int:
+        """Return the version of the transaction that says in the game's table that they are read."""
+        return Turn(self._turns[due.game], due.after).version
 
     def learn(self, refs: Mapping[str, Collection[SchemaRef]], due: Mapping[str, Due]) -> dict[str, DemuxError]:
         """Decide about further schema refs of these games; each table gets the columns that they add.
@@ -130,26 +166,33 @@ class Games:
         Returns:
             Why that was not possible for some games.
         """
-        known = {game: self._decisions.get(game, _NOTHING).by_ref for game in refs}
+        known = {game: self.known(game).by_ref for game in refs}
         found = self._schemas.lookup_all({game: {*known[game], *refs[game]} for game in refs})
         failed: dict[str, DemuxError] = {}
-        for game, answers in found.items():
+
+        def decide_one(game: str) -> None:
+            answers = found[game]
             try:
                 if isinstance(answers, DemuxError):
                     raise answers
                 self._decide(due[game], answers)
             except Exception as error:  # one game's failure must not stop its neighbours
                 failed[game] = named(error)
+
+        # a new column costs some commits by Spark, which wait more than they work
+        with ThreadPoolExecutor(_DECIDED_AT_ONCE, thread_name_prefix="learn") as pool:
+            list(pool.map(decide_one, found))
         return failed
 
     def _decide(self, due: Due, answers: Mapping[SchemaRef, Answer]) -> None:
         table = due.table
-        decisions = decide(table.columns, answers, table.message)
+        contract = self._schemas.contract(due.game)
+        decisions = decide(table.columns, answers, table.message, contract)
         description = description_of(decisions, answers, table.everything)
         if not table.exists:
             table.create(description.all_columns, decisions.message, description.comment)
-        elif decisions.added or description.is_new:
-            fitted(self._spark, table.path, answers)
+        elif Struct((*decisions.columns, *SILVER_ORIGIN)) != table.everything or description.is_new:
+            fitted(self._spark, table.path, answers, contract)
             table.refresh()
         self._decisions[due.game] = decisions
 
@@ -157,7 +200,7 @@ class Games:
         """Return the ids that these refs stand for, sorted; makes the table where no row has asked for it."""
         if not due.table.exists:
             self._decide(due, {})
-        by_ref = self._decisions.get(due.game, _NOTHING).by_ref
+        by_ref = self.known(due.game).by_ref
         decided = ((ref, by_ref[ref]) for ref in refs)
         ids = {each.schema_id if isinstance(each, Writer) else ref.schema_id for ref, each in decided}
         return tuple(sorted(schema_id for schema_id in ids if schema_id is not None))
@@ -165,7 +208,7 @@ class Games:
     def done(self, due: Due) -> None:
         """Remember that the game's files are read, and which of its schemas need no further look."""
         self._positions[due.game] = due.after
-        decisions = self._decisions.get(due.game, _NOTHING)
+        decisions = self.known(due.game)
         lasting = {ref: each for ref, each in decisions.by_ref.items() if not _may_pass(each)}
         if len(lasting) < len(decisions.by_ref):
             self._decisions[due.game] = replace(decisions, by_ref=lasting)
@@ -176,7 +219,11 @@ class Games:
         self._positions.pop(game, None)
         self._decisions.pop(game, None)
 
-    def _stand(self, game: str, quarantine: Quarantine) -> DemuxError | None:
+    def known(self, game: str) -> Decisions:
+        """Return what was decided about the game's schemas so far."""
+        return self._decisions.get(game, _NOTHING)
+
+    def _stand(self, game: str, quarantine: QuarantineTable) -> DemuxError | None:
         """Find out where the game stands, where that is not known; return why it cannot be found out."""
         if game in self._positions:
             return None
@@ -185,20 +232,21 @@ class Games:
             if position is None:
                 self._finish_stream(game)
                 table, position = self._look(game, quarantine)
-            table.require_suited()
         except Exception as error:  # one game's failure must not stop its neighbours
             return named(error)
         assert position is not None, "its stream has ended its batch"
         self._tables[game], self._positions[game] = table, position
+        self._turns[game] = fleets_turn(table.transaction(self._opened_by.app_id))
         return None
 
-    def _look(self, game: str, quarantine: Quarantine) -> tuple[SilverTable, Position | None]:
+    def _look(self, game: str, quarantine: QuarantineTable) -> tuple[GameTable, Position | None]:
         key = names_of(game).key
-        table = SilverTable.at(self._layout.silver(key))
+        tables = self._opened_by
+        table = tables.silver(key)
         has_begun = quarantine.position(key) is not None
-        return table, standing(self._spark, self._layout, game, table, self._app_id, has_begun=has_begun)
+        return table, standing(self._spark, tables.layout, game, table, tables.app_id, has_begun=has_begun)
 
-    def _due(self, game: str, log: tuple[Commit, ...] | None, quarantine: Quarantine) -> Due:
+    def _due(self, game: str, log: tuple[Commit, ...] | None, quarantine: QuarantineTable) -> Due:
         table, position = self._tables[game], self._positions[game]
         pieces = pending(self._log.of_game(game, position) if log is None else log, game, position)
         require_readable(game, pieces)
@@ -212,16 +260,23 @@ class Games:
         waiting = sum(piece.rows for piece in pieces[len(taken) :])
         return Due(game, table, taken, waiting, settled)
 
-    def _settled(self, game: str, pieces: Iterable[Piece], quarantine: Quarantine) -> frozenset[str]:
+    def _settled(self, game: str, pieces: Iterable[Piece], quarantine: QuarantineTable) -> frozenset[str]:
         """Return the ids of the pieces' records that are in quarantine or in silver already."""
-        paths = [Path(self._layout.bronze, file.path) for piece in pieces for file in piece.files]
-        columns = [pq.read_table(path, columns=["record_id"]).column(0) for path in paths]
-        wanted = pa.chunked_array(columns, pa.string()).unique()
+        wanted = self._record_ids(game, [file_path(self._bronze, file) for piece in pieces for file in piece.files])
         if not len(wanted):
             return frozenset()
         return (quarantine.ids(game) & frozenset(wanted.to_pylist())) | self._tables[game].ids_among(wanted)
 
+    def _record_ids(self, game: str, paths: Sequence[str]) -> pa.Array:
+        if self._opened_by.is_here:
+            columns = [pq.read_table(path, columns=["record_id"]).column(0) for path in paths]
+            return pa.chunked_array(columns, pa.string()).unique()
+        only = Struct(tuple(column for column in INPUT if column.name == "record_id"))
+        ids = rows_in(file_session(self._spark), game, paths, only).distinct().collect()
+        return pa.array([row.record_id for row in ids], pa.string())
+
 
 def _may_pass(decision: object) -> bool:
     # somebody may register the schema, or correct it
-    return isinstance(decision, Refusal) and decision.cause is not Cause.SCHEMA_CONFLICT
+    lasting = {Cause.SCHEMA_CONFLICT, Cause.SCHEMA_FROZEN}
+    return isinstance(decision, Refusal) and decision.cause not in lasting

@@ -36,7 +36,7 @@ def run_job(spark: SparkSession, works: Sequence[Sized], quarantine: str, query_
         return _run(spark, tasks, quarantine, query_id, now)
     except Exception as error:
         games = sorted({work.files.game for work in works})
-        _LOG.warning("a job over %d games failed: %s", len(games), error)
+        _LOG.warning("a job over %d games failed: %s", len(games), named(error).cause)
         if len(games) == 1:
             return [Written(games[0], error=named(error))], []
         first = frozenset(games[: len(games) // 2])

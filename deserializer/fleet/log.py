@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterable
-from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from demux.delta_log import AddedFile, Commit, growth
 from demux.errors import BronzeLogTruncated, BronzeRewritten
+from demux.storage import exists, file_bytes
 from deserializer.fleet.pending import START, Piece, Position
 
 # older ones are read again when they are wanted
 _KEPT = 5_000
+_URI = re.compile(r"([a-z][a-z0-9+.-]*:(?://[^/]*)?)(/.*)")
+_ABSOLUTE = re.compile(r"/|[a-z][a-z0-9+.-]*:/")
 
 
 class BronzeLog:
-    """The commits of bronze, which is on this machine."""
+    """The commits of bronze, wherever it is."""
 
     def __init__(self, spark: SparkSession, bronze: str) -> None:
         """Prepare for the table at this path."""
@@ -67,10 +70,23 @@ class BronzeLog:
     def _snapshot(self, game: str, version: int) -> Commit:
         """Return all files that the game has in a version of bronze, as one commit."""
         bronze = self._spark.read.format("delta").option("versionAsOf", version).load(self._bronze)
-        uris = bronze.where(F.col("game_name") == game).inputFiles()
-        paths = sorted(unquote(urlsplit(uri).path) for uri in uris)
-        files = (AddedFile(path, game, Path(path).stat().st_size, None) for path in paths)
+        paths = sorted(_path(self._spark, one) for one in bronze.where(F.col("game_name") == game).inputFiles())
+        files = (AddedFile(path, game, file_bytes(self._spark, path), None) for path in paths)
         return Commit(version, tuple(files), at_once=True)
+
+
+def file_path(bronze: str, file: AddedFile) -> str:
+    """Return where a file of bronze is."""
+    return file.path if _ABSOLUTE.match(file.path) else f"{bronze}/{file.path}"
+
+
+def _path(spark: SparkSession, told: str) -> str:
+    """Return the path of a file that Spark tells of, with what a path on this machine does not need left out."""
+    found = _URI.fullmatch(told)
+    begin, path = (found[1], found[2]) if found else ("", told)
+    begin = "" if begin.startswith("file:") else begin
+    # the path or its URI, as it is with this Delta; no two files have the same name
+    return f"{begin}{path}" if exists(spark, f"{begin}{path}") else f"{begin}{unquote(path)}"
 
 
 def require_readable(game: str, pieces: Iterable[Piece]) -> None:

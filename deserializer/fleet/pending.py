@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from demux.delta_log import AddedFile, Commit
 from demux.errors import BronzeRewritten
 
-# a transaction's version is a long: this many files in one commit, and 2^39 commits
-_FILES_PER_COMMIT = 1 << 24
+# a transaction's version is a long, and `turns.py` needs 15 bits: this many files in one commit, and 2^28 commits
+_FILES_PER_COMMIT = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -80,7 +81,7 @@ def pending(commits: Iterable[Commit], game: str, since: Position) -> tuple[Piec
             if file.partition == game and Position(commit.version, index) >= since
         ]
         taken = [path for path, partition in commit.removed.items() if partition == game or path in waiting]
-        for piece in _replaced(commit, mine, taken, waiting) if taken else _separate(commit, mine):
+        for piece in _replaced(commit, mine, taken, waiting, game) if taken else _separate(commit, mine):
             waiting |= dict.fromkeys((file.path for file in piece.files), piece)
     return tuple(dict.fromkeys(waiting.values()))
 
@@ -98,14 +99,14 @@ def take(pieces: Sequence[Piece], most_rows: int) -> tuple[Piece, ...]:
 
 
 def _separate(commit: Commit, mine: Sequence[tuple[int, AddedFile]]) -> list[Piece]:
-    if commit.at_once:
+    if commit.at_once or len(commit.added) > _FILES_PER_COMMIT:
         return [Piece(tuple(file for _, file in mine), Position(commit.version + 1))] if mine else []
     ends = [Position(commit.version, index + 1) for index, _ in mine[:-1]]
     return [Piece((file,), end) for (_, file), end in zip(mine, [*ends, Position(commit.version + 1)], strict=False)]
 
 
 def _replaced(
-    commit: Commit, mine: Sequence[tuple[int, AddedFile]], taken: Sequence[str], waiting: dict[str, Piece]
+    commit: Commit, mine: Sequence[tuple[int, AddedFile]], taken: Sequence[str], waiting: dict[str, Piece], game: str
 ) -> list[Piece]:
     """Take the files away, and return what stands in their place."""
     unread = [path for path in taken if path in waiting]
@@ -120,7 +121,8 @@ def _replaced(
         raise BronzeRewritten(
             f"Commit {commit.version} of bronze wrote {len(taken)} files of the game anew, {len(unread)} of them "
             "before they were read.",
-            "Make the game's table again from bronze: `demux rebuild --game NAME`.",
+            f"Make the game's table again from bronze: `demux rebuild --game {shlex.quote(game)}`.",
+            game=game,
             version=commit.version,
         )
     # only whole: read again in part, nothing would say what the rest stands for

@@ -19,6 +19,7 @@ from demux.table_files import TableFile, append_files
 from demux.tables import QUARANTINE
 from deserializer.fleet.pending import Position
 from deserializer.fleet.silver import require_suited
+from deserializer.fleet.upkeep import is_due, keep_up
 
 
 class Quarantine:
@@ -28,9 +29,17 @@ class Quarantine:
         path: where it is.
     """
 
-    def __init__(self, path: str, app_id: str, lock: TableLock) -> None:
-        """Prepare; `app_id` is that of the fleet, `lock` keeps other processes away while the table is written."""
+    def __init__(self, path: str, dropped: str, app_id: str, lock: TableLock) -> None:
+        """Prepare.
+
+        Args:
+            path: the table's.
+            dropped: that of the table of rows that were dropped from it.
+            app_id: of the fleet's transactions.
+            lock: keeps other processes away while the table is written.
+        """
         self.path = path
+        self._dropped = dropped
         self._app_id = app_id
         self._lock = lock
         self._open: DeltaTable | None = None
@@ -52,18 +61,20 @@ class Quarantine:
 
     def position(self, key: str) -> Position | None:
         """Return up to where the game's bad rows are in the table; None when it had none yet."""
-        number = None if self._open is None else self._open.transaction_version(self._transaction(key))
+        number = None if self._open is None else self._open.transaction_version(transaction_id(self._app_id, key))
         return None if number is None else Position.of(number)
 
     def ids(self, game: str) -> frozenset[str]:
-        """Return the ids of the game's records that the fleet put here."""
+        """Return the ids of the game's records that the fleet put here, those too that were dropped since."""
         if self._open is None:
             return frozenset()
+        tables = [self._open, *([DeltaTable(self._dropped)] if DeltaTable.is_deltatable(self._dropped) else [])]
         found: set[str] = set()
-        for batch in self._open.to_pyarrow_dataset().to_batches(columns=["record_id", "query_id", "game_name"]):
-            record_ids, queries, games = batch.columns
-            mine = pc.and_(pc.equal(queries, self._app_id), pc.equal(games, game))
-            found.update(record_ids.filter(mine).to_pylist())
+        for table in tables:
+            for batch in table.to_pyarrow_dataset().to_batches(columns=["record_id", "query_id", "game_name"]):
+                record_ids, queries, games = batch.columns
+                mine = pc.and_(pc.equal(queries, self._app_id), pc.equal(games, game))
+                found.update(record_ids.filter(mine).to_pylist())
         return frozenset(found)
 
     def append(self, files: Sequence[TableFile], positions: Mapping[str, Position]) -> None:
@@ -73,9 +84,14 @@ class Quarantine:
                 schema = Schema.from_json(json.dumps(spark_struct(QUARANTINE).jsonValue()))
                 self._open = DeltaTable.create(self.path, schema, mode="ignore")
             self._open.update_incremental()
-            numbers = {self._transaction(key): position.number for key, position in positions.items()}
+            numbers = {transaction_id(self._app_id, key): position.number for key, position in positions.items()}
             append_files(self._open, files, None, numbers)
             self._open.update_incremental()
+            if is_due(self.path, self._open.version()):
+                keep_up(self._open)
+                self._open.update_incremental()
 
-    def _transaction(self, key: str) -> str:
-        return f"{self._app_id}/{key}"
+
+def transaction_id(app_id: str, key: str) -> str:
+    """Return the id of the transactions that say up to where a game's bad rows are there."""
+    return f"{app_id}/{key}"

@@ -8,7 +8,7 @@ For tables of this machine.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,16 +17,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable, Schema
 from deltalake.exceptions import TableNotFoundError
+from pyspark.sql.types import StructType
 
 from demux.columns import Struct
-from demux.delta_log import commit_in, transaction_in
-from demux.errors import TableUnsuited
-from demux.spark_types import MESSAGE, columns_in_json, spark_struct
+from demux.delta_commit import append_after
+from demux.delta_log import commit_in, commit_name, transaction_in
+from demux.errors import TableUnsuited, TaskInterrupted
+from demux.spark_types import MESSAGE, columns_of_spark, message_in, spark_struct
 from demux.table_files import TableFile, append_files, remove_files, takes_files
 from demux.tables import SILVER_RESERVED
+from deserializer.fleet.upkeep import is_due, keep_up
+from deserializer.rewriting import keeps_rows
 
 # a commit for each time that somebody replayed or compacted
-_COMMITS_LOOKED_AT = 100
+COMMITS_LOOKED_AT = 100
 
 
 @dataclass(slots=True)
@@ -43,6 +47,8 @@ class SilverTable:
     everything: Struct
     message: str | None
     _open: DeltaTable | None
+    # commits of our own that `_open` does not know yet
+    _ahead: int = 0
 
     @staticmethod
     def at(path: str) -> SilverTable:
@@ -62,11 +68,12 @@ class SilverTable:
     @property
     def columns(self) -> Struct:
         """Its payload columns."""
-        return Struct(tuple(column for column in self.everything if column.name not in SILVER_RESERVED))
+        return payload_in(self.everything)
 
     def has_rows(self) -> bool:
         """Return whether it has rows."""
-        return self._open is not None and self._open.count() > 0
+        table = self._caught_up()
+        return table is not None and table.count() > 0
 
     def require_suited(self) -> None:
         """Check that its files may be written without Spark.
@@ -74,14 +81,16 @@ class SilverTable:
         Raises:
             TableUnsuited: it has partitions, or asks of its writers what these files do not give.
         """
-        if self._open is not None:
-            require_suited(self._open, self.path)
+        table = self._caught_up()
+        if table is not None:
+            require_suited(table, self.path)
 
     def transaction(self, app_id: str) -> int | None:
         """Return the newest version of the application's transactions; None when there is none."""
-        if self._open is None:
+        table = self._caught_up()
+        if table is None:
             return None
-        found = self._open.transaction_version(app_id)
+        found = table.transaction_version(app_id)
         return None if found is None else int(found)
 
     def last_written_by(self, app_id: str, version: int) -> bool:
@@ -89,24 +98,18 @@ class SilverTable:
 
         Looks at the newest 100 commits.
         """
-        if self._open is None:
+        table = self._caught_up()
+        if table is None:
             return False
-        newest = self._open.version()
-        for at in range(newest, max(-1, newest - _COMMITS_LOOKED_AT), -1):
-            file = Path(self.path, "_delta_log", f"{at:020}.json")
-            text = file.read_text(encoding="utf-8") if file.exists() else ""
-            if transaction_in(text, app_id) == version:
-                return True
-            if not text or '{"txn"' in text or '"mode":"Overwrite"' in text or commit_in(at, text, "").removed:
-                return False
-        return False
+        return last_written_by(self._newest_commits(table.version()), app_id, version)
 
     def ids_among(self, wanted: pa.Array) -> frozenset[str]:
         """Return which of these record ids (STRING) the table has; reads one column."""
-        if self._open is None:
+        table = self._caught_up()
+        if table is None:
             return frozenset()
         found: set[str] = set()
-        for batch in self._open.to_pyarrow_dataset().to_batches(columns=["_record_id"]):
+        for batch in table.to_pyarrow_dataset().to_batches(columns=["_record_id"]):
             mine = batch.column(0)
             found.update(mine.filter(pc.is_in(mine, wanted)).to_pylist())
         return frozenset(found)
@@ -122,11 +125,29 @@ class SilverTable:
         """Read what others did to the table."""
         if self._open is not None:
             self._open.update_incremental()
+            self._ahead = 0
             self._read()
 
     def append(self, files: Sequence[TableFile], app_id: str, version: int) -> None:
         """Append files and say with which transaction, in one commit; once, however often it is called."""
         assert self._open is not None
+        if self._appended(files, app_id, version):
+            self._ahead += 1
+            if is_due(self.path, self._open.version() + self._ahead):
+                keep_up(self._open)
+                self._ahead = 0
+            return
+        # somebody else was faster, and may have changed what the table asks for
+        before = self.everything
+        self.refresh()
+        if self.transaction(app_id) == version:
+            return
+        self.require_suited()
+        if files and _retyped(before, self.everything):
+            remove_files(self.path, [file.path for file in files])
+            raise TaskInterrupted(
+                f"Columns of {self.path} got another type while rows were decoded.", "Run the same command again."
+            )
         try:
             append_files(self._open, files, None, {app_id: version})
         except Exception:
@@ -138,12 +159,43 @@ class SilverTable:
             return
         self._open.update_incremental()
 
+    def mark(self, app_id: str, version: int) -> None:
+        """Commit a transaction of this version and no rows."""
+        self.append((), app_id, version)
+
+    def _newest_commits(self, newest: int) -> Iterator[tuple[int, str]]:
+        for version in range(newest, max(-1, newest - COMMITS_LOOKED_AT), -1):
+            file = Path(self.path, "_delta_log", commit_name(version))
+            yield version, file.read_text(encoding="utf-8") if file.exists() else ""
+
+    def _appended(self, files: Sequence[TableFile], app_id: str, version: int) -> bool:
+        assert self._open is not None
+        try:
+            return append_after(self._open.version() + self._ahead, self.path, files, {app_id: version})
+        except OSError:  # deltalake may know better, or says what is wrong
+            return False
+
+    def _caught_up(self) -> DeltaTable | None:
+        """Return the table with our own commits; None where there is none."""
+        if self._open is not None and self._ahead:
+            self._open.update_incremental()
+            self._ahead = 0
+        return self._open
+
     def _read(self) -> None:
         assert self._open is not None
-        text = self._open.schema().to_json()
-        fields = (field["metadata"].get(MESSAGE) for field in json.loads(text)["fields"])
-        self.everything = columns_in_json(text)
-        self.message = next((name for name in fields if name is not None), None)
+        schema = StructType.fromJson(json.loads(self._open.schema().to_json()))
+        self.everything, self.message = columns_of_spark(schema), message_in(schema)
+
+
+def _retyped(before: Struct, after: Struct) -> bool:
+    types = {column.name: column.type for column in before}
+    return any(types.get(column.name, column.type) != column.type for column in after)
+
+
+def payload_in(everything: Struct) -> Struct:
+    """Return the payload columns among a silver table's."""
+    return Struct(tuple(column for column in everything if column.name not in SILVER_RESERVED))
 
 
 def schema_of(columns: Struct, message: str | None) -> dict[str, Any]:
@@ -165,11 +217,24 @@ def require_suited(table: DeltaTable, path: str) -> None:
     if asks:
         raise TableUnsuited(
             f"The table {path} asks more of who writes it than files alone: {', '.join(asks)}.",
-            "Set run.engine: stream, whose rows Spark itself writes.",
+            "Set run.sink: auto or spark, so that Spark itself writes it.",
             table=path,
         )
 
 
-def fleet_id(bronze: str) -> str:
-    """Return the id of the transactions that say where a game stands in this bronze table."""
-    return f"demux-fleet/{DeltaTable(bronze).metadata().id}"
+def last_written_by(newest: Iterable[tuple[int, str]], app_id: str, version: int) -> bool:
+    """Return whether the newest batch is the application's transaction of this version, and nothing was taken away.
+
+    Args:
+        newest: commits and their files' texts, the newest first; '' for one that is not there any more.
+        app_id: the application's id.
+        version: of its transaction.
+    """
+    for at, text in newest:
+        if transaction_in(text, app_id) == version:
+            return True
+        if keeps_rows(text):
+            continue
+        if not text or '{"txn"' in text or '"mode":"Overwrite"' in text or commit_in(at, text, "").removed:
+            return False
+    return False

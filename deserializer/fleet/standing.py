@@ -1,7 +1,7 @@
 """Where a game stands in bronze, whichever engine decoded it last.
 
 The fleet's position is in the silver table (`silver.py`), that of a stream in its checkpoint. The fleet's transaction
-says who went on: 0 or more is a position of the fleet; below 0, a stream went on from there, and its checkpoint counts.
+says whose turn it is (`turns.py`): in a stream's, its checkpoint counts.
 """
 
 from __future__ import annotations
@@ -13,15 +13,16 @@ from pyspark.sql import SparkSession
 
 from demux.checkpoints import read_checkpoint, require_checkpoint
 from demux.names import names_of
+from demux.quarantine.choice import Choice
 from demux.storage import read_text
 from demux.tables import Layout
 from deserializer.fleet.pending import START, Position
-from deserializer.fleet.silver import SilverTable
-from deserializer.sink import quarantined
+from deserializer.fleet.tables import GameTable
+from deserializer.fleet.turns import Turn
 
 
 def standing(
-    spark: SparkSession, layout: Layout, game: str, table: SilverTable, app_id: str, *, has_begun: bool
+    spark: SparkSession, layout: Layout, game: str, table: GameTable, app_id: str, *, has_begun: bool
 ) -> Position | None:
     """Return where the game stands; None where its stream was interrupted, and must end its batch first.
 
@@ -36,9 +37,9 @@ def standing(
     Raises:
         CheckpointLost, TableLost: as `require_checkpoint`.
     """
-    number = table.transaction(app_id)
-    if number is not None and number >= 0:
-        return Position.of(number)
+    turn = turn_of(table, app_id)
+    if turn is not None and turn.is_the_fleets:
+        return turn.position
     checkpoint = layout.silver_checkpoint(names_of(game).key)
     found = read_checkpoint(spark, checkpoint)
     if found.begun < 0:
@@ -48,28 +49,31 @@ def standing(
             # the fleet's own first round was interrupted
             return START
     rebuild = f"demux rebuild --game {shlex.quote(game)}"
-    require_checkpoint(spark, checkpoint, table.path, layout.quarantine, quarantined(game), rebuild)
+    require_checkpoint(spark, checkpoint, table.path, layout.quarantine, Choice(game).sql(), rebuild)
     if found.unfinished is not None:
         return None
     return position_in(read_text(spark, f"{checkpoint}/offsets/{found.done}")) if found.done >= 0 else START
 
 
-def hand_over(table: SilverTable, app_id: str) -> None:
+def turn_of(table: GameTable, app_id: str) -> Turn | None:
+    """Return the turn that the table's transaction tells of; None when no fleet ever had it."""
+    version = table.transaction(app_id)
+    return None if version is None else Turn.of(version)
+
+
+def hand_over(table: GameTable, app_id: str) -> None:
     """Say in the table that a stream goes on where the fleet stands; nothing where it is no fleet's."""
-    number = table.transaction(app_id)
-    if number is not None and number >= 0:
-        position = Position.of(number)
-        # all that was there is read, and a stream begins with a whole commit
-        begin = position if position.index == 0 else Position(position.version + 1)
-        table.append((), app_id, -begin.number - 1)
+    turn = turn_of(table, app_id)
+    if turn is not None and turn.is_the_fleets:
+        table.mark(app_id, turn.of_stream().version)
 
 
-def handed_over(table: SilverTable, app_id: str) -> Position | None:
+def handed_over(table: GameTable, app_id: str) -> Position | None:
     """Return where a stream is to go on that has written nothing yet; None where there is none such."""
-    number = table.transaction(app_id)
-    if number is None or number >= 0 or not table.last_written_by(app_id, number):
+    turn = turn_of(table, app_id)
+    if turn is None or turn.is_the_fleets or not table.last_written_by(app_id, turn.version):
         return None
-    return Position.of(-number - 1)
+    return turn.position
 
 
 def position_in(offsets: str) -> Position:

@@ -13,19 +13,19 @@ from demux.checkpoints import read_checkpoint
 from demux.lock import TableLock, unlocked
 from demux.names import names_of
 from demux.schema_store import SchemaStore
-from demux.storage import local_path, remove_folder, table_exists
+from demux.settings import Sink
+from demux.storage import remove_folder, table_exists
 from demux.tables import Layout
 from deserializer.fleet.pending import Position
-from deserializer.fleet.quarantine import Quarantine
 from deserializer.fleet.run import Fleet, fleet_of
-from deserializer.fleet.silver import SilverTable
-from deserializer.fleet.standing import hand_over, handed_over, standing
+from deserializer.fleet.standing import hand_over, handed_over, standing, turn_of
+from deserializer.fleet.tables import GameTable, Tables, tables_of
 
 _ALL_ROWS = 2**62
 
 
 def stream_start(
-    spark: SparkSession, layout: Layout, schemas: SchemaStore, game: str, tables: TableLock
+    spark: SparkSession, layout: Layout, schemas: SchemaStore, game: str, lock: TableLock
 ) -> Position | None:
     """Return where the game's stream begins, if that is where a fleet stood; None: its checkpoint or bronze says.
 
@@ -34,42 +34,42 @@ def stream_start(
     Raises:
         DemuxError: what kept the fleet from finishing; the game is still the fleet's.
     """
-    here, app_id = _fleet_here(spark, layout)
-    if here is None or app_id is None or not table_exists(spark, layout.silver(names_of(game).key)):
-        return None
     key = names_of(game).key
-    checkpoint = layout.silver_checkpoint(key)
-    if _is_the_fleets(spark, here, game, app_id):
-        fleet = Fleet(spark, here, schemas, lambda _: None, most_rows=_ALL_ROWS, threads=1, tables=tables)
+    tables = _tables(spark, layout, key)
+    if tables is None:
+        return None
+    table, checkpoint = tables.silver(key), layout.silver_checkpoint(key)
+    if _is_the_fleets(tables, game, table):
+        fleet = Fleet(spark, layout, schemas, lambda _: None, most_rows=_ALL_ROWS, threads=1, tables=lock)
         _finish(fleet, game)
         # older than the fleet's position
         remove_folder(spark, checkpoint)
-        hand_over(SilverTable.at(here.silver(key)), app_id)
+        table.refresh()
+        hand_over(table, tables.app_id)
     elif read_checkpoint(spark, checkpoint).begun >= 0:
         return None
-    return handed_over(SilverTable.at(here.silver(key)), app_id)
+    return handed_over(table, tables.app_id)
 
 
 def release(spark: SparkSession, layout: Layout, game: str) -> None:
     """Take the game from the fleet, whatever it has left: what its table says of a position does not count any more."""
-    here, app_id = _fleet_here(spark, layout)
-    if here is not None and app_id is not None and table_exists(spark, here.silver(names_of(game).key)):
-        hand_over(SilverTable.at(here.silver(names_of(game).key)), app_id)
-
-
-def _is_the_fleets(spark: SparkSession, layout: Layout, game: str, app_id: str) -> bool:
-    """Return whether the fleet decoded the game last, or died while it did."""
     key = names_of(game).key
-    table = SilverTable.at(layout.silver(key))
-    number = table.transaction(app_id)
-    if number is not None and number >= 0:
+    tables = _tables(spark, layout, key)
+    if tables is not None:
+        hand_over(tables.silver(key), tables.app_id)
+
+
+def _is_the_fleets(tables: Tables, game: str, table: GameTable) -> bool:
+    """Return whether the fleet decoded the game last, or died while it did."""
+    turn = turn_of(table, tables.app_id)
+    if turn is not None and turn.is_the_fleets:
         return True
-    quarantine = Quarantine(layout.quarantine, app_id, unlocked)
+    quarantine = tables.quarantine(unlocked)
     quarantine.refresh()
-    bad = quarantine.position(key)
+    bad = quarantine.position(names_of(game).key)
     if bad is None:
         return False
-    position = standing(spark, layout, game, table, app_id, has_begun=True)
+    position = standing(tables.spark, tables.layout, game, table, tables.app_id, has_begun=True)
     # a stream that was interrupted is nobody else's
     return position is not None and bad > position
 
@@ -83,9 +83,9 @@ def _finish(fleet: Fleet, game: str) -> None:
             return
 
 
-def _fleet_here(spark: SparkSession, layout: Layout) -> tuple[Layout | None, str | None]:
-    """Return the layout by paths of this machine, and the id of the fleet's transactions; None where there is none."""
-    here = local_path(spark, layout.root)
-    if here is None or not table_exists(spark, layout.bronze):
-        return None, None
-    return Layout(here), fleet_of(spark, layout)
+def _tables(spark: SparkSession, layout: Layout, key: str) -> Tables | None:
+    """Return the root's tables; None where there never was a fleet, or the game has no table."""
+    if not table_exists(spark, layout.bronze) or not table_exists(spark, layout.silver(key)):
+        return None
+    app_id = fleet_of(spark, layout)
+    return None if app_id is None else tables_of(spark, layout, app_id, Sink.AUTO)

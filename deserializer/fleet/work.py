@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from demux.arrow_map import MAX_BATCH_BYTES, MAX_BATCH_ROWS
-from demux.arrow_types import arrow_fields
+from demux.arrow_types import arrow_fields, as_type
 from demux.causes import Stage
 from demux.columns import Struct
 from demux.errors import BronzeRewritten, DemuxError
@@ -131,7 +131,7 @@ def _write(
 
 
 def _good(part: Part, columns: Struct, now: datetime) -> pa.RecordBatch:
-    origin = origin_of(part, pa.array(part.good, pa.int64()))
+    origin = origin_of(part)
     fields = arrow_fields(columns)
     decoded_at = pa.repeat(pa.scalar(now, fields[-1].type), len(part.good))
     return pa.RecordBatch.from_arrays([*part.columns, *origin, decoded_at], schema=pa.schema(fields))
@@ -196,9 +196,9 @@ def _there(file: Any, columns: Struct) -> list[str]:
 
 def _filled(table: pa.Table, columns: Struct) -> pa.Table:
     """Return the table in these columns, NULL where it has none."""
-    fields = arrow_fields(columns)
+    fields, names = arrow_fields(columns), frozenset(table.column_names)
     arrays = [
-        table.column(one.name).cast(one.type) if one.name in table.column_names else pa.nulls(len(table), one.type)
+        as_type(table.column(one.name), one.type) if one.name in names else pa.nulls(len(table), one.type)
         for one in fields
     ]
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))

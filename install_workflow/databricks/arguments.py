@@ -10,7 +10,7 @@ from functools import reduce
 from pydantic import BaseModel
 
 from demux.errors import SettingsInvalid
-from demux.settings import Settings
+from demux.settings import Engine, Settings
 from demux.settings_databricks import Granularity, is_remote
 from install_workflow.databricks.long_settings import (
     ROOM_BESIDE_GAMES,
@@ -39,11 +39,17 @@ _DESERIALIZE = (
     *_TABLES,
     "registry",
     "registries",
+    "games.schema_changes",
+    "games.schema_changes_of",
+    "games.frozen",
     "decoder",
+    "run.engine",
     "run.parallelism",
     "run.retries",
     "run.retry_wait_s",
 )
+# a stream has no use for these, so that they change none of its tasks
+_FLEET = ("run.rows_per_game", "run.sink")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +84,8 @@ def arguments(settings: Settings) -> Arguments:
     # a cluster has a session of its own
     everything = tuple(name for name in Settings.model_fields if name != "spark")
     ingest, ingest_files = _told(values, _INGEST, folder, ROOM_FOR_SETTINGS)
-    deserialize, deserialize_files = _told(values, _DESERIALIZE, folder, beside_games[databricks.granularity])
+    sections = (*_DESERIALIZE, *(_FLEET if settings.task_engine is Engine.FLEET else ()))
+    deserialize, deserialize_files = _told(values, sections, folder, beside_games[settings.granularity])
     apply, apply_files = _told(values, everything, folder, ROOM_FOR_SETTINGS)
     files = (*ingest_files, *deserialize_files, *(apply_files if databricks.auto_apply else ()))
     return Arguments(ingest, deserialize, apply, tuple({file.path: file for file in files}.values()))

@@ -22,6 +22,7 @@ from install_workflow.databricks.details import (
 from install_workflow.databricks.job import OWNER_TAG, PART_TAG, DeployedJob, Job
 from install_workflow.databricks.normal import comparable, without_choices
 from install_workflow.databricks.references import called_first, parts_called, with_parts
+from install_workflow.databricks.told import engine_of
 from install_workflow.plan import digest
 
 MAX_REMOVED_SHARE = 0.25
@@ -120,6 +121,12 @@ class WorkspacePlan:
         """Whether applying the plan would change nothing."""
         return not any(change.calls for change in self.changes)
 
+    @property
+    def engine(self) -> str | None:
+        """By which engine the games are decoded once the plan is applied; None where there are no games."""
+        jobs = (comparable(change.job.settings) for change in self.changes if change.job is not None)
+        return _engine(jobs)
+
 
 def compare(
     desired: Sequence[Job], deployed: Sequence[DeployedJob], foreign: Sequence[ForeignJob] = ()
@@ -137,8 +144,9 @@ def compare(
     wanted = {job.part: comparable(job.settings) for job in sorted(desired, key=lambda job: job.part)}
     were, will_be = (places((part, side[part].get("tasks", {})) for part in side) for side in (now, wanted))
     jobs = {job.part: job for job in desired}
+    why = _engine_changes(now.values(), wanted.values())
     stay = [
-        _change(jobs[part], kept.get(part), now.get(part, {}), wanted[part], were, will_be)
+        _change(jobs[part], kept.get(part), now.get(part, {}), wanted[part], were, will_be, why)
         for part in called_first({part: parts_called(settings) for part, settings in wanted.items()})
     ]
     gone = [part for part in called_first({part: parts_called(now[part]) for part in now}) if part not in wanted]
@@ -214,6 +222,7 @@ def _change(
     wanted: Mapping[str, Any],
     were: Places,
     will_be: Places,
+    why: str,
 ) -> JobChange:
     name = str(job.settings.get("name", ""))
     if deployed is None:
@@ -226,7 +235,8 @@ def _change(
     calls = (*((Call.RESET,) if settings else ()), *((Call.PERMIT,) if permissions else ()))
     action = JobAction.UPDATE if calls else JobAction.KEEP
     details = (*settings, *permissions)
-    return JobChange(action, job.part, name, deployed.job_id, calls, _summary(details), details, job)
+    reason = f"{why}{_summary(details)}" if settings else _summary(details)
+    return JobChange(action, job.part, name, deployed.job_id, calls, reason, details, job)
 
 
 def _deletion(
@@ -249,6 +259,18 @@ def _double(job: DeployedJob) -> JobChange:
 def _going(action: JobAction, job: DeployedJob, reason: str, details: tuple[Detail, ...] = ()) -> JobChange:
     name = str(job.settings.get("name", ""))
     return JobChange(action, job.part, name, job.job_id, (Call.DELETE,), reason, details)
+
+
+def _engine_changes(now: Iterable[Mapping[str, Any]], wanted: Iterable[Mapping[str, Any]]) -> str:
+    """Return the beginning of the reason of what changes with the engine; "" where that stays."""
+    before, after = _engine(now), _engine(wanted)
+    return f"engine {before} becomes {after}: " if before and after and before != after else ""
+
+
+def _engine(jobs: Iterable[Mapping[str, Any]]) -> str | None:
+    """Return the engine that the tasks of these jobs are told, from `comparable`; where they differ, all of them."""
+    found = {engine_of(key, task) for job in jobs for key, task in job.get("tasks", {}).items()} - {None}
+    return " and ".join(sorted(filter(None, found))) or None
 
 
 def _summary(details: Iterable[Detail]) -> str:

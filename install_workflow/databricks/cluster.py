@@ -62,14 +62,13 @@ def by_cluster(tasks: Iterable[Task]) -> dict[str, list[Task]]:
     """Return the tasks of each cluster, by game name, the clusters sorted.
 
     Raises:
-        PlanRefused: a cluster has a name that a job cannot give it, or more tasks than it has contexts.
+        PlanRefused: a cluster has a name that a job cannot give it.
     """
     clusters: dict[str, list[Task]] = {}
     for task in sorted(tasks, key=lambda task: (task.cluster, task.game)):
         clusters.setdefault(task.cluster, []).append(task)
-    for name, games in clusters.items():
+    for name in clusters:
         _require_legal(name)
-        _require_room(name, games)
     return clusters
 
 
@@ -79,14 +78,4 @@ def _require_legal(name: str) -> None:
             f"A job cannot have a cluster {name!r} for games.",
             f"Give it up to 88 letters, digits, `-` and `_`, and not the name {BRONZE}.",
             cluster=name,
-        )
-
-
-def _require_room(name: str, games: list[Task]) -> None:
-    if len(games) > MAX_CONTEXTS:
-        raise PlanRefused(
-            f"The cluster {name} would have {len(games)} tasks; it has room for {MAX_CONTEXTS}.",
-            "Lower run.streams_per_cluster, or pin fewer games to it.",
-            cluster=name,
-            tasks=len(games),
         )

@@ -11,7 +11,7 @@ from demux.secrets import is_reference, is_secret_option
 from demux.text import first_few
 from install_workflow.databricks.job import Permission
 from install_workflow.databricks.options import options
-from install_workflow.databricks.told import AS_KEY, AS_NAME, told
+from install_workflow.databricks.told import AS_KEY, AS_NAME, engine_of, told
 
 # by game: part and task that it runs in
 Places = Mapping[str, tuple[str, str]]
@@ -213,9 +213,8 @@ def _parameters(subject: str, path: str, before: list[str], after: list[str]) ->
 
 def _brief(key: str, task: Mapping[str, Any]) -> dict[str, Any]:
     """Return what one wants to know of a task that comes or goes."""
-    games = list(games_of(key, task))
-    cluster = task.get("job_cluster_key")
-    return {**({"games": games} if games else {}), **({"cluster": cluster} if cluster else {})}
+    known = {"games": list(games_of(key, task)), "engine": engine_of(key, task), "cluster": task.get("job_cluster_key")}
+    return {name: value for name, value in known.items() if value}
 
 
 def _kind(before: object, after: object) -> Difference:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from demux.errors import PlanRefused, SettingsInvalid
-from demux.settings import Settings
+from demux.settings import Engine, Settings
 from demux.settings_databricks import (
     MAX_TASKS_PER_JOB,
     DatabricksSettings,
@@ -18,7 +18,7 @@ from demux.settings_databricks import (
 from install_workflow.databricks.cluster import BRONZE, by_cluster, job_clusters
 from install_workflow.databricks.job import OWNER_TAG, PART_TAG, ROOT_TAG, Job, Permission, root_tag
 from install_workflow.databricks.schedule import run_as, started_by, told
-from install_workflow.databricks.split import fits, split
+from install_workflow.databricks.split import fits, require_contexts, split
 from install_workflow.databricks.task import TaskJson, TaskMaker, maker, run_job
 from install_workflow.plan import Task
 
@@ -52,12 +52,13 @@ def make_jobs(tasks: Iterable[Task], settings: Settings, wheel: str) -> tuple[Jo
             "Set databricks.name, or run the games on this machine by `demux run`.",
         )
     make, clusters = maker(settings, wheel), by_cluster(tasks)
-    per_job, others = databricks.tasks_per_job, 2 if databricks.auto_apply else 1
-    if fits(clusters, databricks.granularity, per_job, others):
+    require_contexts(clusters, settings)
+    others = 2 if databricks.auto_apply else 1
+    if fits(clusters, settings, others):
         jobs = [_whole(make, clusters)]
     else:
-        parts = split(clusters, databricks.granularity, per_job, settings.run.streams_per_cluster)
-        _require_room(len(parts) + others, databricks)
+        parts = split(clusters, settings)
+        _require_room(len(parts) + others, settings)
         chosen = {part: {name: clusters[name] for name in names} for part, names in parts.items()}
         jobs = [*(_part(make, part, games) for part, games in chosen.items()), _bronze(make, sorted(parts))]
     if databricks.schedule.kind is ScheduleKind.CONTINUOUS:
@@ -108,13 +109,18 @@ def _job(settings: Settings, part: str, body: Mapping[str, Any]) -> Job:
     ours = {OWNER_TAG: databricks.name, PART_TAG: part, ROOT_TAG: root_tag(settings.root)}
     made = {
         "name": job_name(databricks.name, part),
-        "description": f"Made by protobuf-demux, deployment {databricks.name}. The next apply undoes changes by hand.",
+        "description": _description(settings),
         "tags": dict(sorted({**databricks.tags, **ours}.items())),
         "max_concurrent_runs": 1,
         **run_as(databricks.run_as),
         **body,
     }
     return Job(part, made, permissions(databricks.permissions))
+
+
+def _description(settings: Settings) -> str:
+    by = ", engine fleet" if settings.task_engine is Engine.FLEET else ""
+    return f"Made by protobuf-demux, deployment {settings.databricks.name}{by}. The next apply undoes changes by hand."
 
 
 def permissions(settings: PermissionSettings) -> tuple[Permission, ...]:
@@ -136,20 +142,21 @@ def _clustered(databricks: DatabricksSettings, clusters: Iterable[str]) -> dict[
     return {"job_clusters": job_clusters(clusters, databricks.cluster)}
 
 
-def _require_room(tasks: int, databricks: DatabricksSettings) -> None:
-    if tasks > databricks.tasks_per_job:
+def _require_room(tasks: int, settings: Settings) -> None:
+    per_job = settings.databricks.tasks_per_job
+    if tasks > per_job:
         raise PlanRefused(
-            f"Bronze's job would have {tasks} tasks, and databricks.tasks_per_job is {databricks.tasks_per_job}.",
-            _more_room(databricks),
+            f"Bronze's job would have {tasks} tasks, and databricks.tasks_per_job is {per_job}.",
+            _more_room(settings),
             tasks=tasks,
         )
 
 
-def _more_room(databricks: DatabricksSettings) -> str:
-    most = "" if databricks.tasks_per_job == MAX_TASKS_PER_JOB else "Raise databricks.tasks_per_job, or "
-    match databricks.granularity:
+def _more_room(settings: Settings) -> str:
+    most = "" if settings.databricks.tasks_per_job == MAX_TASKS_PER_JOB else "Raise databricks.tasks_per_job, or "
+    match settings.granularity:
         case Granularity.GAME:
             other = "set databricks.granularity to cluster."
         case Granularity.CLUSTER:
-            other = "raise run.streams_per_cluster, so that there are fewer clusters."
+            other = f"raise {settings.run.per_cluster_key}, so that there are fewer clusters."
     return f"{most}{other}" if most else other[0].upper() + other[1:]

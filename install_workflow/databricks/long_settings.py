@@ -22,8 +22,8 @@ ROOM_FOR_GAMES = 6_000
 ROOM_BESIDE_GAMES = 3_500
 ROOM_FOR_SETTINGS = 9_000
 
-# a bundle's targets replace them in the parameters
-_STAYING = frozenset({"root", "databricks.name", "databricks.catalog"})
+# a bundle's targets replace them in the parameters; of the engine a plan tells what the jobs have
+_STAYING = frozenset({"root", "databricks.name", "databricks.catalog", "run.engine"})
 
 _ESCAPED = re.compile(r"\\(?:u([0-9a-f]{4})|U([0-9a-f]{8}))")
 _OURS = re.compile(r"settings\.[0-9a-f]{16}\.yml")
@@ -50,7 +50,7 @@ def size_of(parameters: Iterable[str]) -> int:
 def too_long(texts: Mapping[str, str], room: int) -> tuple[str, ...]:
     """Return the settings that must go into a file so that the others fit: the longest ones, sorted; () if all do.
 
-    Root, name and catalog never go, even if the others do not fit then.
+    Root, name, catalog and engine never go, even if the others do not fit then.
 
     Args:
         texts: settings as `--set` takes them, by dotted key.

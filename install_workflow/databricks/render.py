@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+from demux.settings import Engine
 from demux.text import first_few, printable
 from install_workflow.databricks.changes import ForeignJob, JobAction, JobChange, WorkspacePlan
 from install_workflow.databricks.details import Detail, Difference
@@ -42,7 +43,8 @@ def as_text(plan: WorkspacePlan, with_kept: bool = False) -> str:
     actions = [action for action in JobAction if counted[action] or action is not JobAction.REMOVE_DOUBLE]
     jobs = ", ".join(f"{counted[action]} to {action.value}" for action in actions)
     games = f"{plan.removed_games} of {plan.deployed_games} games removed"
-    return "\n".join([*lines, f"Plan {plan.plan_id}: jobs: {jobs}; {games}."])
+    engine = f"; engine {printable(plan.engine)}" if plan.engine else ""
+    return "\n".join([*lines, f"Plan {plan.plan_id}: jobs: {jobs}; {games}{engine}."])
 
 
 def as_json(plan: WorkspacePlan) -> str:
@@ -54,14 +56,15 @@ def as_json(plan: WorkspacePlan) -> str:
 def content_of(plan: WorkspacePlan) -> dict[str, Any]:
     """Return the plan as JSON data.
 
-    Its fields: plan_id, state_id, deployed_games, removed_games, changes (action, part, name, job_id, calls, reason,
-    details of difference, subject, field, before, after, reason), foreign (job_id, name, deployment).
+    Its fields: plan_id, state_id, deployed_games, removed_games, engine, changes (action, part, name, job_id, calls,
+    reason, details of difference, subject, field, before, after, reason), foreign (job_id, name, deployment).
     """
     return {
         "plan_id": plan.plan_id,
         "state_id": plan.state_id,
         "deployed_games": plan.deployed_games,
         "removed_games": plan.removed_games,
+        "engine": plan.engine,
         "changes": [_change_json(change) for change in plan.changes],
         "foreign": [{"job_id": job.job_id, "name": job.name, "deployment": job.deployment} for job in plan.foreign],
     }
@@ -113,10 +116,12 @@ def _detail_text(detail: Detail) -> str:
 
 
 def _extent(detail: Detail) -> str:
-    """Return of which games a task is, and where it runs."""
+    """Return of which games a task is, by which engine if that is not a stream for each, and where it runs."""
     known = detail.after or detail.before or {}
     games = known.get("games", [])
-    which = f" (game {printable(games[0])})" if len(games) == 1 else f" ({len(games)} games)" if games else ""
+    by = "" if known.get("engine") in {None, Engine.STREAM.value} else f" by the {printable(known['engine'])}"
+    which = f"game {printable(games[0])}" if len(games) == 1 else f"{len(games)} games"
+    which = f" ({which}{by})" if games else ""
     return f"{which} on {printable(known['cluster'])}" if "cluster" in known else which
 
 

@@ -10,11 +10,11 @@ from demux.errors import PlanRefused
 from demux.loads import Load
 from demux.names import names_of
 from demux.registry.registered import Registered
-from demux.settings import Policy, Settings
+from demux.settings import Engine, Policy, Settings
 from install_workflow.balance import Balance
 from install_workflow.databricks.cluster import BRONZE
 from install_workflow.databricks.job import DeployedJob
-from install_workflow.databricks.told import Told, told
+from install_workflow.databricks.told import Told, engine_of, told
 from install_workflow.plan import Plan, left_out, make_plan
 
 
@@ -26,11 +26,13 @@ class Running:
         games: their exact names.
         clusters: cluster by game; a game that was put elsewhere by hand has none.
         unnamed: keys of games whose name is told nowhere, sorted.
+        by_stream: those of the games that have a stream each.
     """
 
     games: frozenset[str]
     clusters: Mapping[str, str]
     unnamed: tuple[str, ...]
+    by_stream: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +66,24 @@ def plan_games(deployed: Iterable[DeployedJob], settings: Settings, discovered: 
             "Name them in games.allow, or plan with --discovered.",
             keys=now.unnamed,
         )
-    per_cluster = settings.run.streams_per_cluster
+    clusters = _going_on(now, settings)
     # a game that was put elsewhere by hand has no cluster to go on with, but it goes on
-    elsewhere = now.games - now.clusters.keys() if settings.games.policy is Policy.AUTO else frozenset()
+    elsewhere = now.games - clusters.keys() if settings.games.policy is Policy.AUTO else frozenset()
     games = settings.games.model_copy(update={"allow": (*settings.games.allow, *sorted(elsewhere))})
     seen = known | now.games
-    plan = make_plan(seen, now.clusters, games, per_cluster, discovered.loads, discovered.rebalance, registered)
+    per_cluster = settings.run.per_cluster
+    plan = make_plan(seen, clusters, games, per_cluster, discovered.loads, discovered.rebalance, registered)
     return replace(plan, waiting=(*plan.waiting, *left_out(discovered.registered)))
+
+
+def _going_on(now: Running, settings: Settings) -> Mapping[str, str]:
+    """Return the cluster of each game that may stay on it.
+
+    A fleet packs the games of streams anew: their tasks change anyway, and it needs fewer clusters.
+    """
+    if settings.task_engine is Engine.STREAM:
+        return now.clusters
+    return {game: cluster for game, cluster in now.clusters.items() if game not in now.by_stream}
 
 
 def running(deployed: Iterable[DeployedJob], known: Iterable[str]) -> Running:
@@ -83,19 +96,23 @@ def running(deployed: Iterable[DeployedJob], known: Iterable[str]) -> Running:
     by_key = {names_of(game).key: game for game in known}
     clusters: dict[str, str | None] = {}
     unnamed: set[str] = set()
-    for cluster, games in _tasks(deployed):
+    by_stream: set[str] = set()
+    for cluster, engine, games in _tasks(deployed):
         unnamed.update(key for key in games.keys if key not in by_key)
         for game in (*games.names, *(by_key[key] for key in games.keys if key in by_key)):
             clusters.setdefault(game, cluster)
+            if engine == Engine.STREAM.value:
+                by_stream.add(game)
     placed = {game: cluster for game, cluster in clusters.items() if cluster is not None}
-    return Running(frozenset(clusters), placed, tuple(sorted(unnamed)))
+    return Running(frozenset(clusters), placed, tuple(sorted(unnamed)), frozenset(by_stream))
 
 
-def _tasks(deployed: Iterable[DeployedJob]) -> Iterator[tuple[str | None, Told]]:
-    """Yield cluster and games of each task; None for a cluster that no game may be on."""
+def _tasks(deployed: Iterable[DeployedJob]) -> Iterator[tuple[str | None, str | None, Told]]:
+    """Yield cluster, engine and games of each task; None for a cluster that no game may be on."""
     for job in sorted(deployed, key=lambda job: job.job_id):
         for task in job.settings.get("tasks", []):
-            yield _cluster(task), told(str(task.get("task_key", "")), task)
+            key = str(task.get("task_key", ""))
+            yield _cluster(task), engine_of(key, task), told(key, task)
 
 
 def _cluster(task: Mapping[str, Any]) -> str | None:

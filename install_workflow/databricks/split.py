@@ -6,24 +6,39 @@ import re
 from collections.abc import Mapping, Sequence
 
 from demux.errors import PlanRefused
+from demux.settings import Settings
 from demux.settings_databricks import Granularity
-from install_workflow.databricks.cluster import MAX_CLUSTERS_PER_JOB
+from install_workflow.databricks.cluster import MAX_CLUSTERS_PER_JOB, MAX_CONTEXTS
 from install_workflow.databricks.task import cluster_tasks
 from install_workflow.plan import Task
 
 _NUMBERED = re.compile(r"cluster_(\d+)")
 
 
-def fits(clusters: Mapping[str, Sequence[Task]], granularity: Granularity, tasks_per_job: int, others: int) -> bool:
+def require_contexts(clusters: Mapping[str, Sequence[Task]], settings: Settings) -> None:
+    """Let clusters pass that have a context for each of their tasks.
+
+    Raises:
+        PlanRefused: one has more tasks.
+    """
+    for cluster, games in clusters.items():
+        if (tasks := _weight(games, settings.granularity)) > MAX_CONTEXTS:
+            raise PlanRefused(
+                f"The cluster {cluster} would have {tasks} tasks; it has room for {MAX_CONTEXTS}.",
+                f"Lower {settings.run.per_cluster_key}, or pin fewer games to it.",
+                cluster=cluster,
+                tasks=tasks,
+            )
+
+
+def fits(clusters: Mapping[str, Sequence[Task]], settings: Settings, others: int) -> bool:
     """Return whether one job has room for all games and the `others` tasks, which need one more cluster."""
-    tasks = sum(_weight(games, granularity) for games in clusters.values())
-    return tasks + others <= tasks_per_job and len(clusters) < MAX_CLUSTERS_PER_JOB
+    tasks = sum(_weight(games, settings.granularity) for games in clusters.values())
+    return tasks + others <= settings.databricks.tasks_per_job and len(clusters) < MAX_CLUSTERS_PER_JOB
 
 
-def split(
-    clusters: Mapping[str, Sequence[Task]], granularity: Granularity, tasks_per_job: int, per_cluster: int
-) -> dict[str, tuple[str, ...]]:
-    """Return the clusters of each part, both sorted; a part has at most `tasks_per_job` tasks and 100 clusters.
+def split(clusters: Mapping[str, Sequence[Task]], settings: Settings) -> dict[str, tuple[str, ...]]:
+    """Return the clusters of each part, both sorted; a part has `tasks_per_job` tasks and 100 clusters at most.
 
     The plan's own clusters go by their number, so that a cluster that comes or goes moves no other. Those that were
     named by hand have parts of their own, by order of name.
@@ -31,14 +46,15 @@ def split(
     Raises:
         PlanRefused: a cluster has more tasks than a job may have.
     """
+    granularity, tasks_per_job = settings.granularity, settings.databricks.tasks_per_job
     most = max((_weight(games, granularity) for games in clusters.values()), default=1)
     if most > tasks_per_job:
         raise PlanRefused(
             f"A cluster would have {most} tasks, and databricks.tasks_per_job is {tasks_per_job}.",
-            "Raise databricks.tasks_per_job, or lower run.streams_per_cluster.",
+            f"Raise databricks.tasks_per_job, or lower {settings.run.per_cluster_key}.",
             tasks=most,
         )
-    usual = 1 if granularity is Granularity.CLUSTER else per_cluster
+    usual = 1 if granularity is Granularity.CLUSTER else settings.run.per_cluster
     room = max(1, min(MAX_CLUSTERS_PER_JOB, tasks_per_job // max(most, usual)))
     parts: dict[str, list[str]] = {}
     for cluster, part in _part_of(sorted(clusters), room).items():

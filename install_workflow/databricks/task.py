@@ -45,7 +45,7 @@ class TaskMaker:
     def games(self, cluster: str, tasks: Sequence[Task], after: Iterable[str]) -> list[TaskJson]:
         """Return the tasks of the games on a cluster, by game name: one for each, or one for all of them."""
         after = tuple(after)
-        match self.settings.databricks.granularity:
+        match self.settings.granularity:
             case Granularity.GAME:
                 return [self._deserialize(task.key, cluster, (_named(task.game),), after) for task in tasks]
             case Granularity.CLUSTER:

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from demux.names import MAX_NAME_BYTES, invalid_reason, is_key
+from demux.settings import Engine
 from install_workflow.databricks.options import options_of
 
 DESERIALIZE = "deserialize_"
 # a name that the workspace would change on its way is given by its key
 AS_NAME, AS_KEY = "game", "game-key"
+_ENGINE = "run.engine"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,3 +44,11 @@ def told(task_key: str, task: Mapping[str, Any]) -> Told:
         tuple(key for key in keys if key not in odd_keys),
         (*sorted(odd_names), *sorted(odd_keys)),
     )
+
+
+def engine_of(task_key: str, task: Mapping[str, Any]) -> str | None:
+    """Return by which engine the task of this key decodes its games, as it is told; None where it has no games."""
+    games = told(task_key, task)
+    if not (games.names or games.keys or games.odd):
+        return None
+    return options_of(task).get(_ENGINE, (Engine.STREAM.value,))[-1]

@@ -12,7 +12,7 @@ from demux.cli import main
 from demux.cli.workplace import console
 from tests.flow.process import Command, Said
 from tests.flow.root import Root
-from tests.spark_session import lane_of_spark, one_session
+from tests.spark_session import INTERPRETED, lane_of_spark, one_session
 
 
 @pytest.fixture(scope="session")
@@ -22,7 +22,7 @@ def lane() -> str:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    with one_session(tmp_path_factory.mktemp("spark")) as spark:
+    with one_session(tmp_path_factory.mktemp("spark"), INTERPRETED) as spark:
         yield spark
 
 

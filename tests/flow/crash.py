@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from delta.tables import DeltaMergeBuilder, DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.readwriter import DataFrameWriter
 
@@ -32,6 +33,28 @@ def after_writing(table: str) -> Iterator[None]:
                 raise Crash(table)
 
         patch.setattr(DataFrameWriter, "save", save_and_crash)
+        yield
+
+
+@contextmanager
+def after_writes(number: int) -> Iterator[None]:
+    """Crash when so many of Spark's writes, whichever tables they are of, are committed."""
+    done = 0
+
+    def counting(write: Callable[..., Any]) -> Callable[..., Any]:
+        def write_and_crash(*args: Any, **options: Any) -> Any:
+            nonlocal done
+            result = write(*args, **options)
+            done += 1
+            if done == number:
+                raise Crash(f"after write {number}")
+            return result
+
+        return write_and_crash
+
+    with pytest.MonkeyPatch.context() as patch:
+        for owner, method in ((DataFrameWriter, "save"), (DeltaMergeBuilder, "execute"), (DeltaTable, "delete")):
+            patch.setattr(owner, method, counting(getattr(owner, method)))
         yield
 
 

@@ -26,7 +26,7 @@ from demux.protobuf.compile import compile_schema
 from demux.protobuf.pool import message_class, pool_of
 from demux.registry.folder import FolderRegistry
 from demux.schema_store import SchemaStore
-from demux.settings import RunSettings, Settings
+from demux.settings import Engine, RunSettings, Settings
 from demux.tables import Layout
 from install_workflow.run import Observer, Round, run_round
 from producer.delta_sink import DeltaSink
@@ -54,7 +54,7 @@ class Root:
     @staticmethod
     def at(spark: SparkSession, folder: Path, **changes: object) -> Root:
         """Return the root in this folder, which need not be there; `changes` are settings' sections."""
-        run = RunSettings(retry_wait_s=0.0)
+        run = RunSettings(engine=Engine.STREAM, retry_wait_s=0.0)
         return Root(spark, Settings.model_validate({"root": str(folder), "run": run, **changes}))
 
     @property
@@ -76,7 +76,8 @@ class Root:
 
     def workplace(self) -> Workplace:
         """Return what a new command would work with: nothing is remembered from the command before."""
-        store = SchemaStore(self.spark, self.layout.schemas, registry_of(self.settings, os.environ))
+        registry = registry_of(self.settings, os.environ)
+        store = SchemaStore(self.spark, self.layout.schemas, registry, approvals=self.layout.approvals)
         catalog = Catalog(self.spark, self.settings, store, has_tags=False)
         return Workplace(
             self.settings, self.spark, store, Control(self.spark, self.layout), threading.Event(), catalog=catalog

@@ -65,6 +65,7 @@ def test_every_table_can_be_read_by_its_name_after_a_round(cataloged: Root, spar
     assert spark.table("spark_catalog.demux_b.bronze").count() == 4
 
 
+@pytest.mark.one_lane
 def test_a_second_run_finds_everything_registered_and_new_rows_under_the_name(
     cataloged: Root, spark: SparkSession
 ) -> None:
@@ -76,6 +77,7 @@ def test_a_second_run_finds_everything_registered_and_new_rows_under_the_name(
     assert spark.table("spark_catalog.demux_s.chess").count() == 2
 
 
+@pytest.mark.one_lane
 def test_a_table_of_that_name_elsewhere_is_left_and_told_and_the_rows_are_in(
     cataloged: Root, spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -102,6 +104,7 @@ def test_a_table_of_that_name_elsewhere_is_left_and_told_and_the_rows_are_in(
     assert spark.table("spark_catalog.demux_s.chess").count() == 1
 
 
+@pytest.mark.one_lane
 def test_a_view_of_that_name_is_left_too(cataloged: Root, spark: SparkSession) -> None:
     send(cataloged, "chess")
     spark.sql("CREATE SCHEMA spark_catalog.demux_s")
@@ -111,6 +114,7 @@ def test_a_view_of_that_name_is_left_too(cataloged: Root, spark: SparkSession) -
     assert spark.table("spark_catalog.demux_s.chess").columns == ["one"]
 
 
+@pytest.mark.one_lane
 def test_a_catalog_that_refuses_fails_the_games_task_and_holds_up_nothing(
     spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -128,12 +132,14 @@ def test_a_catalog_that_refuses_fails_the_games_task_and_holds_up_nothing(
     assert [end.error for end in healed.run().ended] == [None]
 
 
+@pytest.mark.one_lane
 def test_without_a_catalog_nothing_is_registered(root: Root, spark: SparkSession) -> None:
     send(root, "chess")
     root.run()
     assert [row.namespace for row in spark.sql("SHOW SCHEMAS IN spark_catalog").collect()] == ["default"]
 
 
+@pytest.mark.one_lane
 def test_a_table_that_is_removed_is_forgotten_and_another_of_that_name_is_not(
     cataloged: Root, spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -153,6 +159,7 @@ def test_a_table_that_is_removed_is_forgotten_and_another_of_that_name_is_not(
     assert spark.table("spark_catalog.demux_s.go").count() == 3
 
 
+@pytest.mark.one_lane
 def test_a_spark_without_the_catalog_removes_nothing_until_the_catalog_is_left_out(
     spark: SparkSession, tmp_path: Path
 ) -> None:

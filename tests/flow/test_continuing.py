@@ -145,6 +145,7 @@ def test_upkeep_of_bronze_between_two_runs_stops_no_game_and_doubles_no_row(
         assert len(root.silver(game.game)) == len(done.silver(game.game)) + game.silver
 
 
+@pytest.mark.one_lane
 def test_a_source_of_bad_records_only_ends_in_quarantine_and_makes_no_game(root: Root) -> None:
     root.send([None, b"\x07\xff", wrapper("", 1, b""), wrapper("a\nb", 1, b"")])
     round_ = root.run()
@@ -170,6 +171,7 @@ def test_a_game_whose_first_rows_are_all_bad_has_an_empty_table_that_good_rows_f
     assert [row["record_id"] for row in root.quarantine()] == ["t/0/0", "t/0/1"]
 
 
+@pytest.mark.one_lane
 def test_an_empty_source_is_no_error_and_its_first_records_arrive(root: Root, event: str) -> None:
     root.send([])
     first = root.run()
@@ -180,6 +182,7 @@ def test_an_empty_source_is_no_error_and_its_first_records_arrive(root: Root, ev
     assert [row["_record_id"] for row in root.silver("chess")] == ["t/0/0"]
 
 
+@pytest.mark.one_lane
 def test_no_source_is_an_error_that_says_what_to_do(root: Root) -> None:
     with pytest.raises(SourceMissing) as failure:
         root.run()
@@ -188,6 +191,7 @@ def test_no_source_is_an_error_that_says_what_to_do(root: Root) -> None:
     assert "demux produce" in failure.value.remedy
 
 
+@pytest.mark.one_lane
 def test_a_source_without_the_column_value_is_an_error_that_names_its_columns(root: Root) -> None:
     write_deltalake(root.settings.source_path, pa.table({"body": pa.array([b""]), "key": pa.array([b""])}))
     with pytest.raises(SourceMissing, match="no BINARY column `value`; it has body, key"):

@@ -11,6 +11,7 @@ import pytest
 
 from demux.causes import Cause, Stage
 from demux.errors import TaskFailed
+from demux.quarantine.choice import Choice
 from deserializer.repair import rebuild, replay
 from tests.flow import crash
 from tests.flow.root import Root, Rows, wrapper
@@ -111,28 +112,31 @@ def test_a_schema_that_appears_between_a_crash_and_the_retry_leaves_each_row_in_
         "The batch was interrupted; this row could not be decoded then and can be now: replay it."
     }
 
-    replayed = replay(root.spark, root.layout, root.workplace().schemas, "chess", (Cause.INTERRUPTED,))
+    replayed = replay(root.spark, root.layout, root.workplace().schemas, "chess", Choice(causes=(Cause.INTERRUPTED,)))
     assert (replayed.tried, replayed.decoded, root.quarantine()) == (3, 3, [])
     assert [(row["_offset"], row["name"]) for row in root.silver("chess")] == [
         (number, f"user {number}") for number in range(6)
     ]
 
 
-def test_a_replay_that_dies_between_its_two_writes_is_finished_by_the_next_one(root: Root, event: str) -> None:
+@pytest.mark.parametrize("writes", [1, 2, 3], ids=["schema", "silver", "quarantine"])
+def test_a_replay_that_dies_at_any_of_its_writes_is_finished_by_the_next_one(
+    root: Root, event: str, writes: int
+) -> None:
     first = root.register("chess", event)
     payload = root.message(first)(name="ann").SerializeToString()
     root.send([wrapper("chess", first, payload), wrapper("chess", first + 1, payload), wrapper("chess", 0, payload)])
     root.run()
     # no new column: the first write to the table is that of the rows
     assert root.register("chess", f"{event} // again") == first + 1
-    causes = (Cause.UNKNOWN_SCHEMA,)
-    with crash.after_writing(root.silver_path("chess")), pytest.raises(crash.Crash):
-        replay(root.spark, root.layout, root.workplace().schemas, "chess", causes)
-    assert [row["record_id"] for row in root.quarantine()] == ["t/0/1", "t/0/2"]
-    assert [row["_record_id"] for row in root.silver("chess")] == ["t/0/0", "t/0/1"]
+    choice = Choice(causes=(Cause.UNKNOWN_SCHEMA,))
+    with crash.after_writes(writes), pytest.raises(crash.Crash):
+        replay(root.spark, root.layout, root.workplace().schemas, "chess", choice)
+    assert [row["record_id"] for row in root.quarantine()] == ["t/0/1", "t/0/2"][writes // 3 :]
+    assert [row["_record_id"] for row in root.silver("chess")] == ["t/0/0", "t/0/1"][: min(writes, 2)]
 
-    again = replay(root.spark, root.layout, root.workplace().schemas, "chess", causes)
-    assert (again.tried, again.decoded) == (2, 1)
+    again = replay(root.spark, root.layout, root.workplace().schemas, "chess", choice)
+    assert (again.tried, again.decoded) == ((2, 1) if writes < 3 else (1, 0))
     assert [row["record_id"] for row in root.quarantine()] == ["t/0/2"]
     assert Counter(row["_record_id"] for row in root.silver("chess")) == {"t/0/0": 1, "t/0/1": 1}
 

@@ -66,13 +66,15 @@ def settings_of(deployment: Deployment) -> list[Any]:
     return [job.settings for job in deployment.workspace.jobs.held.values()]
 
 
+@pytest.mark.one_lane
 def test_a_job_finds_its_games_by_itself_and_decodes_them(deployment: Deployment, command: Command) -> None:
+    deployment.wish(run={"engine": "fleet", "retry_wait_s": 0})
     games = ("chess", *HOSTILE, *REPLACED)
     deployment.send(*games, NEW_LINE)
     assert deployment.install(command).code == 0
-    for key in ("bronze", "apply_discovered"):
-        said = deployment.run_alone(key)
-        assert said.code == 0, said.err
+    assert command(*deployment.parameters("bronze")).code == 0
+    said = deployment.run_alone("apply_discovered")
+    assert said.code == 0, said.err
     assert deployment.told() == {"chess", *HOSTILE, *(f"key:{names_of(game).key}" for game in REPLACED)}
     said = deployment.run_alone("deserialize_cluster_001")
     assert said.code == 0, said.err
@@ -84,6 +86,25 @@ def test_a_job_finds_its_games_by_itself_and_decodes_them(deployment: Deployment
     assert settings_of(deployment) == before
 
 
+@pytest.mark.one_lane
+def test_a_deployment_changes_its_engine_and_neither_loses_nor_doubles_a_row(
+    deployment: Deployment, command: Command
+) -> None:
+    games = ("chess", "go")
+    for number, engine in enumerate(("stream", "fleet", "stream")):
+        deployment.wish(run={"engine": engine, "retry_wait_s": 0}, games={"allow": list(games)})
+        said = deployment.install(command)
+        # the games' task, and the one that looks for games
+        assert f"becomes {engine}: 2 tasks changed" in said.out or not number
+        deployment.send(*games)
+        for key in ("bronze", "deserialize_cluster_001"):
+            assert command(*deployment.parameters(key)).code == 0, engine
+        scores = {game: sorted(row["score"] for row in deployment.silver(game)) for game in games}
+        assert scores == dict.fromkeys(games, sorted([0, 1] * (number + 1)))
+    assert deployment.quarantine() == []
+
+
+@pytest.mark.one_lane
 def test_a_game_that_comes_later_is_added_and_the_others_stay(installed: Deployment, command: Command) -> None:
     assert discover(installed, command).endswith("applied\n")
     assert installed.told() == {"chess", "go", "ludo"}
@@ -95,6 +116,7 @@ def test_a_game_that_comes_later_is_added_and_the_others_stay(installed: Deploym
     assert list(installed.workspace.jobs.held) == [1001]
 
 
+@pytest.mark.one_lane
 def test_those_that_the_allow_list_does_not_name_wait(installed: Deployment, command: Command) -> None:
     installed.wish(games={"policy": "allow-list", "allow": ["go"]})
     assert installed.install(command).code == 0
@@ -103,6 +125,7 @@ def test_those_that_the_allow_list_does_not_name_wait(installed: Deployment, com
     assert installed.told() == {"go"}
 
 
+@pytest.mark.one_lane
 def test_no_more_appear_than_the_limit(installed: Deployment, command: Command) -> None:
     installed.wish(games={"limit": 2})
     assert installed.install(command).code == 0
@@ -111,6 +134,7 @@ def test_no_more_appear_than_the_limit(installed: Deployment, command: Command) 
     assert "applied" not in discover(installed, command)
 
 
+@pytest.mark.one_lane
 def test_games_leave_a_heavy_cluster_once_and_not_again_before_a_task_has_ended(
     deployment: Deployment, command: Command, spark: SparkSession
 ) -> None:
@@ -135,6 +159,7 @@ def test_games_leave_a_heavy_cluster_once_and_not_again_before_a_task_has_ended(
     assert deployment.clusters() == after
 
 
+@pytest.mark.one_lane
 def test_grants_for_tables_that_have_come_are_made_by_the_task_too(installed: Deployment, command: Command) -> None:
     installed.wish(databricks={"catalog": "main"}, grants={"patterns": {"*": ["players"]}})
     assert installed.install(command).code == 0
@@ -146,6 +171,7 @@ def test_grants_for_tables_that_have_come_are_made_by_the_task_too(installed: De
     assert "applied" not in discover(installed, command)
 
 
+@pytest.mark.one_lane
 def test_a_local_round_knows_the_games_of_the_registry_and_has_nothing_to_do_for_those_without_rows(
     deployment: Deployment, command: Command
 ) -> None:
@@ -164,6 +190,7 @@ def test_a_local_round_knows_the_games_of_the_registry_and_has_nothing_to_do_for
     assert [row["score"] for row in deployment.silver("go")] == [0, 1]
 
 
+@pytest.mark.one_lane
 def test_a_name_that_no_game_can_have_is_shown_by_what_works_on_this_machine_and_kept_nowhere(
     deployment: Deployment, command: Command, spark: SparkSession
 ) -> None:
@@ -177,6 +204,7 @@ def test_a_name_that_no_game_can_have_is_shown_by_what_works_on_this_machine_and
     assert set(Control(spark, Layout(f"{deployment.uri}/root")).known_games()) == {"chess"}
 
 
+@pytest.mark.one_lane
 def test_a_local_round_goes_on_without_the_registry_and_says_so(deployment: Deployment, command: Command) -> None:
     deployment.send("chess")
     deployment.wish(databricks={"name": None}, games={"subjects": "(?P<game>.+)-value"})

@@ -15,28 +15,30 @@ import pytest
 from demux.control import Control, Outcome
 from demux.names import names_of
 from tests.flow.process import DEMUX, Command, running, wait_until
-from tests.flow.root import Root, by_id, rows
+from tests.flow.root import Root, rows
 
 Copy = Callable[..., Root]
 
-# three games on the first cluster, three on the second
-_CLUSTERS = ("run.streams_per_cluster=3", "run.retry_wait_s=0", "spark.driver_memory=1g", "spark.master=local[1]")
-_SET = [word for change in _CLUSTERS for word in ("--set", change)]
+# two games on the first cluster, two on the second
+_CLUSTERS = ("run.streams_per_cluster=2", "run.retry_wait_s=0", "spark.driver_memory=1g", "spark.master=local[1]")
+_ANY = [word for change in _CLUSTERS for word in ("--set", change)]
+_SET = [*_ANY, "--set", "run.engine=stream"]
+_FLEETS = [*_ANY, "--set", "run.engine=fleet", "--set", "run.games_per_cluster=2"]
 _LASTING = ("registry", "schema_id", "guid", "subject", "version", "message", "fingerprint")
 
 
 @pytest.fixture(scope="module")
 def many(sent: Root, tmp_path_factory: pytest.TempPathFactory) -> Root:
-    """Six games, three with hostile names, half of their records faulty. To be copied, not changed."""
+    """Four games, two with hostile names, half of their records faulty. To be copied, not changed."""
     root = Root.at(sent.spark, tmp_path_factory.mktemp("many") / "root")
-    root.produce(events=600, games=3, hostile=3, versions=2, fault_rate=0.5)
+    root.produce(events=240, games=2, hostile=2, versions=2, fault_rate=0.5)
     return root
 
 
 @pytest.fixture(scope="module")
 def by_one(many: Root, tmp_path_factory: pytest.TempPathFactory) -> Root:
     """The same, with what one driver makes of it. To be looked at, not changed."""
-    root = many.copied_to(tmp_path_factory.mktemp("by_one") / "root", run={"streams_per_cluster": 3})
+    root = many.copied_to(tmp_path_factory.mktemp("by_one") / "root", run={"streams_per_cluster": 2})
     root.run()
     return root
 
@@ -110,38 +112,26 @@ def begun(root: Root, game: str) -> bool:
     return Path(root.layout.silver_checkpoint(names_of(game).key), "offsets", "0").exists()
 
 
-def test_two_drivers_make_the_same_tables_as_one_and_each_bad_row_is_in_quarantine_once(
-    many: Root, by_one: Root, copy: Copy, command: Command
-) -> None:
-    root = copy(many)
-    said = command("run", "--drivers", "--root", str(root.folder), *_SET)
-    assert said.code == 0, said.out + said.err
-    assert root.everything() == by_one.everything()
-    assert len(by_id(root.quarantine())) > 200
-    assert (schemas(root), control(root)) == (schemas(by_one), control(by_one))
-    assert len({cluster for cluster, *_ in control(root).values()}) == 2
-    assert {path.name for path in (root.folder / "logs" / "drivers").iterdir()} == {"cluster_001", "cluster_002"}
-    assert "6 games had new rows, 0 had none" in said.out
-    # nobody has anything to do: no driver is started
-    again = command("run", "--drivers", "--root", str(root.folder), *_SET)
-    assert (again.code, "0 games had new rows, 6 had none" in again.out) == (0, True)
-
-
 @pytest.mark.one_lane
-def test_a_driver_that_is_killed_is_started_again_and_nothing_is_doubled_or_lost(
+def test_a_fleets_driver_that_is_killed_is_started_again_for_the_games_without_a_report(
     many: Root, by_one: Root, copy: Copy, command: Command
 ) -> None:
+    """Restarts of drivers with streams are the same code: `tests/unit/install_workflow/test_driver_process.py`."""
     root = copy(many)
-    first = sorted(control(by_one))[0]
 
     def kill() -> None:
         os.kill(drivers_of(os.getpid())[0], signal.SIGKILL)
 
-    with once(lambda: begun(root, first) and bool(drivers_of(os.getpid())), kill):
-        said = command("run", "--drivers", "--root", str(root.folder), *_SET, "--set", "run.drivers=1")
+    with once(lambda: (root.folder / "silver").exists() and bool(drivers_of(os.getpid())), kill):
+        said = command("run", "--drivers", "--root", str(root.folder), *_FLEETS, "--set", "run.drivers=1")
     assert said.code == 0, said.out + said.err
     assert root.everything() == by_one.everything()
-    assert control(root) == control(by_one)
+    assert (schemas(root), set(control(root))) == (schemas(by_one), set(control(by_one)))
+    assert {path.name for path in (root.folder / "logs" / "drivers").iterdir()} == {"cluster_001", "cluster_002"}
+    assert len({cluster for cluster, *_ in control(root).values()}) == 2
+    # nobody has anything to do: no driver is started
+    again = command("run", "--drivers", "--root", str(root.folder), *_FLEETS)
+    assert (again.code, "0 games had new rows, 4 had none" in again.out) == (0, True)
 
 
 @pytest.mark.one_lane
@@ -159,7 +149,8 @@ def test_a_run_that_is_terminated_lets_its_drivers_finish_what_is_under_way(
     assert games[0] in done
     assert set(done) < set(games)
     assert [game for game in games if begun(root, game)] == sorted(done)
-    assert command(*words).code == 0
+    assert command("run", "--root", str(root.folder), *_SET).code == 0
+    assert (schemas(root), set(control(root))) == (schemas(by_one), set(games))
     assert root.everything() == by_one.everything()
 
 
@@ -181,3 +172,5 @@ def test_when_a_run_is_killed_its_drivers_end_and_the_next_run_completes_it(
     assert process.returncode == 0, printed
     assert [group for group in drivers if group_lives(group)] == []
     assert root.everything() == by_one.everything()
+    # what Spark's listener told, to the last batch
+    assert "rows/s)" in (root.folder / "logs" / "demux.log").read_text(encoding="utf-8")

@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
+import pytest
+
 from demux.control import Control
 from demux.overview import overview
 from demux.registry.choice import registry_name_for
 from tests.flow.process import Command
 from tests.flow.root import Root
+
+pytestmark = pytest.mark.one_lane
 
 Copy = Callable[..., Root]
 

@@ -12,6 +12,8 @@ from demux.lock import locked
 from tests.flow.process import Command
 from tests.flow.root import Root
 
+pytestmark = pytest.mark.one_lane
+
 Copy = Callable[..., Root]
 
 
@@ -19,9 +21,13 @@ def known(root: Root) -> dict[str, KnownGame]:
     return Control(root.spark, root.layout).known_games()
 
 
-def test_the_life_of_a_plan_on_this_machine(taken_in: Root, done: Root, copy: Copy, command: Command) -> None:
+@pytest.mark.parametrize("engine", ["stream", "fleet"])
+def test_the_life_of_a_plan_on_this_machine(
+    taken_in: Root, done: Root, copy: Copy, command: Command, engine: str
+) -> None:
     root = copy(taken_in)
-    where = ("--root", str(root.folder), "--set", "games.limit=1")
+    by = ("--root", str(root.folder), "--set", f"run.engine={engine}")
+    where = (*by, "--set", "games.limit=1")
     applied = command("apply", *where)
     assert applied.code == 0
     assert "+ create deserialize_chess on cluster_001 (game chess): new game in bronze\n" in applied.out
@@ -37,23 +43,24 @@ def test_the_life_of_a_plan_on_this_machine(taken_in: Root, done: Root, copy: Co
     assert known(root) == first
 
     # what was applied is run, though it is no news to the run
-    assert command("run", "--root", str(root.folder)).code == 0
+    assert command("run", *by).code == 0
     assert root.everything() == done.everything()
 
-    destroyed = command("destroy", "--root", str(root.folder), "--yes")
+    destroyed = command("destroy", *by, "--yes")
     assert (destroyed.code, destroyed.err) == (0, "")
     assert destroyed.out == (
         "- forget where 2 games (chess, go) ran (control/games)\n"
         "destroyed; the tables and checkpoints are as they were\n"
     )
     assert (known(root), root.everything()) == ({}, done.everything())
-    nothing = command("destroy", "--root", str(root.folder), "--yes")
+    nothing = command("destroy", *by, "--yes")
     assert (nothing.code, nothing.out) == (0, "nothing to remove\n")
 
     # the games are found again, and none of their rows is decoded twice
-    plan = json.loads(command("plan", "--json", "--root", str(root.folder)).out)
+    plan = json.loads(command("plan", "--json", *by).out)
     assert [(change["game"], change["action"]) for change in plan["changes"]] == [("chess", "create"), ("go", "create")]
-    assert command("run", "--root", str(root.folder)).code == 0
+    assert f"Engine {engine}." in command("plan", *by).out
+    assert command("run", *by).code == 0
     assert (set(known(root)), root.everything()) == ({"chess", "go"}, done.everything())
 
 

@@ -11,9 +11,9 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from google.protobuf.message import Message
 from pyspark.sql import SparkSession
 
-from demux.causes import Cause
 from demux.protobuf.compile import compile_schema
 from demux.protobuf.pool import message_class, pool_of
+from demux.quarantine.choice import Choice
 from demux.registry.protocol import Reference, RegisteredSchema
 from demux.settings import RunSettings
 from deserializer.repair import games_in_quarantine, replay
@@ -73,10 +73,10 @@ def sentences(result: Round) -> dict[str, str]:
 
 def replayed(root: Root) -> dict[str, tuple[int, int]]:
     """Replay all of quarantine as a new command does; return of each game how many rows decoded, and how many stay."""
-    place, causes = root.workplace(), tuple(Cause)
+    place, choice = root.workplace(), Choice()
     reports = [
-        replay(place.spark, place.layout, place.schemas, game, causes)
-        for game in games_in_quarantine(place.spark, place.layout, causes)
+        replay(place.spark, place.layout, place.schemas, game, choice)
+        for game in games_in_quarantine(place.spark, place.layout, choice)
     ]
     return {report.game: (report.decoded, report.tried - report.decoded) for report in reports}
 

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from demux.columns import Struct
 from demux.commits import REFUSED
+from demux.contract import Contract, Frozen, SchemaChanges
 from demux.errors import SchemaUnknown
 from demux.protobuf.compile import CompiledSchema
 from demux.schema_ref import SchemaRef
@@ -102,6 +103,32 @@ def test_two_versions_in_one_table_beside_rows_that_no_schema_reads(
 
     assert differences(by_function(sent, decisions), got, sent) == []
     assert {row["_schema_id"] for row in got if not row[REFUSED]} == {11, 12}
+
+
+def test_what_a_frozen_table_has_no_column_for_is_rescued_alike(
+    spark: SparkSession, tmp_path: Path, decoder: RowDecoder
+) -> None:
+    made = {schema_id: of_text(text) for schema_id, text in ((11, OLD), (12, NEW))}
+    answers: dict[SchemaRef, Answer] = {
+        SchemaRef(schema_id): CompiledSchema(schema_id, "game", schema_id, name, descriptor_set, "")
+        for schema_id, (descriptor_set, name, _) in made.items()
+    }
+    table = decide(Struct(()), {SchemaRef(11): answers[SchemaRef(11)]})
+    rescuing = Contract(SchemaChanges.FREEZE, Frozen.RESCUE)
+    decisions = decide(table.columns, answers, table.message, rescuing)
+    assert (decisions.columns, len(decisions.writers)) == (table.columns, 2)
+    newer = payloads(made[12][2], seed=5, count=100)
+    # the newer bytes under the older id too
+    sent: Sent = [
+        (schema_id, payload) for schema_id in (12, 11) for payload in [*newer, *bent(newer, made[12][2], 100)]
+    ]
+
+    got = by_spark(spark, tmp_path, decoder, sent, decisions)
+
+    assert differences(by_function(sent, decisions), got, sent) == []
+    held = [(row["_schema_id"], row["_rescued"]) for row in got if not row[REFUSED]]
+    assert {schema_id for schema_id, left in held if left is not None} == {11, 12}
+    assert (12, None) in held
 
 
 def test_rows_name_their_schema_by_id_or_guid_and_their_message_by_indexes(

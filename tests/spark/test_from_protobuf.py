@@ -42,8 +42,8 @@ from tests.spark.rows import by_spark
 def test_what_a_protobuf_library_wrote_never_goes_through_python(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, schema: Schema, name: str
 ) -> None:
-    def refusing(_: object) -> Any:
-        return lambda *_: F.lit(None).cast("binary")
+    def refusing(*_: object) -> Any:
+        return lambda *_: F.lit(None).cast(native.REPAIRED)
 
     monkeypatch.setattr(native, "repairing", refusing)
     decisions = decide(Struct(()), {SchemaRef(1): CompiledSchema(1, "game", 1, name, descriptor_set_of(schema), "")})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -10,15 +12,16 @@ from pyspark.sql import SparkSession
 from demux.causes import Cause
 from demux.errors import GameUnknown, RegistryUnavailable
 from demux.names import names_of
+from demux.quarantine.choice import Choice
 from demux.schema_store import SchemaStore
 from demux.tables import SILVER_ORIGIN, Layout
 from deserializer.repair import ReplayReport, games_in_quarantine, rebuild, replay
 from tests.spark.registries import CountingRegistry, every_game
-from tests.spark.tables import bronze_row, names_in, quarantine_row, read, write_bronze, write_quarantine
+from tests.spark.tables import MOMENT, bronze_row, names_in, quarantine_row, read, write_bronze, write_quarantine
 
 EVENT = 'syntax = "proto3"; package g; message Event { string name = 1; }'
 ANN, BOB, BROKEN = b"\x0a\x03ann", b"\x0a\x03bob", b"\x0a\x03a"
-ALL = (Cause.UNKNOWN_SCHEMA, Cause.MALFORMED_PAYLOAD, Cause.INTERRUPTED)
+ALL = Choice()
 HOSTILE = "a'b; drop table x"
 
 
@@ -85,9 +88,9 @@ def test_only_rows_of_the_chosen_causes_are_tried(spark: SparkSession, layout: L
         quarantine_row(HOSTILE, 0, Cause.UNKNOWN_SCHEMA, 1, ANN),
         quarantine_row(HOSTILE, 1, Cause.INTERRUPTED, 1, BOB),
     )
-    assert games_in_quarantine(spark, layout, (Cause.INTERRUPTED,)) == (HOSTILE,)
-    assert games_in_quarantine(spark, layout, (Cause.SCHEMA_CONFLICT,)) == ()
-    assert replay(spark, layout, schemas, HOSTILE, (Cause.INTERRUPTED,)) == ReplayReport(HOSTILE, 1, 1)
+    assert games_in_quarantine(spark, layout, Choice(causes=(Cause.INTERRUPTED,))) == (HOSTILE,)
+    assert games_in_quarantine(spark, layout, Choice(causes=(Cause.SCHEMA_CONFLICT,))) == ()
+    assert replay(spark, layout, schemas, HOSTILE, Choice(causes=(Cause.INTERRUPTED,))) == ReplayReport(HOSTILE, 1, 1)
     assert silver(layout, HOSTILE) == [("t/0/1", "bob")]
     assert left(layout) == [("t/0/0", HOSTILE, "UNKNOWN_SCHEMA")]
 
@@ -103,6 +106,40 @@ def test_records_that_the_source_holds_twice_are_replayed_both(
     assert left(layout) == [("t/0/1", "chess", "MALFORMED_PAYLOAD")] * 2
 
 
+def test_a_copy_of_a_record_that_is_in_silver_since_long_is_replayed_all_the_same_and_once(
+    spark: SparkSession, layout: Layout, schemas: SchemaStore
+) -> None:
+    # one of two copies came when its schema was not known yet
+    write_bronze(layout.bronze, bronze_row("chess", 0, 1, ANN), bronze_row("chess", 0, 1, ANN))
+    early = quarantine_row("chess", 0, Cause.INTERRUPTED, 1, ANN)
+    write_quarantine(layout.quarantine, early)
+    assert replay(spark, layout, schemas, "chess", ALL).decoded == 1
+    write_quarantine(layout.quarantine, early)
+    assert replay(spark, layout, schemas, "chess", ALL).decoded == 1
+    assert silver(layout, "chess") == [("t/0/0", "ann")] * 2
+    # what a replay that was killed has written already
+    write_quarantine(layout.quarantine, early)
+    assert replay(spark, layout, schemas, "chess", ALL).decoded == 1
+    assert (silver(layout, "chess"), left(layout)) == ([("t/0/0", "ann")] * 2, [])
+
+
+def test_only_rows_set_aside_since_a_time_are_tried_and_their_older_copies_stay(
+    spark: SparkSession, layout: Layout, schemas: SchemaStore
+) -> None:
+    old, new = (
+        quarantine_row("chess", 0, Cause.UNKNOWN_SCHEMA, 1, ANN) | {"quarantined_at": MOMENT + timedelta(seconds=at)}
+        for at in (0, 1)
+    )
+    undated = quarantine_row("chess", 1, Cause.UNKNOWN_SCHEMA, 1, BOB)
+    write_quarantine(layout.quarantine, old, new, undated)
+    since = Choice(since=MOMENT + timedelta(microseconds=1))
+    assert games_in_quarantine(spark, layout, since) == ("chess",)
+    assert games_in_quarantine(spark, layout, replace(since, before=since.since)) == ()
+    assert replay(spark, layout, schemas, "chess", since) == ReplayReport("chess", 1, 1)
+    assert silver(layout, "chess") == [("t/0/0", "ann")]
+    assert read(layout.quarantine, "record_id", "quarantined_at") == [("t/0/0", MOMENT), ("t/0/1", None)]
+
+
 def test_rows_are_replayed_by_their_own_ref(
     spark: SparkSession, layout: Layout, schemas: SchemaStore, registry: CountingRegistry
 ) -> None:
@@ -113,8 +150,7 @@ def test_rows_are_replayed_by_their_own_ref(
     # the same record and bytes, once by each way
     again = quarantine_row("chess", 2, Cause.INVALID_SCHEMA, 1, BOB)
     write_quarantine(layout.quarantine, by_guid, framed, lost, again)
-    causes = (Cause.UNKNOWN_SCHEMA, Cause.INVALID_SCHEMA)
-    assert replay(spark, layout, schemas, "chess", causes) == ReplayReport("chess", 4, 1)
+    assert replay(spark, layout, schemas, "chess", ALL) == ReplayReport("chess", 4, 1)
     assert read(layout.quarantine, "record_id", "cause", "schema_id", "schema_guid", "message_indexes") == [
         ("t/0/0", "UNKNOWN_SCHEMA", None, guid, None),
         ("t/0/1", "INVALID_SCHEMA", 1, None, "1"),
@@ -123,7 +159,7 @@ def test_rows_are_replayed_by_their_own_ref(
 
     registry.guids[guid] = registry.register("chess", EVENT + " message Other { bytes name = 1; }", "g/event.proto", ())
     write_quarantine(layout.quarantine, quarantine_row("chess", 3, Cause.UNKNOWN_SCHEMA, 2, BOB))
-    assert replay(spark, layout, schemas, "chess", causes) == ReplayReport("chess", 4, 2)
+    assert replay(spark, layout, schemas, "chess", ALL) == ReplayReport("chess", 4, 2)
     rows = read(layout.silver(names_of("chess").key), "_record_id", "name", "_schema_id")
     assert rows == [("t/0/0", "ann", 2), ("t/0/2", "bob", 1), ("t/0/3", "bob", 2)]
     assert read(layout.quarantine, "record_id") == [("t/0/1",), ("t/0/2",)]

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from demux.columns import Array, Column, Map, Primitive, Struct
+from demux.delta_log import commit_name
+from demux.names import quoted
 from demux.spark_types import spark_struct
 from demux.tables import SILVER_ORIGIN
+from deserializer.fleet.silver import last_written_by
 from deserializer.sink import Silver, evolve, silver_table
 from tests.spark.tables import names_in
 
@@ -100,3 +104,53 @@ def test_columns_that_a_crash_left_behind_the_origin_are_moved(spark: SparkSessi
     assert names_in(table)[-2:] == ["b", "select"]
     evolve(spark, table, AFTER)
     assert names_in(table) == ["a", "one", "many", "by_name", "b", "select", *ORIGIN]
+
+
+def test_wider_columns_hold_the_same_rows_under_the_same_comments_properties_and_transactions(
+    spark: SparkSession, table: str
+) -> None:
+    def level(number: Primitive, real: Primitive, *more: Column) -> Struct:
+        inner = Struct((Column("n", number, 1, comment="Inside."), Column("r", real, 2), *more))
+        return Struct(
+            (
+                Column("a", number, 1, comment="A number."),
+                Column("one", inner, 2),
+                Column("many", Array(inner), 3),
+                Column("by_name", Map(number, inner), 4),
+                *more,
+            )
+        )
+
+    before = level(INT, Primitive.FLOAT)
+    after = level(Primitive.BIGINT, Primitive.DOUBLE, Column("new", TEXT, 9))
+    columns = spark_struct(Struct((*before, *SILVER_ORIGIN)))
+    row = (7, (-1, 0.5), [(2, None)], {3: (None, 1.5)}, *[None] * len(ORIGIN))
+    frame = spark.createDataFrame([row], columns).coalesce(1).write.format("delta")
+    frame.option("txnAppId", "app").option("txnVersion", 4).save(table)
+    spark.sql(f"ALTER TABLE delta.{quoted(table)} SET TBLPROPERTIES ('mine' = 'kept')")
+    version = DeltaTable(table).version()
+
+    evolve(spark, table, after)
+
+    found = DeltaTable(table)
+    assert silver_table(spark, table) == Silver(after, None)
+    assert names_in(table) == ["a", "one", "many", "by_name", "new", *ORIGIN]
+    (read,) = found.to_pyarrow_table().to_pylist()
+    assert {name: read[name] for name in ("a", "one", "many", "by_name", "new")} == {
+        "a": 7,
+        "one": {"n": -1, "r": 0.5, "new": None},
+        "many": [{"n": 2, "r": None, "new": None}],
+        "by_name": [(3, {"n": None, "r": 1.5, "new": None})],
+        "new": None,
+    }
+    assert (found.transaction_version("app"), found.metadata().configuration["mine"]) == (4, "kept")
+    schema = spark.read.format("delta").load(table).schema
+    assert schema["a"].metadata["comment"] == "A number."
+    inside: Any = schema["one"].dataType
+    assert inside["n"].metadata["comment"] == "Inside."
+    # the rows in one commit, the new columns in another, and their place
+    assert found.version() <= version + 3
+    evolve(spark, table, after)
+    assert DeltaTable(table).version() == found.version()
+    log = Path(table, "_delta_log", commit_name(version + 1)).read_text(encoding="utf-8")
+    assert last_written_by([(version + 1, log), (version, '{"txn":{"appId":"app","version":4}}')], "app", 4)

@@ -72,6 +72,7 @@ def test_several_topics_come_in_one_run(broker: Broker, root: Make, to: dict[str
     assert taken.bronze() == [("several.a/0/0", b"several.a"), ("several.b/0/0", b"several.b")]
 
 
+@pytest.mark.one_lane
 def test_a_pattern_takes_topics_in_that_are_made_later(broker: Broker, root: Make, to: dict[str, str]) -> None:
     for topic in ("pattern_a", "not_pattern_a"):
         make_topic(broker.bootstrap, topic)
@@ -89,6 +90,7 @@ def test_a_pattern_takes_topics_in_that_are_made_later(broker: Broker, root: Mak
     ]
 
 
+@pytest.mark.one_lane
 @pytest.mark.parametrize(
     ("start", "expected"),
     [
@@ -112,6 +114,7 @@ def test_the_first_run_begins_where_it_is_told(
     assert payloads(taken) == expected
 
 
+@pytest.mark.one_lane
 def test_batches_are_no_larger_than_asked(broker: Broker, root: Make, to: dict[str, str]) -> None:
     make_topic(broker.bootstrap, "batches")
     put(to, "batches", *numbered(0, 25))
@@ -122,6 +125,7 @@ def test_batches_are_no_larger_than_asked(broker: Broker, root: Make, to: dict[s
     assert payloads(taken) == list(range(25))
 
 
+@pytest.mark.one_lane
 def test_a_partition_is_read_by_as_many_tasks_as_asked(
     broker: Broker, root: Make, to: dict[str, str], spark: SparkSession
 ) -> None:
@@ -134,6 +138,7 @@ def test_a_partition_is_read_by_as_many_tasks_as_asked(
     assert len(files) == 4
 
 
+@pytest.mark.one_lane
 def test_any_other_option_reaches_the_consumer(broker: Broker, root: Make, to: dict[str, str]) -> None:
     make_topic(broker.bootstrap, "passed")
     put_transaction(broker.bootstrap, "passed", End.ABORTED, *numbered(0, 2))
@@ -216,6 +221,7 @@ def test_offsets_that_compaction_took_away_are_no_loss(broker: Broker, root: Mak
     assert taken.gaps() == []
 
 
+@pytest.mark.one_lane
 def test_a_record_of_ten_megabytes_comes_whole(broker: Broker, root: Make, to: dict[str, str]) -> None:
     make_topic(broker.bootstrap, "large_bronze")
     large = bytes(range(250)) * 40_000
@@ -259,6 +265,7 @@ def test_a_partition_that_was_added_before_a_batch_comes_again_breaks_nothing(
     assert taken.quarantine("record_id") == [("grown_again/0/4",)]
 
 
+@pytest.mark.one_lane
 def test_a_running_stream_reads_a_partition_and_a_topic_that_are_added(
     broker: Broker, root: Make, to: dict[str, str]
 ) -> None:
@@ -277,6 +284,7 @@ def test_a_running_stream_reads_a_partition_and_a_topic_that_are_added(
     assert taken.ingest() == IngestReport(0, 0, 0)
 
 
+@pytest.mark.one_lane
 def test_an_empty_topic_is_no_failure_and_what_comes_later_is_read(
     broker: Broker, root: Make, to: dict[str, str]
 ) -> None:

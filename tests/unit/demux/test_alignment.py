@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from demux.alignment import Alignment, align, fits
+from demux.alignment import Alignment, align, fits, widens
 from demux.columns import EMPTY_STRUCT, Array, Column, ColumnType, Map, Primitive, Struct
 from tests.column_types import column_types, structs
 
@@ -53,8 +53,8 @@ def keeps(after: ColumnType, before: ColumnType) -> bool:
         case Array(a), Array(b):
             return keeps(a, b)
         case Map(key, a), Map(other, b):
-            return key is other and keeps(a, b)
-    return after is before
+            return keeps(key, other) and keeps(a, b)
+    return after is before or (before, after) in WIDENS
 
 
 def test_an_empty_table_takes_the_writers_columns() -> None:
@@ -99,10 +99,9 @@ def test_an_added_column_takes_no_reserved_name_at_the_top_but_may_inside() -> N
     assert aligned.columns == struct(a=(1, INT), _Schema_Id__4=(4, INT), inner=(5, struct(_schema_id=(1, INT))))
 
 
-WIDER = {
+WIDENS = {
     (INT, BIGINT),
     (INT, Primitive.DECIMAL_20_0),
-    (INT, Primitive.DOUBLE),
     (BIGINT, Primitive.DECIMAL_20_0),
     (Primitive.FLOAT, Primitive.DOUBLE),
 }
@@ -112,9 +111,33 @@ WIDER = {
 @pytest.mark.parametrize("writer", list(Primitive))
 def test_a_number_goes_into_a_wider_column_only_where_none_is_lost(writer: Primitive, table: Primitive) -> None:
     aligned = align(struct(n=(1, table)), struct(n=(1, writer)))
-    assert fits(writer, table) is (writer is table or (writer, table) in WIDER)
-    assert bool(aligned.conflicts) is not fits(writer, table)
-    assert aligned.columns == struct(n=(1, table))
+    wide_enough = writer is table or (writer, table) in {*WIDENS, (INT, Primitive.DOUBLE)}
+    wider = (table, writer) in WIDENS
+    assert (fits(writer, table), widens(table, writer)) == (wide_enough, wider)
+    assert bool(aligned.conflicts) is not (wide_enough or wider)
+    assert (aligned.columns, aligned.widened) == (struct(n=(1, writer if wider else table)), ("n",) if wider else ())
+
+
+def test_columns_are_widened_at_every_level_and_told_by_path() -> None:
+    def shape(number: Primitive, real: Primitive, **more: tuple[int, ColumnType]) -> Struct:
+        inner = struct(b=(1, Array(number)), m=(2, Map(number, real)), **more)
+        return struct(a=(1, number), one=(2, inner), many=(3, Array(inner)))
+
+    wider = shape(BIGINT, Primitive.DOUBLE, new=(3, INT))
+    aligned = align(shape(INT, Primitive.FLOAT), wider)
+    inner = ("b.element", "m.key", "m.value")
+    paths = ("a", *(f"one.{path}" for path in inner), *(f"many.element.{path}" for path in inner))
+    assert aligned == Alignment(wider, ("one.new", "many.element.new"), (), paths)
+    assert (aligned.changes[0], aligned.changes[-1]) == (
+        "makes column a BIGINT",
+        "adds column many.element.new INT",
+    )
+
+
+def test_nothing_is_widened_where_another_field_is_in_conflict() -> None:
+    table = struct(a=(1, INT), b=(2, STRING))
+    aligned = align(table, struct(a=(1, BIGINT), b=(2, INT)))
+    assert (aligned.columns, aligned.widened, len(aligned.conflicts)) == (table, (), 1)
 
 
 def test_every_conflict_is_named_with_its_path_and_nothing_is_added() -> None:

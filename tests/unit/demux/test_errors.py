@@ -39,6 +39,7 @@ def test_exit_codes_never_change_between_releases() -> None:
         "GAMES_FAILED": 3,
         "TRANSIENT": 4,
         "LOCKED": 5,
+        "UNBALANCED": 6,
         "INTERRUPTED": 130,
     }
 

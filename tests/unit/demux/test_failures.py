@@ -47,6 +47,7 @@ def test_a_full_or_forbidden_storage_is_terminal_and_says_that_nothing_is_lost(e
         "[DELTA_CONCURRENT_APPEND] files were added by a concurrent update",
         "io.delta.exceptions.ConcurrentAppendException: files were added",
         "ExecutorLostFailure (executor 1 exited): worker lost",
+        "org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)",
         "org.apache.spark.shuffle.FetchFailedException",
         "java.net.ConnectException: Connection refused",
         "Connection reset by peer",

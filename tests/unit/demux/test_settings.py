@@ -8,7 +8,7 @@ import pytest
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from demux.settings import Decoder, GamesSettings, Policy, RunSettings, Settings, SparkSettings
+from demux.settings import Decoder, Engine, GamesSettings, Policy, RunSettings, Settings, SparkSettings
 from demux.settings_source import SourceSettings
 
 
@@ -91,3 +91,20 @@ def test_a_game_that_would_always_be_in_quarantine_cannot_be_allowed() -> None:
 def test_a_driver_memory_that_java_would_not_take_is_refused(memory: str) -> None:
     with pytest.raises(ValidationError):
         SparkSettings(driver_memory=memory)
+
+
+@pytest.mark.parametrize(
+    ("engine", "decoder", "of_rounds", "of_tasks"),
+    [
+        ("auto", "auto", Engine.FLEET, Engine.STREAM),
+        ("auto", "arrow", Engine.FLEET, Engine.STREAM),
+        ("auto", "from_protobuf", Engine.STREAM, Engine.STREAM),
+        ("stream", "auto", Engine.STREAM, Engine.STREAM),
+        ("fleet", "auto", Engine.FLEET, Engine.FLEET),
+    ],
+)
+def test_a_round_is_the_fleets_and_a_task_of_its_own_a_streams_unless_the_settings_say_more(
+    engine: str, decoder: str, of_rounds: Engine, of_tasks: Engine
+) -> None:
+    settings = Settings.model_validate({"root": "data", "decoder": decoder, "run": {"engine": engine}})
+    assert (settings.round_engine, settings.task_engine) == (of_rounds, of_tasks)

@@ -8,7 +8,7 @@ import pytest
 
 from demux.errors import SettingsInvalid
 from demux.settings import Settings
-from demux.settings_databricks import Level, ScheduleKind, is_remote
+from demux.settings_databricks import Granularity, Level, ScheduleKind, is_remote
 from demux.settings_file import load
 
 NAMED = {
@@ -174,6 +174,30 @@ def test_a_job_has_room_for_the_games_of_one_cluster() -> None:
     assert mistakes(tasks_per_job="19") == ["databricks.tasks_per_job must not be less than run.streams_per_cluster"]
     assert loaded(tasks_per_job="19", granularity="cluster").databricks.tasks_per_job == 19
     assert mistakes(tasks_per_job="1001") == ["databricks.tasks_per_job: '1001': expected 1000 or less"]
+
+
+def test_a_deployment_with_the_fleet_has_a_task_for_each_cluster_and_nothing_else() -> None:
+    fleet = {**NAMED, "run.engine": "fleet"}
+    assert loaded().granularity is Granularity.GAME
+    assert load(None, {}, fleet).granularity is Granularity.CLUSTER
+    assert load(None, {}, {**fleet, "databricks.granularity": "cluster"}).granularity is Granularity.CLUSTER
+    with pytest.raises(SettingsInvalid) as caught:
+        load(None, {}, {**fleet, "databricks.granularity": "game"})
+    assert caught.value.cause == (
+        "settings: run.engine: fleet decodes all games of a cluster in one task, so databricks.granularity: game is "
+        "not for it; leave that out, or set run.engine: stream"
+    )
+
+
+def test_a_fleets_cluster_has_room_for_as_many_games_as_the_fleets_own_setting_says() -> None:
+    fleet = {**NAMED, "run.engine": "fleet", "run.streams_per_cluster": "1", "databricks.tasks_per_job": "3"}
+    pinned = "{chess: big, go: big}"
+    chosen = load(None, {}, {**fleet, "games.pinned": pinned})
+    assert (chosen.run.per_cluster, chosen.run.per_cluster_key) == (1000, "run.games_per_cluster")
+    with pytest.raises(SettingsInvalid, match=r"more games on big than run\.games_per_cluster allows"):
+        load(None, {}, {**fleet, "games.pinned": pinned, "run.games_per_cluster": "1"})
+    with pytest.raises(SettingsInvalid, match=r"more games on big than run\.streams_per_cluster allows"):
+        load(None, {}, {"games.pinned": pinned, "run.streams_per_cluster": "1"})
 
 
 def test_a_key_that_is_nearly_one_of_a_nested_section_is_found(tmp_path: Path) -> None:

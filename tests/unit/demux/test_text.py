@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from demux.text import counted, printable
+from demux.text import counted, counted_rows, printable
 
 
 @pytest.mark.parametrize(
@@ -39,3 +39,7 @@ def test_nothing_invisible_is_left_and_a_second_time_changes_nothing(text: str) 
 
 def test_one_thing_is_not_several() -> None:
     assert [counted(number, "game") for number in (0, 1, 2)] == ["0 games", "1 game", "2 games"]
+
+
+def test_rows_are_counted_with_thousands_apart() -> None:
+    assert [counted_rows(number) for number in (0, 1, 999, 1000)] == ["0 rows", "1 row", "999 rows", "1,000 rows"]

@@ -8,7 +8,8 @@ import pytest
 
 from demux.causes import Cause
 from demux.columns import Array, Column, Primitive, Struct
-from demux.errors import SchemaInvalid, SchemaUnknown
+from demux.contract import Contract, Frozen, SchemaChanges
+from demux.errors import ApprovalNeeded, SchemaInvalid, SchemaUnknown
 from demux.protobuf.comments import without_comments
 from demux.schema_ref import SchemaRef
 from deserializer.decisions import Answer, Refusal, Writer, decide, schema_ids_of
@@ -157,3 +158,80 @@ def test_a_message_that_a_new_version_has_renamed_is_the_same_one() -> None:
     assert decide(table.columns, {SchemaRef(22): new}, table.message).by_ref[SchemaRef(22)] == Writer(
         22, without_comments(new.descriptor_set), new.message
     )
+
+
+FROZEN, RESCUING = (Contract(SchemaChanges.FREEZE, frozen) for frozen in Frozen)
+ASKING = Contract(SchemaChanges.ASK)
+WIDER = compiled('syntax = "proto3"; message Chess { string player = 1; int64 moves = 2; bool rated = 5; }', 14, 4)
+RENAMED = compiled('syntax = "proto3"; message Chess { string player = 1; sint32 moves = 2; }', 15, 5)
+
+
+def test_a_wider_number_makes_its_column_wider_and_narrower_rows_go_on_fitting() -> None:
+    decisions = decide(AFTER_V1, {ONE: V1, SchemaRef(14): WIDER})
+    moves, rated = Column("moves", Primitive.BIGINT, 2), Column("rated", Primitive.BOOLEAN, 5)
+    assert decisions.columns == Struct((AFTER_V1.columns[0], moves, rated))
+    assert (decisions.added, decisions.widened) == (("rated",), ("moves",))
+    assert {type(each) for each in decisions.by_ref.values()} == {Writer}
+
+
+@pytest.mark.parametrize("contract", [FROZEN, RESCUING, ASKING])
+def test_a_table_without_columns_takes_its_first_schema_in_every_mode(contract: Contract) -> None:
+    assert decide(NO_TABLE, {ONE: V1}, contract=contract) == decide(NO_TABLE, {ONE: V1})
+
+
+@pytest.mark.parametrize("contract", [FROZEN, RESCUING, ASKING])
+def test_a_schema_that_changes_nothing_is_read_and_one_that_does_not_fit_is_refused_in_every_mode(
+    contract: Contract,
+) -> None:
+    answers: dict[SchemaRef, Answer] = {
+        ONE: V1,
+        SchemaRef(15): RENAMED,
+        SchemaRef(20): compiled(MISFIT, 20, 6),
+        SchemaRef(99): UNKNOWN,
+    }
+    assert decide(AFTER_V1, answers, contract=contract) == decide(AFTER_V1, answers)
+
+
+def test_a_frozen_table_sets_rows_aside_whose_schema_would_change_it() -> None:
+    decisions = decide(AFTER_V1, {ONE: V1, TWO: V2, SchemaRef(14): WIDER}, contract=FROZEN)
+    assert (decisions.columns, decisions.added, decisions.widened) == (AFTER_V1, (), ())
+    assert decisions.by_ref == {
+        ONE: writer(11),
+        TWO: Refusal(
+            Cause.SCHEMA_FROZEN, "The table is frozen, and schema 12 adds column board STRUCT<blitz: BOOLEAN>."
+        ),
+        SchemaRef(14): Refusal(
+            Cause.SCHEMA_FROZEN,
+            "The table is frozen, and schema 14 makes column moves BIGINT, adds column rated BOOLEAN.",
+        ),
+    }
+
+
+def test_a_frozen_table_that_rescues_reads_such_rows_but_takes_no_wider_number() -> None:
+    decisions = decide(AFTER_V1, {ONE: V1, TWO: V2, SchemaRef(14): WIDER}, contract=RESCUING)
+    assert (decisions.columns, decisions.added, decisions.widened) == (AFTER_V1, (), ())
+    assert decisions.writers == {ONE: writer(11), TWO: writer(12)}
+    refusal = decisions.by_ref[SchemaRef(14)]
+    assert isinstance(refusal, Refusal)
+    assert refusal.cause is Cause.SCHEMA_FROZEN
+
+
+def test_a_table_that_asks_takes_what_was_approved_and_waits_for_the_rest() -> None:
+    answers: dict[SchemaRef, Answer] = {ONE: V1, TWO: V2, THREE: V3}
+    with pytest.raises(ApprovalNeeded) as raised:
+        decide(AFTER_V1, answers, contract=replace(ASKING, approved=frozenset({12})))
+    assert raised.value.schema_ids == (13,)
+    assert raised.value.cause == (
+        "The game waits until somebody approves its changed schemas: schema 13 adds column board.opening STRING, adds "
+        "column clocks ARRAY<BIGINT>."
+    )
+    approved = replace(ASKING, approved=frozenset({12, 13}))
+    assert decide(AFTER_V1, answers, contract=approved) == decide(AFTER_V1, answers)
+
+
+def test_a_sentence_names_a_few_of_many_changes() -> None:
+    fields = " ".join(f"int32 f{number} = {number};" for number in range(3, 12))
+    many = compiled(f'syntax = "proto3"; message Chess {{ {fields} }}', 16, 7)
+    refusal = decide(AFTER_V1, {SchemaRef(16): many}, contract=FROZEN).by_ref[SchemaRef(16)]
+    assert isinstance(refusal, Refusal)
+    assert refusal.sentence.endswith("adds column f7 INT, and 4 more.")

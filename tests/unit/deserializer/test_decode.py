@@ -15,6 +15,7 @@ from demux.arrow_types import arrow_fields
 from demux.causes import Cause
 from demux.columns import Struct
 from demux.commits import REFUSED, Rows
+from demux.contract import Contract, Frozen, SchemaChanges
 from demux.errors import SchemaUnknown
 from demux.schema_ref import SchemaRef
 from deserializer.decisions import Answer, Decisions, decide
@@ -94,7 +95,7 @@ def as_rows(batches: Iterable[pa.RecordBatch], record_id: str) -> list[dict[str,
 
 def test_rows_of_two_versions_come_into_the_columns_of_one_table() -> None:
     anna, bert = silver([(11, ANNA), (13, BERT)])
-    origin = {"_origin": "delta", "_topic": "events", "_partition": 1, REFUSED: False}
+    origin = {"_origin": "delta", "_topic": "events", "_partition": 1, "_rescued": None, REFUSED: False}
     moment = datetime(2025, 1, 2, tzinfo=timezone.utc)
     assert anna == {
         **{"user_name": "anna", "moves": 3, "board": None, "clocks": None, "_schema_id": 11},
@@ -104,6 +105,18 @@ def test_rows_of_two_versions_come_into_the_columns_of_one_table() -> None:
         **{"user_name": "bert", "moves": -1, "board": {"blitz": True, "opening": "ruy"}, "clocks": [1, 2**40]},
         **{**origin, "_schema_id": 13, "_offset": 1, "_timestamp": moment, "_record_id": "r1"},
     }
+
+
+def test_what_the_table_or_the_rows_own_schema_has_no_place_for_is_rescued() -> None:
+    table = decide(Struct(()), {SchemaRef(11): ANSWERS[SchemaRef(11)]}).columns
+    decisions = decide(table, ANSWERS, contract=Contract(SchemaChanges.FREEZE, Frozen.RESCUE))
+    assert decisions.columns == table
+    plain, known, unknown, refused = silver([(11, ANNA), (13, BERT), (11, BERT), (11, TRUNCATED)], decisions)
+    assert (plain["_rescued"], refused["_rescued"]) == (None, None)
+    names = [column.name for column in table]
+    assert [known[name] for name in names] == [unknown[name] for name in names] == ["bert", -1]
+    left = payload(V3, board={"blitz": True, "opening": "ruy"}, clocks=[1, 2**40])
+    assert (known["_rescued"], unknown["_rescued"]) == (left, left)
 
 
 @pytest.mark.parametrize("data", [b"", None])

@@ -13,7 +13,8 @@ from pyspark.sql import SparkSession
 
 from demux.errors import CheckpointLost, Kind, RegistryUnavailable, StorageFailed, TaskFailed
 from demux.settings import RunSettings
-from install_workflow.engine import POOL, Ended, run_tasks
+from demux.spark import POOL
+from install_workflow.engine import Ended, run_tasks
 from install_workflow.plan import Task
 
 # nothing here may wait for ever

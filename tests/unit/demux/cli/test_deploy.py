@@ -84,6 +84,37 @@ def test_a_changed_wish_reads_so_and_is_one_call(here: Path, fake: FakeWorkspace
     assert changing(fake) == [RESET]
 
 
+def test_another_engine_reads_so_is_one_call_and_there_is_a_way_back(
+    here: Path, fake: FakeWorkspace, demux: Demux, golden: Golden
+) -> None:
+    demux("apply")
+    streams = tasks(fake)
+    write_settings(here, run={"engine": "fleet"})
+    golden("deploy/plan_fleet.txt", demux("plan"))
+    fake.calls.clear()
+    demux("apply")
+    assert (changing(fake), tasks(fake)) == ([RESET], ["bronze", "deserialize_cluster_001"])
+    assert "1 to keep" in demux("plan")
+    write_settings(here)
+    golden("deploy/plan_from_fleet.txt", demux("plan"))
+    demux("apply")
+    assert tasks(fake) == streams
+
+
+def test_a_saved_plan_to_the_fleet_is_applied_as_it_was_saved(here: Path, fake: FakeWorkspace, demux: Demux) -> None:
+    demux("apply")
+    write_settings(here, run={"engine": "fleet"})
+    demux("plan", "--out", "plan.json")
+    assert "engine stream becomes fleet" in demux("apply", "--plan", "plan.json")
+    assert tasks(fake) == ["bronze", "deserialize_cluster_001"]
+
+
+def test_a_task_for_each_game_is_not_the_fleets(here: Path, demux: Demux) -> None:
+    write_settings(here, run={"engine": "fleet"}, databricks={"granularity": "game"})
+    with pytest.raises(SettingsInvalid, match=r"leave that out, or set run\.engine: stream"):
+        demux("plan")
+
+
 def test_a_second_apply_changes_nothing_and_a_plan_after_it_is_empty(fake: FakeWorkspace, demux: Demux) -> None:
     demux("apply", "--yes")
     fake.calls.clear()

@@ -14,7 +14,7 @@ from tests.fakes.workspace.fake import FakeWorkspace
 
 def test_the_bundle_is_what_apply_would_install(here: Path, fake: FakeWorkspace, demux: Demux) -> None:
     text = demux("export", "bundle", "--out", "b")
-    assert text.endswith("wrote databricks.yml, resources/all.yml below b")
+    assert text.endswith("Engine stream.\nwrote databricks.yml, resources/all.yml below b")
     assert len(fake.files.held) == 1
     assert fake.jobs.held == {}
     (job,) = YAML(typ="safe").load(here / "b/resources/all.yml")["resources"]["jobs"].values()

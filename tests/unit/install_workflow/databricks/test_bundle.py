@@ -143,6 +143,18 @@ def test_a_bundle_is_taken_by_the_api_and_read_by_people(golden: Golden) -> None
     golden("databricks/bundle.yml", "\n".join(f"==== {path}\n{text}" for path, text in files.items()))
 
 
+def test_a_bundle_of_a_fleet_says_so_and_its_targets_tell_the_tasks() -> None:
+    jobs, settings = deployment({**SMALL, "run.engine": "fleet"}, ["chess", "go"])
+    files = bundle_files(jobs, settings, WHEEL)
+    for target in ("dev", "prod"):
+        (job,) = installed(files, target).values()
+        tasks = {task["task_key"]: task for task in job["tasks"]}
+        parameters = tasks["deserialize_cluster_001"]["python_wheel_task"]["parameters"]
+        assert parameters[:3] == ["deserialize", "--game=chess", "--game=go"]
+        assert "run.engine=fleet" in parameters
+        assert ", engine fleet. " in job["description"]
+
+
 def test_a_value_that_a_bundle_would_replace_is_refused() -> None:
     jobs, settings = deployment({**SMALL, "databricks.cluster.spark_conf": "{spark.a: '${var.x}'}"}, [])
     with pytest.raises(SettingsInvalid, match=r"\$\{var\.x\}"):

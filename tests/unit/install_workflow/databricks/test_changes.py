@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import copy
-import time
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -139,7 +140,7 @@ def test_a_first_plan_creates_every_job_and_names_every_game() -> None:
         ("added", "task deserialize_go", "", "new game"),
         ("added", "task deserialize_ludo", "", "new game"),
     ]
-    assert plan.changes[0].details[0].after == {"games": ["chess"], "cluster": "cluster_001"}
+    assert plan.changes[0].details[0].after == {"games": ["chess"], "engine": "stream", "cluster": "cluster_001"}
 
 
 def test_a_new_and_a_retired_game_are_said_and_counted() -> None:
@@ -175,10 +176,15 @@ def test_a_game_in_another_job_has_moved_and_is_not_retired() -> None:
     assert plan.removed_games == 0
 
 
-def by_cluster(*games: str) -> Job:
+def by_cluster(*games: str, of: Job = ONE, sets: Sequence[str] = ()) -> Job:
     """A job with one task for all games of a cluster."""
     words = [f"--game={game}" for game in games]
-    return changed(ONE, tasks=[task("deserialize_cluster_001", ["deserialize", *words], "cluster_001")])
+    return changed(of, tasks=[task("deserialize_cluster_001", ["deserialize", *words], "cluster_001", sets)])
+
+
+def by_fleet(*games: str, of: Job = ONE) -> Job:
+    """The same by the fleet."""
+    return by_cluster(*games, of=of, sets=["run.engine=fleet"])
 
 
 def test_a_task_that_was_made_by_hand_and_names_no_game_is_no_game() -> None:
@@ -205,6 +211,33 @@ def test_one_task_for_all_games_of_a_cluster_takes_the_games_over() -> None:
         ("removed", "task deserialize_go", "", "moved to task deserialize_cluster_001"),
     ]
     assert plan.removed_games == 0
+
+
+def test_another_engine_is_the_reason_of_the_change() -> None:
+    fleet = by_fleet("chess", "go")
+    plan = compare([fleet], deployed([ONE]))
+    assert (plan.changes[0].calls, plan.removed_games, plan.engine) == ((Call.RESET,), 0, "fleet")
+    assert plan.changes[0].reason == "engine stream becomes fleet: 1 task added, 2 tasks removed"
+    after = plan.changes[0].details[1].after
+    assert after == {"games": ["chess", "go"], "engine": "fleet", "cluster": "cluster_001"}
+    back = compare([ONE], deployed([fleet]))
+    assert (back.changes[0].reason, back.engine) == (
+        "engine fleet becomes stream: 2 tasks added, 1 task removed",
+        "stream",
+    )
+    # the task stays, with another parameter
+    plan = compare([fleet], deployed([by_cluster("chess", "go")]))
+    assert plan.changes[0].reason == "engine stream becomes fleet: 1 task changed"
+    assert said(plan) == [("added", "task deserialize_cluster_001", "parameter run.engine", "")]
+    assert compare([], deployed([fleet])).engine is None
+
+
+def test_an_apply_that_stopped_midway_has_left_two_engines() -> None:
+    plan = compare([by_fleet("go"), by_fleet("ludo", of=TWO)], deployed([by_fleet("go"), TWO]))
+    assert [change.reason for change in plan.changes] == [
+        "nothing changed",
+        "engine fleet and stream becomes fleet: 1 task added, 1 task removed",
+    ]
 
 
 def test_the_games_of_such_a_task_come_and_go_one_by_one() -> None:
@@ -396,10 +429,24 @@ def many(games: int, shift: int) -> list[Job]:
     return jobs
 
 
-def test_two_thousand_games_against_two_thousand_take_well_under_two_seconds() -> None:
-    now, wanted = deployed(many(2000, 0)), many(2000, 100)
-    started = time.perf_counter()
-    plan = compare(wanted, now)
-    took_s = time.perf_counter() - started
-    assert (plan.deployed_games, plan.removed_games) == (2000, 100)
-    assert took_s < 2
+def calls_of(games: int, shift: int) -> int:
+    """How many calls of functions a comparison takes: with twice the games, it must be about twice as many."""
+    now, wanted = deployed(many(games, 0)), many(games, shift)
+    calls = 0
+
+    def count(frame: FrameType, event: str, _: object) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        plan = compare(wanted, now)
+    finally:
+        sys.setprofile(before)
+    assert (plan.deployed_games, plan.removed_games) == (games, shift)
+    return calls
+
+
+def test_the_work_grows_with_the_games_and_not_with_their_square() -> None:
+    assert calls_of(2000, 100) < 2.5 * calls_of(1000, 100)

@@ -30,6 +30,7 @@ BASE = {
 VARIANTS = {
     "plain": {},
     "by_cluster": {"databricks.granularity": "cluster"},
+    "fleet": {"run.engine": "fleet"},
     "split": {"databricks.tasks_per_job": "25"},
     "continuous": {"databricks.schedule.kind": "continuous"},
     "tables": {

@@ -128,6 +128,37 @@ def test_one_task_a_cluster_runs_all_its_games(golden: Golden) -> None:
     golden("databricks/by_cluster.json", text_of(jobs))
 
 
+def test_with_the_fleet_one_task_a_cluster_decodes_all_its_games_together(golden: Golden) -> None:
+    changes = {"run__engine": "fleet", "run__sink": "spark", "run__rows_per_game": "50000", "run__bronze_s": "5"}
+    jobs = make_jobs(tasks_of(["chess", "go", "ludo", "{{job.id}}"], 2), settings(**changes), WHEEL)
+    require_taken(jobs)
+    golden("databricks/fleet.json", text_of(jobs))
+
+
+def test_a_fleets_settings_change_no_task_of_a_stream() -> None:
+    tasks = tasks_of(["chess"])
+    (usual,), (other,) = (make_jobs(tasks, settings(**changes), WHEEL) for changes in ({}, {"run__rows_per_game": "5"}))
+    assert text_of([usual]) == text_of([other])
+
+
+def test_a_fleets_cluster_has_a_thousand_games_and_their_few_tasks() -> None:
+    games = [f"game_{number}" for number in range(1000)]
+    (job,) = make_jobs(tasks_of(games, 1000), settings(run__engine="fleet"), WHEEL)
+    tasks = tasks_in(job)
+    assert [key for key in tasks if key != "bronze"] == [
+        "deserialize_cluster_001",
+        *(f"deserialize_cluster_001_PART{part}" for part in range(2, 5)),
+    ]
+    assert sorted(game for task in tasks.values() for game in games_in(task)) == sorted(games)
+
+
+def test_a_fleets_cluster_has_a_hundred_and_fifty_contexts_as_well() -> None:
+    tasks = tasks_of((f"{number:05}{'将' * 25}" for number in range(6000)), 6000)
+    with pytest.raises(PlanRefused, match=r"cluster_001 would have \d+ tasks; it has room for 150") as refused:
+        make_jobs(tasks, settings(run__engine="fleet", run__games_per_cluster="6000"), WHEEL)
+    assert refused.value.remedy == "Lower run.games_per_cluster, or pin fewer games to it."
+
+
 @given(games, st.integers(1, 6), st.integers(0, 12), st.sampled_from(["game", "cluster"]), st.booleans())
 def test_every_game_is_in_one_task_of_a_job_within_its_limits(
     names: set[str], per_cluster: int, more: int, granularity: str, auto_apply: bool

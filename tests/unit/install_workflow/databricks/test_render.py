@@ -53,12 +53,21 @@ def hostile() -> WorkspacePlan:
     return compare([changed(job("001", {"c": []}), tasks=tasks, name="a\u202eb")], [])
 
 
+def to_fleet() -> WorkspacePlan:
+    sets = ["games.limit=50", "run.engine=fleet"]
+    together = task("deserialize_cluster_001", ["deserialize", "--game=chess", "--game=go", "--game=ludo"], "c", sets)
+    alone = task("deserialize_cluster_002", ["deserialize", "--game=tag"], "cluster_003", sets)
+    fleet = [changed(ONE, tasks=[together], job_clusters=[cluster_named("c")]), changed(TWO, tasks=[alone]), CALLER]
+    return compare(fleet, deployed(ONE, TWO, CALLER))
+
+
 PLANS = {
     "every_action": everything(),
     "first": compare([ONE, TWO, CALLER], []),
     "nothing_to_do": compare([ONE, TWO, CALLER], deployed(ONE, TWO, CALLER)),
     "all_goes": compare([], deployed(ONE, TWO, CALLER)),
     "hostile_names": hostile(),
+    "to_fleet": to_fleet(),
 }
 
 Golden = Callable[[str, str], None]

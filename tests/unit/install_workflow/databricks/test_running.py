@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -114,3 +115,38 @@ def test_a_game_that_was_put_onto_another_cluster_by_hand_goes_on_at_the_limit()
     plan = plan_games([*deployed({"chess": "cluster_001"}), moved], settings, Discovered(frozenset({"a_new_one"})))
     assert [task.game for task in plan.tasks] == ["chess", "poker"]
     assert [each.game for each in plan.waiting] == ["a_new_one"]
+
+
+FLEET = {**BASE, "run.engine": "fleet"}
+
+
+def test_a_fleet_packs_the_games_of_streams_anew_as_their_tasks_change_anyway() -> None:
+    games = {f"g{number}": f"cluster_{number + 1:03d}" for number in range(4)}
+    plan = plan_games(deployed(games), load(None, {}, FLEET), NOBODY)
+    assert {task.cluster for task in plan.tasks} == {"cluster_001"}
+    two = plan_games(deployed(games), load(None, {}, {**FLEET, "run.games_per_cluster": "2"}), NOBODY)
+    assert [task.cluster for task in two.tasks] == ["cluster_001", "cluster_001", "cluster_002", "cluster_002"]
+    pins = {"games.pinned": "{g3: big}", "run.games_per_cluster": "1"}
+    pinned = plan_games(deployed(games), load(None, {}, {**FLEET, **pins}), NOBODY)
+    assert [task.cluster for task in pinned.tasks] == ["cluster_001", "cluster_002", "cluster_003", "big"]
+
+
+def test_a_fleets_game_keeps_its_cluster_and_takes_in_those_that_an_apply_left_with_streams() -> None:
+    by_fleet = deployed({"a": "cluster_002", "b": "cluster_002"}, run__engine="fleet")
+    left = replace(deployed({"c": "cluster_005"})[0], job_id=9)
+    plan = plan_games([*by_fleet, left], load(None, {}, FLEET), NOBODY)
+    assert [(task.game, task.cluster) for task in plan.tasks] == [(game, "cluster_002") for game in "abc"]
+
+
+def test_streams_that_come_after_a_fleet_stay_where_there_is_room_and_the_others_go_elsewhere() -> None:
+    now = deployed(dict.fromkeys("abc", "cluster_001"), run__engine="fleet")
+    plan = plan_games(now, load(None, {}, {**BASE, "run.streams_per_cluster": "2"}), NOBODY)
+    assert [task.cluster for task in plan.tasks] == ["cluster_001", "cluster_001", "cluster_002"]
+
+
+def test_another_engine_retires_nobody_at_the_limit_and_only_whom_an_allow_list_does_not_name() -> None:
+    now = deployed({"a": "cluster_001", "b": "cluster_002"})
+    limited = load(None, {}, {**FLEET, "games.limit": "1"})
+    assert [task.game for task in plan_games(now, limited, NOBODY).tasks] == ["a", "b"]
+    listed = load(None, {}, {**FLEET, "games.policy": "allow-list", "games.allow": "b"})
+    assert [task.game for task in plan_games(now, listed, NOBODY).tasks] == ["b"]

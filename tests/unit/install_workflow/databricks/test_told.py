@@ -8,7 +8,7 @@ import pytest
 
 from demux.names import names_of
 from install_workflow.databricks.details import games_of
-from install_workflow.databricks.told import Told, told
+from install_workflow.databricks.told import Told, engine_of, told
 
 KEY = names_of("{{job.id}}").key
 
@@ -34,3 +34,23 @@ def test_a_task_is_told_names_and_keys(key: str, task: dict[str, Any], expected:
 
 def test_a_difference_shows_what_no_game_can_be_called_too() -> None:
     assert games_of("deserialize_x", wheel("--game-key=../x", f"--game-key={KEY}", "--game=go")) == ("go", KEY, "../x")
+
+
+@pytest.mark.parametrize(
+    ("key", "task", "engine"),
+    [
+        ("deserialize_x", wheel("deserialize", "--game=go"), "stream"),
+        ("deserialize_x", wheel("deserialize", "--game=go", "--set", "run.engine=fleet"), "fleet"),
+        (
+            "deserialize_x",
+            wheel("--game-key=" + KEY, "--set", "run.engine=stream", "--set", "run.engine=fleet"),
+            "fleet",
+        ),
+        ("deserialize_x", wheel("deserialize", "--set", "run.engine=fleet"), None),
+        ("bronze", wheel("--game=go", "--set", "run.engine=fleet"), None),
+    ],
+)
+def test_a_task_with_games_has_the_engine_that_it_is_told_last(
+    key: str, task: dict[str, Any], engine: str | None
+) -> None:
+    assert engine_of(key, task) == engine

@@ -1,0 +1,34 @@
+"""One game after the other, each with its own end: one game's failure stops no other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from rich.text import Text
+
+from demux.cli.workplace import console
+from demux.errors import DemuxError
+from demux.failures import named
+from demux.text import printable
+
+
+def each_game(games: Iterable[str], doing: str, act: Callable[[str], str]) -> None:
+    """Act on each game and print how it ended; when all are through, raise why the first one failed, if one did.
+
+    Args:
+        games: exact names.
+        doing: what is done, such as `decoding`.
+        act: does it to one game and returns how it ended, in words.
+    """
+    failed: list[DemuxError] = []
+    for game in games:
+        try:
+            with console.status(Text(f"{doing} {printable(game)} …")):
+                ended = act(game)
+        except Exception as error:  # one game's failure must not stop its neighbours
+            failed.append(named(error))
+            console.print(f"{printable(game)}: {failed[-1]}", style="red")
+            continue
+        console.print(f"{printable(game)}: {ended}")
+    if failed:
+        raise failed[0]

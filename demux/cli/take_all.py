@@ -1,0 +1,79 @@
+"""All rows that wait for a fleet, not one share of them: rounds, as a job's task has no next one soon."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import replace
+
+from demux.reports import GameReport
+from install_workflow.engine import Ended
+from install_workflow.plan import Task
+from install_workflow.run import OnEnd, RunTasks
+
+
+def taking_all(decode: RunTasks, stop: threading.Event) -> RunTasks:
+    """Return what runs tasks as `take_all`."""
+    return lambda tasks, on_end: take_all(tasks, decode, stop, on_end)
+
+
+def take_all(
+    tasks: tuple[Task, ...], decode: RunTasks, stop: threading.Event, on_end: OnEnd
+) -> tuple[Ended[GameReport], ...]:
+    """Return how each task ended, by game name, once the rows that waited at its first look are read.
+
+    Every game has its share of each round, so that one with many rows holds up no other. What comes to bronze meanwhile
+    is for the next call, as a stream leaves it. A task that was not begun when `stop` was set is left out; one that was
+    stopped on its way says how many rows wait.
+
+    Args:
+        tasks: what to run.
+        decode: runs a round of them.
+        stop: once set, no further round begins.
+        on_end: told of each end, in order of time.
+    """
+    sums: dict[str, Ended[GameReport]] = {}
+    left: dict[str, int] = {}
+
+    def add(end: Ended[GameReport]) -> None:
+        game = end.task.game
+        sums[game] = _sum(sums.get(game), end)
+        left[game] = _left(left, end)
+        if not left[game]:
+            on_end(sums[game])
+
+    due = tasks
+    while due and not stop.is_set():
+        decode(due, add)
+        due = tuple(task for task in due if left.get(task.game))
+    for task in due:
+        if task.game in sums:
+            on_end(sums[task.game])
+    return tuple(sums[game] for game in sorted(sums))
+
+
+def _left(before: Mapping[str, int], end: Ended[GameReport]) -> int:
+    """Return about how many of the rows of the first look wait still; 0 where another round would not read them."""
+    report, earlier = end.report, before.get(end.task.game)
+    if report is None or not report.rows_in:
+        return 0
+    return report.rows_waiting if earlier is None else max(0, min(report.rows_waiting, earlier - report.rows_in))
+
+
+def _sum(before: Ended[GameReport] | None, end: Ended[GameReport]) -> Ended[GameReport]:
+    """Return both rounds of a task as one; where the later one failed, the task has."""
+    if before is None:
+        return end
+    seconds = before.seconds + end.seconds
+    if before.report is None or end.report is None:
+        return replace(end, seconds=seconds)
+    one, other = before.report, end.report
+    report = GameReport(
+        one.game,
+        one.rows_in + other.rows_in,
+        one.rows_silver + other.rows_silver,
+        one.rows_quarantined + other.rows_quarantined,
+        tuple(sorted({*one.schema_ids, *other.schema_ids})),
+        other.rows_waiting,
+    )
+    return Ended(end.task, report, None, seconds)

@@ -1,0 +1,98 @@
+"""What was left over of a payload (`demux.protobuf.leftover`) put into the columns that a row has by now.
+
+Only what is NULL is filled, and only with what is on the wire: a field that is unset in the leftover tells nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+from google.protobuf.descriptor_pb2 import FileDescriptorSet
+from google.protobuf.message import DecodeError
+
+from demux.arrow_types import arrow_type
+from demux.columns import Array, Column, Map, Struct
+from demux.projection import project
+from demux.protobuf.leftover import Leftovers
+from demux.protobuf.pool import message_class, opened, pool_of
+from demux.protobuf.reference import MalformedRow, Row, column_value
+from demux.protobuf.shape import Cardinality, Field, Message, column_of, shape_of
+
+
+class Filling:
+    """Fills rows of a table by one schema."""
+
+    def __init__(self, descriptor_set: bytes, message: str, reserved: frozenset[str]) -> None:
+        """Prepare for a message of a descriptor set; `reserved` as for `shape_of`."""
+        files = FileDescriptorSet.FromString(descriptor_set)
+        self._pool = pool_of(files)
+        self._shape = shape_of(self._pool.FindMessageTypeByName(message), reserved)
+        readable = pool_of(opened(files, self._pool))
+        self._message = message_class(readable, message)
+        self._leftovers = Leftovers(readable, message)
+
+    def filled(self, row: Mapping[str, Any], leftover: bytes, table: Struct) -> tuple[Row, bytes | None]:
+        """Return the row with what this schema makes of the leftover, and what is still left over; None for nothing.
+
+        What the schema cannot read, or has no place in its column, stays as it is.
+
+        Args:
+            row: values by column name, as Arrow gives them to Python.
+            leftover: of the row's payload.
+            table: the payload columns.
+        """
+        try:
+            parsed = self._message.FromString(leftover)
+            result, rest = self._in(row, parsed, self._shape, table), self._leftovers.of(leftover, table, row)
+        except (DecodeError, MalformedRow, UnicodeDecodeError):
+            return dict(row), leftover
+        # written again, the same fields may stand in another order
+        return result, leftover if rest is not None and len(rest) == len(leftover) else rest
+
+    def _in(self, row: Mapping[str, Any], message: Any, shape: Message, table: Struct) -> Row:
+        present = {field.number: value for field, value in message.ListFields()}
+        columns = table.by_number()
+        result = dict(row)
+        for field in shape.fields:
+            if field.number in present and field.number in columns:
+                column = columns[field.number]
+                now = row[column.name]
+                result[column.name] = (
+                    self._fresh(field, present, column)
+                    if now is None
+                    else self._inside(now, present[field.number], field, column)
+                )
+        return result
+
+    def _inside(self, now: Any, value: Any, field: Field, column: Column) -> Any:
+        """Return a column's value with its messages filled; any other value stays."""
+        shape = field.value
+        if not isinstance(shape, Message):
+            return now
+        match field.cardinality, column.type:
+            case Cardinality.SINGULAR, Struct():
+                return self._in(now, value, shape, column.type)
+            case Cardinality.REPEATED, Array(Struct() as inside):
+                # in a leftover each message has the place that it had
+                parts = zip(now, value, strict=False)
+                return [*(self._in(one, part, shape, inside) for one, part in parts), *now[len(value) :]]
+            case Cardinality.MAP, Map(_, Struct() as inside):
+                return [(key, self._in(one, value[key], shape, inside) if key in value else one) for key, one in now]
+            case _:
+                return now
+
+    def _fresh(self, field: Field, present: dict[int, Any], column: Column) -> Any:
+        """Return the value of a column that the row has none for, as if it had been decoded with this schema."""
+        writer = column_of(field)
+        values = pa.array([column_value(field, present, self._pool)], arrow_type(writer.type))
+        (projected,) = project([values], Struct((writer,)), Struct((column,)), 1)
+        return projected[0].as_py()
+
+
+@lru_cache(maxsize=256)
+def filling_of(descriptor_set: bytes, message: str, reserved: frozenset[str]) -> Filling:
+    """Return the process's one filling by this message."""
+    return Filling(descriptor_set, message, reserved)

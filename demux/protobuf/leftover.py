@@ -1,0 +1,109 @@
+"""What a payload holds beyond a table's columns: the value of `_rescued`, defined here for every decoder.
+
+It is the payload itself without what has a column, as Protobuf writes it: fields that the row's own schema does not
+know, at any depth, and those that the table has no column for. A message stays where something in it is left over. In
+a list of messages each keeps its place, empty ones in between; an entry of a map keeps its key. What is inside a
+`google.protobuf.Any` counts as known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import zip_longest
+from typing import Any
+
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.unknown_fields import UnknownFieldSet
+
+from demux.columns import Array, ColumnType, Map, Struct
+from demux.protobuf.pool import listed
+from demux.protobuf.shape import is_map
+
+# an entry's fields: 1 is the key
+_VALUE = 2
+
+Row = Mapping[str, Any]
+
+
+class Leftovers:
+    """Finds what is left over of payloads of one message, one by one."""
+
+    def __init__(self, pool: DescriptorPool, full_name: str) -> None:
+        """Prepare for a message of a pool whose closed enums are opened (`demux.protobuf.pool.opened`)."""
+        # with maps as lists of entries, nothing in them is lost and their order is that of the payload
+        self._message = listed(pool, full_name)
+        self._declared: Any = pool.FindMessageTypeByName(full_name)
+
+    def of(self, payload: bytes, table: Struct, row: Row | None = None) -> bytes | None:
+        """Return what a payload that the reference takes holds beyond the table's columns; None for nothing.
+
+        Args:
+            payload: the bytes.
+            table: the payload columns.
+            row: what they hold already (`demux.protobuf.filling`); a field whose column is taken is left over.
+        """
+        message = self._message()
+        message.ParseFromString(payload)
+        _clear(message, self._declared, table, row)
+        # a required field may be gone
+        return message.SerializePartialToString() or None
+
+
+def _clear(message: Any, declared: Any, columns: Struct | None, row: Row | None) -> None:
+    """Take out of the message what has a column; without columns, all that its schema knows."""
+    known = None if columns is None else columns.by_number()
+    for field, value in message.ListFields():
+        if known is not None and field.number not in known:
+            continue
+        column = None if known is None else known[field.number]
+        now = None if row is None or column is None else row[column.name]
+        inside = None if column is None else _struct_in(column.type)
+        if now is not None and inside is None:
+            continue
+        own = field if field.is_extension else declared.fields_by_number[field.number]
+        if field.message_type is None or not _left_in(value, own, inside, now):
+            if field.is_extension:
+                message.ClearExtension(field)
+            else:
+                message.ClearField(field.name)
+
+
+def _left_in(value: Any, field: Any, inside: Struct | None, now: Any) -> bool:
+    """Clear the messages of a field, and return whether anything is left in them."""
+    if is_map(field):
+        rows = dict(now or ())
+        for at in reversed(range(len(value))):
+            if not _left_in_entry(value[at], field.message_type, inside, rows.get(value[at].key)):
+                del value[at]
+        return bool(value)
+    parts = value if field.is_repeated else [value]
+    rows_of_parts = (now if field.is_repeated else [now]) or []
+    for part, row in zip_longest(parts, rows_of_parts[: len(parts)]):
+        _clear(part, field.message_type, inside, row)
+    return any(map(_holds, parts))
+
+
+def _left_in_entry(entry: Any, declared: Any, inside: Struct | None, row: Row | None) -> bool:
+    """Clear an entry's value, and return whether anything is left besides the key."""
+    held = declared.fields_by_number[_VALUE].message_type
+    if held is not None and entry.HasField("value"):
+        _clear(entry.value, held, inside, row)
+    if held is None or not _holds(entry.value):
+        entry.ClearField("value")
+    return bool(entry.HasField("value") or len(UnknownFieldSet(entry)))
+
+
+def _holds(message: Any) -> bool:
+    # not by its size, which a message without its required fields does not tell
+    return bool(message.ListFields() or len(UnknownFieldSet(message)))
+
+
+def _struct_in(column_type: ColumnType) -> Struct | None:
+    """Return the columns that a column's messages fill; None where it holds a message as one value, or none."""
+    match column_type:
+        case Struct():
+            return column_type
+        case Array(inside) | Map(_, inside):
+            return _struct_in(inside)
+        case _:
+            return None

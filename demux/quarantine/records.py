@@ -1,0 +1,122 @@
+"""A record of quarantine, and what its bytes hold as far as they can be read. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from google.protobuf.descriptor import Descriptor
+from google.protobuf.descriptor_pb2 import FileDescriptorSet
+
+from demux.causes import Stage
+from demux.errors import SchemaInvalid
+from demux.protobuf.compile import CompiledSchema
+from demux.protobuf.message_path import with_message
+from demux.protobuf.partial import Dump, dump
+from demux.protobuf.pool import pool_of
+from demux.schema_ref import SchemaRef
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A row of quarantine, in the columns of `demux.tables.QUARANTINE`; `content` is its `bytes`."""
+
+    stage: str
+    cause: str
+    game: str | None
+    ref: SchemaRef
+    record_id: str
+    origin: str | None
+    topic: str | None
+    partition: int | None
+    offset: int | None
+    timestamp: datetime | None
+    content: bytes | None
+    key: bytes | None
+    headers: tuple[tuple[str | None, bytes | None], ...]
+    sentence: str
+    query_id: str | None
+    batch_id: int | None
+    quarantined_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """A record with what its bytes hold.
+
+    Attributes:
+        record: the record.
+        message: the full name of the message that they should be; None where nobody knows.
+        dump: what they hold; None where there are none.
+    """
+
+    record: Record
+    message: str | None
+    dump: Dump | None
+
+
+def record_of(row: Mapping[str, Any]) -> Record:
+    """Return the record of a row by column name."""
+    return Record(
+        row["stage"],
+        row["cause"],
+        row["game_name"] if row["stage"] == Stage.SILVER.value else None,
+        SchemaRef(row["schema_id"], row["schema_guid"], row["message_indexes"]),
+        row["record_id"] or "",
+        row["origin"],
+        row["topic"],
+        row["partition"],
+        row["offset"],
+        row["timestamp"],
+        row["bytes"],
+        row["key"],
+        tuple((header["key"], header["value"]) for header in row["headers"] or ()),
+        row["sentence"] or "",
+        row["query_id"],
+        row["batch_id"],
+        row["quarantined_at"],
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class KeptSchemas:
+    """The schemas that the table of schemas has, by registry, and id or GUID."""
+
+    by_id: Mapping[tuple[str, int], CompiledSchema]
+    by_guid: Mapping[tuple[str, str], CompiledSchema]
+
+    def of(self, registry: str, ref: SchemaRef) -> CompiledSchema | None:
+        """Return the schema that a row names; None where it is not kept."""
+        if ref.guid is not None:
+            return self.by_guid.get((registry, ref.guid))
+        return None if ref.schema_id is None else self.by_id.get((registry, ref.schema_id))
+
+
+def looked(record: Record, registry: str, messages: Mapping[str, str], schemas: KeptSchemas, most: int) -> Looked:
+    """Return the record with what its bytes hold.
+
+    Args:
+        record: the record.
+        registry: the name of the game's registry.
+        messages: which message payloads of a subject hold, where the rows do not say.
+        schemas: those that are kept.
+        most: how many fields are shown.
+    """
+    if record.content is None:
+        return Looked(record, None, None)
+    message = None
+    # at stage bronze it is the whole record, of which nobody knows more
+    if record.stage == Stage.SILVER.value and (schema := schemas.of(registry, record.ref)) is not None:
+        message = _message(schema, record.ref.message_indexes, messages)
+    return Looked(record, None if message is None else message.full_name, dump(record.content, message, most))
+
+
+def _message(schema: CompiledSchema, indexes: str | None, messages: Mapping[str, str]) -> Descriptor | None:
+    try:
+        meant = with_message(schema, indexes, messages.get(schema.subject))
+        return pool_of(FileDescriptorSet.FromString(meant.descriptor_set)).FindMessageTypeByName(meant.message)
+    except (SchemaInvalid, KeyError):
+        # what the schema lacks is why the row is here
+        return None

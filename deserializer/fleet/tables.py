@@ -1,0 +1,167 @@
+"""What a fleet needs of its tables, whoever writes them; and which of them take files written without Spark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+from deltalake.exceptions import DeltaError
+from pyspark.sql import SparkSession
+
+from demux.columns import Struct
+from demux.errors import SettingsInvalid, TableUnsuited
+from demux.lock import TableLock
+from demux.settings import Sink
+from demux.storage import local_path
+from demux.tables import Layout
+from deserializer.fleet.pending import Position
+from deserializer.fleet.quarantine import Quarantine
+from deserializer.fleet.quarantine_by_spark import QuarantineBySpark
+from deserializer.fleet.silver import SilverTable
+from deserializer.fleet.silver_by_spark import SilverBySpark
+
+
+class GameTable(Protocol):
+    """One game's silver table, there or not yet: `SilverTable` takes files, `SilverBySpark` frames."""
+
+    @property
+    def path(self) -> str:
+        """Where it is."""
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is a table."""
+
+    @property
+    def everything(self) -> Struct:
+        """Its columns; none of a table that is not there."""
+
+    @property
+    def columns(self) -> Struct:
+        """Its payload columns."""
+
+    @property
+    def message(self) -> str | None:
+        """The full name of the message that it holds; None while no column says so."""
+
+    def has_rows(self) -> bool:
+        """Return whether it has rows."""
+
+    def transaction(self, app_id: str) -> int | None:
+        """Return the newest version of the application's transactions; None when there is none."""
+
+    def last_written_by(self, app_id: str, version: int) -> bool:
+        """Return whether no batch was written since this transaction, and nothing taken away."""
+
+    def ids_among(self, wanted: pa.Array) -> frozenset[str]:
+        """Return which of these record ids (STRING) the table has."""
+
+    def create(self, columns: Struct, message: str | None, comment: str) -> None:
+        """Make the table with these columns, the origin's too; a second call does nothing."""
+
+    def refresh(self) -> None:
+        """Read what others did to the table."""
+
+    def mark(self, app_id: str, version: int) -> None:
+        """Commit a transaction of this version, which must be above the one before, and no rows."""
+
+
+class QuarantineTable(Protocol):
+    """The quarantine table, there or not yet: `Quarantine` takes files."""
+
+    @property
+    def path(self) -> str:
+        """Where it is."""
+
+    def refresh(self) -> None:
+        """Read what others did to the table."""
+
+    def position(self, key: str) -> Position | None:
+        """Return up to where the game's bad rows are in the table; None when it had none yet."""
+
+    def ids(self, game: str) -> frozenset[str]:
+        """Return the ids of the game's records that the fleet put here, those too that were dropped since."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """A root's tables as one fleet opens them.
+
+    Attributes:
+        spark: the session.
+        layout: where they are; by paths of this machine if the root is here.
+        app_id: of the fleet's transactions.
+        sink: who is to write.
+        is_here: whether that is so.
+        takes_files: whether files that Spark has not written are possible at all.
+    """
+
+    spark: SparkSession
+    layout: Layout
+    app_id: str
+    sink: Sink
+    is_here: bool
+    takes_files: bool
+
+    def silver(self, key: str) -> GameTable:
+        """Return the game's table as it is now.
+
+        Raises:
+            TableUnsuited: it asks for Spark's writer, and the sink is `files`.
+        """
+        path = self.layout.silver(key)
+        if self.takes_files:
+            try:
+                table = SilverTable.at(path)
+                table.require_suited()
+            except (TableUnsuited, DeltaError):
+                # deltalake may not even be able to open it
+                if self.sink is Sink.FILES:
+                    raise
+            else:
+                return table
+        return SilverBySpark(self.spark, path)
+
+    def quarantine(self, lock: TableLock) -> QuarantineTable:
+        """Return the quarantine table; `lock` keeps other processes away while files are put into it."""
+        path, dropped = self.layout.quarantine, self.layout.dropped
+        return (
+            Quarantine(path, dropped, self.app_id, lock)
+            if self.takes_files
+            else QuarantineBySpark(self.spark, path, dropped, self.app_id)
+        )
+
+
+def tables_of(spark: SparkSession, layout: Layout, app_id: str, sink: Sink) -> Tables:
+    """Return how a fleet opens the tables of a root.
+
+    Raises:
+        SettingsInvalid: the sink is `files`, and the root is not on this machine.
+        TableUnsuited: the sink is `files`, and quarantine asks for Spark's writer.
+    """
+    here = layout_here(spark, layout)
+    if here is None and sink is Sink.FILES:
+        raise SettingsInvalid(
+            f"The tables under {layout.root} cannot be written as files: they are elsewhere than on this machine.",
+            "Set `run.sink` to auto or spark.",
+        )
+    takes_files = here is not None and sink is not Sink.SPARK and _takes_files(here.quarantine, sink)
+    return Tables(spark, here or layout, app_id, sink, here is not None, takes_files)
+
+
+def layout_here(spark: SparkSession, layout: Layout) -> Layout | None:
+    """Return the layout by paths of this machine; None where the root is elsewhere."""
+    path = local_path(spark, layout.root)
+    # where Spark's paths are another system's by themselves, a path without scheme would be elsewhere
+    return Layout(path) if path is not None and local_path(spark, path) == path else None
+
+
+def _takes_files(quarantine: str, sink: Sink) -> bool:
+    try:
+        SilverTable.at(quarantine).require_suited()
+    except (TableUnsuited, DeltaError):
+        if sink is Sink.FILES:
+            raise
+        return False
+    return True

@@ -1,0 +1,224 @@
+"""The fleet by Spark's own writer: the same tables as by files and by streams, wherever the root is."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+import deserializer.repair
+from demux.settings import Settings
+from deserializer.fleet.by_spark import BySpark
+from deserializer.fleet.quarantine import Quarantine
+from deserializer.fleet.run import Fleet
+from deserializer.fleet.silver import SilverTable
+from deserializer.fleet.silver_by_spark import SilverBySpark
+from deserializer.repair import rebuild
+from tests.flow.fleet import EVENT, FLEET, crash_after, run, settled, without_errors
+from tests.flow.root import Root, wrapper
+
+Copy = Callable[..., Root]
+SPARK = {**FLEET, "sink": "spark"}
+
+
+def with_run(root: Root, **changes: object) -> Root:
+    return Root.at(root.spark, root.folder, run={**FLEET, **changes})
+
+
+def elsewhere(root: Root, link: str = "/lake", **changes: object) -> Root:
+    """The same root as Spark finds it on another file system, whose paths no other program of this machine knows."""
+    table = f"t{abs(hash(str(root.folder))) % 10**9}"
+    hadoop = root.spark.sparkContext._jsc.hadoopConfiguration()
+    hadoop.set(f"fs.viewfs.mounttable.{table}.link.{link}", root.folder.as_uri())
+    settings = {
+        "root": f"viewfs://{table}{link}",
+        "registry": {"path": root.settings.registry_path},
+        "run": {**FLEET, **changes},
+    }
+    return Root(root.spark, Settings.model_validate(settings))
+
+
+def writers(root: Root, game: str) -> list[str]:
+    """Who made each commit of the game's table, the newest first."""
+    history: list[dict[str, Any]] = DeltaTable(root.silver_path(game)).history()
+    return ["spark" if "Spark" in commit.get("engineInfo", "") else "files" for commit in history]
+
+
+def test_rounds_with_new_games_new_versions_and_every_fault_give_the_same_tables(done: Root, copy: Copy) -> None:
+    streams, fleet = copy(done), done.copied_to(done.folder.parent / "by_spark", run=SPARK)
+    for games, versions in ((2, 2), (3, 3)):
+        for root in (streams, fleet):
+            root.produce(events=120, games=games, versions=versions, fault_rate=0.3)
+        without_errors(run(fleet))
+    without_errors(streams.run())
+    assert fleet.everything() == streams.everything()
+    shutil.rmtree(fleet.folder)
+
+
+def test_a_root_changes_its_sink_and_its_engine_at_any_time(sent: Root, copy: Copy, tmp_path: Path) -> None:
+    streams, mixed = copy(sent), sent.copied_to(tmp_path / "mixed")
+    order = ["fleet files", "fleet spark", "stream auto", "fleet spark", "fleet files"]
+    for number, (engine, sink) in enumerate(words.split() for words in order):
+        mixed = with_run(mixed, engine=engine, sink=sink)
+        for root in (streams, mixed) if number else ():
+            root.produce(events=40, games=2, versions=2, fault_rate=0.3)
+        without_errors(run(mixed))
+        assert settled(mixed) == len(mixed.source()), f"round {number}, {engine}, {sink}"
+    without_errors(streams.run())
+    assert mixed.everything() == streams.everything()
+    assert run(with_run(mixed, sink="spark")).ended == ()
+
+
+@pytest.mark.one_lane
+@pytest.mark.parametrize(
+    ("owner", "method", "sink", "then"),
+    [
+        (BySpark, "set_aside", "spark", "files"),
+        (SilverBySpark, "append", "spark", "files"),
+        (Quarantine, "append", "files", "spark"),
+        (SilverTable, "append", "files", "spark"),
+    ],
+    ids=["quarantine by Spark", "a game by Spark", "quarantine by files", "a game by files"],
+)
+def test_a_round_that_died_is_finished_by_the_other_sink(
+    taken_in: Root, done: Root, copy: Copy, owner: type, method: str, sink: str, then: str
+) -> None:
+    root = copy(taken_in, run={**FLEET, "sink": sink})
+    with crash_after(owner, method), pytest.raises(KeyboardInterrupt):
+        run(root)
+    without_errors(run(with_run(root, sink=then)))
+    assert root.everything() == done.everything()
+
+
+@pytest.mark.one_lane
+def test_a_table_that_asks_more_of_its_writers_goes_through_spark_and_its_neighbours_do_not(
+    done: Root, copy: Copy, tmp_path: Path
+) -> None:
+    root, streams = copy(done, run=FLEET), done.copied_to(tmp_path / "streams")
+    for each in (root, streams):
+        each.produce(events=60, games=2, versions=2, fault_rate=0.3)
+    without_errors(run(root))
+    assert (writers(root, "chess")[0], writers(root, "go")[0]) == ("files", "files")
+    # the fleet has it by now, and must be able to write it, and to give it back
+    root.spark.sql(f"ALTER TABLE delta.`{root.silver_path('chess')}` ADD CONSTRAINT whole CHECK (_offset >= 0)")
+    # before its stream begins, the fleet takes what is there
+    for engine, of_go in (("fleet", "files"), ("stream", "files"), ("stream", "spark")):
+        for each in (root, streams):
+            each.produce(events=60, games=2, versions=3, fault_rate=0.3)
+        without_errors(run(with_run(root, engine=engine)))
+        assert (writers(root, "chess")[0], writers(root, "go")[0]) == ("spark", of_go)
+    without_errors(streams.run())
+    assert root.everything() == streams.everything()
+
+
+def test_a_root_elsewhere_has_the_same_tables_and_may_come_back(
+    sent: Root, done: Root, copy: Copy, tmp_path: Path
+) -> None:
+    here, streams = copy(sent), done.copied_to(tmp_path / "streams")
+    away = elsewhere(here)
+    with crash_after(BySpark, "set_aside"), pytest.raises(KeyboardInterrupt):
+        run(away)
+    # nothing is remembered of the crash but what the tables say
+    without_errors(run(away))
+    assert here.everything() == done.everything()
+    for number, each in enumerate((elsewhere(here, engine="stream"), with_run(here))):
+        for root in (here, streams):
+            root.produce(events=40, games=3, versions=2 + number % 2, fault_rate=0.3)
+        without_errors(run(each))
+        assert settled(here) == len(here.source()), f"round {number}"
+    without_errors(streams.run())
+    assert here.everything() == streams.everything()
+
+
+@pytest.mark.parametrize("is_here", [True, False], ids=["here", "elsewhere"])
+def test_hostile_names_of_games_and_folders_are_only_names(root: Root, is_here: bool) -> None:
+    fleet = with_run(root, sink="spark") if is_here else elsewhere(root, "/a b, %20 c")
+    names = ["chess", "a b%20c#d?", "[x]{y,z}*\\w", "将棋 'q' `b`"]
+    ids = {game: root.register(game, EVENT) for game in names}
+    payload = root.message(ids["chess"])(name="ann").SerializeToString()
+    for number in range(2):
+        records = [wrapper(game, ids[game], data) for game in names for data in (payload, b"\xff")]
+        root.send(records, first_offset=number * len(records))
+        without_errors(run(fleet))
+    assert [len(root.silver(game)) for game in names] == [2, 2, 2, 2]
+    assert sorted(row["game_name"] for row in root.quarantine()) == sorted(names * 2)
+
+
+@pytest.mark.one_lane
+def test_a_round_without_new_rows_has_no_job_and_no_commit(taken_in: Root, copy: Copy) -> None:
+    root = copy(taken_in, run=SPARK)
+    place = root.workplace()
+    fleet = Fleet(root.spark, root.layout, place.schemas, place.deserialize, 10**6, 2, sink=root.settings.run.sink)
+    games = ["chess", "go"]
+    first = fleet.decode(games, datetime.now(timezone.utc))
+    assert [one.report is not None and one.report.rows_in > 0 for one in first] == [True, True]
+    tracker = root.spark.sparkContext.statusTracker()
+    before = max(tracker.getJobIdsForGroup(None)), [len(writers(root, game)) for game in games]
+    second = fleet.decode(games, datetime.now(timezone.utc))
+    assert [one.report is not None and one.report.rows_in for one in second] == [0, 0]
+    assert (max(tracker.getJobIdsForGroup(None)), [len(writers(root, game)) for game in games]) == before
+
+
+@pytest.mark.one_lane
+def test_a_rebuild_that_died_begins_anew_with_a_share_that_is_smaller_than_what_was_there(root: Root) -> None:
+    root = Root.at(root.spark, root.folder, run=SPARK)
+    schema_id = root.register("chess", EVENT)
+    payload = root.message(schema_id)(name="ann").SerializeToString()
+    for batch in range(3):
+        root.send([wrapper("chess", schema_id, data) for data in (payload, b"\xff", payload)], first_offset=3 * batch)
+        root.workplace().ingest()
+    without_errors(run(root))
+
+    def crash(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(deserializer.repair, "deserialize", crash)
+        with pytest.raises(KeyboardInterrupt):
+            rebuild(root.spark, root.layout, root.workplace().schemas, "chess")
+    assert (root.silver("chess"), root.quarantine()) == ([], [])
+    fleet, place = with_run(root, sink="spark", rows_per_game=3), root.workplace()
+    now = datetime.now(timezone.utc)
+    decoder = Fleet(root.spark, root.layout, place.schemas, place.deserialize, 3, 2, sink=fleet.settings.run.sink)
+    while (left := decoder.decode(["chess"], now)[0].report) is not None and left.rows_waiting:
+        pass
+    assert sorted(row["_offset"] for row in root.silver("chess")) == [0, 2, 3, 5, 6, 8]
+    assert sorted(row["offset"] for row in root.quarantine()) == [1, 4, 7]
+
+
+@pytest.mark.one_lane
+def test_a_new_game_elsewhere_begins_where_bronzes_log_begins_later(root: Root) -> None:
+    away = elsewhere(root)
+    names = ["chess", "a b%20c#d?"]
+    ids = {game: root.register(game, EVENT) for game in names}
+    payload = root.message(ids["chess"])(name="ann").SerializeToString()
+    for number in range(3):
+        root.send([wrapper(game, ids[game], payload) for game in names], first_offset=2 * number)
+        away.workplace().ingest()
+    log = root.folder / "bronze" / "_delta_log"
+    DeltaTable(root.layout.bronze).create_checkpoint()
+    for old in sorted(log.glob("*.json"))[:-1]:
+        old.unlink()
+    without_errors(run(away))
+    assert [len(root.silver(game)) for game in names] == [3, 3]
+
+
+@pytest.mark.one_lane
+def test_a_position_behind_a_checkpoint_is_found(taken_in: Root, done: Root, copy: Copy, tmp_path: Path) -> None:
+    root, streams = copy(taken_in, run=SPARK), done.copied_to(tmp_path / "streams")
+    without_errors(run(root))
+    for table in (root.silver_path("chess"), root.layout.quarantine):
+        root.spark.sql(f"ALTER TABLE delta.`{table}` SET TBLPROPERTIES ('someone' = 'else')")
+        DeltaTable(table).create_checkpoint()
+        for old in sorted(Path(table, "_delta_log").glob("*.json"))[:-1]:
+            old.unlink()
+    for each in (root, streams):
+        each.produce(events=40, games=2, versions=2, fault_rate=0.3)
+    without_errors(run(root))
+    without_errors(streams.run())
+    assert root.everything() == streams.everything()

@@ -1,0 +1,63 @@
+"""The ledger against Kafka: offsets that are nowhere are told, and those that were given up are not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow.compute as pc
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from pyspark.sql import SparkSession
+
+from demux.cli.positions import source_stand_of, stands_of
+from demux.ledger.account import Example, Hole, Kind, Ledger
+from demux.ledger.reconcile import reconcile
+from demux.settings import Settings
+from tests.kafka.intake import Root, wrapper
+from tests.kafka.records import Record, forget, make_topic, put
+from tools.servers.broker import Broker
+
+pytestmark = pytest.mark.one_lane
+
+
+def ledger(root: Root) -> Ledger:
+    settings = Settings.model_validate({"root": root.layout.root, "source": {"kind": "kafka"}, "kafka": root.kafka})
+    stands = stands_of(root.spark, root.layout)
+    return reconcile(root.spark, root.layout, stands, source_stand_of(root.spark, settings))
+
+
+def test_offsets_that_are_nowhere_are_holes_and_a_record_that_is_there_twice_does_not_balance(
+    spark: SparkSession, tmp_path: Path, broker: Broker
+) -> None:
+    make_topic(broker.bootstrap, "reconciled", 2)
+    options = {"bootstrap.servers": broker.bootstrap}
+    good = [Record(wrapper(str(number).encode())) for number in range(6)]
+    put(options, "reconciled", *good, Record(b"no wrapper"), Record(wrapper(b"other"), partition=1))
+    root = Root.at(spark, tmp_path, broker.bootstrap, "reconciled")
+    root.ingest()
+    found = ledger(root)
+    assert found.intake is not None
+    assert (found.intake.bronze, found.intake.quarantined, found.intake.source) == (7, 1, None)
+    assert (found.differences, found.holes, found.notes) == ((), (), ())
+    assert [(one.game, one.bronze, one.waiting) for one in found.accounts] == [("chess", 7, 7)]
+
+    # what was given up is no hole
+    put(options, "reconciled", *good[:3])
+    forget(broker.bootstrap, "reconciled", {0: 9})
+    put(options, "reconciled", good[0])
+    root.ingest(accept_gaps=True)
+    assert root.gaps() == [("reconciled", 0, 7, 9, "expired")]
+    assert ledger(root).holes == ()
+
+    bronze = DeltaTable(root.layout.bronze)
+    twice = bronze.to_pyarrow_table().filter(pc.field("record_id") == "reconciled/0/4")
+    bronze.delete("record_id IN ('reconciled/0/0', 'reconciled/0/2', 'reconciled/0/9', 'reconciled/1/0')")
+    write_deltalake(root.layout.bronze, twice, mode="append")
+    found = ledger(root)
+    assert found.holes == (
+        Hole("reconciled", 0, 3, ((0, 1), (2, 3), (9, 10))),
+        Hole("reconciled", 1, 1, ((0, 1),)),
+    )
+    (double,) = found.differences
+    assert (double.kind, double.game, double.rows) == (Kind.TAKEN_TWICE, "chess", 1)
+    assert double.examples == (Example("reconciled/0/4", 0),)

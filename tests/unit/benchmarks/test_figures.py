@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+import argparse
+
+from benchmarks import costs, speed
+from benchmarks.costs import Cost
+from benchmarks.roots import Spent
+from benchmarks.sizes import Sizes, add_options, sizes_of
+
+
+def test_costs_are_told_for_each_game_against_the_naive_design() -> None:
+    table = costs.lines([Cost("naive", 20, 12.0, None), Cost("fleet", 200, 2.4, 3.0, "1/100")])
+    assert "| naive | 20 | 12.00 |  | 0.6000 | 1 |  |" in table
+    assert "| fleet | 200 | 2.40 | 3.00 | 0.0120 | 1/50.0 | 1/100 |" in table
+
+
+def test_speeds_are_told_against_the_fleet() -> None:
+    table = speed.lines({speed.FLEET: 600_000.0, speed.ARROW: 100_000.0, speed.BARE: 1_000_000.0})
+    assert "| `engine: fleet` | 600,000 | 1.00 |  |" in table
+    assert "| `engine: stream`, decoder `arrow` | 100,000 | 6.00 |  |" in table
+    assert any(line.endswith("| 1,000,000 | 0.60 | 0.5 at least |") for line in table)
+    assert any("the oldest lane is not installed" in line for line in table)
+
+
+def test_without_the_oldest_lane_nothing_is_said_of_it_where_it_is_there() -> None:
+    table = speed.lines({speed.FLEET: 6.0, speed.ARROW: 1.0, speed.BARE: 1.0, speed.NATIVE: 2.0})
+    assert any(line.endswith("| 2 | 3.00 | 3 at least |") for line in table)
+    assert not any("not installed" in line for line in table)
+
+
+def test_a_round_is_all_of_its_parts() -> None:
+    assert Spent(1.0, 2.0, 0.5, 10, 100).round == 3.5
+
+
+def test_every_size_is_an_option() -> None:
+    parser = argparse.ArgumentParser()
+    add_options(parser)
+    assert sizes_of(parser.parse_args([])) == Sizes()
+    assert sizes_of(parser.parse_args(["--few-rows", "7", "--games", "3"])) == Sizes(games=3, few_rows=7)

@@ -1,0 +1,138 @@
+"""docs/runbook.md is what the code makes, leaves nothing out, and names only what there is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import typer
+from pydantic import BaseModel
+
+from demux.causes import Cause, Stage
+from demux.cli.app import app
+from demux.cli.quarantine import REPLAYABLE
+from demux.errors import DemuxError, ExitCode
+from demux.settings import Settings
+from demux.settings_template import section_in
+from tests.conftest import Golden
+from tools.runbook.advice import ADVICE
+from tools.runbook.page import CONDITIONS, page
+from tools.runbook.records import Replay, meaning, quarantined
+from tools.runbook.sentences import said_in
+
+ROOT = Path(__file__).parents[4]
+README = (ROOT / "README.md").read_text("utf-8")
+STAGES = ("demux", "producer", "bronze_ingest", "install_workflow", "deserializer")
+SOURCES = {
+    path.relative_to(ROOT).as_posix(): path.read_text("utf-8")
+    for stage in STAGES
+    for path in sorted((ROOT / stage).rglob("*.py"))
+}
+# without the sentences of the code, which have tests of their own
+WRITTEN = page({})
+
+
+def anchors(text: str) -> set[str]:
+    """What links into a page may name: its headings, as GitHub writes them."""
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in re.findall(r"^#+ (.*)$", text, re.M)}
+
+
+def settings_in(model: type[BaseModel], before: str = "") -> Iterator[str]:
+    """The dotted key of each setting, sections included."""
+    for name, info in model.model_fields.items():
+        yield before + name
+        if (section := section_in(info)) is not None:
+            yield from settings_in(section, f"{before}{name}.")
+
+
+def commands_of(group: typer.Typer) -> Iterator[str]:
+    """The words of each command, without `demux`."""
+    yield from (command.name for command in group.registered_commands if command.name)
+    for inner in group.registered_groups:
+        if inner.typer_instance is not None:
+            yield from (f"{inner.name} {words}" for words in commands_of(inner.typer_instance))
+
+
+def test_the_page_is_what_the_code_makes(golden: Golden) -> None:
+    golden("../../docs/runbook.md", page(SOURCES))
+
+
+def test_every_condition_has_its_advice_and_no_other_has_one() -> None:
+    assert set(ADVICE) == set(CONDITIONS)
+    assert all(advice.stops and advice.by_itself and advice.remedy for advice in ADVICE.values())
+
+
+def test_every_condition_is_raised_somewhere() -> None:
+    assert {error.__name__ for error in CONDITIONS} - said_in(SOURCES, {e.__name__ for e in CONDITIONS}).keys() == set()
+
+
+@pytest.mark.parametrize("error", CONDITIONS, ids=lambda error: error.condition)
+def test_the_meaning_is_one_sentence_of_its_own(error: type[DemuxError]) -> None:
+    first = (error.__doc__ or "").strip().splitlines()[0]
+    assert first.endswith(".")
+    assert error.__doc__ != DemuxError.__doc__
+
+
+def test_a_replay_is_offered_for_the_causes_that_the_command_replays() -> None:
+    replayed = {cause for cause in Cause if quarantined(cause).replay is not Replay.NEVER}
+    assert replayed == set(REPLAYABLE) == {cause for cause in Cause if quarantined(cause).stage is Stage.SILVER}
+
+
+def test_the_readme_says_of_causes_and_exit_codes_what_the_page_says() -> None:
+    causes = {
+        f"| `{cause.value}` | {quarantined(cause).stage.value} | {quarantined(cause).meaning} |" for cause in Cause
+    }
+    codes = {f"| {code.value} | {meaning(code)} |" for code in ExitCode}
+    assert (causes | codes) - set(README.splitlines()) == set()
+
+
+def test_no_two_headings_are_alike_so_that_each_link_leads_to_its_own() -> None:
+    heads = re.findall(r"^#+ (.*)$", WRITTEN, re.MULTILINE)
+    assert len(heads) == len(set(heads)) > len(CONDITIONS) + len(Cause)
+
+
+def test_every_link_leads_somewhere() -> None:
+    for file, anchor in re.findall(r"\]\(([\w./-]*)#([\w-]+)\)", WRITTEN):
+        target = (ROOT / "docs" / file).read_text("utf-8") if file else WRITTEN
+        assert anchor in anchors(target), f"{file}#{anchor}"
+
+
+def test_every_setting_that_the_page_names_is_one() -> None:
+    known = set(settings_in(Settings))
+    sections = {key.partition(".")[0] for key in known}
+    named = set(re.findall(r"`([a-z_]+(?:\.[a-z_]+)+)(?::[^`]*)?`", WRITTEN)) - {"registry.yml", "spark.log"}
+    assert {key for key in named if key.partition(".")[0] in sections} - known == set()
+    assert "run.retries" in named
+
+
+def test_every_command_that_the_page_names_is_one() -> None:
+    named = set(re.findall(r"`demux ([a-z ]+?)(?=`| [^a-z])", WRITTEN))
+    assert named - set(commands_of(app)) == set()
+    assert {"status", "quarantine replay"} <= named
+
+
+def test_sentences_are_read_where_errors_are_made() -> None:
+    source = """
+_MORE = "Wait."
+def f(a):
+    remedy = "Try."
+    if a:
+        remedy = f"Call {a}."
+    raise Broken("A was." if a else f"B {a!r} was.", remedy, a=a)
+def g(told):
+    remedy = "Not meant."
+    return Broken(told.cause, _MORE)
+def h(told):
+    return Broken(*told)
+"""
+    (said,) = said_in({"a.py": source}, {"Broken"}).values()
+    assert [(each.causes, each.remedies) for each in said] == [
+        (
+            ("A was.", "B … was."),
+            ("Try.", "Call …."),
+        ),
+        (("…",), ("Wait.",)),
+        (("…",), ("…",)),
+    ]
