@@ -119,6 +119,10 @@ class Control:
         self._known: dict[str, KnownGame] | None = None
         self._history: History | None = None
 
+    def forget(self) -> None:
+        """Read the tables again when they are asked for next: somebody else may have written them."""
+        self._known = self._history = None
+
     def known_games(self) -> dict[str, KnownGame]:
         """Return every known game by name."""
         if self._known is None:

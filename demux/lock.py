@@ -1,12 +1,14 @@
-"""One command at a time on a root; and one driver of it at a time on a table that several write."""
+"""One command at a time on a root, which may let others in between its steps; and one driver at a time on a table."""
 
 from __future__ import annotations
 
 import os
 import platform
 import re
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from enum import Enum
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -18,6 +20,8 @@ from demux.errors import RootLocked, StorageFailed
 TableLock = Callable[[str], AbstractContextManager[object]]
 
 _FOREVER = -1.0
+# between two looks at whether to stop waiting
+_LOOK_S = 0.2
 # drivers notice at once that their command is dead; this is only for a machine that is very busy
 _DRIVERS_END_S = 30.0
 
@@ -29,8 +33,108 @@ def is_elsewhere(root: str) -> bool:
     return "://" in root or volume
 
 
+class Access(Enum):
+    """What a command does with a root.
+
+    Attributes:
+        LOOK: it changes nothing, and needs no lock.
+        ALONE: there is one such command at a time; where it pauses, it lets those have the root who take turns.
+        TURNS: it works in steps, between those of others.
+    """
+
+    LOOK = "look"
+    ALONE = "alone"
+    TURNS = "turns"
+
+
+class Hold:
+    """A root that a command holds, and may let others have for a while.
+
+    Attributes:
+        visits: how often others had the root meanwhile: what was read of its tables before may be old.
+    """
+
+    def __init__(self, root: str, command: str, access: Access) -> None:
+        """Prepare; `command` is what others are told of us. A root that is elsewhere has no lock."""
+        folder = Path(root)
+        self.visits = 0
+        self._root = root
+        self._here = access is not Access.LOOK and not is_elsewhere(root)
+        self._name = f"`demux {command}` (process {os.getpid()})"
+        self._alone = _Place(folder, ".demux") if access is Access.ALONE else None
+        self._step = _Place(folder, ".demux.step")
+        # who waits for a step stands at the door: who has just ended one comes after him
+        self._door = FileLock(folder / ".demux.door.lock")
+
+    def take(self, wait: bool) -> None:
+        """Return when the root is held; as `locked`."""
+        if not self._here:
+            return
+        timeout_s = _FOREVER if wait else 0.0
+        if self._alone is not None:
+            with _said_of(self._root, self._alone.busy(self._root)):
+                self._alone.folder.mkdir(parents=True, exist_ok=True)
+                self._alone.lock.acquire(timeout=timeout_s)
+                self._alone.holder.write_text(self._name, encoding="utf-8")
+            # a step of somebody else has an end soon
+            timeout_s = _FOREVER
+        self._take_step(lambda lock: lock.acquire(timeout=timeout_s), wait)
+
+    def free(self) -> None:
+        """Let others have the root; a second call does nothing."""
+        self._step.lock.release()
+        if self._alone is not None:
+            self._alone.lock.release()
+
+    @contextmanager
+    def away(self, stop: threading.Event) -> Iterator[None]:
+        """Let those have the root who take turns, while the block runs; who waits for it has it before us.
+
+        Args:
+            stop: once set, waiting for the others ends.
+
+        Raises:
+            KeyboardInterrupt: `stop` was set while another command had the root: it is not held any more.
+        """
+        if not self._here:
+            yield
+            return
+        self._step.lock.release()
+        yield
+        self._take_step(lambda lock: _take_turn(lock, stop), wait=True)
+
+    def _take_step(self, acquire: Callable[[FileLock], object], wait: bool) -> None:
+        step, root = self._step, self._root
+        with _said_of(root, step.busy(root)):
+            step.folder.mkdir(parents=True, exist_ok=True)
+            acquire(self._door)
+            try:
+                acquire(step.lock)
+            finally:
+                self._door.release()
+        with _said_of(
+            root, lambda: f"{_read(step.holder)} is gone, and a driver that it started still works on {root}."
+        ):
+            _await_drivers(step.folder, wait)
+            self.visits += _read(step.holder) != self._name
+            step.holder.write_text(self._name, encoding="utf-8")
+
+
+class _Place:
+    """A lock below a root, and the file that says who holds it."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self.folder = folder
+        self.lock = FileLock(folder / f"{name}.lock")
+        self.holder = folder / f"{name}.holder"
+
+    def busy(self, root: str) -> Callable[[], str]:
+        """Return what gives the sentence for whoever is refused."""
+        return lambda: f"{_read(self.holder)} is at work on {root}."
+
+
 @contextmanager
-def locked(root: str, command: str, wait: bool) -> Iterator[None]:
+def locked(root: str, command: str, wait: bool, access: Access = Access.ALONE) -> Iterator[Hold]:
     """Hold the root's lock while the block runs; the operating system frees it when the process dies.
 
     A root that is elsewhere has no lock: clusters would not see each other's. There the scheduler must keep runs apart,
@@ -40,28 +144,19 @@ def locked(root: str, command: str, wait: bool) -> Iterator[None]:
     Args:
         root: the root's path.
         command: what the holder is called in the sentence that a second command prints.
-        wait: wait for the other command to end instead of refusing.
+        wait: wait for the other command to end, or for our turn, instead of refusing.
+        access: what the command does with the root.
 
     Raises:
         RootLocked: another command holds the lock, or a driver of one that was killed does not end.
         StorageFailed: the root cannot be made or written.
     """
-    if is_elsewhere(root):
-        yield
-        return
-    path = Path(root)
-    holder = path / ".demux.holder"
-    lock = FileLock(path / ".demux.lock")
+    hold = Hold(root, command, access)
     try:
-        with _said_of(root, lambda: f"{_read(holder)} is at work on {root}."):
-            path.mkdir(parents=True, exist_ok=True)
-            lock.acquire(timeout=_FOREVER if wait else 0)
-        with _said_of(root, lambda: f"{_read(holder)} is gone, and a driver that it started still works on {root}."):
-            _await_drivers(path, wait)
-            holder.write_text(f"`demux {command}` (process {os.getpid()})", encoding="utf-8")
-        yield
+        hold.take(wait)
+        yield hold
     finally:
-        lock.release()
+        hold.free()
 
 
 @contextmanager
@@ -121,6 +216,17 @@ def _said_of(root: str, busy: Callable[[], str]) -> Iterator[None]:
             "Free space, grant write permission, or name another folder with --root; nothing is lost.",
             root=root,
         ) from error
+
+
+def _take_turn(lock: FileLock, stop: threading.Event) -> None:
+    while True:
+        try:
+            lock.acquire(timeout=_LOOK_S)
+        except Timeout:
+            if stop.is_set():
+                raise KeyboardInterrupt from None
+        else:
+            return
 
 
 def _folder_here(root: str) -> Path | None:

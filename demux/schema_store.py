@@ -106,6 +106,11 @@ class SchemaStore:
         self._asking: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         self._known: _Known | None = None
 
+    def forget(self) -> None:
+        """Read the table again when a schema is asked for next: somebody else may have written it."""
+        with self._lock:
+            self._known = None
+
     def lookup(self, refs: Iterable[SchemaRef], game: str) -> dict[SchemaRef, _Answer]:
         """Return the schema of each of the game's refs with the message meant, or why it has none; keeps what is new.
 

@@ -7,8 +7,9 @@ from pathlib import Path
 import typer
 
 from demux.cli.each_game import each_game
-from demux.cli.workplace import ROOT, SET, SETTINGS, WAIT, console, settings_of, workplace
+from demux.cli.workplace import ROOT, SET, SETTINGS, TAKE_TURNS, console, settings_of, workplace
 from demux.errors import SettingsInvalid
+from demux.lock import Access
 from demux.names import names_of
 from demux.storage import table_exists
 
@@ -19,7 +20,7 @@ def backfill(
     settings_file: Path | None = SETTINGS,
     root: str | None = ROOT,
     changes: list[str] = SET,
-    wait: bool = WAIT,
+    wait: bool = TAKE_TURNS,
 ) -> None:
     """Fill columns that a table got after its rows came; a column that has a value keeps it.
 
@@ -30,7 +31,7 @@ def backfill(
 
     if not rescued:
         raise SettingsInvalid("Say what to fill columns from.", "Give --rescued.")
-    with workplace(settings_of(settings_file, root, changes), "backfill", lock=True, wait=wait) as place:
+    with workplace(settings_of(settings_file, root, changes), "backfill", Access.TURNS, wait=wait) as place:
         spark, layout = place.spark, place.layout
 
         def fill(name: str) -> str:
@@ -43,4 +44,4 @@ def backfill(
         games = [*dict.fromkeys(game)] or [*filter(has_table, sorted(games_in_bronze(spark, layout)))]
         if not games:
             console.print("no game has a table")
-        each_game(games, "filling", fill)
+        each_game(place, games, "filling", fill)

@@ -18,6 +18,7 @@ from demux.cli.start import produce_with_progress
 from demux.cli.tables import round_table
 from demux.cli.take_all import taking_all
 from demux.cli.workplace import ROOT, SET, SETTINGS, console, logs_of, settings_of, workplace
+from demux.lock import Access
 from demux.settings import Settings
 from demux.settings_yaml import text_of
 from demux.spark import SHORT_LIVED
@@ -55,7 +56,7 @@ def demo(
     settings = settings.model_copy(update={"spark": spark})
     began = time.monotonic()
     produce_with_progress(settings, ProduceRequest(events=events, games=games, versions=3, fault_rate=0.01))
-    with workplace(settings, "demo", lock=True) as place:
+    with workplace(settings, "demo", Access.ALONE) as place:
         together = engine_of(place, settings.round_engine)
         result = one_round(place, elsewhere=None if together is None else taking_all(together, place.stop))
         failures = [end for end in result.ended if end.error is not None]

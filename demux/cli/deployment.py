@@ -11,6 +11,7 @@ from demux.cli.deploy_text import step_line
 from demux.cli.turn import last_change
 from demux.cli.workplace import console, workplace
 from demux.errors import ExitCode, SettingsInvalid
+from demux.lock import Access
 from demux.registry.choice import Registries
 from demux.registry.registered import registered_games
 from demux.settings import Settings
@@ -43,7 +44,7 @@ def games_seen(workspace: Workspace, settings: Settings, discovered: bool) -> Di
     registered = registered_games(settings, Registries(settings, os.environ))
     if not discovered:
         return Discovered(registered=registered)
-    with workplace(settings, "plan", lock=False) as place:
+    with workplace(settings, "plan", Access.LOOK) as place:
         outlook = look(place.spark, place.settings, place.control)
         history = place.control.history()
     games = {change.task.game for change in outlook.plan.changes} | {each.game for each in outlook.plan.waiting}

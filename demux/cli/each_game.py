@@ -4,24 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+import typer
 from rich.text import Text
 
-from demux.cli.workplace import console
-from demux.errors import DemuxError
+from demux.cli.workplace import Workplace, console
+from demux.errors import DemuxError, ExitCode
 from demux.failures import named
 from demux.text import printable
 
 
-def each_game(games: Iterable[str], doing: str, act: Callable[[str], str]) -> None:
+def each_game(place: Workplace, games: Iterable[str], doing: str, act: Callable[[str], str]) -> None:
     """Act on each game and print how it ended; when all are through, raise why the first one failed, if one did.
 
+    Between two games other commands may have the root. Once the place's `stop` is set, no other game begins.
+
     Args:
+        place: where.
         games: exact names.
         doing: what is done, such as `decoding`.
         act: does it to one game and returns how it ended, in words.
     """
     failed: list[DemuxError] = []
-    for game in games:
+    for number, game in enumerate(games):
+        if number:
+            with place.away():
+                pass
+        if place.stop.is_set():
+            raise typer.Exit(ExitCode.INTERRUPTED)
         try:
             with console.status(Text(f"{doing} {printable(game)} …")):
                 ended = act(game)

@@ -33,6 +33,7 @@ class _Together:
     def __init__(self, place: Workplace) -> None:
         self._place = place
         self._fleet: Fleet | None = None
+        self._visits = place.visits
 
     def __call__(self, tasks: tuple[Task, ...], on_end: OnEnd) -> tuple[Ended[GameReport], ...]:
         """Return how each task ended, by game name; once `stop` is set no further try begins."""
@@ -75,8 +76,10 @@ class _Together:
                     end(Decoded(game, None, named(error)))
 
     def _there(self) -> Fleet:
-        if self._fleet is None:
-            place = self._place
+        place = self._place
+        if self._fleet is None or self._visits != place.visits:
+            # others were here: the tables are not what the fleet knows of them
+            self._visits = place.visits
             self._fleet = Fleet(
                 place.spark,
                 place.layout,

@@ -21,6 +21,7 @@ from demux.cli.take_all import taking_all
 from demux.cli.workplace import DECODER, ROOT, SET, SETTINGS, WAIT, Workplace, console, logs_of, settings_of, workplace
 from demux.deployments import copy_record, deployed_games
 from demux.errors import DemuxError, ExitCode, GameUnknown, Kind, SettingsInvalid
+from demux.lock import Access
 from demux.names import is_key, names_of
 from demux.registry.registered import Registered
 from demux.reports import GameReport, IngestReport
@@ -61,7 +62,7 @@ def ingest(
     """
     pause_s = None if every is None else seconds_of(every)
     settings = settings_of(settings_file, root, changes)
-    with workplace(settings, "ingest", lock=True, wait=wait) as place:
+    with workplace(settings, "ingest", Access.ALONE, wait=wait) as place:
         if deployment_record is not None:
             copy_record(place.spark, place.layout, deployment_record)
         if pause_s is None:
@@ -81,7 +82,7 @@ def _print_ingested(report: IngestReport) -> None:
 
 def local_plan(settings: Settings, json: bool, everything: bool) -> None:
     """Print which game would run where on this machine, what would change, and which games wait."""
-    with workplace(settings, "plan", lock=False) as place:
+    with workplace(settings, "plan", Access.LOOK) as place:
         registered = place.registered()
         plan = look(place.spark, place.settings, place.control, registered.games).plan
     shown = replace(plan, waiting=(*plan.waiting, *left_out(registered)))
@@ -110,7 +111,7 @@ def run(
     settings = settings_of(settings_file, root, changes, decoder)
     if drivers:
         _require_own_drivers()
-    with workplace(settings, "run", lock=True, wait=wait) as place:
+    with workplace(settings, "run", Access.ALONE, wait=wait) as place:
         trigger = TAKE_ALL if pause_s is None else AvailableNow(enough_s=place.settings.run.bronze_s)
         broken: list[DemuxError] = []
         together = engine_of(place, settings.round_engine)
@@ -152,6 +153,8 @@ def _in_drivers(place: Workplace, broken: list[DemuxError]) -> RunTasks:
 def for_ever(place: Workplace, pause_s: float, once: Callable[[], object]) -> None:
     """Call `once` every `pause_s` seconds until the place's `stop` is set; what fails for now is told and tried again.
 
+    In between, other commands may have the root.
+
     Raises:
         DemuxError: the source cannot be read at the very first time, when somebody is watching; or a terminal failure.
     """
@@ -164,7 +167,12 @@ def for_ever(place: Workplace, pause_s: float, once: Callable[[], object]) -> No
             if error.kind is not Kind.TRANSIENT:
                 raise
             console.print(str(error), style="red", soft_wrap=True)
-        place.stop.wait(max(0.0, began + pause_s - time.monotonic()))
+        try:
+            with place.away():
+                place.stop.wait(max(0.0, began + pause_s - time.monotonic()))
+        except KeyboardInterrupt:
+            # told to stop while others had the root; nothing is under way
+            return
 
 
 def deserialize(
@@ -184,7 +192,7 @@ def deserialize(
     """
     wanted = _wanted(games, keys)
     settings = settings_of(settings_file, root, changes, decoder)
-    with workplace(settings, "deserialize", lock=True, wait=wait) as place:
+    with workplace(settings, "deserialize", Access.ALONE, wait=wait) as place:
         tasks = tuple(Task(name, names_of(name).task_key, "this machine") for name in _found(place, wanted))
         with console.status(Text(f"decoding {', '.join(printable(task.game) for task in tasks)} …")):
             together = engine_of(place, settings.task_engine)

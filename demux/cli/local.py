@@ -10,6 +10,7 @@ import typer
 from demux.cli.deployment import ask, ask_to_remove, somebody_is_there
 from demux.cli.flow import print_left_out
 from demux.cli.workplace import AfterRemoval, Workplace, console, workplace
+from demux.lock import Access
 from demux.settings import Settings
 from demux.text import first_few, printable
 from install_workflow.removal import Folder, Part
@@ -21,7 +22,7 @@ from install_workflow.run import apply, look
 
 def apply_here(settings: Settings, wait: bool, yes: bool) -> None:
     """Write down which game runs where and which waits, after asking whoever is there; again, nothing changes."""
-    with workplace(settings, "apply", lock=True, wait=wait) as place:
+    with workplace(settings, "apply", Access.ALONE, wait=wait) as place:
         registered = place.registered()
         plan = look(place.spark, place.settings, place.control, registered.games).plan
         print_left_out(registered)
@@ -58,7 +59,7 @@ def destroy_here(settings: Settings, parts: frozenset[Part], wait: bool, yes: bo
 
 def place_to_remove(settings: Settings, wait: bool) -> AbstractContextManager[Workplace]:
     """Return the workplace of `destroy`, which alone works on a root whose removal was interrupted."""
-    return workplace(settings, "destroy", lock=True, wait=wait, after_removal=AfterRemoval.GO_ON)
+    return workplace(settings, "destroy", Access.ALONE, wait=wait, after_removal=AfterRemoval.GO_ON)
 
 
 def look_at_parts(place: Workplace, parts: frozenset[Part]) -> tuple[Folder, ...]:

@@ -15,6 +15,7 @@ from demux.cli.serve import write_page
 from demux.cli.tables import overview_table
 from demux.cli.workplace import ROOT, SET, SETTINGS, Workplace, console, settings_of, workplace
 from demux.errors import GameUnknown
+from demux.lock import Access
 from demux.names import names_of
 from demux.overview import overview
 from demux.registry.choice import registry_name_for
@@ -39,7 +40,7 @@ def status(
     if html is not None:
         write_page(settings, html)
         return
-    with workplace(settings, "status", lock=False) as place:
+    with workplace(settings, "status", Access.LOOK) as place:
         print_status(place)
 
 
@@ -54,7 +55,7 @@ def show(
 
     Example: `demux show chess --rows 3`
     """
-    with workplace(settings_of(settings_file, root, changes), "show", lock=False) as place:
+    with workplace(settings_of(settings_file, root, changes), "show", Access.LOOK) as place:
         path = place.layout.silver(names_of(game).key)
         if not table_exists(place.spark, path):
             raise GameUnknown(

@@ -15,8 +15,9 @@ from demux.cli.deployment import YES, ask_to_remove
 from demux.cli.each_game import each_game
 from demux.cli.quarantine_text import drop_text, groups_json, groups_text, records_json, records_text
 from demux.cli.serve import local_root
-from demux.cli.workplace import ROOT, SET, SETTINGS, WAIT, Workplace, console, settings_of, workplace
+from demux.cli.workplace import ROOT, SET, SETTINGS, TAKE_TURNS, Workplace, console, settings_of, workplace
 from demux.errors import DemuxError, SettingsInvalid
+from demux.lock import Access
 from demux.moments import moment_of
 from demux.quarantine.choice import Choice, require_game
 from demux.quarantine.drop import drop as drop_rows
@@ -126,7 +127,7 @@ def replay(
     settings_file: Path | None = SETTINGS,
     root: str | None = ROOT,
     changes: list[str] = SET,
-    wait: bool = WAIT,
+    wait: bool = TAKE_TURNS,
 ) -> None:
     """Decode quarantined payloads again, once: what decodes now moves to silver, the rest stays with today's cause.
 
@@ -140,7 +141,7 @@ def replay(
 
     _require_replayable(cause)
     choice = Choice(game, tuple(cause), since=_moment("--since", since))
-    with workplace(settings_of(settings_file, root, changes), "quarantine replay", lock=True, wait=wait) as place:
+    with workplace(settings_of(settings_file, root, changes), "quarantine replay", Access.TURNS, wait=wait) as place:
         games = games_in_quarantine(place.spark, place.layout, choice)
         if not games:
             _require_seen(place, game)
@@ -150,7 +151,7 @@ def replay(
             report = replay_game(place.spark, place.layout, place.schemas, name, choice)
             return f"{report.decoded:,} decoded, {report.tried - report.decoded:,} stay"
 
-        each_game(games, "decoding", decode)
+        each_game(place, games, "decoding", decode)
 
 
 @quarantine.command("drop")
@@ -167,7 +168,7 @@ def drop(
     settings_file: Path | None = SETTINGS,
     root: str | None = ROOT,
     changes: list[str] = SET,
-    wait: bool = WAIT,
+    wait: bool = TAKE_TURNS,
     yes: bool = YES,
 ) -> None:
     """Take old records out of quarantine for good; what goes is listed before, and you are asked.
@@ -185,7 +186,8 @@ def drop(
     if game is not None and stage is Stage.BRONZE:
         raise SettingsInvalid("Records of stage bronze have no game.", "Leave out --game, or --stage bronze.")
     choice = Choice(game, tuple(cause), stage, before=before)
-    with workplace(settings_of(settings_file, root, changes), "quarantine drop", lock=not dry_run, wait=wait) as place:
+    access = Access.LOOK if dry_run else Access.TURNS
+    with workplace(settings_of(settings_file, root, changes), "quarantine drop", access, wait=wait) as place:
         found = droppable(place.spark, place.layout, choice)
         if not found:
             _require_seen(place, game)
@@ -195,7 +197,9 @@ def drop(
         if dry_run:
             console.print("nothing was dropped")
             return
-        ask_to_remove(yes)
+        # a question takes its time
+        with place.away():
+            ask_to_remove(yes)
         with console.status("dropping …"):
             drop_rows(place.spark, place.layout, choice, now)
     console.print(

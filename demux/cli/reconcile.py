@@ -12,6 +12,7 @@ from demux.cli.workplace import ROOT, SET, SETTINGS, Workplace, console, setting
 from demux.errors import ExitCode
 from demux.ledger.account import Grain, Ledger
 from demux.ledger.reconcile import reconcile as reconciled
+from demux.lock import Access
 
 
 def reconcile(
@@ -28,12 +29,13 @@ def reconcile(
 ) -> None:
     """Prove that every record is in exactly one place, from the tables alone; exit code 6 if one is not.
 
-    Records in the source = bronze + quarantine + dropped; bronze = silver + quarantine + dropped + waiting. Dropped is
-    what `demux quarantine drop` took away. Changes nothing, and may run at any time.
+    Records in the source = bronze + retired + quarantine + dropped + forgotten; bronze + retired = silver + quarantine +
+    dropped + waiting. Retired is what `demux maintain` took out of bronze, being old; dropped what `demux quarantine
+    drop` took away; forgotten what `demux forget` did. Changes nothing, and may run at any time.
 
     Example: `demux reconcile --game chess --rounds`
     """
-    with workplace(settings_of(settings_file, root, changes), "reconcile", lock=False) as place:
+    with workplace(settings_of(settings_file, root, changes), "reconcile", Access.LOOK) as place:
         with console.status("counting …"):
             ledger = ledger_of(place, games or None, Grain.ROUND if rounds else Grain.GAME)
         if json:

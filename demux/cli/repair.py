@@ -6,9 +6,10 @@ from pathlib import Path
 
 import typer
 
-from demux.cli.workplace import ROOT, SET, SETTINGS, WAIT, console, settings_of, workplace
+from demux.cli.workplace import ROOT, SET, SETTINGS, TAKE_TURNS, console, settings_of, workplace
 from demux.errors import SettingsInvalid
 from demux.failures import named
+from demux.lock import Access
 
 
 def rebuild(
@@ -20,7 +21,7 @@ def rebuild(
     settings_file: Path | None = SETTINGS,
     root: str | None = ROOT,
     changes: list[str] = SET,
-    wait: bool = WAIT,
+    wait: bool = TAKE_TURNS,
 ) -> None:
     """Make a table again from where it came from: after a lost checkpoint, or to decode everything anew.
 
@@ -31,7 +32,8 @@ def rebuild(
 
     if (game is None) == (not bronze):
         raise SettingsInvalid("Say what to rebuild.", "Give either --game NAME or --bronze.")
-    with workplace(settings_of(settings_file, root, changes), "rebuild", lock=True, wait=wait) as place:
+    access = Access.ALONE if bronze else Access.TURNS
+    with workplace(settings_of(settings_file, root, changes), "rebuild", access, wait=wait) as place:
         with console.status("rebuilding …"):
             try:
                 if game is None:

@@ -24,6 +24,7 @@ from demux.cli.schema_tables import (
 )
 from demux.cli.workplace import ROOT, SET, SETTINGS, console, settings_of, workplace
 from demux.errors import ExitCode, RegistryUnavailable, SchemaInvalid, SettingsInvalid
+from demux.lock import Access
 from demux.protobuf.compatibility import compare, silver_columns, table_of
 from demux.protobuf.compile import compile_schema
 from demux.registry.choice import DEFAULT, open_registry, registry_name_for, registry_settings
@@ -177,7 +178,7 @@ def approve(
 
     settings = settings_of(settings_file, root, changes)
     # one commit to a table of its own: a command that goes on need not end for it
-    with workplace(settings, "schemas approve", lock=False) as place:
+    with workplace(settings, "schemas approve", Access.LOOK) as place:
         registry, now = registry_name_for(game, settings), datetime.now(timezone.utc)
         approved = approve_schemas(place.spark, place.layout, place.schemas, game, registry, tuple(schema), now)
     ids = ", ".join(str(schema_id) for schema_id in approved)

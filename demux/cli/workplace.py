@@ -10,8 +10,8 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 from types import FrameType
@@ -24,7 +24,7 @@ from rich.console import Console
 from demux.catalog import Catalog
 from demux.control import Control
 from demux.errors import DemuxError, SettingsInvalid, StorageFailed
-from demux.lock import TableLock, is_elsewhere, locked, table_lock, unlocked
+from demux.lock import Access, Hold, TableLock, is_elsewhere, locked, table_lock, unlocked
 from demux.progress import ProgressLog
 from demux.registry.choice import Registries, registry_name_for, registry_settings
 from demux.registry.registered import Registered, registered_games
@@ -53,6 +53,8 @@ ROOT = typer.Option(None, "--root", help="Folder or URI of all tables; overrides
 SET = typer.Option([], "--set", help="Override one setting: --set games.limit=5. May be repeated.", metavar="KEY=VALUE")
 DECODER = typer.Option(None, help="What decodes payloads; overrides `decoder`.")
 WAIT = typer.Option(False, "--wait", help="Wait while another command works on this root, instead of refusing.")
+# of commands that are made to run beside a `demux run --every`: they take turns with it
+TAKE_TURNS = typer.Option(True, "--wait/--no-wait", help="Wait while another command works on this root, or refuse.")
 
 
 def settings_of(
@@ -108,6 +110,7 @@ class Workplace:
         stop: once set, what is under way finishes.
         tables: keeps processes of the same command apart that write one table.
         catalog: where the tables are registered.
+        hold: the root, as the command holds it.
     """
 
     settings: Settings
@@ -117,6 +120,26 @@ class Workplace:
     stop: threading.Event
     tables: TableLock = unlocked
     catalog: Catalog | None = None
+    hold: Hold | None = None
+
+    @property
+    def visits(self) -> int:
+        """How often other commands had the root in between: what was read of its tables before may be old."""
+        return 0 if self.hold is None else self.hold.visits
+
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        """Let other commands have the root while the block runs; between two steps, when nothing is under way.
+
+        Raises:
+            KeyboardInterrupt: as `demux.lock.Hold.away`.
+        """
+        before = self.visits
+        with nullcontext() if self.hold is None else self.hold.away(self.stop):
+            yield
+        if self.visits != before:
+            self.control.forget()
+            self.schemas.forget()
 
     @property
     def layout(self) -> Layout:
@@ -191,8 +214,8 @@ class AfterRemoval(Enum):
 def workplace(
     settings: Settings,
     command: str,
+    access: Access,
     *,
-    lock: bool,
     wait: bool = False,
     after_removal: AfterRemoval = AfterRemoval.REFUSE,
 ) -> Iterator[Workplace]:
@@ -203,7 +226,7 @@ def workplace(
     Args:
         settings: all settings.
         command: what other commands are told of us.
-        lock: without it, the command only looks.
+        access: what the command does with the root.
         wait: wait for the lock.
         after_removal: what to do where a removal was interrupted.
 
@@ -212,14 +235,11 @@ def workplace(
         RuntimeMissing: Spark is not installed or did not start.
         RemovalUnfinished: see `after_removal`.
     """
-    if lock:
-        with locked(settings.root, command, wait):
-            yield from _with_spark(settings, after_removal)
-    else:
-        yield from _with_spark(settings, after_removal)
+    with locked(settings.root, command, wait, access) as hold:
+        yield from _with_spark(settings, after_removal, hold)
 
 
-def _with_spark(settings: Settings, after_removal: AfterRemoval) -> Iterator[Workplace]:
+def _with_spark(settings: Settings, after_removal: AfterRemoval, hold: Hold) -> Iterator[Workplace]:
     log_to(logs_of(settings))
     shared = has_session()
     with console.status("starting Spark …"):
@@ -231,7 +251,7 @@ def _with_spark(settings: Settings, after_removal: AfterRemoval) -> Iterator[Wor
         if after_removal is AfterRemoval.REFUSE:
             require_whole(spark, Layout(settings.root))
         spark.streams.addListener(progress)
-        yield place_of(settings, spark, stopping)
+        yield replace(place_of(settings, spark, stopping), hold=hold)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

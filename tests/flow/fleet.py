@@ -9,15 +9,15 @@ import pytest
 
 from demux.cli.fleet import engine_of
 from demux.cli.workplace import Workplace
-from install_workflow.run import Observer, Round, run_round
+from install_workflow.run import Observer, Round, RunTasks, run_round
 from tests.flow.root import Root
 
 EVENT = 'syntax = "proto3"; message Event { string name = 1; }'
 FLEET = {"engine": "fleet", "retry_wait_s": 0.0}
 
 
-def run(root: Root, place: Workplace | None = None) -> Round:
-    """One round by the engine of the settings."""
+def run(root: Root, place: Workplace | None = None, engine: RunTasks | None = None) -> Round:
+    """One round by the engine of the settings, or by this one, which knows what it did in rounds before."""
     place = place or root.workplace()
     return run_round(
         root.spark,
@@ -27,7 +27,7 @@ def run(root: Root, place: Workplace | None = None) -> Round:
         place.deserialize,
         place.stop,
         Observer(),
-        elsewhere=engine_of(place, place.settings.round_engine),
+        elsewhere=engine or engine_of(place, place.settings.round_engine),
     )
 
 

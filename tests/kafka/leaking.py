@@ -11,12 +11,13 @@ from pyspark.sql import DataFrame, SparkSession
 from bronze_ingest.source import wrapper_stream
 from demux.cli.flow import one_round
 from demux.cli.workplace import Workplace, settings_of, workplace
+from demux.lock import Access
 
 
 def main(file: str) -> None:
     """Print, besides what the commands print: settings, Spark's conf, and plans of the source before and behind."""
     logging.basicConfig(level=logging.INFO, stream=sys.stderr)
-    with workplace(settings_of(Path(file), None, []), "run", lock=True) as place:
+    with workplace(settings_of(Path(file), None, []), "run", Access.ALONE) as place:
         print(place.ingest())
         for end in one_round(place).ended:
             print(end)

@@ -79,7 +79,10 @@ def put(options: Mapping[str, str], topic: str, *records: Record) -> None:
 
 
 def put_transaction(bootstrap: str, topic: str, end: End, *records: Record) -> None:
-    """Return when the transaction with these records is committed or aborted; an aborted one was sent before."""
+    """Return when the transaction with these records has ended, and its end stands in each partition.
+
+    Whoever writes next comes after that end: the broker answers a commit before it has written it everywhere.
+    """
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": f"{topic}-{end.value}"}, logger=SILENT)
     producer.init_transactions(PATIENCE_S)
     producer.begin_transaction()
@@ -89,6 +92,10 @@ def put_transaction(bootstrap: str, topic: str, end: End, *records: Record) -> N
         producer.commit_transaction(PATIENCE_S)
     else:
         producer.abort_transaction(PATIENCE_S)
+    partitions = [TopicPartition(topic, partition) for partition in {record.partition for record in records}]
+    deadline = time.monotonic() + PATIENCE_S
+    while _ends(bootstrap, partitions, "read_committed") != _ends(bootstrap, partitions, "read_uncommitted"):
+        assert time.monotonic() < deadline
 
 
 def forget(bootstrap: str, topic: str, before: Mapping[int, int]) -> None:
@@ -122,6 +129,15 @@ def offsets_of(bootstrap: str, topic: str) -> list[int]:
                 if record.error() is not None:
                     return offsets
                 offsets.append(record.offset() or 0)
+    finally:
+        consumer.close()
+
+
+def _ends(bootstrap: str, partitions: Sequence[TopicPartition], isolation: str) -> list[int]:
+    options = {"bootstrap.servers": bootstrap, "group.id": "tests", "isolation.level": isolation}
+    consumer = Consumer(options, logger=SILENT)
+    try:
+        return [consumer.get_watermark_offsets(partition, PATIENCE_S)[1] for partition in partitions]
     finally:
         consumer.close()
 

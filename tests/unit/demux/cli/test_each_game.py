@@ -2,10 +2,35 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import cast
+
 import pytest
+import typer
 
 from demux.cli.each_game import each_game
-from demux.errors import GameUnknown
+from demux.cli.workplace import Workplace
+from demux.errors import ExitCode, GameUnknown
+
+
+@dataclass
+class Turns:
+    """The part of a workplace that counts here."""
+
+    stop: threading.Event = field(default_factory=threading.Event)
+    times_away: int = 0
+
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        self.times_away += 1
+        yield
+
+
+def place(turns: Turns | None = None) -> Workplace:
+    return cast(Workplace, turns or Turns())
 
 
 def test_a_failure_stops_no_other_game_and_the_first_one_is_raised(capsys: pytest.CaptureFixture[str]) -> None:
@@ -18,7 +43,7 @@ def test_a_failure_stops_no_other_game_and_the_first_one_is_raised(capsys: pytes
         return "well"
 
     with pytest.raises(GameUnknown, match="No bad 1"):
-        each_game(["a", "bad 1", "bad 2", "b\n"], "trying", act)
+        each_game(place(), ["a", "bad 1", "bad 2", "b\n"], "trying", act)
     assert done == ["a", "bad 1", "bad 2", "b\n"]
     lines = capsys.readouterr().out.splitlines()
     assert (lines[0], lines[-1]) == ("a: well", "b\\u000a: well")
@@ -26,5 +51,20 @@ def test_a_failure_stops_no_other_game_and_the_first_one_is_raised(capsys: pytes
 
 
 def test_nothing_is_said_of_no_games(capsys: pytest.CaptureFixture[str]) -> None:
-    each_game([], "trying", lambda game: game)
+    each_game(place(), [], "trying", lambda game: game)
     assert capsys.readouterr().out == ""
+
+
+def test_others_may_have_the_root_between_two_games_and_a_stop_ends_it_there() -> None:
+    turns, done = Turns(), list[str]()
+
+    def act(game: str) -> str:
+        done.append(f"{game} after {turns.times_away}")
+        if game == "b":
+            turns.stop.set()
+        return "well"
+
+    with pytest.raises(typer.Exit) as ended:
+        each_game(place(turns), ["a", "b", "c"], "trying", act)
+    assert ended.value.exit_code == ExitCode.INTERRUPTED
+    assert done == ["a after 0", "b after 1"]

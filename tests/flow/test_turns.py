@@ -1,0 +1,40 @@
+"""A `demux run --every` that lets other commands have the root in its pauses, and goes on with what they left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from demux.cli.fleet import engine_of
+from demux.lock import Access, locked
+from demux.settings import Engine
+from deserializer.repair import rebuild
+from tests.flow.fleet import FLEET, run, without_errors
+from tests.flow.root import Root
+
+Copy = Callable[..., Root]
+
+
+@pytest.mark.one_lane
+def test_a_fleet_reads_tables_again_that_others_changed_while_it_was_away(done: Root, copy: Copy) -> None:
+    undisturbed, root = copy(done, run=FLEET), done.copied_to(done.folder.parent / "disturbed", run=FLEET)
+    folder = str(root.folder)
+    with locked(folder, "run", wait=False) as hold:
+        place = replace(root.workplace(), hold=hold)
+        engine = engine_of(place, Engine.FLEET)
+        for one in (undisturbed, root):
+            one.produce(events=60, games=2, versions=2)
+        without_errors(run(root, place, engine))
+        known = place.control.known_games()
+        with place.away(), locked(folder, "rebuild", wait=False, access=Access.TURNS):
+            other = root.workplace()
+            for game in sorted(known):
+                rebuild(root.spark, root.layout, other.schemas, game)
+        for one in (undisturbed, root):
+            one.produce(events=60, games=2, versions=2)
+        without_errors(run(root, place, engine))
+    without_errors(run(undisturbed))
+    assert len(known) == 2
+    assert root.everything() == undisturbed.everything()
