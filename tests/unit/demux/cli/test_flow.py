@@ -31,6 +31,7 @@ from demux.errors import (
     StorageFailed,
     TaskInterrupted,
 )
+from demux.lock import Access
 from demux.names import game_key
 from demux.reports import GameReport, IngestReport
 from demux.schema_store import SchemaStore
@@ -120,7 +121,7 @@ def test_games_that_were_stopped_before_they_began_are_an_interruption(
     stop.set()
 
     @contextmanager
-    def stopped(settings: Settings, command: str, *, lock: bool, wait: bool) -> Iterator[Workplace]:
+    def stopped(settings: Settings, command: str, access: Access, *, wait: bool) -> Iterator[Workplace]:
         yield Workplace(settings, cast(SparkSession, None), cast(SchemaStore, None), cast(Control, Closing()), stop)
 
     monkeypatch.setattr(flow, "workplace", stopped)
@@ -145,7 +146,7 @@ def test_what_no_driver_can_work_without_ends_the_rounds_and_is_not_tried_again(
     rounds: list[Round] = []
 
     @contextmanager
-    def here(settings: Settings, command: str, *, lock: bool, wait: bool) -> Iterator[Workplace]:
+    def here(settings: Settings, command: str, access: Access, *, wait: bool) -> Iterator[Workplace]:
         none = cast(SparkSession, None), cast(SchemaStore, None), cast(Control, None)
         yield Workplace(settings, *none, threading.Event())
 
