@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from functools import reduce
 from typing import Any
 
+from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -18,6 +19,7 @@ from bronze_ingest.unwrap import bronze_columns, wrapper_format
 from demux.causes import Stage
 from demux.columns import Struct
 from demux.errors import OffsetsLost
+from demux.removed import Reason
 from demux.reports import IngestReport
 from demux.settings import Settings
 from demux.settings_source import Clean, SourceKind
@@ -52,6 +54,9 @@ def rebuild_bronze(spark: SparkSession, settings: Settings, *, accept_gaps: bool
     _empty(spark, layout.quarantine, QUARANTINE)
     # what is bad still comes to quarantine again
     _empty(spark, layout.dropped, DROPPED)
+    # and what was old, to bronze
+    if table_exists(spark, layout.removed):
+        DeltaTable.forPath(spark, layout.removed).delete(F.col("reason") == Reason.RETIRED.value)
     _empty(spark, layout.bronze, bronze_columns(wrapper_format(settings)), "game_name")
     return ingest(spark, settings)
 
@@ -90,7 +95,11 @@ def _positions(spark: SparkSession, layout: Layout) -> list[Any]:
     """Return where the records came from, by origin, topic and partition, with their number and first offset."""
     places = [
         spark.read.format("delta").load(table).where(condition).select("origin", "topic", "partition", "offset")
-        for table, condition in ((layout.bronze, "true"), (layout.quarantine, f"stage = '{Stage.BRONZE.value}'"))
+        for table, condition in (
+            (layout.bronze, "true"),
+            (layout.quarantine, f"stage = '{Stage.BRONZE.value}'"),
+            (layout.removed, f"reason = '{Reason.RETIRED.value}'"),
+        )
         if table_exists(spark, table)
     ]
     if not places:

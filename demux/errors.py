@@ -26,6 +26,7 @@ class ExitCode(IntEnum):
     TRANSIENT = 4
     LOCKED = 5
     UNBALANCED = 6
+    UNSEARCHED = 7
     INTERRUPTED = 130
 
 
@@ -110,6 +111,20 @@ class GameUnknown(DemuxError):
     """No table has a game of this name or key."""
 
     condition = "GAME_UNKNOWN"
+    exit_code = ExitCode.USAGE
+
+
+class RangeInvalid(DemuxError):
+    """A range of days ends before it begins, or bronze has no record of it."""
+
+    condition = "RANGE_INVALID"
+    exit_code = ExitCode.USAGE
+
+
+class RangeRetired(DemuxError):
+    """Rows that a table has are not in bronze any more: decoded again from there, they would be lost."""
+
+    condition = "RANGE_RETIRED"
     exit_code = ExitCode.USAGE
 
 
@@ -237,6 +252,26 @@ class DecoderUnsuited(DemuxError):
     """The decoder asked for cannot decode this message without loss."""
 
     condition = "DECODER_UNSUITED"
+
+
+class PredicateInvalid(DemuxError):
+    """A predicate (`--where`) cannot be read, has something that is not allowed, or does not fit the tables."""
+
+    condition = "PREDICATE_INVALID"
+    exit_code = ExitCode.USAGE
+
+
+class PredicateMatchesAll(DemuxError):
+    """A predicate says which rows go for good, and means all rows of a table, or none in particular."""
+
+    condition = "PREDICATE_MATCHES_ALL"
+    exit_code = ExitCode.USAGE
+
+
+class ForgottenWouldReturn(DemuxError):
+    """The source may still have records that were forgotten on request, and the command would take them in again."""
+
+    condition = "FORGOTTEN_WOULD_RETURN"
 
 
 class TaskFailed(DemuxError):

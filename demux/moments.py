@@ -47,9 +47,30 @@ def moment_of(text: str, now: datetime, option: str) -> datetime:
     return found
 
 
+def time_of(text: str) -> datetime | None:
+    """Return the time of a date or date-time, in UTC, as `moment_of`; None where it is none."""
+    try:
+        return _time(text.strip())
+    except (ValueError, OverflowError):
+        return None
+
+
+def age_of(text: str) -> timedelta | None:
+    """Return the time that an age such as `7d` is long, as `moment_of` reads it; None where it is none."""
+    found = _AGE.fullmatch(text.strip())
+    try:
+        return None if found is None else timedelta(**{_UNITS[found[2]]: int(found[1])})
+    except OverflowError:
+        return None
+
+
 def _moment(text: str, now: datetime) -> datetime | None:
     if age := _AGE.fullmatch(text):
         return now - timedelta(**{_UNITS[age[2]]: int(age[1])})
+    return _time(text)
+
+
+def _time(text: str) -> datetime | None:
     if (found := _TIME.fullmatch(text)) is None:
         return None
     fraction = (found["fraction"] or ".").ljust(7, "0")

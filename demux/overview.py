@@ -7,12 +7,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import reduce
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from demux.causes import Stage
 from demux.control import Control, Outcome
 from demux.names import names_of
+from demux.removed import Reason
 from demux.storage import table_exists
 from demux.tables import Layout
 
@@ -31,6 +32,7 @@ class GameOverview:
         seconds: how long its last task took; None before the first.
         error: condition and sentence of its last task, when that failed.
         dropped: rows of its that were dropped from quarantine.
+        retired: rows of its that were in bronze and taken out of it, being old.
     """
 
     game: str
@@ -42,11 +44,17 @@ class GameOverview:
     seconds: float | None
     error: tuple[str, str] | None
     dropped: int = 0
+    retired: int = 0
+
+    @property
+    def rows_in(self) -> int:
+        """Rows that came into bronze, those too that it has no more."""
+        return self.bronze + self.retired
 
     @property
     def waiting(self) -> int:
         """Rows in bronze that are neither in silver nor in quarantine yet."""
-        return self.bronze - self.silver - sum(self.quarantine.values()) - self.dropped
+        return self.rows_in - self.silver - sum(self.quarantine.values()) - self.dropped
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +77,9 @@ def overview(spark: SparkSession, layout: Layout, control: Control, registry_of:
     known, last = control.known_games(), control.history().last
     bronze = _counts(spark, layout.bronze, "game_name")
     refused, undecoded = _quarantine(spark, layout)
-    dropped = _counts(spark, layout.dropped, "game_name", Stage.SILVER)
-    games = sorted(set(known) | set(bronze))
+    dropped = _counts(spark, layout.dropped, "game_name", F.col("stage") == Stage.SILVER.value)
+    retired = _counts(spark, layout.removed, "game_name", F.col("reason") == Reason.RETIRED.value)
+    games = sorted({*known, *bronze, *retired})
     silver = _silver(spark, layout, games, registry_of)
     rows = []
     for game in games:
@@ -87,16 +96,17 @@ def overview(spark: SparkSession, layout: Layout, control: Control, registry_of:
                 record.seconds if record else None,
                 (record.condition or "", record.sentence or "") if record and failed else None,
                 dropped.get(game, 0),
+                retired.get(game, 0),
             )
         )
     return Overview(tuple(rows), refused)
 
 
-def _counts(spark: SparkSession, table: str, column: str, stage: Stage | None = None) -> dict[str, int]:
+def _counts(spark: SparkSession, table: str, column: str, only: Column | None = None) -> dict[str, int]:
     if not table_exists(spark, table):
         return {}
     rows = spark.read.format("delta").load(table)
-    rows = rows if stage is None else rows.where(F.col("stage") == stage.value)
+    rows = rows if only is None else rows.where(only)
     counted = rows.groupBy(column).count().collect()
     return {row[column]: row["count"] for row in counted}
 

@@ -18,6 +18,7 @@ from demux.names import MAX_NAME_BYTES
 from demux.secrets import FORMS
 from demux.settings_databricks import DatabricksSettings, Granularity
 from demux.settings_grants import GrantsSettings
+from demux.settings_maintain import MaintainSettings
 from demux.settings_source import (
     ArchiveSettings,
     FramingSettings,
@@ -275,6 +276,9 @@ class Settings(Section):
         "from_protobuf: Spark's own, where its jar is there and it suits the message. auto: the faster one, arrow.",
     )
     run: RunSettings = Field(default=RunSettings(), description="How the games' tasks are run.")
+    maintain: MaintainSettings = Field(
+        default=MaintainSettings(), description="What `demux maintain` does, and how often it happens by itself."
+    )
     spark: SparkSettings = Field(default=SparkSettings(), description="The Spark session.")
     databricks: DatabricksSettings = Field(
         default=DatabricksSettings(), description="The jobs in a Databricks workspace that run everything."

@@ -90,6 +90,31 @@ DROPPED = Struct(
     )
 )
 
+# every row that was taken out of bronze for good, without its bytes: the ledger goes on counting it
+# (reason: `demux.removed.Reason`; `batch_id` is bronze's; `request` is the id of the run that removed it)
+REMOVED = Struct(
+    (
+        Column("reason", Primitive.STRING),
+        Column("game_name", Primitive.STRING),
+        *POSITION,
+        Column("batch_id", Primitive.BIGINT),
+        Column("request", Primitive.STRING),
+        Column("removed_at", Primitive.TIMESTAMP),
+    )
+)
+
+# how much a request to forget somebody removed of each game, once it is done; without a game: of records that have none
+FORGET = Struct(
+    (
+        Column("request", Primitive.STRING),
+        Column("game_name", Primitive.STRING),
+        Column("rows_silver", Primitive.BIGINT),
+        Column("rows_bronze", Primitive.BIGINT),
+        Column("rows_quarantine", Primitive.BIGINT),
+        Column("finished_at", Primitive.TIMESTAMP),
+    )
+)
+
 # the last columns of every silver table, after the message's own
 SILVER_ORIGIN = Struct(
     (
@@ -195,6 +220,56 @@ ROUNDS = Struct(
     )
 )
 
+# what backfills do: each day of each game has a row for each state that it came to, the newest counts
+# (`deserializer.days`); days are written as 2026-01-31, `games` is empty where all are meant
+BACKFILLS = Struct(
+    (
+        Column("backfill_id", Primitive.STRING),
+        Column("games", Array(Primitive.STRING)),
+        Column("first_day", Primitive.STRING),
+        Column("last_day", Primitive.STRING),
+        Column("begun_at", Primitive.TIMESTAMP),
+        Column("game_name", Primitive.STRING),
+        Column("day", Primitive.STRING),
+        Column("state", Primitive.STRING),
+        Column("rows", Primitive.BIGINT),
+        Column("rows_in", Primitive.BIGINT),
+        Column("rows_silver", Primitive.BIGINT),
+        Column("rows_quarantined", Primitive.BIGINT),
+        Column("seconds", Primitive.DOUBLE),
+        Column("condition", Primitive.STRING),
+        Column("sentence", Primitive.STRING),
+        Column("recorded_at", Primitive.TIMESTAMP),
+    )
+)
+
+# the last columns of every table of sessions, after those that its events have in common (`demux.sessions`)
+SESSION = Struct(
+    (
+        _of("session_start", Primitive.TIMESTAMP, "Time of the first event."),
+        _of("session_end", Primitive.TIMESTAMP, "Time of the last event."),
+        _of("events", Primitive.BIGINT, "How many events there were."),
+        _of("first_record_id", Primitive.STRING, "Record of the first event."),
+        _of("last_record_id", Primitive.STRING, "Record of the last event."),
+        _of("_closed_by", Primitive.STRING, "What ended it: watermark or flush; NULL while it is open."),
+    )
+)
+
+# one row for each batch that made sessions, written before them: each row of silver is in a session, late or untimed
+SESSION_BATCHES = Struct(
+    (
+        Column("game_name", Primitive.STRING),
+        Column("query_id", Primitive.STRING),
+        Column("batch_id", Primitive.BIGINT),
+        Column("rows_in", Primitive.BIGINT),
+        Column("rows_late", Primitive.BIGINT),
+        Column("rows_untimed", Primitive.BIGINT),
+        Column("late_before", Primitive.TIMESTAMP),
+        Column("watermark", Primitive.TIMESTAMP),
+        Column("decided_at", Primitive.TIMESTAMP),
+    )
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Layout:
@@ -253,6 +328,31 @@ class Layout:
         return f"{self.root}/control/dropped"
 
     @property
+    def removed(self) -> str:
+        """The table of rows that were taken out of bronze."""
+        return f"{self.root}/control/removed"
+
+    @property
+    def backfills(self) -> str:
+        """The table of backfills, day by day."""
+        return f"{self.root}/control/backfills"
+
+    @property
+    def maintenance(self) -> str:
+        """The file that says when the tables were maintained, and what of it is under way."""
+        return f"{self.root}/control/maintenance.json"
+
+    @property
+    def session_batches(self) -> str:
+        """The table of batches that made sessions."""
+        return f"{self.root}/control/sessions"
+
+    @property
+    def forget(self) -> str:
+        """The table of requests to forget somebody that are done."""
+        return f"{self.root}/control/forget"
+
+    @property
     def removal(self) -> str:
         """The file that says what `demux destroy` removes, until it has."""
         return f"{self.root}/control/removal.json"
@@ -284,3 +384,11 @@ class Layout:
     def silver_checkpoint(self, key: str) -> str:
         """Return the path of the checkpoint of a game's stream."""
         return f"{self.root}/checkpoints/silver/{key}"
+
+    def sessions(self, key: str) -> str:
+        """Return the path of a game's table of sessions."""
+        return f"{self.root}/sessions/{key}"
+
+    def sessions_checkpoint(self, key: str) -> str:
+        """Return the path of the checkpoint of the stream that makes a game's sessions."""
+        return f"{self.root}/checkpoints/sessions/{key}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import uuid
 from dataclasses import dataclass, replace
 
 from delta.tables import DeltaTable
@@ -12,20 +13,20 @@ from pyspark.sql import functions as F
 from demux.arrow_map import batches_within_memory, map_in_arrow
 from demux.causes import Stage
 from demux.commits import REFUSED, Rows
-from demux.contract import SchemaChanges
 from demux.errors import GameUnknown
 from demux.names import names_of
 from demux.quarantine.choice import Choice
-from demux.quarantine.drop import chosen, forget, settle
+from demux.quarantine.drop import chosen, settle
 from demux.reports import GameReport
 from demux.schema_store import SchemaStore
+from demux.settings import Decoder
 from demux.spark_types import spark_struct
-from demux.storage import remove_folder, table_exists
-from demux.tables import SILVER_ORIGIN, Layout
+from demux.storage import table_exists
+from demux.tables import Layout
 from deserializer.decisions import Decisions
 from deserializer.decode import EXAMINED, INPUT, REF, to_examined
-from deserializer.fleet.takeover import release
-from deserializer.run import deserialize
+from deserializer.rebuilding import rebuilt
+from deserializer.redecode import Redecoding
 from deserializer.sink import fitted, silver_rows
 from deserializer.source import contents_of
 
@@ -80,31 +81,23 @@ def replay(spark: SparkSession, layout: Layout, schemas: SchemaStore, game: str,
     return ReplayReport(game, tried, tried - left)
 
 
-def rebuild(spark: SparkSession, layout: Layout, schemas: SchemaStore, game: str) -> GameReport:
-    """Return what was decoded into the game's emptied table, from the beginning of bronze.
-
-    Safe to call again after a crash; a run after a crash is refused with `CheckpointLost`, or fills the emptied table.
+def rebuild(
+    spark: SparkSession,
+    layout: Layout,
+    schemas: SchemaStore,
+    game: str,
+    *,
+    decoder: Decoder = Decoder.AUTO,
+    accept_loss: bool = False,
+) -> GameReport:
+    """Return what was decoded again of the game, as `rebuilding.rebuilt`, with an id of this call's own.
 
     Raises:
         GameUnknown: bronze has no row of the game; nothing was touched.
     """
     require_game(spark, layout, game)
-    names = names_of(game)
-    # before anything is lost: from here on nobody goes on from where the table was
-    remove_folder(spark, layout.silver_checkpoint(names.key))
-    release(spark, layout, game)
-    table = layout.silver(names.key)
-    if table_exists(spark, table):
-        # emptied, not removed: its history stays, and readers see one change; columns frozen or approved stay too
-        evolves = schemas.contract(game).mode is SchemaChanges.EVOLVE
-        columns = spark_struct(SILVER_ORIGIN) if evolves else spark.read.format("delta").load(table).schema
-        nothing = spark.createDataFrame([], columns)
-        nothing.write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(table)
-    if table_exists(spark, layout.quarantine):
-        DeltaTable.forPath(spark, layout.quarantine).delete(Choice(game).sql())
-    # what is still bad comes to quarantine again
-    forget(spark, layout, game)
-    return deserialize(spark, layout, schemas, game)
+    request = f"demux-rebuild/{uuid.uuid4()}"
+    return rebuilt(Redecoding(spark, layout, schemas, decoder), game, request, accept_loss=accept_loss)
 
 
 def require_game(spark: SparkSession, layout: Layout, game: str) -> None:

@@ -85,7 +85,7 @@ def fitted(
     columns = columns_of_spark(now)
     description = description_of(decisions, answers, columns)
     _evolve(spark, table, now, description.columns, decisions.message)
-    _say(spark, statements(table, columns, description, _AT_ONCE))
+    say(spark, statements(table, columns, description, _AT_ONCE))
     return decisions
 
 
@@ -99,7 +99,8 @@ def _create(spark: SparkSession, table: str, description: Description, message: 
         (writer.tableProperty(COMMENT, description.comment) if description.comment else writer).create()
 
 
-def _say(spark: SparkSession, saying: Iterable[str]) -> None:
+def say(spark: SparkSession, saying: Iterable[str]) -> None:
+    """Run statements that let a table's comments follow its schemas; what goes wrong is written down and no more."""
     with _only_told("A table's comments cannot follow its newest schema"):
         for statement in saying:
             spark.sql(statement)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import posixpath
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -46,12 +46,14 @@ def folders(layout: Layout, games: Iterable[str], parts: Iterable[Part]) -> Iter
             yield from (Folder(path, part) for path in _paths(layout, keys, part))
 
 
-def _paths(layout: Layout, keys: Iterable[str], part: Part) -> Iterator[str]:
+def _paths(layout: Layout, keys: Sequence[str], part: Part) -> Iterator[str]:
     match part:
         case Part.CHECKPOINTS:
+            yield from map(layout.sessions_checkpoint, keys)
             yield from map(layout.silver_checkpoint, keys)
             yield layout.bronze_checkpoint
         case Part.TABLES:
+            yield from map(layout.sessions, keys)
             yield from map(layout.silver, keys)
             yield layout.quarantine
             yield layout.bronze
@@ -60,9 +62,13 @@ def _paths(layout: Layout, keys: Iterable[str], part: Part) -> Iterator[str]:
 
 def _control(layout: Layout) -> tuple[str, ...]:
     return (
+        layout.session_batches,
         layout.approvals,
         layout.deployments,
         layout.dropped,
+        layout.removed,
+        layout.forget,
+        layout.backfills,
         layout.gaps,
         layout.topics,
         layout.schemas,
@@ -74,9 +80,9 @@ def _control(layout: Layout) -> tuple[str, ...]:
 def part_of(layout: Layout, path: str) -> Part | None:
     """Return what the layout has at the path; None where it is no business of ours."""
     key = path.rpartition("/")[2]
-    if is_key(key) and path == layout.silver_checkpoint(key):
+    if is_key(key) and path in (layout.sessions_checkpoint(key), layout.silver_checkpoint(key)):
         return Part.CHECKPOINTS
-    if is_key(key) and path == layout.silver(key):
+    if is_key(key) and path in (layout.sessions(key), layout.silver(key)):
         return Part.TABLES
     return next((part for part in Part if path in set(_paths(layout, (), part))), None)
 

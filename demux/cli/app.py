@@ -16,14 +16,17 @@ from demux.cli import (
     destroy,
     export,
     flow,
+    forget,
     grants,
     look,
+    maintain,
     plan,
     quarantine,
     reconcile,
     repair,
     schemas,
     serve,
+    sessions,
     start,
 )
 from demux.errors import ExitCode
@@ -58,6 +61,9 @@ app.add_typer(grants.grants, name="grants")
 app.add_typer(quarantine.quarantine, name="quarantine")
 app.command("rebuild")(repair.rebuild)
 app.command("backfill")(backfill.backfill)
+app.command("forget")(forget.forget)
+app.command("sessions")(sessions.sessions)
+app.command("maintain")(maintain.maintain)
 app.command("demo")(demo.demo)
 
 

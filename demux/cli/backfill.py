@@ -1,47 +1,87 @@
-"""`demux backfill`: fill columns that came after the rows."""
+"""`demux backfill`: decode days of games again, or fill columns that came after the rows."""
 
 from __future__ import annotations
 
+from datetime import datetime, timezone
 from pathlib import Path
 
 import typer
 
+from demux.cli.backfill_days import Backfilling, dry_run, print_status
 from demux.cli.each_game import each_game
-from demux.cli.workplace import ROOT, SET, SETTINGS, TAKE_TURNS, console, settings_of, workplace
+from demux.cli.workplace import ROOT, SET, SETTINGS, TAKE_TURNS, Workplace, console, settings_of, workplace
 from demux.errors import SettingsInvalid
 from demux.lock import Access
+from demux.moments import moment_of
 from demux.names import names_of
 from demux.storage import table_exists
+from deserializer.days import Asked, asked
+
+DAYS = "2026-01-31 (UTC), a time in it, or an age (7d)"
 
 
 def backfill(
-    rescued: bool = typer.Option(False, "--rescued", help="From what was kept in `_rescued`."),
-    game: list[str] = typer.Option([], "--game", help="Only this game (exact name). May be repeated."),
+    game: list[str] = typer.Option([], "--game", "--games", help="Only this game (exact name). May be repeated."),
+    since: str | None = typer.Option(None, "--from", help=f"The first day: {DAYS}.", metavar="DAY"),
+    until: str | None = typer.Option(None, "--to", help="The last day, which belongs to the range.", metavar="DAY"),
+    rescued: bool = typer.Option(False, "--rescued", help="Fill columns from what was kept in `_rescued` instead."),
+    status: bool = typer.Option(False, "--status", help="Only list the backfills of this root, the newest first."),
+    dry_run_only: bool = typer.Option(False, "--dry-run", help="Only say how much there is to do."),
     settings_file: Path | None = SETTINGS,
     root: str | None = ROOT,
     changes: list[str] = SET,
     wait: bool = TAKE_TURNS,
 ) -> None:
-    """Fill columns that a table got after its rows came; a column that has a value keeps it.
+    """Decode days again from bronze, as they are by the schemas and settings of now; readers see one change a step.
 
-    Example: `demux backfill --rescued --game chess`
+    Killed, give it again: it goes on with what is not done. A `demux run --every` goes on meanwhile.
+
+    Example: `demux backfill --games chess --from 2026-01-01 --to 2026-01-31`
     """
+    ways = [rescued, status, since is not None or until is not None]
+    if sum(ways) != 1 or (dry_run_only and not ways[2]):
+        raise SettingsInvalid(
+            "Say what to do again: days, or columns.",
+            "Give --from, --to or both; or --rescued; or --status. With days, --dry-run says how much that is.",
+        )
+    settings = settings_of(settings_file, root, changes)
+    if status:
+        with workplace(settings, "backfill", Access.LOOK) as place:
+            print_status(place)
+    elif rescued:
+        with workplace(settings, "backfill", Access.TURNS, wait=wait) as place:
+            _from_rescued(place, game)
+    else:
+        wanted = _asked(game, since, until)
+        with workplace(settings, "backfill", Access.LOOK if dry_run_only else Access.TURNS, wait=wait) as place:
+            if dry_run_only:
+                dry_run(place, wanted)
+            else:
+                Backfilling(place, wanted).run()
+
+
+def _asked(games: list[str], since: str | None, until: str | None) -> Asked:
+    now = datetime.now(timezone.utc)
+    first, last = (
+        None if text is None else moment_of(text, now, option) for text, option in ((since, "--from"), (until, "--to"))
+    )
+    return asked(games, first, last)
+
+
+def _from_rescued(place: Workplace, game: list[str]) -> None:
     from deserializer.backfill import backfill_rescued
     from install_workflow.run import games_in_bronze
 
-    if not rescued:
-        raise SettingsInvalid("Say what to fill columns from.", "Give --rescued.")
-    with workplace(settings_of(settings_file, root, changes), "backfill", Access.TURNS, wait=wait) as place:
-        spark, layout = place.spark, place.layout
+    spark, layout = place.spark, place.layout
 
-        def fill(name: str) -> str:
-            report = backfill_rescued(spark, layout, place.schemas, name)
-            return f"{report.filled:,} rows filled, {report.left:,} still hold something"
+    def fill(name: str) -> str:
+        report = backfill_rescued(spark, layout, place.schemas, name)
+        return f"{report.filled:,} rows filled, {report.left:,} still hold something"
 
-        def has_table(name: str) -> bool:
-            return table_exists(spark, layout.silver(names_of(name).key))
+    def has_table(name: str) -> bool:
+        return table_exists(spark, layout.silver(names_of(name).key))
 
-        games = [*dict.fromkeys(game)] or [*filter(has_table, sorted(games_in_bronze(spark, layout)))]
-        if not games:
-            console.print("no game has a table")
-        each_game(place, games, "filling", fill)
+    games = [*dict.fromkeys(game)] or [*filter(has_table, sorted(games_in_bronze(spark, layout)))]
+    if not games:
+        console.print("no game has a table")
+    each_game(place, games, "filling", fill)

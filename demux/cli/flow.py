@@ -15,6 +15,8 @@ from rich.text import Text
 
 from demux.cli.driver import WORDS, environ_for_drivers
 from demux.cli.fleet import engine_of
+from demux.cli.maintain import maintain_if_due, next_maintenance
+from demux.cli.maintain_text import next_line
 from demux.cli.progress import RoundProgress
 from demux.cli.tables import round_table
 from demux.cli.take_all import taking_all
@@ -85,11 +87,13 @@ def local_plan(settings: Settings, json: bool, everything: bool) -> None:
     with workplace(settings, "plan", Access.LOOK) as place:
         registered = place.registered()
         plan = look(place.spark, place.settings, place.control, registered.games).plan
+        maintenance = next_line(next_maintenance(place), settings.maintain.every)
     shown = replace(plan, waiting=(*plan.waiting, *left_out(registered)))
     text = as_json(shown) if json else as_text(shown, everything)
     console.print(text, soft_wrap=True)
     if not json:
         console.print(f"Engine {settings.round_engine.value}.")
+        console.print(maintenance)
 
 
 def run(
@@ -126,10 +130,13 @@ def run(
             return exit_code(result)
 
         if pause_s is None:
-            raise typer.Exit(once())
+            code = once()
+            maintain_if_due(place)
+            raise typer.Exit(code)
 
         def again() -> None:
             once()
+            maintain_if_due(place)
             # what drivers said that cannot work, those of the next round would say too
             for error in broken:
                 raise error

@@ -57,7 +57,10 @@ def _intake_lines(ledger: Ledger) -> Iterator[Text]:
         return
     source = "" if found.source is None else f"{found.source:,} records in the source before where bronze stands; "
     dropped = f", {found.dropped:,} dropped from there" if found.dropped else ""
-    yield Text(f"{source}{found.bronze:,} in bronze, {found.quarantined:,} in quarantine at stage bronze{dropped}")
+    retired = f", {found.retired:,} retired" if found.retired else ""
+    forgotten = f", {found.forgotten:,} forgotten" if found.forgotten else ""
+    refused = f"{found.quarantined:,} in quarantine at stage bronze"
+    yield Text(f"{source}{found.bronze:,} in bronze{retired}, {refused}{dropped}{forgotten}")
 
 
 def _table(accounts: tuple[Account, ...], shown: list[Account]) -> Table:
@@ -79,10 +82,12 @@ def _table(accounts: tuple[Account, ...], shown: list[Account]) -> Table:
 
 
 def _columns(accounts: Sequence[Account]) -> Mapping[str, str]:
-    """Return the heads of the columns by field; nobody has dropped a row in most tables."""
+    """Return the heads of the columns by field; nobody has dropped or retired a row in most tables."""
+    retired = {"retired": "retired"} if any(account.retired for account in accounts) else {}
     dropped = {"dropped": "dropped"} if any(account.dropped for account in accounts) else {}
-    start = {"bronze": "bronze", "silver": "silver", "quarantined": "quarantine"}
-    return {**start, **dropped, "waiting": "waiting", "missing": "missing", "surplus": "surplus"}
+    placed = {"silver": "silver", "quarantined": "quarantine"}
+    rest = {"waiting": "waiting", "missing": "missing", "surplus": "surplus"}
+    return {"bronze": "bronze", **retired, **placed, **dropped, **rest}
 
 
 def _numbers(accounts: Sequence[Account], columns: Iterable[str]) -> list[str]:

@@ -16,8 +16,11 @@ from pyspark.sql import SparkSession
 from bronze_ingest.kafka.offsets import Loss, kafka_offsets, source_line, start_line
 from bronze_ingest.kafka.position import KAFKA
 from demux.checkpoints import read_checkpoint
-from demux.delta_log import commit_in, commit_name
+from demux.delta_log import commit_in, commit_name, newest_version
+from demux.forgetting.found import ALL_READ
+from demux.ledger.snapshots import last_batches
 from demux.ledger.standing import Part, Range, SourceStand, Stand
+from demux.names import names_of
 from demux.settings import Settings
 from demux.settings_source import SourceKind
 from demux.storage import file_names, local_path, read_text, table_exists
@@ -42,6 +45,19 @@ def stands_of(spark: SparkSession, layout: Layout) -> Callable[[Collection[str]]
             return {key: stand for key, stand in zip(names, found, strict=True) if stand is not None}
 
     return stands
+
+
+def read_batch(spark: SparkSession, layout: Layout, game: str) -> int:
+    """Return the last batch of bronze that a game has read whole; -1 where nobody knows of one, `ALL_READ` for all."""
+    key = names_of(game).key
+    stand = stands_of(spark, layout)([key]).get(key)
+    if stand is None:
+        return -1
+    if stand.version > newest_version(spark, layout.bronze):
+        return ALL_READ
+    writer = read_checkpoint(spark, layout.bronze_checkpoint).query_id
+    batches = {} if writer is None else last_batches(spark, layout.bronze, writer, [stand.version])
+    return batches.get(stand.version, -1)
 
 
 def _stand(spark: SparkSession, layout: Layout, key: str, app_id: str | None) -> Stand | None:

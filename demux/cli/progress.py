@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from types import TracebackType
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from demux.cli.workplace import console
 from demux.reports import GameReport, IngestReport
@@ -52,3 +60,33 @@ class RoundProgress:
     def _ended(self, end: Ended[GameReport]) -> None:
         mark = "silver" if end.error is None else "failed"
         self._progress.update(self._silver, advance=1, description=f"{mark} {printable(end.task.game)}")
+
+
+class BackfillProgress:
+    """A bar over the rows of a backfill, with about how long the rest takes."""
+
+    def __init__(self, rows: int, done: int) -> None:
+        """Prepare for so many rows, of which some are done."""
+        self._progress = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            console=console,
+        )
+        self._rows = self._progress.add_task("rows", total=rows, completed=done)
+
+    def __enter__(self) -> BackfillProgress:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.stop()
+
+    def advance(self, rows: int, game: str) -> None:
+        """Move the bar by so many rows of a game, which has just ended."""
+        self._progress.update(self._rows, advance=rows, description=f"rows, {printable(game)}")

@@ -29,9 +29,9 @@ def reconcile(
 ) -> None:
     """Prove that every record is in exactly one place, from the tables alone; exit code 6 if one is not.
 
-    Records in the source = bronze + retired + quarantine + dropped + forgotten; bronze + retired = silver + quarantine +
-    dropped + waiting. Retired is what `demux maintain` took out of bronze, being old; dropped what `demux quarantine
-    drop` took away; forgotten what `demux forget` did. Changes nothing, and may run at any time.
+    Records in the source = bronze + retired + quarantine + dropped + forgotten; bronze + retired = silver +
+    quarantine + dropped + waiting. Retired is what `demux maintain` took out of bronze, being old; dropped what
+    `demux quarantine drop` took away; forgotten what `demux forget` did. Changes nothing, and may run at any time.
 
     Example: `demux reconcile --game chess --rounds`
     """

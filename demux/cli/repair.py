@@ -18,12 +18,17 @@ def rebuild(
     accept_gaps: bool = typer.Option(
         False, "--accept-gaps", help="With --bronze: also where the source does not have all of bronze any more."
     ),
+    accept_loss: bool = typer.Option(
+        False, "--accept-loss", help="With --game: also where its table has rows that bronze does not have any more."
+    ),
     settings_file: Path | None = SETTINGS,
     root: str | None = ROOT,
     changes: list[str] = SET,
     wait: bool = TAKE_TURNS,
 ) -> None:
     """Make a table again from where it came from: after a lost checkpoint, or to decode everything anew.
+
+    A game's table is made beside the one that is there, and takes its place in one change.
 
     Example: `demux rebuild --game chess`
     """
@@ -40,8 +45,14 @@ def rebuild(
                     took_in = rebuild_bronze(place.spark, place.settings, accept_gaps=accept_gaps)
                     text = f"{took_in.rows_in:,} records: {took_in.rows_bronze:,} to bronze; now `demux run`"
                 else:
-                    report = rebuild_game(place.spark, place.layout, place.schemas, game)
-                    text = f"{report.rows_in:,} rows: {report.rows_silver:,} to silver"
+                    decoder = place.settings.decoder
+                    report = rebuild_game(
+                        place.spark, place.layout, place.schemas, game, decoder=decoder, accept_loss=accept_loss
+                    )
+                    text = (
+                        f"{report.rows_in:,} rows: {report.rows_silver:,} to silver, "
+                        f"{report.rows_quarantined:,} to quarantine"
+                    )
             except Exception as error:
                 raise named(error) from error
         console.print(text)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from rich import box
@@ -11,7 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from demux.overview import Overview
-from demux.text import printable
+from demux.text import first_few, printable
+from deserializer.days import Backfill, Day, State
 from install_workflow.run import Round
 
 
@@ -57,7 +58,7 @@ def overview_table(overview: Overview, waiting: Mapping[str, str]) -> Renderable
     for game in overview.games:
         table.add_row(
             _name(game.game),
-            _number(game.bronze),
+            _number(game.rows_in),
             _number(game.silver),
             _number(game.waiting),
             _causes(game.quarantine, "\n"),
@@ -67,7 +68,7 @@ def overview_table(overview: Overview, waiting: Mapping[str, str]) -> Renderable
     table.add_section()
     table.add_row(
         Text(f"{len(overview.games)} games", "bold"),
-        _number(sum(game.bronze for game in overview.games)),
+        _number(sum(game.rows_in for game in overview.games)),
         _number(sum(game.silver for game in overview.games)),
         _number(sum(game.waiting for game in overview.games)),
         _number(sum(sum(game.quarantine.values()) for game in overview.games)),
@@ -77,9 +78,52 @@ def overview_table(overview: Overview, waiting: Mapping[str, str]) -> Renderable
         lines.append(Text.assemble("records without a game, in quarantine: ", _causes(overview.no_bronze)))
     if dropped := {printable(game.game): game.dropped for game in overview.games if game.dropped}:
         lines.append(Text.assemble("dropped from quarantine: ", _causes(dropped)))
+    if retired := {printable(game.game): game.retired for game in overview.games if game.retired}:
+        lines.append(Text.assemble("retired from bronze, being old: ", _causes(retired)))
     lines += [Text(line, "yellow") for line in _waiting_lines(overview, waiting)]
     lines += _error_lines({game.game: " ".join(game.error) for game in overview.games if game.error is not None})
     return Group(*lines)
+
+
+def backfill_table(backfill: Backfill) -> RenderableType:
+    """Return what a backfill has done, in all its runs: a line for each game."""
+    table = _table("game", ">days done", ">rows in", ">silver", ">quarantine", ">seconds")
+    by_game: dict[str, list[Day]] = {}
+    for day in backfill.days:
+        by_game.setdefault(day.game, []).append(day)
+    for game, days in by_game.items():
+        done = [day for day in days if day.state is State.DONE]
+        counts = [day.counts for day in done]
+        table.add_row(
+            _name(game),
+            Text(f"{len(done):,} of {len(days):,}"),
+            _number(sum(one.rows_in for one in counts)),
+            _number(sum(one.rows_silver for one in counts)),
+            _number(sum(one.rows_quarantined for one in counts)),
+            f"{sum(day.seconds for day in done):.1f}",
+        )
+    return table
+
+
+def backfills_table(backfills: Iterable[Backfill]) -> RenderableType:
+    """Return how backfills stand: a line for each."""
+    table = _table("=begun (UTC)", "games", "=from", "=to", ">days done", ">failed", ">rows done", "=left")
+    for one in backfills:
+        done = sum(day.state is State.DONE for day in one.days)
+        left = (
+            "" if one.is_done else "?" if one.seconds_left is None else f"about {max(1, round(one.seconds_left)):,} s"
+        )
+        table.add_row(
+            f"{one.begun:%Y-%m-%d %H:%M}",
+            _name(first_few(one.asked.games) if one.asked.games else "all"),
+            str(one.asked.first or ""),
+            str(one.asked.last or ""),
+            Text(f"{done:,} of {len(one.days):,}"),
+            _number(sum(day.state is State.FAILED for day in one.days)),
+            Text(f"{one.rows(State.DONE):,} of {one.rows(*State):,}"),
+            left,
+        )
+    return table
 
 
 def _waiting_lines(overview: Overview, waiting: Mapping[str, str]) -> list[str]:

@@ -50,7 +50,9 @@ class Places:
         silver: in the game's table.
         quarantine: in quarantine at stage silver, read before silver.
         quarantine_now: the same, read after silver: what a replay moves in between is in one of the two at least.
-        dropped: dropped from there, read after that: what is dropped in between is in one of the two at least.
+        dropped: dropped from there, read after that: what is dropped in between is in one of the two at least. What
+            is forgotten counts here too: bronze's row goes last.
+        retired: of `bronze`, how often it was taken out of it since, being old.
     """
 
     bronze: int
@@ -59,6 +61,7 @@ class Places:
     quarantine: int
     quarantine_now: int
     dropped: int = 0
+    retired: int = 0
 
     @property
     def kind(self) -> Kind | None:
@@ -107,6 +110,8 @@ class Taken:
         now: in the source, at the end of the reading.
         is_unique: whether the source never gives a record twice; a table may hold one as often as it likes.
         dropped: dropped from quarantine at stage bronze.
+        forgotten: taken out of all tables because somebody asked for it.
+        retired: of `bronze`, how often it was taken out of it since, being old.
     """
 
     bronze: int
@@ -115,6 +120,8 @@ class Taken:
     now: int
     is_unique: bool
     dropped: int = 0
+    forgotten: int = 0
+    retired: int = 0
 
     @property
     def surplus(self) -> int:
@@ -124,13 +131,21 @@ class Taken:
     @property
     def missing(self) -> int:
         """How many of its rows never came in."""
-        return max(0, self.before - self.bronze - self.quarantine - self.dropped)
+        return max(0, self.before - self.bronze - self.quarantine - self.dropped - self.forgotten)
 
     @property
     def gone(self) -> int:
         """How many of its rows count as dropped: one that is in bronze or quarantine too counts there."""
-        room = self._most - self.bronze - self.quarantine
-        return max(0, min(self.dropped, room)) if self._most else self.dropped
+        return min(self.dropped, self._room) if self._most else self.dropped
+
+    @property
+    def erased(self) -> int:
+        """How many of its rows count as forgotten: one that is somewhere else too counts there."""
+        return min(self.forgotten, self._room - self.gone) if self._most else self.forgotten
+
+    @property
+    def _room(self) -> int:
+        return max(0, self._most - self.bronze - self.quarantine)
 
     @property
     def _most(self) -> int:
@@ -166,7 +181,9 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Where a game's records are: `bronze + surplus == silver + quarantined + dropped + waiting + missing`.
+    """Where a game's records are.
+
+    `bronze + retired + surplus == silver + quarantined + dropped + waiting + missing`.
 
     Attributes:
         game: the exact name.
@@ -177,7 +194,8 @@ class Account:
         waiting: rows of bronze that the game has not read yet.
         missing: rows of bronze that it has read and that are nowhere.
         surplus: rows of silver and quarantine that bronze does not have, or not so often.
-        dropped: rows that somebody dropped from quarantine (`demux quarantine drop`).
+        dropped: rows that somebody dropped from quarantine (`demux quarantine drop`), or is just making us forget.
+        retired: rows that were in bronze, and taken out of it since, being old (`demux maintain`).
     """
 
     game: str
@@ -189,10 +207,11 @@ class Account:
     missing: int
     surplus: int
     dropped: int = 0
+    retired: int = 0
 
     @property
     def balances(self) -> bool:
-        """Whether `bronze == silver + quarantined + dropped + waiting`, record for record."""
+        """Whether `bronze + retired == silver + quarantined + dropped + waiting`, record for record."""
         return not self.missing and not self.surplus
 
 
@@ -205,12 +224,16 @@ class Intake:
         quarantined: rows in quarantine at stage bronze.
         source: records in the source before where bronze stands; None where it cannot be counted.
         dropped: rows that somebody dropped from quarantine at stage bronze.
+        retired: rows that were in bronze, and taken out of it since, being old.
+        forgotten: rows that were taken out of all tables because somebody asked for it.
     """
 
     bronze: int
     quarantined: int
     source: int | None
     dropped: int = 0
+    retired: int = 0
+    forgotten: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,13 +331,14 @@ def _account(game: str, batch: int | None, tallies: Sequence[Tally]) -> Account:
     return Account(
         game,
         batch,
-        sum(places.bronze * records for places, records in found),
+        sum((places.bronze - places.retired) * records for places, records in found),
         sum(places.silver * records for places, records in found),
         sum(places.quarantined * records for places, records in found),
         sum(places.waiting * records for places, records in found),
         sum(places.missing * records for places, records in found),
         sum(places.surplus * records for places, records in found),
         sum(places.gone * records for places, records in found),
+        sum(places.retired * records for places, records in found),
     )
 
 
@@ -346,10 +370,12 @@ def intake(tallies: Iterable[Tally], numbered: int | None) -> Intake:
     found = [(tally.places, tally.records) for tally in tallies if isinstance(tally.places, Taken)]
     before = sum(taken.before * records for taken, records in found)
     return Intake(
-        sum(taken.bronze * records for taken, records in found),
+        sum((taken.bronze - taken.retired) * records for taken, records in found),
         sum(taken.quarantine * records for taken, records in found),
         None if numbered is None else numbered + before,
         sum(taken.gone * records for taken, records in found),
+        sum(taken.retired * records for taken, records in found),
+        sum(taken.erased * records for taken, records in found),
     )
 
 

@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 
 from demux.causes import Stage
 from demux.ledger.account import Grain, Places, Taken
+from demux.removed import Reason
 
 PLACES = tuple(field.name for field in fields(Places))
 TAKEN = tuple(field.name for field in fields(Taken))
@@ -64,10 +65,29 @@ def of_dropped(dropped: DataFrame) -> DataFrame:
     return rows.select(F.col("game_name").alias("game"), F.col("record_id").alias("id"), _no_batch(), *measures)
 
 
+def of_retired(retired: DataFrame) -> DataFrame:
+    """Return the retired rows that bronze has no more, to be counted for `Places`: their game had read them."""
+    measures = _measures(PLACES, bronze=F.lit(1), due=F.lit(1), retired=F.lit(1))
+    return retired.select(
+        F.col("game_name").alias("game"), F.col("record_id").alias("id"), F.col("batch_id").alias("batch"), *measures
+    )
+
+
+def of_forgotten(removed: DataFrame) -> DataFrame:
+    """Return the forgotten rows to be counted for `Places`: as dropped, while bronze still has them."""
+    rows = removed.where(F.col("reason") == Reason.FORGOTTEN.value)
+    measures = _measures(PLACES, dropped=F.lit(1))
+    return rows.select(F.col("game_name").alias("game"), F.col("record_id").alias("id"), _no_batch(), *measures)
+
+
 def places(rows: DataFrame) -> DataFrame:
-    """Return one row for each record of each game: game, id, batch, and the columns of `Places`."""
+    """Return one row for each record of each game: game, id, batch, and the columns of `Places`.
+
+    A record that is nowhere any more, being forgotten, is left out.
+    """
     sums = (F.sum(name).alias(name) for name in PLACES)
-    return rows.groupBy("game", "id").agg(F.min("batch").alias("batch"), *sums)
+    is_somewhere = F.col("bronze") + F.col("silver") + F.col("quarantine") + F.col("quarantine_now") > 0
+    return rows.groupBy("game", "id").agg(F.min("batch").alias("batch"), *sums).where(is_somewhere)
 
 
 def taken_in_bronze(bronze: DataFrame) -> DataFrame:
@@ -86,6 +106,17 @@ def taken_and_dropped(dropped: DataFrame) -> DataFrame:
     """Return the rows dropped at stage bronze to be counted for `Taken`."""
     refused = dropped.where(F.col("stage") == Stage.BRONZE.value)
     return _taken(refused, F.lit(None).cast("string"), F.lit(None).cast("long"), dropped=F.lit(1))
+
+
+def taken_and_retired(retired: DataFrame) -> DataFrame:
+    """Return the retired rows that bronze has no more, to be counted for `Taken`."""
+    return _taken(retired, F.col("game_name"), F.col("batch_id"), bronze=F.lit(1), retired=F.lit(1))
+
+
+def taken_and_forgotten(removed: DataFrame) -> DataFrame:
+    """Return the forgotten rows to be counted for `Taken`."""
+    rows = removed.where(F.col("reason") == Reason.FORGOTTEN.value)
+    return _taken(rows, F.col("game_name"), F.col("batch_id"), forgotten=F.lit(1))
 
 
 def of_source(source: DataFrame, which: Which) -> DataFrame:

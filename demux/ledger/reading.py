@@ -3,7 +3,8 @@
 The order of reading makes it so. Where everybody stands comes first: what is before that is in a table, and stays. Then
 quarantine, then silver: a replay writes silver before it takes a row out of quarantine, so a row is seen in one of the
 two. Then quarantine again: only a row that is still there is in both. Then what was dropped from there: that is written
-down before it goes. Then bronze: what silver has, bronze had before.
+down before it goes. Then bronze: what silver has, bronze had before. Then what was removed from bronze: that too is
+written down before it goes, so a row is seen in one of the two at least; a retired one that is in both counts once.
 Then the source. At last where everybody stands once more: a game that was rebuilt meanwhile stands nowhere.
 """
 
@@ -13,14 +14,19 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from demux.columns import Struct
 from demux.ledger.counting import Which
 from demux.ledger.snapshots import Snapshot, silver_keys, silver_snapshots, snapshot
 from demux.ledger.standing import SourceStand, Stands, settled
 from demux.names import names_of
+from demux.removed import Reason
 from demux.spark_types import spark_struct
-from demux.tables import BRONZE, DROPPED, Layout
+from demux.tables import BRONZE, DROPPED, REMOVED, Layout
+
+# what tells a row of bronze from all others, but for copies that its source holds
+_IDENTITY = ["game_name", "record_id", "batch_id"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +37,7 @@ class Reading:
         bronze: bronze.
         quarantine: quarantine before silver was read, and after it.
         dropped: what was dropped from it.
+        removed: what was removed from bronze.
         silver: the games' tables by key.
         source: the source table up to where bronze stands, and as it is now; None where it cannot say.
         stood: by key, the version of bronze before which the game has read everything.
@@ -40,6 +47,7 @@ class Reading:
     bronze: Snapshot
     quarantine: tuple[Snapshot, Snapshot]
     dropped: Snapshot
+    removed: Snapshot
     silver: Mapping[str, Snapshot]
     source: tuple[Snapshot, Snapshot] | None
     stood: Mapping[str, int]
@@ -48,6 +56,15 @@ class Reading:
     def dropped_rows(self, spark: SparkSession) -> DataFrame:
         """Return the dropped rows; none of a table that is not there."""
         return _rows(spark, self.dropped, DROPPED)
+
+    def removed_rows(self, spark: SparkSession) -> DataFrame:
+        """Return the removed rows; none of a table that is not there."""
+        return _rows(spark, self.removed, REMOVED)
+
+    def retired_rows(self, spark: SparkSession) -> DataFrame:
+        """Return the retired rows that bronze has no more: of one that was interrupted it may still have them."""
+        retired = self.removed_rows(spark).where(F.col("reason") == Reason.RETIRED.value)
+        return retired.join(self.bronze_rows(spark).select(*_IDENTITY), _IDENTITY, "left_anti")
 
     def bronze_rows(self, spark: SparkSession) -> DataFrame:
         """Return bronze's rows; none of a table that is not there."""
@@ -78,6 +95,7 @@ def read(
     second = snapshot(spark, layout.quarantine)
     dropped = snapshot(spark, layout.dropped)
     bronze = snapshot(spark, layout.bronze)
+    removed = snapshot(spark, layout.removed)
     table, version = source_before.table, source_before.version
     source = None if table is None or version is None else (Snapshot(table, version), snapshot(spark, table))
     after = stands(keys)
@@ -86,6 +104,7 @@ def read(
         bronze,
         (first, second),
         dropped,
+        removed,
         silver,
         source,
         settled(before, after) if same else {},

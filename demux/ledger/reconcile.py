@@ -73,9 +73,12 @@ def _ledger(spark: SparkSession, reading: Reading, games: Collection[str] | None
 
 
 def _names(spark: SparkSession, reading: Reading, games: Collection[str] | None) -> dict[str, str]:
-    """Return the exact names of the games in bronze, by key."""
+    """Return the exact names of the games in bronze, and of those that were, by key."""
     if games is None:
-        games = [row.game_name for row in reading.bronze_rows(spark).select("game_name").distinct().collect()]
+        parts = [reading.bronze_rows(spark).select("game_name")]
+        if reading.removed.version >= 0:
+            parts.append(reading.removed_rows(spark).select("game_name").where("game_name IS NOT NULL"))
+        games = [row.game_name for row in together(parts).distinct().collect()]
     return {names_of(game).key: game for game in games}
 
 
@@ -123,6 +126,9 @@ def _placed(
         parts.append(counting.of_quarantine(_of_games(frame, games), which))
     if reading.dropped.version >= 0:
         parts.append(counting.of_dropped(_of_games(reading.dropped_rows(spark), games)))
+    if reading.removed.version >= 0:
+        parts.append(counting.of_retired(_of_games(reading.retired_rows(spark), games)))
+        parts.append(counting.of_forgotten(_of_games(reading.removed_rows(spark), games)))
     return together(parts)
 
 

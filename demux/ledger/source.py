@@ -50,6 +50,11 @@ def of_source(spark: SparkSession, reading: Reading) -> SourceSide:
         dropped = reading.dropped_rows(spark)
         taken.append(_only_dropped(dropped, taken[1:]))
         parts.append(counting.taken_and_dropped(dropped))
+    if reading.removed.version >= 0:
+        removed = reading.removed_rows(spark)
+        taken.append(_not_in(removed, taken))
+        parts.append(counting.taken_and_retired(reading.retired_rows(spark)))
+        parts.append(counting.taken_and_forgotten(removed))
     table = _Table(None) if reading.source is None else _table(spark, reading.source)
     records = counting.takings(together([*parts, *table.rows]))
     tallies = tallies_of_source(records)
@@ -89,9 +94,13 @@ def _table(spark: SparkSession, both: tuple[Snapshot, Snapshot]) -> _Table:
 
 def _only_dropped(dropped: DataFrame, quarantine: Sequence[DataFrame]) -> DataFrame:
     """Return the rows dropped at stage bronze that are not in quarantine any more, or again."""
-    rows = dropped.where(F.col("stage") == Stage.BRONZE.value)
-    for still in quarantine:
-        rows = rows.join(still.select("record_id"), "record_id", "left_anti")
+    return _not_in(dropped.where(F.col("stage") == Stage.BRONZE.value), quarantine)
+
+
+def _not_in(rows: DataFrame, tables: Sequence[DataFrame]) -> DataFrame:
+    """Return the rows of records that are in none of these."""
+    for table in tables:
+        rows = rows.join(table.select("record_id"), "record_id", "left_anti")
     return rows
 
 

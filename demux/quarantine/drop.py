@@ -81,10 +81,14 @@ def settle(spark: SparkSession, layout: Layout, choice: Choice) -> None:
         table.merge(there.alias("q"), f"{_SAME} AND {choice.sql('d.')}").whenMatchedDelete().execute()
 
 
-def forget(spark: SparkSession, layout: Layout, game: str) -> None:
-    """Forget that rows of a game were dropped: it is decoded again from bronze, and what is bad comes back."""
-    if table_exists(spark, layout.dropped):
-        DeltaTable.forPath(spark, layout.dropped).delete(Choice(game).sql())
+def delete_rows(spark: SparkSession, table: str, condition: str) -> None:
+    """Delete the rows that meet the SQL condition, if there are any; a second call does nothing.
+
+    So go, when a game is decoded again from bronze, its rows of quarantine, and what was said of those dropped: what is
+    still bad is there again.
+    """
+    if table_exists(spark, table) and spark.read.format("delta").load(table).where(condition).limit(1).count():
+        DeltaTable.forPath(spark, table).delete(condition)
 
 
 def rows_of(found: Sequence[Droppable]) -> int:

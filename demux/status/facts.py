@@ -53,6 +53,7 @@ class Facts:
         unreadable: games whose table is there and cannot be read.
         quarantine: rows set aside; None where that could not be read.
         dropped: rows dropped from there, by game; None where that could not be read.
+        retired: rows that were in bronze and taken out of it, by game; None where that could not be read.
         versions: schema version by registry and schema id.
         notes: what could not be read, a sentence each.
     """
@@ -64,5 +65,6 @@ class Facts:
     unreadable: frozenset[str] = frozenset()
     quarantine: Sequence[SetAside] | None = ()
     dropped: Mapping[str, int] | None = field(default_factory=dict)
+    retired: Mapping[str, int] | None = field(default_factory=dict)
     versions: Mapping[tuple[str, int], int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()

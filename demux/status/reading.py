@@ -25,6 +25,7 @@ from deltalake.exceptions import TableNotFoundError
 from demux.causes import Stage
 from demux.control import KnownGame, Outcome, TaskRecord
 from demux.names import names_of
+from demux.removed import Reason
 from demux.status.facts import Arrival, Facts, SetAside, TableFacts
 from demux.tables import ROUNDS, Layout
 from demux.text import printable
@@ -38,7 +39,7 @@ _QUARANTINE = ["stage", "cause", "game_name"]
 
 _NO_BRONZE: Mapping[str, Sequence[Arrival]] = {}
 _NO_QUARANTINE: Sequence[SetAside] = ()
-_NO_DROPPED: Mapping[str, int] = {}
+_NO_ROWS: Mapping[str, int] = {}
 
 Found = TypeVar("Found")
 
@@ -76,7 +77,9 @@ class Reader:
             versions=self._table(layout.schemas, _versions) or {},
             quarantine=self._table(layout.quarantine, _set_aside, _NO_QUARANTINE),
             # what is dropped is written down before it goes
-            dropped=self._table(layout.dropped, _dropped, _NO_DROPPED),
+            dropped=self._table(layout.dropped, _dropped, _NO_ROWS),
+            # and so is what goes from bronze
+            retired=self._table(layout.removed, _retired, _NO_ROWS),
             bronze=self._bronze(),
             notes=tuple(self._notes),
         )
@@ -209,9 +212,17 @@ def _dropped(table: DeltaTable) -> Mapping[str, int]:
     return counts
 
 
-def _counted(table: DeltaTable) -> Iterator[Mapping[str, Any]]:
-    for batch in table.to_pyarrow_dataset().to_batches(columns=_QUARANTINE):
-        yield from pa.table(batch).group_by(_QUARANTINE).aggregate([([], "count_all")]).to_pylist()
+def _retired(table: DeltaTable) -> Mapping[str, int]:
+    counts: Counter[str] = Counter()
+    for row in _counted(table, ["reason", "game_name"]):
+        if row["reason"] == Reason.RETIRED.value:
+            counts[row["game_name"]] += row["count_all"]
+    return counts
+
+
+def _counted(table: DeltaTable, columns: Sequence[str] = _QUARANTINE) -> Iterator[Mapping[str, Any]]:
+    for batch in table.to_pyarrow_dataset().to_batches(columns=list(columns)):
+        yield from pa.table(batch).group_by(list(columns)).aggregate([([], "count_all")]).to_pylist()
 
 
 def _records_in(table: str, path: str) -> tuple[TaskRecord, ...]:

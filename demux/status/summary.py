@@ -167,12 +167,17 @@ def _game(
 
 
 def _done(facts: Facts, name: str, quarantined: Mapping[str, int]) -> int | None:
-    """Return how many rows of bronze are in silver or quarantine, or were dropped; None where that is not known."""
-    if facts.quarantine is None or facts.dropped is None or name in facts.unreadable:
+    """Return how many rows of bronze are in silver or quarantine, or were dropped; None where that is not known.
+
+    Those that bronze has no more do not count.
+    """
+    if facts.quarantine is None or facts.dropped is None or facts.retired is None or name in facts.unreadable:
         return None
     table = facts.silver.get(name)
     rows = 0 if table is None else table.rows
-    return None if rows is None else rows + sum(quarantined.values()) + facts.dropped.get(name, 0)
+    if rows is None:
+        return None
+    return max(0, rows + sum(quarantined.values()) + facts.dropped.get(name, 0) - facts.retired.get(name, 0))
 
 
 def _state(failed: bool, admitted: bool, lag: int | None, last: TaskRecord | None) -> State:

@@ -71,14 +71,20 @@ def fleet_id(spark: SparkSession, bronze: str, *, is_here: bool) -> str:
     Raises:
         TableUnsuited: the names of its columns are not those in its files.
     """
-    table_id, properties = _detail_here(bronze) if is_here else _detail(spark, bronze)
-    if properties.get("delta.columnMapping.mode", "none") != "none":
+    app_id, takes_fleets = fleet_id_of(spark, bronze, is_here=is_here)
+    if not takes_fleets:
         raise TableUnsuited(
             f"The table {bronze} has columns with other names in its files (column mapping).",
             "Set run.engine: stream.",
             table=bronze,
         )
-    return f"demux-fleet/{table_id}"
+    return app_id
+
+
+def fleet_id_of(spark: SparkSession, bronze: str, *, is_here: bool) -> tuple[str, bool]:
+    """Return the same id, and whether a fleet can read the table."""
+    table_id, properties = _detail_here(bronze) if is_here else _detail(spark, bronze)
+    return f"demux-fleet/{table_id}", properties.get("delta.columnMapping.mode", "none") == "none"
 
 
 def _detail_here(table: str) -> tuple[str, Mapping[str, str]]:

@@ -23,6 +23,7 @@ from demux.columns import Struct
 from demux.delta_commit import append_after
 from demux.delta_log import commit_in, commit_name, transaction_in
 from demux.errors import TableUnsuited, TaskInterrupted
+from demux.forgetting.marks import only_forgets
 from demux.spark_types import MESSAGE, columns_of_spark, message_in, spark_struct
 from demux.table_files import TableFile, append_files, remove_files, takes_files
 from demux.tables import SILVER_RESERVED
@@ -233,7 +234,8 @@ def last_written_by(newest: Iterable[tuple[int, str]], app_id: str, version: int
     for at, text in newest:
         if transaction_in(text, app_id) == version:
             return True
-        if keeps_rows(text):
+        # of rows that are forgotten bronze has nothing to be read again
+        if keeps_rows(text) or only_forgets(text):
             continue
         if not text or '{"txn"' in text or '"mode":"Overwrite"' in text or commit_in(at, text, "").removed:
             return False

@@ -51,14 +51,6 @@ def stream_start(
     return handed_over(table, tables.app_id)
 
 
-def release(spark: SparkSession, layout: Layout, game: str) -> None:
-    """Take the game from the fleet, whatever it has left: what its table says of a position does not count any more."""
-    key = names_of(game).key
-    tables = _tables(spark, layout, key)
-    if tables is not None:
-        hand_over(tables.silver(key), tables.app_id)
-
-
 def _is_the_fleets(tables: Tables, game: str, table: GameTable) -> bool:
     """Return whether the fleet decoded the game last, or died while it did."""
     turn = turn_of(table, tables.app_id)

@@ -16,6 +16,8 @@ from collections.abc import Iterable
 import pyarrow as pa
 from deltalake import DeltaTable
 
+from demux.upkeep.joining import join, suits
+
 _LOG = logging.getLogger("demux")
 
 # every so many commits; a reader of the log reads as many small files
@@ -64,12 +66,11 @@ def keep_up(table: DeltaTable) -> None:
 
 
 def _join(table: DeltaTable) -> None:
-    # deltalake does not know which rows of a file are deleted
-    if "deletionVectors" in (table.protocol().reader_features or ()):
+    if not suits(table):
         return
     target = target_size(pa.table(table.get_add_actions(flatten=True)).column("size_bytes").to_pylist())
     if target is not None:
-        table.optimize.compact(target_size=target)
+        join(table, target)
 
 
 def _checkpoint(table: DeltaTable) -> None:

@@ -13,6 +13,7 @@ from pyspark.sql.readwriter import DataFrameWriter
 
 import bronze_ingest.file_sink
 import bronze_ingest.run
+import demux.sessions
 import deserializer.run
 from demux.table_files import commit_files
 
@@ -53,7 +54,8 @@ def after_writes(number: int) -> Iterator[None]:
         return write_and_crash
 
     with pytest.MonkeyPatch.context() as patch:
-        for owner, method in ((DataFrameWriter, "save"), (DeltaMergeBuilder, "execute"), (DeltaTable, "delete")):
+        methods = ((DeltaMergeBuilder, "execute"), (DeltaTable, "delete"), (DeltaTable, "update"))
+        for owner, method in ((DataFrameWriter, "save"), *methods):
             patch.setattr(owner, method, counting(getattr(owner, method)))
         yield
 
@@ -76,7 +78,7 @@ def after_committing(table: str) -> Iterator[None]:
 def after_all_writes() -> Iterator[None]:
     """Crash when a batch has written everything, before its query notes in the checkpoint that it is done."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (bronze_ingest.run, deserializer.run):
+        for module in (bronze_ingest.run, deserializer.run, demux.sessions):
             patch.setattr(module, "run_query", _crashing(module.run_query))
         yield
 

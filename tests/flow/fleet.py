@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import ModuleType
 
 import pytest
 
@@ -42,7 +43,7 @@ def settled(root: Root) -> int:
 
 
 @contextmanager
-def crash_after(owner: type, method: str) -> Iterator[None]:
+def crash_after(owner: type | ModuleType, method: str) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         original = getattr(owner, method)
 

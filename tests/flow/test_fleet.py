@@ -6,13 +6,14 @@ import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 from deltalake import DeltaTable
 from pyspark.rdd import RDD
 
-import deserializer.repair
+import deserializer.rebuilding
 from bronze_ingest.repair import rebuild_bronze
 from demux.causes import Cause
 from demux.control import Outcome
@@ -21,6 +22,7 @@ from demux.quarantine.choice import Choice
 from deserializer.fleet.quarantine import Quarantine
 from deserializer.fleet.silver import SilverTable
 from deserializer.fleet.work import GameFiles, Written, write_games
+from deserializer.redecode import Redecoding
 from deserializer.repair import rebuild, replay
 from tests.flow.fleet import EVENT, FLEET, crash_after, run, settled, without_errors
 from tests.flow.root import Root, wrapper
@@ -207,32 +209,26 @@ def test_a_rebuild_of_bronze_after_a_crash_brings_every_row_back(taken_in: Root,
 
 
 @pytest.mark.one_lane
-@pytest.mark.parametrize("step", ["remove_folder", "release", "deserialize"])
-def test_a_rebuild_that_died_anywhere_and_was_not_called_again_loses_and_doubles_nothing(
-    taken_in: Root, done: Root, copy: Copy, step: str
+@pytest.mark.parametrize(
+    "step",
+    [(Redecoding, "set_aside"), (deserializer.rebuilding, "_swap"), (deserializer.rebuilding, "remove_folder")],
+    ids=["quarantine", "silver", "checkpoint"],
+)
+def test_a_fleet_goes_on_where_a_rebuild_died_and_the_same_rebuild_again_ends_it(
+    taken_in: Root, done: Root, copy: Copy, step: tuple[type | ModuleType, str]
 ) -> None:
     root = copy(taken_in, run={**FLEET, "retries": 0})
     without_errors(run(root))
-    with pytest.MonkeyPatch.context() as patch:
-        original = getattr(deserializer.repair, step)
-
-        def then_crash(*args: object) -> None:
-            if step != "deserialize":
-                original(*args)
-            raise KeyboardInterrupt
-
-        patch.setattr(deserializer.repair, step, then_crash)
-        with pytest.raises(KeyboardInterrupt):
-            rebuild(root.spark, root.layout, root.workplace().schemas, "chess")
-    extra = root.copied_to(root.folder.parent / "extra", run={**FLEET, "retries": 0})
-    for each in (root, extra):
+    with crash_after(*step), pytest.raises(KeyboardInterrupt):
+        rebuild(root.spark, root.layout, root.workplace().schemas, "chess")
+    undisturbed = done.copied_to(root.folder.parent / "undisturbed")
+    for each in (root, undisturbed):
         each.produce(events=40, games=2, versions=2, fault_rate=0.3)
-    ended = without_errors(run(extra))
-    assert "chess" in {end.task.game for end in ended.ended}
-    undisturbed = done.copied_to(extra.folder.parent / "undisturbed")
-    undisturbed.produce(events=40, games=2, versions=2, fault_rate=0.3)
-    without_errors(run(undisturbed))
-    assert extra.everything() == undisturbed.everything()
+        without_errors(run(each))
+    assert root.everything()["silver/chess"] == undisturbed.everything()["silver/chess"]
+    assert {row["record_id"] for row in root.quarantine()} == {row["record_id"] for row in undisturbed.quarantine()}
+    rebuild(root.spark, root.layout, root.workplace().schemas, "chess")
+    assert root.everything() == undisturbed.everything()
 
 
 @pytest.mark.one_lane

@@ -11,14 +11,12 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-import deserializer.repair
 from demux.settings import Settings
 from deserializer.fleet.by_spark import BySpark
 from deserializer.fleet.quarantine import Quarantine
 from deserializer.fleet.run import Fleet
 from deserializer.fleet.silver import SilverTable
 from deserializer.fleet.silver_by_spark import SilverBySpark
-from deserializer.repair import rebuild
 from tests.flow.fleet import EVENT, FLEET, crash_after, run, settled, without_errors
 from tests.flow.root import Root, wrapper
 
@@ -162,33 +160,6 @@ def test_a_round_without_new_rows_has_no_job_and_no_commit(taken_in: Root, copy:
     second = fleet.decode(games, datetime.now(timezone.utc))
     assert [one.report is not None and one.report.rows_in for one in second] == [0, 0]
     assert (max(tracker.getJobIdsForGroup(None)), [len(writers(root, game)) for game in games]) == before
-
-
-@pytest.mark.one_lane
-def test_a_rebuild_that_died_begins_anew_with_a_share_that_is_smaller_than_what_was_there(root: Root) -> None:
-    root = Root.at(root.spark, root.folder, run=SPARK)
-    schema_id = root.register("chess", EVENT)
-    payload = root.message(schema_id)(name="ann").SerializeToString()
-    for batch in range(3):
-        root.send([wrapper("chess", schema_id, data) for data in (payload, b"\xff", payload)], first_offset=3 * batch)
-        root.workplace().ingest()
-    without_errors(run(root))
-
-    def crash(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(deserializer.repair, "deserialize", crash)
-        with pytest.raises(KeyboardInterrupt):
-            rebuild(root.spark, root.layout, root.workplace().schemas, "chess")
-    assert (root.silver("chess"), root.quarantine()) == ([], [])
-    fleet, place = with_run(root, sink="spark", rows_per_game=3), root.workplace()
-    now = datetime.now(timezone.utc)
-    decoder = Fleet(root.spark, root.layout, place.schemas, place.deserialize, 3, 2, sink=fleet.settings.run.sink)
-    while (left := decoder.decode(["chess"], now)[0].report) is not None and left.rows_waiting:
-        pass
-    assert sorted(row["_offset"] for row in root.silver("chess")) == [0, 2, 3, 5, 6, 8]
-    assert sorted(row["offset"] for row in root.quarantine()) == [1, 4, 7]
 
 
 @pytest.mark.one_lane

@@ -33,6 +33,8 @@ def paths(games: list[str], *parts: Part) -> list[str]:
 
 def test_checkpoints_are_those_of_the_streams() -> None:
     assert paths(["go", "chess"], Part.CHECKPOINTS) == [
+        "checkpoints/sessions/chess",
+        "checkpoints/sessions/go",
         "checkpoints/silver/chess",
         "checkpoints/silver/go",
         "checkpoints/bronze",
@@ -41,13 +43,17 @@ def test_checkpoints_are_those_of_the_streams() -> None:
 
 def test_tables_are_those_of_the_games_and_of_the_layout() -> None:
     assert paths(["go", "chess"], Part.TABLES) == [
+        "sessions/chess",
+        "sessions/go",
         "silver/chess",
         "silver/go",
         "quarantine",
         "bronze",
+        "control/sessions",
         "control/approvals",
         "control/deployments",
         "control/dropped",
+        "control/removed",
         "control/gaps",
         "control/topics",
         "control/schemas",

@@ -47,6 +47,16 @@ def test_dropped_rows_have_a_column_where_there_are_any() -> None:
     assert json.loads(ledger_json(ledger))["source"]["dropped"] == 2
 
 
+def test_retired_rows_have_a_column_and_forgotten_ones_a_number_where_there_are_any() -> None:
+    ledger = Ledger(Intake(4, 1, 12, 0, 5, 2), (Account("chess", None, 4, 9, 0, 0, 0, 0, 0, 5),), ())
+    assert printed(ledger, everything=True)[:2] == [
+        "12 records in the source before where bronze stands; 4 in bronze, 5 retired, 1 in quarantine at stage bronze, "
+        "2 forgotten",
+        " game    bronze  retired  silver  quarantine  waiting  missing  surplus",
+    ]
+    assert " chess        4        5       9           0        0        0        0" in printed(ledger, everything=True)
+
+
 def test_a_difference_says_how_many_which_batches_and_which_records() -> None:
     examples = tuple(Example(f"t/0/{number}", number) for number in range(5))
     stray = Difference(Kind.STRAY, "go", 1, None, None, (Example("t/0/9", None, "chess"),))

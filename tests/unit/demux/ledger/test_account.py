@@ -238,3 +238,30 @@ def test_a_difference_that_only_one_of_two_readings_finds_does_not_count() -> No
     first, second = (Ledger(None, (), (one, real)) for one in (passing, other))
     assert confirmed(first, second).differences == (real,)
     assert confirmed(first, Ledger(None, (), (other,))).balances
+
+
+def test_a_retired_record_balances_as_if_bronze_still_had_it() -> None:
+    there, gone = Places(1, 1, 1, 0, 0), Places(1, 1, 1, 0, 0, retired=1)
+    assert [there.kind, gone.kind] == [None, None]
+    assert accounts([tally("chess", there, 3), tally("chess", gone, 4)], Grain.GAME) == (
+        Account("chess", None, 3, 7, 0, 0, 0, 0, 0, 4),
+    )
+    lost = Places(1, 1, 0, 0, 0, retired=1)
+    assert (lost.kind, lost.missing) == (Kind.LOST, 1)
+
+
+def test_a_forgotten_record_is_not_lost_while_bronze_still_has_it() -> None:
+    half_done = Places(1, 1, 0, 0, 0, dropped=1)
+    assert (half_done.kind, half_done.gone, half_done.waiting) == (None, 1, 0)
+
+
+def test_what_was_retired_or_forgotten_came_in_once() -> None:
+    retired, forgotten = Taken(1, 0, 1, 1, True, retired=1), Taken(0, 0, 1, 1, True, forgotten=1)
+    still_there = Taken(1, 0, 1, 1, True, forgotten=1)
+    assert [retired.kind, forgotten.kind, still_there.kind] == [None, None, None]
+    tallies = [tally("chess", retired, 2), tally(None, forgotten, 3), tally("chess", still_there, 5)]
+    assert intake(tallies, 0) == Intake(5, 0, 10, retired=2, forgotten=3)
+
+
+def test_what_the_source_has_no_more_is_forgotten_as_often_as_it_was_there() -> None:
+    assert [Taken(0, 0, 0, 0, False, forgotten=2).erased, Taken(1, 0, 0, 0, True, forgotten=1).erased] == [2, 0]

@@ -19,7 +19,7 @@ from demux.names import names_of
 from demux.status.facts import SetAside
 from demux.status.reading import Reader
 from demux.status.summary import status_of
-from demux.tables import BRONZE, DROPPED, GAMES, QUARANTINE, ROUNDS, SCHEMAS, Layout
+from demux.tables import BRONZE, DROPPED, GAMES, QUARANTINE, REMOVED, ROUNDS, SCHEMAS, Layout
 from tests.statuses import HOSTILE, NOW
 
 
@@ -74,6 +74,18 @@ def test_all_facts_of_a_root_are_read_for_any_name(tmp_path: Path) -> None:
         names, (Outcome.DONE, 3, (7,))
     )
     assert facts.versions == {("default", 7): 2}
+
+
+def test_retired_rows_of_a_game_are_counted_and_hide_none_that_waits(tmp_path: Path) -> None:
+    layout = root_of(tmp_path, "go")
+    row = {"game_name": "go", "record_id": "t/0/1"}
+    write(layout.bronze, BRONZE, [{"game_name": "go"}] * 2, partition_by=["game_name"])
+    write(layout.removed, REMOVED, [{"reason": "retired", **row}] * 2 + [{"reason": "forgotten", **row}])
+    facts = Reader(layout.root).read()
+    assert facts.retired == {"go": 2}
+    # 7 came, 2 of them were retired; 2 in silver, 1 in quarantine
+    assert [game.lag_rows for game in status_of(layout.root, facts, NOW).games] == [4]
+    assert [game.lag_rows for game in status_of(layout.root, replace(facts, retired=None), NOW).games] == [None]
 
 
 def test_dropped_rows_of_a_game_are_counted_and_wait_for_nothing(tmp_path: Path) -> None:

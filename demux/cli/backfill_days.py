@@ -1,0 +1,208 @@
+"""The flow of `demux backfill --from --to`: what there is to do, wave by wave, and what has become of it."""
+
+from __future__ import annotations
+
+import shlex
+import uuid
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+from datetime import date, datetime, timezone
+
+import typer
+
+from demux.cli.progress import BackfillProgress
+from demux.cli.tables import backfill_table, backfills_table
+from demux.cli.workplace import Workplace, console, warn
+from demux.delta_log import newest_version
+from demux.errors import DemuxError, ExitCode, Kind, RangeRetired
+from demux.names import names_of
+from demux.quarantine.choice import require_game
+from demux.storage import table_exists
+from demux.text import counted, counted_rows, first_few, printable
+from deserializer.backfilling import There, decoded_again, games_retired, require_not_retired_in, there
+from deserializer.backfills import backfills, record
+from deserializer.days import (
+    Asked,
+    Backfill,
+    Chunk,
+    Counts,
+    Day,
+    State,
+    chunks,
+    ended,
+    estimate,
+    failed,
+    require_found,
+    resumed,
+    to_do,
+    waves,
+)
+from deserializer.passed import reading_of
+from deserializer.redecode import Redecoding
+from install_workflow.engine import Ended, run_tasks
+from install_workflow.plan import Task
+from install_workflow.run import games_in_bronze
+
+# of days that are done in one commit: so many that commits cost little, and few seconds of work
+CHUNK_ROWS = 250_000
+_LISTED = 10
+
+
+class Backfilling:
+    """One backfill: goes on with what a run before has left of it."""
+
+    def __init__(self, place: Workplace, wanted: Asked) -> None:
+        """Look at what there is to do; nothing is written.
+
+        Raises:
+            GameUnknown: bronze has no rows of a game that is asked for.
+            RangeInvalid: bronze has no row of the range.
+        """
+        found = _there(place, wanted)
+        before = resumed(backfills(place.spark, place.layout), wanted)
+        days = to_do(found.days, before)
+        self._place = place
+        self._is_new = before is None
+        self._undated = found.undated
+        self._failed: dict[str, DemuxError] = {}
+        self._redecoding = Redecoding(place.spark, place.layout, place.schemas, place.settings.decoder)
+        begun = _now() if before is None else before.begun
+        self._backfill = Backfill(uuid.uuid4().hex if before is None else before.id, wanted, begun, days)
+
+    @property
+    def undated(self) -> dict[str, int]:
+        """Rows that say of no day, by game."""
+        return self._undated
+
+    @property
+    def backfill(self) -> Backfill:
+        """What there is to do, and what is done."""
+        return self._backfill
+
+    def run(self) -> None:
+        """Do it, and tell; between two waves others may have the root.
+
+        Raises:
+            Exit: with the code of what has failed, or of an interruption.
+        """
+        backfill = self._backfill
+        done = sum(day.state is State.DONE for day in backfill.days)
+        told = "new" if self._is_new else f"goes on, {done:,} of {len(backfill.days):,} days are done"
+        console.print(f"backfill {backfill.id} ({told})")
+        # what is to be done is written down before anything is
+        waiting = [replace(day, state=State.WAITING) for day in backfill.days if day.state is not State.DONE]
+        self._record(waiting)
+        self._refuse_retired()
+        with BackfillProgress(backfill.rows(*State), backfill.rows(State.DONE)) as progress:
+            left = chunks([day for day in self._backfill.days if day.game not in self._failed], CHUNK_ROWS)
+            for number, wave in enumerate(waves(left, self._place.settings.run.parallelism)):
+                if number:
+                    with self._place.away():
+                        pass
+                if self._place.stop.is_set():
+                    break
+                self._wave([chunk for chunk in wave if chunk.game not in self._failed], progress)
+        self._tell()
+
+    def _wave(self, wave: Collection[Chunk], progress: BackfillProgress) -> None:
+        place = self._place
+        by_game = {chunk.game: chunk for chunk in wave}
+        tasks = [Task(game, names_of(game).task_key, "this machine") for game in by_game]
+
+        def work(task: Task) -> dict[date, Counts]:
+            reading = reading_of(place.spark, place.layout, task.game, place.deserialize)
+            request = f"demux-backfill/{uuid.uuid4()}"
+            return decoded_again(self._redecoding, reading, by_game[task.game].span, request)
+
+        def on_end(end: Ended[dict[date, Counts]]) -> None:
+            progress.advance(by_game[end.task.game].rows, end.task.game)
+
+        ends = run_tasks(place.spark, tasks, work, place.settings.run, place.stop, on_end)
+        self._record([day for end in ends for day in self._ended(by_game[end.task.game], end)])
+
+    def _ended(self, chunk: Chunk, end: Ended[dict[date, Counts]]) -> tuple[Day, ...]:
+        if end.report is not None:
+            return ended(chunk, end.report, end.seconds)
+        assert end.error is not None
+        self._failed[chunk.game] = end.error
+        return _failed(chunk.days, end.error)
+
+    def _refuse_retired(self) -> None:
+        """Leave out the games that lack rows of the range in bronze, before anything of them is done."""
+        place = self._place
+        spark, layout, wanted = place.spark, place.layout, self._backfill.asked
+        version = newest_version(spark, layout.bronze)
+        for game in sorted({day.game for day in self._backfill.days} & games_retired(spark, layout, wanted)):
+            try:
+                require_not_retired_in(spark, layout, game, version, wanted)
+            except RangeRetired as error:
+                self._failed[game] = error
+                self._record(_failed([day for day in self._backfill.days if day.game == game], error))
+
+    def _record(self, days: Collection[Day]) -> None:
+        """Write down how days stand, and remember it."""
+        record(self._place.spark, self._place.layout, self._backfill, days, _now())
+        known = {(day.game, day.day): day for day in (*self._backfill.days, *days)}
+        self._backfill = replace(self._backfill, days=tuple(known[key] for key in sorted(known)))
+
+    def _tell(self) -> None:
+        console.print(backfill_table(self._backfill))
+        for game, error in self._failed.items():
+            console.print(f"failed: {printable(game)}: {printable(str(error))}", style="red", soft_wrap=True)
+        tell_undated(self._undated)
+        if self._failed:
+            transient = all(error.kind is Kind.TRANSIENT for error in self._failed.values())
+            raise typer.Exit(ExitCode.TRANSIENT if transient else ExitCode.GAMES_FAILED)
+        if not self._backfill.is_done:
+            raise typer.Exit(ExitCode.INTERRUPTED)
+
+
+def dry_run(place: Workplace, wanted: Asked) -> None:
+    """Print how much there is to do, and about how long that takes; nothing is written."""
+    backfilling = Backfilling(place, wanted)
+    days = [day for day in backfilling.backfill.days if day.state is not State.DONE]
+    loads = place.control.history().loads
+    rates = {game: load.seconds / load.rows for game, load in loads.items() if load.seconds is not None and load.rows}
+    seconds = estimate(days, rates, place.settings.run.parallelism)
+    games = len({day.game for day in days})
+    about = "nobody knows yet how long that takes" if seconds is None else f"about {max(1, round(seconds)):,} s"
+    console.print(
+        f"{counted(games, 'game')}, {counted(len(days), 'day')}, {counted_rows(sum(day.rows for day in days))}: {about}"
+    )
+    tell_undated(backfilling.undated)
+    console.print("nothing was decoded")
+
+
+def print_status(place: Workplace) -> None:
+    """Print the newest backfills of the root."""
+    found = backfills(place.spark, place.layout, _LISTED)
+    console.print(backfills_table(found) if found else "no backfill yet")
+
+
+def _there(place: Workplace, wanted: Asked) -> There:
+    """Return what bronze has of the games that are asked for, if they have a table."""
+    known = games_in_bronze(place.spark, place.layout)
+    for game in wanted.games:
+        require_game(game, known)
+    games = wanted.games or tuple(sorted(known))
+    decoded = [game for game in games if table_exists(place.spark, place.layout.silver(names_of(game).key))]
+    if without := sorted(set(games) - set(decoded)):
+        warn(f"Left out, as nothing of them is decoded yet: {first_few([printable(game) for game in without])}.")
+    found = there(place.spark, place.layout, decoded, wanted)
+    require_found(found.days, wanted, found.span)
+    return found
+
+
+def tell_undated(undated: dict[str, int]) -> None:
+    """Say how many rows belong to no day, and what decodes them again."""
+    for game, rows in sorted(undated.items()):
+        rebuild = f"demux rebuild --game {shlex.quote(game)}"
+        warn(f"{counted_rows(rows)} of {printable(game)} say of no day; `{printable(rebuild)}` decodes them again.")
+
+
+def _failed(days: Iterable[Day], error: DemuxError) -> tuple[Day, ...]:
+    return failed(days, error.condition, f"{error.cause} {error.remedy}")
+
+
+def _now() -> datetime:
+    return datetime.now(timezone.utc)

@@ -1,0 +1,1 @@
+"""Records removed on request from silver, quarantine and bronze, bytes included (`demux forget`)."""

@@ -1,0 +1,250 @@
+"""The records that a predicate means, found in silver, in quarantine, and in bronze what was dropped from quarantine.
+
+Reads tables; writes nothing. Rows of bronze that their game has not read yet are left alone: nobody knows what is in
+them, and who reads bronze goes on only over files of which all rows were read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import Enum
+from functools import reduce
+
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from demux.arrow_map import map_in_arrow
+from demux.causes import Stage
+from demux.columns import Column, Primitive, Struct
+from demux.errors import DemuxError
+from demux.forgetting.found import ALL_READ, Found
+from demux.forgetting.verdicts import JUDGED, LOOKED_AT, Question, Verdict, Writing, to_verdicts
+from demux.names import names_of
+from demux.predicate.columns import to_column
+from demux.predicate.fitting import fit, missing_from
+from demux.predicate.terms import Predicate, sought_in
+from demux.protobuf.comments import without_comments
+from demux.protobuf.compile import CompiledSchema
+from demux.schema_ref import SchemaRef
+from demux.schema_store import SchemaStore
+from demux.spark_types import columns_of_spark, spark_struct
+from demux.storage import table_exists
+from demux.tables import POSITION, Layout
+
+_IDS = [column.name for column in POSITION]
+_FOUND = Struct((*JUDGED, Column("found_in", Primitive.STRING)))
+
+
+class In(Enum):
+    """Where a record was found; in bronze alone what was dropped from quarantine."""
+
+    SILVER = "silver"
+    QUARANTINE = "quarantine"
+    BRONZE = "bronze"
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What is searched, and how.
+
+    Attributes:
+        spark: the session.
+        layout: where the tables are.
+        schemas: the schemas in use.
+        predicate: as it was parsed.
+        unreadable_too: whether rows that nobody can read go where their bytes have a text that is sought.
+    """
+
+    spark: SparkSession
+    layout: Layout
+    schemas: SchemaStore
+    predicate: Predicate
+    unreadable_too: bool
+
+    def table(self, path: str) -> DataFrame:
+        """Return the rows of a table, which must be there."""
+        return self.spark.read.format("delta").load(path)
+
+    @property
+    def gone(self) -> SparkColumn:
+        """Whether a judged record goes."""
+        verdicts = [Verdict.MEANT.value, *([Verdict.SUSPECT.value] if self.unreadable_too else [])]
+        return F.col("verdict").isin(verdicts)
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """The outcome of a search.
+
+    Attributes:
+        found: in numbers.
+        rows: what `control/removed` gets: the position, and `batch_id`: one for each row of bronze, and one for each
+            record that bronze has not. None where nothing goes.
+    """
+
+    found: Found
+    rows: DataFrame | None = None
+
+
+def columns_of(spark: SparkSession, layout: Layout, game: str) -> Struct | None:
+    """Return the columns of the game's table; None where there is none."""
+    path = layout.silver(names_of(game).key)
+    return columns_of_spark(spark.read.format("delta").load(path).schema) if table_exists(spark, path) else None
+
+
+def rows_after(scope: Scope, game: str, read_batch: int) -> int:
+    """Return how many rows of bronze the game has still to read, as `searched`."""
+    if read_batch == ALL_READ:
+        return 0
+    return _bronze(scope, game).where(F.col("batch_id") > read_batch).count()
+
+
+@contextmanager
+def searched(scope: Scope, game: str, read_batch: int) -> Iterator[Search]:
+    """Yield what is found of a game; its rows can be had while the block runs.
+
+    Args:
+        scope: what is searched.
+        game: the exact name.
+        read_batch: the last batch of bronze that the game has read whole; -1 for none, `ALL_READ` for all.
+
+    Raises:
+        PredicateInvalid: the predicate does not fit the columns of the game's table.
+    """
+    bronze = _bronze(scope, game)
+    unsearched = rows_after(scope, game, read_batch)
+    columns = columns_of(scope.spark, scope.layout, game)
+    lacks = () if columns is None else missing_from(scope.predicate, columns)
+    if lacks:
+        yield Search(Found(game, unsearched=unsearched, lacks=lacks))
+        return
+    judged = _judged_of(scope, game, columns).cache()
+    try:
+        gone = judged.where(scope.gone)
+        mine = bronze.join(gone.select("record_id").distinct(), "record_id", "left_semi")
+        # a record of which all is still to be read stays where it is
+        waits = mine.groupBy("record_id").agg(F.min("batch_id").alias("first")).where(F.col("first") > read_batch)
+        gone = gone.join(waits.select("record_id"), "record_id", "left_anti")
+        rows = _rows(gone, mine.where(F.col("batch_id") <= read_batch))
+        found = _found(scope, game, columns, judged, gone, rows, unsearched)
+        yield Search(found, rows if found.rows else None)
+    finally:
+        judged.unpersist()
+
+
+@contextmanager
+def searched_without_game(scope: Scope) -> Iterator[Search]:
+    """Yield what is found of records that never became a row of bronze: only their bytes can tell."""
+    path = scope.layout.quarantine
+    if not table_exists(scope.spark, path):
+        yield Search(Found(None))
+        return
+    refused = scope.table(path).where(F.col("stage") == Stage.BRONZE.value)
+    judged = _judged(refused, Question(None, sought_in(scope.predicate), {}), In.QUARANTINE).cache()
+    try:
+        unreadable, suspect = _undecided(judged)
+        gone = suspect if scope.unreadable_too else 0
+        rows = judged.where(scope.gone).select(*_IDS, "batch_id")
+        yield Search(Found(None, quarantine=gone, unreadable=unreadable, suspect=suspect), rows if gone else None)
+    finally:
+        judged.unpersist()
+
+
+def _found(
+    scope: Scope,
+    game: str,
+    columns: Struct | None,
+    judged: DataFrame,
+    gone: DataFrame,
+    rows: DataFrame,
+    unsearched: int,
+) -> Found:
+    places = {row.found_in: row["count"] for row in gone.groupBy("found_in").count().collect()}
+    unreadable, suspect = _undecided(judged)
+    return Found(
+        game,
+        silver=places.get(In.SILVER.value, 0),
+        bronze=rows.where(F.col("batch_id").isNotNull()).count(),
+        quarantine=places.get(In.QUARANTINE.value, 0),
+        unreadable=unreadable,
+        suspect=suspect,
+        unsearched=unsearched,
+        table_rows=0 if columns is None else scope.table(scope.layout.silver(names_of(game).key)).count(),
+    )
+
+
+def _undecided(judged: DataFrame) -> tuple[int, int]:
+    """Return how many records nobody can tell of, and how many of these have a text that is sought."""
+    verdicts = {row.verdict: row["count"] for row in judged.groupBy("verdict").count().collect()}
+    suspect = verdicts.get(Verdict.SUSPECT.value, 0)
+    return verdicts.get(Verdict.UNREADABLE.value, 0) + suspect, suspect
+
+
+def _rows(gone: DataFrame, bronze: DataFrame) -> DataFrame:
+    """Return one row for each row that bronze has of these records, and one for each record that it has not."""
+    positions = gone.select(*_IDS).dropDuplicates(["record_id"])
+    return positions.join(bronze, "record_id", "left").select(*_IDS, "batch_id")
+
+
+def _bronze(scope: Scope, game: str) -> DataFrame:
+    """Return the record ids and batches of the game's rows in bronze."""
+    if not table_exists(scope.spark, scope.layout.bronze):
+        return scope.spark.createDataFrame([], "record_id string, batch_id long")
+    rows = scope.table(scope.layout.bronze).where(F.col("game_name") == F.lit(game))
+    return rows.select("record_id", "batch_id")
+
+
+def _judged_of(scope: Scope, game: str, columns: Struct | None) -> DataFrame:
+    """Return what is known of the game's records that may be meant: found_in, and the columns of `JUDGED`."""
+    undecoded = list(_undecoded(scope, game))
+    parts = [_judged(rows, _question(scope, game, rows, columns), place) for place, rows in undecoded]
+    if columns is not None:
+        silver = scope.table(scope.layout.silver(names_of(game).key)).where(to_column(fit(scope.predicate, columns)))
+        of_position = [F.col(f"_{name}").alias(name) for name in _IDS]
+        none, meant = F.lit(None).cast("long"), F.lit(Verdict.MEANT.value)
+        named = (none.alias("batch_id"), meant.alias("verdict"), F.lit(In.SILVER.value).alias("found_in"))
+        parts.append(silver.select(*of_position, *named))
+    if not parts:
+        return scope.spark.createDataFrame([], spark_struct(_FOUND))
+    return reduce(DataFrame.unionByName, parts)
+
+
+def _undecoded(scope: Scope, game: str) -> Iterator[tuple[In, DataFrame]]:
+    """Yield the game's records that are in no silver table, in the columns of quarantine."""
+    if table_exists(scope.spark, scope.layout.quarantine):
+        of_silver = (F.col("stage") == Stage.SILVER.value) & (F.col("game_name") == F.lit(game))
+        yield In.QUARANTINE, scope.table(scope.layout.quarantine).where(of_silver)
+    if table_exists(scope.spark, scope.layout.dropped) and table_exists(scope.spark, scope.layout.bronze):
+        of_silver = (F.col("stage") == Stage.SILVER.value) & (F.col("game_name") == F.lit(game))
+        dropped = scope.table(scope.layout.dropped).where(of_silver).select("record_id").distinct()
+        bronze = scope.table(scope.layout.bronze).where(F.col("game_name") == F.lit(game))
+        rows = bronze.withColumn("stage", F.lit(Stage.SILVER.value)).withColumnRenamed("payload", "bytes")
+        yield In.BRONZE, rows.join(dropped, "record_id", "left_semi")
+
+
+def _judged(rows: DataFrame, question: Question, place: In) -> DataFrame:
+    looked_at = rows.select(*(column.name for column in LOOKED_AT))
+    judged = map_in_arrow(looked_at, to_verdicts(question), spark_struct(JUDGED))
+    return judged.where(F.col("verdict") != Verdict.OTHER.value).withColumn("found_in", F.lit(place.value))
+
+
+def _question(scope: Scope, game: str, rows: DataFrame, columns: Struct | None) -> Question:
+    named = rows.select("schema_id", "schema_guid", "message_indexes").distinct().collect()
+    found = ((ref, _writing(scope.schemas, ref, game)) for ref in (SchemaRef(*row) for row in named))
+    predicate = None if columns is None else fit(scope.predicate, columns)
+    writings = {ref: writing for ref, writing in found if writing is not None}
+    return Question(predicate, sought_in(scope.predicate), writings)
+
+
+def _writing(schemas: SchemaStore, ref: SchemaRef, game: str) -> Writing | None:
+    try:
+        # one by one: a registry that is down must not hide the schemas that are kept
+        answer = schemas.lookup([ref], game)[ref]
+    except DemuxError:
+        return None
+    if not isinstance(answer, CompiledSchema):
+        return None
+    return Writing(answer.schema_id, without_comments(answer.descriptor_set), answer.message)

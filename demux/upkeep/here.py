@@ -1,0 +1,130 @@
+"""Maintenance of one table of this machine, without Spark: `deltalake` joins, orders and says what nobody needs.
+
+What is removed is removed by us, so that a table from which nothing goes gets no commit that says so.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pyarrow as pa
+from deltalake import DeltaTable
+
+from demux.upkeep.files import LiveFile, Ordering, files_after, is_out_of_order, joinings, steps
+from demux.upkeep.joining import join, suits
+from demux.upkeep.report import Done, Table
+
+# what is written anew between two chances for others
+_STEP_BYTES = 256 * 2**20
+# so many commits since the last checkpoint of a log are read again and again
+_COMMITS = 10
+
+
+def tidy(
+    table: Table, target: int, last: Ordering | None, *, dry_run: bool, between: Callable[[], None]
+) -> tuple[Done, Ordering | None]:
+    """Return what was joined or ordered, and the table's last order; what fits already is only looked at.
+
+    Args:
+        table: the table; it must be there.
+        target: size in bytes up to which files are joined.
+        last: when its rows were brought together last.
+        dry_run: return what would be done.
+        between: called between two commits.
+
+    Raises:
+        NotImplementedError: the table is one for Spark.
+    """
+    opened = DeltaTable(table.path)
+    if not suits(opened):
+        raise NotImplementedError(table.path)
+    files = live_files(opened)
+    columns = _there(opened, table.order)
+    found = joinings(files, target)
+    # deltalake (1.6.6) does not find the files again whose paths have other letters in the log, and doubles their rows
+    if not all(file.is_ascii for file in files if file.partition in {one.partition for one in found}):
+        raise NotImplementedError(table.path)
+    ordering = bool(found) and is_out_of_order(files, columns, last)
+    expected = files_after(found, target) + len(files) - sum(one.files for one in found)
+    done = Done(table, len(files), expected, sum(file.bytes for file in files))
+    if dry_run:
+        return done, last
+    if ordering:
+        opened.optimize.z_order(list(columns), target_size=target)
+        last = Ordering(columns, int(time.time() * 1000))
+    else:
+        for number, group in enumerate(steps(found, _STEP_BYTES)):
+            if number:
+                between()
+            _join(opened, target, [one.partition for one in group])
+    _checkpoint(opened)
+    after = live_files(opened)
+    return replace(done, files_after=len(after), bytes_after=sum(file.bytes for file in after)), last
+
+
+def live_files(table: DeltaTable) -> tuple[LiveFile, ...]:
+    """Return the files of the table's version."""
+    actions = pa.table(table.get_add_actions(flatten=True))
+    names = table.metadata().partition_columns
+    none = [None] * actions.num_rows
+    values = actions.column(f"partition.{names[0]}").to_pylist() if len(names) == 1 else none
+    sizes, times = actions.column("size_bytes").to_pylist(), actions.column("modification_time")
+    written = times.cast(pa.timestamp("ms", times.type.tz)).cast(pa.int64()).to_pylist()
+    paths = actions.column("path").to_pylist()
+    return tuple(
+        LiveFile(value, size, at, is_ascii=path.isascii())
+        for value, size, at, path in zip(values, sizes, written, paths, strict=True)
+    )
+
+
+def unneeded(path: str, keep: timedelta, still_read: Collection[str]) -> Iterator[tuple[Path, int]]:
+    """Yield the files below a table that no version of the last time needs, with their sizes.
+
+    Args:
+        path: the table.
+        keep: how long a file stays that was removed from the table, or never was in it; counted in whole hours.
+        still_read: names of files that somebody is still to read.
+    """
+    table = DeltaTable(path)
+    hours = math.ceil(keep / timedelta(hours=1))
+    listed = table.vacuum(hours, dry_run=True, enforce_retention_duration=False, full=True)
+    # whatever deltalake makes of a path: no two files have the same name
+    needed = {one.rsplit("/", 1)[-1] for one in table.file_uris()}
+    for name in listed:
+        file = Path(path, name)
+        # with a file goes the checksum that Spark's client keeps beside it
+        if not file.name.startswith(".") and file.name not in needed and file.name not in still_read and file.is_file():
+            yield file, file.stat().st_size
+
+
+def remove(file: Path) -> None:
+    """Remove a file, and the checksum that Spark's client keeps beside it; a second call does nothing."""
+    file.unlink(missing_ok=True)
+    file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
+
+
+def _join(table: DeltaTable, target: int, partitions: Collection[str | None]) -> None:
+    names = table.metadata().partition_columns
+    values = [value for value in partitions if value is not None]
+    if len(names) == 1 and len(values) == len(partitions):
+        join(table, target, names[0], values)
+    else:
+        join(table, target)
+
+
+def _checkpoint(table: DeltaTable) -> None:
+    """Let readers of the log begin near its end."""
+    log = Path(table.table_uri.removeprefix("file://"), "_delta_log")
+    checkpoints = (int(one.name[:20]) for one in log.glob("*.checkpoint*.parquet") if one.name[:20].isdigit())
+    if table.version() - max(checkpoints, default=-1) > _COMMITS:
+        table.create_checkpoint()
+
+
+def _there(table: DeltaTable, columns: tuple[str, ...]) -> tuple[str, ...]:
+    names = {field.name for field in table.schema().fields}
+    return tuple(column for column in columns if column in names)

@@ -1,0 +1,99 @@
+"""Where every game stands in bronze, and what it has still to read: bronze's log, read as it is now."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from demux.checkpoints import read_checkpoint
+from demux.delta_log import commit_in, commit_name, commits_among
+from demux.ledger.snapshots import last_batches, silver_keys
+from demux.ledger.standing import Stands
+from demux.names import names_of
+from demux.storage import file_names, local_path, read_text, table_exists
+from demux.tables import Layout
+from demux.upkeep.report import Kind, Table
+from demux.upkeep.unread import Unread, Waiting, waiting_in
+
+
+def read_unread(spark: SparkSession, layout: Layout, stands: Stands) -> Unread:
+    """Return what the games have still to read; reads bronze's log from where the slowest one stands.
+
+    Nobody else may write below the root meanwhile, or what comes meanwhile is not in it.
+    """
+    if not table_exists(spark, layout.bronze):
+        return Unread()
+    stood = {key: stand.version for key, stand in stands(silver_keys(spark, layout)).items()}
+    log = sorted(commits_among(file_names(spark, f"{layout.bronze}/_delta_log")))
+    if not log:
+        return Unread()
+    games = games_of(spark, layout)
+    least = min((stood.get(names_of(game).key, 0) for game in games), default=log[-1])
+    texts = _texts(spark, layout.bronze, [version for version in log if version >= least])
+    waiting = waiting_in(texts, stood, games, log[0])
+    return Unread(waiting, _passed(spark, layout, waiting, stood, games, log[-1], log[0]))
+
+
+def games_of(spark: SparkSession, layout: Layout) -> frozenset[str]:
+    """Return the exact names of the games that bronze has rows of."""
+    here = local_path(spark, layout.bronze)
+    if here is None:
+        rows = spark.read.format("delta").load(layout.bronze).select("game_name").distinct().collect()
+        return frozenset(row.game_name for row in rows if row.game_name is not None)
+    partitions = DeltaTable(here).partitions()
+    values: list[str | None] = [one["game_name"] for one in partitions]
+    return frozenset(value for value in values if value is not None)
+
+
+def _passed(
+    spark: SparkSession,
+    layout: Layout,
+    waiting: dict[str, Waiting],
+    stood: dict[str, int],
+    games: frozenset[str],
+    newest: int,
+    begins: int,
+) -> dict[str, int]:
+    writer = read_checkpoint(spark, layout.bronze_checkpoint).query_id
+    known = [game for game in games if stood.get(names_of(game).key, -1) >= begins]
+    if writer is None or not known:
+        return {}
+    before = {game: waiting[game].version if game in waiting else newest + 1 for game in known}
+    batches = last_batches(spark, layout.bronze, writer, before.values())
+    return {game: batches[version] for game, version in before.items() if version in batches}
+
+
+def _texts(spark: SparkSession, table: str, versions: list[int]) -> Iterator[tuple[int, str]]:
+    here = local_path(spark, table)
+    for version in versions:
+        name = f"_delta_log/{commit_name(version)}"
+        text = read_text(spark, f"{table}/{name}") if here is None else Path(here, name).read_text(encoding="utf-8")
+        yield version, text
+
+
+def still_read_downstream(spark: SparkSession, layout: Layout, table: Table) -> frozenset[str] | None:
+    """Return the names of a table's files that a stream of ours behind it is still to read; None: nobody knows which.
+
+    Streams of others are not known: they have the time that files are kept.
+    """
+    if table.path == f"{layout.root}/sessions/{table.path.rpartition('/')[2]}" or table.kind is not Kind.SILVER:
+        return frozenset()
+    checkpoint = layout.sessions_checkpoint(table.path.rpartition("/")[2])
+    found = read_checkpoint(spark, checkpoint)
+    if found.query_id is None:
+        return frozenset()
+    if found.done < 0:
+        return None
+    offset = json.loads(read_text(spark, f"{checkpoint}/offsets/{found.done}").split("\n")[-1])
+    since = int(offset["reservoirVersion"])
+    versions = sorted(commits_among(file_names(spark, f"{table.path}/_delta_log")))
+    if offset.get("isStartingVersion") is True or not versions or versions[0] > since:
+        return None
+    texts = _texts(spark, table.path, [version for version in versions if version >= since])
+    return frozenset(
+        file.path.rsplit("/", 1)[-1] for version, text in texts for file in commit_in(version, text, "").added
+    )

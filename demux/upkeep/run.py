@@ -1,0 +1,260 @@
+"""The flow of maintenance: what is old leaves bronze, files are joined and removed, table by table.
+
+Between two tables others may have the root, so streams go on meanwhile. One table's failure stops no other. Killed
+anywhere and called again, it does what is left.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from threading import Event, Lock
+
+from deltalake.exceptions import DeltaError
+from pyspark.sql import SparkSession
+
+from demux.failures import named
+from demux.ledger.standing import Stands
+from demux.settings_maintain import MaintainSettings
+from demux.storage import local_path, table_exists
+from demux.tables import Layout
+from demux.upkeep import by_spark, here, retiring
+from demux.upkeep.files import Ordering
+from demux.upkeep.old_rounds import remove_old_rounds
+from demux.upkeep.reading import read_unread, still_read_downstream
+from demux.upkeep.report import Done, HeldBack, Kind, Table, Vacuum
+from demux.upkeep.state import Seen, State, read_state, write_state
+from demux.upkeep.unread import Unread
+
+# after so long others have a chance, however many tables are left
+_STEP_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked for.
+
+    Attributes:
+        settings: how long what is kept.
+        vacuum: whether old files go.
+        dry_run: only say what would be done.
+        now: the time (UTC).
+        new_id: for the rows that go.
+        threads: that maintain tables at the same time.
+        whole: whether all tables are meant, bronze too.
+    """
+
+    settings: MaintainSettings
+    vacuum: Vacuum
+    dry_run: bool
+    now: datetime
+    new_id: str
+    threads: int
+    whole: bool = True
+
+
+@dataclass(slots=True)
+class Upkeep:
+    """Maintains the tables of a root.
+
+    Attributes:
+        spark: the session.
+        layout: where the tables are.
+        request: what is asked for.
+        stands: says where games stand in bronze.
+        away: lets others have the root for a moment.
+        stop: once set, no other table begins.
+        held_back: games for which old files of bronze stay; filled as it goes along.
+        retired: rows that left bronze, by game.
+    """
+
+    spark: SparkSession
+    layout: Layout
+    request: Request
+    stands: Stands
+    away: Callable[[], None]
+    stop: Event
+    held_back: list[HeldBack] = field(default_factory=list)
+    retired: dict[str, int] = field(default_factory=dict)
+    _state: State = field(default_factory=State)
+    _began: float = 0.0
+    _one_writes: Lock = field(default_factory=Lock)
+
+    def run(self, tables: Collection[Table]) -> Iterator[Done]:
+        """Yield what was done to each table, as it ends."""
+        self._state, self._began = read_state(self.spark, self.layout), time.monotonic()
+        bronze = [table for table in tables if table.kind is Kind.BRONZE]
+        for table in bronze:
+            yield self._guarded(table, self._bronze)
+        others = [table for table in tables if table.kind is not Kind.BRONZE]
+        for group in _groups(others, self.request.threads):
+            self._breathe()
+            if self.stop.is_set():
+                return
+            with ThreadPoolExecutor(len(group), thread_name_prefix="upkeep") as pool:
+                yield from pool.map(lambda table: self._guarded(table, self._other), group)
+        if self.request.whole and not self.request.dry_run:
+            self._note(lambda state: replace(state, since=self.request.now, finished=True))
+
+    def _bronze(self, table: Table) -> Done:
+        rows = self._retire()
+        done = self._tidied(table, self._breathe)
+        if self.request.vacuum is Vacuum.NO:
+            return replace(done, rows=rows)
+        # in one step: what comes after it is looked at is in no old file
+        unread = read_unread(self.spark, self.layout, self.stands)
+        return replace(self._vacuumed(table, done, unread), rows=rows)
+
+    def _other(self, table: Table) -> Done:
+        rows = 0
+        if table.path == self.layout.rounds:
+            before = self.request.now - self.request.settings.rounds_kept
+            rows = remove_old_rounds(self.spark, self.layout, before, dry_run=self.request.dry_run)
+        done = replace(self._tidied(table, _go_on), rows=rows)
+        return done if self.request.vacuum is Vacuum.NO else self._vacuumed(table, done, Unread())
+
+    def _retire(self) -> int:
+        """Return how many rows left bronze, or would; what an interrupted run has begun is ended first."""
+        request, days = self.request, self.request.settings.bronze_days
+        if not request.dry_run:
+            self._finish_retiring()
+        if days is None:
+            return sum(self.retired.values())
+        passed = read_unread(self.spark, self.layout, self.stands).passed
+        if not passed:
+            return sum(self.retired.values())
+        before = request.now - timedelta(days=days)
+        rows = retiring.retirable(self.spark, self.layout, before, passed)
+        count = rows.count()
+        if request.dry_run or not count:
+            return sum(self.retired.values()) + count
+        self._state = retiring.begin(self.spark, self.layout, self._state, rows, request.new_id, request.now)
+        self._finish_retiring()
+        return sum(self.retired.values())
+
+    def _finish_retiring(self) -> None:
+        found = retiring.finish(self.spark, self.layout, self._state, self._unread, self._breathe)
+        for game, rows in found:
+            self.retired[game] = self.retired.get(game, 0) + rows
+        if self._state.retiring is not None:
+            self._note(lambda state: replace(state, retiring=None))
+
+    def _unread(self) -> Unread:
+        return read_unread(self.spark, self.layout, self.stands)
+
+    def _tidied(self, table: Table, between: Callable[[], None]) -> Done:
+        settings = self.request.settings
+        path = local_path(self.spark, table.path)
+        if path is not None:
+            try:
+                one = replace(table, path=path)
+                last = self._state.ordered.get(table.name)
+                done, now = here.tidy(one, settings.target_bytes, last, dry_run=self.request.dry_run, between=between)
+            except (NotImplementedError, DeltaError):
+                # Spark knows more than deltalake
+                pass
+            else:
+                self._ordered(table, last, now)
+                return replace(done, table=table)
+        session = by_spark.upkeep_session(self.spark, settings.target_bytes)
+        done, seen, ordered = by_spark.tidy(
+            session, table, self._state.seen.get(table.name), dry_run=self.request.dry_run
+        )
+        if not self.request.dry_run:
+            self._saw(table, seen)
+            self._ordered(table, None, ordered)
+        return done
+
+    def _vacuumed(self, table: Table, done: Done, unread: Unread) -> Done:
+        keep, dry_run = self.request.settings.kept, self.request.dry_run
+        still_read = still_read_downstream(self.spark, self.layout, table)
+        if still_read is None:
+            return done
+        path = local_path(self.spark, table.path)
+        seen = self._state.seen.get(table.name)
+        if path is not None and seen is None:
+            return self._removed_here(path, done, unread, keep, still_read)
+        if dry_run:
+            return replace(done, removed=None, removed_bytes=None)
+        if unread.oldest is not None:
+            # to the second, and a minute for clocks that differ
+            keep = max(keep, self.request.now - unread.oldest + timedelta(minutes=1))
+            self.held_back += _held(unread)
+        if seen is not None and not still_read:
+            session = by_spark.upkeep_session(self.spark, self.request.settings.target_bytes)
+            self._saw(table, by_spark.vacuum(session, table, seen, keep))
+        return replace(done, removed=None, removed_bytes=None)
+
+    def _removed_here(self, path: str, done: Done, unread: Unread, keep: timedelta, others: Collection[str]) -> Done:
+        waiting = unread.names
+        removed = size = 0
+        kept: set[str] = set()
+        for file, file_size in here.unneeded(path, keep, others):
+            if file.name in waiting:
+                kept.add(file.name)
+                continue
+            if not self.request.dry_run:
+                here.remove(file)
+            removed, size = removed + 1, size + file_size
+        self.held_back += [one for one in _held(unread, kept) if one.files]
+        return replace(done, removed=removed, removed_bytes=size)
+
+    def _guarded(self, table: Table, work: Callable[[Table], Done]) -> Done:
+        began = time.monotonic()
+        try:
+            done = work(table)
+        except Exception as error:  # one table's failure must not stop its neighbours
+            done = Done(table, error=named(error))
+        return replace(done, seconds=time.monotonic() - began)
+
+    def _ordered(self, table: Table, last: Ordering | None, now: Ordering | None) -> None:
+        if now is not None and now != last:
+            self._note(lambda state: replace(state, ordered={**state.ordered, table.name: now}))
+
+    def _saw(self, table: Table, seen: Seen) -> None:
+        self._note(lambda state: replace(state, seen={**state.seen, table.name: seen}))
+
+    def _note(self, change: Callable[[State], State]) -> None:
+        with self._one_writes:
+            self._state = change(self._state)
+            write_state(self.spark, self.layout, self._state)
+
+    def _breathe(self) -> None:
+        if time.monotonic() - self._began > _STEP_S:
+            self.away()
+            self._began = time.monotonic()
+
+
+def maintained_at(spark: SparkSession, layout: Layout) -> datetime | None:
+    """Return when maintenance ended last (UTC), or from when on it is counted; None where nobody has begun to count."""
+    return read_state(spark, layout).since
+
+
+def count_from(spark: SparkSession, layout: Layout, now: datetime) -> None:
+    """Say that maintenance is due so long after this time, where nobody has said so; nothing where bronze is not."""
+    state = read_state(spark, layout)
+    if state.since is None and table_exists(spark, layout.bronze):
+        write_state(spark, layout, replace(state, since=now))
+
+
+def _held(unread: Unread, kept: Collection[str] | None = None) -> Iterator[HeldBack]:
+    for game, one in sorted(unread.waiting.items()):
+        yield HeldBack(game, one.since, len(one.names if kept is None else one.names & set(kept)))
+
+
+def _groups(tables: Iterable[Table], size: int) -> Iterator[list[Table]]:
+    group: list[Table] = []
+    for table in tables:
+        group.append(table)
+        if len(group) == max(1, size):
+            yield group
+            group = []
+    if group:
+        yield group
+
+
+def _go_on() -> None:
+    return

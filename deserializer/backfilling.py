@@ -1,0 +1,99 @@
+"""Days of a game decoded again from bronze, in one commit; and which days bronze has."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import date
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from demux.names import names_of
+from demux.removed import Reason
+from demux.storage import table_exists
+from demux.tables import Layout
+from deserializer.days import Asked, Counts, Day, Span
+from deserializer.fleet.bronze import file_session
+from deserializer.passed import Reading, passed_rows
+from deserializer.redecode import Redecoding, Task, counts_of, day_of, require_not_retired
+from deserializer.rewriting import replace_rows
+from deserializer.sink import fitted
+
+
+@dataclass(frozen=True, slots=True)
+class There:
+    """What bronze has of some games.
+
+    Attributes:
+        days: those that are asked for, by game and day, with their rows.
+        span: from which day to which one it has rows of these games; None where none says of which day it is.
+        undated: rows that say of no day, by game.
+    """
+
+    days: tuple[Day, ...]
+    span: Span | None
+    undated: dict[str, int]
+
+
+def there(spark: SparkSession, layout: Layout, games: Collection[str], wanted: Asked) -> There:
+    """Return what bronze has of these games, in one job."""
+    session = file_session(spark)
+    bronze = session.read.format("delta").load(layout.bronze)
+    mine = bronze.where(F.col("game_name").isin(sorted(games)))
+    counted = mine.groupBy("game_name", day_of("timestamp").alias("day")).count().collect()
+    days = sorted((row.game_name, row.day, row["count"]) for row in counted if row.day is not None)
+    span = Span(min(day for _, day, _ in days), max(day for _, day, _ in days)) if days else None
+    asked_for = tuple(Day(game, day, rows) for game, day, rows in days if wanted.has(day))
+    undated = {row.game_name: row["count"] for row in counted if row.day is None}
+    return There(asked_for, span, undated)
+
+
+def games_retired(spark: SparkSession, layout: Layout, wanted: Asked) -> frozenset[str]:
+    """Return the games of which rows of the range were retired from bronze, by name; they may be there a moment yet."""
+    if not table_exists(spark, layout.removed):
+        return frozenset()
+    removed = file_session(spark).read.format("delta").load(layout.removed)
+    mine = removed.where((F.col("reason") == Reason.RETIRED.value) & F.expr(wanted.sql("timestamp")))
+    return frozenset(row.game_name for row in mine.select("game_name").distinct().collect())
+
+
+def require_not_retired_in(spark: SparkSession, layout: Layout, game: str, version: int, wanted: Asked) -> None:
+    """Check that no row of the game in the range was retired; raises as `require_not_retired`."""
+    require_not_retired(file_session(spark), layout, game, version, wanted.sql("timestamp"))
+
+
+def decoded_again(redecoding: Redecoding, reading: Reading, span: Span, request: str) -> dict[date, Counts]:
+    """Return what became of the rows of these days that the game has read: its table has them as decoded just now.
+
+    Readers see one change. A second call, also after a crash, does it again, and ends what the first one has begun.
+
+    Args:
+        redecoding: what decodes.
+        reading: what the game has read.
+        span: the days.
+        request: an id that no other call has.
+
+    Raises:
+        RangeRetired: the table has rows of these days that bronze has not any more.
+        ApprovalNeeded: a schema would change the table, which asks first; nothing was written.
+        RegistryUnavailable: a schema is not known here and the registry does not answer; nothing was written.
+    """
+    if reading.version < 0:
+        return {}
+    layout, schemas = redecoding.layout, redecoding.schemas
+    spark = file_session(redecoding.spark)
+    task = Task(reading.game, reading.version, span, request)
+    rows = passed_rows(spark, layout, reading, span)
+    redecoding.require_whole(spark, task, rows)
+    contents = redecoding.contents(rows)
+    if contents.rows:
+        table = layout.silver(names_of(task.game).key)
+        answers = schemas.lookup(contents.refs, task.game)
+        decisions = fitted(spark, table, answers, schemas.contract(task.game))
+        with redecoding.within_memory(rows, contents):
+            bad = redecoding.set_aside(rows, decisions, task)
+            replace_rows(redecoding.good(rows, decisions), table, replaceWhere=span.sql("_timestamp"))
+        redecoding.clean(task)
+        return counts_of(contents.rows, bad)
+    return {}

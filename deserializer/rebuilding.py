@@ -1,0 +1,169 @@
+"""One game's table made again from bronze: beside what it has, and then in its place, in one commit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from delta.tables import DeltaTable
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from demux.contract import Contract, SchemaChanges
+from demux.delta_log import newest_version
+from demux.names import names_of, quoted, sql_string
+from demux.reports import GameReport
+from demux.schema_ref import SchemaRef
+from demux.settings import Sink
+from demux.spark_types import MESSAGE, columns_of_spark, message_in, spark_struct
+from demux.storage import remove_folder, replace_text, table_exists
+from demux.tables import SILVER_RESERVED, Layout
+from deserializer.decisions import Answer, Decisions, decide, schema_ids_of
+from deserializer.descriptions import Description, description_of
+from deserializer.fleet.bronze import file_session, fleet_id_of
+from deserializer.fleet.pending import Position
+from deserializer.fleet.run import fleet_of
+from deserializer.fleet.tables import layout_here, tables_of
+from deserializer.fleet.turns import Turn, fleets_turn
+from deserializer.passed import all_rows, without_forgotten
+from deserializer.redecode import Redecoding, Task, counts_of, require_not_retired
+from deserializer.sink import fitted, payload_of, say
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """The table as it is to be.
+
+    Attributes:
+        decisions: what is done with each row.
+        schema: the table's.
+        comment: the table's; empty for the one that it has.
+    """
+
+    decisions: Decisions
+    schema: StructType
+    comment: str
+
+
+def rebuilt(redecoding: Redecoding, game: str, request: str, *, accept_loss: bool = False) -> GameReport:
+    """Return what was decoded of all rows that bronze has of the game, those too that wait; readers see one change.
+
+    Before that change everything is as it was; after it, whoever decodes the game next goes on behind these rows.
+    A second call, also after a crash, does it again, and ends what the first one has begun.
+
+    Args:
+        redecoding: what decodes.
+        game: the exact name; bronze has rows of it.
+        request: an id that no other call has.
+        accept_loss: also where the table has rows that bronze has not, unless they were retired.
+
+    Raises:
+        RangeRetired: the table has rows that bronze has not any more.
+        ApprovalNeeded: a schema would change the table, which asks first; nothing was written.
+        RegistryUnavailable: a schema is not known here and the registry does not answer; nothing was written.
+    """
+    layout, schemas = redecoding.layout, redecoding.schemas
+    spark = file_session(redecoding.spark)
+    task = Task(game, newest_version(spark, layout.bronze), None, request)
+    require_not_retired(spark, layout, game, task.version, "TRUE")
+    rows = without_forgotten(spark, layout, game, all_rows(spark, layout, game, task.version, None))
+    if not accept_loss:
+        redecoding.require_whole(spark, task, rows)
+    contents = redecoding.contents(rows)
+    answers = schemas.lookup(contents.refs, game)
+    table = layout.silver(names_of(game).key)
+    wanted = _wanted(spark, layout, game, answers, schemas.contract(game))
+    with redecoding.within_memory(rows, contents):
+        counts = counts_of(contents.rows, redecoding.set_aside(rows, wanted.decisions, task))
+        _comment(spark, table, wanted.comment)
+        _swap(spark, layout, task, wanted, redecoding.good(rows, wanted.decisions))
+    # older than the position that the table has now
+    remove_folder(spark, layout.silver_checkpoint(names_of(game).key))
+    redecoding.clean(task)
+    rows_in, rows_silver, rows_bad = (
+        sum(getattr(one, name) for one in counts.values()) for name in ("rows_in", "rows_silver", "rows_quarantined")
+    )
+    return GameReport(game, rows_in, rows_silver, rows_bad, tuple(sorted(schema_ids_of(answers))))
+
+
+def _wanted(
+    spark: SparkSession, layout: Layout, game: str, answers: Mapping[SchemaRef, Answer], contract: Contract
+) -> _Wanted:
+    """Return what the table is to be; one that is not there is made, without rows.
+
+    A table that evolves gets the columns of these schemas alone; others keep what they have.
+    """
+    table = layout.silver(names_of(game).key)
+    if not table_exists(spark, table):
+        # first: with it, a stream would go on behind rows that an empty table has not
+        remove_folder(spark, layout.silver_checkpoint(names_of(game).key))
+        fitted(spark, table, answers, contract)
+    now = spark.read.format("delta").load(table).schema if table_exists(spark, table) else StructType([])
+    if contract.mode is SchemaChanges.EVOLVE:
+        now = StructType([])
+    decisions = decide(payload_of(now), answers, message_in(now), contract)
+    description = description_of(decisions, answers, columns_of_spark(now))
+    schema = _schema(description, decisions.message, now)
+    return _Wanted(replace(decisions, columns=payload_of(schema)), schema, description.comment)
+
+
+def _schema(description: Description, message: str | None, now: StructType) -> StructType:
+    """Return the table's schema; a column that it has now stays as it is, unless a newer schema says more of it."""
+    before = {} if description.is_new else {field.name: field for field in now.fields}
+    fields = list(spark_struct(description.all_columns).fields)
+    if message is not None and fields[0].name not in SILVER_RESERVED:
+        fields[0].metadata[MESSAGE] = message
+    kept = (before.get(field.name, field) for field in fields)
+    same = [
+        old if columns_of_spark(StructType([old])) == columns_of_spark(StructType([new])) else new
+        for old, new in zip(kept, fields, strict=True)
+    ]
+    return StructType(same)
+
+
+def _comment(spark: SparkSession, table: str, comment: str) -> None:
+    if comment and table_exists(spark, table) and _detail(spark, table)["description"] != comment:
+        say(spark, [f"COMMENT ON TABLE delta.{quoted(table)} IS {sql_string(comment)}"])
+
+
+def _swap(spark: SparkSession, layout: Layout, task: Task, wanted: _Wanted, rows: DataFrame) -> None:
+    """Put the rows into the place of all that the table has, and say where the game stands, in one commit."""
+    table = layout.silver(names_of(task.game).key)
+    told = {field.name: field.metadata for field in rows.schema.fields}
+    named = (
+        F.col(quoted(field.name)).alias(field.name, metadata=field.metadata)
+        if told[field.name] != field.metadata
+        else F.col(quoted(field.name))
+        for field in wanted.schema.fields
+    )
+    app_id, turn = _turn(spark, layout, task)
+    writer = rows.select(*named).write.format("delta").mode("overwrite")
+    writer = writer.option("txnAppId", app_id).option("txnVersion", turn.version)
+    if table_exists(spark, table) and spark.read.format("delta").load(table).schema != wanted.schema:
+        columns = {field.name for field in wanted.schema.fields}
+        parts = [name for name in _detail(spark, table)["partitionColumns"] if name in columns]
+        writer = writer.option("overwriteSchema", "true").partitionBy(*parts)
+    writer.save(table)
+
+
+def _turn(spark: SparkSession, layout: Layout, task: Task) -> tuple[str, Turn]:
+    """Return the id of the fleet's transactions, and its next turn, behind all that bronze has in the task's version.
+
+    A stream takes the game over from the fleet as it always does. Where no fleet can read bronze, it is the stream's
+    turn at once.
+    """
+    here = layout_here(spark, layout)
+    app_id, takes_fleets = fleet_id_of(spark, (here or layout).bronze, is_here=here is not None)
+    if fleet_of(spark, layout) != app_id:
+        replace_text(spark, layout.fleet, app_id)
+    table = tables_of(spark, layout, app_id, Sink.AUTO).silver(names_of(task.game).key)
+    number = fleets_turn(table.transaction(app_id)) + 2
+    turn = Turn(number, Position(task.version + 1))
+    return app_id, turn if takes_fleets else turn.of_stream()
+
+
+def _detail(spark: SparkSession, table: str) -> Row:
+    detail = DeltaTable.forPath(spark, table).detail().select("description", "partitionColumns").first()
+    assert detail is not None
+    return detail

@@ -1,0 +1,248 @@
+"""Rows of bronze decoded again, and put into the place of what the tables have of them; by Spark.
+
+In an order that loses nothing, wherever it is killed: first the rows that are bad now are added to quarantine, under
+an id of this run alone; then one commit replaces the rows of silver; then what quarantine had of them before goes, and
+what was said of dropped ones. Until then a record may be in both tables, and in quarantine twice; the same again ends
+it.
+"""
+
+from __future__ import annotations
+
+import shlex
+import threading
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from demux.arrow_map import Sizes, batches_within_memory, sizes_column, sizes_in
+from demux.commits import REFUSED, Rows, append
+from demux.errors import RangeRetired
+from demux.names import names_of, sql_string
+from demux.quarantine.choice import Choice
+from demux.quarantine.drop import delete_rows
+from demux.removed import Reason
+from demux.schema_ref import SchemaRef
+from demux.schema_store import SchemaStore
+from demux.settings import Decoder
+from demux.spark import has_protobuf_functions
+from demux.storage import table_exists
+from demux.streams import Batch
+from demux.tables import Layout
+from deserializer.days import Counts, Span
+from deserializer.decisions import Decisions
+from deserializer.decode import REF
+from deserializer.decoders import choose, native_decoder
+from deserializer.passed import all_rows, without_forgotten
+from deserializer.sink import examined_rows, silver_rows
+
+# of a row that says of no day
+NO_DAY = date.max
+_DAY = "_day"
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What is decoded again.
+
+    Attributes:
+        game: the exact name.
+        version: of bronze.
+        span: of these days; None: all rows, those too that say of no day.
+        request: the id of this run, of which no other has the same.
+    """
+
+    game: str
+    version: int
+    span: Span | None
+    request: str
+
+    def where(self, column: str) -> str:
+        """Return the SQL condition of the rows that are meant, by a column of times."""
+        return "TRUE" if self.span is None else self.span.sql(column)
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What is known of rows before they are decoded.
+
+    Attributes:
+        rows: by day.
+        refs: their schema refs.
+        sizes: how large their payloads are.
+    """
+
+    rows: Mapping[date, int]
+    refs: frozenset[SchemaRef]
+    sizes: Sizes
+
+
+@dataclass(slots=True)
+class Redecoding:
+    """Decodes again below one root; may be shared by threads with a game each.
+
+    Attributes:
+        spark: the session.
+        layout: where the tables are.
+        schemas: the schemas in use.
+        decoder: what decodes payloads.
+    """
+
+    spark: SparkSession
+    layout: Layout
+    schemas: SchemaStore
+    decoder: Decoder = Decoder.AUTO
+    # commits that take rows out of one table one after the other: Delta would refuse the second
+    _alone: threading.Lock = field(default_factory=threading.Lock)
+
+    def contents(self, rows: DataFrame) -> Contents:
+        """Return the contents of a frame with the columns of `INPUT`, in one pass over its rows."""
+        names = [column.name for column in REF]
+        found = rows.groupBy(day_of("timestamp"), *names).agg(
+            sizes_column("payload").alias("sizes"), F.count(F.lit(1)).alias("rows")
+        )
+        by_day: defaultdict[date, int] = defaultdict(int)
+        sizes, refs = Sizes(), set()
+        for row in found.collect():
+            by_day[row[_DAY] or NO_DAY] += row.rows
+            sizes |= sizes_in(row.sizes)
+            refs.add(SchemaRef(*(row[name] for name in names)))
+        return Contents(by_day, frozenset(refs), sizes)
+
+    def set_aside(self, rows: DataFrame, decisions: Decisions, task: Task) -> dict[date, int]:
+        """Return how many rows of each day do not decode, once they are in quarantine under the task's request."""
+        batch = Batch(task.request, task.version, retried=False)
+        bad = examined_rows(rows, decisions, task.game, batch, Rows.REFUSED).persist()
+        try:
+            counted = bad.groupBy(day_of("timestamp")).count().collect()
+            if counted:
+                with self._alone:
+                    append(bad, self.layout.quarantine, None)
+        finally:
+            bad.unpersist()
+        return {row[_DAY] or NO_DAY: row["count"] for row in counted}
+
+    def good(self, rows: DataFrame, decisions: Decisions) -> DataFrame:
+        """Return the rows that decode, in the columns of the table."""
+        native = native_decoder(has_protobuf_functions(self.spark), self.layout.root)
+        decoded = silver_rows(rows, decisions, choose(self.decoder, native, decisions))
+        return decoded.where(~F.col(REFUSED)).drop(REFUSED)
+
+    @contextmanager
+    def within_memory(self, rows: DataFrame, contents: Contents) -> Iterator[None]:
+        """Hand the rows to Python in batches that fit into memory while the block runs."""
+        with batches_within_memory(rows, contents.sizes):
+            yield
+
+    def clean(self, task: Task) -> None:
+        """Take what quarantine had of the rows before out of it, and forget that rows of them were dropped."""
+        mine = f"{Choice(task.game).sql()} AND {task.where('timestamp')}"
+        with self._alone:
+            older = f"{mine} AND NOT query_id <=> {sql_string(task.request)}"
+            delete_rows(self.spark, self.layout.quarantine, older)
+            delete_rows(self.spark, self.layout.dropped, mine)
+
+    def require_whole(self, spark: SparkSession, task: Task, rows: DataFrame) -> None:
+        """Check that bronze has every record that the table has of what is decoded again.
+
+        Args:
+            spark: the session.
+            task: what is decoded again.
+            rows: what is decoded, with `record_id`.
+
+        Raises:
+            RangeRetired: rows of silver would be lost.
+        """
+        table = self.layout.silver(names_of(task.game).key)
+        if not table_exists(spark, table):
+            return
+        silver = spark.read.format("delta").load(table).where(task.where("_timestamp"))
+        ids = silver.select(F.col("_record_id").alias("record_id"), F.col("_timestamp").alias("timestamp"))
+        ids = without_forgotten(spark, self.layout, task.game, ids)
+        # the sums cost no shuffle: nearly always they say it all
+        if _sums(rows) == _sums(ids.select("record_id").unionByName(self._set_aside_ids(spark, task))):
+            return
+        there = all_rows(spark, self.layout, task.game, task.version, task.span).select("record_id")
+        gone = ids.join(there, "record_id", "left_anti").agg(F.count(F.lit(1)), F.max(day_of("timestamp"))).first()
+        assert gone is not None
+        if gone[0]:
+            raise _lost(task.game, gone[0], gone[1])
+
+    def _set_aside_ids(self, spark: SparkSession, task: Task) -> DataFrame:
+        mine = f"{Choice(task.game).sql()} AND {task.where('timestamp')}"
+        ids = spark.createDataFrame([], "record_id STRING")
+        for table in (self.layout.quarantine, self.layout.dropped):
+            if table_exists(spark, table):
+                ids = ids.unionByName(spark.read.format("delta").load(table).where(mine).select("record_id"))
+        return ids
+
+
+def require_not_retired(spark: SparkSession, layout: Layout, game: str, version: int, condition: str) -> None:
+    """Check that no row of the game that is meant was retired from bronze.
+
+    Args:
+        spark: the session.
+        layout: where the tables are.
+        game: the exact name.
+        version: of bronze.
+        condition: SQL, on `timestamp`.
+
+    Raises:
+        RangeRetired: some were.
+    """
+    if not table_exists(spark, layout.removed):
+        return
+    mine = (F.col("game_name") == F.lit(game)) & (F.col("reason") == Reason.RETIRED.value)
+    retired = spark.read.format("delta").load(layout.removed).where(mine).where(condition)
+    if not retired.limit(1).count():
+        return
+    # what is written down goes a moment later: it may be there still
+    row = ["record_id", "batch_id"]
+    there = all_rows(spark, layout, game, version, None).select(*(F.col(name).alias(f"_{name}") for name in row))
+    same = reduce(lambda one, other: one & other, (F.col(name).eqNullSafe(F.col(f"_{name}")) for name in row))
+    gone = retired.join(there, same, "left_anti").agg(F.count(F.lit(1)), F.max(day_of("timestamp"))).first()
+    assert gone is not None
+    if gone[0]:
+        raise _lost(game, gone[0], gone[1])
+
+
+def counts_of(rows: Mapping[date, int], bad: Mapping[date, int]) -> dict[date, Counts]:
+    """Return what became of the rows of each day; those that say of no day are under `NO_DAY`."""
+    return {day: Counts(number, number - bad.get(day, 0), bad.get(day, 0)) for day, number in rows.items()}
+
+
+def _lost(game: str, rows: int, newest: date | None) -> RangeRetired:
+    told = shlex.quote(game)
+    if newest is None:
+        return RangeRetired(
+            f"{rows:,} rows of the game {told} are in silver and not in bronze any more, and say of no day.",
+            f"Decode the days that bronze has: `demux backfill --game {told} --from DAY`.",
+            game=game,
+        )
+    whole = newest + timedelta(days=1)
+    return RangeRetired(
+        f"{rows:,} rows of the game {told} are in silver and not in bronze any more; bronze is whole from {whole} on.",
+        f"Decode what bronze has: `demux backfill --game {told} --from {whole}`.",
+        game=game,
+        whole_from=whole,
+    )
+
+
+def day_of(column: str) -> Column:
+    """Return the day of a time; NULL of one that no calendar of Python has."""
+    day = F.to_date(F.col(column))
+    years = day.between(F.lit("0001-01-01").cast("date"), F.lit("9999-12-30").cast("date"))
+    return F.when(years, day).alias(_DAY)
+
+
+def _sums(ids: DataFrame) -> tuple[int, int]:
+    """Return how many ids these are, and a number that other ids would hardly have."""
+    low = F.xxhash64("record_id").bitwiseAND(F.lit(0xFFFFFFFF))
+    found = ids.agg(F.count(F.lit(1)), F.coalesce(F.sum(low), F.lit(0))).first()
+    assert found is not None
+    return found[0], found[1]
