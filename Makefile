@@ -1,6 +1,6 @@
 # Works with GNU make 3.81, which is what macOS has.
 .DEFAULT_GOAL := help
-.PHONY: help demo up down test test-current test-oldest check golden bench lock format clean setup
+.PHONY: help demo up down test test-current test-oldest check golden bench soak lock format clean setup
 
 BIN := .venv/current/bin
 OLDEST := .venv/oldest/bin
@@ -64,6 +64,9 @@ golden: .venv/current/.ready ## rewrite tests/golden/ and docs/runbook.md from t
 
 bench: .venv/current/.ready ## the benchmark, against the naive design
 	@$(call with_java,current) $(BIN)/python -m benchmarks
+
+soak: .venv/current/.ready ## five minutes of a live stream with repairs beside it, some killed; the ledger must balance
+	@$(call with_java,current) $(BIN)/python -m tests.soak --minutes 5
 
 format: .venv/current/.ready ## rewrite the code as ruff likes it
 	@$(BIN)/ruff format $(CODE)

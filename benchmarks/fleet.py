@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks import costs, curves, endurance, scale, speed
+from benchmarks import backfilling, costs, curves, endurance, scale, speed
 from benchmarks.page import RESULTS, write_section
 from benchmarks.points import PLOTS
 from benchmarks.roots import PARALLELISM, Bench
@@ -36,6 +36,7 @@ PARTS = {
     "few-active": Part(scale.FEW_TITLE, scale.details, scale.few_active),
     "all-active": Part(scale.ALL_TITLE, scale.details, scale.all_active),
     "speed": Part(speed.TITLE, speed.details, speed.run),
+    "backfill": Part(backfilling.TITLE, backfilling.details, backfilling.run),
     "memory": Part(endurance.MEMORY_TITLE, endurance.memory_details, endurance.memory),
     "files": Part(endurance.FILES_TITLE, endurance.files_details, endurance.files),
     "plots": Part(curves.TITLE, curves.details, curves.run),

@@ -23,6 +23,7 @@ class Sizes:
     rows: int = _size(2_000, "new rows of an active game in a round")
     few_rows: int = _size(200, "the same where all games of the largest fleet are active")
     total: int = _size(2_000_000, "rows of a round that is measured in rows per second")
+    days: int = _size(30, "days that the rows of a backfill are of")
     versions: int = _size(3, "schema versions of the events of cost and speed; the other parts have one")
     warm: int = _size(2, "rounds before those that count")
     repeats: int = _size(3, "rounds that count; figures are medians")

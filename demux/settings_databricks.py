@@ -24,7 +24,7 @@ _RESERVED_TAGS = frozenset(
 )
 _RESERVED_PREFIXES = ("protobuf_demux", "databricks", "aws:")
 _TAG = re.compile(r"[\w +\-=.:/@]*", re.ASCII)
-_PART = re.compile(r"_(n?\d+|continuous)$")
+_PART = re.compile(r"_(n?\d+|continuous|maintain)$")
 _SECRET_IN_CONF = re.compile(r"\{\{secrets/[^/{}]+/[^/{}]+\}\}")
 _REMOTE = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]*://[^/]+(/|$)")
 
@@ -77,7 +77,7 @@ class Level(Enum):
 
 def _name(name: str) -> str:
     if _PART.search(name):
-        raise ValueError("must not end as the further jobs of a deployment do: _001, _n001 or _continuous")
+        raise ValueError("must not end as the further jobs of a deployment do: _001, _n001, _continuous or _maintain")
     return name
 
 

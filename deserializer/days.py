@@ -14,6 +14,8 @@ from enum import Enum
 from demux.errors import RangeInvalid
 
 _DAY = timedelta(days=1)
+# the end of the day after it is a time that no calendar has
+_LAST = date.max - _DAY
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -27,10 +29,6 @@ class Span:
         """Return the SQL condition for a column of times; it is made from these two days alone."""
         begin, end = (f"TIMESTAMP'{day.isoformat()}T00:00:00+00:00'" for day in (self.first, self.last + _DAY))
         return f"({column} >= {begin} AND {column} < {end})"
-
-    def micros(self) -> tuple[int, int]:
-        """Return the microseconds since 1970 at which it begins, and those at which it has ended."""
-        return _micros(self.first), _micros(self.last + _DAY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +47,7 @@ class Asked:
 
     def sql(self, column: str) -> str:
         """Return the SQL condition for a column of times; it is made from the two days alone."""
-        first, last = self.first or date.min, self.last or date.max - _DAY
+        first, last = self.first or date.min, self.last or _LAST
         return Span(first, last).sql(column)
 
     def has(self, day: date) -> bool:
@@ -124,13 +122,13 @@ class Backfill:
         """Return how many rows the days have that are in one of these states."""
         return sum(day.rows for day in self.days if day.state in states)
 
-    @property
-    def seconds_left(self) -> float | None:
-        """About how long the rest takes, one day after the other; None where nothing is done yet."""
+    def seconds_left(self, parallelism: int) -> float | None:
+        """Return about how long the rest takes, so many games at the same time; None where nothing is done yet."""
         done = [day for day in self.days if day.state is State.DONE and day.counts.rows_in]
-        rows = sum(day.counts.rows_in for day in done)
-        left = self.rows(State.WAITING, State.FAILED)
-        return left * sum(day.seconds for day in done) / rows if rows else None
+        if not done:
+            return None
+        rate = sum(day.seconds for day in done) / sum(day.counts.rows_in for day in done)
+        return _seconds(self.days, {}, rate, parallelism)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +155,7 @@ def asked(games: Iterable[str], since: datetime | None, until: datetime | None) 
     Raises:
         RangeInvalid: the first time is of a later day than the last.
     """
-    first, last = (None if one is None else one.astimezone(timezone.utc).date() for one in (since, until))
+    first, last = (None if one is None else _day(one) for one in (since, until))
     if first is not None and last is not None and first > last:
         raise RangeInvalid(
             f"The range begins on {first} and ends on {last}, before that.",
@@ -251,13 +249,7 @@ def estimate(days: Iterable[Day], rates: Mapping[str, float], parallelism: int) 
     """
     if not rates:
         return None
-    usual = sum(rates.values()) / len(rates)
-    by_game: defaultdict[str, float] = defaultdict(float)
-    for day in days:
-        if day.state is not State.DONE:
-            by_game[day.game] += day.rows * rates.get(day.game, usual)
-    # one game's commits follow each other
-    return max(sum(by_game.values()) / parallelism, max(by_game.values(), default=0.0))
+    return _seconds(days, rates, sum(rates.values()) / len(rates), parallelism)
 
 
 def require_found(found: Collection[Day], wanted: Asked, there: Span | None) -> None:
@@ -292,5 +284,14 @@ def _done(day: Day, counts: Counts, seconds: float, all_rows: int) -> Day:
     return replace(day, state=State.DONE, counts=counts, seconds=seconds * counts.rows_in / all_rows)
 
 
-def _micros(day: date) -> int:
-    return (day - date(1970, 1, 1)) // timedelta(microseconds=1)
+def _seconds(days: Iterable[Day], rates: Mapping[str, float], usual: float, parallelism: int) -> float:
+    by_game: defaultdict[str, float] = defaultdict(float)
+    for day in days:
+        if day.state is not State.DONE:
+            by_game[day.game] += day.rows * rates.get(day.game, usual)
+    # one game's commits follow each other
+    return max(sum(by_game.values()) / parallelism, max(by_game.values(), default=0.0))
+
+
+def _day(time: datetime) -> date:
+    return min(time.astimezone(timezone.utc).date(), _LAST)

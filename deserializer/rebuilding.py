@@ -18,6 +18,7 @@ from demux.schema_ref import SchemaRef
 from demux.settings import Sink
 from demux.spark_types import MESSAGE, columns_of_spark, message_in, spark_struct
 from demux.storage import remove_folder, replace_text, table_exists
+from demux.streams import Batch
 from demux.tables import SILVER_RESERVED, Layout
 from deserializer.decisions import Answer, Decisions, decide, schema_ids_of
 from deserializer.descriptions import Description, description_of
@@ -28,7 +29,7 @@ from deserializer.fleet.tables import layout_here, tables_of
 from deserializer.fleet.turns import Turn, fleets_turn
 from deserializer.passed import all_rows, without_forgotten
 from deserializer.redecode import Redecoding, Task, counts_of, require_not_retired
-from deserializer.sink import fitted, payload_of, say
+from deserializer.sink import payload_of, say
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,19 +57,19 @@ def rebuilt(redecoding: Redecoding, game: str, request: str, *, accept_loss: boo
         redecoding: what decodes.
         game: the exact name; bronze has rows of it.
         request: an id that no other call has.
-        accept_loss: also where the table has rows that bronze has not, unless they were retired.
+        accept_loss: also where rows of the game are not in bronze any more, which are lost then.
 
     Raises:
-        RangeRetired: the table has rows that bronze has not any more.
+        RangeRetired: rows of the game are not in bronze any more.
         ApprovalNeeded: a schema would change the table, which asks first; nothing was written.
         RegistryUnavailable: a schema is not known here and the registry does not answer; nothing was written.
     """
     layout, schemas = redecoding.layout, redecoding.schemas
     spark = file_session(redecoding.spark)
     task = Task(game, newest_version(spark, layout.bronze), None, request)
-    require_not_retired(spark, layout, game, task.version, "TRUE")
     rows = without_forgotten(spark, layout, game, all_rows(spark, layout, game, task.version, None))
     if not accept_loss:
+        require_not_retired(spark, layout, game, task.version, "TRUE")
         redecoding.require_whole(spark, task, rows)
     contents = redecoding.contents(rows)
     answers = schemas.lookup(contents.refs, game)
@@ -76,10 +77,15 @@ def rebuilt(redecoding: Redecoding, game: str, request: str, *, accept_loss: boo
     wanted = _wanted(spark, layout, game, answers, schemas.contract(game))
     with redecoding.within_memory(rows, contents):
         counts = counts_of(contents.rows, redecoding.set_aside(rows, wanted.decisions, task))
-        _comment(spark, table, wanted.comment)
-        _swap(spark, layout, task, wanted, redecoding.good(rows, wanted.decisions))
+        app_id, turn = _turn(spark, layout, task)
+        checkpoint = layout.silver_checkpoint(names_of(game).key)
+        if not turn.is_the_fleets:
+            # it would count beside the new rows; without it, and before these, whoever comes is told to rebuild
+            remove_folder(spark, checkpoint)
+        _swap(spark, table, wanted, redecoding.good(rows, wanted.decisions), Batch(app_id, turn.version, retried=False))
     # older than the position that the table has now
-    remove_folder(spark, layout.silver_checkpoint(names_of(game).key))
+    remove_folder(spark, checkpoint)
+    _comment(spark, table, wanted.comment)
     redecoding.clean(task)
     rows_in, rows_silver, rows_bad = (
         sum(getattr(one, name) for one in counts.values()) for name in ("rows_in", "rows_silver", "rows_quarantined")
@@ -90,15 +96,8 @@ def rebuilt(redecoding: Redecoding, game: str, request: str, *, accept_loss: boo
 def _wanted(
     spark: SparkSession, layout: Layout, game: str, answers: Mapping[SchemaRef, Answer], contract: Contract
 ) -> _Wanted:
-    """Return what the table is to be; one that is not there is made, without rows.
-
-    A table that evolves gets the columns of these schemas alone; others keep what they have.
-    """
+    """Return what the table is to be: one that evolves gets the columns of these schemas alone, others keep theirs."""
     table = layout.silver(names_of(game).key)
-    if not table_exists(spark, table):
-        # first: with it, a stream would go on behind rows that an empty table has not
-        remove_folder(spark, layout.silver_checkpoint(names_of(game).key))
-        fitted(spark, table, answers, contract)
     now = spark.read.format("delta").load(table).schema if table_exists(spark, table) else StructType([])
     if contract.mode is SchemaChanges.EVOLVE:
         now = StructType([])
@@ -123,13 +122,12 @@ def _schema(description: Description, message: str | None, now: StructType) -> S
 
 
 def _comment(spark: SparkSession, table: str, comment: str) -> None:
-    if comment and table_exists(spark, table) and _detail(spark, table)["description"] != comment:
+    if comment and _detail(spark, table)["description"] != comment:
         say(spark, [f"COMMENT ON TABLE delta.{quoted(table)} IS {sql_string(comment)}"])
 
 
-def _swap(spark: SparkSession, layout: Layout, task: Task, wanted: _Wanted, rows: DataFrame) -> None:
+def _swap(spark: SparkSession, table: str, wanted: _Wanted, rows: DataFrame, turn: Batch) -> None:
     """Put the rows into the place of all that the table has, and say where the game stands, in one commit."""
-    table = layout.silver(names_of(task.game).key)
     told = {field.name: field.metadata for field in rows.schema.fields}
     named = (
         F.col(quoted(field.name)).alias(field.name, metadata=field.metadata)
@@ -137,9 +135,8 @@ def _swap(spark: SparkSession, layout: Layout, task: Task, wanted: _Wanted, rows
         else F.col(quoted(field.name))
         for field in wanted.schema.fields
     )
-    app_id, turn = _turn(spark, layout, task)
     writer = rows.select(*named).write.format("delta").mode("overwrite")
-    writer = writer.option("txnAppId", app_id).option("txnVersion", turn.version)
+    writer = writer.option("txnAppId", turn.query_id).option("txnVersion", turn.batch_id)
     if table_exists(spark, table) and spark.read.format("delta").load(table).schema != wanted.schema:
         columns = {field.name for field in wanted.schema.fields}
         parts = [name for name in _detail(spark, table)["partitionColumns"] if name in columns]

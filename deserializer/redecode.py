@@ -23,6 +23,7 @@ from pyspark.sql import functions as F
 from demux.arrow_map import Sizes, batches_within_memory, sizes_column, sizes_in
 from demux.commits import REFUSED, Rows, append
 from demux.errors import RangeRetired
+from demux.lock import TableLock, unlocked
 from demux.names import names_of, sql_string
 from demux.quarantine.choice import Choice
 from demux.quarantine.drop import delete_rows
@@ -34,6 +35,7 @@ from demux.spark import has_protobuf_functions
 from demux.storage import table_exists
 from demux.streams import Batch
 from demux.tables import Layout
+from demux.text import counted_rows
 from deserializer.days import Counts, Span
 from deserializer.decisions import Decisions
 from deserializer.decode import REF
@@ -91,12 +93,14 @@ class Redecoding:
         layout: where the tables are.
         schemas: the schemas in use.
         decoder: what decodes payloads.
+        lock: held around each write of the quarantine table, which a fleet writes without Spark.
     """
 
     spark: SparkSession
     layout: Layout
     schemas: SchemaStore
     decoder: Decoder = Decoder.AUTO
+    lock: TableLock = unlocked
     # commits that take rows out of one table one after the other: Delta would refuse the second
     _alone: threading.Lock = field(default_factory=threading.Lock)
 
@@ -121,7 +125,7 @@ class Redecoding:
         try:
             counted = bad.groupBy(day_of("timestamp")).count().collect()
             if counted:
-                with self._alone:
+                with self._alone, self.lock(self.layout.quarantine):
                     append(bad, self.layout.quarantine, None)
         finally:
             bad.unpersist()
@@ -144,11 +148,12 @@ class Redecoding:
         mine = f"{Choice(task.game).sql()} AND {task.where('timestamp')}"
         with self._alone:
             older = f"{mine} AND NOT query_id <=> {sql_string(task.request)}"
-            delete_rows(self.spark, self.layout.quarantine, older)
+            with self.lock(self.layout.quarantine):
+                delete_rows(self.spark, self.layout.quarantine, older)
             delete_rows(self.spark, self.layout.dropped, mine)
 
     def require_whole(self, spark: SparkSession, task: Task, rows: DataFrame) -> None:
-        """Check that bronze has every record that the table has of what is decoded again.
+        """Check that bronze has every record that silver and quarantine have of what is decoded again.
 
         Args:
             spark: the session.
@@ -156,16 +161,12 @@ class Redecoding:
             rows: what is decoded, with `record_id`.
 
         Raises:
-            RangeRetired: rows of silver would be lost.
+            RangeRetired: rows of them would be lost.
         """
-        table = self.layout.silver(names_of(task.game).key)
-        if not table_exists(spark, table):
-            return
-        silver = spark.read.format("delta").load(table).where(task.where("_timestamp"))
-        ids = silver.select(F.col("_record_id").alias("record_id"), F.col("_timestamp").alias("timestamp"))
-        ids = without_forgotten(spark, self.layout, task.game, ids)
+        ids = without_forgotten(spark, self.layout, task.game, self._known(spark, task))
         # the sums cost no shuffle: nearly always they say it all
-        if _sums(rows) == _sums(ids.select("record_id").unionByName(self._set_aside_ids(spark, task))):
+        dropped = self._kept(spark, task, self.layout.dropped)
+        if _sums(rows) == _sums(ids.unionByName(dropped)):
             return
         there = all_rows(spark, self.layout, task.game, task.version, task.span).select("record_id")
         gone = ids.join(there, "record_id", "left_anti").agg(F.count(F.lit(1)), F.max(day_of("timestamp"))).first()
@@ -173,13 +174,21 @@ class Redecoding:
         if gone[0]:
             raise _lost(task.game, gone[0], gone[1])
 
-    def _set_aside_ids(self, spark: SparkSession, task: Task) -> DataFrame:
-        mine = f"{Choice(task.game).sql()} AND {task.where('timestamp')}"
-        ids = spark.createDataFrame([], "record_id STRING")
-        for table in (self.layout.quarantine, self.layout.dropped):
-            if table_exists(spark, table):
-                ids = ids.unionByName(spark.read.format("delta").load(table).where(mine).select("record_id"))
-        return ids
+    def _known(self, spark: SparkSession, task: Task) -> DataFrame:
+        """Return what silver and quarantine have: record_id, timestamp."""
+        ids = self._kept(spark, task, self.layout.quarantine)
+        table = self.layout.silver(names_of(task.game).key)
+        if not table_exists(spark, table):
+            return ids
+        silver = spark.read.format("delta").load(table).where(task.where("_timestamp"))
+        return ids.unionByName(silver.select(*(F.col(f"_{name}").alias(name) for name in ids.columns)))
+
+    def _kept(self, spark: SparkSession, task: Task, table: str) -> DataFrame:
+        """Return what a table with the columns of quarantine has: record_id, timestamp."""
+        if not table_exists(spark, table):
+            return spark.createDataFrame([], "record_id STRING, timestamp TIMESTAMP")
+        rows = spark.read.format("delta").load(table).where(Choice(task.game).sql())
+        return rows.where(task.where("timestamp")).select("record_id", "timestamp")
 
 
 def require_not_retired(spark: SparkSession, layout: Layout, game: str, version: int, condition: str) -> None:
@@ -220,13 +229,13 @@ def _lost(game: str, rows: int, newest: date | None) -> RangeRetired:
     told = shlex.quote(game)
     if newest is None:
         return RangeRetired(
-            f"{rows:,} rows of the game {told} are in silver and not in bronze any more, and say of no day.",
+            f"Bronze does not have {counted_rows(rows)} of the game {told} any more, which say of no day.",
             f"Decode the days that bronze has: `demux backfill --game {told} --from DAY`.",
             game=game,
         )
     whole = newest + timedelta(days=1)
     return RangeRetired(
-        f"{rows:,} rows of the game {told} are in silver and not in bronze any more; bronze is whole from {whole} on.",
+        f"Bronze does not have {counted_rows(rows)} of the game {told} any more; it is whole from {whole} on.",
         f"Decode what bronze has: `demux backfill --game {told} --from {whole}`.",
         game=game,
         whole_from=whole,

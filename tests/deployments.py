@@ -19,6 +19,8 @@ SETTINGS: dict[str, Any] = {
         "wheel_path": "/Volumes/main/ops/wheels",
         "permissions": {"groups": {"analysts": "CAN_VIEW"}},
     },
+    # one job less to look at
+    "maintain": {"every": "never"},
 }
 
 # the output of a command line, without `demux` before it

@@ -42,6 +42,7 @@ def settings_of(games: str, **changes: str) -> Settings:
         "games.allow": games,
         "run.streams_per_cluster": "2",
         "databricks.name": "prod",
+        "maintain.every": "never",
         "databricks.tasks_per_job": "3",
         "databricks.cluster.node_type": "i3.xlarge",
         "databricks.wheel_path": WHEELS,

@@ -14,7 +14,7 @@ from demux.cli.progress import BackfillProgress
 from demux.cli.tables import backfill_table, backfills_table
 from demux.cli.workplace import Workplace, console, warn
 from demux.delta_log import newest_version
-from demux.errors import DemuxError, ExitCode, Kind, RangeRetired
+from demux.errors import DemuxError, ExitCode, Kind, RangeInvalid, RangeRetired
 from demux.names import names_of
 from demux.quarantine.choice import require_game
 from demux.storage import table_exists
@@ -65,7 +65,7 @@ class Backfilling:
         self._is_new = before is None
         self._undated = found.undated
         self._failed: dict[str, DemuxError] = {}
-        self._redecoding = Redecoding(place.spark, place.layout, place.schemas, place.settings.decoder)
+        self._redecoding = Redecoding(place.spark, place.layout, place.schemas, place.settings.decoder, place.tables)
         begun = _now() if before is None else before.begun
         self._backfill = Backfill(uuid.uuid4().hex if before is None else before.id, wanted, begun, days)
 
@@ -176,7 +176,8 @@ def dry_run(place: Workplace, wanted: Asked) -> None:
 def print_status(place: Workplace) -> None:
     """Print the newest backfills of the root."""
     found = backfills(place.spark, place.layout, _LISTED)
-    console.print(backfills_table(found) if found else "no backfill yet")
+    parallelism = place.settings.run.parallelism
+    console.print(backfills_table(found, parallelism) if found else "no backfill yet")
 
 
 def _there(place: Workplace, wanted: Asked) -> There:
@@ -188,6 +189,11 @@ def _there(place: Workplace, wanted: Asked) -> There:
     decoded = [game for game in games if table_exists(place.spark, place.layout.silver(names_of(game).key))]
     if without := sorted(set(games) - set(decoded)):
         warn(f"Left out, as nothing of them is decoded yet: {first_few([printable(game) for game in without])}.")
+    if not decoded:
+        raise RangeInvalid(
+            "None of these games has a table yet: what bronze has of them is still to be decoded for the first time.",
+            "Run `demux run`.",
+        )
     found = there(place.spark, place.layout, decoded, wanted)
     require_found(found.days, wanted, found.span)
     return found

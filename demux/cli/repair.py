@@ -19,7 +19,7 @@ def rebuild(
         False, "--accept-gaps", help="With --bronze: also where the source does not have all of bronze any more."
     ),
     accept_loss: bool = typer.Option(
-        False, "--accept-loss", help="With --game: also where its table has rows that bronze does not have any more."
+        False, "--accept-loss", help="With --game: also where bronze lacks rows that its table has; they are lost."
     ),
     settings_file: Path | None = SETTINGS,
     root: str | None = ROOT,

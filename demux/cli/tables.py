@@ -105,14 +105,13 @@ def backfill_table(backfill: Backfill) -> RenderableType:
     return table
 
 
-def backfills_table(backfills: Iterable[Backfill]) -> RenderableType:
-    """Return how backfills stand: a line for each."""
+def backfills_table(backfills: Iterable[Backfill], parallelism: int) -> RenderableType:
+    """Return how backfills stand: a line for each; of one that is not done, about how long the rest takes."""
     table = _table("=begun (UTC)", "games", "=from", "=to", ">days done", ">failed", ">rows done", "=left")
     for one in backfills:
         done = sum(day.state is State.DONE for day in one.days)
-        left = (
-            "" if one.is_done else "?" if one.seconds_left is None else f"about {max(1, round(one.seconds_left)):,} s"
-        )
+        seconds = one.seconds_left(parallelism)
+        left = "" if one.is_done else "?" if seconds is None else f"about {max(1, round(seconds)):,} s"
         table.add_row(
             f"{one.begun:%Y-%m-%d %H:%M}",
             _name(first_few(one.asked.games) if one.asked.games else "all"),

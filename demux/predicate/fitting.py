@@ -210,7 +210,8 @@ def _told(operand: Operand) -> tuple[str, str]:
     if isinstance(operand, Literal):
         return "a value", _shown(operand.value)
     assert operand.type is not None
-    return f"the column {printable(operand.text)}", sql_name(operand.type)
+    # without what is inside, which may be long
+    return f"the column {printable(operand.text)}", sql_name(operand.type).partition("<")[0]
 
 
 def _shown(value: Value) -> str:

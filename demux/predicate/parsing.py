@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from decimal import Decimal, InvalidOperation
 
 import sqlglot
@@ -26,6 +27,9 @@ from demux.predicate.terms import (
     Some,
 )
 from demux.text import printable
+
+# it would repeat the predicate, which names somebody
+logging.getLogger("sqlglot").disabled = True
 
 _MOST_CHARACTERS = 10_000
 # more than any name of a column, or number that one holds
@@ -86,9 +90,10 @@ def parse(text: str) -> Predicate:
 
 def _unreadable(error: ParseError) -> PredicateInvalid:
     found = error.errors[0] if error.errors else {}
-    line, column = found.get("line") or 1, found.get("col") or 1
+    line, end, word = found.get("line") or 1, found.get("col") or 1, found.get("highlight") or ""
+    begin = max(1, end + 1 - max(1, len(word)))
     return PredicateInvalid(
-        f"The predicate cannot be read from its line {line}, character {column} on.", _REMEDY, line=line, at=column
+        f"The predicate cannot be read from its line {line}, character {begin} on.", _REMEDY, line=line, at=begin
     )
 
 

@@ -73,9 +73,7 @@ def live_files(table: DeltaTable) -> tuple[LiveFile, ...]:
     names = table.metadata().partition_columns
     none = [None] * actions.num_rows
     values = actions.column(f"partition.{names[0]}").to_pylist() if len(names) == 1 else none
-    sizes, times = actions.column("size_bytes").to_pylist(), actions.column("modification_time")
-    written = times.cast(pa.timestamp("ms", times.type.tz)).cast(pa.int64()).to_pylist()
-    paths = actions.column("path").to_pylist()
+    sizes, written, paths = (actions.column(name).to_pylist() for name in ("size_bytes", "modification_time", "path"))
     return tuple(
         LiveFile(value, size, at, is_ascii=path.isascii())
         for value, size, at, path in zip(values, sizes, written, paths, strict=True)

@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from demux.errors import SettingsInvalid
 from demux.settings import Engine, Settings
 from demux.settings_databricks import Granularity, is_remote
+from demux.settings_maintain import MaintainSettings
 from install_workflow.databricks.long_settings import (
     ROOM_BESIDE_GAMES,
     ROOM_FOR_SETTINGS,
@@ -48,6 +49,12 @@ _DESERIALIZE = (
     "run.retries",
     "run.retry_wait_s",
 )
+# how often it happens is the schedule's
+_MAINTAIN = (
+    *_TABLES,
+    *(f"maintain.{name}" for name in MaintainSettings.model_fields if name != "every"),
+    "run.parallelism",
+)
 # a stream has no use for these, so that they change none of its tasks
 _FLEET = ("run.rows_per_game", "run.sink")
 
@@ -62,12 +69,14 @@ class Arguments:
         ingest: for the bronze stage.
         deserialize: for the silver stage.
         apply: for what makes the jobs anew.
+        maintain: for the maintenance of all tables.
         files: the files that they name, of those commands that the jobs have.
     """
 
     ingest: tuple[str, ...]
     deserialize: tuple[str, ...]
     apply: tuple[str, ...]
+    maintain: tuple[str, ...]
     files: tuple[SettingsFile, ...] = ()
 
 
@@ -87,8 +96,14 @@ def arguments(settings: Settings) -> Arguments:
     sections = (*_DESERIALIZE, *(_FLEET if settings.task_engine is Engine.FLEET else ()))
     deserialize, deserialize_files = _told(values, sections, folder, beside_games[settings.granularity])
     apply, apply_files = _told(values, everything, folder, ROOM_FOR_SETTINGS)
-    files = (*ingest_files, *deserialize_files, *(apply_files if databricks.auto_apply else ()))
-    return Arguments(ingest, deserialize, apply, tuple({file.path: file for file in files}.values()))
+    maintain, maintain_files = _told(values, _MAINTAIN, folder, ROOM_FOR_SETTINGS)
+    files = (
+        *ingest_files,
+        *deserialize_files,
+        *(apply_files if databricks.auto_apply else ()),
+        *(maintain_files if settings.maintain.interval is not None else ()),
+    )
+    return Arguments(ingest, deserialize, apply, maintain, tuple({file.path: file for file in files}.values()))
 
 
 def changed(settings: Settings) -> dict[str, str]:

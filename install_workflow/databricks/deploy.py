@@ -19,6 +19,7 @@ from install_workflow.databricks.placed import Places, deployed_places, planned_
 from install_workflow.databricks.running import Discovered, plan_games
 from install_workflow.databricks.saved import require_same_state, require_unchanged
 from install_workflow.databricks.settings_files import missing, upload_files
+from install_workflow.databricks.task import MAINTAIN
 from install_workflow.databricks.turn import Turn
 from install_workflow.databricks.wheel import Wheel, is_our_wheel, must_upload, wheel_folder, wheels_of
 from install_workflow.databricks.workspace import Found, Workspace
@@ -282,4 +283,4 @@ def _require_own_root(found: Found, root: str) -> None:
 def _names(deployment: str) -> frozenset[str]:
     """Every name that a job of the deployment can have: which ones it needs is known only after its jobs are."""
     numbered = (f"{kind}{number:03d}" for kind in ("", "n") for number in range(1, _MAX_PARTS + 1))
-    return frozenset(job_name(deployment, part) for part in (ALL, CONTINUOUS, *numbered))
+    return frozenset(job_name(deployment, part) for part in (ALL, CONTINUOUS, MAINTAIN, *numbered))

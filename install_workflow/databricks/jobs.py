@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
 from typing import Any
 
 from demux.errors import PlanRefused, SettingsInvalid
@@ -17,9 +18,9 @@ from demux.settings_databricks import (
 )
 from install_workflow.databricks.cluster import BRONZE, by_cluster, job_clusters
 from install_workflow.databricks.job import OWNER_TAG, PART_TAG, ROOT_TAG, Job, Permission, root_tag
-from install_workflow.databricks.schedule import run_as, started_by, told
+from install_workflow.databricks.schedule import run_as, started_by, started_every, told
 from install_workflow.databricks.split import fits, require_contexts, split
-from install_workflow.databricks.task import TaskJson, TaskMaker, maker, run_job
+from install_workflow.databricks.task import MAINTAIN, TaskJson, TaskMaker, maker, run_job
 from install_workflow.plan import Task
 
 ALL = "all"
@@ -34,7 +35,8 @@ def make_jobs(tasks: Iterable[Task], settings: Settings, wheel: str) -> tuple[Jo
 
     One job has bronze, and behind it the games' tasks. What is too much for one job (`databricks.tasks_per_job` tasks,
     100 clusters) goes into jobs of its own, which bronze's job then runs. A continuous job may have no task that waits
-    for another: it is one more job, which runs the first one.
+    for another: it is one more job, which runs the first one. Maintenance is a job of its own, with a cluster and a
+    schedule of its own (`maintain.every`).
 
     Args:
         tasks: the tasks of the plan, in any order.
@@ -63,6 +65,8 @@ def make_jobs(tasks: Iterable[Task], settings: Settings, wheel: str) -> tuple[Jo
         jobs = [*(_part(make, part, games) for part, games in chosen.items()), _bronze(make, sorted(parts))]
     if databricks.schedule.kind is ScheduleKind.CONTINUOUS:
         jobs.append(_continuous(settings, jobs[-1].part))
+    if (interval := settings.maintain.interval) is not None:
+        jobs.append(_maintain(make, interval))
     return tuple(jobs)
 
 
@@ -86,9 +90,8 @@ def _main(make: TaskMaker, part: str, after_bronze: Sequence[TaskJson], clusters
     if databricks.auto_apply:
         tasks.append(make.discovered([task["task_key"] for task in tasks]))
     starts = {} if databricks.schedule.kind is ScheduleKind.CONTINUOUS else started_by(databricks.schedule)
-    timeout = {"timeout_seconds": databricks.job_timeout_s} if databricks.job_timeout_s else {}
     # whom the games' own jobs would tell as well, would be told twice
-    body = {**starts, **timeout, **told(databricks.notifications)}
+    body = {**starts, **_timeout(databricks), **told(databricks.notifications)}
     return _job(make.settings, part, {**_queue(databricks), **body, **_clustered(databricks, clusters), "tasks": tasks})
 
 
@@ -101,6 +104,13 @@ def _part(make: TaskMaker, part: str, clusters: Mapping[str, Sequence[Task]]) ->
 def _continuous(settings: Settings, main: str) -> Job:
     starts = started_by(settings.databricks.schedule)
     return _job(settings, CONTINUOUS, {**starts, "tasks": [run_job("run", main, [])]})
+
+
+def _maintain(make: TaskMaker, interval: timedelta) -> Job:
+    databricks = make.settings.databricks
+    starts = started_every(interval, databricks.schedule)
+    body = {**_queue(databricks), **starts, **_timeout(databricks), **told(databricks.notifications)}
+    return _job(make.settings, MAINTAIN, {**body, **_clustered(databricks, [MAINTAIN]), "tasks": [make.maintain()]})
 
 
 def _job(settings: Settings, part: str, body: Mapping[str, Any]) -> Job:
@@ -132,6 +142,10 @@ def permissions(settings: PermissionSettings) -> tuple[Permission, ...]:
     }
     found = [Permission(kind, name, level) for kind, levels in by_kind.items() for name, level in levels.items()]
     return tuple(sorted(found, key=lambda permission: permission.sort_key))
+
+
+def _timeout(databricks: DatabricksSettings) -> dict[str, Any]:
+    return {"timeout_seconds": databricks.job_timeout_s} if databricks.job_timeout_s else {}
 
 
 def _queue(databricks: DatabricksSettings) -> dict[str, Any]:

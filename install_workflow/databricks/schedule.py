@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from datetime import timedelta
 from typing import Any
 
 from demux.settings_databricks import (
@@ -28,6 +30,18 @@ def started_by(settings: ScheduleSettings) -> dict[str, Any]:
         case ScheduleKind.TABLE_UPDATE:
             tables = {"table_names": list(settings.tables), "condition": _condition(settings.condition)}
             return {"trigger": {"table_update": {**tables, **_waits(settings)}, **_paused(settings)}}
+
+
+def started_every(interval: timedelta, settings: ScheduleSettings) -> dict[str, Any]:
+    """Return the fields of a job that starts so often, in whole hours or days; less than an hour is one.
+
+    Args:
+        interval: how often.
+        settings: say whether schedules are paused.
+    """
+    hours = max(1, math.ceil(interval / timedelta(hours=1)))
+    count, unit = (hours, "HOURS") if hours % 24 else (hours // 24, "DAYS")
+    return {"trigger": {"periodic": {"interval": count, "unit": unit}, **_paused(settings)}}
 
 
 def told(settings: NotificationSettings) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from install_workflow.plan import Task
 PACKAGE = "protobuf_demux"
 ENTRY_POINT = "demux"
 DISCOVERED = "apply_discovered"
+MAINTAIN = "maintain"
 
 TaskJson = dict[str, Any]
 
@@ -58,6 +59,10 @@ class TaskMaker:
         """Return the task that adds the games that were discovered, whether or not those before it succeeded."""
         parameters = ("apply", "--discovered", "--wheel", self.wheel, *self.told.apply)
         return {**self._wheel_task(DISCOVERED, BRONZE, parameters, after), "run_if": "ALL_DONE"}
+
+    def maintain(self) -> TaskJson:
+        """Return the task that maintains all tables, on a cluster of its own."""
+        return self._wheel_task(MAINTAIN, MAINTAIN, ("maintain", *self.told.maintain), ())
 
     def _deserialize(self, key: str, cluster: str, games: Iterable[str], after: Iterable[str]) -> TaskJson:
         return self._wheel_task(key, cluster, ("deserialize", *games, *self.told.deserialize), after)

@@ -37,8 +37,12 @@ def after_writing(table: str) -> Iterator[None]:
         yield
 
 
+class Death(BaseException):
+    """A crash that no thread takes for a failure of its own game."""
+
+
 @contextmanager
-def after_writes(number: int) -> Iterator[None]:
+def after_writes(number: int, crash: type[BaseException] = Crash) -> Iterator[None]:
     """Crash when so many of Spark's writes, whichever tables they are of, are committed."""
     done = 0
 
@@ -48,7 +52,7 @@ def after_writes(number: int) -> Iterator[None]:
             result = write(*args, **options)
             done += 1
             if done == number:
-                raise Crash(f"after write {number}")
+                raise crash(f"after write {number}")
             return result
 
         return write_and_crash

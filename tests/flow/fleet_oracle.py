@@ -49,7 +49,7 @@ def check_everything(root: Root, reports: Sequence[ProduceReport]) -> None:
     _check_bytes(tables)
     schema_ids = {schema_id for report in reports for schema_id in report.schema_ids}
     messages = {schema_id: root.message(schema_id) for schema_id in schema_ids}
-    assert list(_differences(tables, messages)) == []
+    assert list(differences(tables, messages)) == []
     _check_control(root, games)
 
 
@@ -100,7 +100,7 @@ def _check_bytes(tables: Tables) -> None:
         assert row["bytes"] == kept
 
 
-def _differences(tables: Tables, messages: Mapping[int, type[Message]]) -> Iterator[str]:
+def differences(tables: Tables, messages: Mapping[int, type[Message]]) -> Iterator[str]:
     """Yield where a row of silver is not what its payload says, in any column."""
     for game, table in tables.silver.items():
         own = [field for field in table.schema if field.name not in SILVER_RESERVED]

@@ -20,8 +20,8 @@ HOSTILE = "x' OR '1'='1`; %_../"
 EVENT = """
     syntax = "proto3";
     package test;
-    message Player { string name = 1; int32 level = 2; }
     message Event { string name = 1; int64 score = 2; Player player = 3; repeated string tags = 4; }
+    message Player { string name = 1; int32 level = 2; }
 """
 
 

@@ -18,7 +18,7 @@ PROJECT = Path(__file__).parents[2]
 DEMUX = str(Path(sys.executable).with_name("demux"))
 _PATIENCE_S = 300
 # the session of this process puts its own settings there; a short-lived JVM must not compile for long
-_ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))} | {
+ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))} | {
     "JAVA_TOOL_OPTIONS": SHORT_LIVED["spark.driver.extraJavaOptions"]
 }
 
@@ -41,7 +41,7 @@ def run(words: Sequence[str], preexec: Callable[[], None] | None = None) -> Said
     ended = subprocess.run(
         words,
         cwd=PROJECT,
-        env=_ENVIRONMENT,
+        env=ENVIRONMENT,
         capture_output=True,
         text=True,
         timeout=_PATIENCE_S,
@@ -57,7 +57,7 @@ def running(words: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
     with subprocess.Popen(
         words,
         cwd=PROJECT,
-        env=_ENVIRONMENT,
+        env=ENVIRONMENT,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

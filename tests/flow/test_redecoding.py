@@ -1,42 +1,45 @@
-"""Days and whole games decoded again from bronze: as a fresh decode would be, beside live engines, wherever killed."""
+"""Days and whole games decoded again from bronze: as a fresh decode is, beside live engines, wherever it was killed."""
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, timedelta, timezone
+from itertools import count
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from google.protobuf.descriptor import Descriptor
 from pyspark.sql import SparkSession
 
+from demux.arrow_types import arrow_fields
 from demux.cli.backfill_days import Backfilling
 from demux.cli.reconcile import ledger_of
+from demux.errors import RangeRetired
+from demux.tables import REMOVED
 from deserializer.days import Asked
 from deserializer.repair import rebuild
+from tests.flow import crash
 from tests.flow.fleet import FLEET, run, without_errors
+from tests.flow.process import Command
 from tests.flow.root import Root, by_id, wrapper
 from tests.oracle import difference, oracle_row
 
 Copy = Callable[..., Root]
 
-EVENT = 'syntax = "proto3"; message Event { string name = 1; }'
-MORE = 'syntax = "proto3"; message Event { string name = 1; int64 score = 2; }'
+EVENT = 'syntax = "proto3"; /* What a player did. */ message Event { /* Who. */ string name = 1; }'
+MORE = 'syntax = "proto3"; message Event { string name = 1; /* How many. */ int64 score = 2; }'
 HOSTILE = "a'b`; drop -- ${x}"
 GAMES = ("chess", HOSTILE)
-FIRST = date(2026, 1, 1)
-STREAM: Mapping[str, object] = {"engine": "stream", "retry_wait_s": 0.0}
-# every day: two rows of the first schema, one of a schema that nobody has yet, one that is broken; of the last ones
-# there is a record without a time too
+DAYS = tuple(date(2026, 1, 1) + timedelta(days=number) for number in range(5))
+STREAM: Mapping[str, object] = {"engine": "stream", "retry_wait_s": 0.0, "retries": 0}
+ONE_BY_ONE: Mapping[str, object] = {**FLEET, "retries": 0, "parallelism": 1}
+# a day of a game: two rows of the first schema, one of a schema that nobody has yet, one that is broken
 PER_DAY = 4
-LAST_TWO = Asked((), FIRST + timedelta(days=1), FIRST + timedelta(days=2))
-
-
-class Death(BaseException):
-    """The end of the process, which no thread survives."""
+LAST_TWO = Asked((), DAYS[1], DAYS[2])
 
 
 def send(root: Root, first_offset: int, records: Sequence[tuple[bytes, datetime | None]]) -> None:
@@ -51,132 +54,247 @@ def send(root: Root, first_offset: int, records: Sequence[tuple[bytes, datetime 
     write_deltalake(root.settings.source_path, pa.table(columns), mode="append")
 
 
-def of_day(root: Root, day: int, known: int) -> list[tuple[bytes, datetime | None]]:
-    """Return the records of a day, of both games."""
+def of_day(root: Root, day: int) -> list[tuple[bytes, datetime | None]]:
+    """Return the records of a day, of both games; the last moment of it."""
     at = datetime(2026, 1, 1, 23, 59, 59, 999_999, tzinfo=timezone.utc) + timedelta(days=day)
-    name = root.message(known)(name=f"day {day}").SerializeToString()
-    payloads = ((known, name), (known, b""), (known + 2, name + b"\x10\x07"), (known, b"\x0a\x09"))
+    name = root.message(1)(name=f"day {day}").SerializeToString()
+    payloads = ((1, name), (1, b""), (3, name + b"\x10\x07"), (1, b"\x0a\x09"))
     return [(wrapper(game, schema_id, payload), at) for game in GAMES for schema_id, payload in payloads]
 
 
 @pytest.fixture(scope="module")
 def days(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Root:
-    """Three days of two games in bronze, and one record without a time. To be copied."""
+    """Three days of two games in bronze, and a record without a time. To be copied."""
     root = Root.at(spark, tmp_path_factory.mktemp("days") / "root")
-    known = root.register("chess", EVENT)
-    root.register(HOSTILE, EVENT)
-    records = [record for day in range(3) for record in of_day(root, day, known)]
-    send(root, 0, [*records, (wrapper("chess", known, b""), None)])
+    assert (root.register("chess", EVENT), root.register(HOSTILE, EVENT)) == (1, 2)
+    send(root, 0, [*(record for day in range(3) for record in of_day(root, day)), (wrapper("chess", 1, b""), None)])
     root.workplace().ingest()
     return root
 
 
 @pytest.fixture(scope="module")
 def streamed(days: Root, tmp_path_factory: pytest.TempPathFactory) -> Root:
-    """The same, decoded by streams. To be copied."""
-    root = days.copied_to(tmp_path_factory.mktemp("streamed") / "root", run=STREAM)
-    without_errors(run(root))
-    return root
+    """The same, decoded by streams; a schema was registered since. To be copied."""
+    return decoded(days.copied_to(tmp_path_factory.mktemp("streamed") / "root", run=STREAM))
 
 
 @pytest.fixture(scope="module")
 def fleeted(days: Root, tmp_path_factory: pytest.TempPathFactory) -> Root:
-    """The same, decoded by the fleet. To be copied."""
-    root = days.copied_to(tmp_path_factory.mktemp("fleeted") / "root", run=FLEET)
+    """The same, decoded by the fleet; a schema was registered since. To be copied."""
+    return decoded(days.copied_to(tmp_path_factory.mktemp("fleeted") / "root", run=FLEET))
+
+
+def decoded(root: Root) -> Root:
     without_errors(run(root))
+    assert root.register("chess", MORE) == 3
     return root
 
 
-@pytest.fixture(params=["stream", "fleet"])
-def decoded(request: pytest.FixtureRequest, copy: Copy) -> Root:
-    """A copy of either, to be changed; somebody has registered the schema that was not known."""
-    name, settings = {"stream": ("streamed", STREAM), "fleet": ("fleeted", FLEET)}[request.param]
-    return corrected(copy(request.getfixturevalue(name), run=settings))
-
-
-def corrected(root: Root) -> Root:
-    root.register("chess", MORE)
-    return root
-
-
-def backfill(root: Root, wanted: Asked) -> Backfilling:
+def backfill(root: Root, wanted: Asked) -> list[tuple[str, int, int, int, int]]:
+    """Return the days that were decoded: game, day of the month, rows in, of these in silver, and in quarantine."""
     backfilling = Backfilling(root.workplace(), wanted)
     backfilling.run()
-    return backfilling
+    return [
+        (day.game, day.day.day, day.counts.rows_in, day.counts.rows_silver, day.counts.rows_quarantined)
+        for day in backfilling.backfill.days
+    ]
 
 
-def rebuilt(root: Root, game: str) -> None:
-    rebuild(root.spark, root.layout, root.workplace().schemas, game)
+def rebuilt(root: Root, game: str, accept_loss: bool = False) -> None:
+    rebuild(root.spark, root.layout, root.workplace().schemas, game, accept_loss=accept_loss)
 
 
-def causes(root: Root, game: str) -> Counter[tuple[str, date | None]]:
+def balances(root: Root) -> bool:
+    return ledger_of(root.workplace()).balances
+
+
+def causes(root: Root, game: str) -> Counter[tuple[str, date]]:
     """How many rows of a game are in quarantine, by cause and day."""
-    return Counter(
-        (row["cause"], row["timestamp"] and row["timestamp"].date())
-        for row in root.quarantine()
-        if (row["game_name"], row["stage"]) == (game, "silver")
-    )
+    mine = (row for row in root.quarantine() if (row["game_name"], row["stage"]) == (game, "silver"))
+    return Counter((row["cause"], row["timestamp"].date()) for row in mine)
 
 
-def schema_of(root: Root, game: str) -> list[Any]:
-    return DeltaTable(root.silver_path(game)).schema().fields
+def said_of(root: Root, game: str) -> tuple[str, str]:
+    """The table's comment, and its columns with all that is said of them."""
+    table = DeltaTable(root.silver_path(game))
+    return table.metadata().description, table.schema().to_json()
 
 
 def require_oracle(root: Root, game: str) -> None:
-    """Each row of silver is what google.protobuf makes of the record's bytes in bronze."""
+    """Check that each row of silver is what google.protobuf makes of the record's bytes in bronze."""
     bronze = by_id([row for row in root.bronze() if row["game_name"] == game])
     for row in root.silver(game):
         source = bronze[row["_record_id"]]
         message = root.message(source["schema_id"])
+        assert isinstance(message.DESCRIPTOR, Descriptor)
         wanted = oracle_row(message.FromString(source["payload"]), message.DESCRIPTOR)
         assert difference(wanted, {name: row[name] for name in wanted}) is None
 
 
-def lasting(root: Root) -> object:
-    """All that a decode decides; also how columns are described."""
-    return root.everything(), [schema_of(root, game) for game in GAMES]
+def whereabouts(root: Root, game: str) -> tuple[list[str], set[str]]:
+    """The records of a game in silver, and those in quarantine."""
+    bad = {row["record_id"] for row in root.quarantine() if row["game_name"] == game and row["stage"] == "silver"}
+    return [row["_record_id"] for row in root.silver(game)], bad
 
 
-def test_days_are_as_a_fresh_decode_makes_them_and_other_days_are_left_alone(decoded: Root, tmp_path: Path) -> None:
-    fresh = decoded.copied_to(tmp_path / "fresh")
+def require_nothing_lost(root: Root, game: str, waiting: int = 0) -> None:
+    """Check that each record of bronze is in one of both tables, and in silver once."""
+    good, bad = whereabouts(root, game)
+    there = {row["record_id"] for row in root.bronze() if row["game_name"] == game}
+    assert len(set(good)) == len(good)
+    assert len(there - {*good, *bad}) == waiting
+
+
+@pytest.mark.parametrize(("start", "settings", "other"), [("streamed", STREAM, FLEET), ("fleeted", FLEET, STREAM)])
+def test_days_and_games_are_as_a_fresh_decode_makes_them_and_either_engine_goes_on(
+    request: pytest.FixtureRequest,
+    copy: Copy,
+    tmp_path: Path,
+    start: str,
+    settings: Mapping[str, object],
+    other: Mapping[str, object],
+) -> None:
+    root = copy(request.getfixturevalue(start), run=settings)
+    before = by_id(root.silver("chess"))
+    send(root, 100, of_day(root, 3))
+    root.workplace().ingest()
+
+    # the last of these days waits for the live engine
+    assert backfill(root, Asked((), DAYS[1], None)) == [
+        (game, day, *counts) for game in GAMES for day, counts in ((2, (4, 3, 1)), (3, (4, 3, 1)), (4, (0, 0, 0)))
+    ]
+    after = by_id(root.silver("chess"))
+    # another day is not touched, down to the time of decoding
+    untouched = [one for one, row in before.items() if row["_timestamp"] is None or row["_timestamp"].day == 1]
+    assert [after[one]["_decoded_at"] for one in untouched] == [before[one]["_decoded_at"] for one in untouched]
+    assert {row["_timestamp"].day: row["score"] for row in after.values() if row["score"]} == {2: 7, 3: 7}
+    assert causes(root, "chess") == {
+        ("UNKNOWN_SCHEMA", DAYS[0]): 1,
+        **{("MALFORMED_PAYLOAD", day): 1 for day in DAYS[:3]},
+    }
     for game in GAMES:
-        rebuilt(fresh, game)
-    before = {game: decoded.silver(game) for game in GAMES}
-    done = backfill(decoded, LAST_TWO).backfill
-    assert [(day.game, day.day.day, day.rows, day.counts.rows_silver, day.counts.rows_quarantined) for day in done.days]
+        require_oracle(root, game)
+        require_nothing_lost(root, game, waiting=PER_DAY)
+
+    root = root.copied_to(tmp_path / "other", run=other)
+    without_errors(run(root))
+    assert balances(root)
+    fresh = root.copied_to(tmp_path / "fresh")
+    backfill(root, Asked((), None, DAYS[0]))
+    rebuilt(fresh, "chess")
+    rebuilt(fresh, HOSTILE)
+    assert fresh.everything() == root.everything()
+    assert [said_of(fresh, game) for game in GAMES] == [said_of(root, game) for game in GAMES]
+    require_oracle(fresh, "chess")
+
+    again = fresh.copied_to(tmp_path / "again", run=settings)
+    send(again, 200, of_day(again, 4))
+    without_errors(run(again))
     for game in GAMES:
-        assert causes(decoded, game) == {
-            ("UNKNOWN_SCHEMA", FIRST): 1,
-            ("MALFORMED_PAYLOAD", FIRST): 1,
-            ("MALFORMED_PAYLOAD", FIRST + timedelta(days=1)): 1,
-            ("MALFORMED_PAYLOAD", FIRST + timedelta(days=2)): 1,
-        }
-        again = {row["_record_id"] for row in decoded.silver(game) if row["_timestamp"] and row["_timestamp"].day > 1}
-        silver, others = by_id(decoded.silver(game)), by_id(fresh.silver(game))
-        passing = {"_decoded_at"}
-        for record_id in again:
-            assert silver[record_id].items() - others[record_id].items() <= {
-                (name, silver[record_id][name]) for name in passing
-            }
-        assert len(again) == 2 * (PER_DAY - 1)
-        # not decoded again, down to the time of decoding
-        old = by_id(before[game])
-        assert [silver[one]["_decoded_at"] for one in silver.keys() - again] == [
-            old[one]["_decoded_at"] for one in silver.keys() - again
-        ]
-        require_oracle(decoded, game)
-        require_oracle(fresh, game)
-    # both engines go on
-    for root in (decoded, fresh):
-        send(root, 100, of_day(root, 5, 1))
-        without_errors(run(root))
-        assert ledger_of(root.workplace()).balances
-        other = root.copied_to(root.folder.parent / f"{root.folder.name} other", run=other_engine(root))
-        send(other, 200, of_day(other, 6, 1))
-        without_errors(run(other))
-        assert ledger_of(other.workplace()).balances
-        assert len(other.silver(HOSTILE)) == len(root.silver(HOSTILE)) + PER_DAY - 1
+        require_nothing_lost(again, game)
+    assert balances(again)
 
 
-def other_engine(root: Root) -> Mapping[str, object]:
-    return STREAM if root.settings.run.engine.value == "fleet" else FLEET
+@pytest.mark.one_lane
+def test_a_backfill_that_dies_after_any_of_its_writes_is_ended_by_the_same_command(fleeted: Root, copy: Copy) -> None:
+    undisturbed, wanted = copy(fleeted, run=ONE_BY_ONE), Asked((HOSTILE,), DAYS[1], DAYS[2])
+    root = undisturbed.copied_to(undisturbed.folder.parent / "killed", run=ONE_BY_ONE)
+    assert backfill(undisturbed, wanted) == [(HOSTILE, 2, 4, 3, 1), (HOSTILE, 3, 4, 3, 1)]
+    deaths = 0
+    for number in count(1):
+        try:
+            with crash.after_writes(number, crash.Death):
+                backfill(root, wanted)
+            break
+        except crash.Death:
+            deaths += 1
+            require_nothing_lost(root, HOSTILE)
+    # days to do, a wider table, bad rows, silver, quarantine; what is done is the last one, and nothing is left then
+    assert deaths == 6
+    assert root.everything() == undisturbed.everything()
+    assert balances(root)
+
+
+@pytest.mark.one_lane
+def test_a_rebuild_that_dies_after_any_of_its_writes_is_ended_by_the_same_command(streamed: Root, copy: Copy) -> None:
+    undisturbed = copy(streamed, run=STREAM)
+    send(undisturbed, 100, of_day(undisturbed, 3))
+    undisturbed.workplace().ingest()
+    root = undisturbed.copied_to(undisturbed.folder.parent / "killed", run=STREAM)
+    rebuilt(undisturbed, HOSTILE)
+    deaths = 0
+    for number in count(1):
+        try:
+            with crash.after_writes(number, crash.Death):
+                rebuilt(root, HOSTILE)
+            break
+        except crash.Death:
+            deaths += 1
+            # before the swap, the record of the last day that is bad is in quarantine alone
+            require_nothing_lost(root, HOSTILE, waiting=PER_DAY - 1 if number == 1 else 0)
+    assert deaths == 3
+    assert (
+        root.everything()[f"silver/{Path(root.silver_path(HOSTILE)).name}"]
+        == (undisturbed.everything()[f"silver/{Path(root.silver_path(HOSTILE)).name}"])
+    )
+    for each in (root, undisturbed):
+        without_errors(run(each))
+        assert balances(each)
+    assert root.everything() == undisturbed.everything()
+
+
+@pytest.mark.one_lane
+def test_the_command_says_what_there_is_to_do_what_it_did_and_why_it_refuses(
+    fleeted: Root, copy: Copy, command: Command
+) -> None:
+    root = copy(fleeted, run=FLEET)
+    place = ("--root", str(root.folder), "--set", "run.retries=0")
+
+    def said(*words: str) -> tuple[int, str]:
+        ended = command("backfill", *words, *place)
+        return ended.code, ended.out + ended.err
+
+    assert said("--status") == (0, "no backfill yet\n")
+    code, text = said("--from", "2026-01-02", "--to", "2026-01-03", "--dry-run")
+    assert (code, "2 games, 4 days, 16 rows: about " in text, "nothing was decoded" in text) == (0, True, True)
+    assert "1 row of chess say of no day; `demux rebuild --game chess` decodes them again." in text
+    before = root.everything()
+    refused = {
+        ("--from", "2026-02-31"): "--from '2026-02-31' is no date",
+        ("--from", "2026-01-02", "--to", "2026-01-01"): "RANGE_INVALID The range begins on 2026-01-02",
+        ("--from", "2026-02-01"): "It has records from 2026-01-01 to 2026-01-03",
+        ("--game", "ches", "--from", "2026-01-01"): "GAME_UNKNOWN",
+        (): "SETTINGS_INVALID Say what to do again",
+        ("--status", "--dry-run"): "SETTINGS_INVALID",
+    }
+    for words, cause in refused.items():
+        code, text = said(*words)
+        assert (code, cause in text) == (2, True), text
+    assert root.everything() == before
+
+    # chess: a row is old and was retired; the other game: somebody deleted one
+    bronze = DeltaTable(root.layout.bronze)
+    retired = next(row for row in root.bronze() if row["record_id"] == "t/0/8")
+    removed = {name: retired[name] for name in retired if name in {column.name for column in REMOVED}}
+    write_deltalake(
+        root.layout.removed,
+        pa.Table.from_pylist([removed | {"reason": "retired"}], schema=pa.schema(arrow_fields(REMOVED))),
+    )
+    bronze.delete("record_id IN ('t/0/8', 't/0/12')")
+    before = root.everything()
+    code, text = said("--from", "2026-01-01", "--to", "2026-01-03")
+    assert (code, root.everything()) == (3, before)
+    for game in GAMES:
+        told = shlex.quote(game)
+        assert f"Bronze does not have 1 row of the game {told} any more; it is whole from 2026-01-03 on." in text
+        assert f"`demux backfill --game {told} --from 2026-01-03`" in text
+        with pytest.raises(RangeRetired):
+            rebuilt(root, game)
+    assert root.everything() == before
+    assert said("--from", "2026-01-03", "--to", "2026-01-03")[0] == 0
+    assert {row["_timestamp"].day for row in root.silver(HOSTILE) if row["score"]} == {3}
+    assert len(root.silver(HOSTILE)) == 7
+    rebuilt(root, HOSTILE, accept_loss=True)
+    assert len(root.silver(HOSTILE)) == 8
+    code, text = said("--status")
+    assert (code, [line.split()[-4:] for line in text.splitlines()][1:3]) == (0, [])

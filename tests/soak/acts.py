@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -16,6 +16,14 @@ class Act(Enum):
     BACKFILL = "backfill"
     REPLAY = "replay"
     KILL_RUN = "kill the run"
+    REBUILD = "rebuild"
+    FILL = "fill"
+    DROP = "drop"
+    SESSIONS = "sessions"
+
+
+# what every soak does
+ALWAYS = (Act.MAINTAIN, Act.FORGET, Act.BACKFILL, Act.REPLAY, Act.KILL_RUN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,15 +32,11 @@ class Deed:
 
     Attributes:
         act: its kind.
-        words: the command, without root; none where it is no command.
         kill_after_s: kill it so long after its start, then give it again; None: let it end.
-        forgets: the person whom it makes forgotten.
     """
 
     act: Act
-    words: tuple[str, ...] = ()
     kill_after_s: float | None = None
-    forgets: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,51 +44,54 @@ class Odds:
     """How rough it gets.
 
     Attributes:
-        killed: the share of commands that are killed.
-        kill_within_s: a command is killed at a moment from its start to so long after.
         acts: what may happen.
+        killed: the share of commands that are killed.
+        kill_from_s: a command is killed so long after its start at least, in the middle of its work,
+        kill_until_s: and at most.
     """
 
-    killed: float = 0.5
-    kill_within_s: float = 30.0
     acts: tuple[Act, ...] = tuple(Act)
+    killed: float = 0.4
+    kill_from_s: float = 4.0
+    kill_until_s: float = 20.0
 
 
-def deeds(rng: random.Random, odds: Odds, days: Sequence[str], person: Callable[[], str | None]) -> Iterator[Deed]:
-    """Yield for ever what happens next; each act happens once before one happens again.
-
-    Args:
-        rng: the chance.
-        odds: how rough it gets.
-        days: days that backfills are of, the first and the last one.
-        person: says who asks to be forgotten; None while there is nobody.
-    """
+def deeds(rng: random.Random, odds: Odds) -> Iterator[Deed]:
+    """Yield for ever what happens next; each act happens once before one happens again."""
     while True:
         for act in rng.sample(odds.acts, len(odds.acts)):
-            kill_after_s = rng.uniform(0, odds.kill_within_s) if rng.random() < odds.killed else None
-            match act:
-                case Act.KILL_RUN:
-                    yield Deed(act)
-                case Act.FORGET:
-                    if (name := person()) is not None:
-                        yield Deed(act, forget(name), kill_after_s, name)
-                case _:
-                    yield Deed(act, _words(act, rng, days), kill_after_s)
+            is_killed = act is not Act.KILL_RUN and rng.random() < odds.killed
+            yield Deed(act, rng.uniform(odds.kill_from_s, odds.kill_until_s) if is_killed else None)
 
 
-def forget(person: str) -> tuple[str, ...]:
-    """Return the command that forgets a person, with what nobody can read."""
-    return ("forget", "--where", f"user_name = '{person}'", "--unreadable-too", "--yes")
+def words(act: Act, rng: random.Random, days: Sequence[str], game: str, person: str) -> tuple[str, ...]:
+    """Return the command of an act, without root.
 
-
-def _words(act: Act, rng: random.Random, days: Sequence[str]) -> tuple[str, ...]:
+    Args:
+        act: the act.
+        rng: the chance.
+        days: the first and the last day of a backfill.
+        game: of what is done to one game.
+        person: who is forgotten.
+    """
     match act:
         case Act.MAINTAIN:
-            # removes all that nobody needs any more, at once
+            # nothing that nobody needs is kept, not even for a second
             return ("maintain", "--set", "maintain.keep=0s", "--force") if rng.random() < 0.7 else ("maintain",)
+        case Act.FORGET:
+            return ("forget", "--where", f"user_name = '{person}'", "--unreadable-too", "--yes")
         case Act.BACKFILL:
             return ("backfill", "--from", days[0], "--to", days[-1])
         case Act.REPLAY:
             return ("quarantine", "replay")
-        case Act.FORGET | Act.KILL_RUN:
+        case Act.REBUILD:
+            return ("rebuild", "--game", game)
+        case Act.FILL:
+            return ("backfill", "--rescued")
+        case Act.DROP:
+            causes = ("MALFORMED_PAYLOAD", "MALFORMED_WRAPPER", "INVALID_GAME_NAME")
+            return ("quarantine", "drop", "--older-than", "0s", "--cause", rng.choice(causes), "--yes")
+        case Act.SESSIONS:
+            return ("sessions", "--game", game, "--by", "user_name", "--gap", "1m", "--lateness", "0s")
+        case Act.KILL_RUN:
             raise AssertionError(act)

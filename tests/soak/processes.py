@@ -15,6 +15,7 @@ from pathlib import Path
 from tests.flow.process import DEMUX, ENVIRONMENT, PROJECT
 
 _PATIENCE_S = 600
+_STOP_S = 180
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +32,12 @@ class Processes:
     """Starts commands on one root, and knows those that are alive.
 
     Attributes:
-        root: the root's folder.
+        options: what every command is given: its root and settings.
         logs: a folder with a file for each command's output.
-        say: told of each thing that happens.
     """
 
-    root: Path
+    options: Sequence[str]
     logs: Path
-    say: Callable[[str], None]
     _started: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _alive: set[subprocess.Popen[bytes]] = field(default_factory=set)
@@ -50,7 +49,7 @@ class Processes:
             log = self.logs / f"{self._started:03}-{words[0]}.txt"
         with log.open("wb") as out:
             process = subprocess.Popen(
-                [DEMUX, *words, "--root", str(self.root)],
+                [DEMUX, *words, *self.options],
                 cwd=PROJECT,
                 env=ENVIRONMENT,
                 stdin=subprocess.DEVNULL,
@@ -77,8 +76,51 @@ class Processes:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+        self._alive.discard(process)
 
     def kill_all(self) -> None:
         """Kill what is still alive."""
         for process in tuple(self._alive):
             self.kill(process)
+
+
+class LiveRun:
+    """A `demux run --every` that is always there: killed now and then, it is started again."""
+
+    def __init__(self, processes: Processes, words: Sequence[str], report: Callable[[str], None]) -> None:
+        """Start it; `report` is told when it ends by itself."""
+        self._processes = processes
+        self._words = words
+        self._report = report
+        self._lock = threading.Lock()
+        self._process, self._log = processes.start(words)
+
+    def kill(self) -> None:
+        """Kill it, and start it again."""
+        with self._lock:
+            self._processes.kill(self._process)
+            self._process, self._log = self._processes.start(self._words)
+
+    def require(self) -> None:
+        """Start it again where it has ended by itself, which it must not."""
+        with self._lock:
+            if self._process.poll() is not None:
+                self._report(f"the run ended with {self._process.returncode}: {tail(self._text())}")
+                self._process, self._log = self._processes.start(self._words)
+
+    def stop(self) -> Ended:
+        """Return how it ended when it was asked to, by SIGTERM; killed where it does not end."""
+        began = time.monotonic()
+        with self._lock, suppress(subprocess.TimeoutExpired):
+            self._process.terminate()
+            self._process.wait(_STOP_S)
+        self._processes.kill(self._process)
+        return Ended(self._process.returncode, self._text(), time.monotonic() - began)
+
+    def _text(self) -> str:
+        return self._log.read_text("utf-8", "replace")
+
+
+def tail(text: str, lines: int = 12) -> str:
+    """Return the last lines of what a command printed."""
+    return "\n".join(text.rstrip().splitlines()[-lines:])

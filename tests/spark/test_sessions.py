@@ -228,7 +228,7 @@ def test_bad_input_is_told_and_nothing_is_written(begun: Root, tmp_path: Path) -
     wrong: list[tuple[Spec, type[DemuxError], str]] = [
         (Spec("go", ("user_name",), gap), GameUnknown, "'go' has no table"),
         (Spec(GAME, ("user_nam",), gap), SettingsInvalid, "no such column. Did you mean user_name"),
-        (Spec(GAME, ("user_name",), gap, "_record_id"), SettingsInvalid, "no time. Name one of at, _timestamp"),
+        (Spec(GAME, ("user_name",), gap, "_record_id"), SettingsInvalid, "no times."),
     ]
     for spec, kind, said in wrong:
         with pytest.raises(kind, match=said):

@@ -92,6 +92,19 @@ ADVICE: dict[type[DemuxError], Advice] = {
         "Take the name from `demux status`: upper and lower case and blanks count, so quote it. A new game is there "
         "after the next `demux ingest`.",
     ),
+    errors.RangeInvalid: Advice(
+        (Stops.COMMAND,),
+        "Nothing was changed.",
+        "Days are those of the records' own times, in UTC, and both ends belong to the range. Give the same command with "
+        "`--dry-run` until it means what it should ([backfill](repair.md)).",
+    ),
+    errors.RangeRetired: Advice(
+        (Stops.COMMAND, Stops.GAME),
+        "Nothing of the game was changed: its table still has the rows that bronze gave up by age "
+        "([`maintain.bronze_days`](maintenance.md#bronze-by-age)). Other games of the same backfill are done.",
+        "`demux backfill --game NAME --from DAY` with the day that it names decodes all that bronze still has, and "
+        "leaves the older rows as they are.",
+    ),
     errors.CheckpointLost: Advice(
         (Stops.GAME, Stops.BRONZE),
         "Nothing is written: the query would begin anew and double every row, or leave new ones out. The records wait.",
@@ -192,6 +205,25 @@ ADVICE: dict[type[DemuxError], Advice] = {
         (Stops.GAME,),
         "Nothing is written; the rows wait in bronze.",
         "Set `decoder: auto` (or `arrow`), which decodes every message. `from_protobuf` is never needed.",
+    ),
+    errors.PredicateInvalid: Advice(
+        (Stops.COMMAND,),
+        "Nothing was removed. The predicate is parsed, and no text of it reaches a table, a log or SQL.",
+        "It says at which character, or which columns are near. [Forgetting](forget.md) lists what a predicate may "
+        "have; `--dry-run` shows what it means.",
+    ),
+    errors.PredicateMatchesAll: Advice(
+        (Stops.COMMAND,),
+        "Nothing was removed.",
+        "Look at the counts of `--dry-run`. Usually a quote is missing, or a `%` is all of a pattern. `--force` where "
+        "a whole table is meant.",
+    ),
+    errors.ForgottenWouldReturn: Advice(
+        (Stops.COMMAND,),
+        "Nothing was changed: bronze is as it was, without the forgotten records.",
+        "Remove them from the source first (Kafka: wait for its retention, or delete the records; archives: rewrite the "
+        "files), for [`demux forget`](forget.md) does not touch it. Then give the command again with the option that "
+        "it names.",
     ),
     errors.TaskFailed: Advice(
         _ANYWHERE,

@@ -179,5 +179,7 @@ def meaning(code: ExitCode) -> str:
             return "another command is at work on this root (`--wait` waits for it), or on this deployment"
         case ExitCode.UNBALANCED:
             return "`demux reconcile`: a record is lost, or in more than one place"
+        case ExitCode.UNSEARCHED:
+            return "`demux forget`: what it found is removed, but some records could not be searched yet; it says which"
         case ExitCode.INTERRUPTED:
             return "interrupted; what was under way is finished, the rest waits"

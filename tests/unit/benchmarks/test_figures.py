@@ -2,10 +2,14 @@ from __future__ import annotations
 
 import argparse
 
-from benchmarks import costs, speed
+import numpy as np
+
+from benchmarks import backfilling, costs, speed
 from benchmarks.costs import Cost
+from benchmarks.events import Events
 from benchmarks.roots import Spent
 from benchmarks.sizes import Sizes, add_options, sizes_of
+from producer.records import Records
 
 
 def test_costs_are_told_for_each_game_against_the_naive_design() -> None:
@@ -26,6 +30,19 @@ def test_without_the_oldest_lane_nothing_is_said_of_it_where_it_is_there() -> No
     table = speed.lines({speed.FLEET: 6.0, speed.ARROW: 1.0, speed.BARE: 1.0, speed.NATIVE: 2.0})
     assert any(line.endswith("| 2 | 3.00 | 3 at least |") for line in table)
     assert not any("not installed" in line for line in table)
+
+
+def test_decoding_again_is_told_against_the_live_path() -> None:
+    table = backfilling.lines({backfilling.LIVE: 2.0, backfilling.TOGETHER: 5.0, backfilling.ALONE: 8.0}, 1_000)
+    assert "| `demux backfill` | 5.0 | 200 | 2.50 |" in table
+    assert any(line.startswith("2 games side by side take 0.62 of the time") for line in table)
+
+
+def test_the_events_of_a_backfill_are_of_so_many_days_in_turn() -> None:
+    batch = Records([b""] * 5, [b"chess"] * 5, np.zeros(5, np.int32), np.full(5, 1_770_000_000_000_000, np.int64))
+    (found,) = backfilling.spread(Events((batch,)), 3).batches
+    days = (batch.timestamps_us - found.timestamps_us) / (24 * 3600 * 1_000_000)
+    assert days.tolist() == [0, 1, 2, 0, 1]
 
 
 def test_a_round_is_all_of_its_parts() -> None:

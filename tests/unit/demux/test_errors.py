@@ -40,6 +40,7 @@ def test_exit_codes_never_change_between_releases() -> None:
         "TRANSIENT": 4,
         "LOCKED": 5,
         "UNBALANCED": 6,
+        "UNSEARCHED": 7,
         "INTERRUPTED": 130,
     }
 

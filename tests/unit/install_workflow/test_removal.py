@@ -54,6 +54,8 @@ def test_tables_are_those_of_the_games_and_of_the_layout() -> None:
         "control/deployments",
         "control/dropped",
         "control/removed",
+        "control/forget",
+        "control/backfills",
         "control/gaps",
         "control/topics",
         "control/schemas",

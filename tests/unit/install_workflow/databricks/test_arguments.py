@@ -70,7 +70,7 @@ def read(options: tuple[str, ...]) -> Settings:
 
 def test_the_defaults_need_no_arguments_but_the_root() -> None:
     told = arguments(settings())
-    assert {told.ingest, told.deserialize, told.apply} == {("--set", f"root={ROOT}")}
+    assert {told.ingest, told.deserialize, told.apply, told.maintain} == {("--set", f"root={ROOT}")}
     assert told.files == ()
 
 
@@ -98,6 +98,24 @@ def test_a_stage_is_told_what_it_reads_and_nothing_of_the_jobs_around_it() -> No
         "wrapper.schema_id_field",
     ]
     assert keys(told.deserialize) == ["databricks.catalog", "registries", "registry.url", "root"]
+    assert keys(told.maintain) == ["databricks.catalog", "root"]
+
+
+def test_maintenance_is_told_all_of_its_settings_but_when_it_comes() -> None:
+    changes = {"every": "12h", "keep": "30d", "bronze_days": 400, "zorder_of": {"将棋": ["user_name"]}}
+    written = settings(maintain=changes, run__parallelism=2)
+    told = arguments(written)
+    assert read(told.maintain).maintain == written.maintain.model_copy(update={"every": "1d"})
+    assert read(told.maintain).run.parallelism == 2
+    assert told.ingest == ("--set", f"root={ROOT}")
+
+
+def test_what_maintenance_is_told_at_length_is_a_file_unless_it_never_comes() -> None:
+    columns = {f"game_{number}": ["user_name", "event_time"] for number in range(400)}
+    told = arguments(settings(maintain={"zorder_of": columns}))
+    (file,) = told.files
+    assert told.maintain[:2] == ("--settings", file.path)
+    assert arguments(settings(maintain={"zorder_of": columns, "every": "never"})).files == ()
 
 
 def test_every_setting_reaches_the_stage_that_reads_it() -> None:

@@ -35,6 +35,7 @@ SMALL = {
 }
 SPLIT = {
     **SMALL,
+    "maintain.every": "never",
     "run.streams_per_cluster": "2",
     "databricks.tasks_per_job": "5",
     "databricks.schedule.kind": "continuous",
@@ -115,7 +116,10 @@ def test_the_jobs_of_a_bundle_call_each_other_by_their_keys() -> None:
 def test_the_target_dev_touches_nothing_of_prod() -> None:
     jobs, settings = deployment(SMALL, ["chess"])
     files = bundle_files(jobs, settings, WHEEL)
-    job = installed(files, "dev")["prod_all"]
+    found = installed(files, "dev")
+    job = found["prod_all"]
+    (maintain,) = found["prod_maintain"]["tasks"]
+    assert "root=/Volumes/main/demux/data/dev" in maintain["python_wheel_task"]["parameters"]
     parameters = {part for task in job["tasks"] for part in task["python_wheel_task"]["parameters"]}
     assert {"root=/Volumes/main/demux/data/dev", "databricks.catalog=main_dev", "archive.clean=keep"} < parameters
     assert not {"root=/Volumes/main/demux/data", "databricks.catalog=main", "databricks.name=prod"} & parameters
@@ -136,10 +140,10 @@ def test_the_development_name_of_a_long_one_is_a_name_still() -> None:
 def test_a_bundle_is_taken_by_the_api_and_read_by_people(golden: Golden) -> None:
     jobs, settings = deployment(SMALL, ["chess", "将棋"])
     files = bundle_files(jobs, settings, WHEEL)
-    job = installed(files, "prod")["prod_all"]
-    del job["permissions"]
-    assert JobSettings.from_dict(job).as_dict() == job
-    assert list(files) == ["databricks.yml", "resources/all.yml"]
+    for job in installed(files, "prod").values():
+        del job["permissions"]
+        assert JobSettings.from_dict(job).as_dict() == job
+    assert list(files) == ["databricks.yml", "resources/all.yml", "resources/maintain.yml"]
     golden("databricks/bundle.yml", "\n".join(f"==== {path}\n{text}" for path, text in files.items()))
 
 
@@ -147,7 +151,7 @@ def test_a_bundle_of_a_fleet_says_so_and_its_targets_tell_the_tasks() -> None:
     jobs, settings = deployment({**SMALL, "run.engine": "fleet"}, ["chess", "go"])
     files = bundle_files(jobs, settings, WHEEL)
     for target in ("dev", "prod"):
-        (job,) = installed(files, target).values()
+        job = installed(files, target)["prod_all"]
         tasks = {task["task_key"]: task for task in job["tasks"]}
         parameters = tasks["deserialize_cluster_001"]["python_wheel_task"]["parameters"]
         assert parameters[:3] == ["deserialize", "--game=chess", "--game=go"]

@@ -18,6 +18,7 @@ SETTINGS = load(
     {
         "root": "/Volumes/main/demux/data",
         "databricks.name": "prod",
+        "maintain.every": "never",
         "databricks.cluster.node_type": "i3.xlarge",
         "databricks.wheel_path": "/Volumes/main/ops/wheels",
         "run.streams_per_cluster": "4",

@@ -30,6 +30,7 @@ WHEEL = "/Volumes/main/ops/wheels/protobuf_demux-0.1.0+abc-py3-none-any.whl"
 DEPLOYMENT = {
     "root": "/Volumes/main/demux/data",
     "databricks.name": "prod",
+    "maintain.every": "never",
     "databricks.cluster.node_type": "i3.xlarge",
     "databricks.wheel_path": "/Volumes/main/ops/wheels",
 }
@@ -361,3 +362,36 @@ def test_without_a_name_there_is_no_deployment() -> None:
 def test_a_root_on_this_machine_is_refused() -> None:
     with pytest.raises(SettingsInvalid, match="root: 'demux-data'"):
         make_jobs([], settings(root="demux-data"), WHEEL)
+
+
+def test_maintenance_is_a_job_with_a_cluster_and_a_schedule_of_its_own(golden: Golden) -> None:
+    changes = {"maintain__every": "12h", "maintain__bronze_days": "400", "maintain__zorder_of": "{将棋: [user_name]}"}
+    usual, made = make_jobs(tasks_of(["chess"]), settings(**SMALL, **changes), WHEEL)
+    require_taken([made])
+    assert (usual.part, made.part) == ("all", "maintain")
+    golden("databricks/maintain.json", text_of([made]))
+
+
+@pytest.mark.parametrize(
+    ("every", "periodic"),
+    [
+        ("1d", {"interval": 1, "unit": "DAYS"}),
+        ("2w", {"interval": 14, "unit": "DAYS"}),
+        ("36h", {"interval": 36, "unit": "HOURS"}),
+        ("90m", {"interval": 2, "unit": "HOURS"}),
+        ("1m", {"interval": 1, "unit": "HOURS"}),
+    ],
+)
+def test_maintenance_comes_as_often_as_the_settings_say_in_whole_hours(every: str, periodic: dict[str, object]) -> None:
+    for paused, status in (("false", "UNPAUSED"), ("true", "PAUSED")):
+        changes = {"maintain__every": every, "databricks__schedule__paused": paused}
+        made = make_jobs([], settings(**changes), WHEEL)[-1]
+        require_taken([made])
+        assert made.settings["trigger"] == {"periodic": periodic, "pause_status": status}
+
+
+def test_maintenance_comes_by_default_and_never_only_where_that_is_said() -> None:
+    default = {**DEPLOYMENT, "databricks.schedule.kind": "continuous"}
+    del default["maintain.every"]
+    assert [job.part for job in make_jobs([], load(None, {}, default), WHEEL)] == ["all", "continuous", "maintain"]
+    assert [job.part for job in make_jobs([], settings(maintain__every="never"), WHEEL)] == ["all"]

@@ -34,6 +34,7 @@ from tests.fakes.workspace.job_rules import problems
 DEPLOYMENT = {
     "root": "/Volumes/main/demux/data",
     "databricks.name": "prod",
+    "maintain.every": "never",
     "databricks.cluster.node_type": "i3.xlarge",
     "databricks.wheel_path": "/Volumes/main/ops/wheels",
     "databricks.auto_apply": "true",

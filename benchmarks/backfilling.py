@@ -1,0 +1,89 @@
+"""Days of many games decoded again: seconds a row beside the live path, and games side by side beside one by one."""
+
+from __future__ import annotations
+
+import statistics
+import threading
+from collections import defaultdict
+from dataclasses import replace
+
+import numpy as np
+
+from benchmarks.decoding import timed
+from benchmarks.events import Events
+from benchmarks.roots import PARALLELISM, Bench, BenchRoot
+from benchmarks.sizes import Sizes
+from demux.cli.backfill_days import Backfilling
+from demux.cli.workplace import Workplace, place_of
+from deserializer.days import Asked
+from deserializer.repair import rebuild
+from producer.games import games as first_games
+
+TITLE = "Days decoded again"
+
+LIVE, TOGETHER, ALONE = "`engine: fleet`, a round", "`demux backfill`", "`demux backfill`, `run.parallelism: 1`"
+REBUILD = "`demux rebuild`, one game after the other"
+_DAY_US = 86_400_000_000
+
+
+def run(bench: Bench, sizes: Sizes) -> list[str]:
+    """Return the section's lines."""
+    events = bench.events(sizes.games, sizes.total // sizes.games)
+    root, live = bench.root("backfill"), bench.root("live")
+    root.send(spread(events, sizes.days))
+    rows = root.round().rows
+    names = [game.name for game in first_games(sizes.games)]
+    seconds: defaultdict[str, list[float]] = defaultdict(list)
+    for number in range(1 + sizes.repeats):
+        live.send(events)
+        seconds[LIVE].append(live.round().silver)
+        seconds[TOGETHER].append(timed(Backfilling(_place(root, PARALLELISM), Asked((), None, None)).run))
+        seconds[ALONE].append(timed(Backfilling(_place(root, 1), Asked((), None, None)).run))
+        seconds[REBUILD].append(timed(lambda: _rebuild(_place(root, 1), names)))
+        print(f"round {number}: { {name: round(each[-1], 2) for name, each in seconds.items()} } s", flush=True)
+    for name in ("backfill", "live"):
+        bench.forget(name)
+    bench.forget_events()
+    return lines({name: statistics.median(each[1:]) for name, each in seconds.items()}, rows)
+
+
+def spread(events: Events, days: int) -> Events:
+    """Return the same events, of so many days in turn."""
+    return Events(
+        tuple(
+            replace(batch, timestamps_us=batch.timestamps_us - _DAY_US * (np.arange(len(batch.values)) % days))
+            for batch in events.batches
+        )
+    )
+
+
+def lines(seconds: dict[str, float], rows: int) -> list[str]:
+    """Return the costs as Markdown: medians of seconds for so many rows."""
+    live = seconds[LIVE]
+    return [
+        f"| {rows:,} rows | seconds | rows per second | of the live path |",
+        "| --- | ---: | ---: | ---: |",
+        *(f"| {name} | {each:.1f} | {rows / each:,.0f} | {each / live:.2f} |" for name, each in seconds.items()),
+        "",
+        f"{PARALLELISM} games side by side take {seconds[TOGETHER] / seconds[ALONE]:.2f} of the time that they take "
+        f"one after the other, on {PARALLELISM} cores. Decoding again checks first that no row would be lost, and "
+        "decodes twice: bad rows are in quarantine before the others take the place of what silver has.",
+    ]
+
+
+def details(sizes: Sizes) -> str:
+    """Return what was measured, as part of a sentence."""
+    return (
+        f"{sizes.total:,} rows of {sizes.games} games, {sizes.days} days each, medians of {sizes.repeats} after one "
+        "that is not counted"
+    )
+
+
+def _place(root: BenchRoot, parallelism: int) -> Workplace:
+    run_settings = root.settings.run.model_copy(update={"parallelism": parallelism})
+    return place_of(root.settings.model_copy(update={"run": run_settings}), root.spark, threading.Event())
+
+
+def _rebuild(place: Workplace, games: list[str]) -> None:
+    for game in games:
+        rebuild(place.spark, place.layout, place.schemas, game)
