@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks import backfilling, costs, curves, endurance, scale, speed
+from benchmarks import backfilling, costs, curves, endurance, maintaining, scale, speed
 from benchmarks.page import RESULTS, write_section
 from benchmarks.points import PLOTS
 from benchmarks.roots import PARALLELISM, Bench
@@ -37,6 +37,7 @@ PARTS = {
     "all-active": Part(scale.ALL_TITLE, scale.details, scale.all_active),
     "speed": Part(speed.TITLE, speed.details, speed.run),
     "backfill": Part(backfilling.TITLE, backfilling.details, backfilling.run),
+    "maintain": Part(maintaining.TITLE, maintaining.details, maintaining.run),
     "memory": Part(endurance.MEMORY_TITLE, endurance.memory_details, endurance.memory),
     "files": Part(endurance.FILES_TITLE, endurance.files_details, endurance.files),
     "plots": Part(curves.TITLE, curves.details, curves.run),

@@ -16,7 +16,7 @@ class Sizes:
     """Counts of games, rows and rounds; each is an option of the command line."""
 
     games: int = _size(20, "games of the naive design, and of the fleet beside it")
-    many: int = _size(200, "games of a larger fleet")
+    many: int = _size(200, "games of a larger fleet; tables that are maintained")
     fewer: int = _size(100, "games that the largest fleet is compared with, all active")
     most: int = _size(1_000, "games of the largest fleet")
     active: int = _size(10, "games with new rows where most have none")

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from functools import reduce
 from typing import Any
 
-from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -18,19 +17,22 @@ from bronze_ingest.source import check_source
 from bronze_ingest.unwrap import bronze_columns, wrapper_format
 from demux.causes import Stage
 from demux.columns import Struct
-from demux.errors import OffsetsLost
+from demux.errors import ForgottenWouldReturn, OffsetsLost
 from demux.removed import Reason
 from demux.reports import IngestReport
 from demux.settings import Settings
 from demux.settings_source import Clean, SourceKind
 from demux.spark_types import spark_struct
 from demux.storage import file_names, remove_folder, table_exists
-from demux.tables import DROPPED, QUARANTINE, ROUNDS, SILVER_ORIGIN, Layout
+from demux.tables import DROPPED, QUARANTINE, REMOVED, ROUNDS, SILVER_ORIGIN, Layout
+from demux.text import counted
 
 _MAX_SHOWN = 5
 
 
-def rebuild_bronze(spark: SparkSession, settings: Settings, *, accept_gaps: bool = False) -> IngestReport:
+def rebuild_bronze(
+    spark: SparkSession, settings: Settings, *, accept_gaps: bool = False, accept_return: bool = False
+) -> IngestReport:
     """Return what was taken in from the beginning of the source, after all tables below the root were emptied.
 
     Silver tables are emptied too, and filled again by the next run. Safe to call again after a crash; a run after a
@@ -39,9 +41,12 @@ def rebuild_bronze(spark: SparkSession, settings: Settings, *, accept_gaps: bool
     Raises:
         SourceMissing: there is no source to build from; nothing was touched.
         OffsetsLost: bronze has records that the source has no more, and `accept_gaps` is off; nothing was touched.
+        ForgottenWouldReturn: records were forgotten on request, and `accept_return` is off; nothing was touched.
     """
     layout = Layout(settings.root)
     check_source(spark, settings)
+    if not accept_return:
+        _require_none_forgotten(spark, layout)
     if not accept_gaps:
         _require_all(spark, settings, layout)
     remove_folder(spark, layout.bronze_checkpoint)
@@ -54,11 +59,25 @@ def rebuild_bronze(spark: SparkSession, settings: Settings, *, accept_gaps: bool
     _empty(spark, layout.quarantine, QUARANTINE)
     # what is bad still comes to quarantine again
     _empty(spark, layout.dropped, DROPPED)
-    # and what was old, to bronze
-    if table_exists(spark, layout.removed):
-        DeltaTable.forPath(spark, layout.removed).delete(F.col("reason") == Reason.RETIRED.value)
+    # and what was old, to bronze; so does what was forgotten, which counts as forgotten no more
+    _empty(spark, layout.removed, REMOVED)
     _empty(spark, layout.bronze, bronze_columns(wrapper_format(settings)), "game_name")
     return ingest(spark, settings)
+
+
+def _require_none_forgotten(spark: SparkSession, layout: Layout) -> None:
+    """Check that nobody was forgotten: a source may have their records still, some with other ids than before."""
+    if not table_exists(spark, layout.removed):
+        return
+    removed = spark.read.format("delta").load(layout.removed)
+    forgotten = removed.where(F.col("reason") == Reason.FORGOTTEN.value).select("record_id").distinct().count()
+    if forgotten:
+        raise ForgottenWouldReturn(
+            f"A rebuild from the source may bring back {counted(forgotten, 'record')} that somebody asked to forget.",
+            "Remove them from the source first; `demux rebuild --bronze --accept-return` then takes in what it has, "
+            "and `demux forget` must be given once more for whoever is still there.",
+            records=forgotten,
+        )
 
 
 def _require_all(spark: SparkSession, settings: Settings, layout: Layout) -> None:

@@ -83,6 +83,8 @@ def bronze_in(settings: DatabricksSettings, layout: Layout) -> tuple[CatalogTabl
         "control_topics": layout.topics,
         "control_gaps": layout.gaps,
         "control_dropped": layout.dropped,
+        "control_removed": layout.removed,
+        "control_backfills": layout.backfills,
         "control_approvals": layout.approvals,
     }
     return tuple(CatalogTable(settings.catalog, settings.bronze_schema, *place) for place in places.items())

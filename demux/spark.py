@@ -38,8 +38,11 @@ _PACKAGES: Mapping[str, tuple[str, ...]] = {
 POOL = "spark.scheduler.pool"
 
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
-# half the work of a JVM that lives a minute is to compile what it then hardly uses; and Spark has 200 MB of classes
-SHORT_LIVED: Mapping[str, str] = {_JAVA_OPTIONS: "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:MetaspaceSize=256m"}
+# half the work of a JVM that lives a minute is to compile what it then hardly uses; and Spark has 200 MB of classes.
+# that little room for compiled code is full after some minutes, and then nothing is compiled any more
+SHORT_LIVED: Mapping[str, str] = {
+    _JAVA_OPTIONS: "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC -XX:MetaspaceSize=256m"
+}
 
 _CONF: Mapping[str, str] = {
     **TABLE_CONF,

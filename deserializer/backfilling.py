@@ -85,8 +85,8 @@ def decoded_again(redecoding: Redecoding, reading: Reading, span: Span, request:
     spark = file_session(redecoding.spark)
     task = Task(reading.game, reading.version, span, request)
     rows = passed_rows(spark, layout, reading, span)
-    redecoding.require_whole(spark, task, rows)
     contents = redecoding.contents(rows)
+    redecoding.require_whole(spark, task, contents)
     if contents.rows:
         table = layout.silver(names_of(task.game).key)
         answers = schemas.lookup(contents.refs, task.game)

@@ -18,11 +18,18 @@ from demux.tables import BACKFILLS, Layout
 from deserializer.days import Asked, Backfill, Counts, Day, State
 
 
-def backfills(spark: SparkSession, layout: Layout, newest: int | None = None) -> tuple[Backfill, ...]:
-    """Return the backfills of a root, the newest first; only so many, if that is said."""
+def backfills(
+    spark: SparkSession, layout: Layout, newest: int | None = None, asked: Asked | None = None
+) -> tuple[Backfill, ...]:
+    """Return the backfills of a root, the newest first; only so many, and only those that do what is asked, if said."""
     if not table_exists(spark, layout.backfills):
         return ()
     rows = spark.read.format("delta").load(layout.backfills)
+    if asked is not None:
+        first, last = (F.lit(_text(day)) for day in (asked.first, asked.last))
+        days = F.col("first_day").eqNullSafe(first) & F.col("last_day").eqNullSafe(last)
+        games = F.array(*map(F.lit, asked.games)).cast("array<string>")
+        rows = rows.where(days & (F.col("games") == games))
     ids = rows.groupBy("backfill_id").agg(F.max("begun_at").alias("at")).orderBy(F.desc("at"), "backfill_id")
     chosen = [row.backfill_id for row in (ids if newest is None else ids.limit(newest)).collect()]
     task = Window.partitionBy("backfill_id", "game_name", "day")

@@ -25,7 +25,7 @@ from deserializer.descriptions import Description, description_of
 from deserializer.fleet.bronze import file_session, fleet_id_of
 from deserializer.fleet.pending import Position
 from deserializer.fleet.run import fleet_of
-from deserializer.fleet.tables import layout_here, tables_of
+from deserializer.fleet.tables import tables_of
 from deserializer.fleet.turns import Turn, fleets_turn
 from deserializer.passed import all_rows, without_forgotten
 from deserializer.redecode import Redecoding, Task, counts_of, require_not_retired
@@ -68,10 +68,10 @@ def rebuilt(redecoding: Redecoding, game: str, request: str, *, accept_loss: boo
     spark = file_session(redecoding.spark)
     task = Task(game, newest_version(spark, layout.bronze), None, request)
     rows = without_forgotten(spark, layout, game, all_rows(spark, layout, game, task.version, None))
+    contents = redecoding.contents(rows)
     if not accept_loss:
         require_not_retired(spark, layout, game, task.version, "TRUE")
-        redecoding.require_whole(spark, task, rows)
-    contents = redecoding.contents(rows)
+        redecoding.require_whole(spark, task, contents)
     answers = schemas.lookup(contents.refs, game)
     table = layout.silver(names_of(game).key)
     wanted = _wanted(spark, layout, game, answers, schemas.contract(game))
@@ -150,8 +150,8 @@ def _turn(spark: SparkSession, layout: Layout, task: Task) -> tuple[str, Turn]:
     A stream takes the game over from the fleet as it always does. Where no fleet can read bronze, it is the stream's
     turn at once.
     """
-    here = layout_here(spark, layout)
-    app_id, takes_fleets = fleet_id_of(spark, (here or layout).bronze, is_here=here is not None)
+    # by Spark, which opens every table
+    app_id, takes_fleets = fleet_id_of(spark, layout.bronze, is_here=False)
     if fleet_of(spark, layout) != app_id:
         replace_text(spark, layout.fleet, app_id)
     table = tables_of(spark, layout, app_id, Sink.AUTO).silver(names_of(task.game).key)

@@ -77,11 +77,13 @@ class Contents:
         rows: by day.
         refs: their schema refs.
         sizes: how large their payloads are.
+        ids: the sum of their record ids' hashes.
     """
 
     rows: Mapping[date, int]
     refs: frozenset[SchemaRef]
     sizes: Sizes
+    ids: int
 
 
 @dataclass(slots=True)
@@ -108,15 +110,16 @@ class Redecoding:
         """Return the contents of a frame with the columns of `INPUT`, in one pass over its rows."""
         names = [column.name for column in REF]
         found = rows.groupBy(day_of("timestamp"), *names).agg(
-            sizes_column("payload").alias("sizes"), F.count(F.lit(1)).alias("rows")
+            sizes_column("payload").alias("sizes"), F.count(F.lit(1)).alias("rows"), _hashes().alias("ids")
         )
         by_day: defaultdict[date, int] = defaultdict(int)
-        sizes, refs = Sizes(), set()
+        sizes, refs, ids = Sizes(), set(), 0
         for row in found.collect():
             by_day[row[_DAY] or NO_DAY] += row.rows
             sizes |= sizes_in(row.sizes)
             refs.add(SchemaRef(*(row[name] for name in names)))
-        return Contents(by_day, frozenset(refs), sizes)
+            ids += row.ids
+        return Contents(by_day, frozenset(refs), sizes, ids)
 
     def set_aside(self, rows: DataFrame, decisions: Decisions, task: Task) -> dict[date, int]:
         """Return how many rows of each day do not decode, once they are in quarantine under the task's request."""
@@ -152,13 +155,13 @@ class Redecoding:
                 delete_rows(self.spark, self.layout.quarantine, older)
             delete_rows(self.spark, self.layout.dropped, mine)
 
-    def require_whole(self, spark: SparkSession, task: Task, rows: DataFrame) -> None:
+    def require_whole(self, spark: SparkSession, task: Task, contents: Contents) -> None:
         """Check that bronze has every record that silver and quarantine have of what is decoded again.
 
         Args:
             spark: the session.
             task: what is decoded again.
-            rows: what is decoded, with `record_id`.
+            contents: of what is decoded.
 
         Raises:
             RangeRetired: rows of them would be lost.
@@ -166,7 +169,9 @@ class Redecoding:
         ids = without_forgotten(spark, self.layout, task.game, self._known(spark, task))
         # the sums cost no shuffle: nearly always they say it all
         dropped = self._kept(spark, task, self.layout.dropped)
-        if _sums(rows) == _sums(ids.unionByName(dropped)):
+        found = ids.unionByName(dropped).agg(F.count(F.lit(1)).alias("rows"), _hashes().alias("ids")).first()
+        assert found is not None
+        if (found["rows"], found["ids"]) == (sum(contents.rows.values()), contents.ids):
             return
         there = all_rows(spark, self.layout, task.game, task.version, task.span).select("record_id")
         gone = ids.join(there, "record_id", "left_anti").agg(F.count(F.lit(1)), F.max(day_of("timestamp"))).first()
@@ -249,9 +254,6 @@ def day_of(column: str) -> Column:
     return F.when(years, day).alias(_DAY)
 
 
-def _sums(ids: DataFrame) -> tuple[int, int]:
-    """Return how many ids these are, and a number that other ids would hardly have."""
-    low = F.xxhash64("record_id").bitwiseAND(F.lit(0xFFFFFFFF))
-    found = ids.agg(F.count(F.lit(1)), F.coalesce(F.sum(low), F.lit(0))).first()
-    assert found is not None
-    return found[0], found[1]
+def _hashes() -> Column:
+    """Return a sum over record ids that others would hardly have."""
+    return F.coalesce(F.sum(F.xxhash64("record_id").bitwiseAND(F.lit(0xFFFFFFFF))), F.lit(0))

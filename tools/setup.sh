@@ -1,5 +1,5 @@
 #!/bin/sh
-# tools/setup.sh install LANE: .venv/LANE holds what locks/LANE.txt says, and this project, editable.
+# tools/setup.sh install LANE: .venv/LANE holds what locks/LANE.txt says, and this project, editable; and its jars are here.
 # tools/setup.sh java LANE:    prints the home of a Java that the lane's Spark runs on.
 # tools/setup.sh browser LANE: prints the path of a Chromium, in which the tests look at the status page.
 # a second run is safe; what is missing is installed as root on Debian, and named elsewhere.
@@ -136,6 +136,8 @@ install_lane() {
     say "$lane: installing this project"
     logged "$venv/bin/python" -m pip install --quiet --no-input --disable-pip-version-check \
         --no-deps --no-build-isolation -e .
+    say "$lane: fetching the jars of its Spark"
+    (JAVA_HOME=$(show_java); export JAVA_HOME; logged "$venv/bin/python" -m tools.jars)
     touch "$venv/.ready"
 }
 

@@ -59,7 +59,7 @@ class Backfilling:
             RangeInvalid: bronze has no row of the range.
         """
         found = _there(place, wanted)
-        before = resumed(backfills(place.spark, place.layout), wanted)
+        before = resumed(backfills(place.spark, place.layout, 1, wanted), wanted)
         days = to_do(found.days, before)
         self._place = place
         self._is_new = before is None

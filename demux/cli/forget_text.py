@@ -19,7 +19,7 @@ _WITHOUT_GAME = "(no game)"
 FINAL = (
     "Old files keep the bytes until they are vacuumed: `demux maintain --vacuum`, once what you keep is over "
     "(maintain.keep); the least and greatest values of a column are in a table's log until that is cleaned. The source "
-    "(topic, table, archive), copies and backups are not touched."
+    "(topic, table, archive), sessions (`demux sessions --anew`), copies and backups are not touched."
 )
 
 
@@ -40,6 +40,8 @@ def removed_text(removed: Sequence[Removed]) -> Iterator[RenderableType]:
     table = _table("silver", "bronze", "quarantine")
     for one in removed[:_MOST_LINES]:
         table.add_row(_name(one.game), f"{one.silver:,}", f"{one.bronze:,}", f"{one.quarantine:,}")
+    if len(removed) > _MOST_LINES:
+        table.add_row(Text(f"and {len(removed) - _MOST_LINES} more"))
     table.add_section()
     sums = (sum(one.silver for one in removed), sum(one.bronze for one in removed), sum(o.quarantine for o in removed))
     table.add_row(Text("rows removed", "bold"), *(f"{number:,}" for number in sums))
@@ -63,8 +65,8 @@ def left_text(found: Iterable[Found], unreadable_too: bool) -> Iterator[Text]:
         )
     if suspect:
         yield Text(
-            f"{counted_rows(suspect)} of quarantine cannot be read, and have one of the texts in their bytes: look at "
-            "them (`demux quarantine show`), and give --unreadable-too to remove them as well.",
+            f"Nobody can read {counted_rows(suspect)} of quarantine with one of the texts in the bytes: look there "
+            "(`demux quarantine show`), and give --unreadable-too to remove that as well.",
             "yellow",
         )
 

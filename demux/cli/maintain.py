@@ -13,7 +13,7 @@ from rich.text import Text
 
 from demux.cli.maintain_text import done_text
 from demux.cli.positions import stands_of
-from demux.cli.workplace import ROOT, SET, SETTINGS, Workplace, console, settings_of, workplace
+from demux.cli.workplace import ROOT, SET, SETTINGS, TAKE_TURNS, Workplace, console, settings_of, workplace
 from demux.errors import DemuxError, ExitCode, Kind
 from demux.failures import named
 from demux.lock import Access
@@ -34,7 +34,7 @@ def maintain(
     vacuum: bool = typer.Option(True, "--vacuum/--no-vacuum", help="Remove files that no table needs any more."),
     dry_run: bool = typer.Option(False, "--dry-run", help="Only say what would be done."),
     force: bool = typer.Option(False, "--force", help="Also where files are kept for less than an hour."),
-    wait: bool = typer.Option(True, "--wait/--no-wait", help="Wait while another command works on this root."),
+    wait: bool = TAKE_TURNS,
     settings_file: Path | None = SETTINGS,
     root: str | None = ROOT,
     changes: list[str] = SET,

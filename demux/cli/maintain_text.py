@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from demux.settings_maintain import NEVER
-from demux.text import counted, counted_rows, first_few, printable
+from demux.text import counted, first_few, printable
 from demux.upkeep.report import Done, HeldBack, sums
 
 _MOST_LINES = 20
@@ -59,10 +59,9 @@ def _table(done: Sequence[Done]) -> Table:
 def _held_lines(held_back: Sequence[HeldBack]) -> Iterator[str]:
     for one in held_back[:_MOST_LINES]:
         since = "the beginning" if one.since is None else f"{one.since:%Y-%m-%d %H:%M} UTC"
-        yield (
-            f"{printable(one.game)} has not read bronze since {since}: {counted(one.files, 'old file')} of bronze "
-            f"{'stays' if one.files == 1 else 'stay'} for it"
-        )
+        files = "old files" if one.files is None else counted(one.files, "old file")
+        stay = "stays" if one.files == 1 else "stay"
+        yield f"{printable(one.game)} has not read bronze since {since}: {files} of bronze {stay} for it"
     if len(held_back) > _MOST_LINES:
         yield f"and {len(held_back) - _MOST_LINES} games more"
 
@@ -74,11 +73,6 @@ def _error_lines(done: Sequence[Done]) -> Iterator[str]:
         if one.error is not None:
             names.setdefault(str(one.error), []).append(one.table.name)
     yield from (f"failed: {first_few(tables)}: {printable(sentence)}" for sentence, tables in names.items())
-
-
-def retired_line(rows: int, days: int) -> str:
-    """Return how many rows left bronze, and why."""
-    return f"{counted_rows(rows)} older than {counted(days, 'day')} left bronze; control/removed says which"
 
 
 def _size(count: int) -> str:

@@ -18,6 +18,9 @@ def rebuild(
     accept_gaps: bool = typer.Option(
         False, "--accept-gaps", help="With --bronze: also where the source does not have all of bronze any more."
     ),
+    accept_return: bool = typer.Option(
+        False, "--accept-return", help="With --bronze: also where records would come back that `demux forget` removed."
+    ),
     accept_loss: bool = typer.Option(
         False, "--accept-loss", help="With --game: also where bronze lacks rows that its table has; they are lost."
     ),
@@ -42,7 +45,9 @@ def rebuild(
         with console.status("rebuilding …"):
             try:
                 if game is None:
-                    took_in = rebuild_bronze(place.spark, place.settings, accept_gaps=accept_gaps)
+                    took_in = rebuild_bronze(
+                        place.spark, place.settings, accept_gaps=accept_gaps, accept_return=accept_return
+                    )
                     text = f"{took_in.rows_in:,} records: {took_in.rows_bronze:,} to bronze; now `demux run`"
                 else:
                     decoder = place.settings.decoder

@@ -63,6 +63,8 @@ class Glimpse:
         fields = self._way(numbers)
         if fields is None:
             return None
+        if self._has_message_set(fields):
+            raise Unreadable
         only, is_seen, is_whole = _only(payload, fields)
         if not is_seen and not is_whole:
             raise Unreadable
@@ -76,6 +78,12 @@ class Glimpse:
         for field in fields:
             found = None if found is None else found[field.name]
         return found
+
+    def _has_message_set(self, fields: tuple[Field, ...]) -> bool:
+        """Return whether a message on the way has its fields in the form of a message set, which only parsers read."""
+        messages = (self._shape, *(field.value for field in fields[:-1] if isinstance(field.value, Message)))
+        found = (self._pool.FindMessageTypeByName(message.full_name) for message in messages)
+        return any(one.GetOptions().message_set_wire_format for one in found)
 
     def _way(self, numbers: Numbers) -> tuple[Field, ...] | None:
         if numbers not in self._fields:

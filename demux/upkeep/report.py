@@ -77,12 +77,12 @@ class HeldBack:
     Attributes:
         game: the exact name.
         since: when the first came that it has still to read; None where nobody knows.
-        files: how many stay for it alone.
+        files: how many stay for it; None where nobody counts them.
     """
 
     game: str
     since: datetime | None
-    files: int
+    files: int | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -181,8 +181,8 @@ class Upkeep:
             return replace(done, removed=None, removed_bytes=None)
         if unread.oldest is not None:
             # to the second, and a minute for clocks that differ
+            self.held_back += _late(unread, self.request.now - keep)
             keep = max(keep, self.request.now - unread.oldest + timedelta(minutes=1))
-            self.held_back += _held(unread)
         if seen is not None and not still_read:
             session = by_spark.upkeep_session(self.spark, self.request.settings.target_bytes)
             self._saw(table, by_spark.vacuum(session, table, seen, keep))
@@ -199,7 +199,7 @@ class Upkeep:
             if not self.request.dry_run:
                 here.remove(file)
             removed, size = removed + 1, size + file_size
-        self.held_back += [one for one in _held(unread, kept) if one.files]
+        self.held_back += _held(unread, kept)
         return replace(done, removed=removed, removed_bytes=size)
 
     def _guarded(self, table: Table, work: Callable[[Table], Done]) -> Done:
@@ -240,9 +240,16 @@ def count_from(spark: SparkSession, layout: Layout, now: datetime) -> None:
         write_state(spark, layout, replace(state, since=now))
 
 
-def _held(unread: Unread, kept: Collection[str] | None = None) -> Iterator[HeldBack]:
+def _held(unread: Unread, kept: Collection[str]) -> Iterator[HeldBack]:
     for game, one in sorted(unread.waiting.items()):
-        yield HeldBack(game, one.since, len(one.names if kept is None else one.names & set(kept)))
+        if files := len(one.names.intersection(kept)):
+            yield HeldBack(game, one.since, files)
+
+
+def _late(unread: Unread, before: datetime) -> Iterator[HeldBack]:
+    for game, one in sorted(unread.waiting.items()):
+        if one.since is None or one.since < before:
+            yield HeldBack(game, one.since, None)
 
 
 def _groups(tables: Iterable[Table], size: int) -> Iterator[list[Table]]:

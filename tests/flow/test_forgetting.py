@@ -3,50 +3,216 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.flow.fleet import run
+from demux.cli.positions import read_batch
+from demux.forgetting.requests import Request, carry_out, unfinished, write_down
+from demux.forgetting.search import Scope, searched
+from demux.predicate.parsing import parse
+from tests.flow import crash
+from tests.flow.fleet import run, without_errors
 from tests.flow.forgetting import (
     ANN,
     BOB,
+    EVENT,
+    HOSTILE,
     WHERE,
+    all_files,
+    balanced,
+    everybody,
     holding,
     live_files,
+    payload,
+    quoted,
     send_everybody,
 )
 from tests.flow.process import Command, Said
-from tests.flow.root import Root
+from tests.flow.root import Root, rows, wrapper
 
-Copy = Callable[..., Root]
 Forget = Callable[..., Said]
+NOW = datetime.now(timezone.utc)
 
 
 @pytest.fixture
 def forget(command: Command) -> Forget:
-    """Runs `demux forget` on a root, with its engine."""
+    """Runs `demux forget` on a root, by its engine."""
 
     def once(root: Root, *words: str, where: str = WHERE) -> Said:
-        engine = f"run.engine={root.settings.run.engine.value if root.settings.run.engine else 'fleet'}"
-        return command("forget", "--where", where, "--root", str(root.folder), "--set", engine, *words)
+        engine = root.settings.run.engine
+        chosen = () if engine is None else ("--set", f"run.engine={engine.value}")
+        return command("forget", "--where", where, "--root", str(root.folder), *chosen, *words)
 
     return once
 
 
 def names(root: Root, game: str) -> list[str]:
-    return [row["player"]["name"] for row in root.silver(game)]
+    return sorted(row["player"]["name"] for row in root.silver(game))
+
+
+def offsets(found: list[dict[str, Any]]) -> list[int]:
+    return sorted(row["offset"] for row in found)
+
+
+def written_about(root: Root, text: str) -> list[Path]:
+    """What is written beside the tables of records, and has the text."""
+    files = [file for part in ("control", "logs") for file in (root.folder / part).rglob("*") if file.is_file()]
+    return [file for file in files if text.encode() in file.read_bytes()]
+
+
+def lines(said: Said) -> list[list[str]]:
+    """The lines of its tables that have numbers, by word."""
+    return [words for line in said.out.splitlines() if (words := line.split()) and words[-1].isdigit()]
 
 
 @pytest.mark.parametrize("engine", ["stream", "fleet"])
 def test_somebody_is_in_no_table_and_no_live_file_and_the_stream_goes_on(
-    root: Root, forget: Forget, engine: str
+    root: Root, forget: Forget, command: Command, engine: str
 ) -> None:
     root = Root.at(root.spark, root.folder, run={"engine": engine, "retry_wait_s": 0.0})
     schema_id = send_everybody(root)
     place = root.workplace()
-    run(root, place)
-    assert names(root, "chess") == [ANN, BOB, BOB]
+    without_errors(run(root, place))
+    assert (names(root, "chess"), names(root, HOSTILE)) == ([ANN, BOB, BOB], [ANN, BOB])
+    assert offsets(root.quarantine()) == [4, 5, 6, 7, 8]
     assert len(holding(live_files(root), ANN)) > 3
-    first = forget(root, "--yes")
-    print(first.out, first.err)
-    assert first.code == 7
+
+    said = forget(root, "--yes")
+    # one whose name is cut off is unreadable, and one of a schema that nobody knows, and one without a wrapper
+    assert lines(said) == [
+        ["chess", "1", "2", "1", "2", "1"],
+        [HOSTILE.split()[0], *HOSTILE.split()[1:], "1", "1", "0", "0", "0"],
+        ["(no", "game)", "0", "0", "0", "1", "1"],
+        ["chess", "1", "2", "1"],
+        [HOSTILE.split()[0], *HOSTILE.split()[1:], "1", "1", "0"],
+        ["rows", "removed", "2", "3", "1"],
+    ]
+    assert said.code == 7
+    assert said.out.splitlines()[-1].startswith("Nobody can read 2 rows of quarantine with one of the texts")
+    assert (names(root, "chess"), names(root, HOSTILE)) == ([BOB, BOB], [BOB])
+    balanced(root)
+    said = forget(root, "--yes", "--unreadable-too")
+    assert (said.code, lines(said)[-1]) == (0, ["rows", "removed", "0", "1", "2"])
+    assert holding(live_files(root), ANN) == []
+    assert (offsets(root.quarantine()), offsets(root.bronze())) == ([5, 6], [1, 3, 5, 6, 9])
+    balanced(root)
+
+    # the same process goes on; and what nobody has decoded yet is decoded to be searched
+    root.send(everybody(root, schema_id), 10)
+    without_errors(run(root, place))
+    assert names(root, "chess") == [ANN, BOB, BOB, BOB, BOB]
+    root.send(everybody(root, schema_id), 20)
+    place.ingest()
+    said = forget(root, "--yes", "--unreadable-too")
+    assert (said.code, lines(said)[-1]) == (0, ["rows", "removed", "4", "8", "6"])
+    without_errors(run(root, place))
+    ledger = balanced(root)
+    assert ledger.intake is not None
+    assert (ledger.intake.source, ledger.intake.forgotten) == (30, 15)
+    assert sum(account.waiting for account in ledger.accounts) == 0
+    assert (names(root, "chess"), names(root, HOSTILE)) == ([BOB] * 6, [BOB] * 3)
+
+    assert holding(live_files(root), ANN) == []
+    assert holding(all_files(root), ANN) != []
+    done = command("maintain", "--root", str(root.folder), "--set", "maintain.keep=0s", "--force")
+    assert (done.code, holding(all_files(root), ANN), written_about(root, ANN)) == (0, [], [])
+    root.send(everybody(root, schema_id), 30)
+    without_errors(run(root, place))
+    assert names(root, "chess").count(ANN) == 1
+    balanced(root)
+
+
+def test_a_request_that_dies_after_each_of_its_writes_is_finished_and_what_it_removed_does_not_come_back(
+    root: Root, forget: Forget, command: Command, tmp_path: Path
+) -> None:
+    send_everybody(root)
+    without_errors(run(root))
+    undisturbed = root.copied_to(tmp_path / "undisturbed")
+    assert forget(undisturbed, "--yes", "--game", "chess").code == 7
+    request = Request("a", "chess")
+    scope = Scope(root.spark, root.layout, root.workplace().schemas, parse(WHERE), unreadable_too=False)
+    with searched(scope, "chess", read_batch(root.spark, root.layout, "chess")) as search:
+        assert search.rows is not None
+        with crash.after_writes(1), pytest.raises(crash.Crash):
+            write_down(root.spark, root.layout, request, search.rows, NOW)
+    # silver, quarantine, bronze
+    for number in range(3):
+        balanced(root, number)
+        assert unfinished(root.spark, root.layout) == (request,)
+        with crash.after_writes(1), pytest.raises(crash.Crash):
+            carry_out(root.spark, root.layout, request, read_batch(root.spark, root.layout, "chess"))
+    assert root.everything() == undisturbed.everything()
+    balanced(root)
+    # another one finishes it, whomever it means itself, and says so
+    looked = forget(root, "--dry-run", where="player.name = 'nobody'")
+    assert "1 part of requests before this are not done: without --dry-run" in looked.out
+    said = forget(root, where="player.name = 'nobody'")
+    assert (said.code, lines(said)) == (0, [["chess", "0", "0", "0"], ["rows", "removed", "0", "0", "0"]])
+    assert unfinished(root.spark, root.layout) == ()
+    assert [row["request"] for row in rows(root.layout.forget)] == ["a"]
+    assert root.everything() == undisturbed.everything()
+
+    # the source still has them
+    again = ("rebuild", "--bronze", "--root", str(root.folder))
+    refused = command(*again)
+    assert (refused.code, refused.err.split()[0]) == (1, "FORGOTTEN_WOULD_RETURN")
+    assert root.everything() == undisturbed.everything()
+    assert command("rebuild", "--game", "chess", "--root", str(root.folder)).code == 0
+    assert root.everything() == undisturbed.everything()
+    assert command(*again, "--accept-return").code == 0
+    without_errors(run(root))
+    assert (names(root, "chess"), rows(root.layout.removed)) == ([ANN, BOB, BOB], [])
+    balanced(root)
+
+
+@pytest.mark.one_lane
+def test_what_means_everybody_or_nobody_or_cannot_be_meant_removes_nothing(
+    root: Root, forget: Forget, command: Command
+) -> None:
+    schema_id = root.register("chess", EVENT)
+    strange = "x' OR '1'='1"
+    people = [strange, ANN, BOB]
+    root.send([wrapper("chess", schema_id, payload(root, schema_id, name)) for name in people])
+    without_errors(run(root))
+    # of a game that nobody has admitted yet, and that may have anybody
+    root.register(HOSTILE, EVENT)
+    root.send([wrapper(HOSTILE, schema_id, payload(root, schema_id, ANN))], 3)
+    root.workplace().ingest()
+    before = root.everything()
+    for where, words in (
+        ("player.name LIKE '%'", "PREDICATE_MATCHES_ALL The predicate means every row of chess."),
+        ("score = 0 OR player.name = 'x'", "PREDICATE_MATCHES_ALL The predicate means every row of chess."),
+        ("1 = 1", "PREDICATE_MATCHES_ALL The predicate names no column, so it means all rows or none."),
+        (
+            "player.name = x' OR '1'='1",
+            "PREDICATE_INVALID The predicate cannot be read from its line 1, character 16 on.",
+        ),
+        ("lower(name) = 'x'", "PREDICATE_INVALID The predicate has something that is not allowed (LOWER) at its"),
+        (
+            "player.nam = 'x'",
+            "PREDICATE_INVALID No table that is meant has the column player.nam. Did you mean player.n",
+        ),
+        (
+            "score = 'x'",
+            "PREDICATE_INVALID Of the game chess: In the predicate at its character 9, the column score is",
+        ),
+    ):
+        said = forget(root, "--yes", where=where)
+        assert (said.code, said.err.splitlines()[0][: len(words)]) == (2, words)
+    assert forget(root, "--game", "ches").err.startswith("GAME_UNKNOWN Nobody has seen a game 'ches'. Did you mean")
+    assert forget(root).err.startswith("SETTINGS_INVALID Nobody can be asked, and --yes is not given.")
+    looked = forget(root, "--dry-run", where=f"player.name = {quoted(strange)}")
+    assert (looked.code, lines(looked), looked.out.splitlines()[-2]) == (0, [["chess", "1", "1", "0", "0", "0"]], "")
+    assert (root.everything(), rows(root.layout.removed)) == (before, [])
+
+    said = forget(root, "--yes", where=f"player.name = {quoted(strange)}")
+    assert (said.code, names(root, "chess")) == (7, [ANN, BOB])
+    assert said.out.splitlines()[-1].startswith("1 row of bronze could not be searched, as nobody has decoded them yet")
+    assert forget(root, "--yes", "--force", "--game", "chess", where="player.name LIKE '%'").code == 0
+    assert (names(root, "chess"), offsets(root.bronze())) == ([], [3])
+    without_errors(run(root))
+    assert names(root, HOSTILE) == [ANN]
+    balanced(root)

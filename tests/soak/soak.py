@@ -16,7 +16,7 @@ from tests.soak.acts import Act, Deed, Odds, deeds, words
 from tests.soak.people import people, remembered
 from tests.soak.processes import Ended, LiveRun, Processes, tail
 from tests.soak.sending import Load, Sending
-from tests.soak.verdict import failed_tasks, mistakes
+from tests.soak.verdict import failed_tasks, mistakes, warnings
 
 # runs a command to its end
 Runs = Callable[[Sequence[str]], Ended]
@@ -33,7 +33,7 @@ class Plan:
     """How long and how rough.
 
     Attributes:
-        seconds: how long repairs are started; what is under way then may end.
+        seconds: how long repairs are started, or until each act has been; what is under way then may end.
         seed: of the chance.
         workers: how many repairs at the same time.
         engine: what decodes (`run.engine`).
@@ -58,6 +58,7 @@ class Soak:
         self.failures: list[str] = []
         self.forgotten: dict[str, frozenset[str]] = {}
         self.done: Counter[str] = Counter()
+        self._acts: set[Act] = set()
         self._plan = plan
         self._rng = random.Random(plan.seed)
         self._deeds = deeds(self._rng, plan.odds)
@@ -76,7 +77,7 @@ class Soak:
         self._days = (str(today - timedelta(days=1)), str(today))
 
     def live(self) -> None:
-        """Let everything work together for the plan's time; then all is at rest, and nothing is left half done."""
+        """Let everything work together for the plan's time, and until each act has been; then nothing is half done."""
         self._sending.send(1, 1)
         sender = threading.Thread(target=self._guarded, args=(self._send,))
         workers = [threading.Thread(target=self._guarded, args=(self._work,)) for _ in range(self._plan.workers)]
@@ -86,7 +87,7 @@ class Soak:
             self._begun = time.monotonic()
             for thread in (sender, *workers):
                 thread.start()
-            while time.monotonic() - self._begun < self._plan.seconds:
+            while time.monotonic() - self._begun < self._plan.seconds or not self._had_everything:
                 self._run.require()
                 time.sleep(_LOOK_S)
             self._over.set()
@@ -113,6 +114,7 @@ class Soak:
         """Yield what is wrong in the tables."""
         yield from remembered(self.root, self.forgotten)
         yield from failed_tasks(self.root)
+        yield from warnings(self.root)
         yield from mistakes(self.root)
 
     def summary(self) -> str:
@@ -120,6 +122,10 @@ class Soak:
         acts = ", ".join(f"{count} {name}" for name, count in sorted(self.done.items()))
         people_gone = f"{len(self.forgotten)} people forgotten"
         return f"{self._sending.sent:,} records sent; {acts}; {people_gone}; {len(self.failures)} failures"
+
+    @property
+    def _had_everything(self) -> bool:
+        return self._acts >= set(self._plan.odds.acts)
 
     def _send(self) -> None:
         self._sending.until(self._over, self._begun, self._plan.seconds, time.monotonic)
@@ -129,6 +135,7 @@ class Soak:
             with self._next:
                 deed = next(self._deeds)
             self._do(deed)
+            self._acts.add(deed.act)
 
     def _do(self, deed: Deed) -> None:
         if deed.act is Act.KILL_RUN:
@@ -177,8 +184,9 @@ class Soak:
     def _guarded(self, work: Callable[[], None]) -> None:
         try:
             work()
-        except Exception as error:  # a thread that ends without a word would be a soak that proves nothing
+        except Exception as error:  # as a thread that ends without a word would be a soak that proves nothing
             self._fail(f"the soak itself failed: {type(error).__name__}: {error}")
+            self._acts = set(Act)
 
     def _fail(self, what: str) -> None:
         self.failures.append(what)

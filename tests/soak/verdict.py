@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -20,6 +21,7 @@ from tests.flow.fleet_oracle import Tables, differences
 from tests.flow.root import by_id, rows
 
 _SHOWN = 3
+_WARNED = re.compile(r"^[0-9: ,-]+ (?:WARNING|ERROR) (.+)$", re.MULTILINE)
 
 
 def mistakes(root: Path) -> Iterator[str]:
@@ -44,6 +46,13 @@ def failed_tasks(root: Path) -> Iterator[str]:
             told[row["condition"], row["sentence"]] = row
     for (condition, sentence), row in told.items():
         yield f"a task of {row['game_name']} failed at {row['finished_at']:%H:%M:%S}: {condition} {sentence}"
+
+
+def warnings(root: Path) -> Iterator[str]:
+    """Yield what the commands' own log warns of, each sentence once."""
+    log = root / "logs" / "demux.log"
+    found = dict.fromkeys(_WARNED.findall(log.read_text("utf-8")))
+    yield from (f"the log says: {said}" for said in found)
 
 
 def _messages(registry: FolderRegistry) -> dict[int, type[Message]]:

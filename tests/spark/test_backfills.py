@@ -28,6 +28,8 @@ def test_a_backfill_comes_back_as_it_was_written_down_last(spark: SparkSession, 
     record(spark, layout, one, (), BEGUN)
     assert backfills(spark, layout) == (other, one)
     assert backfills(spark, layout, newest=1) == (other,)
+    assert [backfills(spark, layout, 1, each.asked) for each in (one, other)] == [(one,), (other,)]
+    assert backfills(spark, layout, 1, Asked(("chess",), None, None)) == ()
 
     done = replace(days[0], state=State.DONE, counts=Counts(10, 9, 1), seconds=1.5)
     failed = replace(days[2], state=State.FAILED, condition="TASK_FAILED", sentence="It failed. Again.")

@@ -4,7 +4,7 @@ import argparse
 
 import numpy as np
 
-from benchmarks import backfilling, costs, speed
+from benchmarks import backfilling, costs, maintaining, speed
 from benchmarks.costs import Cost
 from benchmarks.events import Events
 from benchmarks.roots import Spent
@@ -43,6 +43,13 @@ def test_the_events_of_a_backfill_are_of_so_many_days_in_turn() -> None:
     (found,) = backfilling.spread(Events((batch,)), 3).batches
     days = (batch.timestamps_us - found.timestamps_us) / (24 * 3600 * 1_000_000)
     assert days.tolist() == [0, 1, 2, 0, 1]
+
+
+def test_maintenance_is_told_for_each_table() -> None:
+    seconds = {maintaining.WORK: 6.0, maintaining.IDLE: 1.0, maintaining.BY_SPARK: 30.0}
+    table = maintaining.lines(seconds, {maintaining.WORK: 200, maintaining.IDLE: 200, maintaining.BY_SPARK: 10})
+    assert "| nothing to do | 200 | 1.0 | 0.0050 |" in table
+    assert table[-1].endswith("| 10 | 30.0 | 3.0000 |")
 
 
 def test_a_round_is_all_of_its_parts() -> None:

@@ -72,6 +72,8 @@ def test_bronze_quarantine_and_the_control_tables_have_a_schema_of_their_own() -
         "main.bronze.control_topics",
         "main.bronze.control_gaps",
         "main.bronze.control_dropped",
+        "main.bronze.control_removed",
+        "main.bronze.control_backfills",
         "main.bronze.control_approvals",
     ]
     assert found[2].location == LAYOUT.schemas

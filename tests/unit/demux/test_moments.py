@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from demux.errors import SettingsInvalid
-from demux.moments import moment_of
+from demux.moments import age_of, moment_of
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=timezone.utc)
 
@@ -35,6 +35,16 @@ def at(*parts: int) -> datetime:
 def test_a_date_a_time_and_an_age_are_moments_in_utc(text: str, moment: datetime) -> None:
     assert moment_of(text, NOW, "--since") == moment
     assert moment_of(text, NOW, "--since").tzinfo is timezone.utc
+
+
+def test_an_age_alone_is_a_time_that_it_is_long() -> None:
+    assert [age_of(text) for text in (" 90m ", "2w", "0s")] == [
+        timedelta(minutes=90),
+        timedelta(weeks=2),
+        timedelta(0),
+    ]
+    for text in ("", "7", "-7d", "7D", "2026-01-31", "999999999w", "٧d"):
+        assert age_of(text) is None
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from demux.cli.progress import RoundProgress
+from demux.cli.progress import BackfillProgress, RoundProgress
 from demux.cli.workplace import console
 from demux.errors import TaskFailed
 from demux.reports import GameReport, IngestReport
@@ -30,6 +30,14 @@ def test_a_round_shows_the_name_of_the_game_that_ended_last(name: str) -> None:
         observer.planned(Plan((), ()), 1)
         observer.ended(Ended(Task(name, "deserialize", "cluster_001"), report, None, 1.0))
     assert f"silver {name} " in shown.get()
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_backfill_shows_how_many_rows_are_done_and_of_which_game_the_last_ones_are(name: str) -> None:
+    with console.capture() as shown, BackfillProgress(1_200, done=200) as progress:
+        progress.advance(700, name)
+    assert f"rows, {name} " in shown.get()
+    assert " 900/1200 " in shown.get()
 
 
 def test_a_round_says_which_game_failed_last() -> None:

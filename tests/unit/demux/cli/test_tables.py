@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable
+from datetime import date, datetime, timedelta, timezone
 from io import StringIO
 
 from hypothesis import given
@@ -12,11 +13,12 @@ from rich.cells import cell_len
 from rich.console import Console, RenderableType
 
 from demux.causes import Cause
-from demux.cli.tables import overview_table, round_table
+from demux.cli.tables import backfill_table, backfills_table, overview_table, round_table
 from demux.errors import CheckpointLost, DemuxError, RegistryUnavailable
 from demux.overview import GameOverview, Overview
 from demux.reports import GameReport, IngestReport
 from demux.settings import GamesSettings
+from deserializer.days import Asked, Backfill, Counts, Day, State
 from install_workflow.engine import Ended
 from install_workflow.plan import Task, make_plan
 from install_workflow.run import Round
@@ -121,3 +123,25 @@ def test_no_name_can_move_the_cursor_or_make_a_line_wider_than_the_terminal(some
 def test_a_name_is_never_markup(inside: str) -> None:
     name = f"[bold]{inside}[/bold]"
     assert name in on_terminal(round_table(round_of(ended(name, 1)), 1.0))
+
+
+def test_a_backfill_is_told_by_game_and_backfills_by_what_is_left() -> None:
+    first, begun = date(2026, 1, 1), datetime(2026, 2, 1, 12, 30, tzinfo=timezone.utc)
+    done = (
+        Day(HOSTILE[3], first, 1_000, State.DONE, Counts(1_000, 990, 10), 2.0),
+        Day(HOSTILE[3], first + timedelta(days=1), 500, State.DONE, Counts(500, 500, 0), 1.0),
+    )
+    left = (Day("chess", first, 3_000), Day("chess", first + timedelta(days=1), 3_000, State.FAILED))
+    one = Backfill("one", Asked((HOSTILE[3], "chess"), first, None), begun, (*done, *left))
+    assert on_terminal(backfill_table(one)).splitlines()[3:] == [
+        " two\\u000alines     2 of 2    1,500   1,490          10      3.0",
+        " chess              0 of 2        0       0           0      0.0",
+    ]
+    new = Backfill("new", Asked((), None, first), begun, left)
+    ended = Backfill("ended", Asked(("go",), first, first), begun, done)
+    shown = on_terminal(backfills_table((one, new, ended), 2)).splitlines()
+    assert [" ".join(line.split()) for line in shown if line.startswith(" 2026")] == [
+        "2026-02-01 12:30 two\\u000a 2026-01-01 2 of 4 1 1,500 of 7,500 about 12 s",
+        "2026-02-01 12:30 all 2026-01-01 0 of 2 1 0 of 6,000 ?",
+        "2026-02-01 12:30 go 2026-01-01 2026-01-01 2 of 2 0 1,500 of 1,500",
+    ]

@@ -1,4 +1,4 @@
-"""A predicate and the columns of a table: names, types and values that go together, and what is said where they do not."""
+"""A predicate and the columns of a table: what goes together, and what is said where it does not."""
 
 from __future__ import annotations
 

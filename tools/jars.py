@@ -1,0 +1,35 @@
+"""`python -m tools.jars`: fetches the jars that this environment's Spark needs, so that nobody does while tests run.
+
+Spark fetches them when it starts. Two that start at once, on a machine without them, spoil each other's downloads.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+from demux.errors import RuntimeMissing
+from demux.settings import SparkSettings
+from demux.spark import session, stop
+
+_TRIES = 3
+
+
+def fetch() -> None:
+    """Start a Spark once, and stop it; a download that fails is tried again."""
+    for last in (*[False] * (_TRIES - 1), True):
+        with tempfile.TemporaryDirectory(prefix="demux-jars-") as logs:
+            try:
+                stop(session(SparkSettings(master="local[1]"), Path(logs)))
+            except RuntimeMissing as error:
+                text = (Path(logs) / "spark.log").read_text(encoding="utf-8", errors="replace")
+                sys.stderr.write(f"{text[-3000:]}\n{error}\n")
+                if last:
+                    raise
+            else:
+                return
+
+
+if __name__ == "__main__":
+    fetch()
