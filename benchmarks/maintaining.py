@@ -8,6 +8,7 @@ import uuid
 from collections import defaultdict
 from collections.abc import Iterable
 from datetime import datetime, timedelta, timezone
+from functools import partial
 
 import pyarrow as pa
 from deltalake import write_deltalake
@@ -43,7 +44,7 @@ def run(bench: Bench, sizes: Sizes) -> list[str]:
         seconds[IDLE].append(timed(lambda: _maintain(bench, layout)))
         _fill(layout, few)
         tables = tables_of(bench.spark, layout, _SETTINGS, {}, [_game(at) for at in range(few)])
-        seconds[BY_SPARK].append(timed(lambda tables=tables: _by_spark(bench, tables)))
+        seconds[BY_SPARK].append(timed(partial(_by_spark, bench, tables)))
         print(f"round {number}: { {name: round(each[-1], 2) for name, each in seconds.items()} } s", flush=True)
     bench.forget("maintain")
     counts = {WORK: sizes.many, IDLE: sizes.many, BY_SPARK: few}

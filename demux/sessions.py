@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from difflib import get_close_matches
@@ -22,7 +23,7 @@ from pyspark.sql.types import ArrayType, MapType, StructField, StructType, Times
 
 from demux.checkpoints import read_checkpoint, require_checkpoint
 from demux.commits import append
-from demux.errors import GameUnknown, SettingsInvalid
+from demux.errors import DemuxError, GameUnknown, SettingsInvalid
 from demux.names import names_of, quoted
 from demux.spark_types import spark_struct
 from demux.storage import remove_folder, table_exists
@@ -41,6 +42,8 @@ _OPEN = "_closed_by IS NULL"
 _MADE_BY = "demux.sessions"
 # what replaces the open sessions need not be open itself
 _CHECK = "spark.databricks.delta.replaceWhere.constraintCheck.enabled"
+# a column of silver that gets wider is none that is read: the types of those are on record
+_ANY_AT_START = "spark.databricks.delta.streaming.unsafeReadOnIncompatibleSchemaChangesDuringStreamStart.enabled"
 
 
 class ClosedBy(Enum):
@@ -169,7 +172,8 @@ def run_sessions(
 
     Raises:
         GameUnknown: the game has no table.
-        SettingsInvalid: as `require_columns`, or the table's sessions were made by something else.
+        SettingsInvalid: as `require_columns`, or the table's sessions were made by something else, or columns of
+            silver have changed so that no stream goes on over it.
         CheckpointLost, TableLost: one of table and checkpoint is gone; nothing was written.
     """
     key = names_of(spec.game).key
@@ -188,7 +192,8 @@ def run_sessions(
         new.append(_decided(frame, batch, log, spec, lateness, now()))
         _replace_open(frame, batch, table, spec, new[-1])
 
-    run_query(spark, _stream(spark, layout.silver(key), spec), checkpoint, f"sessions/{key}", one_batch)
+    with _over_wider_columns(spark, spec):
+        run_query(spark, _stream(spark, layout.silver(key), spec), checkpoint, f"sessions/{key}", one_batch)
     if flush:
         _flush(spark, table)
     steps = _steps(spark, log, read_checkpoint(spark, checkpoint).query_id)
@@ -240,6 +245,21 @@ def events_of(silver: DataFrame, spec: Spec) -> DataFrame:
         record_id.alias("first_record_id"),
         record_id.alias("last_record_id"),
     )
+
+
+@contextmanager
+def _over_wider_columns(spark: SparkSession, spec: Spec) -> Iterator[None]:
+    """Let a stream go on over columns that became wider since it stopped; where it cannot, say what does."""
+    spark.conf.set(_ANY_AT_START, "true")
+    try:
+        yield
+    except DemuxError as error:
+        if "schema change" not in error.cause:
+            raise
+        what = "columns of silver have changed, more than once, since the sessions were made last"
+        raise _invalid(spec, what, f"Run `{_command(spec)}`, which makes them from all rows.") from error
+    finally:
+        spark.conf.unset(_ANY_AT_START)
 
 
 def _decided(frame: DataFrame, batch: Batch, log: str, spec: Spec, lateness: timedelta, now: datetime) -> Step:

@@ -23,7 +23,14 @@ from demux.cli.workplace import ROOT, SET, SETTINGS, TAKE_TURNS, Workplace, cons
 from demux.errors import ExitCode, PredicateInvalid
 from demux.forgetting.found import ALL_READ, Found, Removed, require_some
 from demux.forgetting.requests import Request, carry_out, unfinished, write_down
-from demux.forgetting.search import Scope, columns_of, rows_after, searched, searched_without_game
+from demux.forgetting.search import (
+    Scope,
+    columns_of,
+    rows_after,
+    searched,
+    searched_without_game,
+    session_of,
+)
 from demux.lock import Access
 from demux.names import names_of
 from demux.predicate.fitting import fit, missing_from, near, unknown_column
@@ -72,7 +79,7 @@ def forget(
         require_some(predicate, ())
     settings = settings_of(settings_file, root, changes)
     with workplace(settings, "forget", Access.LOOK if dry_run else Access.TURNS, wait=wait) as place:
-        scope = Scope(place.spark, place.layout, place.schemas, predicate, unreadable_too)
+        scope = Scope(session_of(place.spark), place.layout, place.schemas, predicate, unreadable_too)
         work = _Forgetting(place, scope, game, dry_run=dry_run, force=force)
         code = work.run(lambda: ask_to_remove(yes))
     raise typer.Exit(code)
@@ -161,8 +168,6 @@ class _Forgetting:
                 with again as search:
                     if search.rows is None:
                         continue
-                    if not self._force:
-                        require_some(self._scope.predicate, [search.found])
                     write_down(self._place.spark, self._place.layout, request, search.rows, datetime.now(timezone.utc))
                 removed.append(self._carried_out(request, batch))
         return removed

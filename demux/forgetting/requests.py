@@ -93,6 +93,9 @@ def carry_out(spark: SparkSession, layout: Layout, request: Request, read_batch:
         silver = _from(session, layout.silver(names_of(request.game).key), rows, {f"_{_ID}": _ID})
         quarantine = _from_quarantine(session, layout, request, rows)
         of_game = F.col("t.game_name") == F.lit(request.game)
+        # a record that is forgotten counts as nothing else
+        _from(session, layout.dropped, rows, {_ID: _ID}, of_game & (F.col("t.stage") == Stage.SILVER.value))
+        _from(session, layout.removed, rows, {_ID: _ID}, of_game & (F.col("t.reason") == Reason.RETIRED.value))
         # bronze's row goes last: until then nothing is lost
         bronze = _from(session, layout.bronze, rows, {_ID: _ID, "batch_id": "batch_id"}, of_game)
         removed = Removed(request.id, request.game, silver, bronze, quarantine)

@@ -34,6 +34,8 @@ from demux.spark_types import columns_of_spark, spark_struct
 from demux.storage import table_exists
 from demux.tables import POSITION, Layout
 
+# rows of quarantine may be large, and Spark counts rows and not bytes
+_ROWS_PER_BATCH = ("spark.sql.execution.arrow.maxRecordsPerBatch", "200")
 _IDS = [column.name for column in POSITION]
 _FOUND = Struct((*JUDGED, Column("found_in", Primitive.STRING)))
 
@@ -51,7 +53,7 @@ class Scope:
     """What is searched, and how.
 
     Attributes:
-        spark: the session.
+        spark: a session of its own (`session_of`).
         layout: where the tables are.
         schemas: the schemas in use.
         predicate: as it was parsed.
@@ -87,6 +89,13 @@ class Search:
 
     found: Found
     rows: DataFrame | None = None
+
+
+def session_of(spark: SparkSession) -> SparkSession:
+    """Return a session to search with, which hands few rows at a time to Python."""
+    session = spark.newSession()
+    session.conf.set(*_ROWS_PER_BATCH)
+    return session
 
 
 def columns_of(spark: SparkSession, layout: Layout, game: str) -> Struct | None:

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-# so many small files in a partition are worth a rewrite: each of them is rewritten a few times in its life
+# fewer small files in a partition are not worth a rewrite
 _FEW = 4
 # what came since the last order, as a share of all bytes: ordering writes all of them anew
 _UNORDERED_SHARE = 4

@@ -61,6 +61,8 @@ def tidy(
         for number, group in enumerate(steps(found, _STEP_BYTES)):
             if number:
                 between()
+                # what others have changed meanwhile would be there twice
+                opened.update_incremental()
             _join(opened, target, [one.partition for one in group])
     _checkpoint(opened)
     after = live_files(opened)

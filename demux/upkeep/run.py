@@ -80,6 +80,7 @@ class Upkeep:
     held_back: list[HeldBack] = field(default_factory=list)
     retired: dict[str, int] = field(default_factory=dict)
     _state: State = field(default_factory=State)
+    _for_spark: set[str] = field(default_factory=set)
     _began: float = 0.0
     _one_writes: Lock = field(default_factory=Lock)
 
@@ -159,6 +160,7 @@ class Upkeep:
             else:
                 self._ordered(table, last, now)
                 return replace(done, table=table)
+        self._for_spark.add(table.name)
         session = by_spark.upkeep_session(self.spark, settings.target_bytes)
         done, seen, ordered = by_spark.tidy(
             session, table, self._state.seen.get(table.name), dry_run=self.request.dry_run
@@ -174,19 +176,22 @@ class Upkeep:
         if still_read is None:
             return done
         path = local_path(self.spark, table.path)
-        seen = self._state.seen.get(table.name)
-        if path is not None and seen is None:
+        if path is not None and table.name not in self._for_spark:
             return self._removed_here(path, done, unread, keep, still_read)
-        if dry_run:
-            return replace(done, removed=None, removed_bytes=None)
+        if not dry_run and not still_read:
+            self._removed_by_spark(table, unread, keep)
+        return replace(done, removed=None, removed_bytes=None)
+
+    def _removed_by_spark(self, table: Table, unread: Unread, keep: timedelta) -> None:
+        late = tuple(_late(unread, self.request.now - keep))
+        self.held_back += late
         if unread.oldest is not None:
             # to the second, and a minute for clocks that differ
-            self.held_back += _late(unread, self.request.now - keep)
             keep = max(keep, self.request.now - unread.oldest + timedelta(minutes=1))
-        if seen is not None and not still_read:
-            session = by_spark.upkeep_session(self.spark, self.request.settings.target_bytes)
-            self._saw(table, by_spark.vacuum(session, table, seen, keep))
-        return replace(done, removed=None, removed_bytes=None)
+        session = by_spark.upkeep_session(self.spark, self.request.settings.target_bytes)
+        seen = by_spark.vacuum(session, table, self._state.seen[table.name], keep)
+        # what was kept for games goes as soon as they have read it, whether or not the table changes
+        self._saw(table, replace(seen, vacuumed_ms=None) if late else seen)
 
     def _removed_here(self, path: str, done: Done, unread: Unread, keep: timedelta, others: Collection[str]) -> Done:
         waiting = unread.names

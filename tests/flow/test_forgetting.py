@@ -11,8 +11,11 @@ import pytest
 
 from demux.cli.positions import read_batch
 from demux.forgetting.requests import Request, carry_out, unfinished, write_down
-from demux.forgetting.search import Scope, searched
+from demux.forgetting.search import Scope, searched, session_of
+from demux.overview import overview
 from demux.predicate.parsing import parse
+from demux.quarantine.choice import Choice
+from demux.quarantine.drop import drop
 from tests.flow import crash
 from tests.flow.fleet import run, without_errors
 from tests.flow.forgetting import (
@@ -32,6 +35,7 @@ from tests.flow.forgetting import (
 )
 from tests.flow.process import Command, Said
 from tests.flow.root import Root, rows, wrapper
+from tests.flow.test_maintaining import LATER, OLD, maintain
 
 Forget = Callable[..., Said]
 NOW = datetime.now(timezone.utc)
@@ -42,9 +46,8 @@ def forget(command: Command) -> Forget:
     """Runs `demux forget` on a root, by its engine."""
 
     def once(root: Root, *words: str, where: str = WHERE) -> Said:
-        engine = root.settings.run.engine
-        chosen = () if engine is None else ("--set", f"run.engine={engine.value}")
-        return command("forget", "--where", where, "--root", str(root.folder), *chosen, *words)
+        engine = f"run.engine={root.settings.run.engine.value}"
+        return command("forget", "--where", where, "--root", str(root.folder), "--set", engine, *words)
 
     return once
 
@@ -57,10 +60,11 @@ def offsets(found: list[dict[str, Any]]) -> list[int]:
     return sorted(row["offset"] for row in found)
 
 
-def written_about(root: Root, text: str) -> list[Path]:
+def written_about(root: Root, text: str) -> list[str]:
     """What is written beside the tables of records, and has the text."""
     files = [file for part in ("control", "logs") for file in (root.folder / part).rglob("*") if file.is_file()]
-    return [file for file in files if text.encode() in file.read_bytes()]
+    plain = [file.name for file in files if text.encode() in file.read_bytes()]
+    return plain + holding((file for file in files if file.suffix == ".parquet"), text)
 
 
 def lines(said: Said) -> list[list[str]]:
@@ -84,10 +88,10 @@ def test_somebody_is_in_no_table_and_no_live_file_and_the_stream_goes_on(
     # one whose name is cut off is unreadable, and one of a schema that nobody knows, and one without a wrapper
     assert lines(said) == [
         ["chess", "1", "2", "1", "2", "1"],
-        [HOSTILE.split()[0], *HOSTILE.split()[1:], "1", "1", "0", "0", "0"],
+        [*HOSTILE.split(), "1", "1", "0", "0", "0"],
         ["(no", "game)", "0", "0", "0", "1", "1"],
         ["chess", "1", "2", "1"],
-        [HOSTILE.split()[0], *HOSTILE.split()[1:], "1", "1", "0"],
+        [*HOSTILE.split(), "1", "1", "0"],
         ["rows", "removed", "2", "3", "1"],
     ]
     assert said.code == 7
@@ -133,7 +137,7 @@ def test_a_request_that_dies_after_each_of_its_writes_is_finished_and_what_it_re
     undisturbed = root.copied_to(tmp_path / "undisturbed")
     assert forget(undisturbed, "--yes", "--game", "chess").code == 7
     request = Request("a", "chess")
-    scope = Scope(root.spark, root.layout, root.workplace().schemas, parse(WHERE), unreadable_too=False)
+    scope = Scope(session_of(root.spark), root.layout, root.workplace().schemas, parse(WHERE), unreadable_too=False)
     with searched(scope, "chess", read_batch(root.spark, root.layout, "chess")) as search:
         assert search.rows is not None
         with crash.after_writes(1), pytest.raises(crash.Crash):
@@ -150,7 +154,7 @@ def test_a_request_that_dies_after_each_of_its_writes_is_finished_and_what_it_re
     looked = forget(root, "--dry-run", where="player.name = 'nobody'")
     assert "1 part of requests before this are not done: without --dry-run" in looked.out
     said = forget(root, where="player.name = 'nobody'")
-    assert (said.code, lines(said)) == (0, [["chess", "0", "0", "0"], ["rows", "removed", "0", "0", "0"]])
+    assert (said.code, lines(said)[-2:]) == (0, [["chess", "0", "0", "0"], ["rows", "removed", "0", "0", "0"]])
     assert unfinished(root.spark, root.layout) == ()
     assert [row["request"] for row in rows(root.layout.forget)] == ["a"]
     assert root.everything() == undisturbed.everything()
@@ -165,6 +169,39 @@ def test_a_request_that_dies_after_each_of_its_writes_is_finished_and_what_it_re
     assert command(*again, "--accept-return").code == 0
     without_errors(run(root))
     assert (names(root, "chess"), rows(root.layout.removed)) == ([ANN, BOB, BOB], [])
+    balanced(root)
+
+
+@pytest.mark.one_lane
+def test_somebody_of_whom_quarantine_was_dropped_or_bronze_retired_counts_as_forgotten_and_nothing_waits(
+    root: Root, forget: Forget
+) -> None:
+    send_everybody(root)
+    without_errors(run(root))
+
+    def waiting() -> list[int]:
+        found = overview(root.spark, root.layout, root.workplace().control, lambda _: "default")
+        return [one.waiting for one in found.games]
+
+    drop(root.spark, root.layout, Choice("chess", before=LATER), NOW)
+    said = forget(root, "--yes", "--unreadable-too", "--game", "chess")
+    # of two that were dropped, bronze has the bytes
+    assert (said.code, lines(said)[-1]) == (0, ["rows", "removed", "1", "3", "0"])
+    assert (waiting(), offsets(rows(root.layout.dropped)), offsets(root.bronze())) == (
+        [0, 0],
+        [5, 6],
+        [1, 2, 3, 5, 6, 9],
+    )
+    balanced(root)
+    maintain(root, **OLD)
+    assert root.bronze() == []
+    said = forget(root, "--yes", "--game", HOSTILE)
+    assert (said.code, lines(said)[-1]) == (0, ["rows", "removed", "1", "0", "0"])
+    assert waiting() == [0, 0]
+    reasons = {row["offset"]: row["reason"] for row in rows(root.layout.removed)}
+    assert reasons == {0: "forgotten", 2: "forgotten", 4: "forgotten", 7: "forgotten"} | dict.fromkeys(
+        (1, 3, 5, 6, 9), "retired"
+    )
     balanced(root)
 
 
@@ -205,7 +242,8 @@ def test_what_means_everybody_or_nobody_or_cannot_be_meant_removes_nothing(
     assert forget(root, "--game", "ches").err.startswith("GAME_UNKNOWN Nobody has seen a game 'ches'. Did you mean")
     assert forget(root).err.startswith("SETTINGS_INVALID Nobody can be asked, and --yes is not given.")
     looked = forget(root, "--dry-run", where=f"player.name = {quoted(strange)}")
-    assert (looked.code, lines(looked), looked.out.splitlines()[-2]) == (0, [["chess", "1", "1", "0", "0", "0"]], "")
+    assert (looked.code, lines(looked)) == (0, [["chess", "1", "1", "0", "0", "0"]])
+    assert "nothing was removed" in looked.out.splitlines()
     assert (root.everything(), rows(root.layout.removed)) == (before, [])
 
     said = forget(root, "--yes", where=f"player.name = {quoted(strange)}")

@@ -12,7 +12,7 @@ from demux.columns import Column, Primitive, Struct
 from demux.control import Control, KnownGame, Outcome, TaskRecord
 from demux.names import names_of
 from demux.overview import GameOverview, Overview, overview
-from demux.tables import SCHEMAS, SILVER_ORIGIN, Layout
+from demux.tables import REMOVED, SCHEMAS, SILVER_ORIGIN, Layout
 from tests.spark.tables import bronze_row, position, quarantine_row, write, write_bronze, write_quarantine
 
 NOW = datetime(2025, 3, 30, tzinfo=timezone.utc)
@@ -41,6 +41,9 @@ def test_every_record_is_counted_where_it_is(spark: SparkSession, tmp_path: Path
         quarantine_row("chess", 21, Cause.MALFORMED_WRAPPER, None) | {"stage": Stage.BRONZE.value, "game_name": None},
         quarantine_row("chess", 22, Cause.MALFORMED_WRAPPER, None) | {"stage": Stage.BRONZE.value, "game_name": None},
     )
+    retired = {"reason": "retired", "game_name": "chess"}
+    forgotten = {"reason": "forgotten", "game_name": hostile}
+    write(layout.removed, REMOVED, [{**retired, **position(30)}, {**retired, **position(31)}, forgotten])
     # the same id in two registries is two schemas
     schemas = [("default", 7, 1), ("default", 8, 2), ("default", 9, 4), ("asia", 9, 5), ("asia", 7, 6)]
     write(
@@ -65,10 +68,10 @@ def test_every_record_is_counted_where_it_is(spark: SparkSession, tmp_path: Path
     assert counted == Overview(
         (
             GameOverview(hostile, "cluster_002", 3, 1, {}, (5,), 0.5, failed),
-            GameOverview("chess", "cluster_001", 5, 3, causes, (1, 2), 2.5, None),
+            GameOverview("chess", "cluster_001", 5, 3, causes, (1, 2), 2.5, None, retired=2),
             GameOverview("gone", None, 0, 0, {}, (), None, None),
             GameOverview("new", None, 1, 0, {}, (), None, None),
         ),
         {"INVALID_GAME_NAME": 1, "MALFORMED_WRAPPER": 2},
     )
-    assert [game.waiting for game in counted.games] == [2, 0, 0, 1]
+    assert [game.waiting for game in counted.games] == [2, 2, 0, 1]

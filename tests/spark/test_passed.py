@@ -23,7 +23,7 @@ def row(offset: int, batch: int | None, **more: object) -> Mapping[str, Any]:
 
 
 def files(layout: Layout) -> list[str]:
-    return DeltaTable(layout.bronze).file_uris([("game_name", "=", "chess")])
+    return [each for each in DeltaTable(layout.bronze).file_uris() if "game_name=chess" in each]
 
 
 def passed(spark: SparkSession, layout: Layout, waiting: list[str], span: Span | None = None) -> list[tuple[str, int]]:

@@ -6,12 +6,17 @@ from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from delta.tables import DeltaTable
+from deltalake import DeltaTable as DeltaTableHere
+from deltalake import write_deltalake
 from pyspark.sql import Row, SparkSession
 
+from demux.tables import Layout
 from demux.upkeep.by_spark import tidy, upkeep_session, vacuum
 from demux.upkeep.files import Ordering
+from demux.upkeep.reading import still_read_downstream
 from demux.upkeep.report import Kind, Table
 
 TARGET = 2**20
@@ -33,6 +38,10 @@ def rows_of(spark: SparkSession, table: Table) -> Sequence[Row]:
 
 def files(table: Table) -> int:
     return len([file for file in Path(table.path).rglob("*.parquet") if "_delta_log" not in file.parts])
+
+
+def names_in(table: Table) -> set[str]:
+    return {Path(uri).name for uri in DeltaTableHere(table.path).file_uris()}
 
 
 @pytest.mark.parametrize("order", [(), ("gone", "the text")], ids=["joined", "ordered"])
@@ -60,3 +69,26 @@ def test_small_files_are_joined_or_ordered_once_and_old_ones_removed_once(
     assert DeltaTable.forPath(spark, table.path).history(1).collect()[0].version == gone.version
     assert session.conf.get("spark.databricks.delta.retentionDurationCheck.enabled") == "false"
     assert spark.conf.get("spark.databricks.delta.retentionDurationCheck.enabled", "true") == "true"
+
+
+def test_what_the_stream_behind_a_games_table_has_still_to_read_is_known_by_name(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    layout = Layout(str(tmp_path))
+    table = Table(Kind.SILVER, layout.silver("go"), "silver/go")
+    write_deltalake(table.path, pa.table({"number": [1]}), mode="append")
+    assert still_read_downstream(spark, layout, table) == frozenset()
+    first = names_in(table)
+    rows = spark.readStream.format("delta").load(table.path)
+    writer = rows.writeStream.format("noop").option("checkpointLocation", layout.sessions_checkpoint("go"))
+    writer.trigger(availableNow=True).start().awaitTermination()
+    for number in range(2, 5):
+        write_deltalake(table.path, pa.table({"number": [number]}), mode="append")
+    later = names_in(table) - first
+    DeltaTableHere(table.path).optimize.compact()
+    found = still_read_downstream(spark, layout, table)
+    assert found is not None
+    assert (later <= found, first & found) == (True, set())
+    # what of it the first batch has read, nobody knows before it is done
+    (Path(layout.sessions_checkpoint("go")) / "commits" / "0").unlink()
+    assert still_read_downstream(spark, layout, table) is None

@@ -31,11 +31,11 @@ def test_what_was_found_is_a_line_for_each_game_that_has_something() -> None:
         Found(None, unreadable=4),
     ]
     assert printed(found_text(found)) == [
-        "game                      silver  bronze  quarantine  unreadable  of these suspect",
-        "──────────────────────────────────────────────────────────────────────────────────",
-        "chess                      1,200   1,203           3           2                 1",
-        r"[b]\u001b[31m\u202ego          1       1           0           0                 0",
-        "(no game)                      0       0           0           4                 0",
+        "game                   silver  bronze  quarantine  unreadable  of these suspect",
+        "───────────────────────────────────────────────────────────────────────────────",
+        "chess                   1,200   1,203           3           2                 1",
+        r"[b]\u001b[31m\u202ego       1       1           0           0                 0",
+        "(no game)                   0       0           0           4                 0",
         "1 game with nothing that is meant",
         r"1 game left out, whose tables have no \u001b[31m, user_name: snooker",
     ]
@@ -46,7 +46,7 @@ def test_many_games_are_cut_short_and_none_is_no_table() -> None:
     lines = printed(found_text(found))
     assert (len(lines), lines[-1]) == (53, "and 10 more")
     lines = printed(removed_text([Removed("a1", one.game, 1, 0, 0) for one in found]))
-    assert (len(lines), lines[-4:-2]) == (55, ["and 10 more", "rows removed      60       0           0"])
+    assert (len(lines), lines[-4:-2]) == (56, ["and 10 more", "rows removed      60       0           0"])
     assert printed(found_text([Found("go"), Found(None)])) == ["1 game with nothing that is meant"]
     assert printed(found_text([])) == []
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import date, datetime, timedelta, timezone
 from io import StringIO
 
@@ -105,6 +106,13 @@ def test_the_status_is_told_as_it_was_before(golden: Golden) -> None:
 
 def test_the_status_of_an_empty_root_is_a_table_without_games(golden: Golden) -> None:
     golden("cli/status_empty.txt", on_terminal(overview_table(Overview((), {}), {})))
+
+
+def test_rows_that_were_retired_came_in_and_do_not_wait() -> None:
+    text = on_terminal(overview_table(Overview((replace(counted("chess", 5, 7), retired=2),), {}), {}))
+    lines = [line.split() for line in text.splitlines() if line.strip()]
+    assert ["chess", "7", "7", "0"] in [line[:4] for line in lines]
+    assert lines[-1] == ["retired", "from", "bronze,", "being", "old:", "chess", "2"]
 
 
 names = st.text(st.characters(), min_size=1, max_size=60)

@@ -50,7 +50,7 @@ def test_all_that_goes_is_counted() -> None:
 
 def test_a_commit_that_only_forgets_says_so() -> None:
     def commit(info: object) -> str:
-        return "\n".join(json.dumps(one, separators=(",", ":")) for one in ({"commitInfo": info}, {"remove": {}}))
+        return json.dumps({"commitInfo": info}, separators=(",", ":")) + '\n{"remove":{"path":"a"}}'
 
     assert only_forgets(commit({"operation": "MERGE", "userMetadata": FORGOTTEN_ROWS}))
     assert not only_forgets(commit({"operation": "MERGE", "userMetadata": "other"}))

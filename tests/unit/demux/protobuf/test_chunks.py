@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from demux.protobuf.chunks import Chunk, chunks_of, wrapped_again
 from demux.protobuf.partial import Wire
+from tests.messages import payloads
 from tests.mutations import elements, varint
 from tests.protos import CASES, Schema, message_type
-from tests.unit.demux.protobuf.test_fuzz import payloads
 
 NAME = b"\x0a\x03ann"
 GROUP = b"\x13\x08\x07\x14"

@@ -83,6 +83,25 @@ def test_rows_are_brought_together_by_the_columns_that_the_table_has(tmp_path: P
     assert tidied(table, last)[1] == last
 
 
+def test_what_others_change_between_two_steps_stays_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("demux.upkeep.here._STEP_BYTES", 1)
+    table = table_of(tmp_path)
+    fill(table, "card", "chess", "go")
+    before = rows_of(table)
+    visits = 0
+
+    def others() -> None:
+        nonlocal visits
+        visits += 1
+        DeltaTable(table.path).optimize.compact()
+        DeltaTable(table.path).delete("number = 3")
+        fill(table, "tag", files=1)
+
+    done, _ = tidy(table, TARGET, None, dry_run=False, between=others)
+    assert (visits, done.files_before, done.files_after) == (2, 15, 5)
+    assert [row for row in rows_of(table) if row["game_name"] != "tag"] == [row for row in before if row["number"] != 3]
+
+
 def test_a_log_that_is_long_gets_a_checkpoint(tmp_path: Path) -> None:
     table = table_of(tmp_path)
     fill(table, "chess", files=11)
