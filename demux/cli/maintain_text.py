@@ -39,8 +39,8 @@ def next_line(due: datetime | None, every: str) -> str:
 
 def _table(done: Sequence[Done]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column("tables")
-    for head in ("number", "files", "then", "size", "rows out", "old files removed", "their size"):
+    table.add_column("tables", no_wrap=True)
+    for head in ("number", "files", "then", "size", "rows out", "files out", "their size"):
         table.add_column(head, justify="right", no_wrap=True)
     for one in sums(done):
         table.add_row(

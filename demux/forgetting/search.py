@@ -6,19 +6,19 @@ them, and who reads bronze goes on only over files of which all rows were read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import reduce
 
 from pyspark.sql import Column as SparkColumn
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from demux.arrow_map import map_in_arrow
 from demux.causes import Stage
-from demux.columns import Column, Primitive, Struct
+from demux.columns import Struct
 from demux.errors import DemuxError
 from demux.forgetting.found import ALL_READ, Found
 from demux.forgetting.verdicts import JUDGED, LOOKED_AT, Question, Verdict, Writing, to_verdicts
@@ -37,7 +37,6 @@ from demux.tables import POSITION, Layout
 # rows of quarantine may be large, and Spark counts rows and not bytes
 _ROWS_PER_BATCH = ("spark.sql.execution.arrow.maxRecordsPerBatch", "200")
 _IDS = [column.name for column in POSITION]
-_FOUND = Struct((*JUDGED, Column("found_in", Primitive.STRING)))
 
 
 class In(Enum):
@@ -130,15 +129,22 @@ def searched(scope: Scope, game: str, read_batch: int) -> Iterator[Search]:
     if lacks:
         yield Search(Found(game, unsearched=unsearched, lacks=lacks))
         return
-    judged = _judged_of(scope, game, columns).cache()
+    judged = _judged_of(scope, game, columns)
+    if judged is None:
+        yield Search(Found(game, unsearched=unsearched))
+        return
+    judged = judged.cache()
     try:
-        gone = judged.where(scope.gone)
-        mine = bronze.join(gone.select("record_id").distinct(), "record_id", "left_semi")
-        # a record of which all is still to be read stays where it is
-        waits = mine.groupBy("record_id").agg(F.min("batch_id").alias("first")).where(F.col("first") > read_batch)
-        gone = gone.join(waits.select("record_id"), "record_id", "left_anti")
-        rows = _rows(gone, mine.where(F.col("batch_id") <= read_batch))
-        found = _found(scope, game, columns, judged, gone, rows, unsearched)
+        flagged = judged.withColumn("goes", scope.gone)
+        if read_batch != ALL_READ:
+            # a record of which all is still to be read stays where it is
+            mine = bronze.join(judged.where(scope.gone).select("record_id").distinct(), "record_id", "left_semi")
+            waits = mine.groupBy("record_id").agg((F.min("batch_id") > read_batch).alias("waits"))
+            is_read = ~F.coalesce(F.col("waits"), F.lit(False))
+            flagged = judged.join(waits, "record_id", "left").withColumn("goes", scope.gone & is_read)
+            bronze = bronze.where(F.col("batch_id") <= read_batch)
+        rows = _rows(flagged.where("goes"), bronze)
+        found = _found(scope, game, flagged, rows, unsearched)
         yield Search(found, rows if found.rows else None)
     finally:
         judged.unpersist()
@@ -154,42 +160,31 @@ def searched_without_game(scope: Scope) -> Iterator[Search]:
     refused = scope.table(path).where(F.col("stage") == Stage.BRONZE.value)
     judged = _judged(refused, Question(None, sought_in(scope.predicate), {}), In.QUARANTINE).cache()
     try:
-        unreadable, suspect = _undecided(judged)
+        verdicts = {row.verdict: row["count"] for row in _grouped(judged)}
+        suspect = verdicts.get(Verdict.SUSPECT.value, 0)
         gone = suspect if scope.unreadable_too else 0
+        unreadable = verdicts.get(Verdict.UNREADABLE.value, 0) + suspect
         rows = judged.where(scope.gone).select(*_IDS, "batch_id")
         yield Search(Found(None, quarantine=gone, unreadable=unreadable, suspect=suspect), rows if gone else None)
     finally:
         judged.unpersist()
 
 
-def _found(
-    scope: Scope,
-    game: str,
-    columns: Struct | None,
-    judged: DataFrame,
-    gone: DataFrame,
-    rows: DataFrame,
-    unsearched: int,
-) -> Found:
-    places = {row.found_in: row["count"] for row in gone.groupBy("found_in").count().collect()}
-    unreadable, suspect = _undecided(judged)
-    return Found(
-        game,
-        silver=places.get(In.SILVER.value, 0),
-        bronze=rows.where(F.col("batch_id").isNotNull()).count(),
-        quarantine=places.get(In.QUARANTINE.value, 0),
-        unreadable=unreadable,
-        suspect=suspect,
-        unsearched=unsearched,
-        table_rows=0 if columns is None else scope.table(scope.layout.silver(names_of(game).key)).count(),
-    )
+def _found(scope: Scope, game: str, judged: DataFrame, rows: DataFrame, unsearched: int) -> Found:
+    counts = {(row.found_in, row.verdict, row.goes): row["count"] for row in _grouped(judged, "found_in", "goes")}
+    places = {place: sum(n for (at, _, goes), n in counts.items() if goes and at == place.value) for place in In}
+    suspect = sum(n for (_, verdict, _), n in counts.items() if verdict == Verdict.SUSPECT.value)
+    unreadable = sum(n for (_, verdict, _), n in counts.items() if verdict == Verdict.UNREADABLE.value)
+    found = Found(game, places[In.SILVER], 0, places[In.QUARANTINE], unreadable + suspect, suspect, unsearched)
+    if found.silver:
+        found = replace(found, table_rows=scope.table(scope.layout.silver(names_of(game).key)).count())
+    if not any(places.values()):
+        return found
+    return replace(found, bronze=rows.where(F.col("batch_id").isNotNull()).count())
 
 
-def _undecided(judged: DataFrame) -> tuple[int, int]:
-    """Return how many records nobody can tell of, and how many of these have a text that is sought."""
-    verdicts = {row.verdict: row["count"] for row in judged.groupBy("verdict").count().collect()}
-    suspect = verdicts.get(Verdict.SUSPECT.value, 0)
-    return verdicts.get(Verdict.UNREADABLE.value, 0) + suspect, suspect
+def _grouped(judged: DataFrame, *columns: str) -> list[Row]:
+    return judged.groupBy("verdict", *columns).count().collect()
 
 
 def _rows(gone: DataFrame, bronze: DataFrame) -> DataFrame:
@@ -206,19 +201,24 @@ def _bronze(scope: Scope, game: str) -> DataFrame:
     return rows.select("record_id", "batch_id")
 
 
-def _judged_of(scope: Scope, game: str, columns: Struct | None) -> DataFrame:
-    """Return what is known of the game's records that may be meant: found_in, and the columns of `JUDGED`."""
-    undecoded = list(_undecoded(scope, game))
-    parts = [_judged(rows, _question(scope, game, rows, columns), place) for place, rows in undecoded]
+def _judged_of(scope: Scope, game: str, columns: Struct | None) -> DataFrame | None:
+    """Return what is known of the game's records that may be meant: found_in, and the columns of `JUDGED`.
+
+    None where it has neither a table nor records outside.
+    """
+    parts = []
+    for place, rows in _undecoded(scope, game):
+        named = rows.select("schema_id", "schema_guid", "message_indexes").distinct().collect()
+        if named:
+            question = _question(scope, game, [SchemaRef(*row) for row in named], columns)
+            parts.append(_judged(rows, question, place))
     if columns is not None:
         silver = scope.table(scope.layout.silver(names_of(game).key)).where(to_column(fit(scope.predicate, columns)))
         of_position = [F.col(f"_{name}").alias(name) for name in _IDS]
         none, meant = F.lit(None).cast("long"), F.lit(Verdict.MEANT.value)
-        named = (none.alias("batch_id"), meant.alias("verdict"), F.lit(In.SILVER.value).alias("found_in"))
-        parts.append(silver.select(*of_position, *named))
-    if not parts:
-        return scope.spark.createDataFrame([], spark_struct(_FOUND))
-    return reduce(DataFrame.unionByName, parts)
+        named_so = (none.alias("batch_id"), meant.alias("verdict"), F.lit(In.SILVER.value).alias("found_in"))
+        parts.append(silver.select(*of_position, *named_so))
+    return reduce(DataFrame.unionByName, parts) if parts else None
 
 
 def _undecoded(scope: Scope, game: str) -> Iterator[tuple[In, DataFrame]]:
@@ -240,11 +240,10 @@ def _judged(rows: DataFrame, question: Question, place: In) -> DataFrame:
     return judged.where(F.col("verdict") != Verdict.OTHER.value).withColumn("found_in", F.lit(place.value))
 
 
-def _question(scope: Scope, game: str, rows: DataFrame, columns: Struct | None) -> Question:
-    named = rows.select("schema_id", "schema_guid", "message_indexes").distinct().collect()
-    found = ((ref, _writing(scope.schemas, ref, game)) for ref in (SchemaRef(*row) for row in named))
+def _question(scope: Scope, game: str, refs: Iterable[SchemaRef], columns: Struct | None) -> Question:
+    found = {ref: _writing(scope.schemas, ref, game) for ref in refs}
     predicate = None if columns is None else fit(scope.predicate, columns)
-    writings = {ref: writing for ref, writing in found if writing is not None}
+    writings = {ref: writing for ref, writing in found.items() if writing is not None}
     return Question(predicate, sought_in(scope.predicate), writings)
 
 

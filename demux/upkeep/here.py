@@ -64,7 +64,7 @@ def tidy(
                 # what others have changed meanwhile would be there twice
                 opened.update_incremental()
             _join(opened, target, [one.partition for one in group])
-    _checkpoint(opened)
+    _checkpoint(opened, table.path)
     after = live_files(opened)
     return replace(done, files_after=len(after), bytes_after=sum(file.bytes for file in after)), last
 
@@ -117,10 +117,10 @@ def _join(table: DeltaTable, target: int, partitions: Collection[str | None]) ->
         join(table, target)
 
 
-def _checkpoint(table: DeltaTable) -> None:
+def _checkpoint(table: DeltaTable, path: str) -> None:
     """Let readers of the log begin near its end."""
-    log = Path(table.table_uri.removeprefix("file://"), "_delta_log")
-    checkpoints = (int(one.name[:20]) for one in log.glob("*.checkpoint*.parquet") if one.name[:20].isdigit())
+    names = (one.name for one in Path(path, "_delta_log").glob("*.checkpoint*.parquet"))
+    checkpoints = (int(name[:20]) for name in names if name[:20].isdigit())
     if table.version() - max(checkpoints, default=-1) > _COMMITS:
         table.create_checkpoint()
 

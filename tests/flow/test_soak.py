@@ -16,8 +16,8 @@ from tests.soak.soak import Plan, Soak
 
 pytestmark = [pytest.mark.one_lane, pytest.mark.timeout(900)]
 
-_ODDS = Odds(ALWAYS, killed=0.25, kill_until_s=10.0)
-_MINUTE = Plan(60.0, workers=1, odds=_ODDS, load=Load(games=2, hostile=1, events=60))
+_ODDS = Odds(ALWAYS, killed=0.3, kill_within_s=3.0)
+_MINUTE = Plan(60.0, workers=1, odds=_ODDS, load=Load(games=1, hostile=1, events=60))
 
 
 def test_repairs_beside_a_live_stream_leave_a_ledger_that_balances(tmp_path: Path, command: Command) -> None:

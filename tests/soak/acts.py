@@ -32,7 +32,7 @@ class Deed:
 
     Attributes:
         act: its kind.
-        kill_after_s: kill it so long after its start, then give it again; None: let it end.
+        kill_after_s: kill it so long after it began to work, then give it again; None: let it end.
     """
 
     act: Act
@@ -46,14 +46,12 @@ class Odds:
     Attributes:
         acts: what may happen.
         killed: the share of commands that are killed.
-        kill_from_s: a command is killed so long after its start at least, in the middle of its work,
-        kill_until_s: and at most.
+        kill_within_s: a command is killed at a moment within so long after it began to work.
     """
 
     acts: tuple[Act, ...] = tuple(Act)
     killed: float = 0.4
-    kill_from_s: float = 4.0
-    kill_until_s: float = 20.0
+    kill_within_s: float = 8.0
 
 
 def deeds(rng: random.Random, odds: Odds) -> Iterator[Deed]:
@@ -61,7 +59,7 @@ def deeds(rng: random.Random, odds: Odds) -> Iterator[Deed]:
     while True:
         for act in rng.sample(odds.acts, len(odds.acts)):
             is_killed = act is not Act.KILL_RUN and rng.random() < odds.killed
-            yield Deed(act, rng.uniform(odds.kill_from_s, odds.kill_until_s) if is_killed else None)
+            yield Deed(act, rng.uniform(0, odds.kill_within_s) if is_killed else None)
 
 
 def words(act: Act, rng: random.Random, days: Sequence[str], game: str, person: str) -> tuple[str, ...]:

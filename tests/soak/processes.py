@@ -16,6 +16,7 @@ from tests.flow.process import DEMUX, ENVIRONMENT, PROJECT
 
 _PATIENCE_S = 600
 _STOP_S = 180
+_LOOK_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +33,12 @@ class Processes:
     """Starts commands on one root, and knows those that are alive.
 
     Attributes:
+        root: the root's folder.
         options: what every command is given: its root and settings.
         logs: a folder with a file for each command's output.
     """
 
+    root: Path
     options: Sequence[str]
     logs: Path
     _started: int = 0
@@ -61,15 +64,26 @@ class Processes:
         return process, log
 
     def run(self, words: Sequence[str], kill_after_s: float | None = None) -> Ended:
-        """Return how a command ended; one that does not end at all is killed too."""
+        """Return how a command ended; killed so long after it was at work, or where it does not end at all."""
         began = time.monotonic()
         process, log = self.start(words)
         try:
+            if kill_after_s is not None:
+                self._await_work(process)
             process.wait(_PATIENCE_S if kill_after_s is None else kill_after_s)
         except subprocess.TimeoutExpired:
             self.kill(process)
         self._alive.discard(process)
         return Ended(process.returncode, log.read_text("utf-8", "replace"), time.monotonic() - began)
+
+    def _await_work(self, process: subprocess.Popen[bytes]) -> None:
+        """Return when the command has the root, or has ended."""
+        deadline = time.monotonic() + _PATIENCE_S
+        while process.poll() is None and time.monotonic() < deadline:
+            with suppress(OSError):
+                if f"(process {process.pid})" in (self.root / ".demux.step.holder").read_text("utf-8"):
+                    return
+            time.sleep(_LOOK_S)
 
     def kill(self, process: subprocess.Popen[bytes]) -> None:
         """Kill a command and all that it started, as when the machine goes down."""

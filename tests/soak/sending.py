@@ -32,8 +32,8 @@ class Load:
 
     games: int = 4
     hostile: int = 2
-    events: int = 150
-    pause_s: float = 1.0
+    events: int = 300
+    pause_s: float = 3.0
     fault_rate: float = 0.05
 
 

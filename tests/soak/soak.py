@@ -17,6 +17,7 @@ from tests.soak.people import people, remembered
 from tests.soak.processes import Ended, LiveRun, Processes, tail
 from tests.soak.sending import Load, Sending
 from tests.soak.verdict import failed_tasks, mistakes, warnings
+from tests.spark_session import INTERPRETED
 
 # runs a command to its end
 Runs = Callable[[Sequence[str]], Ended]
@@ -71,7 +72,7 @@ class Soak:
         settings = folder / "soak.yml"
         settings.write_text(text_of(_settings(plan)), "utf-8")
         self.options = ("--root", str(self.root), "--settings", str(settings))
-        self._processes = Processes(self.options, logs)
+        self._processes = Processes(self.root, self.options, logs)
         self._sending = Sending(self.root, folder / "registry", plan.load, plan.seed)
         today = datetime.now(timezone.utc).date()
         self._days = (str(today - timedelta(days=1)), str(today))
@@ -142,8 +143,6 @@ class Soak:
             self._say("the run is killed, and started again")
             self._run.kill()
             self.done["run killed"] += 1
-            # it must get somewhere before it is killed again
-            self._over.wait(self._plan.odds.kill_until_s)
             return
         known = people(self.root) if deed.act is Act.FORGET else {"nobody": frozenset[str]()}
         person = self._rng.choice(sorted(known))
@@ -198,4 +197,4 @@ class Soak:
 
 def _settings(plan: Plan) -> dict[str, object]:
     # tables are also maintained by the run itself, every minute
-    return {"run": {"engine": plan.engine}, "maintain": {"every": "1m"}}
+    return {"run": {"engine": plan.engine}, "maintain": {"every": "1m"}, "spark": {"conf": dict(INTERPRETED)}}

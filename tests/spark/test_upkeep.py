@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from threading import Event
 
 import pyarrow as pa
 import pytest
@@ -13,11 +14,17 @@ from deltalake import DeltaTable as DeltaTableHere
 from deltalake import write_deltalake
 from pyspark.sql import Row, SparkSession
 
-from demux.tables import Layout
+from demux.ledger.standing import Stand
+from demux.settings_maintain import MaintainSettings
+from demux.tables import ROUNDS, Layout
 from demux.upkeep.by_spark import tidy, upkeep_session, vacuum
 from demux.upkeep.files import Ordering
+from demux.upkeep.old_rounds import remove_old_rounds
 from demux.upkeep.reading import still_read_downstream
-from demux.upkeep.report import Kind, Table
+from demux.upkeep.report import Kind, Table, Vacuum
+from demux.upkeep.run import Request, Upkeep
+from demux.upkeep.tables import tables_of
+from tests.spark.tables import bronze_row, read, write, write_bronze
 
 TARGET = 2**20
 
@@ -92,3 +99,53 @@ def test_what_the_stream_behind_a_games_table_has_still_to_read_is_known_by_name
     # what of it the first batch has read, nobody knows before it is done
     (Path(layout.sessions_checkpoint("go")) / "commits" / "0").unlink()
     assert still_read_downstream(spark, layout, table) is None
+
+
+def test_elsewhere_bronze_keeps_what_came_since_the_first_that_a_game_has_still_to_read(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table = f"t{abs(hash(str(tmp_path))) % 10**9}"
+    spark.sparkContext._jsc.hadoopConfiguration().set(f"fs.viewfs.mounttable.{table}.link./lake", tmp_path.as_uri())
+    here, there = Layout(str(tmp_path)), Layout(f"viewfs://{table}/lake")
+    for offset in range(5):
+        write_bronze(here.bronze, bronze_row("chess", offset), bronze_row("go", 9 - offset))
+    bronze = Table(Kind.BRONZE, here.bronze, "bronze")
+    settings = MaintainSettings(keep="0s")
+    stood = {"chess": 2, "go": 5}
+
+    def maintained() -> Upkeep:
+        request = Request(settings, Vacuum.YES, False, datetime.now(timezone.utc), "a", threads=1)
+        stands = {key: Stand(at, "a") for key, at in stood.items()}
+        upkeep = Upkeep(spark, there, request, lambda _: stands, lambda: None, Event())
+        found = list(upkeep.run(tables_of(spark, there, settings, {}, ())))
+        assert [(one.table.kind, one.error, one.files_after, one.removed) for one in found] == [
+            (Kind.BRONZE, None, 2, None)
+        ]
+        return upkeep
+
+    for folder in (here.silver("chess"), here.silver("go")):
+        Path(folder).mkdir(parents=True)
+    assert [(one.game, one.files) for one in maintained().held_back] == [("chess", None)]
+    assert files(bronze) == 12
+    # once all is read they go, though the table is as it was
+    stood["chess"] = 5
+    assert maintained().held_back == []
+    assert files(bronze) == 2
+
+
+def test_old_records_of_tasks_go_but_for_the_newest_of_each_game(spark: SparkSession, tmp_path: Path) -> None:
+    layout, begun = Layout(str(tmp_path)), datetime(2026, 1, 1, tzinfo=timezone.utc)
+    assert remove_old_rounds(spark, layout, begun, dry_run=False) == 0
+    ended = [("chess", at) for at in range(30)] + [("go", at) for at in range(3)] + [(None, 0)]
+    records = [
+        {"round_id": f"r{at}", "game_name": game, "finished_at": begun + timedelta(days=at)} for game, at in ended
+    ]
+    write(layout.rounds, ROUNDS, records)
+    before = begun + timedelta(days=8)
+    assert remove_old_rounds(spark, layout, before, dry_run=True) == 8
+    assert len(read(layout.rounds, "round_id")) == 34
+    assert [remove_old_rounds(spark, layout, before, dry_run=False) for _ in range(2)] == [8, 0]
+    left = [*((game, f"r{at}") for game, at in ended if game != "chess" or at >= 8)]
+    assert sorted(map(str, read(layout.rounds, "game_name", "round_id"))) == sorted(map(str, left))
+    # however old: the newest say how far bronze was looked at
+    assert remove_old_rounds(spark, layout, begun + timedelta(days=99), dry_run=False) == 2

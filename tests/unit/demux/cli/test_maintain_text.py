@@ -17,7 +17,7 @@ SINCE = datetime(2026, 3, 1, 12, 30, tzinfo=timezone.utc)
 
 def printed(done: list[Done], held_back: list[HeldBack], *, dry_run: bool = False) -> str:
     text = StringIO()
-    Console(file=text, width=110, color_system=None).print(done_text(done, held_back, dry_run=dry_run))
+    Console(file=text, width=80, color_system=None).print(done_text(done, held_back, dry_run=dry_run))
     return "\n".join(line.rstrip() for line in text.getvalue().splitlines())
 
 

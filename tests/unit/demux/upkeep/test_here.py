@@ -21,7 +21,7 @@ NOW = timedelta(0)
 
 
 def table_of(tmp_path: Path, *order: str) -> Table:
-    return Table(Kind.SILVER, str(tmp_path / "table"), "silver/x", order)
+    return Table(Kind.SILVER, str(tmp_path / "a ä b" / "table"), "silver/x", order)
 
 
 def fill(table: Table, *partitions: str, files: int = 5) -> None:

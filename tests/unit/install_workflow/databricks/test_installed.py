@@ -9,7 +9,7 @@ import pytest
 from demux.names import names_of
 from demux.settings_file import load
 from install_workflow.databricks.apply import apply
-from install_workflow.databricks.changes import WorkspacePlan, compare
+from install_workflow.databricks.changes import Call, WorkspacePlan, compare
 from install_workflow.databricks.connection import Connection, Tries
 from install_workflow.databricks.job import Job
 from install_workflow.databricks.jobs import make_jobs
@@ -105,3 +105,18 @@ def test_a_new_game_is_one_call_that_names_it(fake: FakeWorkspace, workspace: Wo
     fake.calls.clear()
     apply(workspace, plan)
     assert fake.counted() == {"POST /api/2.2/jobs/reset": 1}
+
+
+def test_maintenance_goes_when_it_is_to_come_never_and_comes_when_it_is_to_come_again(
+    fake: FakeWorkspace, workspace: Workspace
+) -> None:
+    name = "Game_Protobufs_wrapper_prod_maintain"
+    for every, calls in (("1d", [Call.CREATE]), ("12h", [Call.RESET]), ("never", [Call.DELETE]), ("1d", [Call.CREATE])):
+        wanted = jobs({"maintain.every": every}, ["chess"])
+        plan = plan_of(workspace, wanted)
+        assert (plan.removed_games, plan.deployed_games) == (0, len(fake.jobs.held) and 1)
+        assert [call for change in plan.changes for call in change.calls if change.name == name] == calls
+        apply(workspace, plan)
+        assert plan_of(workspace, wanted).is_empty
+    apply(workspace, plan_of(workspace, ()))
+    assert fake.jobs.held == {}
