@@ -11,7 +11,7 @@ from __future__ import annotations
 import shlex
 import threading
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date, timedelta
@@ -166,10 +166,13 @@ class Redecoding:
         Raises:
             RangeRetired: rows of them would be lost.
         """
-        ids = without_forgotten(spark, self.layout, task.game, self._known(spark, task))
+        known = [without_forgotten(spark, self.layout, task.game, each) for each in self._known(spark, task)]
+        if not known:
+            return
+        ids = _together(known)
         # the sums cost no shuffle: nearly always they say it all
-        dropped = self._kept(spark, task, self.layout.dropped)
-        found = ids.unionByName(dropped).agg(F.count(F.lit(1)).alias("rows"), _hashes().alias("ids")).first()
+        every = _together([ids, *self._kept(spark, task, self.layout.dropped)])
+        found = every.agg(F.count(F.lit(1)).alias("rows"), _hashes().alias("ids")).first()
         assert found is not None
         if (found["rows"], found["ids"]) == (sum(contents.rows.values()), contents.ids):
             return
@@ -179,21 +182,22 @@ class Redecoding:
         if gone[0]:
             raise _lost(task.game, gone[0], gone[1])
 
-    def _known(self, spark: SparkSession, task: Task) -> DataFrame:
-        """Return what silver and quarantine have: record_id, timestamp."""
-        ids = self._kept(spark, task, self.layout.quarantine)
+    def _known(self, spark: SparkSession, task: Task) -> list[DataFrame]:
+        """Return what quarantine and silver have: record_id, timestamp."""
         table = self.layout.silver(names_of(task.game).key)
+        quarantined = self._kept(spark, task, self.layout.quarantine)
         if not table_exists(spark, table):
-            return ids
+            return quarantined
         silver = spark.read.format("delta").load(table).where(task.where("_timestamp"))
-        return ids.unionByName(silver.select(*(F.col(f"_{name}").alias(name) for name in ids.columns)))
+        names = ("record_id", "timestamp")
+        return [*quarantined, silver.select(*(F.col(f"_{name}").alias(name) for name in names))]
 
-    def _kept(self, spark: SparkSession, task: Task, table: str) -> DataFrame:
-        """Return what a table with the columns of quarantine has: record_id, timestamp."""
+    def _kept(self, spark: SparkSession, task: Task, table: str) -> list[DataFrame]:
+        """Return what a table with the columns of quarantine has, if it is there: record_id, timestamp."""
         if not table_exists(spark, table):
-            return spark.createDataFrame([], "record_id STRING, timestamp TIMESTAMP")
+            return []
         rows = spark.read.format("delta").load(table).where(Choice(task.game).sql())
-        return rows.where(task.where("timestamp")).select("record_id", "timestamp")
+        return [rows.where(task.where("timestamp")).select("record_id", "timestamp")]
 
 
 def require_not_retired(spark: SparkSession, layout: Layout, game: str, version: int, condition: str) -> None:
@@ -252,6 +256,10 @@ def day_of(column: str) -> Column:
     day = F.to_date(F.col(column))
     years = day.between(F.lit("0001-01-01").cast("date"), F.lit("9999-12-30").cast("date"))
     return F.when(years, day).alias(_DAY)
+
+
+def _together(frames: Iterable[DataFrame]) -> DataFrame:
+    return reduce(DataFrame.unionByName, frames)
 
 
 def _hashes() -> Column:

@@ -9,6 +9,7 @@ from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 
 from demux.delta_log import newest_version
+from demux.names import quoted
 from demux.upkeep.files import Ordering
 from demux.upkeep.report import Done, Table
 from demux.upkeep.state import Seen
@@ -46,7 +47,9 @@ def tidy(spark: SparkSession, table: Table, seen: Seen | None, *, dry_run: bool)
     names = set(opened.toDF().columns)
     columns = tuple(column for column in table.order if column in names)
     if columns:
-        opened.optimize().executeZOrderBy(*(f"`{column.replace('`', '``')}`" for column in columns))
+        # the builder of Delta's own takes a dot in a name for a field's
+        by = ", ".join(map(quoted, columns))
+        spark.sql(f"OPTIMIZE delta.{quoted(table.path)} ZORDER BY ({by})")
     else:
         opened.optimize().executeCompaction()
     after, size = _detail(DeltaTable.forPath(spark, table.path))

@@ -33,31 +33,28 @@ def quoted(text: str) -> str:
 WHERE = f"player.name = {quoted(ANN)}"
 
 
-def send_everybody(root: Root, first_offset: int = 0) -> int:
-    """Send records of two games, some of ann in each place, and return the id of their schema.
-
-    Offsets, from the first: 0 ann, 1 bob, 2 and 3 the same of a game with a hostile name, 4 ann cut off behind her
-    name, 5 bob cut off, 6 ann cut off in her name, 7 ann in an unknown schema, 8 ann without a wrapper, 9 bob.
-    """
-    schema_id = root.register("chess", EVENT)
-    root.register(HOSTILE, EVENT)
-    root.send(everybody(root, schema_id), first_offset)
+def send_everybody(root: Root, game: str) -> int:
+    """Send records of a game, some of ann in each place, and return the id of their schema."""
+    schema_id = root.register(game, EVENT)
+    root.send(everybody(root, game, schema_id))
     return schema_id
 
 
-def everybody(root: Root, schema_id: int) -> list[bytes | None]:
+def everybody(root: Root, game: str, schema_id: int) -> list[bytes | None]:
+    """Eight records: 0 ann, 1 bob, 2 ann and 3 bob cut off behind the name, 4 ann cut off in it, and 7 bob.
+
+    5 is ann in an unknown schema, 6 ann without a wrapper.
+    """
     ann, bob = payload(root, schema_id, ANN), payload(root, schema_id, BOB)
     return [
-        wrapper("chess", schema_id, ann),
-        wrapper("chess", schema_id, bob),
-        wrapper(HOSTILE, schema_id, ann),
-        wrapper(HOSTILE, schema_id, bob),
-        wrapper("chess", schema_id, ann[:-1]),
-        wrapper("chess", schema_id, bob[:-1]),
-        wrapper("chess", schema_id, payload(root, schema_id, ANN, before="")[: len(ANN) + 3]),
-        wrapper("chess", 999, ann),
+        wrapper(game, schema_id, ann),
+        wrapper(game, schema_id, bob),
+        wrapper(game, schema_id, ann[:-1]),
+        wrapper(game, schema_id, bob[:-1]),
+        wrapper(game, schema_id, payload(root, schema_id, ANN, before="")[: len(ANN) + 3]),
+        wrapper(game, 999, ann),
         b"\xff" + ANN.encode(),
-        wrapper("chess", schema_id, bob),
+        wrapper(game, schema_id, bob),
     ]
 
 

@@ -19,6 +19,7 @@ from demux.arrow_types import arrow_fields
 from demux.cli.backfill_days import Backfilling
 from demux.cli.reconcile import ledger_of
 from demux.errors import RangeRetired
+from demux.spark_types import MESSAGE
 from demux.tables import REMOVED
 from deserializer.days import Asked
 from deserializer.fleet.quarantine import Quarantine
@@ -133,7 +134,11 @@ def causes(root: Root, game: str) -> Counter[tuple[str, date]]:
 def said_of(root: Root, game: str) -> list[object]:
     """The table's comment, and its columns with all that is said of them."""
     table = DeltaTable(root.silver_path(game))
-    return [table.metadata().description, *json.loads(table.schema().to_json())["fields"]]
+    fields = json.loads(table.schema().to_json())["fields"]
+    for field in fields[1:]:
+        # a column that was added says it again
+        field["metadata"].pop(MESSAGE, None)
+    return [table.metadata().description, *fields]
 
 
 def require_oracle(root: Root, game: str) -> None:
