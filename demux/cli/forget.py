@@ -138,7 +138,7 @@ class _Forgetting:
             if left:
                 console.print(f"{counted(len(left), 'part')} of requests before this are not done: without --dry-run")
             return []
-        return [self._carried_out(request) for request in left]
+        return [self._carried_out(request, self._read_by(request.game)) for request in left]
 
     def _search(self, games: Iterable[str]) -> list[Found]:
         found = []
@@ -160,26 +160,27 @@ class _Forgetting:
         with console.status("removing …"):
             for one in found:
                 self._step()
-                batch = ALL_READ if one.game is None else self._read_batch(one.game)
                 again = (
-                    searched_without_game(self._scope) if one.game is None else searched(self._scope, one.game, batch)
+                    searched_without_game(self._scope)
+                    if one.game is None
+                    else searched(self._scope, one.game, self._read_batch(one.game))
                 )
                 request = Request(request_id, one.game)
                 with again as search:
                     if search.rows is None:
                         continue
                     write_down(self._place.spark, self._place.layout, request, search.rows, datetime.now(timezone.utc))
-                removed.append(self._carried_out(request, batch))
+                removed.append(self._carried_out(request))
         return removed
 
-    def _carried_out(self, request: Request, batch: int | None = None) -> Removed:
-        spark, layout = self._place.spark, self._place.layout
-        if batch is None:
-            batch = ALL_READ if request.game is None else read_batch(spark, layout, request.game)
-        removed = carry_out(spark, layout, request, batch)
+    def _carried_out(self, request: Request, read: int | None = None) -> Removed:
+        removed = carry_out(self._place.spark, self._place.layout, request, read)
         # whom it was is told nowhere
         logging.getLogger("demux").info("forget: %s", removed)
         return removed
+
+    def _read_by(self, game: str | None) -> int:
+        return ALL_READ if game is None else read_batch(self._place.spark, self._place.layout, game)
 
     def _read_batch(self, game: str) -> int:
         """Return the last batch that the game has read, once it has read what waits, if it may and can."""

@@ -74,16 +74,17 @@ def unfinished(spark: SparkSession, layout: Layout) -> tuple[Request, ...]:
     return tuple(sorted(found, key=lambda one: (one.id, one.game or "")))
 
 
-def carry_out(spark: SparkSession, layout: Layout, request: Request, read_batch: int) -> Removed:
+def carry_out(spark: SparkSession, layout: Layout, request: Request, read_batch: int | None = None) -> Removed:
     """Return what was removed, now, of a request that is written down; a second call removes what is left.
 
     Args:
         spark: the session.
         layout: where the tables are.
         request: the request.
-        read_batch: as in `demux.forgetting.search.searched`.
+        read_batch: as in `demux.forgetting.search.searched`, where the game may have read more since that was written
+            down; None for a request of this moment.
     """
-    if request.game is not None:
+    if request.game is not None and read_batch is not None:
         _write_down_copies(spark, layout, request, read_batch)
     session = _session(spark)
     rows = _written(session, layout).where(_is(request)).select(_ID, "batch_id").distinct()

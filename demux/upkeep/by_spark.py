@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from datetime import timedelta
 
@@ -67,12 +68,13 @@ def vacuum(spark: SparkSession, table: Table, seen: Seen, keep: timedelta) -> Se
         spark: an `upkeep_session`.
         table: the table.
         seen: as `tidy` left it.
-        keep: how long a file stays that was removed from the table.
+        keep: how long a file stays that was removed from the table; counted in whole hours.
     """
     now_ms, keep_ms = int(time.time() * 1000), keep // timedelta(milliseconds=1)
     if seen.vacuumed_ms is not None and seen.vacuumed_ms > seen.changed_ms + keep_ms:
         return seen
-    DeltaTable.forPath(spark, table.path).vacuum(keep / timedelta(hours=1))
+    # Delta rounds to the nearest whole hour, which may be less
+    DeltaTable.forPath(spark, table.path).vacuum(float(math.ceil(keep / timedelta(hours=1))))
     # Spark may write down that it did
     return Seen(newest_version(spark, table.path), seen.changed_ms, now_ms)
 

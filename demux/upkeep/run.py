@@ -186,7 +186,7 @@ class Upkeep:
         late = tuple(_late(unread, self.request.now - keep))
         self.held_back += late
         if unread.oldest is not None:
-            # to the second, and a minute for clocks that differ
+            # a minute for clocks that differ
             keep = max(keep, self.request.now - unread.oldest + timedelta(minutes=1))
         session = by_spark.upkeep_session(self.spark, self.request.settings.target_bytes)
         seen = by_spark.vacuum(session, table, self._state.seen[table.name], keep)

@@ -209,18 +209,19 @@ def test_a_rebuild_of_bronze_after_a_crash_brings_every_row_back(taken_in: Root,
 
 
 @pytest.mark.one_lane
-@pytest.mark.parametrize(
-    "step",
-    [(Redecoding, "set_aside"), (deserializer.rebuilding, "_swap"), (deserializer.rebuilding, "remove_folder")],
-    ids=["quarantine", "silver", "checkpoint"],
-)
-def test_a_fleet_goes_on_where_a_rebuild_died_and_the_same_rebuild_again_ends_it(
-    taken_in: Root, done: Root, copy: Copy, step: tuple[type | ModuleType, str]
+def test_a_fleet_goes_on_where_rebuilds_died_and_the_same_rebuild_again_ends_them(
+    taken_in: Root, done: Root, copy: Copy
 ) -> None:
     root = copy(taken_in, run={**FLEET, "retries": 0})
     without_errors(run(root))
-    with crash_after(*step), pytest.raises(KeyboardInterrupt):
-        rebuild(root.spark, root.layout, root.workplace().schemas, "chess")
+    steps: tuple[tuple[type | ModuleType, str], ...] = (
+        (Redecoding, "set_aside"),
+        (deserializer.rebuilding, "remove_folder"),
+        (deserializer.rebuilding, "_swap"),
+    )
+    for step in steps:
+        with crash_after(*step), pytest.raises(KeyboardInterrupt):
+            rebuild(root.spark, root.layout, root.workplace().schemas, "chess")
     undisturbed = done.copied_to(root.folder.parent / "undisturbed")
     for each in (root, undisturbed):
         each.produce(events=40, games=2, versions=2, fault_rate=0.3)

@@ -71,7 +71,8 @@ def lines(said: Said) -> list[list[str]]:
     return [words for line in said.out.splitlines() if (words := line.split()) and words[-1].isdigit()]
 
 
-@pytest.mark.parametrize("engine", ["stream", "fleet"])
+# the fleet reads bronze's log by itself
+@pytest.mark.parametrize("engine", ["stream", pytest.param("fleet", marks=pytest.mark.one_lane)])
 def test_somebody_is_in_no_table_and_no_live_file_and_the_stream_goes_on(
     root: Root, forget: Forget, command: Command, engine: str
 ) -> None:
@@ -111,6 +112,7 @@ def test_somebody_is_in_no_table_and_no_live_file_and_the_stream_goes_on(
     assert [account.waiting for account in ledger.accounts] == [0]
 
 
+@pytest.mark.one_lane
 def test_a_request_that_dies_after_each_of_its_writes_is_finished_and_what_it_removed_does_not_come_back(
     root: Root, forget: Forget, command: Command
 ) -> None:

@@ -168,7 +168,10 @@ def require_nothing_lost(root: Root, game: str, waiting: int = 0) -> None:
     assert all(there[one].date() == DAYS[3] for one in left)
 
 
-@pytest.mark.parametrize(("start", "settings", "other"), [("streamed", STREAM, FLEET), ("fleeted", FLEET, STREAM)])
+@pytest.mark.parametrize(
+    ("start", "settings", "other"),
+    [("streamed", STREAM, FLEET), pytest.param("fleeted", FLEET, STREAM, marks=pytest.mark.one_lane)],
+)
 def test_days_and_games_are_as_a_fresh_decode_makes_them_and_either_engine_goes_on(
     request: pytest.FixtureRequest,
     copy: Copy,
@@ -202,12 +205,10 @@ def test_days_and_games_are_as_a_fresh_decode_makes_them_and_either_engine_goes_
     without_errors(run(root))
     assert balances(root)
     fresh = root.copied_to(tmp_path / "fresh")
-    backfill(root, Asked((), None, DAYS[0]))
+    backfill(root, Asked(("chess",), None, DAYS[0]))
     rebuilt(fresh, "chess")
-    rebuilt(fresh, HOSTILE)
     assert fresh.everything() == root.everything()
-    for game in GAMES:
-        assert said_of(fresh, game) == said_of(root, game)
+    assert said_of(fresh, "chess") == said_of(root, "chess")
     require_oracle(fresh, "chess")
 
     again = fresh.copied_to(tmp_path / "again", run=settings)

@@ -32,7 +32,7 @@ TARGET = 2**20
 def table_of(spark: SparkSession, folder: Path, *order: str) -> Table:
     """A table with columns that a path has other names of, which only Spark can write."""
     table = Table(Kind.SILVER, str(folder / "table"), "silver/x", order)
-    for number in range(5):
+    for number in range(2):
         rows = spark.createDataFrame([(number, "a"), (9 - number, None)], "number long, `the text` string")
         options = {"delta.columnMapping.mode": "name", "delta.minReaderVersion": "2", "delta.minWriterVersion": "5"}
         rows.coalesce(1).write.format("delta").options(**options).mode("append").save(table.path)
@@ -58,15 +58,15 @@ def test_small_files_are_joined_or_ordered_once_and_old_ones_removed_once(
     session, table = upkeep_session(spark, TARGET), table_of(spark, tmp_path, *order)
     before = rows_of(spark, table)
     forecast, _, _ = tidy(session, table, None, dry_run=True)
-    assert (forecast.files_before, forecast.files_after) == (5, 5)
+    assert (forecast.files_before, forecast.files_after) == (2, 2)
     done, seen, ordered = tidy(session, table, None, dry_run=False)
-    assert (done.files_before, done.files_after, rows_of(spark, table)) == (5, 1, before)
+    assert (done.files_before, done.files_after, rows_of(spark, table)) == (2, 1, before)
     assert ordered == (Ordering(("the text",), seen.changed_ms) if order else None)
     log = Path(table.path, "_delta_log", f"{seen.version:020}.json").read_text("utf-8")
-    assert (log.count('"dataChange":false'), log.count('"dataChange":true')) == (6, 0)
+    assert (log.count('"dataChange":false'), log.count('"dataChange":true')) == (3, 0)
 
     kept = vacuum(session, table, seen, timedelta(hours=1))
-    assert (files(table), kept.vacuumed_ms is None) == (6, False)
+    assert (files(table), kept.vacuumed_ms is None) == (3, False)
     gone = vacuum(session, table, seen, timedelta(0))
     assert (files(table), rows_of(spark, table)) == (1, before)
     # what was seen needs no look at any file
@@ -83,12 +83,15 @@ def test_what_the_stream_behind_a_games_table_has_still_to_read_is_known_by_name
 ) -> None:
     layout = Layout(str(tmp_path))
     table = Table(Kind.SILVER, layout.silver("go"), "silver/go")
-    write_deltalake(table.path, pa.table({"number": [1]}), mode="append")
-    assert still_read_downstream(spark, layout, table) == frozenset()
+    for number in range(2):
+        write_deltalake(table.path, pa.table({"number": [number]}), mode="append")
+        if not number:
+            assert still_read_downstream(spark, layout, table) == frozenset()
+        rows = spark.readStream.format("delta").load(table.path)
+        writer = rows.writeStream.format("noop").option("checkpointLocation", layout.sessions_checkpoint("go"))
+        # Spark 3.4 says of the first batch that the table's first version is not yet through
+        writer.trigger(availableNow=True).start().awaitTermination()
     first = names_in(table)
-    rows = spark.readStream.format("delta").load(table.path)
-    writer = rows.writeStream.format("noop").option("checkpointLocation", layout.sessions_checkpoint("go"))
-    writer.trigger(availableNow=True).start().awaitTermination()
     for number in range(2, 5):
         write_deltalake(table.path, pa.table({"number": [number]}), mode="append")
     later = names_in(table) - first
@@ -97,7 +100,8 @@ def test_what_the_stream_behind_a_games_table_has_still_to_read_is_known_by_name
     assert found is not None
     assert (later <= found, first & found) == (True, set())
     # what of it the first batch has read, nobody knows before it is done
-    (Path(layout.sessions_checkpoint("go")) / "commits" / "0").unlink()
+    for commit in (Path(layout.sessions_checkpoint("go")) / "commits").iterdir():
+        commit.unlink()
     assert still_read_downstream(spark, layout, table) is None
 
 
