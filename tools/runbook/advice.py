@@ -95,8 +95,8 @@ ADVICE: dict[type[DemuxError], Advice] = {
     errors.RangeInvalid: Advice(
         (Stops.COMMAND,),
         "Nothing was changed.",
-        "Days are those of the records' own times, in UTC, and both ends belong to the range. Give the same command with "
-        "`--dry-run` until it means what it should ([backfill](repair.md)).",
+        "Days are those of the records' own times, in UTC, and both ends belong to the range. Try it with `--dry-run` "
+        "until it means what it should ([backfill](repair.md)).",
     ),
     errors.RangeRetired: Advice(
         (Stops.COMMAND, Stops.GAME),
@@ -221,9 +221,9 @@ ADVICE: dict[type[DemuxError], Advice] = {
     errors.ForgottenWouldReturn: Advice(
         (Stops.COMMAND,),
         "Nothing was changed: bronze is as it was, without the forgotten records.",
-        "Remove them from the source first (Kafka: wait for its retention, or delete the records; archives: rewrite the "
-        "files), for [`demux forget`](forget.md) does not touch it. Then give the command again with the option that "
-        "it names.",
+        "Remove them from the source first (Kafka: wait for its retention, or delete records; archives: rewrite files), "
+        "for [`demux forget`](forget.md) does not touch it. Then give the command with `--accept-return`, and forget "
+        "them once more, should any have come back.",
     ),
     errors.TaskFailed: Advice(
         _ANYWHERE,
