@@ -209,8 +209,8 @@ ADVICE: dict[type[DemuxError], Advice] = {
     errors.PredicateInvalid: Advice(
         (Stops.COMMAND,),
         "Nothing was removed. The predicate is parsed, and no text of it reaches a table, a log or SQL.",
-        "It says at which character, or which columns are near. [Forgetting](forget.md) lists what a predicate may "
-        "have; `--dry-run` shows what it means.",
+        "It says at which character, or which columns are near. [Forgetting](forget.md) lists what it may "
+        "have; `--dry-run` shows what that means.",
     ),
     errors.PredicateMatchesAll: Advice(
         (Stops.COMMAND,),
