@@ -221,7 +221,7 @@ ADVICE: dict[type[DemuxError], Advice] = {
     errors.ForgottenWouldReturn: Advice(
         (Stops.COMMAND,),
         "Nothing was changed: bronze is as it was, without the forgotten records.",
-        "Remove them from the source first (Kafka: wait for its retention, or delete records; archives: rewrite files), "
+        "Remove them from the source first (Kafka: wait for its retention, or delete them; archives: rewrite them), "
         "for [`demux forget`](forget.md) does not touch it. Then give the command with `--accept-return`, and forget "
         "them once more, should any have come back.",
     ),
