@@ -46,8 +46,8 @@ bronze yet is in the source, as long as that keeps it.
 * **Passes by itself** means that the same thing may succeed later though nobody did anything: a game is tried again
   `run.retries` times in the round, waits growing from `run.retry_wait_s`, and `--every` goes on with the next round.
 * What does **not** pass by itself ends a command, with `--every` too, unless it stops a single game.
-* `demux rebuild --game` puts the new table in place of the old one in one commit: its readers see either. `demux rebuild
-  --bronze` empties bronze first. Killed midway, give either again.
+* `demux rebuild --game` puts the new table in place of the old one in one commit: its readers see either.
+  `demux rebuild --bronze` empties bronze first. Killed midway, give either again.
 * In a deployment a failed task is tried again `databricks.retries` times, whatever the condition
   ([retries](databricks.md#retries))."""
 
