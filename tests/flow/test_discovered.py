@@ -113,7 +113,10 @@ def test_a_game_that_comes_later_is_added_and_the_others_stay(installed: Deploym
     text = discover(installed, command)
     assert "~ update Game_Protobufs_wrapper_prod (job 1001)" in text
     assert installed.told() == {"chess", "go", "halma", "ludo"}
-    assert list(installed.workspace.jobs.held) == [1001]
+    # the games' job, and the one that maintains the tables
+    assert list(installed.workspace.jobs.held) == [1001, 1002]
+    said = command(*installed.parameters("maintain"))
+    assert (said.code, "nothing was changed" in said.out) == (0, False), said.err
 
 
 @pytest.mark.one_lane
