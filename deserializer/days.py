@@ -206,16 +206,25 @@ def chunks(days: Sequence[Day], most_rows: int) -> dict[str, tuple[Chunk, ...]]:
     return {game: tuple(Chunk(game, tuple(each)) for each in mine) for game, mine in found.items()}
 
 
-def waves(by_game: Mapping[str, Sequence[Chunk]], most: int) -> list[tuple[Chunk, ...]]:
-    """Return what is done at the same time: so many chunks at most, of each game one, which follow each other.
+def waves(by_game: Mapping[str, Sequence[Chunk]], most: int, most_rows: int) -> list[tuple[Chunk, ...]]:
+    """Return what is done at the same time: of each game one chunk, as those of a game follow each other.
 
     The games with most chunks left come first.
+
+    Args:
+        by_game: what there is to do.
+        most: chunks of a wave.
+        most_rows: of a wave that has more than one chunk.
     """
     left = {game: list(mine) for game, mine in by_game.items() if mine}
     result: list[tuple[Chunk, ...]] = []
     while left:
-        games = sorted(left, key=lambda game: (-len(left[game]), game))[:most]
-        result.append(tuple(left[game].pop(0) for game in games))
+        wave: list[Chunk] = []
+        for game in sorted(left, key=lambda game: (-len(left[game]), game))[:most]:
+            if wave and sum(chunk.rows for chunk in wave) + left[game][0].rows > most_rows:
+                break
+            wave.append(left[game].pop(0))
+        result.append(tuple(wave))
         left = {game: mine for game, mine in left.items() if mine}
     return result
 

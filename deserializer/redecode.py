@@ -146,14 +146,16 @@ class Redecoding:
         with batches_within_memory(rows, contents.sizes):
             yield
 
-    def clean(self, task: Task) -> None:
+    def clean(self, *tasks: Task) -> None:
         """Take what quarantine had of the rows before out of it, and forget that rows of them were dropped."""
-        mine = f"{Choice(task.game).sql()} AND {task.where('timestamp')}"
+        if not tasks:
+            return
+        mine = {task: f"{Choice(task.game).sql()} AND {task.where('timestamp')}" for task in tasks}
+        older = (f"({rows} AND NOT query_id <=> {sql_string(task.request)})" for task, rows in mine.items())
         with self._alone:
-            older = f"{mine} AND NOT query_id <=> {sql_string(task.request)}"
             with self.lock(self.layout.quarantine):
-                delete_rows(self.spark, self.layout.quarantine, older)
-            delete_rows(self.spark, self.layout.dropped, mine)
+                delete_rows(self.spark, self.layout.quarantine, " OR ".join(older))
+            delete_rows(self.spark, self.layout.dropped, " OR ".join(f"({rows})" for rows in mine.values()))
 
     def require_whole(self, spark: SparkSession, task: Task, contents: Contents) -> None:
         """Check that bronze has every record that silver and quarantine have of what is decoded again.

@@ -14,7 +14,8 @@ from demux.columns import Array, ColumnType, Map, Primitive, Struct
 from demux.names import quoted
 from demux.spark_types import spark_type
 
-_SAME_ROWS = "demux: the same rows, written anew"
+# what such a commit has as its `userMetadata`
+SAME_ROWS = "demux: the same rows, written anew"
 
 
 def retyped(now: StructType, wanted: Struct) -> StructType:
@@ -70,10 +71,10 @@ def widen(spark: SparkSession, table: str, now: StructType, wider: StructType) -
 
 def replace_rows(rows: DataFrame, table: str, **options: str) -> None:
     """Put these rows into the place of the table's own, in one commit with the mark; `options` of Delta's writer."""
-    writer = rows.write.format("delta").mode("overwrite").option("userMetadata", _SAME_ROWS)
+    writer = rows.write.format("delta").mode("overwrite").option("userMetadata", SAME_ROWS)
     writer.options(**options).save(table)
 
 
 def keeps_rows(commit: str) -> bool:
     """Return whether a commit, by its file's text, only wrote rows anew that were there before."""
-    return f'"userMetadata":"{_SAME_ROWS}"' in commit
+    return f'"userMetadata":"{SAME_ROWS}"' in commit

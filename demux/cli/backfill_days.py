@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import shlex
+import time
 import uuid
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import date, datetime, timezone
 
@@ -15,6 +18,7 @@ from demux.cli.tables import backfill_table, backfills_table
 from demux.cli.workplace import Workplace, console, warn
 from demux.delta_log import newest_version
 from demux.errors import DemuxError, ExitCode, Kind, RangeInvalid, RangeRetired
+from demux.failures import named
 from demux.names import names_of
 from demux.quarantine.choice import require_game
 from demux.storage import table_exists
@@ -37,15 +41,20 @@ from deserializer.days import (
     to_do,
     waves,
 )
-from deserializer.passed import reading_of
+from deserializer.passed import Reading, reading_of
 from deserializer.redecode import Redecoding
+from deserializer.together import together
 from install_workflow.engine import Ended, run_tasks
 from install_workflow.plan import Task
 from install_workflow.run import games_in_bronze
 
 # of days that are done in one commit: so many that commits cost little, and few seconds of work
 CHUNK_ROWS = 250_000
+# of games that are done in one Spark job
+_WAVE_ROWS = 1_000_000
+_WAVE_GAMES = 200
 _LISTED = 10
+_LOG = logging.getLogger("demux")
 
 
 class Backfilling:
@@ -66,6 +75,7 @@ class Backfilling:
         self._undated = found.undated
         self._failed: dict[str, DemuxError] = {}
         self._redecoding = Redecoding(place.spark, place.layout, place.schemas, place.settings.decoder, place.tables)
+        self._together = together(self._redecoding, place.settings.run.sink, place.settings.run.parallelism)
         begun = _now() if before is None else before.begun
         self._backfill = Backfill(uuid.uuid4().hex if before is None else before.id, wanted, begun, days)
 
@@ -95,7 +105,8 @@ class Backfilling:
         self._refuse_retired()
         with BackfillProgress(backfill.rows(*State), backfill.rows(State.DONE)) as progress:
             left = chunks([day for day in self._backfill.days if day.game not in self._failed], CHUNK_ROWS)
-            for number, wave in enumerate(waves(left, self._place.settings.run.parallelism)):
+            games = self._place.settings.run.parallelism if self._together is None else _WAVE_GAMES
+            for number, wave in enumerate(waves(left, games, _WAVE_ROWS)):
                 if number:
                     with self._place.away():
                         pass
@@ -107,7 +118,11 @@ class Backfilling:
     def _wave(self, wave: Collection[Chunk], progress: BackfillProgress) -> None:
         place = self._place
         by_game = {chunk.game: chunk for chunk in wave}
-        tasks = [Task(game, names_of(game).task_key, "this machine") for game in by_game]
+        plain = self._decode_together(by_game)
+        for game in plain:
+            progress.advance(by_game[game].rows, game)
+        self._record([day for days in plain.values() for day in days])
+        tasks = [Task(game, names_of(game).task_key, "this machine") for game in by_game if game not in plain]
 
         def work(task: Task) -> dict[date, Counts]:
             reading = reading_of(place.spark, place.layout, task.game, place.deserialize)
@@ -119,6 +134,32 @@ class Backfilling:
 
         ends = run_tasks(place.spark, tasks, work, place.settings.run, place.stop, on_end)
         self._record([day for end in ends for day in self._ended(by_game[end.task.game], end)])
+
+    def _decode_together(self, by_game: Mapping[str, Chunk]) -> dict[str, tuple[Day, ...]]:
+        """Return the days of the games that were done in one Spark job; the others are left."""
+        if self._together is None:
+            return {}
+        began = time.monotonic()
+        with ThreadPoolExecutor(self._place.settings.run.parallelism, thread_name_prefix="reading") as pool:
+            readings = dict(zip(by_game, pool.map(self._reading, by_game), strict=True))
+        wanted = {game: (one, by_game[game].span) for game, one in readings.items() if one is not None}
+        try:
+            counts = self._together.decoded(wanted, f"demux-backfill/{uuid.uuid4()}")
+        except Exception as error:  # one by one, it shows which game it is
+            _LOG.info("days of games are decoded one by one: %s", named(error))
+            return {}
+        rows = max(1, sum(by_game[game].rows for game in counts))
+        seconds = (time.monotonic() - began) / rows
+        return {game: ended(by_game[game], each, seconds * by_game[game].rows) for game, each in counts.items()}
+
+    def _reading(self, game: str) -> Reading | None:
+        """Return what the game has read; None where that cannot be said, which its own task then does."""
+        place = self._place
+        try:
+            return reading_of(place.spark, place.layout, game, place.deserialize)
+        except Exception as error:
+            _LOG.info("what a game has read is not known: %s", named(error))
+            return None
 
     def _ended(self, chunk: Chunk, end: Ended[dict[date, Counts]]) -> tuple[Day, ...]:
         if end.report is not None:

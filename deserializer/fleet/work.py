@@ -110,13 +110,13 @@ def _write(
     refs: set[SchemaRef] = set()
     try:
         with TableWriter(work.table, columns) as silver, TableWriter(quarantine, QUARANTINE) as own:
-            for part in parts_of(_rows(work), work.decisions):
+            for part in parts_of(bronze_rows(work.paths, work.settled), work.decisions):
                 rows_in, rows_bad = rows_in + len(part.rows), rows_bad + len(part.bad)
                 refs.add(part.ref)
                 if part.good:
-                    silver.add(_good(part, columns, now))
+                    silver.add(good_rows(part, columns, now))
                 if part.bad:
-                    own.add(_bad(part, work, query_id, now))
+                    own.add(bad_rows(part, work.game, query_id, work.batch_id, now))
             files = tuple(silver.close())
             further = own.hand_over(bad)
     except FileNotFoundError as gone:
@@ -130,14 +130,16 @@ def _write(
     return Written(work.game, work.paths, rows_in, rows_bad, frozenset(refs), files), further
 
 
-def _good(part: Part, columns: Struct, now: datetime) -> pa.RecordBatch:
+def good_rows(part: Part, columns: Struct, now: datetime) -> pa.RecordBatch:
+    """Return what decoded in the columns of the silver table, decoded at this time."""
     origin = origin_of(part)
     fields = arrow_fields(columns)
     decoded_at = pa.repeat(pa.scalar(now, fields[-1].type), len(part.good))
     return pa.RecordBatch.from_arrays([*part.columns, *origin, decoded_at], schema=pa.schema(fields))
 
 
-def _bad(part: Part, work: GameFiles, query_id: str, now: datetime) -> pa.RecordBatch:
+def bad_rows(part: Part, game: str, query_id: str, batch_id: int, now: datetime) -> pa.RecordBatch:
+    """Return what did not decode in the columns of quarantine, set aside by this query and batch at this time."""
     rows = part.rows.take(pa.array([row for row, _ in part.bad], pa.int64()))
     sentences = pa.array([sentence for _, sentence in part.bad], pa.string())
     told = pa.RecordBatch.from_arrays(
@@ -148,12 +150,12 @@ def _bad(part: Part, work: GameFiles, query_id: str, now: datetime) -> pa.Record
         QUARANTINE,
         stage=Stage.SILVER.value,
         cause=part.cause,
-        game_name=work.game,
+        game_name=game,
         # bronze has the key and the headers of these rows
         key=None,
         headers=None,
         query_id=query_id,
-        batch_id=work.batch_id,
+        batch_id=batch_id,
         quarantined_at=now,
     )
 
@@ -164,18 +166,18 @@ def refs_in(files: Iterable[str]) -> set[SchemaRef]:
     found: set[SchemaRef] = set()
     for path in files:
         file = pq.ParquetFile(path)
-        distinct = _filled(file.read(columns=_there(file, REF)), REF).group_by(names).aggregate([])
+        distinct = filled(file.read(columns=_there(file, REF)), REF).group_by(names).aggregate([])
         found |= {SchemaRef(*(row[name] for name in names)) for row in distinct.to_pylist()}
     return found
 
 
-def _rows(work: GameFiles) -> Iterator[pa.RecordBatch]:
-    """Yield the rows in the columns of `INPUT`, but those that are settled."""
-    settled = pa.array(sorted(work.settled), pa.string()) if work.settled else None
-    for path in work.paths:
+def bronze_rows(paths: Iterable[str], without: frozenset[str]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of files of bronze in the columns of `INPUT`, but the records with these ids."""
+    settled = pa.array(sorted(without), pa.string()) if without else None
+    for path in paths:
         file = pq.ParquetFile(path)
         for batch in file.iter_batches(_batch_rows(file.metadata), columns=_there(file, INPUT)):
-            table = _filled(pa.Table.from_batches([batch]), INPUT)
+            table = filled(pa.Table.from_batches([batch]), INPUT)
             if settled is not None:
                 table = table.filter(pc.invert(pc.is_in(table.column("record_id"), settled)))
             yield from table.to_batches()
@@ -194,7 +196,7 @@ def _there(file: Any, columns: Struct) -> list[str]:
     return [column.name for column in columns if column.name in names]
 
 
-def _filled(table: pa.Table, columns: Struct) -> pa.Table:
+def filled(table: pa.Table, columns: Struct) -> pa.Table:
     """Return the table in these columns, NULL where it has none."""
     fields, names = arrow_fields(columns), frozenset(table.column_names)
     arrays = [

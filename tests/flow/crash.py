@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import deltalake
 import pytest
 from delta.tables import DeltaMergeBuilder, DeltaTable
 from pyspark.sql import DataFrame, SparkSession
@@ -42,8 +43,8 @@ class Death(BaseException):
 
 
 @contextmanager
-def after_writes(number: int, crash: type[BaseException] = Crash) -> Iterator[None]:
-    """Crash when so many of Spark's writes, whichever tables they are of, are committed."""
+def after_writes(number: int, crash: type[BaseException] = Crash, *, files: bool = False) -> Iterator[None]:
+    """Crash when so many of Spark's writes, whichever tables they are of, are committed; with `files`, of ours too."""
     done = 0
 
     def counting(write: Callable[..., Any]) -> Callable[..., Any]:
@@ -59,7 +60,8 @@ def after_writes(number: int, crash: type[BaseException] = Crash) -> Iterator[No
 
     with pytest.MonkeyPatch.context() as patch:
         methods = ((DeltaMergeBuilder, "execute"), (DeltaTable, "delete"), (DeltaTable, "update"))
-        for owner, method in ((DataFrameWriter, "save"), *methods):
+        ours = ((deltalake.DeltaTable, "create_write_transaction"),) if files else ()
+        for owner, method in ((DataFrameWriter, "save"), *methods, *ours):
             patch.setattr(owner, method, counting(getattr(owner, method)))
         yield
 

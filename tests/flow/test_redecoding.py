@@ -16,6 +16,7 @@ from google.protobuf.descriptor import Descriptor
 from pyspark.sql import SparkSession
 
 from demux.arrow_types import arrow_fields
+from demux.cli import backfill_days
 from demux.cli.backfill_days import Backfilling
 from demux.cli.reconcile import ledger_of
 from demux.errors import RangeRetired
@@ -24,6 +25,7 @@ from demux.tables import REMOVED
 from deserializer.days import Asked
 from deserializer.fleet.quarantine import Quarantine
 from deserializer.repair import rebuild
+from install_workflow.plan import Task
 from tests.flow import crash
 from tests.flow.fleet import FLEET, crash_after, run, without_errors
 from tests.flow.process import Command
@@ -235,7 +237,7 @@ def test_a_backfill_that_dies_after_any_of_its_writes_is_ended_by_the_same_comma
         run(root)
     # days to do; bad rows; silver; quarantine; what is done
     for number in (1, 2, 3, 4, 5):
-        with crash.after_writes(number, crash.Death), pytest.raises(crash.Death):
+        with crash.after_writes(number, crash.Death, files=True), pytest.raises(crash.Death):
             backfill(root, wanted)
         require_nothing_lost(root, HOSTILE, waiting=PER_DAY)
     backfill(root, wanted)
@@ -243,6 +245,31 @@ def test_a_backfill_that_dies_after_any_of_its_writes_is_ended_by_the_same_comma
         without_errors(run(each))
     assert root.everything() == undisturbed.everything()
     assert balances(root)
+
+
+@pytest.mark.one_lane
+def test_many_games_are_decoded_again_in_one_job_and_by_spark_alone_in_the_same_way(
+    fleeted: Root, copy: Copy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = copy(fleeted, run=FLEET)
+    alone = root.copied_to(root.folder.parent / "alone", run={**FLEET, "sink": "spark"})
+    with monkeypatch.context() as patch:
+        patch.setattr(backfill_days, "run_tasks", nothing_left)
+        # some rows of each file, and the column that came; then all rows of a table; then some of what this has made
+        for wanted in (Asked((), DAYS[1], None), Asked((HOSTILE,), None, None), Asked((), DAYS[0], DAYS[1])):
+            assert {one[2:] for one in backfill(root, wanted)} == {(4, 3, 1)}
+    backfill(alone, Asked((), None, None))
+    assert root.everything() == alone.everything()
+    assert balances(root)
+    assert [row["score"] for row in root.silver(HOSTILE) if row["score"]] == [7, 7, 7]
+    for game in GAMES:
+        require_oracle(root, game)
+        require_nothing_lost(root, game)
+
+
+def nothing_left(_spark: SparkSession, tasks: Sequence[Task], *_: object) -> tuple[()]:
+    assert not tasks
+    return ()
 
 
 @pytest.mark.one_lane

@@ -116,8 +116,9 @@ def test_every_day_that_is_not_done_is_in_one_wave_and_a_wave_has_each_game_once
             assert [
                 one for one in found if one.game == chunk.game and chunk.span.first <= one.day <= chunk.span.last
             ] == [*chunk.days]
-    planned = waves(by_game, most)
+    planned = waves(by_game, most, 2 * most_rows)
     assert all(len({chunk.game for chunk in wave}) == len(wave) <= most for wave in planned)
+    assert all(len(wave) == 1 or sum(chunk.rows for chunk in wave) <= 2 * most_rows for wave in planned)
     done = [one for wave in planned for chunk in wave for one in chunk.days]
     assert sorted(done, key=lambda one: (one.game, one.day)) == [one for one in found if one.state is not DONE]
     # a game's commits follow each other
@@ -129,7 +130,7 @@ def test_every_day_that_is_not_done_is_in_one_wave_and_a_wave_has_each_game_once
 
 def test_games_with_most_left_come_first() -> None:
     found = [day("chess", 0), *(day("go", at) for at in range(3)), day("tennis", 0), day("tennis", 1)]
-    planned = waves(chunks(found, 1), 2)
+    planned = waves(chunks(found, 1), 2, 1000)
     assert [[chunk.game for chunk in wave] for wave in planned] == [["go", "tennis"], ["go", "chess"], ["go", "tennis"]]
 
 

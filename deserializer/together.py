@@ -1,0 +1,357 @@
+"""Days of many games decoded again in one Spark job, and put into place by a commit of each table, without Spark.
+
+The order of writing is that of `redecode.py`, and so is what it refuses: a game of which anything is not plain is left
+to Spark, which does it or says why not.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta, timezone
+from datetime import time as dt_time
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import CommitProperties, DeltaTable
+from deltalake.transaction import AddAction, RemoveAction
+
+from demux.arrow_map import forgetting_archives
+from demux.arrow_types import as_type
+from demux.causes import Stage
+from demux.columns import Struct
+from demux.errors import DemuxError, TableUnsuited
+from demux.names import names_of
+from demux.removed import Reason
+from demux.schema_ref import SchemaRef
+from demux.settings import Decoder, Sink
+from demux.table_files import TableFile
+from demux.tables import Layout
+from deserializer.days import Counts, Span
+from deserializer.decisions import Decisions
+from deserializer.fleet.quarantine import Quarantine
+from deserializer.fleet.silver import require_suited
+from deserializer.fleet.tables import layout_here, tables_of
+from deserializer.passed import Reading
+from deserializer.redecode import Redecoding, Task
+from deserializer.rewriting import SAME_ROWS
+from deserializer.sink import fitted
+from deserializer.together_work import DaysWritten, GameDays, write_days
+
+_LOG = logging.getLogger("demux")
+_NOTHING = Decisions(Struct(()), (), {})
+# the first finds out which schemas the rows have
+_MOST_LOOKS = 3
+_TIME = pa.timestamp("us", tz="UTC")
+# Spark writes bounds of times in milliseconds, cut off
+_CUT = timedelta(milliseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A file of a table, as its log has it.
+
+    Attributes:
+        name: its path without folders: no two have the same.
+        path: relative to the table, as the log has it.
+        where: absolute.
+        bytes: its size.
+        first: no time of its rows is before; None where nobody knows.
+        last: no time of its rows is after.
+    """
+
+    name: str
+    path: str
+    where: str
+    bytes: int
+    first: datetime | None
+    last: datetime | None
+
+    def may_have(self, span: Span) -> bool:
+        """Return whether it may have a row of these days."""
+        begin, end = _bounds(span)
+        return (self.last is None or self.last + _CUT >= begin) and (self.first is None or self.first < end)
+
+
+class Together:
+    """Decodes days of many games again; keeps what it learnt of their schemas.
+
+    For one process, in whose turn nobody else writes below the root.
+    """
+
+    def __init__(self, redecoding: Redecoding, here: Layout, threads: int) -> None:
+        """Prepare for a root on this machine; `threads` look and commit at the same time."""
+        self._redecoding = redecoding
+        self._here = here
+        self._threads = threads
+        self._decisions: dict[str, Decisions] = {}
+        self._files: tuple[int, Mapping[str | None, Sequence[Part]]] = (-1, {})
+
+    def decoded(self, wanted: Mapping[str, tuple[Reading, Span]], request: str) -> dict[str, dict[date, Counts]]:
+        """Return what became of the rows of these days, by game; a game that is not in it is left to Spark.
+
+        Readers see one change of each table. A second call, also after a crash, does it again, and ends what the first
+        one has begun.
+
+        Args:
+            wanted: by exact name, what the game has read, and the days.
+            request: an id that no other call has.
+        """
+        works = self._works(wanted)
+        now = datetime.now(timezone.utc)
+        written, bad = self._written(works, request, now)
+        tables = {game: works[game][0] for game in written}
+        if bad:
+            lock = self._redecoding.lock
+            Quarantine(self._here.quarantine, self._here.dropped, request, lock).append(bad, {})
+        with ThreadPoolExecutor(self._threads, thread_name_prefix="commit") as pool:
+            ended = list(pool.map(lambda one: _committed(tables[one.game], one), written.values()))
+        done = [one.game for one, is_there in zip(written.values(), ended, strict=True) if is_there]
+        decoded = [game for game in done if written[game].counts]
+        tasks = [Task(game, wanted[game][0].version, wanted[game][1], request) for game in decoded]
+        self._redecoding.clean(*tasks)
+        return {game: dict(written[game].counts) for game in done}
+
+    def _written(
+        self, works: dict[str, tuple[DeltaTable, GameDays]], request: str, now: datetime
+    ) -> tuple[dict[str, DaysWritten], list[TableFile]]:
+        """Return what was written of each game that is not left to Spark, and the files for quarantine."""
+        written: dict[str, DaysWritten] = {}
+        bad: list[TableFile] = []
+        left = dict(works)
+        for _ in range(_MOST_LOOKS):
+            done, files = self._job([work for _, work in left.values()], request, now)
+            bad += files
+            written |= {one.game: one for one in done if one.left is None and not one.unknown}
+            for one in done:
+                if one.left is not None:
+                    _LOG.info("days of a game are left to Spark: %s", one.left)
+            learnt = self._learn({one.game: one.unknown for one in done if one.unknown})
+            left = {}
+            for game in learnt:
+                found = self._work(game, works[game][1])
+                if found is not None:
+                    left[game] = works[game] = found
+            if not left:
+                break
+        return written, bad
+
+    def _job(self, works: Sequence[GameDays], request: str, now: datetime) -> tuple[list[DaysWritten], list[TableFile]]:
+        """Return what became of each game, and the files for quarantine; where the job dies, all is left to Spark."""
+        if not works:
+            return [], []
+        quarantine = self._here.quarantine
+
+        def write(parts: Iterator[GameDays]) -> Iterator[DaysWritten | TableFile]:
+            yield from write_days(parts, quarantine, request, now)
+
+        context = self._redecoding.spark.sparkContext
+        # a task for a game: Spark gives a worker the next one when it is free
+        parts = context.parallelize(works, len(works))
+        try:
+            found = parts.mapPartitions(forgetting_archives(write)).collect()  # type: ignore[arg-type]
+        except Exception as error:  # Spark finds out which game does it
+            return [DaysWritten(work.game, left=f"{type(error).__name__}: {error}") for work in works], []
+        return [one for one in found if isinstance(one, DaysWritten)], [
+            one for one in found if isinstance(one, TableFile)
+        ]
+
+    def _learn(self, refs: Mapping[str, frozenset[SchemaRef]]) -> list[str]:
+        """Return the games of which it is decided what to do with these refs; their tables have the columns for it."""
+        wanted = {game: {*self._known(game).by_ref, *more} for game, more in refs.items()}
+        schemas, spark = self._redecoding.schemas, self._redecoding.spark
+        found = schemas.lookup_all(wanted)
+
+        def decide(game: str) -> bool:
+            answers = found[game]
+            if isinstance(answers, DemuxError):
+                return False
+            try:
+                table = self._redecoding.layout.silver(names_of(game).key)
+                self._decisions[game] = fitted(spark, table, answers, schemas.contract(game))
+            except Exception as error:  # Spark says it
+                _LOG.info("days of a game are left to Spark: %s", error)
+                return False
+            return True
+
+        with ThreadPoolExecutor(self._threads, thread_name_prefix="learn") as pool:
+            return [game for game, fits in zip(found, pool.map(decide, found), strict=True) if fits]
+
+    def _known(self, game: str) -> Decisions:
+        return self._decisions.get(game, _NOTHING)
+
+    def _works(self, wanted: Mapping[str, tuple[Reading, Span]]) -> dict[str, tuple[DeltaTable, GameDays]]:
+        """Return what is to be done, by game, of those that are not left to Spark."""
+        bronze = _opened(self._here.bronze)
+        if bronze is None:
+            return {}
+        files = self._bronze_files(bronze)
+        asides, forgotten = self._asides(wanted), self._forgotten(wanted)
+        works: dict[str, tuple[DeltaTable, GameDays]] = {}
+        for game, (reading, span) in wanted.items():
+            parts = files.get(game, ())
+            names = {part.name for part in parts}
+            waiting = {_name(path) for path in reading.waiting}
+            # a file that waits and is not there was joined with others, which may be read
+            if reading.version != bronze.version() or not waiting <= names:
+                continue
+            paths = tuple(part.where for part in parts if part.name not in waiting and part.may_have(span))
+            work = GameDays(
+                game,
+                span,
+                paths,
+                self._here.silver(names_of(game).key),
+                (),
+                _NOTHING,
+                asides[game],
+                forgotten[game],
+                batch_id=reading.version,
+            )
+            found = self._work(game, work)
+            if found is not None:
+                works[game] = found
+        return works
+
+    def _work(self, game: str, work: GameDays) -> tuple[DeltaTable, GameDays] | None:
+        """Return the same work with the table as it is now; None where only Spark can write it."""
+        table = _opened(self._here.silver(names_of(game).key))
+        if table is None or not _takes_files(table):
+            return None
+        parts = parts_of_table(table, "_timestamp").get(None, ())
+        files = tuple(part.path for part in parts if part.may_have(work.span))
+        return table, replace(work, files=files, decisions=self._known(game))
+
+    def _bronze_files(self, bronze: DeltaTable) -> Mapping[str | None, Sequence[Part]]:
+        version, files = self._files
+        if version != bronze.version():
+            files = parts_of_table(bronze, "timestamp")
+            self._files = bronze.version(), files
+        return files
+
+    def _asides(self, wanted: Mapping[str, tuple[Reading, Span]]) -> Mapping[str, frozenset[str]]:
+        """Return the ids of the records that quarantine has of the days, by game."""
+        found: defaultdict[str, set[str]] = defaultdict(set)
+        columns = ["record_id", "timestamp"]
+        for batch in _batches(self._here.quarantine, columns, "stage", Stage.SILVER.value, wanted):
+            times = as_type(batch.column("timestamp"), _TIME).to_pylist()
+            for game, record_id, at in zip(
+                batch.column("game_name").to_pylist(), batch.column("record_id").to_pylist(), times, strict=True
+            ):
+                begin, end = _bounds(wanted[game][1])
+                if at is not None and begin <= at < end:
+                    found[game].add(record_id)
+        return defaultdict(frozenset, {game: frozenset(ids) for game, ids in found.items()})
+
+    def _forgotten(self, games: Collection[str]) -> Mapping[str, frozenset[str]]:
+        """Return the ids of the records that somebody asked to forget, by game."""
+        found: defaultdict[str, set[str]] = defaultdict(set)
+        for batch in _batches(self._here.removed, ["record_id"], "reason", Reason.FORGOTTEN.value, games):
+            for game, record_id in zip(
+                *(batch.column(name).to_pylist() for name in ("game_name", "record_id")), strict=True
+            ):
+                found[game].add(record_id)
+        return defaultdict(frozenset, {game: frozenset(ids) for game, ids in found.items()})
+
+
+def together(redecoding: Redecoding, sink: Sink, threads: int) -> Together | None:
+    """Return what decodes many games together; None where all is for Spark (settings, a root elsewhere).
+
+    Args:
+        redecoding: what decodes game by game.
+        sink: who is to write silver.
+        threads: that look and commit at the same time.
+    """
+    if redecoding.decoder is Decoder.FROM_PROTOBUF:
+        return None
+    here = layout_here(redecoding.spark, redecoding.layout)
+    if here is None or not tables_of(redecoding.spark, redecoding.layout, "", sink).takes_files:
+        return None
+    return Together(redecoding, here, threads)
+
+
+def parts_of_table(table: DeltaTable, time_column: str) -> dict[str | None, list[Part]]:
+    """Return the files of a table by the value of its partition, None without; with the bounds of a column of times."""
+    actions = pa.table(table.get_add_actions(flatten=True))
+    uris = {_name(uri): uri.removeprefix("file://") for uri in table.file_uris()}
+    names = table.metadata().partition_columns
+
+    def column(name: str) -> list[Any]:
+        return actions.column(name).to_pylist() if name in actions.column_names else [None] * actions.num_rows
+
+    values = column(f"partition.{names[0]}") if names else [None] * actions.num_rows
+    bounds = (map(_utc, column(f"{end}.{time_column}")) for end in ("min", "max"))
+    found: defaultdict[str | None, list[Part]] = defaultdict(list)
+    for value, path, size, first, last in zip(values, column("path"), column("size_bytes"), *bounds, strict=True):
+        name = _name(path)
+        found[value].append(Part(name, path, uris[name], size, first, last))
+    return found
+
+
+def _committed(table: DeltaTable, written: DaysWritten) -> bool:
+    """Return whether what was written is in the table now; whatever is not is in no table, and left to Spark."""
+    if not written.counts:
+        return True
+    now = int(time.time() * 1000)
+    sizes = {part.path: part.bytes for parts in parts_of_table(table, "_timestamp").values() for part in parts}
+    actions: list[AddAction | RemoveAction] = [
+        AddAction(file.path, file.bytes, {}, now, True, file.stats) for file in written.files
+    ]
+    actions += [RemoveAction(path, True, now, sizes[path], {}) for path in written.replaced]
+    properties = CommitProperties(custom_metadata={"userMetadata": SAME_ROWS})
+    try:
+        table.create_write_transaction(actions, "append", table.schema(), commit_properties=properties)
+    except Exception as error:  # Spark says what is wrong
+        _LOG.info("days of a game are left to Spark: %s", error)
+        return False
+    return True
+
+
+def _opened(path: str) -> DeltaTable | None:
+    """Return a table of whose files every row counts, by the name of its column; None where it is another or none."""
+    if not DeltaTable.is_deltatable(path):
+        return None
+    table = DeltaTable(path)
+    mapped = table.metadata().configuration.get("delta.columnMapping.mode", "none") != "none"
+    return None if mapped or "deletionVectors" in (table.protocol().reader_features or ()) else table
+
+
+def _takes_files(table: DeltaTable) -> bool:
+    # rows that stay are no change, and only Spark says so to who reads the changes
+    if table.metadata().configuration.get("delta.enableChangeDataFeed") == "true":
+        return False
+    try:
+        require_suited(table, table.table_uri)
+    except TableUnsuited:
+        return False
+    return True
+
+
+def _batches(path: str, columns: Sequence[str], column: str, value: str, games: Collection[str]) -> Iterator[Any]:
+    """Yield the rows of these games in a table that may not be there, with `game_name`; of one value in a column."""
+    if not DeltaTable.is_deltatable(path):
+        return
+    names = pa.array(sorted(games), pa.string())
+    # deltalake (1.6.6) finds not all by a filter of its own
+    for batch in DeltaTable(path).to_pyarrow_dataset().to_batches(columns=["game_name", column, *columns]):
+        mine = pc.and_(pc.equal(batch.column(column), value), pc.is_in(batch.column("game_name"), names))
+        yield batch.filter(pc.fill_null(mine, False))
+
+
+def _bounds(span: Span) -> tuple[datetime, datetime]:
+    begin, end = (
+        datetime.combine(day, dt_time.min, timezone.utc) for day in (span.first, span.last + timedelta(days=1))
+    )
+    return begin, end
+
+
+def _name(path: str) -> str:
+    return path.rsplit("/", 1)[-1]
+
+
+def _utc(at: datetime | None) -> datetime | None:
+    return None if at is None else at.replace(tzinfo=timezone.utc) if at.tzinfo is None else at

@@ -1,0 +1,194 @@
+"""Days of games decoded again in a Spark worker, one game after the other: files of bronze to files of the tables.
+
+Nothing is committed. A game of which anything is not plain is left to Spark: where bronze may lack records, and what
+fails.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime, time, timedelta, timezone
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from demux.arrow_types import as_type
+from demux.columns import Struct
+from demux.schema_ref import SchemaRef
+from demux.table_files import TableFile, TableWriter
+from demux.tables import QUARANTINE, SILVER_ORIGIN
+from deserializer.days import Counts, Span
+from deserializer.decisions import Decisions, UnknownRef
+from deserializer.decode import parts_of
+from deserializer.fleet.work import bad_rows, bronze_rows, filled, good_rows, refs_in
+
+_TIME = pa.timestamp("us", tz="UTC")
+
+
+@dataclass(frozen=True, slots=True)
+class GameDays:
+    """Days of a game, and what to do with their rows.
+
+    Attributes:
+        game: the exact name.
+        span: the days.
+        paths: of the files of bronze that may have rows of them, absolute; the game has read all of these.
+        table: the path of the silver table.
+        files: those of its files that may have rows of the days, relative to it.
+        decisions: for every schema ref that is known of.
+        aside: ids of the days' records in quarantine.
+        forgotten: ids of records that somebody asked to forget.
+        batch_id: the number that bad rows carry in quarantine.
+    """
+
+    game: str
+    span: Span
+    paths: tuple[str, ...]
+    table: str
+    files: tuple[str, ...]
+    decisions: Decisions
+    aside: frozenset[str]
+    forgotten: frozenset[str]
+    batch_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class DaysWritten:
+    """What became of a `GameDays`.
+
+    Attributes:
+        game: the exact name.
+        counts: what became of the rows of each day.
+        files: what silver gets.
+        replaced: the files of silver that go for it.
+        unknown: refs without a decision: nothing was written.
+        left: why Spark has to do it; nothing was written.
+    """
+
+    game: str
+    counts: Mapping[date, Counts] = field(default_factory=dict)
+    files: tuple[TableFile, ...] = ()
+    replaced: tuple[str, ...] = ()
+    unknown: frozenset[SchemaRef] = frozenset()
+    left: str | None = None
+
+
+class _SparksError(Exception):
+    """Spark has to do it."""
+
+
+def write_days(
+    works: Iterable[GameDays], quarantine: str, query_id: str, now: datetime
+) -> Iterator[DaysWritten | TableFile]:
+    """Yield what became of each, and then the files for quarantine, which hold the bad rows of all of them.
+
+    Args:
+        works: what to do.
+        quarantine: the path of the quarantine table.
+        query_id: what bad rows carry there.
+        now: the time of decoding.
+    """
+    with TableWriter(quarantine, QUARANTINE) as bad:
+        for work in works:
+            files: list[TableFile] = []
+            try:
+                written, files = _write(work, quarantine, query_id, now, bad)
+            except UnknownRef:
+                known = work.decisions.by_ref.keys()
+                written = DaysWritten(work.game, unknown=frozenset(refs_in(work.paths) - known))
+            except Exception as error:  # Spark finds out what is wrong, or does it all the same
+                written = DaysWritten(work.game, left=f"{type(error).__name__}: {error}")
+            yield written
+            yield from files
+        yield from bad.close()
+
+
+def _write(
+    work: GameDays, quarantine: str, query_id: str, now: datetime, bad: TableWriter
+) -> tuple[DaysWritten, list[TableFile]]:
+    """Return what became of one, and files of its own for quarantine, where it has many bad rows."""
+    # before a table gets columns for it
+    replaced = _replaced(work)
+    columns = Struct((*work.decisions.columns, *SILVER_ORIGIN))
+    rows_in: Counter[date] = Counter()
+    rows_bad: Counter[date] = Counter()
+    with TableWriter(work.table, columns) as silver, TableWriter(quarantine, QUARANTINE) as own:
+        for part in parts_of(_of_days(work), work.decisions):
+            days = _days(part.rows.column("timestamp"))
+            rows_in += _counted(days)
+            if part.good:
+                silver.add(good_rows(part, columns, now))
+            if part.bad:
+                rows_bad += _counted(days.take(pa.array([row for row, _ in part.bad], pa.int64())))
+                own.add(bad_rows(part, work.game, query_id, work.batch_id, now))
+        for name in (name for name, is_whole in replaced.items() if not is_whole):
+            _keep(pq.ParquetFile(Path(work.table, name)), work.span, columns, silver)
+        files = tuple(silver.close())
+        further = own.hand_over(bad)
+    counts = {day: Counts(rows, rows - rows_bad[day], rows_bad[day]) for day, rows in rows_in.items()}
+    return DaysWritten(work.game, counts, files, tuple(replaced)), further
+
+
+def _of_days(work: GameDays) -> Iterator[pa.RecordBatch]:
+    for batch in bronze_rows(work.paths, work.forgotten):
+        yield batch.filter(_within(batch.column("timestamp"), work.span))
+
+
+def _replaced(work: GameDays) -> dict[str, bool]:
+    """Return the files of silver that have rows of the days, and whether they have no others.
+
+    Raises:
+        _SparksError: bronze may lack a record of the days that is in a table.
+    """
+    ids = [_positions(path, "", work.span).column("record_id") for path in work.paths]
+    chunks = [chunk for column in ids for chunk in column.chunks]
+    known = pa.chunked_array([*chunks, pa.array(sorted(work.forgotten), pa.string())], pa.string())
+    _require_among(pa.array(sorted(work.aside), pa.string()), known)
+    found: dict[str, bool] = {}
+    for name in work.files:
+        path = Path(work.table, name)
+        mine = _positions(path, "_", work.span)
+        _require_among(mine.column("_record_id"), known)
+        if len(mine):
+            found[name] = len(mine) == pq.read_metadata(path).num_rows
+    return found
+
+
+def _positions(path: str | Path, prefix: str, span: Span) -> pa.Table:
+    """Return the record ids and times of a file's rows of the days; the names of these columns have a prefix."""
+    rows = pq.ParquetFile(path).read(columns=[f"{prefix}record_id", f"{prefix}timestamp"])
+    return rows.filter(_within(as_type(rows.column(f"{prefix}timestamp"), _TIME), span))
+
+
+def _keep(file: pq.ParquetFile, span: Span, columns: Struct, silver: TableWriter) -> None:
+    """Write the rows of other days anew, in the columns that the table has now."""
+    if not {column.name for column in columns} >= set(file.schema_arrow.names):
+        raise _SparksError("a file has columns that its table does not have")
+    for batch in file.iter_batches():
+        others = batch.filter(pc.invert(_within(as_type(batch.column("_timestamp"), _TIME), span)))
+        for rows in filled(pa.Table.from_batches([others]), columns).to_batches():
+            silver.add(rows)
+
+
+def _require_among(ids: pa.ChunkedArray | pa.Array, known: pa.ChunkedArray) -> None:
+    if len(ids) and not pc.all(pc.is_in(ids, known)).as_py():
+        raise _SparksError("bronze may lack records")
+
+
+def _within(times: pa.ChunkedArray | pa.Array, span: Span) -> pa.ChunkedArray | pa.Array:
+    """Return which times are in the days; one that is not known is in none."""
+    begin, end = (datetime.combine(day, time.min, timezone.utc) for day in (span.first, span.last + timedelta(days=1)))
+    inside = pc.and_(pc.greater_equal(times, pa.scalar(begin, _TIME)), pc.less(times, pa.scalar(end, _TIME)))
+    return pc.fill_null(inside, False)
+
+
+def _days(times: pa.Array) -> pa.Array:
+    return pc.floor_temporal(times, unit="day").cast(pa.date32())
+
+
+def _counted(days: pa.Array) -> Counter[date]:
+    return Counter({one["values"]: one["counts"] for one in pc.value_counts(days).to_pylist()})
