@@ -105,7 +105,9 @@ class Backfilling:
         self._refuse_retired()
         with BackfillProgress(backfill.rows(*State), backfill.rows(State.DONE)) as progress:
             left = chunks([day for day in self._backfill.days if day.game not in self._failed], CHUNK_ROWS)
-            games = self._place.settings.run.parallelism if self._together is None else _WAVE_GAMES
+            games = self._place.settings.run.parallelism
+            if self._together is not None and games > 1:
+                games = _WAVE_GAMES
             for number, wave in enumerate(waves(left, games, _WAVE_ROWS)):
                 if number:
                     with self._place.away():
