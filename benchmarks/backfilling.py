@@ -66,8 +66,7 @@ def lines(seconds: dict[str, float], rows: int) -> list[str]:
         *(f"| {name} | {each:.1f} | {rows / each:,.0f} | {each / live:.2f} |" for name, each in seconds.items()),
         "",
         f"{PARALLELISM} games side by side take {seconds[TOGETHER] / seconds[ALONE]:.2f} of the time that they take "
-        f"one after the other, on {PARALLELISM} cores. Decoding again checks first that no row would be lost, and "
-        "decodes twice: bad rows are in quarantine before the others take the place of what silver has.",
+        f"one after the other, on {PARALLELISM} cores. Decoding again checks first that no row would be lost.",
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
@@ -35,9 +36,9 @@ def at(day: date, hours: float = 12) -> datetime:
     return datetime(day.year, day.month, day.day, tzinfo=timezone.utc) + timedelta(hours=hours)
 
 
-def write(path: Path, columns: Struct, rows: list[dict[str, object]]) -> str:
+def write(path: Path, columns: Struct, rows: Sequence[Mapping[str, object]]) -> str:
     path.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(pa.Table.from_pylist(rows, schema=pa.schema(arrow_fields(columns))), path)
+    pq.write_table(pa.Table.from_pylist([*rows], schema=pa.schema(arrow_fields(columns))), path)
     return str(path)
 
 
