@@ -65,9 +65,8 @@ def age_of(text: str) -> timedelta | None:
 
 
 def _moment(text: str, now: datetime) -> datetime | None:
-    if age := _AGE.fullmatch(text):
-        return now - timedelta(**{_UNITS[age[2]]: int(age[1])})
-    return _time(text)
+    age = age_of(text)
+    return _time(text) if age is None else now - age
 
 
 def _time(text: str) -> datetime | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime, timedelta, timezone
+from datetime import date, datetime, time, timedelta, timezone
 from enum import Enum
 
 from demux.errors import RangeInvalid
@@ -25,9 +25,15 @@ class Span:
     first: date
     last: date
 
+    @property
+    def bounds(self) -> tuple[datetime, datetime]:
+        """Its first moment, and the first one behind it."""
+        begin, end = (datetime.combine(day, time.min, timezone.utc) for day in (self.first, self.last + _DAY))
+        return begin, end
+
     def sql(self, column: str) -> str:
         """Return the SQL condition for a column of times; it is made from these two days alone."""
-        begin, end = (f"TIMESTAMP'{day.isoformat()}T00:00:00+00:00'" for day in (self.first, self.last + _DAY))
+        begin, end = (f"TIMESTAMP'{at.isoformat()}'" for at in self.bounds)
         return f"({column} >= {begin} AND {column} < {end})"
 
 

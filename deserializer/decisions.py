@@ -83,6 +83,10 @@ class Decisions:
         return {ref: each for ref, each in self.by_ref.items() if isinstance(each, Writer)}
 
 
+# before any row was looked at
+UNDECIDED = Decisions(Struct(()), (), {})
+
+
 Answer = CompiledSchema | SchemaUnknown | SchemaInvalid
 
 

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
 from demux.columns import Array, ColumnType, Map, Primitive, Struct
+from demux.delta_log import has_metadata
 from demux.names import quoted
 from demux.spark_types import spark_type
 
@@ -77,4 +78,4 @@ def replace_rows(rows: DataFrame, table: str, **options: str) -> None:
 
 def keeps_rows(commit: str) -> bool:
     """Return whether a commit, by its file's text, only wrote rows anew that were there before."""
-    return f'"userMetadata":"{SAME_ROWS}"' in commit
+    return has_metadata(commit, SAME_ROWS)

@@ -9,11 +9,10 @@ from __future__ import annotations
 import logging
 import time
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta, timezone
-from datetime import time as dt_time
 from typing import Any
 
 import pyarrow as pa
@@ -22,9 +21,7 @@ from deltalake import CommitProperties, DeltaTable
 from deltalake.transaction import AddAction, RemoveAction
 
 from demux.arrow_map import forgetting_archives
-from demux.arrow_types import as_type
 from demux.causes import Stage
-from demux.columns import Struct
 from demux.errors import DemuxError, TableUnsuited
 from demux.names import names_of
 from demux.removed import Reason
@@ -32,8 +29,9 @@ from demux.schema_ref import SchemaRef
 from demux.settings import Decoder, Sink
 from demux.table_files import TableFile
 from demux.tables import Layout
+from demux.upkeep.joining import suits
 from deserializer.days import Counts, Span
-from deserializer.decisions import Decisions
+from deserializer.decisions import UNDECIDED, Decisions
 from deserializer.fleet.quarantine import Quarantine
 from deserializer.fleet.silver import require_suited
 from deserializer.fleet.tables import layout_here, tables_of
@@ -41,13 +39,11 @@ from deserializer.passed import Reading
 from deserializer.redecode import Redecoding, Task
 from deserializer.rewriting import SAME_ROWS
 from deserializer.sink import fitted
-from deserializer.together_work import DaysWritten, GameDays, write_days
+from deserializer.together_work import DaysWritten, GameDays, within, write_days
 
 _LOG = logging.getLogger("demux")
-_NOTHING = Decisions(Struct(()), (), {})
 # the first finds out which schemas the rows have
 _MOST_LOOKS = 3
-_TIME = pa.timestamp("us", tz="UTC")
 # Spark writes bounds of times in milliseconds, cut off
 _CUT = timedelta(milliseconds=1)
 
@@ -74,8 +70,17 @@ class Part:
 
     def may_have(self, span: Span) -> bool:
         """Return whether it may have a row of these days."""
-        begin, end = _bounds(span)
+        begin, end = span.bounds
         return (self.last is None or self.last + _CUT >= begin) and (self.first is None or self.first < end)
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What is to be done with a game, and its table as it is now: the sizes of the files that may have rows of it."""
+
+    table: DeltaTable
+    sizes: Mapping[str, int]
+    days: GameDays
 
 
 class Together:
@@ -105,12 +110,11 @@ class Together:
         works = self._works(wanted)
         now = datetime.now(timezone.utc)
         written, bad = self._written(works, request, now)
-        tables = {game: works[game][0] for game in written}
         if bad:
             lock = self._redecoding.lock
             Quarantine(self._here.quarantine, self._here.dropped, request, lock).append(bad, {})
         with ThreadPoolExecutor(self._threads, thread_name_prefix="commit") as pool:
-            ended = list(pool.map(lambda one: _committed(tables[one.game], one), written.values()))
+            ended = list(pool.map(lambda one: _committed(works[one.game], one), written.values()))
         done = [one.game for one, is_there in zip(written.values(), ended, strict=True) if is_there]
         decoded = [game for game in done if written[game].counts]
         tasks = [Task(game, wanted[game][0].version, wanted[game][1], request) for game in decoded]
@@ -118,14 +122,14 @@ class Together:
         return {game: dict(written[game].counts) for game in done}
 
     def _written(
-        self, works: dict[str, tuple[DeltaTable, GameDays]], request: str, now: datetime
+        self, works: dict[str, _Work], request: str, now: datetime
     ) -> tuple[dict[str, DaysWritten], list[TableFile]]:
         """Return what was written of each game that is not left to Spark, and the files for quarantine."""
         written: dict[str, DaysWritten] = {}
         bad: list[TableFile] = []
         left = dict(works)
         for _ in range(_MOST_LOOKS):
-            done, files = self._job([work for _, work in left.values()], request, now)
+            done, files = self._job([work.days for work in left.values()], request, now)
             bad += files
             written |= {one.game: one for one in done if one.left is None and not one.unknown}
             for one in done:
@@ -134,7 +138,7 @@ class Together:
             learnt = self._learn({one.game: one.unknown for one in done if one.unknown})
             left = {}
             for game in learnt:
-                found = self._work(game, works[game][1])
+                found = self._work(game, works[game].days)
                 if found is not None:
                     left[game] = works[game] = found
             if not left:
@@ -183,16 +187,18 @@ class Together:
             return [game for game, fits in zip(found, pool.map(decide, found), strict=True) if fits]
 
     def _known(self, game: str) -> Decisions:
-        return self._decisions.get(game, _NOTHING)
+        return self._decisions.get(game, UNDECIDED)
 
-    def _works(self, wanted: Mapping[str, tuple[Reading, Span]]) -> dict[str, tuple[DeltaTable, GameDays]]:
+    def _works(self, wanted: Mapping[str, tuple[Reading, Span]]) -> dict[str, _Work]:
         """Return what is to be done, by game, of those that are not left to Spark."""
         bronze = _opened(self._here.bronze)
         if bronze is None:
             return {}
         files = self._bronze_files(bronze)
-        asides, forgotten = self._asides(wanted), self._forgotten(wanted)
-        works: dict[str, tuple[DeltaTable, GameDays]] = {}
+        spans = {game: span for game, (_, span) in wanted.items()}
+        aside = _ids_by_game(self._here.quarantine, "stage", Stage.SILVER.value, spans)
+        forgotten = _ids_by_game(self._here.removed, "reason", Reason.FORGOTTEN.value, dict.fromkeys(wanted))
+        works: dict[str, _Work] = {}
         for game, (reading, span) in wanted.items():
             parts = files.get(game, ())
             names = {part.name for part in parts}
@@ -201,30 +207,30 @@ class Together:
             if reading.version != bronze.version() or not waiting <= names:
                 continue
             paths = tuple(part.where for part in parts if part.name not in waiting and part.may_have(span))
-            work = GameDays(
+            days = GameDays(
                 game,
                 span,
                 paths,
                 self._here.silver(names_of(game).key),
                 (),
-                _NOTHING,
-                asides[game],
+                UNDECIDED,
+                aside[game],
                 forgotten[game],
                 batch_id=reading.version,
             )
-            found = self._work(game, work)
+            found = self._work(game, days)
             if found is not None:
                 works[game] = found
         return works
 
-    def _work(self, game: str, work: GameDays) -> tuple[DeltaTable, GameDays] | None:
+    def _work(self, game: str, days: GameDays) -> _Work | None:
         """Return the same work with the table as it is now; None where only Spark can write it."""
         table = _opened(self._here.silver(names_of(game).key))
         if table is None or not _takes_files(table):
             return None
         parts = parts_of_table(table, "_timestamp").get(None, ())
-        files = tuple(part.path for part in parts if part.may_have(work.span))
-        return table, replace(work, files=files, decisions=self._known(game))
+        sizes = {part.path: part.bytes for part in parts if part.may_have(days.span)}
+        return _Work(table, sizes, replace(days, files=tuple(sizes), decisions=self._known(game)))
 
     def _bronze_files(self, bronze: DeltaTable) -> Mapping[str | None, Sequence[Part]]:
         version, files = self._files
@@ -232,30 +238,6 @@ class Together:
             files = parts_of_table(bronze, "timestamp")
             self._files = bronze.version(), files
         return files
-
-    def _asides(self, wanted: Mapping[str, tuple[Reading, Span]]) -> Mapping[str, frozenset[str]]:
-        """Return the ids of the records that quarantine has of the days, by game."""
-        found: defaultdict[str, set[str]] = defaultdict(set)
-        columns = ["record_id", "timestamp"]
-        for batch in _batches(self._here.quarantine, columns, "stage", Stage.SILVER.value, wanted):
-            times = as_type(batch.column("timestamp"), _TIME).to_pylist()
-            for game, record_id, at in zip(
-                batch.column("game_name").to_pylist(), batch.column("record_id").to_pylist(), times, strict=True
-            ):
-                begin, end = _bounds(wanted[game][1])
-                if at is not None and begin <= at < end:
-                    found[game].add(record_id)
-        return defaultdict(frozenset, {game: frozenset(ids) for game, ids in found.items()})
-
-    def _forgotten(self, games: Collection[str]) -> Mapping[str, frozenset[str]]:
-        """Return the ids of the records that somebody asked to forget, by game."""
-        found: defaultdict[str, set[str]] = defaultdict(set)
-        for batch in _batches(self._here.removed, ["record_id"], "reason", Reason.FORGOTTEN.value, games):
-            for game, record_id in zip(
-                *(batch.column(name).to_pylist() for name in ("game_name", "record_id")), strict=True
-            ):
-                found[game].add(record_id)
-        return defaultdict(frozenset, {game: frozenset(ids) for game, ids in found.items()})
 
 
 def together(redecoding: Redecoding, sink: Sink, threads: int) -> Together | None:
@@ -292,19 +274,18 @@ def parts_of_table(table: DeltaTable, time_column: str) -> dict[str | None, list
     return found
 
 
-def _committed(table: DeltaTable, written: DaysWritten) -> bool:
+def _committed(work: _Work, written: DaysWritten) -> bool:
     """Return whether what was written is in the table now; whatever is not is in no table, and left to Spark."""
     if not written.counts:
         return True
     now = int(time.time() * 1000)
-    sizes = {part.path: part.bytes for parts in parts_of_table(table, "_timestamp").values() for part in parts}
     actions: list[AddAction | RemoveAction] = [
         AddAction(file.path, file.bytes, {}, now, True, file.stats) for file in written.files
     ]
-    actions += [RemoveAction(path, True, now, sizes[path], {}) for path in written.replaced]
+    actions += [RemoveAction(path, True, now, work.sizes[path], {}) for path in written.replaced]
     properties = CommitProperties(custom_metadata={"userMetadata": SAME_ROWS})
     try:
-        table.create_write_transaction(actions, "append", table.schema(), commit_properties=properties)
+        work.table.create_write_transaction(actions, "append", work.table.schema(), commit_properties=properties)
     except Exception as error:  # Spark says what is wrong
         _LOG.info("days of a game are left to Spark: %s", error)
         return False
@@ -316,8 +297,7 @@ def _opened(path: str) -> DeltaTable | None:
     if not DeltaTable.is_deltatable(path):
         return None
     table = DeltaTable(path)
-    mapped = table.metadata().configuration.get("delta.columnMapping.mode", "none") != "none"
-    return None if mapped or "deletionVectors" in (table.protocol().reader_features or ()) else table
+    return table if suits(table) else None
 
 
 def _takes_files(table: DeltaTable) -> bool:
@@ -331,22 +311,28 @@ def _takes_files(table: DeltaTable) -> bool:
     return True
 
 
-def _batches(path: str, columns: Sequence[str], column: str, value: str, games: Collection[str]) -> Iterator[Any]:
-    """Yield the rows of these games in a table that may not be there, with `game_name`; of one value in a column."""
-    if not DeltaTable.is_deltatable(path):
-        return
-    names = pa.array(sorted(games), pa.string())
-    # deltalake (1.6.6) finds not all by a filter of its own
-    for batch in DeltaTable(path).to_pyarrow_dataset().to_batches(columns=["game_name", column, *columns]):
-        mine = pc.and_(pc.equal(batch.column(column), value), pc.is_in(batch.column("game_name"), names))
-        yield batch.filter(pc.fill_null(mine, False))
+def _ids_by_game(path: str, column: str, value: str, spans: Mapping[str, Span | None]) -> Mapping[str, frozenset[str]]:
+    """Return ids of records by game, in a table that may not be there.
 
-
-def _bounds(span: Span) -> tuple[datetime, datetime]:
-    begin, end = (
-        datetime.combine(day, dt_time.min, timezone.utc) for day in (span.first, span.last + timedelta(days=1))
-    )
-    return begin, end
+    Args:
+        path: the table's.
+        column: one that has the same value in all rows that count.
+        value: this one.
+        spans: the games that count, and of which days; None: all rows.
+    """
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    if DeltaTable.is_deltatable(path):
+        names = pa.array(sorted(spans), pa.string())
+        columns = ["game_name", "record_id", "timestamp", column]
+        # deltalake (1.6.6) finds not all by a filter of its own
+        for batch in DeltaTable(path).to_pyarrow_dataset().to_batches(columns=columns):
+            mine = pc.and_(pc.equal(batch.column(column), value), pc.is_in(batch.column("game_name"), names))
+            rows = batch.filter(pc.fill_null(mine, False))
+            for game in pc.unique(rows.column("game_name")).to_pylist():
+                own, span = rows.filter(pc.equal(rows.column("game_name"), game)), spans[game]
+                own = own if span is None else own.filter(within(own.column("timestamp"), span))
+                found[game].update(own.column("record_id").to_pylist())
+    return defaultdict(frozenset, {game: frozenset(ids) for game, ids in found.items()})
 
 
 def _name(path: str) -> str:

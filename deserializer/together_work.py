@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import date, datetime, time, timedelta, timezone
+from datetime import date, datetime
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from demux.arrow_types import as_type
-from demux.columns import Struct
+from demux.arrow_types import arrow_type, as_type
+from demux.columns import Primitive, Struct
 from demux.schema_ref import SchemaRef
 from demux.table_files import TableFile, TableWriter
 from demux.tables import QUARANTINE, SILVER_ORIGIN
@@ -26,7 +26,7 @@ from deserializer.decisions import Decisions, UnknownRef
 from deserializer.decode import parts_of
 from deserializer.fleet.work import bad_rows, bronze_rows, filled, good_rows, refs_in
 
-_TIME = pa.timestamp("us", tz="UTC")
+_TIME = arrow_type(Primitive.TIMESTAMP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ def _write(
 
 def _of_days(work: GameDays) -> Iterator[pa.RecordBatch]:
     for batch in bronze_rows(work.paths, work.forgotten):
-        yield batch.filter(_within(batch.column("timestamp"), work.span))
+        yield batch.filter(within(batch.column("timestamp"), work.span))
 
 
 def _replaced(work: GameDays) -> dict[str, bool]:
@@ -161,7 +161,7 @@ def _replaced(work: GameDays) -> dict[str, bool]:
 def _positions(path: str | Path, prefix: str, span: Span) -> pa.Table:
     """Return the record ids and times of a file's rows of the days; the names of these columns have a prefix."""
     rows = pq.ParquetFile(path).read(columns=[f"{prefix}record_id", f"{prefix}timestamp"])
-    return rows.filter(_within(as_type(rows.column(f"{prefix}timestamp"), _TIME), span))
+    return rows.filter(within(rows.column(f"{prefix}timestamp"), span))
 
 
 def _keep(file: pq.ParquetFile, span: Span, columns: Struct, silver: TableWriter) -> None:
@@ -169,7 +169,7 @@ def _keep(file: pq.ParquetFile, span: Span, columns: Struct, silver: TableWriter
     if not {column.name for column in columns} >= set(file.schema_arrow.names):
         raise _SparksError("a file has columns that its table does not have")
     for batch in file.iter_batches():
-        others = batch.filter(pc.invert(_within(as_type(batch.column("_timestamp"), _TIME), span)))
+        others = batch.filter(pc.invert(within(batch.column("_timestamp"), span)))
         for rows in filled(pa.Table.from_batches([others]), columns).to_batches():
             silver.add(rows)
 
@@ -179,9 +179,10 @@ def _require_among(ids: pa.ChunkedArray | pa.Array, known: pa.ChunkedArray) -> N
         raise _SparksError("bronze may lack records")
 
 
-def _within(times: pa.ChunkedArray | pa.Array, span: Span) -> pa.ChunkedArray | pa.Array:
+def within(times: pa.ChunkedArray | pa.Array, span: Span) -> pa.ChunkedArray | pa.Array:
     """Return which times are in the days; one that is not known is in none."""
-    begin, end = (datetime.combine(day, time.min, timezone.utc) for day in (span.first, span.last + timedelta(days=1)))
+    begin, end = span.bounds
+    times = as_type(times, _TIME)
     inside = pc.and_(pc.greater_equal(times, pa.scalar(begin, _TIME)), pc.less(times, pa.scalar(end, _TIME)))
     return pc.fill_null(inside, False)
 

@@ -5,6 +5,8 @@ Pure. https://protobuf.dev/programming-guides/encoding/
 
 from __future__ import annotations
 
+from demux.protobuf.varint import varint
+
 _GAME_NAME = b"\x0a"
 _SCHEMA_ID = b"\x10"
 _PAYLOAD = b"\x1a"
@@ -13,21 +15,10 @@ _PAYLOAD = b"\x1a"
 def head(game_name: str, schema_id: int) -> bytes:
     """Return the wrapper's bytes up to the payload, for many payloads of one game and schema id (an int32)."""
     name = game_name.encode()
-    return _GAME_NAME + _varint(len(name)) + name + _SCHEMA_ID + _varint(schema_id)
+    return _GAME_NAME + varint(len(name)) + name + _SCHEMA_ID + varint(schema_id)
 
 
 def wrapped(head_bytes: bytes, payload: bytes) -> bytes:
     """Return the wrapper around the payload."""
     size = len(payload)
-    return head_bytes + _PAYLOAD + (bytes((size,)) if size < 128 else _varint(size)) + payload
-
-
-def _varint(number: int) -> bytes:
-    # a negative int32 is written as its 64-bit two's complement, in ten bytes
-    rest = number & 0xFFFF_FFFF_FFFF_FFFF
-    result = bytearray()
-    while rest > 127:
-        result.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    result.append(rest)
-    return bytes(result)
+    return head_bytes + _PAYLOAD + (bytes((size,)) if size < 128 else varint(size)) + payload

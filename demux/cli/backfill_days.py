@@ -110,8 +110,7 @@ class Backfilling:
                 games = _WAVE_GAMES
             for number, wave in enumerate(waves(left, games, _WAVE_ROWS)):
                 if number:
-                    with self._place.away():
-                        pass
+                    self._place.give_way()
                 if self._place.stop.is_set():
                     break
                 self._wave([chunk for chunk in wave if chunk.game not in self._failed], progress)

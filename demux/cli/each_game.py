@@ -27,8 +27,7 @@ def each_game(place: Workplace, games: Iterable[str], doing: str, act: Callable[
     failed: list[DemuxError] = []
     for number, game in enumerate(games):
         if number:
-            with place.away():
-                pass
+            place.give_way()
         if place.stop.is_set():
             raise typer.Exit(ExitCode.INTERRUPTED)
         try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timezone
@@ -19,7 +18,7 @@ from demux.cli.fleet import engine_of
 from demux.cli.forget_text import found_text, left_text, removed_text
 from demux.cli.positions import read_batch
 from demux.cli.take_all import taking_all
-from demux.cli.workplace import ROOT, SET, SETTINGS, TAKE_TURNS, Workplace, console, settings_of, workplace
+from demux.cli.workplace import ROOT, SET, SETTINGS, TAKE_TURNS, Pace, Workplace, console, settings_of, workplace
 from demux.errors import ExitCode, PredicateInvalid
 from demux.forgetting.found import ALL_READ, Found, Removed, require_some
 from demux.forgetting.requests import Request, carry_out, unfinished, write_down
@@ -94,7 +93,7 @@ class _Forgetting:
         self._wanted = games
         self._dry_run = dry_run
         self._force = force
-        self._began = time.monotonic()
+        self._pace = Pace(place, _STEP_S)
 
     def run(self, ask: Callable[[], None]) -> ExitCode:
         """Return how it ended."""
@@ -215,10 +214,7 @@ class _Forgetting:
         """Let others have the root, if we had it for a while; ends the command where it was told to stop."""
         if self._place.stop.is_set():
             raise typer.Exit(ExitCode.INTERRUPTED)
-        if time.monotonic() - self._began > _STEP_S:
-            with self._place.away():
-                pass
-            self._began = time.monotonic()
+        self._pace()
 
 
 def _require_columns(scope: Scope, games: Iterable[str]) -> None:

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from demux.cli.maintain_text import done_text
 from demux.cli.positions import stands_of
-from demux.cli.workplace import ROOT, SET, SETTINGS, TAKE_TURNS, Workplace, console, settings_of, workplace
+from demux.cli.workplace import ROOT, SET, SETTINGS, TAKE_TURNS, Pace, Workplace, console, settings_of, workplace
 from demux.errors import DemuxError, ExitCode, Kind
 from demux.failures import named
 from demux.lock import Access
@@ -24,6 +24,8 @@ from demux.upkeep.report import Done, Vacuum
 from demux.upkeep.run import Request, Upkeep, count_from, maintained_at
 from demux.upkeep.tables import tables_of
 
+# others may have the root after so many seconds of work, however many tables are left
+_STEP_S = 2.0
 _LOG = logging.getLogger("demux")
 
 
@@ -57,8 +59,7 @@ def maintain_if_due(place: Workplace) -> None:
     """Maintain the tables where that is due; a failure is told and logged, for the rounds must go on."""
     settings, now = place.settings.maintain, datetime.now(timezone.utc)
     try:
-        count_from(place.spark, place.layout, now)
-        due = next_maintenance(place)
+        due = _due_after(count_from(place.spark, place.layout, now), place)
         if due is None or due > now or place.stop.is_set():
             return
         require_safe(settings.kept, force=False)
@@ -77,21 +78,20 @@ def maintain_if_due(place: Workplace) -> None:
 
 def next_maintenance(place: Workplace) -> datetime | None:
     """Return when maintenance is due next; None for never, or before the first round that counts."""
-    since = maintained_at(place.spark, place.layout)
+    return _due_after(maintained_at(place.spark, place.layout), place)
+
+
+def _due_after(since: datetime | None, place: Workplace) -> datetime | None:
     return None if since is None else next_due(since, place.settings.maintain.interval)
 
 
 def _maintained(place: Workplace, games: Collection[str], vacuum: Vacuum, *, dry_run: bool) -> tuple[Done, ...]:
     """Return what was done to each table, once it is printed."""
-
-    def away() -> None:
-        with place.away():
-            pass
-
     settings = place.settings.maintain
     now, threads = datetime.now(timezone.utc), place.settings.run.parallelism
     request = Request(settings, vacuum, dry_run, now, uuid.uuid4().hex, threads, whole=not games)
-    upkeep = Upkeep(place.spark, place.layout, request, stands_of(place.spark, place.layout), away, place.stop)
+    stands, pace = stands_of(place.spark, place.layout), Pace(place, _STEP_S)
+    upkeep = Upkeep(place.spark, place.layout, request, stands, pace, place.stop)
     tables = tables_of(place.spark, place.layout, settings, _names(place), games)
     done: list[Done] = []
     with console.status(Text("maintaining …")) as status:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    ProgressColumn,
     SpinnerColumn,
     TextColumn,
     TimeElapsedColumn,
@@ -21,24 +23,26 @@ from install_workflow.engine import Ended
 from install_workflow.plan import Plan
 from install_workflow.run import Observer
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
-class RoundProgress:
-    """Two bars: bronze (no length is known), then one step for each game."""
 
-    def __init__(self) -> None:
-        """Prepare; nothing is drawn before the block begins."""
+class _Bars:
+    """Bars that are drawn while the block runs."""
+
+    def __init__(self, *further: ProgressColumn) -> None:
+        """Prepare; `further` columns stand behind those that all bars have."""
         self._progress = Progress(
             SpinnerColumn(),
             TextColumn("{task.description}", markup=False),
             BarColumn(),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
+            *further,
             console=console,
         )
-        self._bronze = self._progress.add_task("bronze", total=None)
-        self._silver = self._progress.add_task("silver", total=None, visible=False)
 
-    def __enter__(self) -> RoundProgress:
+    def __enter__(self) -> Self:
         self._progress.start()
         return self
 
@@ -46,6 +50,16 @@ class RoundProgress:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._progress.stop()
+
+
+class RoundProgress(_Bars):
+    """Two bars: bronze (no length is known), then one step for each game."""
+
+    def __init__(self) -> None:
+        """Prepare; nothing is drawn before the block begins."""
+        super().__init__()
+        self._bronze = self._progress.add_task("bronze", total=None)
+        self._silver = self._progress.add_task("silver", total=None, visible=False)
 
     def observer(self) -> Observer:
         """Return the callbacks that move the bars."""
@@ -62,30 +76,13 @@ class RoundProgress:
         self._progress.update(self._silver, advance=1, description=f"{mark} {printable(end.task.game)}")
 
 
-class BackfillProgress:
+class BackfillProgress(_Bars):
     """A bar over the rows of a backfill, with about how long the rest takes."""
 
     def __init__(self, rows: int, done: int) -> None:
         """Prepare for so many rows, of which some are done."""
-        self._progress = Progress(
-            SpinnerColumn(),
-            TextColumn("{task.description}", markup=False),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TimeRemainingColumn(),
-            console=console,
-        )
+        super().__init__(TimeRemainingColumn())
         self._rows = self._progress.add_task("rows", total=rows, completed=done)
-
-    def __enter__(self) -> BackfillProgress:
-        self._progress.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._progress.stop()
 
     def advance(self, rows: int, game: str) -> None:
         """Move the bar by so many rows of a game, which has just ended."""

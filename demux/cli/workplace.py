@@ -9,6 +9,7 @@ import signal
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -141,6 +142,11 @@ class Workplace:
             self.control.forget()
             self.schemas.forget()
 
+    def give_way(self) -> None:
+        """Let other commands have the root for a moment; raises as `away`."""
+        with self.away():
+            pass
+
     @property
     def layout(self) -> Layout:
         """Where the root's tables are."""
@@ -208,6 +214,22 @@ class AfterRemoval(Enum):
 
     REFUSE = "refuse"
     GO_ON = "go on"
+
+
+class Pace:
+    """Gives way, when called between two steps, each time that we had the root for so many seconds."""
+
+    def __init__(self, place: Workplace, after_s: float) -> None:
+        """Begin to count."""
+        self._place = place
+        self._after_s = after_s
+        self._began = time.monotonic()
+
+    def __call__(self) -> None:
+        """Give way, if it is time; raises as `Workplace.away`."""
+        if time.monotonic() - self._began > self._after_s:
+            self._place.give_way()
+            self._began = time.monotonic()
 
 
 @contextmanager

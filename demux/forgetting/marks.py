@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from demux.delta_log import has_metadata
+
 # Delta's `userMetadata` of the commit
 FORGOTTEN_ROWS = "demux: rows that were forgotten on request"
 
 
 def only_forgets(commit: str) -> bool:
     """Return whether a commit, by its file's text, only took rows away that were forgotten on request."""
-    return f'"userMetadata":"{FORGOTTEN_ROWS}"' in commit
+    return has_metadata(commit, FORGOTTEN_ROWS)

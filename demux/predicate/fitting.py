@@ -29,7 +29,7 @@ from demux.predicate.terms import (
     Value,
     paths_in,
 )
-from demux.text import first_few, printable
+from demux.text import printable
 
 _MOST_NEAR = 3
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -238,8 +238,3 @@ def _all_paths(columns: Struct, above: str) -> list[str]:
             case Array() | Map() | Primitive():
                 pass
     return found
-
-
-def told_missing(missing: tuple[str, ...]) -> str:
-    """Return the missing columns in words."""
-    return first_few([printable(one) for one in missing])

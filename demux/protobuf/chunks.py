@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from demux.protobuf.partial import Wire
+from demux.protobuf.varint import varint
 
 _MOST_DEPTH = 100
 _MAX_NUMBER = 2**29 - 1
@@ -52,8 +53,8 @@ def chunks_of(message: bytes) -> tuple[tuple[Chunk, ...], bool]:
 def wrapped_again(number: int, wire: Wire, body: bytes) -> bytes:
     """Return a field that holds this message, behind its length or between the tags of a group."""
     if wire is Wire.GROUP:
-        return _varint_of(number << 3 | Wire.GROUP) + body + _varint_of(number << 3 | Wire.END_GROUP)
-    return _varint_of(number << 3 | Wire.LENGTH) + _varint_of(len(body)) + body
+        return varint(number << 3 | Wire.GROUP) + body + varint(number << 3 | Wire.END_GROUP)
+    return varint(number << 3 | Wire.LENGTH) + varint(len(body)) + body
 
 
 def _chunk(message: bytes, at: int) -> Chunk | None:
@@ -70,7 +71,7 @@ def _chunk(message: bytes, at: int) -> Chunk | None:
     if end is None:
         # of a group, what is there may be of use
         return Chunk(number, wire, message[at:], message[begin:], False) if wire is Wire.GROUP else None
-    body_end = end - len(_varint_of(number << 3 | Wire.END_GROUP)) if wire is Wire.GROUP else end
+    body_end = end - len(varint(number << 3 | Wire.END_GROUP)) if wire is Wire.GROUP else end
     return Chunk(number, wire, message[at:end], message[begin:body_end])
 
 
@@ -131,12 +132,3 @@ def _varint(message: bytes, at: int) -> tuple[int, int] | None:
         if byte < 0x80:
             return value & (2**64 - 1), at + place + 1
     return None
-
-
-def _varint_of(value: int) -> bytes:
-    found = bytearray()
-    while value > 0x7F:
-        found.append(value & 0x7F | 0x80)
-        value >>= 7
-    found.append(value)
-    return bytes(found)

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from google.protobuf.descriptor import FieldDescriptor as F
 
 from demux.protobuf.payloads import Payloads
+from demux.protobuf.varint import varint
 
 _Bytes = npt.NDArray[np.uint8]
 _Places = npt.NDArray[np.int64]
@@ -82,11 +83,7 @@ def _is_simple(field: Any) -> bool:
 def _step(field: Any) -> _Step:
     width = _WIDTHS.get(field.type)
     kind = {4: _FIXED32, 8: _FIXED64}[width] if width else _VARINT if field.type in _LIMITS else _LENGTH
-    tag, left = bytearray(), field.number << 3 | kind
-    while left > 0x7F:
-        tag.append(left & 0x7F | 0x80)
-        left >>= 7
-    return _Step(bytes([*tag, left]), field.type, not field.has_presence)
+    return _Step(varint(field.number << 3 | kind), field.type, not field.has_presence)
 
 
 def _walk(data: _Bytes, places: _Places, ends: _Places, good: _Flags, step: _Step) -> None:

@@ -197,7 +197,7 @@ def _versions(table: DeltaTable) -> Mapping[tuple[str, int], int]:
 def _set_aside(table: DeltaTable) -> Sequence[SetAside]:
     """Return the counts; rows are read in pieces, as there may be a million."""
     counts: Counter[tuple[str, str | None]] = Counter()
-    for row in _counted(table):
+    for row in _counted(table, _QUARANTINE):
         # a name that was refused is not a game: only silver's rows count by game
         game = row["game_name"] if row["stage"] == Stage.SILVER.value else None
         counts[row["cause"], game] += row["count_all"]
@@ -205,24 +205,25 @@ def _set_aside(table: DeltaTable) -> Sequence[SetAside]:
 
 
 def _dropped(table: DeltaTable) -> Mapping[str, int]:
-    counts: Counter[str] = Counter()
-    for row in _counted(table):
-        if row["stage"] == Stage.SILVER.value:
-            counts[row["game_name"]] += row["count_all"]
-    return counts
+    return _by_game(table, "stage", Stage.SILVER.value)
 
 
 def _retired(table: DeltaTable) -> Mapping[str, int]:
+    return _by_game(table, "reason", Reason.RETIRED.value)
+
+
+def _by_game(table: DeltaTable, column: str, value: str) -> Mapping[str, int]:
+    """Return how many rows each game has with this value in a column."""
     counts: Counter[str] = Counter()
-    for row in _counted(table, ["reason", "game_name"]):
-        if row["reason"] == Reason.RETIRED.value:
+    for row in _counted(table, [column, "game_name"]):
+        if row[column] == value:
             counts[row["game_name"]] += row["count_all"]
     return counts
 
 
-def _counted(table: DeltaTable, columns: Sequence[str] = _QUARANTINE) -> Iterator[Mapping[str, Any]]:
-    for batch in table.to_pyarrow_dataset().to_batches(columns=list(columns)):
-        yield from pa.table(batch).group_by(list(columns)).aggregate([([], "count_all")]).to_pylist()
+def _counted(table: DeltaTable, columns: list[str]) -> Iterator[Mapping[str, Any]]:
+    for batch in table.to_pyarrow_dataset().to_batches(columns=columns):
+        yield from pa.table(batch).group_by(columns).aggregate([([], "count_all")]).to_pylist()
 
 
 def _records_in(table: str, path: str) -> tuple[TaskRecord, ...]:

@@ -29,9 +29,6 @@ from demux.upkeep.report import Done, HeldBack, Kind, Table, Vacuum
 from demux.upkeep.state import Seen, State, read_state, write_state
 from demux.upkeep.unread import Unread
 
-# after so long others have a chance, however many tables are left
-_STEP_S = 2.0
-
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -65,7 +62,7 @@ class Upkeep:
         layout: where the tables are.
         request: what is asked for.
         stands: says where games stand in bronze.
-        away: lets others have the root for a moment.
+        give_way: called between two steps: others may have the root then.
         stop: once set, no other table begins.
         held_back: games for which old files of bronze stay; filled as it goes along.
         retired: rows that left bronze, by game.
@@ -75,24 +72,23 @@ class Upkeep:
     layout: Layout
     request: Request
     stands: Stands
-    away: Callable[[], None]
+    give_way: Callable[[], None]
     stop: Event
     held_back: list[HeldBack] = field(default_factory=list)
     retired: dict[str, int] = field(default_factory=dict)
     _state: State = field(default_factory=State)
     _for_spark: set[str] = field(default_factory=set)
-    _began: float = 0.0
     _one_writes: Lock = field(default_factory=Lock)
 
     def run(self, tables: Collection[Table]) -> Iterator[Done]:
         """Yield what was done to each table, as it ends."""
-        self._state, self._began = read_state(self.spark, self.layout), time.monotonic()
+        self._state = read_state(self.spark, self.layout)
         bronze = [table for table in tables if table.kind is Kind.BRONZE]
         for table in bronze:
             yield self._guarded(table, self._bronze)
         others = [table for table in tables if table.kind is not Kind.BRONZE]
         for group in _groups(others, self.request.threads):
-            self._breathe()
+            self.give_way()
             if self.stop.is_set():
                 return
             with ThreadPoolExecutor(len(group), thread_name_prefix="upkeep") as pool:
@@ -102,7 +98,7 @@ class Upkeep:
 
     def _bronze(self, table: Table) -> Done:
         rows = self._retire()
-        done = self._tidied(table, self._breathe)
+        done = self._tidied(table, self.give_way)
         if self.request.vacuum is Vacuum.NO:
             return replace(done, rows=rows)
         # in one step: what comes after it is looked at is in no old file
@@ -137,7 +133,7 @@ class Upkeep:
         return sum(self.retired.values())
 
     def _finish_retiring(self) -> None:
-        found = retiring.finish(self.spark, self.layout, self._state, self._unread, self._breathe)
+        found = retiring.finish(self.spark, self.layout, self._state, self._unread, self.give_way)
         for game, rows in found:
             self.retired[game] = self.retired.get(game, 0) + rows
         if self._state.retiring is not None:
@@ -227,22 +223,19 @@ class Upkeep:
             self._state = change(self._state)
             write_state(self.spark, self.layout, self._state)
 
-    def _breathe(self) -> None:
-        if time.monotonic() - self._began > _STEP_S:
-            self.away()
-            self._began = time.monotonic()
-
 
 def maintained_at(spark: SparkSession, layout: Layout) -> datetime | None:
     """Return when maintenance ended last (UTC), or from when on it is counted; None where nobody has begun to count."""
     return read_state(spark, layout).since
 
 
-def count_from(spark: SparkSession, layout: Layout, now: datetime) -> None:
-    """Say that maintenance is due so long after this time, where nobody has said so; nothing where bronze is not."""
+def count_from(spark: SparkSession, layout: Layout, now: datetime) -> datetime | None:
+    """Return the same, from now on where nobody has begun to count; None where bronze is not there."""
     state = read_state(spark, layout)
     if state.since is None and table_exists(spark, layout.bronze):
-        write_state(spark, layout, replace(state, since=now))
+        state = replace(state, since=now)
+        write_state(spark, layout, state)
+    return state.since
 
 
 def _held(unread: Unread, kept: Collection[str]) -> Iterator[HeldBack]:

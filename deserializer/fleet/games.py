@@ -20,7 +20,7 @@ from demux.reports import GameReport
 from demux.schema_ref import SchemaRef
 from demux.schema_store import SchemaStore
 from demux.tables import SILVER_ORIGIN
-from deserializer.decisions import Answer, Decisions, Refusal, Writer, decide
+from deserializer.decisions import UNDECIDED, Answer, Decisions, Refusal, Writer, decide
 from deserializer.decode import INPUT
 from deserializer.descriptions import description_of
 from deserializer.fleet.bronze import file_session, rows_in
@@ -34,7 +34,6 @@ from deserializer.fleet.work import GameFiles
 from deserializer.sink import fitted
 
 _DECIDED_AT_ONCE = 4
-_NOTHING = Decisions(Struct(()), (), {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +220,7 @@ class Games:
 
     def known(self, game: str) -> Decisions:
         """Return what was decided about the game's schemas so far."""
-        return self._decisions.get(game, _NOTHING)
+        return self._decisions.get(game, UNDECIDED)
 
     def _stand(self, game: str, quarantine: QuarantineTable) -> DemuxError | None:
         """Find out where the game stands, where that is not known; return why it cannot be found out."""

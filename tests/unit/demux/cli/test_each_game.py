@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -23,10 +21,8 @@ class Turns:
     stop: threading.Event = field(default_factory=threading.Event)
     times_away: int = 0
 
-    @contextmanager
-    def away(self) -> Iterator[None]:
+    def give_way(self) -> None:
         self.times_away += 1
-        yield
 
 
 def place(turns: Turns | None = None) -> Workplace:
