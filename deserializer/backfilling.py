@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Mapping
 from datetime import date
 
 from pyspark.sql import SparkSession
@@ -13,7 +13,7 @@ from demux.names import names_of
 from demux.removed import Reason
 from demux.storage import table_exists
 from demux.tables import Layout
-from deserializer.days import Asked, Counts, Day, Span
+from deserializer.days import Asked, Counts, Span
 from deserializer.fleet.bronze import file_session
 from deserializer.passed import Reading, passed_rows
 from deserializer.redecode import Redecoding, Task, counts_of, day_of, require_not_retired
@@ -21,32 +21,15 @@ from deserializer.rewriting import replace_rows
 from deserializer.sink import fitted
 
 
-@dataclass(frozen=True, slots=True)
-class There:
-    """What bronze has of some games.
-
-    Attributes:
-        days: those that are asked for, by game and day, with their rows.
-        span: from which day to which one it has rows of these games; None where none says of which day it is.
-        undated: rows that say of no day, by game.
-    """
-
-    days: tuple[Day, ...]
-    span: Span | None
-    undated: dict[str, int]
-
-
-def there(spark: SparkSession, layout: Layout, games: Collection[str], wanted: Asked) -> There:
-    """Return what bronze has of these games, in one job."""
-    session = file_session(spark)
-    bronze = session.read.format("delta").load(layout.bronze)
-    mine = bronze.where(F.col("game_name").isin(sorted(games)))
-    counted = mine.groupBy("game_name", day_of("timestamp").alias("day")).count().collect()
-    days = sorted((row.game_name, row.day, row["count"]) for row in counted if row.day is not None)
-    span = Span(min(day for _, day, _ in days), max(day for _, day, _ in days)) if days else None
-    asked_for = tuple(Day(game, day, rows) for game, day, rows in days if wanted.has(day))
-    undated = {row.game_name: row["count"] for row in counted if row.day is None}
-    return There(asked_for, span, undated)
+def rows_by_day(spark: SparkSession, layout: Layout, wanted: Asked) -> Mapping[str, Mapping[date | None, int]]:
+    """Return how many rows bronze has of each game that is asked for, by day; None: those that say of no day."""
+    found: defaultdict[str, dict[date | None, int]] = defaultdict(dict)
+    if table_exists(spark, layout.bronze):
+        bronze = file_session(spark).read.format("delta").load(layout.bronze)
+        mine = bronze.where(F.col("game_name").isin([*wanted.games])) if wanted.games else bronze
+        for row in mine.groupBy("game_name", day_of("timestamp").alias("day")).count().collect():
+            found[row.game_name][row.day] = row["count"]
+    return found
 
 
 def games_retired(spark: SparkSession, layout: Layout, wanted: Asked) -> frozenset[str]:

@@ -30,8 +30,8 @@ def backfills(
         days = F.col("first_day").eqNullSafe(first) & F.col("last_day").eqNullSafe(last)
         games = F.array(*map(F.lit, asked.games)).cast("array<string>")
         rows = rows.where(days & (F.col("games") == games))
-    ids = rows.groupBy("backfill_id").agg(F.max("begun_at").alias("at")).orderBy(F.desc("at"), "backfill_id")
-    chosen = [row.backfill_id for row in (ids if newest is None else ids.limit(newest)).collect()]
+    ids = rows.groupBy("backfill_id").agg(F.max("begun_at").alias("at")).collect()
+    chosen = [row.backfill_id for row in sorted(ids, key=lambda row: (-row.at.timestamp(), row.backfill_id))[:newest]]
     task = Window.partitionBy("backfill_id", "game_name", "day")
     # written at the same time, what is done is the newer one
     latest = F.row_number().over(task.orderBy(F.desc("recorded_at"), F.col("state") == State.WAITING.value))

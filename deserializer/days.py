@@ -104,6 +104,29 @@ class Day:
 
 
 @dataclass(frozen=True, slots=True)
+class There:
+    """What bronze has of some games.
+
+    Attributes:
+        days: those that are asked for, by game and day, with their rows.
+        span: from which day to which one it has rows of these games; None where none says of which day it is.
+        undated: rows that say of no day, by game.
+    """
+
+    days: tuple[Day, ...]
+    span: Span | None
+    undated: Mapping[str, int]
+
+    @staticmethod
+    def of(rows: Mapping[str, Mapping[date | None, int]], wanted: Asked) -> There:
+        """Return it, by how many rows each game has of each day; None: those that say of no day."""
+        dated = sorted((game, day, n) for game, by_day in rows.items() for day, n in by_day.items() if day is not None)
+        span = Span(min(day for _, day, _ in dated), max(day for _, day, _ in dated)) if dated else None
+        days = tuple(Day(game, day, n) for game, day, n in dated if wanted.has(day))
+        return There(days, span, {game: by_day[None] for game, by_day in rows.items() if None in by_day})
+
+
+@dataclass(frozen=True, slots=True)
 class Backfill:
     """A backfill as the state table has it.
 

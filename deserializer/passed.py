@@ -5,14 +5,18 @@ Where a game stands is said by whichever engine decoded it last (`fleet/standing
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from enum import Enum
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from demux.columns import Column, Primitive, Struct
 from demux.delta_log import newest_version
+from demux.errors import DemuxError
+from demux.failures import named
 from demux.lock import unlocked
 from demux.names import names_of
 from demux.removed import Reason
@@ -23,7 +27,7 @@ from deserializer.days import Span
 from deserializer.decode import INPUT
 from deserializer.fleet.bronze import rows_in
 from deserializer.fleet.log import BronzeLog, file_path, require_readable
-from deserializer.fleet.pending import pending
+from deserializer.fleet.pending import Position, pending
 from deserializer.fleet.run import fleet_of
 from deserializer.fleet.standing import standing
 from deserializer.fleet.tables import tables_of
@@ -49,44 +53,89 @@ class Reading:
     waiting: tuple[str, ...] = ()
 
 
-def reading_of(spark: SparkSession, layout: Layout, game: str, finish: Callable[[str], object]) -> Reading:
-    """Return what the game has read; a batch or a round that was interrupted is finished before.
+def readings_of(
+    spark: SparkSession, layout: Layout, games: Collection[str], finish: Callable[[str], object], threads: int = 1
+) -> dict[str, Reading | DemuxError]:
+    """Return what each game has read, or why nobody knows; a batch or a round that was interrupted is finished before.
+
+    Errors: CheckpointLost and TableLost; BronzeRewritten and BronzeLogTruncated, as when the game reads on; and what
+    `finish` raises.
 
     Args:
         spark: the session.
         layout: where the tables are.
-        game: the exact name.
-        finish: decodes what the game has to read, and ends what was interrupted.
-
-    Raises:
-        CheckpointLost, TableLost: nobody knows what the game has read.
-        BronzeRewritten, BronzeLogTruncated: as when it reads on.
+        games: exact names.
+        finish: decodes what a game has to read, and ends what was interrupted.
+        threads: that look at tables at the same time.
     """
-    for _ in range(2):
-        version = newest_version(spark, layout.bronze)
-        if not table_exists(spark, layout.silver(names_of(game).key)):
-            return Reading(game, -1)
-        waiting = _waiting(spark, layout, game)
-        if waiting is not None:
-            return Reading(game, version, waiting)
-        finish(game)
-    raise AssertionError("its stream has ended its batch")
+    version = newest_version(spark, layout.bronze)
+    here = _Standing(spark, layout)
+    found: dict[str, Reading | DemuxError] = {}
+    positions: dict[str, Position] = {}
+    with ThreadPoolExecutor(threads, thread_name_prefix="standing") as pool:
+        for game, stands in zip(games, pool.map(here.of, games), strict=True):
+            now = here.finished(game, finish) if stands is _Stands.INTERRUPTED else stands
+            if isinstance(now, Position):
+                positions[game] = now
+            else:
+                found[game] = now if isinstance(now, DemuxError) else Reading(game, -1)
+    log = BronzeLog(spark, here.bronze)
+    commits = log.since(min(positions.values()).version) if positions else ()
+    for game, position in positions.items():
+        try:
+            pieces = pending(log.of_game(game, position) if commits is None else commits, game, position)
+            require_readable(game, pieces)
+            paths = tuple(file_path(here.bronze, file) for piece in pieces for file in piece.files)
+            found[game] = Reading(game, version, paths)
+        except Exception as error:  # one game's failure must not stop its neighbours
+            found[game] = named(error)
+    return found
 
 
-def _waiting(spark: SparkSession, layout: Layout, game: str) -> tuple[str, ...] | None:
-    """Return the files that the game has still to read; None where it was interrupted while it read some."""
-    key = names_of(game).key
-    app_id = fleet_of(spark, layout)
-    tables = tables_of(spark, layout, app_id or _NO_FLEET, Sink.AUTO)
-    quarantine = tables.quarantine(unlocked)
-    quarantine.refresh()
-    bad = quarantine.position(key)
-    position = standing(spark, layout, game, tables.silver(key), tables.app_id, has_begun=bad is not None)
-    if position is None or (bad is not None and bad > position):
-        return None
-    pieces = pending(BronzeLog(spark, tables.layout.bronze).of_game(game, position), game, position)
-    require_readable(game, pieces)
-    return tuple(file_path(tables.layout.bronze, file) for piece in pieces for file in piece.files)
+class _Stands(Enum):
+    """Of a game that stands nowhere in bronze: it has no table, or was interrupted while it read."""
+
+    NOWHERE = "nowhere"
+    INTERRUPTED = "interrupted"
+
+
+class _Standing:
+    """Tells where games stand; opens once what all have in common."""
+
+    def __init__(self, spark: SparkSession, layout: Layout) -> None:
+        self._spark = spark
+        self._tables = tables_of(spark, layout, fleet_of(spark, layout) or _NO_FLEET, Sink.AUTO)
+        self._quarantine = self._tables.quarantine(unlocked)
+        self._quarantine.refresh()
+
+    @property
+    def bronze(self) -> str:
+        """Where bronze is."""
+        return self._tables.layout.bronze
+
+    def of(self, game: str) -> Position | _Stands | DemuxError:
+        """Return where the game stands, or why nobody knows."""
+        key, tables = names_of(game).key, self._tables
+        try:
+            table = tables.silver(key)
+            if not table.exists:
+                return _Stands.NOWHERE
+            bad = self._quarantine.position(key)
+            found = standing(self._spark, tables.layout, game, table, tables.app_id, has_begun=bad is not None)
+        except Exception as error:  # one game's failure must not stop its neighbours
+            return named(error)
+        return _Stands.INTERRUPTED if found is None or (bad is not None and bad > found) else found
+
+    def finished(self, game: str, finish: Callable[[str], object]) -> Position | _Stands | DemuxError:
+        """Return where the game stands once what was interrupted is finished, or why that cannot be."""
+        try:
+            finish(game)
+            self._quarantine.refresh()
+        except Exception as error:  # one game's failure must not stop its neighbours
+            return named(error)
+        found = self.of(game)
+        assert found is not _Stands.INTERRUPTED, "its stream has ended its batch"
+        return found
 
 
 def all_rows(spark: SparkSession, layout: Layout, game: str, version: int, span: Span | None) -> DataFrame:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta, timezone
@@ -32,13 +32,14 @@ from demux.tables import Layout
 from demux.upkeep.joining import suits
 from deserializer.days import Counts, Span
 from deserializer.decisions import UNDECIDED, Decisions
+from deserializer.fleet.games import fit
 from deserializer.fleet.quarantine import Quarantine
-from deserializer.fleet.silver import require_suited
+from deserializer.fleet.silver import SilverTable, require_suited
+from deserializer.fleet.spread import balanced
 from deserializer.fleet.tables import layout_here, tables_of
 from deserializer.passed import Reading
 from deserializer.redecode import Redecoding, Task
 from deserializer.rewriting import SAME_ROWS
-from deserializer.sink import fitted
 from deserializer.together_work import DaysWritten, GameDays, within, write_days
 
 _LOG = logging.getLogger("demux")
@@ -81,6 +82,11 @@ class _Work:
     table: DeltaTable
     sizes: Mapping[str, int]
     days: GameDays
+
+    @property
+    def bytes(self) -> int:
+        """About how much there is to do; more than nothing."""
+        return 1 + sum(self.sizes.values())
 
 
 class Together:
@@ -129,38 +135,37 @@ class Together:
         bad: list[TableFile] = []
         left = dict(works)
         for _ in range(_MOST_LOOKS):
-            done, files = self._job([work.days for work in left.values()], request, now)
+            done, files = self._job(left.values(), request, now)
             bad += files
             written |= {one.game: one for one in done if one.left is None and not one.unknown}
             for one in done:
                 if one.left is not None:
                     _LOG.info("days of a game are left to Spark: %s", one.left)
-            learnt = self._learn({one.game: one.unknown for one in done if one.unknown})
-            left = {}
-            for game in learnt:
-                found = self._work(game, works[game].days)
-                if found is not None:
-                    left[game] = works[game] = found
+            unknown = {one.game: one for one in done if one.unknown}
+            learnt = self._learn({game: one.unknown for game, one in unknown.items()})
+            left = self._with_tables([replace(works[game].days, replaced=unknown[game].replaced) for game in learnt])
+            works |= left
             if not left:
                 break
         return written, bad
 
-    def _job(self, works: Sequence[GameDays], request: str, now: datetime) -> tuple[list[DaysWritten], list[TableFile]]:
+    def _job(self, works: Collection[_Work], request: str, now: datetime) -> tuple[list[DaysWritten], list[TableFile]]:
         """Return what became of each game, and the files for quarantine; where the job dies, all is left to Spark."""
         if not works:
             return [], []
         quarantine = self._here.quarantine
 
-        def write(parts: Iterator[GameDays]) -> Iterator[DaysWritten | TableFile]:
-            yield from write_days(parts, quarantine, request, now)
+        def write(parts: Iterator[Sequence[GameDays]]) -> Iterator[DaysWritten | TableFile]:
+            for part in parts:
+                yield from write_days(part, quarantine, request, now)
 
         context = self._redecoding.spark.sparkContext
-        # a task for a game: Spark gives a worker the next one when it is free
-        parts = context.parallelize(works, len(works))
+        tasks = balanced([(work.bytes, work.days) for work in works], context.defaultParallelism)
+        parts = context.parallelize(tasks, len(tasks))
         try:
             found = parts.mapPartitions(forgetting_archives(write)).collect()  # type: ignore[arg-type]
         except Exception as error:  # Spark finds out which game does it
-            return [DaysWritten(work.game, left=f"{type(error).__name__}: {error}") for work in works], []
+            return [DaysWritten(work.days.game, left=f"{type(error).__name__}: {error}") for work in works], []
         return [one for one in found if isinstance(one, DaysWritten)], [
             one for one in found if isinstance(one, TableFile)
         ]
@@ -176,8 +181,8 @@ class Together:
             if isinstance(answers, DemuxError):
                 return False
             try:
-                table = self._redecoding.layout.silver(names_of(game).key)
-                self._decisions[game] = fitted(spark, table, answers, schemas.contract(game))
+                table = SilverTable.at(self._here.silver(names_of(game).key))
+                self._decisions[game] = fit(spark, table, answers, schemas.contract(game))
             except Exception as error:  # Spark says it
                 _LOG.info("days of a game are left to Spark: %s", error)
                 return False
@@ -198,7 +203,7 @@ class Together:
         spans = {game: span for game, (_, span) in wanted.items()}
         aside = _ids_by_game(self._here.quarantine, "stage", Stage.SILVER.value, spans)
         forgotten = _ids_by_game(self._here.removed, "reason", Reason.FORGOTTEN.value, dict.fromkeys(wanted))
-        works: dict[str, _Work] = {}
+        plain: list[GameDays] = []
         for game, (reading, span) in wanted.items():
             parts = files.get(game, ())
             names = {part.name for part in parts}
@@ -206,31 +211,36 @@ class Together:
             # a file that waits and is not there was joined with others, which may be read
             if reading.version != bronze.version() or not waiting <= names:
                 continue
-            paths = tuple(part.where for part in parts if part.name not in waiting and part.may_have(span))
-            days = GameDays(
-                game,
-                span,
-                paths,
-                self._here.silver(names_of(game).key),
-                (),
-                UNDECIDED,
-                aside[game],
-                forgotten[game],
-                batch_id=reading.version,
+            plain.append(
+                GameDays(
+                    game,
+                    span,
+                    tuple(part.where for part in parts if part.name not in waiting and part.may_have(span)),
+                    self._here.silver(names_of(game).key),
+                    (),
+                    UNDECIDED,
+                    aside[game],
+                    forgotten[game],
+                    batch_id=reading.version,
+                )
             )
-            found = self._work(game, days)
-            if found is not None:
-                works[game] = found
-        return works
+        return self._with_tables(plain)
 
-    def _work(self, game: str, days: GameDays) -> _Work | None:
-        """Return the same work with the table as it is now; None where only Spark can write it."""
-        table = _opened(self._here.silver(names_of(game).key))
+    def _with_tables(self, plain: Collection[GameDays]) -> dict[str, _Work]:
+        """Return the same, by game, with the tables as they are now; those are left out that only Spark can write."""
+        with ThreadPoolExecutor(self._threads, thread_name_prefix="open") as pool:
+            return {work.days.game: work for work in pool.map(self._work, plain) if work is not None}
+
+    def _work(self, days: GameDays) -> _Work | None:
+        table = _opened(days.table)
         if table is None or not _takes_files(table):
             return None
         parts = parts_of_table(table, "_timestamp").get(None, ())
         sizes = {part.path: part.bytes for part in parts if part.may_have(days.span)}
-        return _Work(table, sizes, replace(days, files=tuple(sizes), decisions=self._known(game)))
+        files = tuple(sizes)
+        # where its files are others by now, nobody has looked at them
+        replaced = days.replaced if days.files == files else None
+        return _Work(table, sizes, replace(days, files=files, decisions=self._known(days.game), replaced=replaced))
 
     def _bronze_files(self, bronze: DeltaTable) -> Mapping[str | None, Sequence[Part]]:
         version, files = self._files

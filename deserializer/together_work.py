@@ -43,6 +43,7 @@ class GameDays:
         aside: ids of the days' records in quarantine.
         forgotten: ids of records that somebody asked to forget.
         batch_id: the number that bad rows carry in quarantine.
+        replaced: as in `DaysWritten`, where a look before has found it.
     """
 
     game: str
@@ -54,6 +55,7 @@ class GameDays:
     aside: frozenset[str]
     forgotten: frozenset[str]
     batch_id: int
+    replaced: Mapping[str, bool] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,7 @@ class DaysWritten:
         game: the exact name.
         counts: what became of the rows of each day.
         files: what silver gets.
-        replaced: the files of silver that go for it.
+        replaced: the files of silver that go for it, and whether they have no rows of other days.
         unknown: refs without a decision: nothing was written.
         left: why Spark has to do it; nothing was written.
     """
@@ -72,7 +74,7 @@ class DaysWritten:
     game: str
     counts: Mapping[date, Counts] = field(default_factory=dict)
     files: tuple[TableFile, ...] = ()
-    replaced: tuple[str, ...] = ()
+    replaced: Mapping[str, bool] = field(default_factory=dict)
     unknown: frozenset[SchemaRef] = frozenset()
     left: str | None = None
 
@@ -96,10 +98,13 @@ def write_days(
         for work in works:
             files: list[TableFile] = []
             try:
-                written, files = _write(work, quarantine, query_id, now, bad)
-            except UnknownRef:
-                known = work.decisions.by_ref.keys()
-                written = DaysWritten(work.game, unknown=frozenset(refs_in(work.paths) - known))
+                # before a table gets columns for it
+                replaced = _replaced(work) if work.replaced is None else work.replaced
+                try:
+                    written, files = _write(work, replaced, quarantine, query_id, now, bad)
+                except UnknownRef:
+                    unknown = frozenset(refs_in(work.paths) - work.decisions.by_ref.keys())
+                    written = DaysWritten(work.game, replaced=replaced, unknown=unknown)
             except Exception as error:  # Spark finds out what is wrong, or does it all the same
                 written = DaysWritten(work.game, left=f"{type(error).__name__}: {error}")
             yield written
@@ -108,11 +113,9 @@ def write_days(
 
 
 def _write(
-    work: GameDays, quarantine: str, query_id: str, now: datetime, bad: TableWriter
+    work: GameDays, replaced: Mapping[str, bool], quarantine: str, query_id: str, now: datetime, bad: TableWriter
 ) -> tuple[DaysWritten, list[TableFile]]:
     """Return what became of one, and files of its own for quarantine, where it has many bad rows."""
-    # before a table gets columns for it
-    replaced = _replaced(work)
     columns = Struct((*work.decisions.columns, *SILVER_ORIGIN))
     rows_in: Counter[date] = Counter()
     rows_bad: Counter[date] = Counter()
@@ -130,7 +133,7 @@ def _write(
         files = tuple(silver.close())
         further = own.hand_over(bad)
     counts = {day: Counts(rows, rows - rows_bad[day], rows_bad[day]) for day, rows in rows_in.items()}
-    return DaysWritten(work.game, counts, files, tuple(replaced)), further
+    return DaysWritten(work.game, counts, files, replaced), further
 
 
 def _of_days(work: GameDays) -> Iterator[pa.RecordBatch]:

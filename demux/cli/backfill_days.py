@@ -7,7 +7,6 @@ import shlex
 import time
 import uuid
 from collections.abc import Collection, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import date, datetime, timezone
 
@@ -23,7 +22,7 @@ from demux.names import names_of
 from demux.quarantine.choice import require_game
 from demux.storage import table_exists
 from demux.text import counted, counted_rows, first_few, printable
-from deserializer.backfilling import There, decoded_again, games_retired, require_not_retired_in, there
+from deserializer.backfilling import decoded_again, games_retired, require_not_retired_in, rows_by_day
 from deserializer.backfills import backfills, record
 from deserializer.days import (
     Asked,
@@ -32,6 +31,7 @@ from deserializer.days import (
     Counts,
     Day,
     State,
+    There,
     chunks,
     ended,
     estimate,
@@ -41,7 +41,7 @@ from deserializer.days import (
     to_do,
     waves,
 )
-from deserializer.passed import Reading, reading_of
+from deserializer.passed import Reading, readings_of
 from deserializer.redecode import Redecoding
 from deserializer.together import together
 from install_workflow.engine import Ended, run_tasks
@@ -80,7 +80,7 @@ class Backfilling:
         self._backfill = Backfill(uuid.uuid4().hex if before is None else before.id, wanted, begun, days)
 
     @property
-    def undated(self) -> dict[str, int]:
+    def undated(self) -> Mapping[str, int]:
         """Rows that say of no day, by game."""
         return self._undated
 
@@ -119,14 +119,16 @@ class Backfilling:
     def _wave(self, wave: Collection[Chunk], progress: BackfillProgress) -> None:
         place = self._place
         by_game = {chunk.game: chunk for chunk in wave}
-        plain = self._decode_together(by_game)
+        began = time.monotonic()
+        readings = self._readings(by_game)
+        plain = self._decode_together(by_game, readings, began)
         for game in plain:
             progress.advance(by_game[game].rows, game)
-        self._record([day for days in plain.values() for day in days])
         tasks = [Task(game, names_of(game).task_key, "this machine") for game in by_game if game not in plain]
 
         def work(task: Task) -> dict[date, Counts]:
-            reading = reading_of(place.spark, place.layout, task.game, place.deserialize)
+            # why it is not known may have passed
+            reading = readings[task.game] if task.game in readings else self._reading(task.game)
             request = f"demux-backfill/{uuid.uuid4()}"
             return decoded_again(self._redecoding, reading, by_game[task.game].span, request)
 
@@ -134,16 +136,16 @@ class Backfilling:
             progress.advance(by_game[end.task.game].rows, end.task.game)
 
         ends = run_tasks(place.spark, tasks, work, place.settings.run, place.stop, on_end)
-        self._record([day for end in ends for day in self._ended(by_game[end.task.game], end)])
+        one_by_one = [self._ended(by_game[end.task.game], end) for end in ends]
+        self._record([day for days in (*plain.values(), *one_by_one) for day in days])
 
-    def _decode_together(self, by_game: Mapping[str, Chunk]) -> dict[str, tuple[Day, ...]]:
-        """Return the days of the games that were done in one Spark job; the others are left."""
+    def _decode_together(
+        self, by_game: Mapping[str, Chunk], readings: Mapping[str, Reading], began: float
+    ) -> dict[str, tuple[Day, ...]]:
+        """Return the days of the games that were done in one Spark job, since then; the others are left."""
         if self._together is None:
             return {}
-        began = time.monotonic()
-        with ThreadPoolExecutor(self._place.settings.run.parallelism, thread_name_prefix="reading") as pool:
-            readings = dict(zip(by_game, pool.map(self._reading, by_game), strict=True))
-        wanted = {game: (one, by_game[game].span) for game, one in readings.items() if one is not None}
+        wanted = {game: (reading, by_game[game].span) for game, reading in readings.items()}
         try:
             counts = self._together.decoded(wanted, f"demux-backfill/{uuid.uuid4()}")
         except Exception as error:  # one by one, it shows which game it is
@@ -153,14 +155,21 @@ class Backfilling:
         seconds = (time.monotonic() - began) / rows
         return {game: ended(by_game[game], each, seconds * by_game[game].rows) for game, each in counts.items()}
 
-    def _reading(self, game: str) -> Reading | None:
-        """Return what the game has read; None where that cannot be said, which its own task then does."""
+    def _readings(self, games: Collection[str]) -> dict[str, Reading]:
+        """Return what games have read; those are left out of which nobody knows it."""
+        found = self._look(games)
+        return {game: one for game, one in found.items() if isinstance(one, Reading)}
+
+    def _reading(self, game: str) -> Reading:
+        """Return what the game has read, or raise why nobody knows."""
+        found = self._look([game])[game]
+        if isinstance(found, DemuxError):
+            raise found
+        return found
+
+    def _look(self, games: Collection[str]) -> dict[str, Reading | DemuxError]:
         place = self._place
-        try:
-            return reading_of(place.spark, place.layout, game, place.deserialize)
-        except Exception as error:
-            _LOG.info("what a game has read is not known: %s", named(error))
-            return None
+        return readings_of(place.spark, place.layout, games, place.deserialize, place.settings.run.parallelism)
 
     def _ended(self, chunk: Chunk, end: Ended[dict[date, Counts]]) -> tuple[Day, ...]:
         if end.report is not None:
@@ -224,24 +233,24 @@ def print_status(place: Workplace) -> None:
 
 def _there(place: Workplace, wanted: Asked) -> There:
     """Return what bronze has of the games that are asked for, if they have a table."""
-    known = games_in_bronze(place.spark, place.layout)
+    rows = rows_by_day(place.spark, place.layout, wanted)
     for game in wanted.games:
-        require_game(game, known)
-    games = wanted.games or tuple(sorted(known))
-    decoded = [game for game in games if table_exists(place.spark, place.layout.silver(names_of(game).key))]
-    if without := sorted(set(games) - set(decoded)):
+        if game not in rows:
+            require_game(game, games_in_bronze(place.spark, place.layout))
+    decoded = [game for game in rows if table_exists(place.spark, place.layout.silver(names_of(game).key))]
+    if without := sorted(rows.keys() - decoded):
         warn(f"Left out, as nothing of them is decoded yet: {first_few([printable(game) for game in without])}.")
     if not decoded:
         raise RangeInvalid(
             "None of these games has a table yet: what bronze has of them is still to be decoded for the first time.",
             "Run `demux run`.",
         )
-    found = there(place.spark, place.layout, decoded, wanted)
+    found = There.of({game: rows[game] for game in decoded}, wanted)
     require_found(found.days, wanted, found.span)
     return found
 
 
-def tell_undated(undated: dict[str, int]) -> None:
+def tell_undated(undated: Mapping[str, int]) -> None:
     """Say how many rows belong to no day, and what decodes them again."""
     for game, rows in sorted(undated.items()):
         rebuild = f"demux rebuild --game {shlex.quote(game)}"

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from demux.causes import Cause
 from demux.columns import Struct
+from demux.contract import Contract
 from demux.delta_log import Commit
 from demux.errors import DemuxError
 from demux.failures import named
@@ -184,16 +185,7 @@ class Games:
         return failed
 
     def _decide(self, due: Due, answers: Mapping[SchemaRef, Answer]) -> None:
-        table = due.table
-        contract = self._schemas.contract(due.game)
-        decisions = decide(table.columns, answers, table.message, contract)
-        description = description_of(decisions, answers, table.everything)
-        if not table.exists:
-            table.create(description.all_columns, decisions.message, description.comment)
-        elif Struct((*decisions.columns, *SILVER_ORIGIN)) != table.everything or description.is_new:
-            fitted(self._spark, table.path, answers, contract)
-            table.refresh()
-        self._decisions[due.game] = decisions
+        self._decisions[due.game] = fit(self._spark, due.table, answers, self._schemas.contract(due.game))
 
     def schema_ids(self, due: Due, refs: Iterable[SchemaRef]) -> tuple[int, ...]:
         """Return the ids that these refs stand for, sorted; makes the table where no row has asked for it."""
@@ -273,6 +265,24 @@ class Games:
         only = Struct(tuple(column for column in INPUT if column.name == "record_id"))
         ids = rows_in(file_session(self._spark), game, paths, only).distinct().collect()
         return pa.array([row.record_id for row in ids], pa.string())
+
+
+def fit(spark: SparkSession, table: GameTable, answers: Mapping[SchemaRef, Answer], contract: Contract) -> Decisions:
+    """Return what to do with rows of each schema ref; the table is there then, and has all columns for it.
+
+    As `deserializer.sink.fitted`, without Spark where nothing of the table changes.
+
+    Raises:
+        ApprovalNeeded: the contract asks first; nothing was changed.
+    """
+    decisions = decide(table.columns, answers, table.message, contract)
+    description = description_of(decisions, answers, table.everything)
+    if not table.exists:
+        table.create(description.all_columns, decisions.message, description.comment)
+    elif Struct((*decisions.columns, *SILVER_ORIGIN)) != table.everything or description.is_new:
+        fitted(spark, table.path, answers, contract)
+        table.refresh()
+    return decisions
 
 
 def _may_pass(decision: object) -> bool:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from deserializer.fleet.work import GameFiles
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,16 +23,24 @@ class Sized:
 def spread(works: Iterable[Sized], tasks: int) -> tuple[tuple[GameFiles, ...], ...]:
     """Return what each task does; no task is empty.
 
-    A game with more than a task's share is cut between its files, so that several tasks work on it. The largest part
-    comes first, to the task that has least.
+    A game with more than a task's share is cut between its files, so that several tasks work on it.
     """
     works = tuple(works)
     share = sum(sum(work.bytes) for work in works) / max(1, tasks)
     parts = [part for work in works for part in _parts(work, share)]
-    heap: list[tuple[int, int, list[GameFiles]]] = [(0, number, []) for number in range(tasks)]
-    for part in sorted(parts, key=lambda part: (-sum(part.bytes), part.files.game, part.files.paths)):
+    parts.sort(key=lambda part: (part.files.game, part.files.paths))
+    return balanced([(sum(part.bytes), part.files) for part in parts], tasks)
+
+
+def balanced(parts: Iterable[tuple[int, T]], tasks: int) -> tuple[tuple[T, ...], ...]:
+    """Return what each task does, of parts with their sizes; the largest comes first, to the task that has least.
+
+    No task is empty.
+    """
+    heap: list[tuple[int, int, list[T]]] = [(0, number, []) for number in range(tasks)]
+    for size, part in sorted(parts, key=lambda each: -each[0]):
         least, number, mine = heapq.heappop(heap)
-        heapq.heappush(heap, (least + sum(part.bytes), number, [*mine, part.files]))
+        heapq.heappush(heap, (least + size, number, [*mine, part]))
     return tuple(tuple(mine) for _, _, mine in sorted(heap, key=lambda each: each[1]) if mine)
 
 

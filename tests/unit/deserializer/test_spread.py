@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from demux.columns import Struct
 from deserializer.decisions import Decisions
-from deserializer.fleet.spread import Sized, spread
+from deserializer.fleet.spread import Sized, balanced, spread
 from deserializer.fleet.work import GameFiles
 
 NOTHING = Decisions(Struct(()), (), {})
@@ -48,3 +48,8 @@ def test_the_same_work_is_spread_the_same_way() -> None:
 
 def test_nothing_to_do_is_no_task() -> None:
     assert spread([], 3) == ()
+
+
+def test_what_is_large_comes_first_to_the_task_that_has_least() -> None:
+    assert balanced([(1, "a"), (5, "b"), (4, "c"), (2, "d")], 2) == (("b", "a"), ("c", "d"))
+    assert balanced([(1, "a")], 4) == (("a",),)

@@ -90,7 +90,7 @@ def test_rows_of_silver_of_other_days_are_written_anew_in_the_columns_of_now(tmp
         silver(tmp_path, "none.parquet", ("e", at(SECOND))),
     )
     one, _ = written(tmp_path, replace(work, files=names))
-    assert one.replaced == names[:2]
+    assert one.replaced == {names[0]: True, names[1]: False}
     (rows,) = (pq.read_table(tmp_path / "silver" / file.path) for file in one.files)
     assert rows.schema.names == ["name", *(column.name for column in SILVER_ORIGIN)]
     assert [(row["_record_id"], row["_timestamp"], row["name"]) for row in rows.to_pylist()] == [
@@ -104,10 +104,10 @@ def test_spark_does_it_where_bronze_may_lack_a_record(tmp_path: Path, work: Game
     for other in (replace(work, files=(lost,)), replace(work, aside=frozenset({"z"}))):
         one, files = written(tmp_path, other)
         assert "bronze may lack records" in str(one.left)
-        assert (one.files, one.replaced, files) == ((), (), [])
+        assert (one.files, one.replaced, files) == ((), {}, [])
     # what somebody asked to forget is lacked by nobody
     one, _ = written(tmp_path, replace(work, files=(lost,), forgotten=frozenset({"z", "a"})))
-    assert (one.left, one.counts, one.replaced) == (None, {FIRST: Counts(1, 0, 1)}, ("lost.parquet",))
+    assert (one.left, one.counts, one.replaced) == (None, {FIRST: Counts(1, 0, 1)}, {"lost.parquet": True})
 
 
 def test_spark_does_what_fails_and_nothing_is_left_lying_about(tmp_path: Path, work: GameDays) -> None:
@@ -126,8 +126,13 @@ def test_spark_does_what_fails_and_nothing_is_left_lying_about(tmp_path: Path, w
 
 
 def test_refs_without_a_decision_are_named_before_anything_is_decided(tmp_path: Path, work: GameDays) -> None:
-    one, files = written(tmp_path, replace(work, decisions=replace(REFUSED, by_ref={})))
-    assert (one, files) == (DaysWritten("chess", unknown=frozenset({REF})), [])
+    name = silver(tmp_path, "some.parquet", ("b", at(FIRST)), ("c", at(SECOND)))
+    one, files = written(tmp_path, replace(work, files=(name,), decisions=replace(REFUSED, by_ref={})))
+    assert (one, files) == (DaysWritten("chess", replaced={name: False}, unknown=frozenset({REF})), [])
+    # the second look needs not to find out again which files go
+    again = replace(work, paths=(), files=("gone.parquet",), replaced={name: False})
+    two, _ = written(tmp_path, again)
+    assert (two.left, two.replaced) == (None, {name: False})
 
 
 @pytest.mark.parametrize(
