@@ -2,8 +2,8 @@
 
 `google.protobuf` reads the payload with its maps as plain lists, forgets what the schema does not have, and writes it
 again. The same bytes mean: only declared fields, each once, in its shortest form and its own wire type, nothing merged
-or overwritten. What this cannot see is a map key that comes twice (`demux.protobuf.arrow_rules` does). Payloads of
-plain fields are mostly known for canonical without it (`demux.protobuf.flat`).
+or overwritten. What this cannot see is a map key that comes twice (`demux.protobuf.arrow_rules` does). Most
+ordinary payloads are known for canonical without it (`demux.protobuf.quick`).
 """
 
 from __future__ import annotations
@@ -13,13 +13,17 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+from google.protobuf.descriptor import Descriptor
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import Message
 
-from demux.protobuf.flat import FlatCheck
+from demux.protobuf.lowered import can_lower
 from demux.protobuf.payloads import Payloads
 from demux.protobuf.pool import all_fields, files_of, has_required, listed, message_class, pool_of
+from demux.protobuf.quick import QuickCheck, is_quick
+from demux.protobuf.shape import shape_of
 
 _NOT_PACKABLE = frozenset(
     {
@@ -29,9 +33,10 @@ _NOT_PACKABLE = frozenset(
         FieldDescriptorProto.TYPE_GROUP,
     }
 )
-# the quick look costs a quarter of the slow test
-_USEFUL = 0.75
+# below, the quick look's start costs more than the slow test
 _ENOUGH = 50
+# the quick look costs about half of the slow test
+_USEFUL = 0.5
 
 
 class Canonical:
@@ -42,24 +47,32 @@ class Canonical:
         self._listed = listed(pool, full_name)
         self._descriptor: Any = self._listed.DESCRIPTOR
         self._has_required = has_required(pool.FindMessageTypeByName(full_name))
-        self._flat = None if self._has_required else FlatCheck(pool.FindMessageTypeByName(full_name))
+        self._quick = None if self._has_required else _quick(pool.FindMessageTypeByName(full_name))
 
-    def split(self, payloads: Payloads | Sequence[bytes]) -> tuple[Sequence[int], list[int]]:
-        """Return the positions of the payloads that are canonical, a range where all are, and the others."""
+    def split(
+        self, payloads: Payloads | Sequence[bytes], read: pa.RecordBatch | None = None
+    ) -> tuple[Sequence[int], list[int]]:
+        """Return the positions of the payloads that are canonical, a range where all are, and the others.
+
+        Args:
+            payloads: all that came.
+            read: what the fast parser made of them, where it can read them.
+        """
         payloads = Payloads.of(payloads)
-        others = self._others(payloads, self._doubtful(payloads))
+        doubtful = self._doubtful(payloads, read)
+        others = self._others(payloads, doubtful)
+        if len(payloads) >= _ENOUGH and len(doubtful) - len(others) > len(payloads) * _USEFUL:
+            # written in another order, say: the next ones will be like these
+            self._quick = None
         positions = range(len(payloads))
         rest = set(others)
         return [position for position in positions if position not in rest] if rest else positions, others
 
-    def _doubtful(self, payloads: Payloads) -> Sequence[int]:
+    def _doubtful(self, payloads: Payloads, read: pa.RecordBatch | None) -> Sequence[int]:
         """Return the positions of the payloads that the quick look does not know for canonical."""
-        if self._flat is None:
+        if self._quick is None or len(payloads) < _ENOUGH:
             return range(len(payloads))
-        doubtful: list[int] = np.flatnonzero(~self._flat.proven(payloads)).tolist()
-        if len(payloads) >= _ENOUGH and len(doubtful) > len(payloads) * _USEFUL:
-            # a message with lists, say: the others will be like these
-            self._flat = None
+        doubtful: list[int] = np.flatnonzero(~self._quick.proven(payloads, read)).tolist()
         return doubtful
 
     def _others(self, payloads: Payloads, positions: Sequence[int]) -> list[int]:
@@ -96,6 +109,11 @@ class Canonical:
             return scratch.ByteSize() == len(payload)
 
         return test
+
+
+def _quick(descriptor: Descriptor) -> QuickCheck | None:
+    shape = shape_of(descriptor)
+    return QuickCheck(descriptor, shape) if shape.fields and can_lower(shape) and is_quick(shape) else None
 
 
 def _never_longer(pool: DescriptorPool, full_name: str) -> type[Message]:

@@ -1,9 +1,9 @@
 """Payloads of one schema to columns: a fast parser for what it surely reads right, the reference for everything else.
 
-Each payload is first parsed and written again by `google.protobuf` (in C, about a microsecond). Where that gives the
-same bytes (`demux.protobuf.canonical`), it holds only known fields in their shortest form, and `ptars` reads the whole
-batch straight into Arrow. Where it does not (unknown or doubled fields, foreign encodings), or the reference refuses
-it, the row is decided by the reference alone. So the two cannot disagree, and a bad row costs only itself.
+`ptars` reads the whole batch straight into Arrow. What it read counts where the payload, written again, is the same
+bytes (`demux.protobuf.canonical`): then it holds only known fields in their shortest form. Where it is not (unknown or
+doubled fields, foreign encodings), or the reference refuses it, the row is decided by the reference alone. So the two
+cannot disagree, and a bad row costs only itself.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
-import ptars
 import pyarrow as pa
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
@@ -25,15 +24,13 @@ from demux.errors import SchemaInvalid
 from demux.protobuf.arrow_rules import ArrowRules
 from demux.protobuf.canonical import Canonical
 from demux.protobuf.leftover import Leftovers
-from demux.protobuf.lowered import ROOT, can_lower, lowered
+from demux.protobuf.lowered import can_lower, lowered
 from demux.protobuf.payloads import Payloads
 from demux.protobuf.pool import message_class, opened, pool_of
+from demux.protobuf.quick import parser
 from demux.protobuf.reference import MalformedRow, Reference, Row
 from demux.protobuf.shape import Message as MessageShape
 from demux.protobuf.shape import columns_of, shape_of
-
-# without map_value_nullable it panics at an entry that has no value
-_PTARS_CONFIG = ptars.PtarsConfig(list_value_name="element", map_value_nullable=True)
 
 
 class _FastParser(Protocol):
@@ -81,13 +78,15 @@ class Decoder:
         self._canonical = Canonical(readable, message)
         self._leftovers = Leftovers(readable, message)
         self._rules = ArrowRules(pool)
-        self._fast = _fast_parser(self.shape) if self.shape.fields and can_lower(self.shape) else None
+        is_fast = self.shape.fields and can_lower(self.shape)
+        self._fast: _FastParser | None = parser(lowered(self.shape, "proto3")) if is_fast else None
 
     def decode(self, given: pa.Array | Sequence[bytes]) -> Decoded:
         """Return every payload's row or the reason why it has none; an array is BINARY, without NULLs."""
         payloads = Payloads.of(given)
-        fast, slow = self._split(payloads)
-        parts = self._in_good_parts(payloads, fast, slow)
+        parsed = self._parsed(payloads)
+        fast, slow = self._split(payloads, parsed)
+        parts = self._in_good_parts(payloads, fast, slow) if parsed is None else self._good_part(parsed, fast, slow)
         if len(parts) == 1 and not slow:
             return Decoded(*parts[0], ())
         good = [position for positions, _ in parts for position in positions]
@@ -128,11 +127,31 @@ class Decoder:
         """Return what one payload that the reference takes holds beyond the table's columns."""
         return self._leftovers.of(payload, table)
 
-    def _split(self, payloads: Payloads) -> tuple[Sequence[int], list[int]]:
+    def _parsed(self, payloads: Payloads) -> pa.RecordBatch | None:
+        """Return what the fast parser makes of all payloads, right or wrong."""
+        if self._fast is None:
+            return None
+        try:
+            return self._fast.array_to_record_batch(payloads.array)
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException:  # a Rust panic is a BaseException
+            return None
+
+    def _split(self, payloads: Payloads, parsed: pa.RecordBatch | None) -> tuple[Sequence[int], list[int]]:
         """Return the positions that the fast parser surely reads right, and the others."""
         if self._fast is None:
             return [], list(range(len(payloads)))
-        return self._canonical.split(payloads)
+        return self._canonical.split(payloads, parsed)
+
+    def _good_part(
+        self, parsed: pa.RecordBatch, positions: Sequence[int], slow: list[int]
+    ) -> list[tuple[Sequence[int], list[pa.Array]]]:
+        """Return the columns of these of all rows; rows that break a rule are added to `slow`."""
+        if not positions:
+            return []
+        chosen = parsed if len(positions) == len(parsed) else parsed.take(pa.array(positions, pa.int64()))
+        return [self._by_the_rules(chosen, positions, slow)]
 
     def _in_good_parts(
         self, payloads: Payloads, positions: Sequence[int], slow: list[int]
@@ -154,22 +173,20 @@ class Decoder:
                 *self._in_good_parts(payloads, positions[:half], slow),
                 *self._in_good_parts(payloads, positions[half:], slow),
             ]
+        return [self._by_the_rules(parsed, positions, slow)]
+
+    def _by_the_rules(
+        self, parsed: pa.RecordBatch, positions: Sequence[int], slow: list[int]
+    ) -> tuple[Sequence[int], list[pa.Array]]:
         columns, broken = self._rules.columns(parsed, self.shape)
         if not len(broken):
-            return [(positions, columns)]
+            return positions, columns
         slow.extend(positions[row] for row in broken)
         kept = np.delete(np.arange(len(positions)), broken)
-        return [([positions[int(row)] for row in kept], [column.take(pa.array(kept)) for column in columns])]
+        return [positions[int(row)] for row in kept], [column.take(pa.array(kept)) for column in columns]
 
     def _from_rows(self, rows: list[Row]) -> list[pa.Array]:
         return [pa.array([row[column.name] for row in rows], arrow_type(column.type)) for column in self.columns]
-
-
-def _fast_parser(shape: MessageShape) -> _FastParser:
-    file_pool = pool_of(lowered(shape, "proto3"))
-    root = file_pool.FindMessageTypeByName(ROOT)
-    parser: _FastParser = ptars.HandlerPool([root.file], config=_PTARS_CONFIG).get_for_message(root)
-    return parser
 
 
 @lru_cache(maxsize=256)

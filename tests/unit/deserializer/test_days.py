@@ -204,7 +204,11 @@ def test_a_range_that_bronze_does_not_have_is_told_with_the_one_that_it_has() ->
 
 
 def test_what_bronze_has_is_told_by_game_and_day_and_what_is_of_no_day_apart() -> None:
-    rows = {"go": {FIRST: 3, None: 2}, "chess": {FIRST + timedelta(days=9): 4, FIRST: 1}, "tennis": {None: 5}}
+    rows: dict[str, dict[date | None, int]] = {
+        "go": {FIRST: 3, None: 2},
+        "chess": {FIRST + timedelta(days=9): 4, FIRST: 1},
+        "tennis": {None: 5},
+    }
     there = There.of(rows, Asked((), None, FIRST))
     assert there.days == (day("chess", 0, 1), day("go", 0, 3))
     assert (there.span, there.undated) == (Span(FIRST, FIRST + timedelta(days=9)), {"go": 2, "tennis": 5})

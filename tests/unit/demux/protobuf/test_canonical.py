@@ -139,10 +139,19 @@ def test_bytes_that_do_not_parse_are_not_canonical(canonical: Canonical) -> None
 def test_messages_that_the_quick_look_does_not_know_are_told_apart_all_the_same() -> None:
     descriptor_set, _, _ = of_text("message M { string a = 1; repeated string b = 2; }", message="t.M")
     canonical, fresh = canonical_of(descriptor_set, "t.M"), canonical_of(descriptor_set, "t.M")
-    listed, doubled, plain = b"\x0a\x01a\x12\x01b", b"\x0a\x01a\x0a\x01a", b"\x0a\x01a"
-    payloads = [*[listed] * 100, doubled, plain]
+    mixed, doubled, plain = b"\x12\x01b\x0a\x01a", b"\x0a\x01a\x0a\x01a", b"\x0a\x01a"
+    payloads = [*[mixed] * 1000, doubled, plain]
     for _ in range(2):
-        assert canonical.split(payloads) == ([*range(100), 101], [100])
+        assert canonical.split(payloads) == ([*range(1000), 1001], [1000])
     # the quick look is left out from now on, and nobody notices
-    assert canonical._flat is None
+    assert canonical._quick is None
     assert canonical.split([doubled, plain]) == fresh.split([doubled, plain]) == ([1], [0])
+
+
+def test_what_is_not_canonical_says_nothing_about_the_quick_look() -> None:
+    descriptor_set, _, _ = of_text("message M { string a = 1; }", message="t.M")
+    canonical = canonical_of(descriptor_set, "t.M")
+    unreadable, doubled, plain = b"\x0a\x05a", b"\x0a\x01a\x0a\x01a", b"\x0a\x01a"
+    assert canonical.split([doubled] * 1000 + [plain]) == ([1000], list(range(1000)))
+    assert canonical.split([unreadable] * 1000 + [plain]) == ([1000], list(range(1000)))
+    assert canonical._quick is not None
