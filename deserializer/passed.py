@@ -131,10 +131,10 @@ class _Standing:
         try:
             finish(game)
             self._quarantine.refresh()
+            found = self.of(game)
+            assert found is not _Stands.INTERRUPTED, "its stream has ended its batch"
         except Exception as error:  # one game's failure must not stop its neighbours
             return named(error)
-        found = self.of(game)
-        assert found is not _Stands.INTERRUPTED, "its stream has ended its batch"
         return found
 
 

@@ -22,19 +22,20 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from demux.arrow_map import forgetting_archives
 from demux.causes import Stage
+from demux.columns import Struct
 from demux.errors import DemuxError, TableUnsuited
 from demux.names import names_of
 from demux.removed import Reason
 from demux.schema_ref import SchemaRef
 from demux.settings import Decoder, Sink
 from demux.table_files import TableFile
-from demux.tables import Layout
+from demux.tables import SILVER_ORIGIN, Layout
 from demux.upkeep.joining import suits
 from deserializer.days import Counts, Span
 from deserializer.decisions import UNDECIDED, Decisions
-from deserializer.fleet.games import fit
+from deserializer.fleet.games import fit, lasting
 from deserializer.fleet.quarantine import Quarantine
-from deserializer.fleet.silver import SilverTable, require_suited
+from deserializer.fleet.silver import SilverTable, columns_in, require_suited
 from deserializer.fleet.spread import balanced
 from deserializer.fleet.tables import layout_here, tables_of
 from deserializer.passed import Reading
@@ -83,11 +84,6 @@ class _Work:
     sizes: Mapping[str, int]
     days: GameDays
 
-    @property
-    def bytes(self) -> int:
-        """About how much there is to do; more than nothing."""
-        return 1 + sum(self.sizes.values())
-
 
 class Together:
     """Decodes days of many games again; keeps what it learnt of their schemas.
@@ -125,6 +121,7 @@ class Together:
         decoded = [game for game in done if written[game].counts]
         tasks = [Task(game, wanted[game][0].version, wanted[game][1], request) for game in decoded]
         self._redecoding.clean(*tasks)
+        self._decisions = {game: lasting(each) for game, each in self._decisions.items()}
         return {game: dict(written[game].counts) for game in done}
 
     def _written(
@@ -160,7 +157,7 @@ class Together:
                 yield from write_days(part, quarantine, request, now)
 
         context = self._redecoding.spark.sparkContext
-        tasks = balanced([(work.bytes, work.days) for work in works], context.defaultParallelism)
+        tasks = balanced([(work.days.bytes, work.days) for work in works], context.defaultParallelism)
         parts = context.parallelize(tasks, len(tasks))
         try:
             found = parts.mapPartitions(forgetting_archives(write)).collect()  # type: ignore[arg-type]
@@ -211,11 +208,13 @@ class Together:
             # a file that waits and is not there was joined with others, which may be read
             if reading.version != bronze.version() or not waiting <= names:
                 continue
+            read = [part for part in parts if part.name not in waiting and part.may_have(span)]
             plain.append(
                 GameDays(
                     game,
                     span,
-                    tuple(part.where for part in parts if part.name not in waiting and part.may_have(span)),
+                    tuple(part.where for part in read),
+                    sum(part.bytes for part in read),
                     self._here.silver(names_of(game).key),
                     (),
                     UNDECIDED,
@@ -240,7 +239,11 @@ class Together:
         files = tuple(sizes)
         # where its files are others by now, nobody has looked at them
         replaced = days.replaced if days.files == files else None
-        return _Work(table, sizes, replace(days, files=files, decisions=self._known(days.game), replaced=replaced))
+        decisions = self._known(days.game)
+        if Struct((*decisions.columns, *SILVER_ORIGIN)) != columns_in(table):
+            # somebody else had the root, and gave it other columns
+            decisions = UNDECIDED
+        return _Work(table, sizes, replace(days, files=files, decisions=decisions, replaced=replaced))
 
     def _bronze_files(self, bronze: DeltaTable) -> Mapping[str | None, Sequence[Part]]:
         version, files = self._files

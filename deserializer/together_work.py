@@ -37,18 +37,20 @@ class GameDays:
         game: the exact name.
         span: the days.
         paths: of the files of bronze that may have rows of them, absolute; the game has read all of these.
+        bytes: their size.
         table: the path of the silver table.
         files: those of its files that may have rows of the days, relative to it.
         decisions: for every schema ref that is known of.
         aside: ids of the days' records in quarantine.
         forgotten: ids of records that somebody asked to forget.
         batch_id: the number that bad rows carry in quarantine.
-        replaced: as in `DaysWritten`, where a look before has found it.
+        replaced: as in `DaysWritten`, where a look before has found it, and that bronze has all records of the days.
     """
 
     game: str
     span: Span
     paths: tuple[str, ...]
+    bytes: int
     table: str
     files: tuple[str, ...]
     decisions: Decisions

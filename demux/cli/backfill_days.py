@@ -157,7 +157,11 @@ class Backfilling:
 
     def _readings(self, games: Collection[str]) -> dict[str, Reading]:
         """Return what games have read; those are left out of which nobody knows it."""
-        found = self._look(games)
+        try:
+            found = self._look(games)
+        except Exception as error:  # each game's own task tries it again
+            _LOG.info("what games have read is not known: %s", named(error))
+            return {}
         return {game: one for game, one in found.items() if isinstance(one, Reading)}
 
     def _reading(self, game: str) -> Reading:

@@ -21,18 +21,10 @@ from google.protobuf.message import Message
 
 from demux.protobuf.lowered import can_lower
 from demux.protobuf.payloads import Payloads
-from demux.protobuf.pool import all_fields, files_of, has_required, listed, message_class, pool_of
+from demux.protobuf.pool import NOT_PACKABLE, all_fields, files_of, has_required, listed, message_class, pool_of
 from demux.protobuf.quick import QuickCheck, is_quick
 from demux.protobuf.shape import shape_of
 
-_NOT_PACKABLE = frozenset(
-    {
-        FieldDescriptorProto.TYPE_STRING,
-        FieldDescriptorProto.TYPE_BYTES,
-        FieldDescriptorProto.TYPE_MESSAGE,
-        FieldDescriptorProto.TYPE_GROUP,
-    }
-)
 # below, the quick look's start costs more than the slow test
 _ENOUGH = 50
 # the quick look costs about half of the slow test
@@ -56,24 +48,21 @@ class Canonical:
 
         Args:
             payloads: all that came.
-            read: what the fast parser made of them, where it can read them.
+            read: what the fast parser made of them (`demux.protobuf.quick.read_all`).
         """
         payloads = Payloads.of(payloads)
-        doubtful = self._doubtful(payloads, read)
-        others = self._others(payloads, doubtful)
-        if len(payloads) >= _ENOUGH and len(doubtful) - len(others) > len(payloads) * _USEFUL:
-            # written in another order, say: the next ones will be like these
-            self._quick = None
+        quick = self._quick if len(payloads) >= _ENOUGH else None
+        if quick is None or read is None:
+            others = self._others(payloads, range(len(payloads)))
+        else:
+            doubtful: list[int] = np.flatnonzero(~quick.proven(payloads, read)).tolist()
+            others = self._others(payloads, doubtful)
+            if len(doubtful) - len(others) > len(payloads) * _USEFUL:
+                # written in another order, say: the next ones will be like these
+                self._quick = None
         positions = range(len(payloads))
         rest = set(others)
         return [position for position in positions if position not in rest] if rest else positions, others
-
-    def _doubtful(self, payloads: Payloads, read: pa.RecordBatch | None) -> Sequence[int]:
-        """Return the positions of the payloads that the quick look does not know for canonical."""
-        if self._quick is None or len(payloads) < _ENOUGH:
-            return range(len(payloads))
-        doubtful: list[int] = np.flatnonzero(~self._quick.proven(payloads, read)).tolist()
-        return doubtful
 
     def _others(self, payloads: Payloads, positions: Sequence[int]) -> list[int]:
         """Return those of the positions whose payload is not canonical."""
@@ -125,7 +114,7 @@ def _never_longer(pool: DescriptorPool, full_name: str) -> type[Message]:
     files = files_of(pool, full_name)
     for file in files.file:
         for field in all_fields(file):
-            if field.type in _NOT_PACKABLE:
+            if field.type in NOT_PACKABLE:
                 continue
             if field.label == FieldDescriptorProto.LABEL_REPEATED:
                 field.type = FieldDescriptorProto.TYPE_BYTES

@@ -3,7 +3,7 @@
 `ptars` reads the whole batch straight into Arrow. What it read counts where the payload, written again, is the same
 bytes (`demux.protobuf.canonical`): then it holds only known fields in their shortest form. Where it is not (unknown or
 doubled fields, foreign encodings), or the reference refuses it, the row is decided by the reference alone. So the two
-cannot disagree, and a bad row costs only itself.
+cannot disagree, and a bad row costs itself, and its batch the quick look.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -27,14 +26,10 @@ from demux.protobuf.leftover import Leftovers
 from demux.protobuf.lowered import can_lower, lowered
 from demux.protobuf.payloads import Payloads
 from demux.protobuf.pool import message_class, opened, pool_of
-from demux.protobuf.quick import parser
+from demux.protobuf.quick import Reader, parser, read_all
 from demux.protobuf.reference import MalformedRow, Reference, Row
 from demux.protobuf.shape import Message as MessageShape
 from demux.protobuf.shape import columns_of, shape_of
-
-
-class _FastParser(Protocol):
-    def array_to_record_batch(self, payloads: pa.Array) -> pa.RecordBatch: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +74,12 @@ class Decoder:
         self._leftovers = Leftovers(readable, message)
         self._rules = ArrowRules(pool)
         is_fast = self.shape.fields and can_lower(self.shape)
-        self._fast: _FastParser | None = parser(lowered(self.shape, "proto3")) if is_fast else None
+        self._fast: Reader | None = parser(lowered(self.shape, "proto3")) if is_fast else None
 
     def decode(self, given: pa.Array | Sequence[bytes]) -> Decoded:
         """Return every payload's row or the reason why it has none; an array is BINARY, without NULLs."""
         payloads = Payloads.of(given)
-        parsed = self._parsed(payloads)
+        parsed = read_all(self._fast, payloads) if self._fast is not None else None
         fast, slow = self._split(payloads, parsed)
         parts = self._in_good_parts(payloads, fast, slow) if parsed is None else self._good_part(parsed, fast, slow)
         if len(parts) == 1 and not slow:
@@ -126,17 +121,6 @@ class Decoder:
     def leftover(self, payload: bytes, table: Struct) -> bytes | None:
         """Return what one payload that the reference takes holds beyond the table's columns."""
         return self._leftovers.of(payload, table)
-
-    def _parsed(self, payloads: Payloads) -> pa.RecordBatch | None:
-        """Return what the fast parser makes of all payloads, right or wrong."""
-        if self._fast is None:
-            return None
-        try:
-            return self._fast.array_to_record_batch(payloads.array)
-        except (KeyboardInterrupt, SystemExit):
-            raise
-        except BaseException:  # a Rust panic is a BaseException
-            return None
 
     def _split(self, payloads: Payloads, parsed: pa.RecordBatch | None) -> tuple[Sequence[int], list[int]]:
         """Return the positions that the fast parser surely reads right, and the others."""
@@ -189,7 +173,7 @@ class Decoder:
         return [pa.array([row[column.name] for row in rows], arrow_type(column.type)) for column in self.columns]
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=4096)
 def drops(writer: Struct, table: Struct) -> bool:
     """Return whether some of the writer's fields have no column in the table, at any depth."""
     return bool(align(table, writer).added)

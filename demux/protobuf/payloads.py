@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-
-# so that a look behind the last payload stays inside
-_PADDING = np.zeros(16, np.uint8)
+import pyarrow.compute as pc
 
 
 class Payloads:
@@ -32,6 +28,11 @@ class Payloads:
     def __getitem__(self, position: int) -> bytes:
         return self._listed[position]
 
+    @property
+    def longest(self) -> int:
+        """The bytes of the longest one; 0 of none."""
+        return pc.max(pc.binary_length(self.array)).as_py() or 0
+
     @cached_property
     def _listed(self) -> list[bytes]:
         listed: list[bytes] = self.array.to_pylist()
@@ -40,14 +41,3 @@ class Payloads:
     def chosen(self, positions: Sequence[int]) -> pa.Array:
         """Return the payloads at these positions, which are in ascending order."""
         return self.array if len(positions) == len(self) else self.array.take(pa.array(positions, pa.int64()))
-
-    def bytes_and_ends(self) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Return bytes in which all payloads stand, and where each begins and ends there."""
-        _, offsets, content = self.array.buffers()
-        if offsets is None or content is None or content.size < len(_PADDING):
-            joined = np.frombuffer(b"".join(self._listed), np.uint8)
-            ends = np.cumsum(np.fromiter(map(len, self._listed), np.int64, len(self)))
-            starts = np.concatenate([ends[:0], [0], ends[:-1]]).astype(np.int64)[: len(self)]
-            return np.concatenate([joined, _PADDING]), starts, ends
-        places = np.frombuffer(offsets, np.int32, len(self) + 1, self.array.offset * 4).astype(np.int64)
-        return np.frombuffer(content, np.uint8), places[:-1], places[1:]

@@ -105,6 +105,17 @@ def listed(pool: DescriptorPool, full_name: str) -> type[Message]:
     return message_class(pool_of(files), full_name)
 
 
+# a list of these is never packed
+NOT_PACKABLE = frozenset(
+    {
+        FieldDescriptorProto.TYPE_STRING,
+        FieldDescriptorProto.TYPE_BYTES,
+        FieldDescriptorProto.TYPE_MESSAGE,
+        FieldDescriptorProto.TYPE_GROUP,
+    }
+)
+
+
 def all_fields(file: FileDescriptorProto) -> Iterator[FieldDescriptorProto]:
     """Yield the fields of every message of the file, and its extensions."""
     yield from file.extension
@@ -140,11 +151,15 @@ def has_required(descriptor: Descriptor, seen: set[str] | None = None) -> bool:
     if descriptor.full_name in seen:
         return False
     seen.add(descriptor.full_name)
-    fields: list[FieldDescriptor] = [*descriptor.fields, *descriptor.file.pool.FindAllExtensions(descriptor)]
     return any(
         field.is_required or (field.message_type is not None and has_required(field.message_type, seen))
-        for field in fields
+        for field in fields_of(descriptor)
     )
+
+
+def fields_of(descriptor: Descriptor) -> list[FieldDescriptor]:
+    """Return the message's fields and its extensions, which come in no order of their own."""
+    return [*descriptor.fields, *descriptor.file.pool.FindAllExtensions(descriptor)]
 
 
 def _list_entries(

@@ -8,7 +8,7 @@ although the schema says it is not. They are looked for in the columns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
@@ -17,32 +17,35 @@ import ptars
 import pyarrow as pa
 import pyarrow.compute as pc
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
-from google.protobuf.descriptor import FieldDescriptor as F
 from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto, FileDescriptorSet
 
 from demux.protobuf.lowered import ROOT, lowered
 from demux.protobuf.payloads import Payloads
-from demux.protobuf.pool import pool_of
+from demux.protobuf.pool import NOT_PACKABLE, fields_of, pool_of
 from demux.protobuf.shape import Cardinality, Field, JsonText, Message, TimestampValue, Value
 
 _Flags = npt.NDArray[np.bool_]
 # tells for each value of a column whether bytes that come back as they were leave it doubtful
 _Doubt = Callable[[pa.Array], _Flags]
 
-_NOT_PACKABLE = frozenset({F.TYPE_STRING, F.TYPE_BYTES, F.TYPE_MESSAGE, F.TYPE_GROUP})
-# one payload that cannot be read spoils so many
-_PART = 256
-# each costs something in every row, set or not; the slow test looks at what is set
+# ptars (0.0.25) skips groups inside groups by recursion, a byte or more a level: deeper ones end the process
+_MOST_BYTES = 4096
+# each costs something in every row, set or not; the slow test looks at what is set. With more than 100, a message could
+# be nested deeper than google.protobuf reads
 _MOST_COLUMNS = 100
 # without map_value_nullable it panics at an entry that has no value
 _PTARS_CONFIG = ptars.PtarsConfig(list_value_name="element", map_value_nullable=True)
 
 
-class Parser(Protocol):
-    """Reads payloads into columns, and writes columns as payloads."""
+class Reader(Protocol):
+    """Reads payloads into columns; those that nobody has looked at by `read_all` alone."""
 
     def array_to_record_batch(self, payloads: pa.Array) -> pa.RecordBatch:
         """Return one row for each payload."""
+
+
+class Parser(Reader, Protocol):
+    """Also writes columns as payloads."""
 
     def record_batch_to_array(self, read: pa.RecordBatch) -> pa.Array:
         """Return one payload for each row."""
@@ -56,33 +59,23 @@ class QuickCheck:
 
     def __init__(self, descriptor: Descriptor, shape: Message) -> None:
         """Prepare for a message with fields, without required ones and groups, whose enums are open."""
-        self._reader = parser(lowered(shape, "proto3"))
         self._writer = parser(_with_listed_maps(lowered(shape, "proto3")))
         self._written = self._writer.schema()
         self._doubt = _in_message(descriptor, shape)
 
-    def proven(self, payloads: Payloads, read: pa.RecordBatch | None = None) -> _Flags:
+    def proven(self, payloads: Payloads, read: pa.RecordBatch) -> _Flags:
         """Return for each payload whether it is surely canonical.
 
         Args:
             payloads: all that came.
-            read: what the parser of the lowered message made of them, where it can read them.
+            read: what the parser of the lowered message made of them (`read_all`).
         """
-        whole = self._proven(payloads.array, read)
-        if whole is not None:
-            return whole
-        parts = (payloads.array.slice(start, _PART) for start in range(0, len(payloads), _PART))
-        return np.concatenate([_or_none(self._proven(part), len(part)) for part in parts])
-
-    def _proven(self, payloads: pa.Array, read: pa.RecordBatch | None = None) -> _Flags | None:
-        """Return the flags of payloads that can all be read."""
         try:
-            read = self._reader.array_to_record_batch(payloads) if read is None else read
-            same = _flags(pc.equal(self._writer.record_batch_to_array(self._listed(read)), payloads))
+            same = _flags(pc.equal(self._writer.record_batch_to_array(self._listed(read)), payloads.array))
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException:  # a Rust panic is a BaseException
-            return None
+            return np.zeros(len(payloads), bool)
         return same & ~self._doubt(read.to_struct_array()) if self._doubt else same
 
     def _listed(self, read: pa.RecordBatch) -> pa.RecordBatch:
@@ -101,6 +94,18 @@ def parser(files: FileDescriptorSet) -> Parser:
     return made
 
 
+def read_all(reader: Reader, payloads: Payloads) -> pa.RecordBatch | None:
+    """Return what the parser makes of the payloads, right or wrong; None where it cannot read one, or may die of it."""
+    if payloads.longest > _MOST_BYTES:
+        return None
+    try:
+        return reader.array_to_record_batch(payloads.array)
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException:  # a Rust panic is a BaseException
+        return None
+
+
 def is_quick(shape: Message) -> bool:
     """Return whether payloads of this message are written about as fast as the slow test looks at them."""
     return _columns(shape) <= _MOST_COLUMNS
@@ -113,10 +118,6 @@ def _columns(value: Value) -> int:
         case TimestampValue():
             return 3
     return 1
-
-
-def _or_none(flags: _Flags | None, length: int) -> _Flags:
-    return np.zeros(length, bool) if flags is None else flags
 
 
 def _flags(array: pa.Array) -> _Flags:
@@ -143,7 +144,7 @@ def _always_written(part: FieldDescriptorProto, entry: DescriptorProto) -> None:
 
 
 def _in_message(descriptor: Descriptor, shape: Message) -> _Doubt | None:
-    declared: dict[int, FieldDescriptor] = {field.number: field for field in _all_fields(descriptor)}
+    declared: dict[int, FieldDescriptor] = {field.number: field for field in fields_of(descriptor)}
     inside = [
         (f"f{field.number}", doubt) for field in shape.fields if (doubt := _in_field(declared[field.number], field))
     ]
@@ -160,10 +161,6 @@ def _in_message(descriptor: Descriptor, shape: Message) -> _Doubt | None:
         return found
 
     return doubtful
-
-
-def _all_fields(descriptor: Descriptor) -> Iterable[FieldDescriptor]:
-    return [*descriptor.fields, *descriptor.file.pool.FindAllExtensions(descriptor)]
 
 
 def _in_field(declared: FieldDescriptor, field: Field) -> _Doubt | None:
@@ -183,7 +180,7 @@ def _in_field(declared: FieldDescriptor, field: Field) -> _Doubt | None:
 
 def _is_unpacked(declared: FieldDescriptor) -> bool:
     # ptars packs every list that can be
-    return declared.type not in _NOT_PACKABLE and not declared.is_packed
+    return declared.type not in NOT_PACKABLE and not declared.is_packed
 
 
 def _always(column: pa.Array) -> _Flags:

@@ -199,10 +199,7 @@ class Games:
     def done(self, due: Due) -> None:
         """Remember that the game's files are read, and which of its schemas need no further look."""
         self._positions[due.game] = due.after
-        decisions = self.known(due.game)
-        lasting = {ref: each for ref, each in decisions.by_ref.items() if not _may_pass(each)}
-        if len(lasting) < len(decisions.by_ref):
-            self._decisions[due.game] = replace(decisions, by_ref=lasting)
+        self._decisions[due.game] = lasting(self.known(due.game))
 
     def forget(self, game: str) -> None:
         """Read the game's table again before the next round."""
@@ -285,7 +282,11 @@ def fit(spark: SparkSession, table: GameTable, answers: Mapping[SchemaRef, Answe
     return decisions
 
 
+def lasting(decisions: Decisions) -> Decisions:
+    """Return them without refusals that may pass: somebody may register the schema, or correct it."""
+    by_ref = {ref: each for ref, each in decisions.by_ref.items() if not _may_pass(each)}
+    return decisions if len(by_ref) == len(decisions.by_ref) else replace(decisions, by_ref=by_ref)
+
+
 def _may_pass(decision: object) -> bool:
-    # somebody may register the schema, or correct it
-    lasting = {Cause.SCHEMA_CONFLICT, Cause.SCHEMA_FROZEN}
-    return isinstance(decision, Refusal) and decision.cause not in lasting
+    return isinstance(decision, Refusal) and decision.cause not in {Cause.SCHEMA_CONFLICT, Cause.SCHEMA_FROZEN}

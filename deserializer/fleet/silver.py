@@ -185,8 +185,17 @@ class SilverTable:
 
     def _read(self) -> None:
         assert self._open is not None
-        schema = StructType.fromJson(json.loads(self._open.schema().to_json()))
+        schema = _schema_in(self._open)
         self.everything, self.message = columns_of_spark(schema), message_in(schema)
+
+
+def columns_in(table: DeltaTable) -> Struct:
+    """Return the columns of a table that is open."""
+    return columns_of_spark(_schema_in(table))
+
+
+def _schema_in(table: DeltaTable) -> StructType:
+    return StructType.fromJson(json.loads(table.schema().to_json()))
 
 
 def _retyped(before: Struct, after: Struct) -> bool:

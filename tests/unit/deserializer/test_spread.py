@@ -5,18 +5,16 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from demux.columns import Struct
-from deserializer.decisions import Decisions
+from deserializer.decisions import UNDECIDED
 from deserializer.fleet.spread import Sized, balanced, spread
 from deserializer.fleet.work import GameFiles
 
-NOTHING = Decisions(Struct(()), (), {})
 sizes = st.lists(st.integers(1, 1000), min_size=1, max_size=8)
 
 
 def work(game: str, *sizes: int) -> Sized:
     paths = tuple(f"{game}/{number}" for number in range(len(sizes)))
-    return Sized(GameFiles(game, paths, f"silver/{game}", NOTHING, 7), sizes)
+    return Sized(GameFiles(game, paths, f"silver/{game}", UNDECIDED, 7), sizes)
 
 
 @given(st.dictionaries(st.sampled_from("abcdefgh"), sizes), st.integers(1, 5))

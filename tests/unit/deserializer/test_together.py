@@ -61,7 +61,7 @@ def work(tmp_path: Path) -> GameDays:
     paths = (bronze(tmp_path, *records),)
     nothing: frozenset[str] = frozenset()
     table = str(tmp_path / "silver")
-    return GameDays("chess", Span(FIRST, FIRST), paths, table, (), REFUSED, nothing, nothing, batch_id=7)
+    return GameDays("chess", Span(FIRST, FIRST), paths, 1, table, (), REFUSED, nothing, nothing, batch_id=7)
 
 
 def written(tmp_path: Path, work: GameDays) -> tuple[DaysWritten, list[TableFile]]:

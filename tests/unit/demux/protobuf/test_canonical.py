@@ -3,11 +3,16 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
 from demux.protobuf.canonical import Canonical
+from demux.protobuf.lowered import lowered
+from demux.protobuf.payloads import Payloads
 from demux.protobuf.pool import opened, pool_of
+from demux.protobuf.quick import parser, read_all
+from demux.protobuf.shape import shape_of
 from tests.messages import payloads
 from tests.mutations import (
     FIXED32,
@@ -136,22 +141,33 @@ def test_bytes_that_do_not_parse_are_not_canonical(canonical: Canonical) -> None
     assert canonical.split([b"\x0a", b"\xff\xff", b"\x0c", b"\x08"]) == ([], [0, 1, 2, 3])
 
 
+def read(text: str, payloads: list[bytes]) -> pa.RecordBatch | None:
+    descriptor: Any = of_text(text, message="t.M")[2].DESCRIPTOR
+    return read_all(parser(lowered(shape_of(descriptor), "proto3")), Payloads.of(payloads))
+
+
 def test_messages_that_the_quick_look_does_not_know_are_told_apart_all_the_same() -> None:
-    descriptor_set, _, _ = of_text("message M { string a = 1; repeated string b = 2; }", message="t.M")
+    text = "message M { string a = 1; repeated string b = 2; }"
+    descriptor_set, _, _ = of_text(text, message="t.M")
     canonical, fresh = canonical_of(descriptor_set, "t.M"), canonical_of(descriptor_set, "t.M")
     mixed, doubled, plain = b"\x12\x01b\x0a\x01a", b"\x0a\x01a\x0a\x01a", b"\x0a\x01a"
     payloads = [*[mixed] * 1000, doubled, plain]
     for _ in range(2):
-        assert canonical.split(payloads) == ([*range(1000), 1001], [1000])
+        assert canonical.split(payloads, read(text, payloads)) == ([*range(1000), 1001], [1000])
     # the quick look is left out from now on, and nobody notices
     assert canonical._quick is None
     assert canonical.split([doubled, plain]) == fresh.split([doubled, plain]) == ([1], [0])
 
 
 def test_what_is_not_canonical_says_nothing_about_the_quick_look() -> None:
-    descriptor_set, _, _ = of_text("message M { string a = 1; }", message="t.M")
+    text = "message M { string a = 1; }"
+    descriptor_set, _, _ = of_text(text, message="t.M")
     canonical = canonical_of(descriptor_set, "t.M")
     unreadable, doubled, plain = b"\x0a\x05a", b"\x0a\x01a\x0a\x01a", b"\x0a\x01a"
-    assert canonical.split([doubled] * 1000 + [plain]) == ([1000], list(range(1000)))
-    assert canonical.split([unreadable] * 1000 + [plain]) == ([1000], list(range(1000)))
+    mostly_doubled = [doubled] * 1000 + [plain]
+    assert canonical.split(mostly_doubled, read(text, mostly_doubled)) == ([1000], list(range(1000)))
+    # nor does one that cannot be read say anything about its neighbours
+    payloads = [plain] * 1000 + [unreadable]
+    assert read(text, payloads) is None
+    assert canonical.split(payloads, None) == (list(range(1000)), [1000])
     assert canonical._quick is not None
