@@ -10,7 +10,7 @@ import signal
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
@@ -33,6 +33,8 @@ _SEED = 6
 _PATIENCE_S = 120.0
 _BEFORE_FILES = (Step.NOTHING, Step.BRONZE, Step.PLAN)
 _BETWEEN_COMMITS = (Step.QUARANTINE, Step.SOME_GAMES)
+# further ones, where chance has not brought about what is to be shown
+_MOST_MORE = 20
 _FLEET = {"engine": "fleet", "retry_wait_s": 0.0}
 _VERSIONS = 4
 
@@ -249,6 +251,18 @@ def moment(driver: Driver, before: Before, after: Landmark, delay_s: float) -> N
     assert driver.process.is_alive(), driver.told()
 
 
+def enough(run: Run, steps: Counter[Step]) -> Iterator[Kill]:
+    """Yield all kills, and then a few of a kind that chance has not brought about often enough."""
+    yield from kills_of(run.scale, run.random)
+    after = {_BEFORE_FILES: Landmark.BEGIN, (Step.FILES,): Landmark.FILES, _BETWEEN_COMMITS: Landmark.QUARANTINE}
+    for _ in range(_MOST_MORE):
+        rare = [those for those, least in run.scale.least if sum(steps[step] for step in those) < least]
+        if rare:
+            yield Kill(Victim.DRIVER, after[rare[0]], run.random.random() / 2)
+        elif run.jobs_lost < run.scale.jobs_lost:
+            yield Kill(Victim.WORKERS, Landmark.FILES, run.random.random() / 4)
+
+
 @pytest.mark.one_lane
 def test_whatever_is_killed_at_any_moment_no_row_is_lost_or_doubled_and_every_value_is_right(
     root: Root, lane: str
@@ -260,7 +274,7 @@ def test_whatever_is_killed_at_any_moment_no_row_is_lost_or_doubled_and_every_va
         run.undisturbed()
         run.undisturbed()
         print({each.value: f"{span:.3f} s" for each, span in run.spans_s.items()})
-        for number, kill in enumerate(kills_of(run.scale, run.random), 1):
+        for number, kill in enumerate(enough(run, steps), 1):
             began = time.monotonic()
             step = run.kill(kill)
             steps[step] += 1
@@ -270,7 +284,7 @@ def test_whatever_is_killed_at_any_moment_no_row_is_lost_or_doubled_and_every_va
             run.kill_driver()
         run.undisturbed()
     print({step.value: steps[step] for step in Step}, f"{run.jobs_lost} jobs lost")
-    assert steps.total() == sum(run.scale.kills.values())
+    assert steps.total() >= sum(run.scale.kills.values())
     assert [those for those, least in run.scale.least if sum(steps[step] for step in those) < least] == []
     assert run.jobs_lost >= run.scale.jobs_lost
     began = time.monotonic()
