@@ -219,17 +219,18 @@ class AfterRemoval(Enum):
 class Pace:
     """Gives way, when called between two steps, each time that we had the root for so many seconds."""
 
-    def __init__(self, place: Workplace, after_s: float) -> None:
+    def __init__(self, place: Workplace, after_s: float, clock: Callable[[], float] = time.monotonic) -> None:
         """Begin to count."""
         self._place = place
         self._after_s = after_s
-        self._began = time.monotonic()
+        self._clock = clock
+        self._began = clock()
 
     def __call__(self) -> None:
         """Give way, if it is time; raises as `Workplace.away`."""
-        if time.monotonic() - self._began > self._after_s:
+        if self._clock() - self._began > self._after_s:
             self._place.give_way()
-            self._began = time.monotonic()
+            self._began = self._clock()
 
 
 @contextmanager

@@ -27,7 +27,7 @@ from tests.flow.fleet_steps import Before, Landmark, Step
 from tests.flow.process import DEMUX, running, wait_until
 from tests.flow.root import Root
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = pytest.mark.timeout(1500)
 
 _SEED = 6
 _PATIENCE_S = 120.0

@@ -10,7 +10,7 @@ import pytest
 import typer
 
 from demux.cli.each_game import each_game
-from demux.cli.workplace import Workplace
+from demux.cli.workplace import Pace, Workplace
 from demux.errors import ExitCode, GameUnknown
 
 
@@ -64,3 +64,13 @@ def test_others_may_have_the_root_between_two_games_and_a_stop_ends_it_there() -
         each_game(place(turns), ["a", "b", "c"], "trying", act)
     assert ended.value.exit_code == ExitCode.INTERRUPTED
     assert done == ["a after 0", "b after 1"]
+
+
+def test_others_may_have_the_root_each_time_that_we_had_it_long_enough() -> None:
+    turns, now = Turns(), [100.0]
+    pace = Pace(place(turns), 5.0, lambda: now[0])
+    away = []
+    for now[0] in (101.0, 105.0, 105.5, 110.0, 110.6, 110.7):
+        pace()
+        away.append(turns.times_away)
+    assert away == [0, 0, 1, 1, 2, 2]
