@@ -11,11 +11,12 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 from demux.arrow_types import arrow_fields
-from demux.tables import REMOVED, Layout
+from demux.errors import CheckpointLost
+from demux.tables import REMOVED, SILVER_ORIGIN, Layout
 from deserializer.days import Span
 from deserializer.fleet.bronze import file_session
-from deserializer.passed import Reading, passed_rows
-from tests.spark.tables import MOMENT, bronze_row, write_bronze
+from deserializer.passed import Reading, passed_rows, readings_of
+from tests.spark.tables import MOMENT, bronze_row, write, write_bronze
 
 
 def row(offset: int, batch: int | None, **more: object) -> Mapping[str, Any]:
@@ -65,3 +66,20 @@ def test_a_day_has_its_own_rows_and_what_is_to_be_forgotten_is_in_none(spark: Sp
     write_deltalake(layout.removed, pa.Table.from_pylist(removed, schema=pa.schema(arrow_fields(REMOVED))))
     assert passed(spark, layout, [], Span(day, day)) == [("t/0/4", 0)]
     assert [one for one, _ in passed(spark, layout, [])] == ["t/0/1", "t/0/2", "t/0/3", "t/0/4"]
+
+
+def test_of_which_game_nobody_knows_what_it_has_read_is_told_beside_what_its_neighbours_have(
+    spark: SparkSession, tmp_path: Any
+) -> None:
+    layout = Layout(str(tmp_path))
+    write_bronze(layout.bronze, row(0, 0), bronze_row("go", 0), bronze_row("poker", 0))
+    # a row, and no checkpoint of whoever wrote it; and a table without rows
+    write(layout.silver("chess"), SILVER_ORIGIN, [{"_record_id": "t/0/0"}])
+    write(layout.silver("go"), SILVER_ORIGIN, [])
+    found = readings_of(spark, layout, ["chess", "go", "poker"], lambda game: 1 / 0, threads=2)
+    assert isinstance(found["chess"], CheckpointLost)
+    (waiting,) = (each for each in DeltaTable(layout.bronze).file_uris() if "game_name=go" in each)
+    go = found["go"]
+    assert isinstance(go, Reading)
+    assert (go.version, [path.rsplit("/", 1)[-1] for path in go.waiting]) == (0, [waiting.rsplit("/", 1)[-1]])
+    assert found["poker"] == Reading("poker", -1)
