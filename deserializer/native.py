@@ -26,7 +26,7 @@ from demux.columns import Struct
 from demux.commits import REFUSED
 from demux.protobuf.decoder import decoder_of, drops
 from demux.protobuf.lowered import lowered
-from demux.protobuf.pool import message_class, opened, pool_of
+from demux.protobuf.pool import Readable, pool_of
 from demux.protobuf.reference import MalformedRow, Reference, parse
 from demux.protobuf.shape import Message, columns_of
 from demux.schema_ref import SchemaRef
@@ -188,4 +188,4 @@ def _reference_of(descriptor_set: bytes, message: str) -> Reference:
     files = FileDescriptorSet.FromString(descriptor_set)
     pool = pool_of(files)
     shape = decoder_of(descriptor_set, message, SILVER_RESERVED).shape
-    return Reference(message_class(pool_of(opened(files, pool)), message), shape, pool)
+    return Reference(Readable(files, pool, message).message, shape, pool)

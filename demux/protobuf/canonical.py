@@ -14,16 +14,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from google.protobuf.descriptor import Descriptor
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import Message
 
-from demux.protobuf.lowered import can_lower
 from demux.protobuf.payloads import Payloads
-from demux.protobuf.pool import NOT_PACKABLE, all_fields, files_of, has_required, listed, message_class, pool_of
-from demux.protobuf.quick import QuickCheck, is_quick
-from demux.protobuf.shape import shape_of
+from demux.protobuf.pool import NOT_PACKABLE, Readable, all_fields, files_of, has_required, message_class, pool_of
+from demux.protobuf.quick import QuickCheck
 
 # below, the quick look's start costs more than the slow test
 _ENOUGH = 50
@@ -34,12 +31,10 @@ _USEFUL = 0.5
 class Canonical:
     """Tells canonical payloads of one message from all others."""
 
-    def __init__(self, pool: DescriptorPool, full_name: str) -> None:
-        """Prepare for a message of a pool whose closed enums are opened (`demux.protobuf.pool.opened`)."""
-        self._listed = listed(pool, full_name)
-        self._descriptor: Any = self._listed.DESCRIPTOR
-        self._has_required = has_required(pool.FindMessageTypeByName(full_name))
-        self._quick = None if self._has_required else _quick(pool.FindMessageTypeByName(full_name))
+    def __init__(self, readable: Readable, quick: QuickCheck | None = None) -> None:
+        """Prepare for a message, and take the quick look before the slow test where there is one."""
+        self._readable = readable
+        self._quick = quick
 
     def split(
         self, payloads: Payloads | Sequence[bytes], read: pa.RecordBatch | None = None
@@ -69,7 +64,7 @@ class Canonical:
         others: list[int] = []
         if not positions:
             return others
-        scratch = self._listed()
+        scratch = self._readable.listed()
         parse, forget_unknown = scratch.ParseFromString, scratch.DiscardUnknownFields
         # not SerializeToString: to name a missing field it reads memory that is not its own
         write, complete = scratch.SerializePartialToString, scratch.IsInitialized if self._has_required else None
@@ -88,9 +83,14 @@ class Canonical:
         return others
 
     @cached_property
+    def _has_required(self) -> bool:
+        return has_required(self._readable.declared)
+
+    @cached_property
     def _in_any_order(self) -> Callable[[bytes], bool]:
         """A test for payloads that `write` gave back with other bytes: are only their fields in another order?"""
-        scratch = _never_longer(self._descriptor.file.pool, self._descriptor.full_name)()
+        descriptor: Any = self._readable.listed.DESCRIPTOR
+        scratch = _never_longer(descriptor.file.pool, descriptor.full_name)()
 
         def test(payload: bytes) -> bool:
             scratch.ParseFromString(payload)
@@ -98,11 +98,6 @@ class Canonical:
             return scratch.ByteSize() == len(payload)
 
         return test
-
-
-def _quick(descriptor: Descriptor) -> QuickCheck | None:
-    shape = shape_of(descriptor)
-    return QuickCheck(descriptor, shape) if shape.fields and can_lower(shape) and is_quick(shape) else None
 
 
 def _never_longer(pool: DescriptorPool, full_name: str) -> type[Message]:

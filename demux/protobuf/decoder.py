@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -23,10 +23,10 @@ from demux.errors import SchemaInvalid
 from demux.protobuf.arrow_rules import ArrowRules
 from demux.protobuf.canonical import Canonical
 from demux.protobuf.leftover import Leftovers
-from demux.protobuf.lowered import can_lower, lowered
+from demux.protobuf.lowered import lowered
 from demux.protobuf.payloads import Payloads
-from demux.protobuf.pool import message_class, opened, pool_of
-from demux.protobuf.quick import Reader, parser, read_all
+from demux.protobuf.pool import Readable, pool_of
+from demux.protobuf.quick import Reader, can_parse, parser, quick_check, read_all
 from demux.protobuf.reference import MalformedRow, Reference, Row
 from demux.protobuf.shape import Message as MessageShape
 from demux.protobuf.shape import columns_of, shape_of
@@ -68,13 +68,11 @@ class Decoder:
             ) from None
         self.shape: MessageShape = shape_of(descriptor, reserved)
         self.columns: Struct = columns_of(self.shape)
-        readable = pool_of(opened(files, pool))
-        self._reference = Reference(message_class(readable, message), self.shape, pool)
-        self._canonical = Canonical(readable, message)
-        self._leftovers = Leftovers(readable, message)
+        self._pool = pool
+        self._readable = Readable(files, pool, message)
+        self._canonical = Canonical(self._readable, quick_check(descriptor, self.shape))
         self._rules = ArrowRules(pool)
-        is_fast = self.shape.fields and can_lower(self.shape)
-        self._fast: Reader | None = parser(lowered(self.shape, "proto3")) if is_fast else None
+        self._fast: Reader | None = parser(lowered(self.shape, "proto3")) if can_parse(self.shape) else None
 
     def decode(self, given: pa.Array | Sequence[bytes]) -> Decoded:
         """Return every payload's row or the reason why it has none; an array is BINARY, without NULLs."""
@@ -121,6 +119,14 @@ class Decoder:
     def leftover(self, payload: bytes, table: Struct) -> bytes | None:
         """Return what one payload that the reference takes holds beyond the table's columns."""
         return self._leftovers.of(payload, table)
+
+    @cached_property
+    def _reference(self) -> Reference:
+        return Reference(self._readable.message, self.shape, self._pool)
+
+    @cached_property
+    def _leftovers(self) -> Leftovers:
+        return Leftovers(self._readable)
 
     def _split(self, payloads: Payloads, parsed: pa.RecordBatch | None) -> tuple[Sequence[int], list[int]]:
         """Return the positions that the fast parser surely reads right, and the others."""

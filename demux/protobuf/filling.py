@@ -17,7 +17,7 @@ from demux.arrow_types import arrow_type
 from demux.columns import Array, Column, Map, Struct
 from demux.projection import project
 from demux.protobuf.leftover import Leftovers
-from demux.protobuf.pool import message_class, opened, pool_of
+from demux.protobuf.pool import Readable, pool_of
 from demux.protobuf.reference import MalformedRow, Row, column_value
 from demux.protobuf.shape import Cardinality, Field, Message, column_of, shape_of
 
@@ -30,9 +30,9 @@ class Filling:
         files = FileDescriptorSet.FromString(descriptor_set)
         self._pool = pool_of(files)
         self._shape = shape_of(self._pool.FindMessageTypeByName(message), reserved)
-        readable = pool_of(opened(files, self._pool))
-        self._message = message_class(readable, message)
-        self._leftovers = Leftovers(readable, message)
+        readable = Readable(files, self._pool, message)
+        self._message = readable.message
+        self._leftovers = Leftovers(readable)
 
     def filled(self, row: Mapping[str, Any], leftover: bytes, table: Struct) -> tuple[Row, bytes | None]:
         """Return the row with what this schema makes of the leftover, and what is still left over; None for nothing.

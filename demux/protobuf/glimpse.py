@@ -17,7 +17,7 @@ from demux.columns import ColumnType
 from demux.errors import SchemaInvalid
 from demux.protobuf.chunks import chunks_of, wrapped_again
 from demux.protobuf.partial import Wire
-from demux.protobuf.pool import message_class, opened, pool_of
+from demux.protobuf.pool import Readable, pool_of
 from demux.protobuf.reference import MalformedRow, row_of
 from demux.protobuf.shape import Cardinality, Field, Message, column_of, shape_of
 
@@ -40,7 +40,7 @@ class Glimpse:
         files = FileDescriptorSet.FromString(descriptor_set)
         self._pool = pool_of(files)
         self._shape = shape_of(self._pool.FindMessageTypeByName(message), reserved)
-        self._message = message_class(pool_of(opened(files, self._pool)), message)
+        self._message = Readable(files, self._pool, message).message
         self._fields: dict[Numbers, tuple[Field, ...] | None] = {}
 
     def type_of(self, numbers: Numbers) -> ColumnType | None:

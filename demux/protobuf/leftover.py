@@ -12,11 +12,10 @@ from collections.abc import Mapping
 from itertools import zip_longest
 from typing import Any
 
-from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from demux.columns import Array, ColumnType, Map, Struct
-from demux.protobuf.pool import listed
+from demux.protobuf.pool import Readable
 from demux.protobuf.shape import is_map
 
 # an entry's fields: 1 is the key
@@ -28,11 +27,11 @@ Row = Mapping[str, Any]
 class Leftovers:
     """Finds what is left over of payloads of one message, one by one."""
 
-    def __init__(self, pool: DescriptorPool, full_name: str) -> None:
-        """Prepare for a message of a pool whose closed enums are opened (`demux.protobuf.pool.opened`)."""
+    def __init__(self, readable: Readable) -> None:
+        """Prepare for a message."""
         # with maps as lists of entries, nothing in them is lost and their order is that of the payload
-        self._message = listed(pool, full_name)
-        self._declared: Any = pool.FindMessageTypeByName(full_name)
+        self._message = readable.listed
+        self._declared: Any = readable.message.DESCRIPTOR
 
     def of(self, payload: bytes, table: Struct, row: Row | None = None) -> bytes | None:
         """Return what a payload that the reference takes holds beyond the table's columns; None for nothing.

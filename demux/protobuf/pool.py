@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
@@ -92,6 +92,37 @@ def opened(files: FileDescriptorSet, pool: DescriptorPool) -> FileDescriptorSet:
                 field.ClearField("type_name")
                 field.ClearField("default_value")
     return result
+
+
+class Readable:
+    """The classes that read every value of a message (`opened`), made when they are asked for: most payloads need none.
+
+    Attributes:
+        declared: the message as its schema has it.
+    """
+
+    def __init__(self, files: FileDescriptorSet, pool: DescriptorPool, full_name: str) -> None:
+        """Prepare for a message of a set; `pool` is the same set's.
+
+        Raises:
+            KeyError: the set has no such message.
+        """
+        self.declared: Descriptor = pool.FindMessageTypeByName(full_name)
+        self._files = files
+
+    @cached_property
+    def message(self) -> type[Message]:
+        """The message itself."""
+        return message_class(self._pool, self.declared.full_name)
+
+    @cached_property
+    def listed(self) -> type[Message]:
+        """The message with its maps as lists, as `listed` has it."""
+        return listed(self._pool, self.declared.full_name)
+
+    @cached_property
+    def _pool(self) -> DescriptorPool:
+        return pool_of(opened(self._files, self.declared.file.pool))
 
 
 @lru_cache(maxsize=256)

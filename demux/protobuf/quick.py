@@ -19,9 +19,9 @@ import pyarrow.compute as pc
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto, FileDescriptorSet
 
-from demux.protobuf.lowered import ROOT, lowered
+from demux.protobuf.lowered import ROOT, can_lower, lowered
 from demux.protobuf.payloads import Payloads
-from demux.protobuf.pool import NOT_PACKABLE, fields_of, pool_of
+from demux.protobuf.pool import NOT_PACKABLE, fields_of, has_required, pool_of
 from demux.protobuf.shape import Cardinality, Field, JsonText, Message, TimestampValue, Value
 
 _Flags = npt.NDArray[np.bool_]
@@ -58,7 +58,7 @@ class QuickCheck:
     """Finds payloads of one message that are surely canonical."""
 
     def __init__(self, descriptor: Descriptor, shape: Message) -> None:
-        """Prepare for a message with fields, without required ones and groups, whose enums are open."""
+        """Prepare for a message with fields, without required ones and groups."""
         self._writer = parser(_with_listed_maps(lowered(shape, "proto3")))
         self._written = self._writer.schema()
         self._doubt = _in_message(descriptor, shape)
@@ -106,9 +106,16 @@ def read_all(reader: Reader, payloads: Payloads) -> pa.RecordBatch | None:
         return None
 
 
-def is_quick(shape: Message) -> bool:
-    """Return whether payloads of this message are written about as fast as the slow test looks at them."""
-    return _columns(shape) <= _MOST_COLUMNS
+def can_parse(shape: Message) -> bool:
+    """Return whether there is a parser of the lowered message: it has fields, and no groups."""
+    return bool(shape.fields) and can_lower(shape)
+
+
+def quick_check(descriptor: Descriptor, shape: Message) -> QuickCheck | None:
+    """Return the quick look at payloads of a message; None where it would not be right, or not quicker."""
+    if not can_parse(shape) or has_required(descriptor) or _columns(shape) > _MOST_COLUMNS:
+        return None
+    return QuickCheck(descriptor, shape)
 
 
 def _columns(value: Value) -> int:

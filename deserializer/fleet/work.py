@@ -176,7 +176,8 @@ def bronze_rows(paths: Iterable[str], without: frozenset[str]) -> Iterator[pa.Re
     settled = pa.array(sorted(without), pa.string()) if without else None
     for path in paths:
         file = pq.ParquetFile(path)
-        for batch in file.iter_batches(_batch_rows(file.metadata), columns=_there(file, INPUT)):
+        # as many tasks as cores are at work: threads inside of each would only wait for one another
+        for batch in file.iter_batches(_batch_rows(file.metadata), columns=_there(file, INPUT), use_threads=False):
             table = filled(pa.Table.from_batches([batch]), INPUT)
             if settled is not None:
                 table = table.filter(pc.invert(pc.is_in(table.column("record_id"), settled)))

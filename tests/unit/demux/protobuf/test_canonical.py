@@ -10,8 +10,8 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from demux.protobuf.canonical import Canonical
 from demux.protobuf.lowered import lowered
 from demux.protobuf.payloads import Payloads
-from demux.protobuf.pool import opened, pool_of
-from demux.protobuf.quick import parser, read_all
+from demux.protobuf.pool import Readable, pool_of
+from demux.protobuf.quick import parser, quick_check, read_all
 from demux.protobuf.shape import shape_of
 from tests.messages import payloads
 from tests.mutations import (
@@ -41,7 +41,8 @@ message M { int32 i = 1; uint32 u = 2; oneof o { int32 a = 3; int32 b = 4; } rep
 
 def canonical_of(descriptor_set: bytes, message: str) -> Canonical:
     files = FileDescriptorSet.FromString(descriptor_set)
-    return Canonical(pool_of(opened(files, pool_of(files))), message)
+    readable = Readable(files, pool_of(files), message)
+    return Canonical(readable, quick_check(readable.declared, shape_of(readable.declared)))
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import pytest
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet
 
 from demux.errors import SchemaInvalid
-from demux.protobuf.pool import files_of, has_required, listed, message_class, opened, pool_of
+from demux.protobuf.pool import Readable, files_of, has_required, listed, message_class, pool_of
 from tests.messages import payloads, serialized
 from tests.protos import ALL_DELIMITED, CASES, EDITION_2023, PROTO2, PROTO3, WELL_KNOWN, Schema, compiled, message_type
 
@@ -55,7 +55,7 @@ def _by_hand(texts: dict[str, str]) -> FileDescriptorSet:
 
 def opened_class(schema: Schema, message: str) -> Any:
     plain = files(schema)
-    return message_class(pool_of(opened(plain, pool_of(plain))), message)
+    return Readable(plain, pool_of(plain), message).message
 
 
 def test_an_opened_enum_keeps_numbers_that_a_closed_one_would_hide() -> None:

@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from demux.protobuf.canonical import Canonical
 from demux.protobuf.compile import compile_schema
 from demux.protobuf.decoder import decoder_of
-from demux.protobuf.lowered import can_lower, lowered
+from demux.protobuf.lowered import lowered
 from demux.protobuf.payloads import Payloads
-from demux.protobuf.pool import has_required, message_class, opened, pool_of
-from demux.protobuf.quick import Parser, QuickCheck, is_quick, parser, read_all
+from demux.protobuf.pool import Readable, has_required, message_class, pool_of
+from demux.protobuf.quick import Parser, QuickCheck, can_parse, parser, quick_check, read_all
 from demux.protobuf.shape import shape_of
 from demux.registry.protocol import RegisteredSchema
 from producer.events import Writer, random_words
@@ -75,19 +75,16 @@ class Quick:
 def both_of(descriptor_set: bytes, message: str) -> tuple[Canonical, Quick]:
     """The slow test and the quick look at the same message."""
     files = FileDescriptorSet.FromString(descriptor_set)
-    pool = pool_of(opened(files, pool_of(files)))
-    slow = Canonical(pool, message)
-    slow._quick = None
-    descriptor = pool.FindMessageTypeByName(message)
-    shape = shape_of(descriptor)
-    return slow, Quick(parser(lowered(shape, "proto3")), QuickCheck(descriptor, shape))
+    readable = Readable(files, pool_of(files), message)
+    shape = shape_of(readable.declared)
+    return Canonical(readable), Quick(parser(lowered(shape, "proto3")), QuickCheck(readable.declared, shape))
 
 
 def has_quick_look(schema: Schema, message: str) -> bool:
     """Whether there is one for the message, if it is small."""
     descriptor: Any = message_type(schema, message).DESCRIPTOR
     shape = shape_of(descriptor)
-    return bool(shape.fields) and can_lower(shape) and not has_required(descriptor)
+    return can_parse(shape) and not has_required(descriptor)
 
 
 SLOW, QUICK = both_of(DESCRIPTOR_SET, "t.M")
@@ -378,7 +375,7 @@ def test_a_key_that_comes_twice_is_left_to_the_rules_as_the_slow_test_leaves_it(
 @pytest.mark.parametrize(("fields", "quick"), [(20, True), (500, False)])
 def test_only_a_message_with_few_columns_is_looked_at_quickly(fields: int, quick: bool) -> None:
     descriptor: Any = message_type(wide(fields), "wide.Wide").DESCRIPTOR
-    assert is_quick(shape_of(descriptor)) is quick
+    assert (quick_check(descriptor, shape_of(descriptor)) is not None) is quick
 
 
 def test_columns_are_counted_at_every_depth() -> None:
@@ -387,7 +384,7 @@ def test_columns_are_counted_at_every_depth() -> None:
     for more, quick in (("", True), ("map<string, int32> c = 3;", True), ("map<string, I> c = 3;", False)):
         _, _, cls = of_text(text % more, message="t.M")
         descriptor: Any = cls.DESCRIPTOR
-        assert is_quick(shape_of(descriptor)) is quick
+        assert (quick_check(descriptor, shape_of(descriptor)) is not None) is quick
 
 
 def test_entries_with_a_zero_are_proven_and_what_comes_twice_is_not() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
-from demux.protobuf.pool import message_class, opened, pool_of
+from demux.protobuf.pool import Readable, message_class, pool_of
 from demux.protobuf.reference import MalformedRow, Reference, json_text, microseconds
 from demux.protobuf.shape import shape_of
 from tests.messages import payloads, serialized
@@ -22,7 +22,7 @@ def reference_of(descriptor_set: bytes, message: str) -> Reference:
     files = FileDescriptorSet.FromString(descriptor_set)
     pool = pool_of(files)
     shape = shape_of(pool.FindMessageTypeByName(message))
-    return Reference(message_class(pool_of(opened(files, pool)), message), shape, pool)
+    return Reference(Readable(files, pool, message).message, shape, pool)
 
 
 def of_schema(schema: Schema, message: str) -> Reference:
