@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 from urllib.parse import unquote
 
@@ -37,7 +39,7 @@ class AddedFile:
     whole: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Commit:
     """What a commit did to a table's rows; files that only moved (OPTIMIZE) are left out.
 
@@ -52,6 +54,14 @@ class Commit:
     added: tuple[AddedFile, ...]
     removed: Mapping[str, str | None] = field(default_factory=dict)
     at_once: bool = False
+
+    @cached_property
+    def by_partition(self) -> Mapping[str | None, Sequence[tuple[int, AddedFile]]]:
+        """The files with new rows of each partition, with their places in `added`."""
+        found: defaultdict[str | None, list[tuple[int, AddedFile]]] = defaultdict(list)
+        for place, file in enumerate(self.added):
+            found[file.partition].append((place, file))
+        return dict(found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,8 +77,8 @@ def pending(commits: Iterable[Commit], game: str, since: Position) -> tuple[Piec
             continue
         mine = [
             (index, file)
-            for index, file in enumerate(commit.added)
-            if file.partition == game and Position(commit.version, index) >= since
+            for index, file in commit.by_partition.get(game, ())
+            if Position(commit.version, index) >= since
         ]
         taken = [path for path, partition in commit.removed.items() if partition == game or path in waiting]
         for piece in _replaced(commit, mine, taken, waiting, game) if taken else _separate(commit, mine):
