@@ -12,6 +12,8 @@ GOLDEN = Path(__file__).parent / "golden"
 
 # a slow machine is no reason to fail
 settings.register_profile("demux", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# what `make check` asks for
+settings.register_profile("quick", settings.get_profile("demux"), max_examples=10)
 settings.load_profile("demux")
 
 Golden = Callable[[str, str], None]

@@ -63,6 +63,7 @@ def names_of(layout: ArchiveFormat) -> list[str]:
     return ["b.bin", "b.bin.gz"] if layout is not PARQUET else ["b.parquet"]
 
 
+@pytest.mark.thorough
 @LAYOUTS
 @given(some=RECORDS)
 def test_what_was_written_is_read(layout: ArchiveFormat, some: list[Archived]) -> None:
@@ -174,6 +175,7 @@ def test_a_record_that_is_too_large_is_a_piece_and_the_next_one_is_read() -> Non
     assert values(content, DELIMITED) == [b"a", b"b"]
 
 
+@pytest.mark.thorough
 @LAYOUTS
 def test_a_large_record_stands_alone_and_batches_are_bounded(layout: ArchiveFormat) -> None:
     large = b"x" * 10_000_000

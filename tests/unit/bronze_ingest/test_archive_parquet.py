@@ -158,6 +158,7 @@ def test_a_broken_row_group_is_one_piece_and_those_around_it_are_records() -> No
     assert [row["record_id"] for row in found] == [f"file:/a#{row}" for row in (0, 1, 2, 3, 6, 7, 8)]
 
 
+@pytest.mark.thorough
 def test_a_file_with_any_byte_changed_is_read_or_refused_and_never_fails() -> None:
     content = archive_bytes(ArchiveFormat.PARQUET, [Archived(b"abc" * 9, "t", 0, at) for at in range(4)], 2)
     for place in range(len(content)):
@@ -166,6 +167,7 @@ def test_a_file_with_any_byte_changed_is_read_or_refused_and_never_fails() -> No
         rows(bytes(changed))
 
 
+@pytest.mark.thorough
 def test_a_record_that_is_too_large_is_a_piece_and_its_neighbours_are_records() -> None:
     large = b"x" * (MAX_RECORD_BYTES + 1)
     found = rows(archive_bytes(ArchiveFormat.PARQUET, of(b"a", large, b"b")))

@@ -171,11 +171,13 @@ def test_a_message_that_lost_its_last_field_adds_no_placeholder() -> None:
     assert align(table, struct(e=(1, EMPTY_STRUCT))) == Alignment(table, (), ())
 
 
+@pytest.mark.thorough
 @given(structs())
 def test_a_table_aligned_with_itself_stays_as_it_is(table: Struct) -> None:
     assert align(table, table) == Alignment(table, (), ())
 
 
+@pytest.mark.thorough
 @given(structs(), structs())
 def test_aligning_twice_adds_nothing_the_second_time(table: Struct, writer: Struct) -> None:
     once = align(table, writer)
@@ -183,6 +185,7 @@ def test_aligning_twice_adds_nothing_the_second_time(table: Struct, writer: Stru
     assert again == Alignment(once.columns, (), once.conflicts)
 
 
+@pytest.mark.thorough
 @given(structs(), structs(), structs())
 def test_what_was_aligned_still_holds_after_another_writer(table: Struct, first: Struct, second: Struct) -> None:
     once = align(table, first)
@@ -192,6 +195,7 @@ def test_what_was_aligned_still_holds_after_another_writer(table: Struct, first:
     assert bool(once.conflicts) or holds(twice.columns, first)
 
 
+@pytest.mark.thorough
 @given(structs(), structs(), st.frozensets(st.text("ab", min_size=1, max_size=2)))
 def test_numbers_and_names_stay_unique_at_every_level(table: Struct, writer: Struct, reserved: frozenset[str]) -> None:
     aligned = align(table, writer, reserved)
@@ -203,6 +207,7 @@ def test_numbers_and_names_stay_unique_at_every_level(table: Struct, writer: Str
     assert not new & reserved
 
 
+@pytest.mark.thorough
 @given(structs(), structs())
 def test_either_every_value_has_a_place_or_a_conflict_is_named_and_nothing_changed(
     table: Struct, writer: Struct

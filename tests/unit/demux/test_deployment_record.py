@@ -40,6 +40,7 @@ records = st.builds(
 )
 
 
+@pytest.mark.thorough
 @given(records)
 def test_a_record_is_read_as_it_was_written(record: DeploymentRecord) -> None:
     assert from_text("prod", to_text("prod", record), "x") == record

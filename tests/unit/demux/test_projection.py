@@ -4,6 +4,7 @@ from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -52,6 +53,7 @@ def projected(rows: list[Any], writer: Struct, table: Struct) -> list[Row]:
     return arrow_rows(arrays, [column.name for column in table])
 
 
+@pytest.mark.thorough
 @given(st.data(), structs(), structs())
 def test_every_value_comes_under_the_tables_name_and_type(data: st.DataObject, before: Struct, writer: Struct) -> None:
     alignment = align(before, writer)

@@ -50,6 +50,7 @@ def test_upkeep_comes_every_sixteenth_commit_and_not_for_all_tables_at_once() ->
     assert len({versions[0] for versions in due.values()}) > 8
 
 
+@pytest.mark.thorough
 def test_a_table_that_gets_a_file_a_round_keeps_few_files_and_all_rows_while_a_reader_reads_on(tmp_path: Path) -> None:
     path = str(tmp_path / "table")
     for number in range(120):

@@ -19,6 +19,9 @@ from install_workflow.driver_process import Start, run_in_drivers
 from install_workflow.engine import Ended
 from install_workflow.plan import Task
 
+# each starts processes
+pytestmark = pytest.mark.thorough
+
 PROJECT = Path(__file__).parents[3]
 FAKE = PROJECT / "tests" / "fakes" / "driver.py"
 PATIENCE_S = 60.0

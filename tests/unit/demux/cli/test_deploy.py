@@ -435,6 +435,7 @@ def test_a_saved_plan_is_for_the_workspace_that_it_was_made_in(here: Path, fake:
     assert fake.jobs.held == {}
 
 
+@pytest.mark.thorough
 def test_a_person_is_asked_and_may_say_no(here: Path, fake: FakeWorkspace) -> None:
     code, text = on_terminal(here, "n\n", "apply", "--wheel", WHEEL_NAME)
     assert (code, fake.jobs.held) == (ExitCode.INTERRUPTED, {})

@@ -48,6 +48,7 @@ def test_a_claim_whose_time_is_over_holds_nobody_up(fake: FakeWorkspace, demux: 
     assert list(fake.jobs.held) == [1001]
 
 
+@pytest.mark.thorough
 def test_a_plan_that_went_stale_while_somebody_was_asked_is_not_applied(
     here: Path, fake: FakeWorkspace, demux: Demux
 ) -> None:

@@ -140,6 +140,7 @@ class Closing:
         assert (records, bronze_version) == ([], None)
 
 
+@pytest.mark.thorough
 def test_what_no_driver_can_work_without_ends_the_rounds_and_is_not_tried_again(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

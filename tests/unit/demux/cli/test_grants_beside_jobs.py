@@ -182,6 +182,7 @@ def test_destroy_goes_on_where_a_grant_cannot_be_taken_back_and_ends_with_it(
     assert (readers(workspace)["main.silver.chess"], workspace.files.held) == ([], {})
 
 
+@pytest.mark.thorough
 def test_a_destroy_that_went_stale_while_somebody_was_asked_takes_nothing_back(
     here: Path, workspace: FakeWorkspace, demux: Demux
 ) -> None:

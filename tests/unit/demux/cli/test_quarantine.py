@@ -107,6 +107,7 @@ def test_list_says_how_many_groups_it_does_not_show(quarantine: Quarantine) -> N
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("words", "rows"),
     [

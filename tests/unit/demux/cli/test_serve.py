@@ -59,6 +59,7 @@ def test_a_page_that_cannot_be_written_is_an_error_with_a_remedy(tmp_path: Path)
     assert caught.value.remedy.startswith("Name another file with --html")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
 def test_the_command_serves_until_it_is_told_to_end_and_leaves_nothing_behind(tmp_path: Path, end: int) -> None:
     with serving(tmp_path) as process:

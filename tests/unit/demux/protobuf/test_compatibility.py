@@ -100,6 +100,7 @@ def page(cases: str, syntax: str) -> str:
     return "\n".join(lines)
 
 
+@pytest.mark.thorough
 def test_each_kind_of_change_has_its_verdicts(golden: Golden) -> None:
     golden("compatibility/proto3.txt", page(PROTO3, "proto3"))
 
@@ -108,6 +109,7 @@ def test_what_only_proto2_has_has_its_verdicts(golden: Golden) -> None:
     golden("compatibility/proto2.txt", page(PROTO2, "proto2"))
 
 
+@pytest.mark.thorough
 def test_every_kind_and_every_effect_is_shown_above() -> None:
     cases = [(case.split("=>"), syntax) for text, syntax in ((PROTO3, "proto3"), (PROTO2, "proto2"))
              for case in text.strip("\n").split("\n")]  # fmt: skip

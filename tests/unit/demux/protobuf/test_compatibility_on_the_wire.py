@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from google.protobuf.message import Message
 from hypothesis import HealthCheck, given, settings
@@ -65,6 +66,7 @@ def without_roots(message: Message) -> None:
             without_roots(one)
 
 
+@pytest.mark.thorough
 @MANY
 @given(pairs(), st.integers(0, 2**32))
 def test_what_is_compatible_reads_every_value_as_it_was_written(pair: Pair, seed: int) -> None:
@@ -80,6 +82,7 @@ def test_what_is_compatible_reads_every_value_as_it_was_written(pair: Pair, seed
         assert equal(written, read)
 
 
+@pytest.mark.thorough
 @MANY
 @given(pairs(), st.integers(0, 2**32))
 def test_a_reader_that_is_never_incompatible_accepts_every_message(pair: Pair, seed: int) -> None:
@@ -94,6 +97,7 @@ def test_a_reader_that_is_never_incompatible_accepts_every_message(pair: Pair, s
         assert reader.FromString(serialized(read)) is not None
 
 
+@pytest.mark.thorough
 @MANY
 @given(pairs())
 def test_forward_is_backward_with_the_versions_exchanged(pair: Pair) -> None:
@@ -111,6 +115,7 @@ def _renumbered(*comparisons: Comparison) -> bool:
     return any(c.kind is Kind.NUMBER_CHANGED for one in comparisons for c in one.changes)
 
 
+@pytest.mark.thorough
 @MANY
 @given(pairs())
 def test_the_silver_table_does_what_alignment_does(pair: Pair) -> None:

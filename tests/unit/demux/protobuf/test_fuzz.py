@@ -57,6 +57,7 @@ def judged(by: Decoder, made: list[bytes]) -> list[tuple[Any, str | None]]:
     return verdicts
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("schema", "message"), CASES)
 def test_the_decoder_accepts_what_the_reference_accepts_with_equal_rows(schema: Schema, message: str) -> None:
     by = decoder_of(compiled(schema), message)

@@ -65,6 +65,7 @@ def seen(glimpse: Glimpse, payload: bytes, numbers: Numbers) -> Any:
         return Unreadable
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("schema", "message"), CASES)
 def test_each_value_is_the_references_one_and_of_a_payload_that_is_cut_off_that_or_none(
     schema: Schema, message: str

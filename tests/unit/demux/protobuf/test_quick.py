@@ -146,6 +146,7 @@ def test_what_is_proven_of_any_message_is_canonical(seed: int) -> None:
     assert_all_proven_are_canonical(slow, quick, straight + [bent(one, cls.DESCRIPTOR, rng) for one in straight * 3])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("schema", "message"), KINDS)
 def test_what_is_proven_of_every_kind_of_message_is_canonical(schema: Schema, message: str) -> None:
     slow, quick = both_of(compiled(schema), message)
@@ -351,6 +352,7 @@ def test_a_payload_that_cannot_be_read_leaves_its_neighbours_to_the_slow_test(pa
     assert proven(QUICK, neighbour, payload, neighbour) == [False] * 3
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("tag", [b"\x7b", b"\xfb\x07"], ids=["one byte", "two bytes"])
 def test_groups_inside_groups_do_not_end_the_process(tag: bytes) -> None:
     decoder = f"Decoder({DESCRIPTOR_SET!r}, 't.M', frozenset())"

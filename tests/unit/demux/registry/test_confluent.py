@@ -273,6 +273,7 @@ class TestTakingOut:
             connect().remove(made_by="producer")
             assert fake.everything() == {}
 
+    @pytest.mark.thorough
     def test_a_crash_anywhere_while_cleaning_up_is_made_good_by_the_next_call(
         self, fake: FakeRegistry, connect: Connect
     ) -> None:

@@ -89,10 +89,12 @@ def test_the_script_makes_no_markup_of_what_it_reads() -> None:
     assert re.findall(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|new Function", script) == []
 
 
+@pytest.mark.thorough
 def test_a_page_of_ten_thousand_games_is_small() -> None:
     assert len(page(status_json(busy(10_000, rounds=12)))) < 6_000_000
 
 
+@pytest.mark.thorough
 def test_ten_thousand_games_that_fail_in_long_words_of_their_own_are_bounded_too_and_keep_their_remedy() -> None:
     names = [f"game_{number}" for number in range(10_000)]
     records = [record(name, error=("LOST", f"{name}: {'x' * 5_000} Do this.")) for name in names]

@@ -185,6 +185,7 @@ def test_a_failure_that_games_share_is_one_problem_and_comes_before_who_waits() 
     ]
 
 
+@pytest.mark.thorough
 def test_ten_thousand_games_keep_few_points_each() -> None:
     assert max(len(game.recent) for game in busy(200).games) == 31
     many = busy(10_000, rounds=12)

@@ -208,6 +208,7 @@ FAULTS = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("way", "when"), FAULTS, ids=lambda value: value.value)
 def test_any_call_may_fail_once(fake: FakeWorkspace, goal: Held, way: Way, when: When) -> None:
     for position in positions(fake, when):
@@ -218,6 +219,7 @@ def test_any_call_may_fail_once(fake: FakeWorkspace, goal: Held, way: Way, when:
         assert held(fake) == goal, position
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("way", "when"), FAULTS, ids=lambda value: value.value)
 def test_an_apply_that_a_failing_call_ended_is_finished_by_the_next(
     fake: FakeWorkspace, goal: Held, way: Way, when: When

@@ -448,5 +448,6 @@ def calls_of(games: int, shift: int) -> int:
     return calls
 
 
+@pytest.mark.thorough
 def test_the_work_grows_with_the_games_and_not_with_their_square() -> None:
     assert calls_of(2000, 100) < 2.5 * calls_of(1000, 100)

@@ -69,6 +69,7 @@ def test_without_a_login_the_sentence_says_where_to_put_one(monkeypatch: pytest.
     assert "DATABRICKS_HOST" in refused.value.remedy
 
 
+@pytest.mark.thorough
 def test_a_workspace_that_is_not_reached_is_tried_again_and_transient(waits: list[float]) -> None:
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))

@@ -384,6 +384,7 @@ def positions(folder: str = FOLDERS[0]) -> list[int]:
         return [number for number, call in enumerate(fake.calls, 1) if not is_detour(call)]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("when", When)
 @pytest.mark.parametrize(("way", "folder"), [(Way.INTERNAL_ERROR, FOLDERS[0]), (Way.RESET, FOLDERS[1])])
 def test_any_call_may_fail_once_and_a_second_apply_ends_the_same(way: Way, folder: str, when: When) -> None:
@@ -403,6 +404,7 @@ def test_any_call_may_fail_once_and_a_second_apply_ends_the_same(way: Way, folde
             assert installer.look().plan.is_empty
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("way", [Way.INTERNAL_ERROR, Way.RESET])
 def test_a_retiring_that_fails_anywhere_is_finished_by_a_second_apply(way: Way) -> None:
     for nth in positions():

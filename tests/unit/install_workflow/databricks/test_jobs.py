@@ -324,6 +324,7 @@ def test_a_cluster_has_a_hundred_and_fifty_contexts() -> None:
         make_jobs(tasks, settings(), WHEEL)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("granularity", "per_job", "remedy"),
     [

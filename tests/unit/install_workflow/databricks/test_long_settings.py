@@ -134,6 +134,7 @@ def test_a_stage_has_a_file_of_what_it_reads(tmp_path: Path) -> None:
     assert told.ingest == ("--set", "root=/Volumes/main/demux/data")
 
 
+@pytest.mark.thorough
 @given(st.lists(names, min_size=300, max_size=300), st.dictionaries(names, names, max_size=5))
 def test_any_names_come_back_from_the_file(games: list[str], pinned: dict[str, str]) -> None:
     written = settings(

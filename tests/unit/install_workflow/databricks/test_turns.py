@@ -79,6 +79,7 @@ def installed(fake: FakeWorkspace, bob: Installer) -> list[object]:
     return state(fake)
 
 
+@pytest.mark.thorough
 def test_two_installers_at_once_double_nothing_wherever_the_second_one_comes(
     start: Callable[[], None], goal: list[object], fake: FakeWorkspace, ann: Installer, bob: Installer
 ) -> None:
@@ -111,6 +112,7 @@ def test_two_installers_at_once_double_nothing_wherever_the_second_one_comes(
     assert outcomes == {frozenset(), frozenset({"ann"}), frozenset({"bob"})}
 
 
+@pytest.mark.thorough
 def test_a_destroy_at_any_moment_of_an_apply_leaves_nothing_double_or_half(
     start: Callable[[], None], goal: list[object], fake: FakeWorkspace, ann: Installer, bob: Installer
 ) -> None:
@@ -130,6 +132,7 @@ def test_a_destroy_at_any_moment_of_an_apply_leaves_nothing_double_or_half(
         assert state(fake) == goal, number
 
 
+@pytest.mark.thorough
 def test_a_destroy_and_an_apply_at_any_moment_of_an_apply_leave_nothing_double_or_half(
     start: Callable[[], None], goal: list[object], fake: FakeWorkspace, ann: Installer, bob: Installer
 ) -> None:
@@ -195,6 +198,7 @@ def test_who_slept_through_a_destroy_and_an_apply_writes_no_record_over_theirs(
     assert records[0].claim is not None
 
 
+@pytest.mark.thorough
 def test_an_apply_at_any_moment_of_a_destroy_leaves_nothing_double_or_half(
     installed: list[object], fake: FakeWorkspace, ann: Installer, bob: Installer
 ) -> None:
@@ -224,6 +228,7 @@ def killed() -> None:
     raise Killed
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("on_claim", OnClaim)
 def test_an_apply_that_was_killed_between_any_two_calls_is_finished_by_another(
     start: Callable[[], None],
@@ -262,6 +267,7 @@ def interrupt() -> None:
     raise KeyboardInterrupt
 
 
+@pytest.mark.thorough
 def test_an_apply_that_somebody_interrupts_frees_its_claim(
     start: Callable[[], None], goal: list[object], fake: FakeWorkspace, ann: Installer, bob: Installer
 ) -> None:
@@ -291,6 +297,7 @@ def positions(fake: FakeWorkspace, ann: Installer, start: Callable[[], None], wh
     return [number for number, call in usual if when is When.BEFORE or has_effect(call)]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("way", "when"), FAULTS, ids=lambda value: value.value)
 def test_any_call_may_fail_once(
     start: Callable[[], None], goal: list[object], fake: FakeWorkspace, ann: Installer, way: Way, when: When
@@ -303,6 +310,7 @@ def test_any_call_may_fail_once(
         assert state(fake) == goal, position
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("way", "when"), FAULTS, ids=lambda value: value.value)
 def test_an_apply_that_a_failing_call_ended_is_finished_by_the_next(
     start: Callable[[], None],
@@ -325,6 +333,7 @@ def test_an_apply_that_a_failing_call_ended_is_finished_by_the_next(
         assert not ann.apply(), position
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("on_claim", OnClaim)
 @pytest.mark.usefixtures("installed")
 def test_a_destroy_that_was_killed_between_any_two_calls_is_finished_by_another(
