@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 from urllib.parse import unquote
 
@@ -39,7 +37,7 @@ class AddedFile:
     whole: bool = True
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Commit:
     """What a commit did to a table's rows; files that only moved (OPTIMIZE) are left out.
 
@@ -54,14 +52,6 @@ class Commit:
     added: tuple[AddedFile, ...]
     removed: Mapping[str, str | None] = field(default_factory=dict)
     at_once: bool = False
-
-    @cached_property
-    def by_partition(self) -> Mapping[str | None, Sequence[tuple[int, AddedFile]]]:
-        """The files with new rows of each partition, with their places in `added`."""
-        found: defaultdict[str | None, list[tuple[int, AddedFile]]] = defaultdict(list)
-        for place, file in enumerate(self.added):
-            found[file.partition].append((place, file))
-        return dict(found)
 
 
 @dataclass(frozen=True, slots=True)

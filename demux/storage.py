@@ -1,4 +1,7 @@
-"""Files and folders on any file system that Spark reads, by the driver's own Hadoop client."""
+"""Files and folders on any file system that Spark reads, by the driver's own Hadoop client.
+
+What is on this machine is read by Python, as the way through the JVM is long.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from pyspark.sql import SparkSession
 
 # a commit or a checkpoint; whoever makes the table has a file with another name there before
 _OF_A_VERSION = re.compile(r"\d{20}\.")
-_CHECKSUM = re.compile(r"\..*\.crc", re.DOTALL)
+_CHECKSUM = re.compile(r"\.(.*\.)?crc", re.DOTALL)
 _WILDCARDS = re.compile(r"[\[\]{}*?\\]")
 
 
@@ -30,8 +33,8 @@ def file_names(spark: SparkSession, folder: str) -> list[str]:
     """Return the names in a folder, sorted; none when there is no folder."""
     here = local_path(spark, folder)
     if here is not None:
-        # through the JVM each name is a call; Hadoop does not tell of its checksums either
-        names = (one.name for one in Path(here).iterdir()) if Path(here).is_dir() else ()
+        # as Hadoop does, without its checksums
+        names = (one.name for one in Path(here).iterdir()) if _is_folder(Path(here)) else ()
         return sorted(name for name in names if not _CHECKSUM.fullmatch(name))
     path, system = _hadoop(spark, folder)
     if not system.exists(path):
@@ -43,8 +46,7 @@ def read_text(spark: SparkSession, file: str) -> str:
     """Return a file's text (UTF-8)."""
     here = local_path(spark, file)
     if here is not None:
-        # what comes through the JVM waits on the way, a twentieth of a second and longer
-        return Path(here).read_bytes().decode()
+        return Path(here).read_bytes().decode(errors="replace")
     path, system = _hadoop(spark, file)
     stream = system.open(path)
     try:
@@ -103,6 +105,13 @@ def remove_folder(spark: SparkSession, folder: str) -> None:
     """Remove a folder and all inside, or a file; a second call does nothing."""
     path, system = _hadoop(spark, folder)
     system.delete(path, True)
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:  # below a folder that may not be entered, say: Hadoop calls that not there
+        return False
 
 
 def _hadoop(spark: SparkSession, path: str) -> tuple[Any, Any]:

@@ -144,8 +144,9 @@ class _Deciding:
     def _fitted(self, schema: CompiledSchema) -> Writer | Refusal:
         # every task would carry the comments along
         writer = Writer(schema.schema_id, without_comments(schema.descriptor_set), schema.message)
-        writes = decoder_of(writer.descriptor_set, writer.message, SILVER_RESERVED).columns
-        alignment = align(self.columns, writes, SILVER_RESERVED)
+        decoder = decoder_of(writer.descriptor_set, writer.message, SILVER_RESERVED)
+        decoder.require_readable()
+        alignment = align(self.columns, decoder.columns, SILVER_RESERVED)
         if another := _other_message(schema, self.message):
             return Refusal(Cause.SCHEMA_CONFLICT, another)
         if alignment.conflicts:

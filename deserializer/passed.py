@@ -80,7 +80,7 @@ def readings_of(
             else:
                 found[game] = now if isinstance(now, DemuxError) else Reading(game, -1)
     log = BronzeLog(spark, here.bronze)
-    commits = log.since(min(positions.values()).version) if positions else ()
+    commits = log.since(min(positions.values()).version) if positions else None
     for game, position in positions.items():
         try:
             pieces = pending(log.of_game(game, position) if commits is None else commits, game, position)

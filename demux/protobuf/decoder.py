@@ -120,6 +120,14 @@ class Decoder:
         """Return what one payload that the reference takes holds beyond the table's columns."""
         return self._leftovers.of(payload, table)
 
+    def require_readable(self) -> None:
+        """Check what is otherwise made when the first unusual payload comes.
+
+        Raises:
+            SchemaInvalid: it cannot be made, so that not every payload could be read.
+        """
+        self._readable.require()
+
     @cached_property
     def _reference(self) -> Reference:
         return Reference(self._readable.message, self.shape, self._pool)

@@ -120,6 +120,15 @@ class Readable:
         """The message with its maps as lists, as `listed` has it."""
         return listed(self._pool, self.declared.full_name)
 
+    def require(self) -> None:
+        """Check that the classes can be made.
+
+        Raises:
+            SchemaInvalid: the parser refuses them.
+        """
+        for made in (self.message, self.listed):
+            made()
+
     @cached_property
     def _pool(self) -> DescriptorPool:
         return pool_of(opened(self._files, self.declared.file.pool))
@@ -169,6 +178,8 @@ def _unhide(message: DescriptorProto) -> None:
     named: tuple[Any, ...] = (*message.field, *message.oneof_decl, *message.nested_type, *message.enum_type)
     taken = {part.name for part in named}
     taken |= {value.name for enum in message.enum_type for value in enum.value} | _METHODS
+    # nor may a field's name be another one's in JSON
+    taken |= {field.json_name for field in message.field}
     for field in message.field:
         if field.name in _METHODS:
             while field.name in taken:

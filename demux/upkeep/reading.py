@@ -68,6 +68,7 @@ def _passed(
 
 
 def _texts(spark: SparkSession, table: str, versions: list[int]) -> Iterator[tuple[int, str]]:
+    # asked once for all commits
     here = local_path(spark, table)
     for version in versions:
         name = f"_delta_log/{commit_name(version)}"

@@ -13,7 +13,6 @@ from pyspark.sql import SparkSession
 from demux.causes import Cause
 from demux.columns import Struct
 from demux.contract import Contract
-from demux.delta_log import Commit
 from demux.errors import DemuxError
 from demux.failures import named
 from demux.names import names_of
@@ -26,7 +25,7 @@ from deserializer.decode import INPUT
 from deserializer.descriptions import description_of
 from deserializer.fleet.bronze import file_session, rows_in
 from deserializer.fleet.log import BronzeLog, file_path, require_readable
-from deserializer.fleet.pending import START, Piece, Position, pending, take
+from deserializer.fleet.pending import START, ByGame, Piece, Position, pending, take
 from deserializer.fleet.spread import Sized
 from deserializer.fleet.standing import standing
 from deserializer.fleet.tables import GameTable, QuarantineTable, Tables
@@ -234,7 +233,7 @@ class Games:
         has_begun = quarantine.position(key) is not None
         return table, standing(self._spark, tables.layout, game, table, tables.app_id, has_begun=has_begun)
 
-    def _due(self, game: str, log: tuple[Commit, ...] | None, quarantine: QuarantineTable) -> Due:
+    def _due(self, game: str, log: ByGame | None, quarantine: QuarantineTable) -> Due:
         table, position = self._tables[game], self._positions[game]
         pieces = pending(self._log.of_game(game, position) if log is None else log, game, position)
         require_readable(game, pieces)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Sequence
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from demux.delta_log import AddedFile, Commit
@@ -38,6 +40,10 @@ class Position:
 
 START = Position(0)
 
+# a file, and its place in what its commit added
+Added = tuple[int, AddedFile]
+_Changes = tuple[Mapping[str | None, Sequence[Added]], Mapping[str | None, Sequence[str]]]
+
 
 @dataclass(frozen=True, slots=True)
 class Piece:
@@ -57,14 +63,45 @@ class Piece:
         return sum(_rows(file) for file in self.files)
 
 
-def pending(commits: Iterable[Commit], game: str, since: Position) -> tuple[Piece, ...]:
+class ByGame:
+    """Commits of bronze in order, none left out, with what each did to each game's files; made for one round.
+
+    To look for a game's among the files of all would take the files times the games.
+    """
+
+    def __init__(self, commits: Iterable[Commit]) -> None:
+        """Prepare; a commit is taken apart when somebody asks for it."""
+        self._commits = tuple(commits)
+        self._versions = [commit.version for commit in self._commits]
+        self._changes: dict[int, _Changes] = {}
+
+    def of(self, game: str, since: int) -> Iterator[tuple[Commit, Sequence[Added], Sequence[str]]]:
+        """Yield each commit from this version on, the files that it added for the game, and the paths it took away."""
+        for commit in self._commits[bisect_left(self._versions, since) :]:
+            if commit.version not in self._changes:
+                self._changes[commit.version] = _taken_apart(commit)
+            added, removed = self._changes[commit.version]
+            yield commit, added.get(game, ()), removed.get(game, ())
+
+
+def _taken_apart(commit: Commit) -> _Changes:
+    added: defaultdict[str | None, list[Added]] = defaultdict(list)
+    removed: defaultdict[str | None, list[str]] = defaultdict(list)
+    for index, file in enumerate(commit.added):
+        added[file.partition].append((index, file))
+    for path, partition in commit.removed.items():
+        removed[partition].append(path)
+    return added, removed
+
+
+def pending(commits: ByGame, game: str, since: Position) -> tuple[Piece, ...]:
     """Return what the game has still to read, in order.
 
     A commit that takes files away drops those that wait. What it writes anew in their place is read in their place,
     and left out where all of them were read before.
 
     Args:
-        commits: bronze's commits from `since.version` on, none left out; older ones are not looked at.
+        commits: bronze's, from `since.version` on; older ones are not looked at.
         game: the exact name.
         since: where the game stands.
 
@@ -72,15 +109,10 @@ def pending(commits: Iterable[Commit], game: str, since: Position) -> tuple[Piec
         BronzeRewritten: a commit wrote files anew of which some were read and some not.
     """
     waiting: dict[str, Piece] = {}
-    for commit in commits:
-        if commit.version < since.version:
-            continue
-        mine = [
-            (index, file)
-            for index, file in commit.by_partition.get(game, ())
-            if Position(commit.version, index) >= since
-        ]
-        taken = [path for path, partition in commit.removed.items() if partition == game or path in waiting]
+    for commit, added, removed in commits.of(game, since.version):
+        mine = [(index, file) for index, file in added if Position(commit.version, index) >= since]
+        # the log does not always say whose a file was
+        taken = list(dict.fromkeys([*removed, *(path for path in waiting if path in commit.removed)]))
         for piece in _replaced(commit, mine, taken, waiting, game) if taken else _separate(commit, mine):
             waiting |= dict.fromkeys((file.path for file in piece.files), piece)
     return tuple(dict.fromkeys(waiting.values()))

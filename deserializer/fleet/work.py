@@ -176,7 +176,7 @@ def bronze_rows(paths: Iterable[str], without: frozenset[str]) -> Iterator[pa.Re
     settled = pa.array(sorted(without), pa.string()) if without else None
     for path in paths:
         file = pq.ParquetFile(path)
-        # as many tasks as cores are at work: threads inside of each would only wait for one another
+        # the other cores have tasks of their own: threads would only wait for one another
         for batch in file.iter_batches(_batch_rows(file.metadata), columns=_there(file, INPUT), use_threads=False):
             table = filled(pa.Table.from_batches([batch]), INPUT)
             if settled is not None:

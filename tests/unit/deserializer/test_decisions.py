@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
 from demux.causes import Cause
 from demux.columns import Array, Column, Primitive, Struct
 from demux.contract import Contract, Frozen, SchemaChanges
 from demux.errors import ApprovalNeeded, SchemaInvalid, SchemaUnknown
+from demux.protobuf import pool
 from demux.protobuf.comments import without_comments
 from demux.schema_ref import SchemaRef
 from deserializer.decisions import Answer, Refusal, Writer, decide, schema_ids_of
@@ -95,6 +97,23 @@ def test_an_id_that_cannot_be_decoded_is_refused_and_the_others_are_not(
     assert decisions.by_ref == {ONE: writer(11), SchemaRef(schema_id): refusal}
     assert decisions.writers == {ONE: writer(11)}
     assert decisions.columns == AFTER_V1
+
+
+def test_a_schema_that_not_every_payload_could_be_read_by_is_refused_before_one_comes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def twice(files: FileDescriptorSet, _: object) -> FileDescriptorSet:
+        broken = FileDescriptorSet.FromString(files.SerializeToString())
+        broken.file[-1].message_type.append(broken.file[-1].message_type[0])
+        return broken
+
+    monkeypatch.setattr(pool, "opened", twice)
+    text = VERSION_1.replace("moves", "steps")
+    decisions = decide(NO_TABLE, {ONE: compiled(text, 11, 1)})
+    refused = decisions.by_ref[ONE]
+    assert isinstance(refused, Refusal)
+    assert refused.cause is Cause.INVALID_SCHEMA
+    assert "of the schema cannot be used" in refused.sentence
 
 
 def test_a_batch_of_refused_rows_alone_makes_no_columns() -> None:

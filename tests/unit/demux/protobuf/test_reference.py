@@ -290,6 +290,11 @@ def test_fields_named_like_methods_hide_nothing() -> None:
     }
 
 
+def test_a_field_gets_no_name_that_is_another_ones_in_json() -> None:
+    reference = inline('message M { int32 ByteSize = 1; int32 size = 2 [json_name = "ByteSize_"]; }')
+    assert reference.row(b"\x08\x01\x10\x02") == {"ByteSize": 1, "size": 2}
+
+
 def test_json_of_a_message_whose_fields_hide_methods_is_refused_and_does_not_end_the_batch() -> None:
     assert refusal(inline(HIDING, "proto2"), written([delimited(9, written([delimited(2, b"\x28\x01")]))])).startswith(
         "t.M has no JSON form"
