@@ -79,6 +79,12 @@ class SchemaInvalid(DemuxError):
     condition = "SCHEMA_INVALID"
 
 
+class SubjectAmbiguous(DemuxError):
+    """A schema id belongs to several subjects that mean different messages, and none of them is the game's own."""
+
+    condition = "SUBJECT_AMBIGUOUS"
+
+
 class ApprovalNeeded(DemuxError):
     """A schema would change the game's table, and nobody has approved it yet; the game's rows wait in bronze."""
 

@@ -13,6 +13,8 @@ from pyspark.sql import functions as F
 from demux.causes import Stage
 from demux.control import Control, Outcome
 from demux.names import names_of
+from demux.registry.protocol import SubjectVersion
+from demux.registry.subject_choice import GameSchemas, uses_by_id
 from demux.removed import Reason
 from demux.storage import table_exists
 from demux.tables import Layout
@@ -65,14 +67,16 @@ class Overview:
     no_bronze: Mapping[str, int]
 
 
-def overview(spark: SparkSession, layout: Layout, control: Control, registry_of: Callable[[str], str]) -> Overview:
+def overview(
+    spark: SparkSession, layout: Layout, control: Control, schemas_of: Callable[[str], GameSchemas]
+) -> Overview:
     """Return the counts; reads the log of each silver table, the footers of bronze, and the quarantine table.
 
     Args:
         spark: the session.
         layout: where the tables are.
         control: which games are known.
-        registry_of: the name of a game's registry.
+        schemas_of: where a game's schemas are.
     """
     known, last = control.known_games(), control.history().last
     bronze = _counts(spark, layout.bronze, "game_name")
@@ -80,7 +84,7 @@ def overview(spark: SparkSession, layout: Layout, control: Control, registry_of:
     dropped = _counts(spark, layout.dropped, "game_name", F.col("stage") == Stage.SILVER.value)
     retired = _counts(spark, layout.removed, "game_name", F.col("reason") == Reason.RETIRED.value)
     games = sorted({*known, *bronze, *retired})
-    silver = _silver(spark, layout, games, registry_of)
+    silver = _silver(spark, layout, games, schemas_of)
     rows = []
     for game in games:
         record = last.get(game)
@@ -127,10 +131,10 @@ def _quarantine(spark: SparkSession, layout: Layout) -> tuple[dict[str, int], di
 
 
 def _silver(
-    spark: SparkSession, layout: Layout, games: list[str], registry_of: Callable[[str], str]
+    spark: SparkSession, layout: Layout, games: list[str], schemas_of: Callable[[str], GameSchemas]
 ) -> dict[str, tuple[int, tuple[int, ...]]]:
     """Return rows and schema versions of each game's table."""
-    versions = _versions(spark, layout)
+    uses = _uses(spark, layout)
     result: dict[str, tuple[int, tuple[int, ...]]] = dict.fromkeys(games, (0, ()))
     frames: list[DataFrame] = []
     for game in games:
@@ -146,14 +150,17 @@ def _silver(
         .agg(F.count(F.lit(1)).alias("rows"), F.collect_set("schema_id").alias("schema_ids"))
     )
     for row in counted.collect():
-        registry = registry_of(row.game)
-        seen = {versions[registry, each] for each in row.schema_ids if (registry, each) in versions}
+        schemas = schemas_of(row.game)
+        known = (uses.get((schemas.registry, each)) for each in row.schema_ids)
+        seen = {schemas.version_of(each) for each in known if each}
         result[row.game] = (row.rows, tuple(sorted(seen)))
     return result
 
 
-def _versions(spark: SparkSession, layout: Layout) -> dict[tuple[str, int], int]:
+def _uses(spark: SparkSession, layout: Layout) -> dict[tuple[str, int], tuple[SubjectVersion, ...]]:
     if not table_exists(spark, layout.schemas):
         return {}
-    rows = spark.read.format("delta").load(layout.schemas).select("registry", "schema_id", "version")
-    return {(row.registry, row.schema_id): row.version for row in rows.collect()}
+    rows = (
+        spark.read.format("delta").load(layout.schemas).select("registry", "schema_id", "subject", "version", "message")
+    )
+    return uses_by_id(row.asDict() for row in rows.collect())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -14,18 +15,20 @@ from pyspark.sql import functions as F
 
 from demux.contract import EVOLVE, Contract, SchemaChanges
 from demux.control import approved
-from demux.errors import DemuxError, SchemaInvalid, SchemaUnknown
+from demux.errors import DemuxError, SchemaInvalid, SchemaUnknown, SubjectAmbiguous
 from demux.lock import TableLock
 from demux.protobuf.comments import only_comments
-from demux.protobuf.compile import CompiledSchema, compile_schema
-from demux.protobuf.message_path import with_message
-from demux.registry.protocol import RegisteredSchema, SchemaRegistry
+from demux.protobuf.compile import CompiledSchema, compile_files
+from demux.registry.protocol import RegisteredSchema, SchemaRegistry, SubjectVersion, no_subject
+from demux.registry.subject_choice import ForeignSchema, GameSchemas, SharedSchema, choose, shared_schemas
 from demux.schema_ref import SchemaRef
 from demux.spark_types import spark_struct
 from demux.storage import table_exists
 from demux.tables import SCHEMAS
 
-_Answer = CompiledSchema | SchemaUnknown | SchemaInvalid
+_LOG = logging.getLogger("demux")
+
+_Answer = CompiledSchema | ForeignSchema | SchemaUnknown | SchemaInvalid
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,28 +36,55 @@ class GameRegistry:
     """The registry of a game's schemas.
 
     Attributes:
-        name: its name in the settings; schemas are kept under it.
+        game: which of its schemas are the game's; settings, so not kept.
         opened: returns the registry; called only when it must be asked.
-        messages: which message payloads of a subject hold, where the rows do not say; settings, so not kept.
         contract: what the game's table does with changed schemas, by the settings.
     """
 
-    name: str
+    game: GameSchemas
     opened: Callable[[], SchemaRegistry]
-    messages: Mapping[str, str] = field(default_factory=dict)
     contract: Contract = EVOLVE
+
+    @property
+    def name(self) -> str:
+        """Its name in the settings; schemas are kept under it."""
+        return self.game.registry
 
 
 @dataclass(slots=True)
 class _Known:
-    """What was looked up so far, by the registry's name and the id or GUID."""
+    """What was looked up so far.
 
-    schemas: dict[tuple[str, int], CompiledSchema] = field(default_factory=dict)
+    Attributes:
+        schemas: by the registry's name and the id.
+        ids: by the registry's name and the GUID.
+        subjects: all subjects of a registry, as it listed them.
+    """
+
+    schemas: dict[tuple[str, int], SharedSchema] = field(default_factory=dict)
     ids: dict[tuple[str, str], int] = field(default_factory=dict)
+    subjects: dict[str, frozenset[str]] = field(default_factory=dict)
 
-    def find(self, registry: str, ref: SchemaRef) -> CompiledSchema | None:
+    def find(self, registry: str, ref: SchemaRef) -> SharedSchema | None:
         schema_id = ref.schema_id if ref.guid is None else self.ids.get((registry, ref.guid))
         return None if schema_id is None else self.schemas.get((registry, schema_id))
+
+    def add(self, registry: str, shared: SharedSchema) -> None:
+        """Remember the schema, with its uses and those that are known of it already."""
+        before = self.schemas.get((registry, shared.schema_id))
+        uses = shared.uses if before is None else tuple(dict.fromkeys((*before.uses, *shared.uses)))
+        in_order = tuple(sorted(uses, key=lambda use: (use.subject, use.version)))
+        self.schemas[registry, shared.schema_id] = replace(shared, uses=in_order)
+
+    def guid_of(self, registry: str, schema_id: int) -> str | None:
+        """Return the GUID that rows have named the schema by."""
+        return next((guid for (name, guid), at in self.ids.items() if (name, at) == (registry, schema_id)), None)
+
+    def subjects_in_use(self, registry: str) -> frozenset[str]:
+        """Return the subjects of the registry that known schemas have."""
+        return frozenset(
+            use.subject for (name, _), shared in self.schemas.items() if name == registry for use in shared.uses
+        )
 
 
 @dataclass(slots=True)
@@ -70,13 +100,14 @@ class _Learnt:
 class _Fetched:
     guid: str | None
     registered: RegisteredSchema
-    compiled: CompiledSchema
+    shared: SharedSchema
 
 
 class SchemaStore:
-    """Looks schemas up: in memory, then in the table, then in the game's registry, which is asked only for unknown ids.
+    """Looks schemas up: in memory, then in the table, then in the game's registry.
 
-    Safe to share between threads. A schema never changes under its id, so what is known is never asked again.
+    Safe to share between threads. The text under an id never changes, so what is known is not asked for again, but
+    before a schema is refused as another game's: it may be registered under the game's subject by now.
     """
 
     def __init__(
@@ -139,7 +170,9 @@ class SchemaStore:
             registry.name: self._learnt(wanted[registry.name], registry)
             for registry in {registry.name: registry for registry in registries.values()}.values()
         }
-        return {game: _told(refs[game], registry, learnt[registry.name]) for game, registry in registries.items()}
+        return {
+            game: self._answers(refs[game], registry, learnt[registry.name]) for game, registry in registries.items()
+        }
 
     def _learnt(self, refs: set[SchemaRef], registry: GameRegistry) -> _Learnt:
         """Return all that is known after these refs were asked for."""
@@ -160,10 +193,7 @@ class SchemaStore:
             for ref in sorted({_without_message(ref) for ref in refs}, key=_order):
                 if known.find(registry.name, ref) is None:
                     try:
-                        registered = _fetch(registry, ref)
-                        compiled = compile_schema(registered)
-                        compiled = replace(compiled, descriptor_set=only_comments(compiled.descriptor_set))
-                        fetched.append(_Fetched(ref.guid, registered, compiled))
+                        fetched.append(_fetch(registry, ref))
                     except (SchemaUnknown, SchemaInvalid) as refusal:
                         learnt.refused[ref] = refusal
                     except DemuxError as unavailable:
@@ -174,15 +204,72 @@ class SchemaStore:
                 self._keep(fetched, registry.name, known)
         return learnt
 
+    def _answers(
+        self, refs: Iterable[SchemaRef], registry: GameRegistry, learnt: _Learnt
+    ) -> dict[SchemaRef, _Answer] | DemuxError:
+        answers: dict[SchemaRef, _Answer] = {}
+        for ref in refs:
+            if refusal := learnt.refused.get(_without_message(ref)):
+                answers[ref] = refusal
+            elif learnt.known.find(registry.name, ref) is not None:
+                try:
+                    answers[ref] = self._meant(ref, registry, learnt.known)
+                except SchemaInvalid as invalid:
+                    answers[ref] = invalid
+                except SubjectAmbiguous as ambiguous:
+                    return ambiguous
+            else:
+                assert learnt.unavailable is not None
+                return learnt.unavailable
+        return answers
+
+    def _meant(self, ref: SchemaRef, registry: GameRegistry, known: _Known) -> CompiledSchema | ForeignSchema:
+        """Return the schema that a record of the game means; asks the registry before it is refused."""
+        shared = known.find(registry.name, ref)
+        assert shared is not None
+        if registry.game.rule.own(frozenset(use.subject for use in shared.uses)):
+            return choose(shared, ref.message_indexes, registry.game, frozenset())
+        subjects = self._subjects(registry, known)
+        answer = choose(shared, ref.message_indexes, registry.game, subjects)
+        if isinstance(answer, ForeignSchema) and self._has_more_uses(shared, registry, known):
+            shared = known.schemas[registry.name, shared.schema_id]
+            answer = choose(shared, ref.message_indexes, registry.game, subjects)
+        return answer
+
+    def _subjects(self, registry: GameRegistry, known: _Known) -> frozenset[str]:
+        """Return all subjects of the registry; those of known schemas where it does not answer."""
+        with self._asking[registry.name]:
+            if registry.name not in known.subjects:
+                try:
+                    known.subjects[registry.name] = frozenset(registry.opened().subjects())
+                except DemuxError as error:
+                    _LOG.warning("The subjects of the registry %s are not known: %s", registry.name, error.cause)
+                    return known.subjects_in_use(registry.name)
+            return known.subjects[registry.name]
+
+    def _has_more_uses(self, shared: SharedSchema, registry: GameRegistry, known: _Known) -> bool:
+        """Ask the registry which subjects have the id by now; return whether there are more, which are kept then."""
+        with self._asking[registry.name]:
+            try:
+                registered = registry.opened().schema(shared.schema_id)
+            except DemuxError:
+                return False
+            if not set(registered.uses) - set(shared.uses):
+                return False
+            with self._lock:
+                guid = known.guid_of(registry.name, shared.schema_id)
+                more = _Fetched(guid, registered, replace(shared, uses=registered.uses))
+                self._keep([more], registry.name, known)
+        return True
+
     def _load(self, known: _Known) -> None:
         if not table_exists(self._spark, self._path):
             return
-        for row in self._spark.read.format("delta").load(self._path).collect():
-            known.schemas[row.registry, row.schema_id] = CompiledSchema(
-                row.schema_id, row.subject, row.version, row.message, bytes(row.descriptor_set), row.fingerprint
-            )
-            if row.guid is not None:
-                known.ids[row.registry, row.guid] = row.schema_id
+        columns = ("registry", "schema_id", "guid", "subject", "version", "message", "descriptor_set")
+        rows = [row.asDict() for row in self._spark.read.format("delta").load(self._path).select(*columns).collect()]
+        for (registry, _), shared in shared_schemas(rows).items():
+            known.add(registry, shared)
+        known.ids |= {(row["registry"], row["guid"]): row["schema_id"] for row in rows if row["guid"] is not None}
 
     def _keep(self, fetched: list[_Fetched], registry: str, known: _Known) -> None:
         """Write what was fetched into the table, then remember it."""
@@ -194,22 +281,25 @@ class SchemaStore:
         else:
             self._write(fetched, registry, known)
         for one in fetched:
-            known.schemas.setdefault((registry, one.compiled.schema_id), one.compiled)
+            known.add(registry, one.shared)
             if one.guid is not None:
-                known.ids[registry, one.guid] = one.compiled.schema_id
+                known.ids[registry, one.guid] = one.shared.schema_id
 
     def _write(self, fetched: list[_Fetched], registry: str, known: _Known) -> None:
-        """Write what is not known yet: one row for each id, whatever it was asked by."""
-        new: dict[int, _Fetched] = {}
+        """Write what is not known yet: one row for each id and version of a subject that has it."""
+        new: dict[tuple[int, SubjectVersion], tuple[_Fetched, str | None]] = {}
         for one in fetched:
-            schema_id = one.compiled.schema_id
-            if (registry, schema_id) not in known.schemas:
-                new[schema_id] = replace(one, guid=one.guid or (new[schema_id].guid if schema_id in new else None))
-            elif one.guid is not None and (registry, one.guid) not in known.ids:
+            schema_id = one.shared.schema_id
+            before = known.schemas.get((registry, schema_id))
+            for use in one.shared.uses or (SubjectVersion(no_subject(schema_id), 1),):
+                if before is None or (one.shared.uses and use not in before.uses):
+                    guid = one.guid or new.get((schema_id, use), (one, None))[1]
+                    new[schema_id, use] = (one, guid)
+            if before is not None and one.guid is not None and (registry, one.guid) not in known.ids:
                 self._name(registry, schema_id, one.guid)
         if new:
             now = datetime.now(timezone.utc)
-            rows = [_row(one, registry, now) for one in new.values()]
+            rows = [_row(one, use, guid, registry, now) for (_, use), (one, guid) in new.items()]
             frame = self._spark.createDataFrame(rows, spark_struct(SCHEMAS))
             frame.coalesce(1).write.format("delta").mode("append").save(self._path)
 
@@ -218,7 +308,13 @@ class SchemaStore:
         DeltaTable.forPath(self._spark, self._path).update(of_id, {"guid": F.lit(guid)})
 
 
-def _fetch(registry: GameRegistry, ref: SchemaRef) -> RegisteredSchema:
+def _fetch(registry: GameRegistry, ref: SchemaRef) -> _Fetched:
+    registered = _registered(registry, ref)
+    compiled = SharedSchema(registered.schema_id, only_comments(compile_files(registered)), registered.uses)
+    return _Fetched(ref.guid, registered, compiled)
+
+
+def _registered(registry: GameRegistry, ref: SchemaRef) -> RegisteredSchema:
     if ref.guid is not None:
         return registry.opened().schema_of_guid(ref.guid)
     if ref.schema_id is None:
@@ -227,28 +323,6 @@ def _fetch(registry: GameRegistry, ref: SchemaRef) -> RegisteredSchema:
         cause = f"Schema id {ref.schema_id} is not positive."
         raise SchemaUnknown(cause, "Correct the producer.", schema_id=ref.schema_id)
     return registry.opened().schema(ref.schema_id)
-
-
-def _told(refs: Iterable[SchemaRef], registry: GameRegistry, learnt: _Learnt) -> dict[SchemaRef, _Answer] | DemuxError:
-    answers: dict[SchemaRef, _Answer] = {}
-    for ref in refs:
-        if refusal := learnt.refused.get(_without_message(ref)):
-            answers[ref] = refusal
-        elif learnt.known.find(registry.name, ref) is not None:
-            answers[ref] = _meant(learnt.known, registry, ref)
-        else:
-            assert learnt.unavailable is not None
-            return learnt.unavailable
-    return answers
-
-
-def _meant(known: _Known, registry: GameRegistry, ref: SchemaRef) -> _Answer:
-    schema = known.find(registry.name, ref)
-    assert schema is not None
-    try:
-        return with_message(schema, ref.message_indexes, registry.messages.get(schema.subject))
-    except SchemaInvalid as invalid:
-        return invalid
 
 
 def _without_message(ref: SchemaRef) -> SchemaRef:
@@ -260,18 +334,17 @@ def _order(ref: SchemaRef) -> tuple[str, int]:
     return (ref.guid or "", ref.schema_id or 0)
 
 
-def _row(one: _Fetched, registry: str, now: datetime) -> tuple[object, ...]:
+def _row(one: _Fetched, use: SubjectVersion, guid: str | None, registry: str, now: datetime) -> tuple[object, ...]:
     return (
         registry,
-        one.compiled.schema_id,
-        one.guid,
-        one.compiled.subject,
-        one.compiled.version,
-        one.compiled.message,
+        one.shared.schema_id,
+        guid,
+        use.subject,
+        use.version,
+        use.message,
         one.registered.path,
         one.registered.text,
         {reference.path: reference.text for reference in one.registered.references},
-        bytearray(one.compiled.descriptor_set),
-        one.compiled.fingerprint,
+        bytearray(one.shared.descriptor_set),
         now,
     )

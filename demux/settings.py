@@ -128,6 +128,11 @@ class GamesSettings(Section):
         description="Regular expression (RE2) with a group `game`, such as (?P<game>.+)-value: games appear by their "
         "subject in the registry too, before their first record. Default: by their records alone.",
     )
+    subjects_of: Mapping[Game, tuple[Text, ...]] = Field(
+        default={},
+        description="Subjects that hold a game's schemas beside those that bear its name, {game: [subject]}, such as "
+        "{chess: [games.chess.Event]}. Without `subjects`, NAME and NAME-value bear the name.",
+    )
     pinned: Mapping[Game, ClusterName] = Field(
         default={},
         description="Games whose task stays on a certain cluster, {game: cluster}, such as {chess: cluster_002} or a "

@@ -1,4 +1,4 @@
-"""Which games the subjects of a registry name, by an expression with a group `game`. Pure.
+"""Which games the subjects of a registry name: by the game's name, or by an expression with a group `game`. Pure.
 
 RE2 does the matching (by Arrow): its time grows with the text alone, whatever the expression is, as both come from
 outside. So there are no back references and no look-arounds.
@@ -6,7 +6,10 @@ outside. So there are no back references and no look-arounds.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
 
 GROUP = "game"
 MAX_EXPRESSION = 500
@@ -32,9 +35,52 @@ def games_named(expression: str, subjects: Iterable[str]) -> frozenset[str]:
         expression: one without `expression_mistake`.
         subjects: as the registry has them.
     """
-    # half of a surrogate pair has no UTF-8, and no wrapper can carry it
-    texts = [subject for subject in subjects if subject.isascii() or _is_text(subject)]
-    return frozenset(name for name in _names(_whole(expression), texts) or () if name)
+    return frozenset(_by_game(expression, frozenset(subjects)))
+
+
+@dataclass(frozen=True, slots=True)
+class SubjectRule:
+    """Which subjects hold a game's schemas.
+
+    Attributes:
+        game: the exact name.
+        expression: the setting `games.subjects`; None: the subjects NAME and NAME-value hold the game's schemas.
+        named: the setting `games.subjects_of`: further subjects, by game.
+    """
+
+    game: str
+    expression: str | None = None
+    named: Mapping[str, Collection[str]] = field(default_factory=dict)
+
+    def own(self, subjects: frozenset[str]) -> tuple[str, ...]:
+        """Return those of the subjects that are the game's, in order of name."""
+        bear_name = (
+            subjects & {self.game, f"{self.game}-value"}
+            if self.expression is None
+            else _by_game(self.expression, subjects).get(self.game, frozenset())
+        )
+        return tuple(sorted(bear_name | subjects.intersection(self.named.get(self.game, ()))))
+
+    def of_another(self, subject: str) -> str | None:
+        """Return the other game that the settings give the subject to, the first by name; None: they give it to none.
+
+        Without `games.subjects`, only `games.subjects_of` gives a subject to a game: `events-value` may be anybody's.
+        """
+        games = {game for game, subjects in self.named.items() if subject in subjects}
+        if self.expression is not None:
+            games |= _by_game(self.expression, frozenset({subject})).keys()
+        return None if self.game in games else min(games, default=None)
+
+
+@lru_cache(maxsize=1024)
+def _by_game(expression: str, subjects: frozenset[str]) -> Mapping[str, frozenset[str]]:
+    """Return the subjects of each game that the expression names."""
+    texts = sorted(subject for subject in subjects if _is_text(subject))
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for subject, game in zip(texts, _names(_whole(expression), texts) or (), strict=False):
+        if game:
+            found[game].add(subject)
+    return {game: frozenset(names) for game, names in found.items()}
 
 
 def _whole(expression: str) -> str:
@@ -59,6 +105,9 @@ def _names(expression: str, texts: list[str]) -> list[str | None] | None:
 
 
 def _is_text(subject: str) -> bool:
+    # half of a surrogate pair has no UTF-8, and no wrapper can carry it
+    if subject.isascii():
+        return True
     try:
         subject.encode()
     except UnicodeEncodeError:

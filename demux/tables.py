@@ -141,7 +141,6 @@ SCHEMAS = Struct(
         Column("text", Primitive.STRING),
         Column("references", Map(Primitive.STRING, Primitive.STRING)),
         Column("descriptor_set", Primitive.BINARY),
-        Column("fingerprint", Primitive.STRING),
         Column("first_used_at", Primitive.TIMESTAMP),
     )
 )

@@ -65,11 +65,12 @@ def waited_for(spark: SparkSession, layout: Layout, schemas: SchemaStore, game: 
     """Return the ids of the schemas that rows of the game in bronze have, and that nobody has approved yet."""
     bronze = spark.read.format("delta").load(layout.bronze).where(F.col("game_name") == game)
     names = [column.name for column in REF]
-    refs = [SchemaRef(*(row[name] for name in names)) for row in bronze.select(*names).distinct().collect()]
+    found = bronze.groupBy(*names).count().collect()
+    refs = {SchemaRef(*(row[name] for name in names)): row["count"] for row in found}
     table = silver_table(spark, layout.silver(names_of(game).key))
     columns, message = (Struct(()), None) if table is None else (table.columns, table.message)
     try:
-        decide(columns, schemas.lookup(refs, game), message, schemas.contract(game))
+        decide(columns, schemas.lookup(refs, game), message, schemas.contract(game), rows=refs)
     except ApprovalNeeded as needed:
         return needed.schema_ids
     return ()

@@ -73,7 +73,7 @@ def decoded_again(redecoding: Redecoding, reading: Reading, span: Span, request:
     if contents.rows:
         table = layout.silver(names_of(task.game).key)
         answers = schemas.lookup(contents.refs, task.game)
-        decisions = fitted(spark, table, answers, schemas.contract(task.game))
+        decisions = fitted(spark, table, answers, schemas.contract(task.game), contents.refs)
         with redecoding.within_memory(rows, contents):
             bad = redecoding.set_aside(rows, decisions, task)
             replace_rows(redecoding.good(rows, decisions), table, replaceWhere=span.sql("_timestamp"))

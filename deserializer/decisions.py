@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from demux.alignment import Alignment, align
@@ -15,6 +16,7 @@ from demux.protobuf.comments import without_comments
 from demux.protobuf.compile import CompiledSchema
 from demux.protobuf.decoder import decoder_of
 from demux.protobuf.message_path import has_message
+from demux.registry.subject_choice import ForeignSchema
 from demux.schema_ref import SchemaRef
 from demux.tables import SILVER_RESERVED
 
@@ -43,10 +45,17 @@ class UnknownRef(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why rows of a schema ref are not decoded."""
+    """Why rows of a schema ref are not decoded.
+
+    Attributes:
+        cause: the code that quarantine has.
+        sentence: what is wrong.
+        may_pass: whether the registry may say otherwise later, without any change of the table.
+    """
 
     cause: Cause
     sentence: str
+    may_pass: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,33 +96,73 @@ class Decisions:
 UNDECIDED = Decisions(Struct(()), (), {})
 
 
-Answer = CompiledSchema | SchemaUnknown | SchemaInvalid
+Answer = CompiledSchema | ForeignSchema | SchemaUnknown | SchemaInvalid
 
 
 def decide(
-    table: Struct, answers: Mapping[SchemaRef, Answer], message: str | None = None, contract: Contract = EVOLVE
+    table: Struct,
+    answers: Mapping[SchemaRef, Answer],
+    message: str | None = None,
+    contract: Contract = EVOLVE,
+    *,
+    rows: Mapping[SchemaRef, int] | None = None,
 ) -> Decisions:
     """Return the decisions for a batch, the same whatever the order of its rows.
 
-    A table without columns takes its first schema in every mode.
+    The leading schema always fits a table that has no columns yet: of the subject with most rows, the version with most
+    rows, and where two tie, the newest version, of that the first message. The other schemas of that subject come first where the leading one
+    still fits behind them, older versions before newer ones: their names are the ones that the table keeps. The other
+    subjects follow. A table without columns takes its first schema in every mode.
 
     Args:
         table: the table's payload columns now; none for a new table.
-        answers: the registry's answer to each ref that occurs in the batch.
+        answers: what each ref that occurs in the batch means for the game.
         message: the full name of the message that the table holds, if that is known.
         contract: what the game's table does with schemas that would change it.
+        rows: how many rows of the batch have each ref; None: nobody counted.
 
     Raises:
         ApprovalNeeded: the table asks before it changes, and nobody has approved some of the schemas.
     """
     deciding = _Deciding(table, message, contract)
-    for ref, answer in sorted(answers.items(), key=_order):
-        deciding.take(ref, answer)
+    for ref, answer in answers.items():
+        if not isinstance(answer, CompiledSchema):
+            deciding.refuse(ref, answer)
+    for subject in _by_subject(answers, rows or {}):
+        deciding.take_all(subject)
     if deciding.unapproved:
         raise _approval_needed(deciding.unapproved, contract.game)
     return Decisions(
         deciding.columns, tuple(deciding.added), deciding.by_ref, deciding.message, tuple(deciding.widened)
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A schema of the batch, and how many rows have it."""
+
+    ref: SchemaRef
+    schema: CompiledSchema
+    rows: int
+
+    @property
+    def age(self) -> tuple[int, int, str, str]:
+        """What sorts older versions first."""
+        return (self.schema.version, self.schema.schema_id, self.ref.message_indexes or "", self.ref.guid or "")
+
+
+def _by_subject(answers: Mapping[SchemaRef, Answer], rows: Mapping[SchemaRef, int]) -> list[list[_Asked]]:
+    """Return the schemas of each subject; the subject with most rows first, then the one with the newest version."""
+    subjects: defaultdict[str, list[_Asked]] = defaultdict(list)
+    for ref, answer in answers.items():
+        if isinstance(answer, CompiledSchema):
+            subjects[answer.subject].append(_Asked(ref, answer, rows.get(ref, 0)))
+
+    def order(subject: str) -> tuple[int, int, str]:
+        mine = subjects[subject]
+        return (-sum(one.rows for one in mine), -max(one.schema.version for one in mine), subject)
+
+    return [subjects[subject] for subject in sorted(subjects, key=order)]
 
 
 class _Deciding:
@@ -128,25 +177,54 @@ class _Deciding:
         self.unapproved: dict[int, tuple[str, ...]] = {}
         self._contract = contract
 
-    def take(self, ref: SchemaRef, answer: Answer) -> None:
-        """Decide about the rows of one ref."""
+    def refuse(self, ref: SchemaRef, answer: ForeignSchema | SchemaUnknown | SchemaInvalid) -> None:
+        """Refuse the rows of a ref that means no schema of the game."""
         match answer:
+            case ForeignSchema():
+                cause = Cause.SCHEMA_CONFLICT
             case SchemaUnknown():
-                self.by_ref[ref] = Refusal(Cause.UNKNOWN_SCHEMA, answer.cause)
+                cause = Cause.UNKNOWN_SCHEMA
             case SchemaInvalid():
-                self.by_ref[ref] = Refusal(Cause.INVALID_SCHEMA, answer.cause)
-            case CompiledSchema():
-                try:
-                    self.by_ref[ref] = self._fitted(answer)
-                except SchemaInvalid as invalid:
-                    self.by_ref[ref] = Refusal(Cause.INVALID_SCHEMA, invalid.cause)
+                cause = Cause.INVALID_SCHEMA
+        self.by_ref[ref] = Refusal(cause, answer.cause, may_pass=True)
+
+    def take_all(self, subject: Sequence[_Asked]) -> None:
+        """Decide about the schemas of one subject."""
+        rows: Counter[str] = Counter()
+        for one in subject:
+            rows[one.schema.message] += one.rows
+        # of several messages of the subject, the one with most rows leads
+        leading = min(subject, key=lambda one: (-rows[one.schema.message], -one.rows, -one.schema.version, one.age))
+        in_order = sorted(subject, key=lambda one: one.age)
+        older, others = in_order[: in_order.index(leading)], in_order[in_order.index(leading) :]
+        after: list[_Asked] = []
+        for one in older:
+            if self._fits_behind(leading.schema, one.schema):
+                self._take(one)
+            else:
+                after.append(one)
+        for one in (*others, *after):
+            self._take(one)
+
+    def _take(self, one: _Asked) -> None:
+        try:
+            self.by_ref[one.ref] = self._fitted(one.schema)
+        except SchemaInvalid as invalid:
+            self.by_ref[one.ref] = Refusal(Cause.INVALID_SCHEMA, invalid.cause, may_pass=True)
+
+    def _fits_behind(self, leading: CompiledSchema, older: CompiledSchema) -> bool:
+        """Return whether the leading schema can be taken after the older one."""
+        try:
+            columns = align(self.columns, _columns(older), SILVER_RESERVED).columns
+            conflicts = align(columns, _columns(leading), SILVER_RESERVED).conflicts
+        except SchemaInvalid:
+            return True
+        return not conflicts and _other_message(leading, self.message or older.message) is None
 
     def _fitted(self, schema: CompiledSchema) -> Writer | Refusal:
         # every task would carry the comments along
         writer = Writer(schema.schema_id, without_comments(schema.descriptor_set), schema.message)
-        decoder = decoder_of(writer.descriptor_set, writer.message, SILVER_RESERVED)
-        decoder.require_readable()
-        alignment = align(self.columns, decoder.columns, SILVER_RESERVED)
+        alignment = align(self.columns, _columns(schema), SILVER_RESERVED)
         if another := _other_message(schema, self.message):
             return Refusal(Cause.SCHEMA_CONFLICT, another)
         if alignment.conflicts:
@@ -168,6 +246,13 @@ class _Deciding:
         self.added += alignment.added
         self.widened += alignment.widened
         return writer
+
+
+def _columns(schema: CompiledSchema) -> Struct:
+    """Return the columns of the schema's message; raises SchemaInvalid where no payload could be read."""
+    decoder = decoder_of(without_comments(schema.descriptor_set), schema.message, SILVER_RESERVED)
+    decoder.require_readable()
+    return decoder.columns
 
 
 def _frozen(schema: CompiledSchema, alignment: Alignment) -> str:
@@ -205,12 +290,3 @@ def schema_ids_of(answers: Mapping[SchemaRef, Answer]) -> set[int]:
     """Return the ids that the refs stand for; a GUID that nobody knows has none."""
     ids = (answer.schema_id if isinstance(answer, CompiledSchema) else ref.schema_id for ref, answer in answers.items())
     return {schema_id for schema_id in ids if schema_id is not None}
-
-
-def _order(asked: tuple[SchemaRef, Answer]) -> tuple[str, int, int, str, str]:
-    # older versions first: their names are the ones that the table keeps
-    ref, answer = asked
-    more = (ref.message_indexes or "", ref.guid or "")
-    if isinstance(answer, CompiledSchema):
-        return (answer.subject, answer.version, answer.schema_id, *more)
-    return ("", 0, ref.schema_id or 0, *more)

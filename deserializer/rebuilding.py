@@ -74,7 +74,7 @@ def rebuilt(redecoding: Redecoding, game: str, request: str, *, accept_loss: boo
         redecoding.require_whole(spark, task, contents)
     answers = schemas.lookup(contents.refs, game)
     table = layout.silver(names_of(game).key)
-    wanted = _wanted(spark, layout, game, answers, schemas.contract(game))
+    wanted = _wanted(spark, layout, game, answers, schemas.contract(game), contents.refs)
     with redecoding.within_memory(rows, contents):
         counts = counts_of(contents.rows, redecoding.set_aside(rows, wanted.decisions, task))
         app_id, turn = _turn(spark, layout, task)
@@ -94,14 +94,19 @@ def rebuilt(redecoding: Redecoding, game: str, request: str, *, accept_loss: boo
 
 
 def _wanted(
-    spark: SparkSession, layout: Layout, game: str, answers: Mapping[SchemaRef, Answer], contract: Contract
+    spark: SparkSession,
+    layout: Layout,
+    game: str,
+    answers: Mapping[SchemaRef, Answer],
+    contract: Contract,
+    rows: Mapping[SchemaRef, int],
 ) -> _Wanted:
     """Return what the table is to be: one that evolves gets the columns of these schemas alone, others keep theirs."""
     table = layout.silver(names_of(game).key)
     now = spark.read.format("delta").load(table).schema if table_exists(spark, table) else StructType([])
     if contract.mode is SchemaChanges.EVOLVE:
         now = StructType([])
-    decisions = decide(payload_of(now), answers, message_in(now), contract)
+    decisions = decide(payload_of(now), answers, message_in(now), contract, rows=rows)
     description = description_of(decisions, answers, columns_of_spark(now))
     schema = _schema(description, decisions.message, now)
     return _Wanted(replace(decisions, columns=payload_of(schema)), schema, description.comment)

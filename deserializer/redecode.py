@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import shlex
 import threading
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -75,13 +75,13 @@ class Contents:
 
     Attributes:
         rows: by day.
-        refs: their schema refs.
+        refs: by schema ref.
         sizes: how large their payloads are.
         ids: the sum of their record ids' hashes.
     """
 
     rows: Mapping[date, int]
-    refs: frozenset[SchemaRef]
+    refs: Mapping[SchemaRef, int]
     sizes: Sizes
     ids: int
 
@@ -113,13 +113,14 @@ class Redecoding:
             sizes_column("payload").alias("sizes"), F.count(F.lit(1)).alias("rows"), _hashes().alias("ids")
         )
         by_day: defaultdict[date, int] = defaultdict(int)
-        sizes, refs, ids = Sizes(), set(), 0
+        refs: Counter[SchemaRef] = Counter()
+        sizes, ids = Sizes(), 0
         for row in found.collect():
             by_day[row[_DAY] or NO_DAY] += row.rows
             sizes |= sizes_in(row.sizes)
-            refs.add(SchemaRef(*(row[name] for name in names)))
+            refs[SchemaRef(*(row[name] for name in names))] += row.rows
             ids += row.ids
-        return Contents(by_day, frozenset(refs), sizes, ids)
+        return Contents(by_day, refs, sizes, ids)
 
     def set_aside(self, rows: DataFrame, decisions: Decisions, task: Task) -> dict[date, int]:
         """Return how many rows of each day do not decode, once they are in quarantine under the task's request."""

@@ -70,7 +70,7 @@ def replay(spark: SparkSession, layout: Layout, schemas: SchemaStore, game: str,
     found = _quarantined(spark, layout, mine)
     rows = found.withColumnRenamed("bytes", "payload").select(*(column.name for column in INPUT))
     contents = contents_of(rows)
-    decisions = fitted(spark, table, schemas.lookup(contents.refs, game), schemas.contract(game))
+    decisions = fitted(spark, table, schemas.lookup(contents.refs, game), schemas.contract(game), contents.refs)
     with batches_within_memory(rows, contents.sizes):
         decoded = silver_rows(rows, decisions).where(~F.col(REFUSED)).drop(REFUSED)
         if table_exists(spark, table):

@@ -63,7 +63,7 @@ def deserialize(
     def one_batch(frame: DataFrame, batch: Batch) -> None:
         contents = contents_of(frame)
         answers = schemas.lookup(contents.refs, game)
-        decisions = fitted(spark, table, answers, schemas.contract(game))
+        decisions = fitted(spark, table, answers, schemas.contract(game), contents.refs)
         with batches_within_memory(frame, contents.sizes):
             rows = silver_rows(frame, decisions, choose(decoder, native, decisions))
             counts.append(

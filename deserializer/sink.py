@@ -66,22 +66,33 @@ def payload_of(schema: StructType) -> Struct:
 
 
 def fitted(
-    spark: SparkSession, table: str, answers: Mapping[SchemaRef, Answer], contract: Contract = EVOLVE
+    spark: SparkSession,
+    table: str,
+    answers: Mapping[SchemaRef, Answer],
+    contract: Contract = EVOLVE,
+    rows: Mapping[SchemaRef, int] | None = None,
 ) -> Decisions:
     """Return what to do with the rows of each schema ref; the table gets the columns they add, and what they say.
 
     A table that is not there is made only where a schema says something of it: else the first rows make it.
 
+    Args:
+        spark: the session.
+        table: the table's path.
+        answers: what each ref means for the game.
+        contract: what the game's table does with schemas that would change it.
+        rows: how many rows of the batch have each ref; None: nobody counted.
+
     Raises:
         ApprovalNeeded: the contract asks first; nothing was changed.
     """
     if not table_exists(spark, table):
-        decisions = decide(Struct(()), answers, contract=contract)
+        decisions = decide(Struct(()), answers, contract=contract, rows=rows)
         _create(spark, table, description_of(decisions, answers, Struct(())), decisions.message)
         return decisions
     now = _schema(spark, table)
     before = _silver(now)
-    decisions = decide(before.columns, answers, before.message, contract)
+    decisions = decide(before.columns, answers, before.message, contract, rows=rows)
     columns = columns_of_spark(now)
     description = description_of(decisions, answers, columns)
     _evolve(spark, table, now, description.columns, decisions.message)

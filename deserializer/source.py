@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
@@ -18,10 +19,10 @@ from deserializer.decode import INPUT, REF
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What must be known of rows before they are decoded: how many, their schema refs, how large their payloads are."""
+    """What must be known of rows before they are decoded: how many, how many of each ref, how large payloads are."""
 
     rows: int
-    refs: frozenset[SchemaRef]
+    refs: Mapping[SchemaRef, int]
     sizes: Sizes
 
 
@@ -32,7 +33,7 @@ def contents_of(frame: DataFrame) -> Contents:
     found = frame.groupBy(*names).agg(sizes_column("payload").alias("sizes"), counted).collect()
     return Contents(
         sum(row.rows for row in found),
-        frozenset(SchemaRef(*(row[name] for name in names)) for row in found),
+        {SchemaRef(*(row[name] for name in names)): row.rows for row in found},
         reduce(or_, (sizes_in(row.sizes) for row in found), Sizes()),
     )
 

@@ -167,7 +167,7 @@ class Together:
             one for one in found if isinstance(one, TableFile)
         ]
 
-    def _learn(self, refs: Mapping[str, frozenset[SchemaRef]]) -> list[str]:
+    def _learn(self, refs: Mapping[str, Mapping[SchemaRef, int]]) -> list[str]:
         """Return the games of which it is decided what to do with these refs; their tables have the columns for it."""
         wanted = {game: {*self._known(game).by_ref, *more} for game, more in refs.items()}
         schemas, spark = self._redecoding.schemas, self._redecoding.spark
@@ -179,7 +179,7 @@ class Together:
                 return False
             try:
                 table = SilverTable.at(self._here.silver(names_of(game).key))
-                self._decisions[game] = fit(spark, table, answers, schemas.contract(game))
+                self._decisions[game] = fit(spark, table, answers, schemas.contract(game), refs[game])
             except Exception as error:  # Spark says it
                 _LOG.info("days of a game are left to Spark: %s", error)
                 return False

@@ -24,7 +24,7 @@ from demux.tables import QUARANTINE, SILVER_ORIGIN
 from deserializer.days import Counts, Span
 from deserializer.decisions import Decisions, UnknownRef
 from deserializer.decode import parts_of
-from deserializer.fleet.work import bad_rows, bronze_rows, filled, good_rows, refs_in
+from deserializer.fleet.work import bad_rows, bronze_rows, filled, good_rows, unknown_refs
 
 _TIME = arrow_type(Primitive.TIMESTAMP)
 
@@ -69,7 +69,7 @@ class DaysWritten:
         counts: what became of the rows of each day.
         files: what silver gets.
         replaced: the files of silver that go for it, and whether they have no rows of other days.
-        unknown: refs without a decision: nothing was written.
+        unknown: rows by ref without a decision: nothing was written.
         left: why Spark has to do it; nothing was written.
     """
 
@@ -77,7 +77,7 @@ class DaysWritten:
     counts: Mapping[date, Counts] = field(default_factory=dict)
     files: tuple[TableFile, ...] = ()
     replaced: Mapping[str, bool] = field(default_factory=dict)
-    unknown: frozenset[SchemaRef] = frozenset()
+    unknown: Mapping[SchemaRef, int] = field(default_factory=dict)
     left: str | None = None
 
 
@@ -105,7 +105,7 @@ def write_days(
                 try:
                     written, files = _write(work, replaced, quarantine, query_id, now, bad)
                 except UnknownRef:
-                    unknown = frozenset(refs_in(work.paths) - work.decisions.by_ref.keys())
+                    unknown = unknown_refs(work.paths, work.decisions)
                     written = DaysWritten(work.game, replaced=replaced, unknown=unknown)
             except Exception as error:  # Spark finds out what is wrong, or does it all the same
                 written = DaysWritten(work.game, left=f"{type(error).__name__}: {error}")

@@ -7,6 +7,7 @@ from random import Random
 
 from demux.control import KnownGame, Outcome, TaskRecord
 from demux.names import names_of
+from demux.registry.protocol import SubjectVersion
 from demux.status.facts import Arrival, Facts, SetAside, TableFacts
 from demux.status.model import Status
 from demux.status.summary import status_of
@@ -97,7 +98,7 @@ def busy(games: int, rounds: int = 30, seed: int = 1, first: tuple[str, ...] = H
             *(SetAside("UNKNOWN_SCHEMA", name, 40) for at, name in enumerate(names) if at % 19 == 0),
             SetAside("MALFORMED_WRAPPER", None, 1_234),
         ],
-        versions={("default", 1): 1, ("default", 2): 2},
+        uses={("default", at): [SubjectVersion("any", at)] for at in (1, 2)},
     )
     reasons = dict.fromkeys(names, "games.limit is 1000 and as many games are running")
     return status_of("/data/demux", facts, NOW, reasons)

@@ -127,7 +127,7 @@ def schema_of(spec: VersionSpec, version: int) -> CompiledSchema:
     for name, fields in (("Root", spec.root), ("Inner", spec.inner), ("Third", spec.third)):
         file.message_type.append(_message(name, fields, spec.syntax))
     descriptors = FileDescriptorSet(file=[file]).SerializeToString()
-    return CompiledSchema(version, "v", version, "v.Root", descriptors, str(version))
+    return CompiledSchema(version, "v", version, "v.Root", descriptors)
 
 
 def _enum(name: str, values: Sequence[str]) -> EnumDescriptorProto:

@@ -9,6 +9,7 @@ from pathlib import Path
 from random import Random
 
 from demux.control import KnownGame, Outcome, TaskRecord
+from demux.registry.protocol import SubjectVersion
 from demux.status.content import status_json
 from demux.status.facts import Arrival, Facts, SetAside, TableFacts
 from demux.status.model import Status
@@ -57,7 +58,7 @@ def status() -> Status:
             SetAside("MALFORMED_WRAPPER", None, 47),
             SetAside("INVALID_GAME_NAME", None, 41),
         ],
-        versions={("default", number): number for number in (1, 2, 3)},
+        uses={("default", number): [SubjectVersion("any", number)] for number in (1, 2, 3)},
     )
     return status_of(
         "/data/demux", facts, _NOW, dict.fromkeys(waiting, "games.limit is 22 and as many games are running")

@@ -18,7 +18,7 @@ from demux.errors import GameUnknown
 from demux.lock import Access
 from demux.names import names_of
 from demux.overview import overview
-from demux.registry.choice import registry_name_for
+from demux.registry.choice import game_schemas
 from demux.storage import table_exists
 from demux.text import printable
 from install_workflow.run import look
@@ -73,9 +73,7 @@ def print_status(place: Workplace) -> None:
     """Print where every record is, counted in the tables."""
     with console.status("counting …"):
         plan = look(place.spark, place.settings, place.control).plan
-        counted = overview(
-            place.spark, place.layout, place.control, lambda game: registry_name_for(game, place.settings)
-        )
+        counted = overview(place.spark, place.layout, place.control, lambda game: game_schemas(game, place.settings))
     console.print(overview_table(counted, {waiting.game: waiting.reason for waiting in plan.waiting}))
 
 

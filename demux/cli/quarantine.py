@@ -24,7 +24,7 @@ from demux.quarantine.drop import drop as drop_rows
 from demux.quarantine.drop import droppable
 from demux.quarantine.reading import QuarantineReader, games_of, schemas_of
 from demux.quarantine.records import Looked, Record, looked
-from demux.registry.choice import registry_name_for, registry_settings
+from demux.registry.choice import game_schemas
 from demux.settings import Settings
 from demux.tables import Layout
 from demux.text import first_few, printable
@@ -232,8 +232,7 @@ def _decoded(layout: Layout, settings: Settings, records: Sequence[Record], most
     schemas = schemas_of(layout, {one.ref for one in records if one.stage == Stage.SILVER.value})
     found = []
     for one in records:
-        registry = registry_name_for(one.game or "", settings)
-        found.append(looked(one, registry, registry_settings(settings, registry).messages, schemas, most))
+        found.append(looked(one, game_schemas(one.game or "", settings), schemas, most))
     return found
 
 

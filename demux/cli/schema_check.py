@@ -17,6 +17,7 @@ from demux.protobuf.compile import CompiledSchema, compile_schema
 from demux.protobuf.pool import pool_of
 from demux.registry.imports import imports_of, path_mistake, transitive_imports
 from demux.registry.protocol import Reference, RegisteredSchema, SchemaRegistry
+from demux.registry.subject_choice import named_message
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ class NamedRegistry:
     messages: Mapping[str, str]
 
     def schema(self, schema_id: int) -> RegisteredSchema:
-        """Return the schema of this id; raises as `SchemaRegistry.schema` does."""
+        """Return the schema of this id with all its subjects; raises as `SchemaRegistry.schema` does."""
         return self._meant(self.opened.schema(schema_id))
 
     def versions(self, subject: str) -> tuple[RegisteredSchema, ...]:
@@ -42,7 +43,8 @@ class NamedRegistry:
         return tuple(map(self._meant, self.opened.versions(subject)))
 
     def _meant(self, schema: RegisteredSchema) -> RegisteredSchema:
-        return replace(schema, message=self.messages.get(schema.subject, schema.message))
+        first, *others = (named_message(use, self.messages) for use in (schema.use, *schema.others))
+        return replace(schema.used_as(first), others=tuple(others))
 
 
 @dataclass(frozen=True, slots=True)

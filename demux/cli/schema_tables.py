@@ -15,7 +15,7 @@ from rich.text import Text
 from demux.cli.schema_check import SubjectCheck
 from demux.columns import Array, Column, ColumnType, Map, Struct, sql_name
 from demux.protobuf.changes import Change, Comparison, Effect, Reading, Wire
-from demux.registry.protocol import RegisteredSchema
+from demux.registry.protocol import RegisteredSchema, SubjectVersion
 from demux.text import printable
 
 _FIRST = "first of the file"
@@ -75,13 +75,17 @@ def list_json(listed: Sequence[Listed], problems: Sequence[str]) -> str:
 
 def schema_text(schema: RegisteredSchema) -> str:
     """Return the schema's text and those of its references, each behind a comment that says which it is."""
-    what = f"schema {schema.schema_id}, subject {schema.subject}, version {schema.version}"
-    message = "" if schema.message is None else f", message {schema.message}"
-    parts = [f"// {what}{message}: {schema.path}", schema.text]
+    parts = [f"// schema {schema.schema_id}, {_use_text(use)}: {schema.path}" for use in (schema.use, *schema.others)]
+    parts.append(schema.text)
     for reference in schema.references:
         parts += ["", f"// referenced: {reference.path}", reference.text]
     lines = "\n".join(part.rstrip("\n") for part in parts).split("\n")
     return "\n".join(printable(line.rstrip("\r").expandtabs(4)) for line in lines)
+
+
+def _use_text(use: SubjectVersion) -> str:
+    message = "" if use.message is None else f", message {use.message}"
+    return f"subject {use.subject}, version {use.version}{message}"
 
 
 def columns_table(columns: Struct) -> RenderableType:

@@ -26,8 +26,10 @@ from demux.cli.workplace import ROOT, SET, SETTINGS, console, settings_of, workp
 from demux.errors import ExitCode, RegistryUnavailable, SchemaInvalid, SettingsInvalid
 from demux.lock import Access
 from demux.protobuf.compatibility import compare, silver_columns, table_of
-from demux.protobuf.compile import compile_schema
-from demux.registry.choice import DEFAULT, open_registry, registry_name_for, registry_settings
+from demux.protobuf.compile import compile_files, compile_schema, first_message
+from demux.registry.choice import DEFAULT, game_schemas, open_registry, registry_name_for, registry_settings
+from demux.registry.protocol import RegisteredSchema, SubjectVersion
+from demux.registry.subject_choice import ForeignSchema, SharedSchema, choose
 from demux.settings import Settings
 from demux.text import printable
 
@@ -35,6 +37,7 @@ schemas = typer.Typer(help="Look at schemas, and at what a changed one would bre
 
 _REGISTRY = typer.Option(DEFAULT, "--registry", help="The registry: a name in `registries`, or `default`.")
 _REGISTRIES = typer.Option(None, "--registry", help="Only this registry: a name in `registries`, or `default`.")
+_GAME = typer.Option(None, "--game", help="As a record of this game (exact name) means it, in the game's registry.")
 _JSON = typer.Option(False, "--json", help="Print JSON.")
 
 
@@ -73,6 +76,7 @@ def list_all(
 def show(
     schema_id: int = typer.Argument(..., metavar="ID", min=1, help="The schema's id."),
     columns: bool = typer.Option(False, "--columns", help="Show the silver columns that it makes instead."),
+    game: str | None = _GAME,
     registry: str = _REGISTRY,
     settings_file: Path | None = SETTINGS,
     root: str | None = ROOT,
@@ -82,17 +86,20 @@ def show(
 
     Example: `demux schemas show 7 --columns`
     """
-    schema = _open(settings_of(settings_file, root, changes), registry).schema(schema_id)
+    settings = settings_of(settings_file, root, changes)
     if columns:
-        console.print(columns_table(silver_columns(compile_schema(schema))))
+        console.print(columns_table(silver_columns(compile_schema(_meant(settings, registry, game, schema_id)))))
+    elif game is not None:
+        console.print(schema_text(_meant(settings, registry, game, schema_id)), soft_wrap=True)
     else:
-        console.print(schema_text(schema), soft_wrap=True)
+        console.print(schema_text(_open(settings, registry).schema(schema_id)), soft_wrap=True)
 
 
 @schemas.command("diff")
 def diff(
     old_id: int = typer.Argument(..., metavar="OLD_ID", min=1, help="The older schema's id."),
     new_id: int = typer.Argument(..., metavar="NEW_ID", min=1, help="The newer schema's id."),
+    game: str | None = _GAME,
     registry: str = _REGISTRY,
     json: bool = _JSON,
     settings_file: Path | None = SETTINGS,
@@ -103,8 +110,9 @@ def diff(
 
     Example: `demux schemas diff 7 9`
     """
-    opened = _open(settings_of(settings_file, root, changes), registry)
-    old, new = opened.schema(old_id), opened.schema(new_id)
+    settings = settings_of(settings_file, root, changes)
+    old, new = (_meant(settings, registry, game, schema_id) for schema_id in (old_id, new_id))
+    opened = _open(settings, registry_name_for(game, settings) if game is not None else registry)
     before = [version for version in opened.versions(old.subject) if version.version < old.version]
     comparison = compare(compile_schema(old), compile_schema(new), table_of(compiled_versions([*before, old])))
     if json:
@@ -236,6 +244,35 @@ def _require(games: Sequence[str], subjects: Sequence[str], seen: Set[str]) -> N
             f"The registry has no subject of {', '.join(map(repr, missing))}.",
             "See `demux schemas list`; names are exact.",
         )
+
+
+def _meant(settings: Settings, registry: str, game: str | None, schema_id: int) -> RegisteredSchema:
+    """Return the schema as a record of the game means it, or as all its subjects do.
+
+    Raises:
+        SettingsInvalid: its subjects mean different messages and no game is named, or it is no schema of the game's.
+        SubjectAmbiguous: as `choose`.
+    """
+    if game is not None:
+        schemas = game_schemas(game, settings)
+        opened = _open(settings, schemas.registry)
+        schema = opened.schema(schema_id)
+        shared = SharedSchema(schema_id, compile_files(schema), schema.uses)
+        meant = choose(shared, None, schemas, frozenset(opened.opened.subjects()))
+        if isinstance(meant, ForeignSchema):
+            raise SettingsInvalid(meant.cause, "If the game means it, name its subject in games.subjects_of.")
+        return schema.used_as(SubjectVersion(meant.subject, meant.version, meant.message))
+    schema = _open(settings, registry).schema(schema_id)
+    if len({use.message for use in schema.uses}) > 1:
+        first = first_message(compile_files(schema))
+        found = {use.message or first: use for use in reversed(schema.uses)}
+        if len(found) > 1:
+            told = ", ".join(f"{use.subject} ({message})" for message, use in sorted(found.items(), key=str))
+            raise SettingsInvalid(
+                f"Schema {schema_id} is of several subjects that mean different messages: {told}.",
+                "Name the game with --game.",
+            )
+    return schema.used_as(schema.use)
 
 
 def _open(settings: Settings, name: str) -> NamedRegistry:

@@ -15,7 +15,7 @@ import typer
 
 from demux.cli.workplace import ROOT, SET, SETTINGS, console, settings_of, warn
 from demux.errors import DemuxError, PlanRefused, SettingsInvalid, StorageFailed
-from demux.registry.choice import registry_name_for
+from demux.registry.choice import game_schemas
 from demux.settings import Settings
 from demux.status.content import status_json
 from demux.status.facts import Facts
@@ -108,7 +108,7 @@ def status_reader(settings: Settings) -> Callable[[], Status]:
     def read() -> Status:
         facts = reader.read()
         now = datetime.now(timezone.utc)
-        return status_of(root, facts, now, reasons_of(facts, settings), lambda game: registry_name_for(game, settings))
+        return status_of(root, facts, now, reasons_of(facts, settings), lambda game: game_schemas(game, settings))
 
     return read
 

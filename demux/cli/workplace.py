@@ -27,7 +27,7 @@ from demux.control import Control
 from demux.errors import DemuxError, SettingsInvalid, StorageFailed
 from demux.lock import Access, Hold, TableLock, is_elsewhere, locked, table_lock, unlocked
 from demux.progress import ProgressLog
-from demux.registry.choice import Registries, registry_name_for, registry_settings
+from demux.registry.choice import Registries, game_schemas
 from demux.registry.registered import Registered, registered_games
 from demux.reports import GameReport, IngestReport
 from demux.schema_store import GameRegistry, SchemaStore
@@ -302,9 +302,8 @@ def registry_of(settings: Settings, environ: Mapping[str, str]) -> Callable[[str
     registries = Registries(settings, environ)
 
     def of(game: str) -> GameRegistry:
-        name = registry_name_for(game, settings)
-        messages = registry_settings(settings, name).messages
-        return GameRegistry(name, lambda: registries.of(name), messages, settings.games.contract_of(game))
+        schemas = game_schemas(game, settings)
+        return GameRegistry(schemas, lambda: registries.of(schemas.registry), settings.games.contract_of(game))
 
     return of
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import importlib.util
 import os
 import re
@@ -19,7 +18,6 @@ from pathlib import Path
 from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto, FileDescriptorSet
 
 from demux.errors import RuntimeMissing, SchemaInvalid, StorageFailed
-from demux.protobuf.comments import without_comments
 from demux.protobuf.serialized import descriptor_of
 from demux.registry.imports import paths_mistake
 from demux.registry.protocol import Reference, RegisteredSchema
@@ -38,7 +36,6 @@ class CompiledSchema:
         message: the full name of the message that payloads hold.
         descriptor_set: a serialized `FileDescriptorSet`: the file, its imports and their source comments,
             imports first.
-        fingerprint: SHA-256, in hex, of the message's name and the set without its comments.
     """
 
     schema_id: int
@@ -46,7 +43,6 @@ class CompiledSchema:
     version: int
     message: str
     descriptor_set: bytes
-    fingerprint: str
 
 
 def compile_schema(schema: RegisteredSchema) -> CompiledSchema:
@@ -59,25 +55,30 @@ def compile_schema(schema: RegisteredSchema) -> CompiledSchema:
         RuntimeMissing: grpcio-tools is not installed.
         StorageFailed: the temporary folder cannot be written.
     """
-    files = (Reference(schema.path, schema.text), *schema.references)
+    descriptor_set = compile_files(schema)
     try:
-        message, descriptor_set = _compiled(files, schema.message)
+        message = _message(descriptor_set, schema.path, schema.message)
     except _Refused as refused:
-        raise SchemaInvalid(
-            f"Schema {schema.schema_id} ({schema.subject!r} version {schema.version}) does not compile: {refused}.",
-            "Correct the schema in the registry; the rows wait in quarantine and can be replayed.",
-            schema_id=schema.schema_id,
-            subject=schema.subject,
-            reason=str(refused),
-        ) from refused
-    return CompiledSchema(
-        schema.schema_id, schema.subject, schema.version, message, descriptor_set, fingerprint(message, descriptor_set)
+        raise _invalid(schema, refused) from refused
+    return CompiledSchema(schema.schema_id, schema.subject, schema.version, message, descriptor_set)
+
+
+def compile_files(schema: RegisteredSchema) -> bytes:
+    """Return the schema's serialized `FileDescriptorSet`, whichever message payloads hold; else as `compile_schema`."""
+    try:
+        return _compiled((Reference(schema.path, schema.text), *schema.references))
+    except _Refused as refused:
+        raise _invalid(schema, refused) from refused
+
+
+def _invalid(schema: RegisteredSchema, refused: _Refused) -> SchemaInvalid:
+    return SchemaInvalid(
+        f"Schema {schema.schema_id} ({schema.subject!r} version {schema.version}) does not compile: {refused}.",
+        "Correct the schema in the registry; the rows wait in quarantine and can be replayed.",
+        schema_id=schema.schema_id,
+        subject=schema.subject,
+        reason=str(refused),
     )
-
-
-def fingerprint(message: str, descriptor_set: bytes) -> str:
-    """Return the SHA-256, in hex, of what decides how payloads are read; ids, versions and comments do not count."""
-    return hashlib.sha256(message.encode() + b"\0" + without_comments(descriptor_set)).hexdigest()
 
 
 class _Refused(Exception):
@@ -85,11 +86,10 @@ class _Refused(Exception):
 
 
 @lru_cache(maxsize=4096)
-def _compiled(files: tuple[Reference, ...], message: str | None) -> tuple[str, bytes]:
+def _compiled(files: tuple[Reference, ...]) -> bytes:
     if mistake := paths_mistake(file.path for file in files):
         raise _Refused(mistake)
-    descriptor_set = _protoc(files)
-    return _message(descriptor_set, files[0].path, message), descriptor_set
+    return _protoc(files)
 
 
 def _protoc(files: tuple[Reference, ...]) -> bytes:
@@ -180,13 +180,21 @@ def _first_error(stderr: str, folder: Path, returncode: int) -> str:
     return (placed or errors)[0].strip().rstrip(".")
 
 
+@lru_cache(maxsize=4096)
+def first_message(descriptor_set: bytes) -> str | None:
+    """Return the full name of the first message of the file, which stands last in the set; None where it has none."""
+    file = FileDescriptorSet.FromString(descriptor_set).file[-1]
+    return _full_name(file.package, file.message_type[0].name) if file.message_type else None
+
+
 def _message(descriptor_set: bytes, path: str, wanted: str | None) -> str:
+    if wanted is None:
+        first = first_message(descriptor_set)
+        if first is None:
+            raise _Refused(f"{path} has no message")
+        return first
     files = FileDescriptorSet.FromString(descriptor_set).file
     own = next(file for file in files if file.name == path)
-    if wanted is None:
-        if not own.message_type:
-            raise _Refused(f"{path} has no message")
-        return _full_name(own.package, own.message_type[0].name)
     names = [name for file in (own, *files) for name in _message_names(file)]
     if wanted not in names:
         near = get_close_matches(wanted, names, n=1)

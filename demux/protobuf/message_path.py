@@ -21,16 +21,16 @@ def with_message(schema: CompiledSchema, indexes: str | None, configured: str | 
     Args:
         schema: as the registry has it; its message counts when nothing else says more.
         indexes: the row's message indexes, such as `1,0`; None where the row does not say.
-        configured: the full name that the settings give for the subject, or None.
+        configured: the full name that the settings or the registry give for the subject, or None.
 
     Raises:
         SchemaInvalid: the indexes lead to no message, or to one of two, or the schema lacks the configured message.
     """
     if indexes is None:
-        if configured is None or configured == schema.message:
+        if configured is None:
             return schema
         if not has_message(schema.descriptor_set, configured):
-            raise _invalid(schema, f"has no message {configured!r}, which the setting `messages` names for its subject")
+            raise _invalid(schema, f"has no message {configured!r}, which is named for its subject")
         return replace(schema, message=configured)
     found = messages_at(schema.descriptor_set, indexes)
     if configured in found:
@@ -80,7 +80,6 @@ def _follow(file: FileDescriptorProto, path: list[int], *, entries: bool) -> str
 
 
 @lru_cache(maxsize=1024)
-@lru_cache(maxsize=1024)
 def has_message(descriptor_set: bytes, full_name: str) -> bool:
     """Return whether the schema, or a file that it imports, declares the message."""
     try:
@@ -91,7 +90,9 @@ def has_message(descriptor_set: bytes, full_name: str) -> bool:
 
 
 def _invalid(schema: CompiledSchema, what: str, *choices: str) -> SchemaInvalid:
-    remedy = "Correct the setting `messages` of the registry, or the producer; then replay the quarantine."
+    remedy = (
+        "Correct `messages` in the settings, `message` in registry.yml, or the producer; then replay the quarantine."
+    )
     if choices:
         remedy = f"Name {choices[0]} or {choices[1]} in the registry's `messages`; then replay the quarantine."
     return SchemaInvalid(

@@ -20,10 +20,10 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from demux.arrow_types import arrow_fields
 from demux.errors import TableUnsuited
-from demux.protobuf.compile import CompiledSchema
 from demux.quarantine.choice import Choice
 from demux.quarantine.groups import COLUMNS, Group, Grouping, Newest, Place
 from demux.quarantine.records import KeptSchemas, Record, record_of
+from demux.registry.subject_choice import shared_schemas
 from demux.schema_ref import SchemaRef
 from demux.tables import QUARANTINE, Layout
 
@@ -36,7 +36,7 @@ _FIRST_TIME, _LAST_TIME = (
 )
 _BUFFER_BYTES = 64 * 1024
 _FIELDS = {field.name: field for field in arrow_fields(QUARANTINE)}
-_SCHEMA = ["registry", "schema_id", "guid", "subject", "version", "message", "descriptor_set", "fingerprint"]
+_SCHEMA = ["registry", "schema_id", "guid", "subject", "version", "message", "descriptor_set"]
 
 
 class QuarantineReader:
@@ -118,19 +118,18 @@ def schemas_of(layout: Layout, refs: Collection[SchemaRef]) -> KeptSchemas:
     guids = sorted({ref.guid for ref in refs if ref.guid is not None})
     table = _opened(layout.schemas)
     if table is None:
-        return KeptSchemas({}, {})
+        return KeptSchemas({}, {}, {})
     wanted = pc.field("schema_id").isin(pa.array(ids, pa.int32())) | pc.field("guid").isin(pa.array(guids, pa.string()))
     rows = table.to_pyarrow_dataset().to_table(columns=_SCHEMA, filter=wanted).to_pylist()
-    found = [(row["registry"], row["guid"], _schema(row)) for row in rows]
+    by_id = shared_schemas(rows)
+    subjects: defaultdict[str, set[str]] = defaultdict(set)
+    for row in table.to_pyarrow_table(columns=["registry", "subject"]).to_pylist():
+        subjects[row["registry"]].add(row["subject"])
     return KeptSchemas(
-        {(registry, schema.schema_id): schema for registry, _, schema in found},
-        {(registry, guid): schema for registry, guid, schema in found if guid is not None},
+        by_id,
+        {(row["registry"], row["guid"]): by_id[row["registry"], row["schema_id"]] for row in rows if row["guid"]},
+        {registry: frozenset(names) for registry, names in subjects.items()},
     )
-
-
-def _schema(row: Mapping[str, Any]) -> CompiledSchema:
-    names = ("schema_id", "subject", "version", "message", "descriptor_set", "fingerprint")
-    return CompiledSchema(*(row[name] for name in names))
 
 
 def _opened(path: str) -> DeltaTable | None:

@@ -11,11 +11,10 @@ from google.protobuf.descriptor import Descriptor
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
 from demux.causes import Stage
-from demux.errors import SchemaInvalid
-from demux.protobuf.compile import CompiledSchema
-from demux.protobuf.message_path import with_message
+from demux.errors import SchemaInvalid, SubjectAmbiguous
 from demux.protobuf.partial import Dump, dump
 from demux.protobuf.pool import pool_of
+from demux.registry.subject_choice import ForeignSchema, GameSchemas, SharedSchema, choose
 from demux.schema_ref import SchemaRef
 
 
@@ -82,25 +81,31 @@ def record_of(row: Mapping[str, Any]) -> Record:
 
 @dataclass(frozen=True, slots=True)
 class KeptSchemas:
-    """The schemas that the table of schemas has, by registry, and id or GUID."""
+    """What the table of schemas has.
 
-    by_id: Mapping[tuple[str, int], CompiledSchema]
-    by_guid: Mapping[tuple[str, str], CompiledSchema]
+    Attributes:
+        by_id: by registry and id.
+        by_guid: by registry and GUID.
+        subjects: all subjects of the schemas, by registry.
+    """
 
-    def of(self, registry: str, ref: SchemaRef) -> CompiledSchema | None:
+    by_id: Mapping[tuple[str, int], SharedSchema]
+    by_guid: Mapping[tuple[str, str], SharedSchema]
+    subjects: Mapping[str, frozenset[str]]
+
+    def of(self, registry: str, ref: SchemaRef) -> SharedSchema | None:
         """Return the schema that a row names; None where it is not kept."""
         if ref.guid is not None:
             return self.by_guid.get((registry, ref.guid))
         return None if ref.schema_id is None else self.by_id.get((registry, ref.schema_id))
 
 
-def looked(record: Record, registry: str, messages: Mapping[str, str], schemas: KeptSchemas, most: int) -> Looked:
+def looked(record: Record, game: GameSchemas, schemas: KeptSchemas, most: int) -> Looked:
     """Return the record with what its bytes hold.
 
     Args:
         record: the record.
-        registry: the name of the game's registry.
-        messages: which message payloads of a subject hold, where the rows do not say.
+        game: where the game's schemas are.
         schemas: those that are kept.
         most: how many fields are shown.
     """
@@ -108,15 +113,19 @@ def looked(record: Record, registry: str, messages: Mapping[str, str], schemas: 
         return Looked(record, None, None)
     message = None
     # at stage bronze it is the whole record, of which nobody knows more
-    if record.stage == Stage.SILVER.value and (schema := schemas.of(registry, record.ref)) is not None:
-        message = _message(schema, record.ref.message_indexes, messages)
+    if record.stage == Stage.SILVER.value and (shared := schemas.of(game.registry, record.ref)) is not None:
+        message = _message(shared, record.ref.message_indexes, game, schemas.subjects.get(game.registry, frozenset()))
     return Looked(record, None if message is None else message.full_name, dump(record.content, message, most))
 
 
-def _message(schema: CompiledSchema, indexes: str | None, messages: Mapping[str, str]) -> Descriptor | None:
+def _message(
+    shared: SharedSchema, indexes: str | None, game: GameSchemas, subjects: frozenset[str]
+) -> Descriptor | None:
     try:
-        meant = with_message(schema, indexes, messages.get(schema.subject))
+        meant = choose(shared, indexes, game, subjects)
+        if isinstance(meant, ForeignSchema):
+            return None
         return pool_of(FileDescriptorSet.FromString(meant.descriptor_set)).FindMessageTypeByName(meant.message)
-    except (SchemaInvalid, KeyError):
+    except (SchemaInvalid, SubjectAmbiguous, KeyError):
         # what the schema lacks is why the row is here
         return None

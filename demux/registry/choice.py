@@ -12,7 +12,9 @@ from demux.registry.confluent import ConfluentRegistry
 from demux.registry.folder import FolderRegistry
 from demux.registry.protocol import ErasableRegistry
 from demux.registry.rest import Rest
+from demux.registry.subject_choice import GameSchemas
 from demux.settings import RegistrySettings, Settings
+from demux.subjects import SubjectRule
 
 DEFAULT = "default"
 
@@ -23,6 +25,15 @@ def registry_name_for(game: str, settings: Settings) -> str:
         if any(fnmatchcase(game, pattern) for pattern in registry.games):
             return name
     return DEFAULT
+
+
+def game_schemas(game: str, settings: Settings) -> GameSchemas:
+    """Return where the game's schemas are, and which of them are the game's, by the settings."""
+    name = registry_name_for(game, settings)
+    games = settings.games
+    return GameSchemas(
+        name, SubjectRule(game, games.subjects, games.subjects_of), registry_settings(settings, name).messages
+    )
 
 
 def registry_settings(settings: Settings, name: str) -> RegistrySettings:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from itertools import count
 
 from demux.errors import SchemaInvalid, SchemaUnknown
@@ -11,7 +12,7 @@ from demux.registry.answers import Place, ReferenceTo, Stored
 from demux.registry.guids import no_guids
 from demux.registry.imports import schema_mistake
 from demux.registry.marks import is_mark_subject
-from demux.registry.protocol import NewSchema, Reference, RegisteredSchema
+from demux.registry.protocol import NewSchema, Reference, RegisteredSchema, SubjectVersion, no_subject
 from demux.registry.registering import Registrar, take_out
 from demux.registry.resources import PROTOBUF, Resources
 from demux.registry.rest import Rest
@@ -20,7 +21,7 @@ _LARGEST_ID = 2**31 - 1
 
 
 class ConfluentRegistry:
-    """A registry over HTTP. Safe to share between threads; what has an id never changes, so it is asked for once.
+    """A registry over HTTP. Safe to share between threads; the text under an id never changes, so it is asked for once.
 
     Registries of this kind keep neither a schema's path nor the message meant: `path` is `schema.proto` (the first
     free one of `schema2.proto` …, where an import is called so), and `message` is None. Subjects may share an id.
@@ -33,24 +34,22 @@ class ConfluentRegistry:
     def __init__(self, rest: Rest, made_by: str | None = None) -> None:
         self._resources = Resources(rest)
         self._made_by = made_by
-        self._schemas: dict[int, RegisteredSchema] = {}
+        self._stored: dict[int, Stored] = {}
         self._imports: dict[tuple[str, int], Stored] = {}
 
     def schema(self, schema_id: int) -> RegisteredSchema:
-        """Return the schema of this id; of the subjects that share it, the first in alphabetical order is named."""
-        schema = self._schemas.get(schema_id)
-        if schema is None:
-            stored = self._resources.by_id(schema_id) if 0 < schema_id <= _LARGEST_ID else None
-            if stored is None:
-                raise SchemaUnknown(
-                    f"The registry at {self._resources.url} has no schema {schema_id}.",
-                    "Register the schema, then replay the quarantine.",
-                    schema_id=schema_id,
-                    url=self._resources.url,
-                )
-            schema = self._whole(schema_id, self._place(schema_id), stored)
-            self._schemas[schema_id] = schema
-        return schema
+        """Return the schema of this id with all its subjects, which are asked for each time: there may be more now."""
+        stored = self._by_id(schema_id)
+        if stored is None:
+            raise SchemaUnknown(
+                f"The registry at {self._resources.url} has no schema {schema_id}.",
+                "Register the schema, then replay the quarantine.",
+                schema_id=schema_id,
+                url=self._resources.url,
+            )
+        first, *others = self._places(schema_id)
+        schema = self._whole(schema_id, first, stored)
+        return replace(schema, others=tuple(SubjectVersion(place.subject, place.version) for place in others))
 
     def schema_of_guid(self, guid: str) -> RegisteredSchema:
         """Return the schema of this GUID, which only new registries give."""
@@ -100,15 +99,22 @@ class ConfluentRegistry:
         What a schema of somebody else imports by now stays.
         """
         gone = take_out(self._resources, made_by)
-        self._schemas.clear()
+        self._stored.clear()
         self._imports.clear()
         return gone
 
-    def _place(self, schema_id: int) -> Place:
+    def _by_id(self, schema_id: int) -> Stored | None:
+        stored = self._stored.get(schema_id)
+        if stored is None and 0 < schema_id <= _LARGEST_ID:
+            stored = self._resources.by_id(schema_id)
+            if stored is not None:
+                self._stored[schema_id] = stored
+        return stored
+
+    def _places(self, schema_id: int) -> list[Place]:
         places = self._resources.places(schema_id)
-        # nothing has the id any more, but its payloads can still be decoded
-        nowhere = Place(subject=f"schema-{schema_id}", version=1)
-        return min(places, key=lambda place: (place.subject, place.version), default=nowhere)
+        # where nothing has the id any more, its payloads can still be decoded
+        return sorted(places, key=_by_name) or [Place(subject=no_subject(schema_id), version=1)]
 
     def _whole(self, schema_id: int, place: Place, stored: Stored) -> RegisteredSchema:
         if stored.type != PROTOBUF:
@@ -151,6 +157,10 @@ class ConfluentRegistry:
             subject=place.subject,
             reason=mistake,
         )
+
+
+def _by_name(place: Place) -> tuple[str, int]:
+    return (place.subject, place.version)
 
 
 def _own_path(imports: Collection[str]) -> str:

@@ -6,7 +6,7 @@ import fcntl
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from demux.errors import RegistryUnavailable, SchemaInvalid, SchemaUnknown
@@ -41,16 +41,28 @@ class FolderRegistry:
         self._seen: _Seen | None = None
 
     def schema(self, schema_id: int) -> RegisteredSchema:
-        """Return the schema of this id; a mistake in another schema's file does not matter."""
-        for entry in self._read().manifest.entries:
-            if entry.schema_id == schema_id:
-                return self._load(entry)
-        raise SchemaUnknown(
-            f"The registry in {self._folder} has no schema {schema_id}.",
-            f"Add the schema to {MANIFEST}, then replay the quarantine.",
-            schema_id=schema_id,
-            folder=str(self._folder),
-        )
+        """Return the schema of this id with all its subjects; a mistake in another schema's file does not matter.
+
+        Raises:
+            SchemaInvalid: as of every registry, and where entries give the id to different texts.
+        """
+        entries = [entry for entry in self._read().manifest.entries if entry.schema_id == schema_id]
+        if not entries:
+            raise SchemaUnknown(
+                f"The registry in {self._folder} has no schema {schema_id}.",
+                f"Add the schema to {MANIFEST}, then replay the quarantine.",
+                schema_id=schema_id,
+                folder=str(self._folder),
+            )
+        first, *others = (self._load(entry) for entry in entries)
+        for other, entry in zip(others, entries[1:], strict=True):
+            if (other.text, other.references) != (first.text, first.references):
+                raise _invalid(
+                    f"{self._name} line {entry.line}: id {schema_id} has another text on line {entries[0].line}.",
+                    file=self._name,
+                    line=entry.line,
+                )
+        return replace(first, others=tuple(use for other in others for use in other.uses))
 
     def schema_of_guid(self, guid: str) -> RegisteredSchema:
         """Raise `SchemaUnknown`: a folder gives no GUIDs."""
@@ -109,8 +121,8 @@ class FolderRegistry:
                 return ()
             kept = [entry for entry in seen.manifest.entries if entry.made_by != made_by]
             files = self._files(gone) - self._files(kept)
-            ids = tuple(sorted(entry.schema_id for entry in gone))
-            self._replace(without_entries(seen.text, self._name, ids, seen.manifest.next_id))
+            ids = tuple(sorted({entry.schema_id for entry in gone}))
+            self._replace(without_entries(seen.text, self._name, gone, seen.manifest.next_id))
             self._delete(files)
         return ids
 

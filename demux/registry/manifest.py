@@ -30,7 +30,7 @@ class Entry:
     """One schema of the manifest.
 
     Attributes:
-        schema_id: 1 … 2^31-1, unique.
+        schema_id: 1 … 2^31-1; entries of several subjects may share it where they have the same text.
         subject: the name that its versions share.
         version: at least 1, unique in the subject.
         file: the `.proto` file, relative to the folder.
@@ -89,13 +89,13 @@ def with_entries(text: str | None, name: str, entries: Iterable[Entry], next_id:
     return _text(document, next_id)
 
 
-def without_entries(text: str, name: str, schema_ids: Iterable[int], next_id: int) -> str:
-    """Return the manifest's text without the entries of these ids; the ids stay taken."""
+def without_entries(text: str, name: str, entries: Iterable[Entry], next_id: int) -> str:
+    """Return the manifest's text without these entries; their ids stay taken."""
     document = _document(text, name)
-    gone = set(schema_ids)
+    gone = {(entry.subject, entry.version) for entry in entries}
     schemas = document.get("schemas") or []
     for at in reversed(range(len(schemas))):
-        if schemas[at]["id"] in gone:
+        if (schemas[at]["subject"], schemas[at]["version"]) in gone:
             del schemas[at]
     return _text(document, next_id)
 
@@ -165,11 +165,11 @@ def _entry_mistakes(item: Mapping[Any, Any]) -> Iterator[str]:
 
 
 def _duplicates(entries: Iterable[Entry]) -> Iterator[str]:
-    ids: dict[int, int] = {}
+    ids: dict[tuple[int, str], int] = {}
     versions: dict[tuple[str, int], int] = {}
     for entry in entries:
-        if (first := ids.setdefault(entry.schema_id, entry.line)) != entry.line:
-            yield f"line {entry.line}: id {entry.schema_id} stands on line {first} already"
+        if (first := ids.setdefault((entry.schema_id, entry.subject), entry.line)) != entry.line:
+            yield f"line {entry.line}: id {entry.schema_id} of {entry.subject!r} stands on line {first} already"
         if (first := versions.setdefault((entry.subject, entry.version), entry.line)) != entry.line:
             yield f"line {entry.line}: version {entry.version} of {entry.subject!r} stands on line {first} already"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 
@@ -40,17 +40,41 @@ class NewSchema:
 
 
 @dataclass(frozen=True, slots=True)
+class SubjectVersion:
+    """A version of a subject.
+
+    Attributes:
+        subject: the name that its versions share.
+        version: unique in the subject, at least 1, growing.
+        message: the full name of the message that payloads hold; None = the first message of the file.
+    """
+
+    subject: str
+    version: int
+    message: str | None = None
+
+
+def no_subject(schema_id: int) -> str:
+    """Return what stands in for a subject where the registry names none for the id; all were deleted, say."""
+    return f"schema-{schema_id}"
+
+
+@dataclass(frozen=True, slots=True)
 class RegisteredSchema:
     """A schema with the id that payloads name it by.
 
+    Registries give equal texts one id, so an id may belong to several subjects: `demux.registry.subject_choice` decides
+    which of them a game's record means.
+
     Attributes:
-        schema_id: unique in the registry, at least 1, never given to another schema.
+        schema_id: unique in the registry, at least 1, never given to another text.
         subject: the name that its versions share.
         version: unique in the subject, at least 1, growing.
         text: the `.proto` text, or its serialized form where that was registered (`demux.protobuf.serialized`).
         path: its own import path.
         references: every file it needs, those of its imports included, in order of path.
         message: the full name of the message that payloads hold; None = the first message of the file.
+        others: the other versions of subjects that have the same id; only of a schema that was asked for by id.
     """
 
     schema_id: int
@@ -60,13 +84,30 @@ class RegisteredSchema:
     path: str
     references: tuple[Reference, ...] = ()
     message: str | None = None
+    others: tuple[SubjectVersion, ...] = ()
+
+    @property
+    def use(self) -> SubjectVersion:
+        """The version of the subject."""
+        return SubjectVersion(self.subject, self.version, self.message)
+
+    @property
+    def uses(self) -> tuple[SubjectVersion, ...]:
+        """The versions of subjects that have the id, as far as they were asked for; none where no subject is named."""
+        if self.subject == no_subject(self.schema_id):
+            return ()
+        return (self.use, *self.others)
+
+    def used_as(self, use: SubjectVersion) -> RegisteredSchema:
+        """Return the schema as this version of a subject."""
+        return replace(self, subject=use.subject, version=use.version, message=use.message, others=())
 
 
 class SchemaRegistry(Protocol):
     """Schemas by id and by subject."""
 
     def schema(self, schema_id: int) -> RegisteredSchema:
-        """Return the schema of this id.
+        """Return the schema of this id, with every version of a subject that has it now.
 
         Raises:
             SchemaUnknown: the registry answered, and has no such id.

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from demux.control import KnownGame, TaskRecord
+from demux.registry.protocol import SubjectVersion
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ class Facts:
         quarantine: rows set aside; None where that could not be read.
         dropped: rows dropped from there, by game; None where that could not be read.
         retired: rows that were in bronze and taken out of it, by game; None where that could not be read.
-        versions: schema version by registry and schema id.
+        uses: the versions of subjects that have an id, by registry and schema id.
         notes: what could not be read, a sentence each.
     """
 
@@ -66,5 +67,5 @@ class Facts:
     quarantine: Sequence[SetAside] | None = ()
     dropped: Mapping[str, int] | None = field(default_factory=dict)
     retired: Mapping[str, int] | None = field(default_factory=dict)
-    versions: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    uses: Mapping[tuple[str, int], Sequence[SubjectVersion]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()

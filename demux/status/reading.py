@@ -25,6 +25,8 @@ from deltalake.exceptions import TableNotFoundError
 from demux.causes import Stage
 from demux.control import KnownGame, Outcome, TaskRecord
 from demux.names import names_of
+from demux.registry.protocol import SubjectVersion
+from demux.registry.subject_choice import uses_by_id
 from demux.removed import Reason
 from demux.status.facts import Arrival, Facts, SetAside, TableFacts
 from demux.tables import ROUNDS, Layout
@@ -74,7 +76,7 @@ class Reader:
             records=records or (),
             silver=silver,
             unreadable=unreadable,
-            versions=self._table(layout.schemas, _versions) or {},
+            uses=self._table(layout.schemas, _uses) or {},
             quarantine=self._table(layout.quarantine, _set_aside, _NO_QUARANTINE),
             # what is dropped is written down before it goes
             dropped=self._table(layout.dropped, _dropped, _NO_ROWS),
@@ -189,9 +191,9 @@ def _games(table: DeltaTable) -> Mapping[str, KnownGame]:
     return {row["game_name"]: KnownGame(row["game_name"], row["cluster"], row["plan_id"], row["since"]) for row in rows}
 
 
-def _versions(table: DeltaTable) -> Mapping[tuple[str, int], int]:
-    rows = table.to_pyarrow_table(columns=["registry", "schema_id", "version"]).to_pylist()
-    return {(row["registry"], row["schema_id"]): row["version"] for row in rows}
+def _uses(table: DeltaTable) -> Mapping[tuple[str, int], Sequence[SubjectVersion]]:
+    rows = table.to_pyarrow_table(columns=["registry", "schema_id", "subject", "version", "message"])
+    return uses_by_id(rows.to_pylist())
 
 
 def _set_aside(table: DeltaTable) -> Sequence[SetAside]:

@@ -11,8 +11,10 @@ from itertools import accumulate
 
 from demux.control import Outcome, TaskRecord
 from demux.names import names_of
+from demux.registry.subject_choice import GameSchemas
 from demux.status.facts import Arrival, Facts
 from demux.status.model import ClusterStatus, Failure, GameStatus, Part, Problem, RoundStatus, State, Status
+from demux.subjects import SubjectRule
 
 _RATE_OVER = timedelta(minutes=15)
 _ROUNDS = 120
@@ -26,7 +28,7 @@ def status_of(
     facts: Facts,
     now: datetime,
     reasons: Mapping[str, str] | None = None,
-    registry_of: Callable[[str], str] = lambda _: "default",
+    schemas_of: Callable[[str], GameSchemas] = lambda game: GameSchemas("default", SubjectRule(game)),
 ) -> Status:
     """Return what the facts say.
 
@@ -35,7 +37,7 @@ def status_of(
         facts: what was read.
         now: the time (UTC).
         reasons: why a game is not admitted, by name.
-        registry_of: the name of a game's registry.
+        schemas_of: where a game's schemas are.
     """
     history = _History.of(facts.records)
     quarantined = _by_game(facts)
@@ -50,7 +52,7 @@ def status_of(
             quarantined.get(name, {}),
             now,
             (reasons or {}).get(name),
-            registry_of,
+            schemas_of(name),
         )
         for name in names
     )
@@ -133,7 +135,7 @@ def _game(
     quarantined: Mapping[str, int],
     now: datetime,
     reason: str | None,
-    registry_of: Callable[[str], str],
+    schemas: GameSchemas,
 ) -> GameStatus:
     known, table = facts.games.get(name), facts.silver.get(name)
     came = None if facts.bronze is None else facts.bronze.get(name, ())
@@ -142,8 +144,8 @@ def _game(
     lag = None if bronze is None or done is None else max(0, bronze - done)
     failed = past.last is not None and past.last.outcome is Outcome.FAILED
     admitted = known is not None and known.cluster is not None
-    registry = registry_of(name)
-    seen = {facts.versions[registry, one] for one in past.schema_ids if (registry, one) in facts.versions}
+    uses = (facts.uses.get((schemas.registry, one)) for one in past.schema_ids)
+    seen = {schemas.version_of(known) for known in uses if known}
     return GameStatus(
         game=name,
         key=names_of(name).key,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -82,7 +82,7 @@ class ByFiles:
         Where columns become wider for them, what the game has written so far is written anew.
         """
         before = {game: self._games.known(game).columns for game in unknown}
-        refs = {game: {ref for part in parts for ref in part.unknown} for game, parts in unknown.items()}
+        refs = {game: sum((Counter(part.unknown) for part in parts), Counter()) for game, parts in unknown.items()}
         failed = self._games.learn(refs, due)
         for game in unknown.keys() - failed.keys():
             known = self._games.known(game)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from demux.causes import Cause
 from demux.columns import Struct
 from demux.contract import Contract
 from demux.errors import DemuxError
@@ -144,13 +143,17 @@ class Games:
         """Return the files that the game has to read, each with its bytes."""
         return [(file_path(self._bronze, file), file.bytes) for piece in due.pieces for file in piece.files]
 
-    def decisions(self, due: Due, refs: frozenset[SchemaRef]) -> Decisions:
+    def decisions(self, due: Due, refs: Mapping[SchemaRef, int]) -> Decisions:
         """Return what to do with rows of these schema refs, once the table has all columns for it.
+
+        Args:
+            due: the game.
+            refs: how many rows have each.
 
         Raises:
             DemuxError: why that is not possible.
         """
-        if refs - self.known(due.game).by_ref.keys():
+        if refs.keys() - self.known(due.game).by_ref.keys():
             for error in self.learn({due.game: refs}, {due.game: due}).values():
                 raise error
         return self.known(due.game)
@@ -159,8 +162,12 @@ class Games:
         """Return the version of the transaction that says in the game's table that they are read."""
         return Turn(self._turns[due.game], due.after).version
 
-    def learn(self, refs: Mapping[str, Collection[SchemaRef]], due: Mapping[str, Due]) -> dict[str, DemuxError]:
+    def learn(self, refs: Mapping[str, Mapping[SchemaRef, int]], due: Mapping[str, Due]) -> dict[str, DemuxError]:
         """Decide about further schema refs of these games; each table gets the columns that they add.
+
+        Args:
+            refs: how many rows of each game have each.
+            due: the games.
 
         Returns:
             Why that was not possible for some games.
@@ -174,7 +181,7 @@ class Games:
             try:
                 if isinstance(answers, DemuxError):
                     raise answers
-                self._decide(due[game], answers)
+                self._decide(due[game], answers, refs[game])
             except Exception as error:  # one game's failure must not stop its neighbours
                 failed[game] = named(error)
 
@@ -183,13 +190,13 @@ class Games:
             list(pool.map(decide_one, found))
         return failed
 
-    def _decide(self, due: Due, answers: Mapping[SchemaRef, Answer]) -> None:
-        self._decisions[due.game] = fit(self._spark, due.table, answers, self._schemas.contract(due.game))
+    def _decide(self, due: Due, answers: Mapping[SchemaRef, Answer], rows: Mapping[SchemaRef, int]) -> None:
+        self._decisions[due.game] = fit(self._spark, due.table, answers, self._schemas.contract(due.game), rows)
 
     def schema_ids(self, due: Due, refs: Iterable[SchemaRef]) -> tuple[int, ...]:
         """Return the ids that these refs stand for, sorted; makes the table where no row has asked for it."""
         if not due.table.exists:
-            self._decide(due, {})
+            self._decide(due, {}, {})
         by_ref = self.known(due.game).by_ref
         decided = ((ref, by_ref[ref]) for ref in refs)
         ids = {each.schema_id if isinstance(each, Writer) else ref.schema_id for ref, each in decided}
@@ -263,7 +270,13 @@ class Games:
         return pa.array([row.record_id for row in ids], pa.string())
 
 
-def fit(spark: SparkSession, table: GameTable, answers: Mapping[SchemaRef, Answer], contract: Contract) -> Decisions:
+def fit(
+    spark: SparkSession,
+    table: GameTable,
+    answers: Mapping[SchemaRef, Answer],
+    contract: Contract,
+    rows: Mapping[SchemaRef, int],
+) -> Decisions:
     """Return what to do with rows of each schema ref; the table is there then, and has all columns for it.
 
     As `deserializer.sink.fitted`, without Spark where nothing of the table changes.
@@ -271,12 +284,12 @@ def fit(spark: SparkSession, table: GameTable, answers: Mapping[SchemaRef, Answe
     Raises:
         ApprovalNeeded: the contract asks first; nothing was changed.
     """
-    decisions = decide(table.columns, answers, table.message, contract)
+    decisions = decide(table.columns, answers, table.message, contract, rows=rows)
     description = description_of(decisions, answers, table.everything)
     if not table.exists:
         table.create(description.all_columns, decisions.message, description.comment)
     elif Struct((*decisions.columns, *SILVER_ORIGIN)) != table.everything or description.is_new:
-        fitted(spark, table.path, answers, contract)
+        fitted(spark, table.path, answers, contract, rows)
         table.refresh()
     return decisions
 
@@ -288,4 +301,4 @@ def lasting(decisions: Decisions) -> Decisions:
 
 
 def _may_pass(decision: object) -> bool:
-    return isinstance(decision, Refusal) and decision.cause not in {Cause.SCHEMA_CONFLICT, Cause.SCHEMA_FROZEN}
+    return isinstance(decision, Refusal) and decision.may_pass

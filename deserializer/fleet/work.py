@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -61,7 +62,7 @@ class Written:
         rows_bad: how many of them went to quarantine.
         refs: the schema refs of the rows.
         silver: the files for silver.
-        unknown: refs without a decision: nothing was written.
+        unknown: rows by ref without a decision: nothing was written.
         error: why nothing was written.
         seconds: how long it took.
     """
@@ -72,7 +73,7 @@ class Written:
     rows_bad: int = 0
     refs: frozenset[SchemaRef] = frozenset()
     silver: tuple[TableFile, ...] = ()
-    unknown: frozenset[SchemaRef] = frozenset()
+    unknown: Mapping[SchemaRef, int] = field(default_factory=dict)
     error: DemuxError | None = None
     seconds: float = 0.0
 
@@ -126,7 +127,7 @@ def _write(
             "VACUUM of bronze reach back to where a game stands.",
         ) from gone
     except UnknownRef:
-        return Written(work.game, work.paths, unknown=frozenset(refs_in(work.paths) - work.decisions.by_ref.keys())), []
+        return Written(work.game, work.paths, unknown=unknown_refs(work.paths, work.decisions)), []
     return Written(work.game, work.paths, rows_in, rows_bad, frozenset(refs), files), further
 
 
@@ -160,15 +161,16 @@ def bad_rows(part: Part, game: str, query_id: str, batch_id: int, now: datetime)
     )
 
 
-def refs_in(files: Iterable[str]) -> set[SchemaRef]:
-    """Return the schema refs that occur in files of bronze; reads these columns alone."""
+def unknown_refs(files: Iterable[str], decisions: Decisions) -> dict[SchemaRef, int]:
+    """Return how many rows of files of bronze have each schema ref without a decision; reads these columns alone."""
     names = [column.name for column in REF]
-    found: set[SchemaRef] = set()
+    found: Counter[SchemaRef] = Counter()
     for path in files:
         file = pq.ParquetFile(path)
-        distinct = filled(file.read(columns=_there(file, REF)), REF).group_by(names).aggregate([])
-        found |= {SchemaRef(*(row[name] for name in names)) for row in distinct.to_pylist()}
-    return found
+        counted = filled(file.read(columns=_there(file, REF)), REF).group_by(names).aggregate([([], "count_all")])
+        for row in counted.to_pylist():
+            found[SchemaRef(*(row[name] for name in names))] += row["count_all"]
+    return {ref: rows for ref, rows in found.items() if ref not in decisions.by_ref}
 
 
 def bronze_rows(paths: Iterable[str], without: frozenset[str]) -> Iterator[pa.RecordBatch]:

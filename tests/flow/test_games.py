@@ -9,7 +9,7 @@ import pytest
 
 from demux.control import Control
 from demux.overview import overview
-from demux.registry.choice import registry_name_for
+from demux.registry.choice import game_schemas
 from tests.flow.process import Command
 from tests.flow.root import Root
 
@@ -20,7 +20,7 @@ Copy = Callable[..., Root]
 
 def waiting(root: Root) -> dict[str, int]:
     control = Control(root.spark, root.layout)
-    counted = overview(root.spark, root.layout, control, lambda game: registry_name_for(game, root.settings))
+    counted = overview(root.spark, root.layout, control, lambda game: game_schemas(game, root.settings))
     return {game.game: game.waiting for game in counted.games}
 
 

@@ -7,8 +7,10 @@ from collections.abc import Callable, Mapping
 from demux.errors import SchemaUnknown
 from demux.registry.memory import MemoryRegistry
 from demux.registry.protocol import RegisteredSchema, SchemaRegistry
+from demux.registry.subject_choice import GameSchemas
 from demux.schema_ref import SchemaRef
 from demux.schema_store import GameRegistry
+from demux.subjects import SubjectRule
 
 
 class CountingRegistry(MemoryRegistry):
@@ -32,7 +34,7 @@ class CountingRegistry(MemoryRegistry):
 
 def every_game(registry: SchemaRegistry, messages: Mapping[str, str] | None = None) -> Callable[[str], GameRegistry]:
     """Return the choice that gives every game this registry, called `default`."""
-    return lambda game: GameRegistry("default", lambda: registry, messages or {})
+    return lambda game: GameRegistry(GameSchemas("default", SubjectRule(game), messages or {}), lambda: registry)
 
 
 def ids(*schema_ids: int | None) -> set[SchemaRef]:

@@ -41,7 +41,7 @@ def test_generated_and_mutated_messages_of_every_kind(
     spark: SparkSession, tmp_path: Path, decoder: RowDecoder, schema: Schema, name: str
 ) -> None:
     message = message_type(schema, name)
-    decisions = decide(Struct(()), {SchemaRef(1): CompiledSchema(1, "game", 1, name, compiled(schema), "")})
+    decisions = decide(Struct(()), {SchemaRef(1): CompiledSchema(1, "game", 1, name, compiled(schema))})
     valid = payloads(message, seed=7, count=150)
     sent: Sent = [(1, payload) for payload in [*valid, *bent(valid, message, 450), b"", None]]
 
@@ -85,7 +85,7 @@ def test_two_versions_in_one_table_beside_rows_that_no_schema_reads(
     texts = {11: OLD, 12: NEW, 13: MISFIT}
     made = {schema_id: of_text(text) for schema_id, text in texts.items()}
     known = {
-        SchemaRef(schema_id): CompiledSchema(schema_id, "game", schema_id, name, descriptor_set, "")
+        SchemaRef(schema_id): CompiledSchema(schema_id, "game", schema_id, name, descriptor_set)
         for schema_id, (descriptor_set, name, _) in made.items()
     }
     unknown = SchemaUnknown("The registry has no schema 99.", "Register it.")
@@ -110,7 +110,7 @@ def test_what_a_frozen_table_has_no_column_for_is_rescued_alike(
 ) -> None:
     made = {schema_id: of_text(text) for schema_id, text in ((11, OLD), (12, NEW))}
     answers: dict[SchemaRef, Answer] = {
-        SchemaRef(schema_id): CompiledSchema(schema_id, "game", schema_id, name, descriptor_set, "")
+        SchemaRef(schema_id): CompiledSchema(schema_id, "game", schema_id, name, descriptor_set)
         for schema_id, (descriptor_set, name, _) in made.items()
     }
     table = decide(Struct(()), {SchemaRef(11): answers[SchemaRef(11)]})
@@ -136,7 +136,7 @@ def test_rows_name_their_schema_by_id_or_guid_and_their_message_by_indexes(
 ) -> None:
     text = "message Both {{ {0} a = 1; }} message Only {{ {0} b = 2; int32 c = 3; }}"
     (old, *_), (new, *_) = of_text(text.format("int32")), of_text(text.format("sint32"))
-    first, second = (CompiledSchema(at, "game", at, "t.Both", each, "") for at, each in ((1, old), (2, new)))
+    first, second = (CompiledSchema(at, "game", at, "t.Both", each) for at, each in ((1, old), (2, new)))
     answers: dict[SchemaRef, Answer] = {
         SchemaRef(1): first,
         SchemaRef(1, None, "0"): first,
@@ -173,8 +173,8 @@ def test_two_subjects_with_the_same_message_name_are_decoded_each_by_its_own(
     )
     assert name == same == "t.Event"
     answers = {
-        SchemaRef(1): CompiledSchema(1, "x", 1, name, one, ""),
-        SchemaRef(2): CompiledSchema(2, "y", 1, name, two, ""),
+        SchemaRef(1): CompiledSchema(1, "x", 1, name, one),
+        SchemaRef(2): CompiledSchema(2, "y", 1, name, two),
     }
     decisions = decide(Struct(()), answers)
     sent: Sent = [(1, b"\x08\x05"), (2, b"\x12\x01x"), (1, b"\x12\x01x"), (2, b"\x08\x05")]
@@ -194,7 +194,7 @@ def test_extensions_are_columns_like_any_other(spark: SparkSession, tmp_path: Pa
     extend Event2 { optional bool on = 7; }
     """
     descriptor_set, name, message = of_text(text, "t.Event", syntax="proto2")
-    decisions = decide(Struct(()), {SchemaRef(1): CompiledSchema(1, "game", 1, name, descriptor_set, "")})
+    decisions = decide(Struct(()), {SchemaRef(1): CompiledSchema(1, "game", 1, name, descriptor_set)})
     valid = payloads(message, seed=3, count=60)
     sent: Sent = [(1, payload) for payload in [*valid, *bent(valid, message, 200)]]
 

@@ -46,7 +46,7 @@ def test_what_a_protobuf_library_wrote_never_goes_through_python(
         return lambda *_: F.lit(None).cast(native.REPAIRED)
 
     monkeypatch.setattr(native, "repairing", refusing)
-    decisions = decide(Struct(()), {SchemaRef(1): CompiledSchema(1, "game", 1, name, descriptor_set_of(schema), "")})
+    decisions = decide(Struct(()), {SchemaRef(1): CompiledSchema(1, "game", 1, name, descriptor_set_of(schema))})
     valid = [(1, made) for made in payloads(message_type(schema, name), seed=4, count=100)]
     rows = by_spark(spark, tmp_path, FromProtobuf(tmp_path / "descriptors"), valid, decisions)
     assert [row[REFUSED] for row in rows] == [False] * 100

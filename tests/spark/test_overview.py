@@ -12,6 +12,8 @@ from demux.columns import Column, Primitive, Struct
 from demux.control import Control, KnownGame, Outcome, TaskRecord
 from demux.names import names_of
 from demux.overview import GameOverview, Overview, overview
+from demux.registry.subject_choice import GameSchemas
+from demux.subjects import SubjectRule
 from demux.tables import REMOVED, SCHEMAS, SILVER_ORIGIN, Layout
 from tests.spark.tables import bronze_row, position, quarantine_row, write, write_bronze, write_quarantine
 
@@ -21,7 +23,9 @@ SILVER = Struct((Column("name", Primitive.STRING, 1), *SILVER_ORIGIN))
 
 def test_an_empty_root_has_no_games(spark: SparkSession, tmp_path: Path) -> None:
     layout = Layout(str(tmp_path))
-    assert overview(spark, layout, Control(spark, layout), lambda game: "default") == Overview((), {})
+    assert overview(
+        spark, layout, Control(spark, layout), lambda game: GameSchemas("default", SubjectRule(game))
+    ) == Overview((), {})
 
 
 def test_every_record_is_counted_where_it_is(spark: SparkSession, tmp_path: Path) -> None:
@@ -44,12 +48,19 @@ def test_every_record_is_counted_where_it_is(spark: SparkSession, tmp_path: Path
     retired = {"reason": "retired", "game_name": "chess"}
     forgotten = {"reason": "forgotten", "game_name": hostile}
     write(layout.removed, REMOVED, [{**retired, **position(30)}, {**retired, **position(31)}, forgotten])
-    # the same id in two registries is two schemas
-    schemas = [("default", 7, 1), ("default", 8, 2), ("default", 9, 4), ("asia", 9, 5), ("asia", 7, 6)]
+    # the same id in two registries is two schemas, and one of a registry may have two subjects
+    schemas = [
+        ("default", 7, "chess", 1),
+        ("default", 7, "a", 3),
+        ("default", 8, "chess", 2),
+        ("default", 9, "chess", 4),
+        ("asia", 9, "x", 5),
+        ("asia", 7, "x", 6),
+    ]
     write(
         layout.schemas,
         SCHEMAS,
-        [dict(zip(("registry", "schema_id", "version"), each, strict=True)) for each in schemas],
+        [dict(zip(("registry", "schema_id", "subject", "version"), each, strict=True)) for each in schemas],
     )
     control = Control(spark, layout)
     clusters = {"chess": "cluster_001", hostile: "cluster_002", "gone": None}
@@ -62,7 +73,12 @@ def test_every_record_is_counted_where_it_is(spark: SparkSession, tmp_path: Path
         1,
     )
 
-    counted = overview(spark, layout, Control(spark, layout), lambda game: "asia" if game == hostile else "default")
+    counted = overview(
+        spark,
+        layout,
+        Control(spark, layout),
+        lambda game: GameSchemas("asia" if game == hostile else "default", SubjectRule(game)),
+    )
     failed = ("TASK_FAILED", "It broke. Mend it.")
     causes = {"UNKNOWN_SCHEMA": 1, "MALFORMED_PAYLOAD": 1}
     assert counted == Overview(

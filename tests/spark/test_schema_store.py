@@ -14,8 +14,10 @@ from pyspark.sql import SparkSession
 from demux.errors import RegistryUnavailable, SchemaInvalid, SchemaUnknown
 from demux.protobuf.compile import CompiledSchema
 from demux.registry.protocol import NewSchema, Reference, SchemaRegistry
+from demux.registry.subject_choice import GameSchemas
 from demux.schema_ref import SchemaRef
 from demux.schema_store import GameRegistry, SchemaStore
+from demux.subjects import SubjectRule
 from tests.spark.registries import CountingRegistry, every_game, ids
 from tests.spark.tables import read
 
@@ -90,7 +92,7 @@ def test_a_registry_is_not_even_opened_for_what_is_known(
         raise RegistryUnavailable("Its password is gone.", "Give it.")
 
     known = SchemaStore(spark, path, every_game(registry)).lookup([ONE], "chess")
-    store = SchemaStore(spark, path, lambda game: GameRegistry("default", opened))
+    store = SchemaStore(spark, path, lambda game: GameRegistry(GameSchemas("default", SubjectRule(game)), opened))
     assert store.lookup([ONE], "chess") == known
     with pytest.raises(RegistryUnavailable, match="Its password is gone"):
         store.lookup(ids(2), "chess")
@@ -155,7 +157,10 @@ def test_a_registry_that_does_not_answer_holds_up_no_game_of_another_one(
         assert answers.wait(30)
         return registry
 
-    choice = {"chess": GameRegistry("default", lambda: registry), "go": GameRegistry("silent", opened)}
+    choice = {
+        "chess": GameRegistry(GameSchemas("default", SubjectRule("chess")), lambda: registry),
+        "go": GameRegistry(GameSchemas("silent", SubjectRule("go")), opened),
+    }
     store = SchemaStore(spark, path, choice.__getitem__)
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(store.lookup, [ONE], "go")
@@ -172,7 +177,10 @@ def test_two_registries_may_give_one_id_to_different_schemas(spark: SparkSession
     here.register("chess", 'syntax = "proto3"; message Here {}', "h.proto", ())
     there.register("go", 'syntax = "proto3"; message There {}', "t.proto", ())
     there.register("go", 'syntax = "proto3"; message ByGuid {}', "t.proto", ())
-    choice = {"chess": GameRegistry("default", lambda: here), "go": GameRegistry("asia", lambda: there)}
+    choice = {
+        "chess": GameRegistry(GameSchemas("default", SubjectRule("chess")), lambda: here),
+        "go": GameRegistry(GameSchemas("asia", SubjectRule("go")), lambda: there),
+    }
 
     def found(store: SchemaStore) -> dict[str, list[object]]:
         refs = (ONE, SchemaRef(None, GUID))

@@ -44,7 +44,7 @@ def layout(tmp_path: Path) -> Layout:
     write(layout.games, GAMES, [{"game_name": HOSTILE}])
     compiled = compile_schema(RegisteredSchema(1, "chess", 1, EVENT, "g/event.proto"))
     kept = {"schema_id": 1, "subject": "chess", "version": 1, "message": compiled.message, "registry": "default"}
-    write(layout.schemas, SCHEMAS, [{**kept, "descriptor_set": compiled.descriptor_set, "fingerprint": ""}])
+    write(layout.schemas, SCHEMAS, [{**kept, "descriptor_set": compiled.descriptor_set}])
     write_quarantine(
         layout.quarantine,
         *(set_aside("chess", offset, Cause.UNKNOWN_SCHEMA, 99, ANN) for offset in range(2, 5)),

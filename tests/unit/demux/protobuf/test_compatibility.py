@@ -123,7 +123,7 @@ def test_every_kind_and_every_effect_is_shown_above() -> None:
 @pytest.mark.parametrize("schema", SCHEMAS, ids=str)
 def test_a_schema_differs_from_itself_in_nothing(schema: Schema) -> None:
     for message in schema.messages:
-        one = CompiledSchema(1, "s", 1, message, compiled(schema), "f")
+        one = CompiledSchema(1, "s", 1, message, compiled(schema))
         assert compare(one, one) == Comparison((), (), ())
 
 
@@ -161,8 +161,8 @@ def test_another_package_is_allowed_in_every_mode() -> None:
 
 def test_recursive_messages_are_told_once() -> None:
     text = RECURSIVE.text.replace("string name = 1;", "int32 name = 1;").replace("bytes raw = 2;", "string raw = 2;")
-    old = CompiledSchema(1, "s", 1, "recursive.Holder", compiled(RECURSIVE), "f")
-    new = CompiledSchema(2, "s", 2, "recursive.Holder", compiled(Schema("recursive", text, ())), "g")
+    old = CompiledSchema(1, "s", 1, "recursive.Holder", compiled(RECURSIVE))
+    new = CompiledSchema(2, "s", 2, "recursive.Holder", compiled(Schema("recursive", text, ())))
     comparison = compare(old, new)
     assert [(change.path, change.effect) for change in comparison.changes] == [
         ("ping.pong.raw", Effect.CONFLICT),

@@ -115,21 +115,3 @@ def test_the_same_content_is_compiled_once_whatever_its_id(monkeypatch: pytest.M
     first = schema('syntax = "proto3"; message CompiledOnce {}')
     one, two = compile_schema(first), compile_schema(replace(first, schema_id=6, version=3))
     assert (len(calls), one.descriptor_set, two.schema_id) == (1, two.descriptor_set, 6)
-
-
-def test_the_fingerprint_is_of_what_decides_how_payloads_are_read() -> None:
-    text = 'syntax = "proto3"; import "r.proto"; message A { int32 x = 1; } message B {}'
-    base = schema(text, Reference("r.proto", 'syntax = "proto3"; message R {}'))
-    alike = [
-        replace(base, schema_id=9, subject="go", version=9),
-        replace(base, text=f"// another comment\n{text} // and one more"),
-        replace(base, message="A"),
-    ]
-    assert len({compile_schema(one).fingerprint for one in (base, *alike)}) == 1
-    others = [
-        replace(base, text=text.replace("int32", "int64")),
-        replace(base, path="b.proto"),
-        replace(base, message="B"),
-        replace(base, references=(Reference("r.proto", 'syntax = "proto3"; message R { int32 y = 1; }'),)),
-    ]
-    assert len({compile_schema(one).fingerprint for one in (base, *others)}) == 5

@@ -102,9 +102,9 @@ def test_indexes_come_before_configuration_and_that_before_the_registry(
 @pytest.mark.parametrize(
     ("configured", "indexes", "cause", "remedy"),
     [
-        (None, "0,7", "has no message at the indexes 0,7", "Correct the setting"),
-        ("p.A", "0,7", "has no message at the indexes 0,7", "Correct the setting"),
-        ("p.Nothing", None, "has no message 'p.Nothing', which the setting `messages` names for its", "Correct the"),
+        (None, "0,7", "has no message at the indexes 0,7", "Correct `messages`"),
+        ("p.A", "0,7", "has no message at the indexes 0,7", "Correct `messages`"),
+        ("p.Nothing", None, "has no message 'p.Nothing', which is named for its subject", "Correct `messages`"),
         ("p.A", "2,1", "has at the indexes 2,1 p.Mapped.J or p.Mapped.I, depending on who wrote", "Name p.Mapped.J or"),
     ],
 )

@@ -48,9 +48,10 @@ class TestReading:
         assert [reference.path for reference in schema.references] == ["base.proto", "left.proto", "right.proto"]
         assert (schema.subject, schema.version, schema.text, schema.path) == ("main", 1, main, "schema.proto")
         assert compile_schema(schema).message == "Main"
-        assert registry.schema(schema_id) is schema
+        assert registry.schema(schema_id) == schema
         assert sorted(fake.asked) == [
             f"GET /schemas/ids/{schema_id}",
+            f"GET /schemas/ids/{schema_id}/versions",
             f"GET /schemas/ids/{schema_id}/versions",
             "GET /subjects/base/versions/1",
             "GET /subjects/left/versions/1",

@@ -16,6 +16,7 @@ from demux.arrow_types import arrow_fields
 from demux.columns import Struct
 from demux.control import Outcome
 from demux.names import names_of
+from demux.registry.protocol import SubjectVersion
 from demux.status.facts import SetAside
 from demux.status.reading import Reader
 from demux.status.summary import status_of
@@ -54,7 +55,7 @@ def root_of(folder: Path, *games: str) -> Layout:
     bad += [{"stage": "bronze", "cause": "INVALID_GAME_NAME", "game_name": "../etc"}]
     write(layout.quarantine, QUARANTINE, bad)
     write(layout.rounds, ROUNDS, [task(game) for game in games])
-    write(layout.schemas, SCHEMAS, [{"registry": "default", "schema_id": 7, "version": 2}])
+    write(layout.schemas, SCHEMAS, [{"registry": "default", "schema_id": 7, "subject": "s", "version": 2}])
     return layout
 
 
@@ -73,7 +74,7 @@ def test_all_facts_of_a_root_are_read_for_any_name(tmp_path: Path) -> None:
     assert {one.game: (one.outcome, one.rows_in, one.schema_ids) for one in facts.records} == dict.fromkeys(
         names, (Outcome.DONE, 3, (7,))
     )
-    assert facts.versions == {("default", 7): 2}
+    assert facts.uses == {("default", 7): (SubjectVersion("s", 2),)}
 
 
 def test_retired_rows_of_a_game_are_counted_and_hide_none_that_waits(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from demux.control import Outcome
+from demux.registry.protocol import SubjectVersion
 from demux.status.facts import Arrival, Facts, SetAside, TableFacts
 from demux.status.model import GameStatus, State, Status
 from demux.status.summary import status_of, waiting_since
@@ -116,7 +117,12 @@ def test_the_rate_is_of_the_last_fifteen_minutes() -> None:
 def test_versions_are_those_of_the_schemas_that_are_known_in_the_games_own_registry() -> None:
     facts = Facts(
         records=[record("go", ids=(7, 9, 0))],
-        versions={("default", 7): 3, ("default", 8): 4, ("default", 9): 1, ("other", 0): 5},
+        uses={
+            ("default", 7): [SubjectVersion("a", 6), SubjectVersion("go-value", 3)],
+            ("default", 8): [SubjectVersion("go-value", 4)],
+            ("default", 9): [SubjectVersion("any", 1)],
+            ("other", 0): [SubjectVersion("any", 5)],
+        },
     )
     assert only(facts).versions == (1, 3)
 
