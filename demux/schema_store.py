@@ -20,7 +20,7 @@ from demux.lock import TableLock
 from demux.protobuf.comments import only_comments
 from demux.protobuf.compile import CompiledSchema, compile_files
 from demux.registry.protocol import RegisteredSchema, SchemaRegistry, SubjectVersion, no_subject
-from demux.registry.subject_choice import ForeignSchema, GameSchemas, SharedSchema, choose, shared_schemas
+from demux.registry.subject_choice import ForeignSchema, GameSchemas, SharedSchema, choose, shared_by, shared_schemas
 from demux.schema_ref import SchemaRef
 from demux.spark_types import spark_struct
 from demux.storage import table_exists
@@ -254,12 +254,12 @@ class SchemaStore:
                 registered = registry.opened().schema(shared.schema_id)
             except DemuxError:
                 return False
-            if not set(registered.uses) - set(shared.uses):
+            more = shared_by(registered, shared.descriptor_set)
+            if not set(more.uses) - set(shared.uses):
                 return False
             with self._lock:
                 guid = known.guid_of(registry.name, shared.schema_id)
-                more = _Fetched(guid, registered, replace(shared, uses=registered.uses))
-                self._keep([more], registry.name, known)
+                self._keep([_Fetched(guid, registered, more)], registry.name, known)
         return True
 
     def _load(self, known: _Known) -> None:
@@ -310,8 +310,7 @@ class SchemaStore:
 
 def _fetch(registry: GameRegistry, ref: SchemaRef) -> _Fetched:
     registered = _registered(registry, ref)
-    compiled = SharedSchema(registered.schema_id, only_comments(compile_files(registered)), registered.uses)
-    return _Fetched(ref.guid, registered, compiled)
+    return _Fetched(ref.guid, registered, shared_by(registered, only_comments(compile_files(registered))))
 
 
 def _registered(registry: GameRegistry, ref: SchemaRef) -> RegisteredSchema:

@@ -26,10 +26,10 @@ from demux.cli.workplace import ROOT, SET, SETTINGS, console, settings_of, workp
 from demux.errors import ExitCode, RegistryUnavailable, SchemaInvalid, SettingsInvalid
 from demux.lock import Access
 from demux.protobuf.compatibility import compare, silver_columns, table_of
-from demux.protobuf.compile import compile_files, compile_schema, first_message
+from demux.protobuf.compile import compile_files, compile_schema
 from demux.registry.choice import DEFAULT, game_schemas, open_registry, registry_name_for, registry_settings
 from demux.registry.protocol import RegisteredSchema, SubjectVersion
-from demux.registry.subject_choice import ForeignSchema, SharedSchema, choose
+from demux.registry.subject_choice import ForeignSchema, choose, shared_by
 from demux.settings import Settings
 from demux.text import printable
 
@@ -257,17 +257,16 @@ def _meant(settings: Settings, registry: str, game: str | None, schema_id: int) 
         schemas = game_schemas(game, settings)
         opened = _open(settings, schemas.registry)
         schema = opened.schema(schema_id)
-        shared = SharedSchema(schema_id, compile_files(schema), schema.uses)
+        shared = shared_by(schema, compile_files(schema))
         meant = choose(shared, None, schemas, frozenset(opened.opened.subjects()))
         if isinstance(meant, ForeignSchema):
             raise SettingsInvalid(meant.cause, "If the game means it, name its subject in games.subjects_of.")
         return schema.used_as(SubjectVersion(meant.subject, meant.version, meant.message))
     schema = _open(settings, registry).schema(schema_id)
-    if len({use.message for use in schema.uses}) > 1:
-        first = first_message(compile_files(schema))
-        found = {use.message or first: use for use in reversed(schema.uses)}
-        if len(found) > 1:
-            told = ", ".join(f"{use.subject} ({message})" for message, use in sorted(found.items(), key=str))
+    if schema.others:
+        shared = shared_by(schema, compile_files(schema))
+        if len({use.message for use in shared.uses}) > 1:
+            told = ", ".join(f"{use.subject} ({use.message})" for use in shared.uses)
             raise SettingsInvalid(
                 f"Schema {schema_id} is of several subjects that mean different messages: {told}.",
                 "Name the game with --game.",

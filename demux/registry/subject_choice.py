@@ -13,7 +13,7 @@ from typing import Any
 from demux.errors import SchemaInvalid, SubjectAmbiguous
 from demux.protobuf.compile import CompiledSchema, first_message
 from demux.protobuf.message_path import with_message
-from demux.registry.protocol import SubjectVersion, no_subject
+from demux.registry.protocol import RegisteredSchema, SubjectVersion, no_subject
 from demux.subjects import SubjectRule
 
 # subjects that a sentence names
@@ -71,6 +71,17 @@ class SharedSchema:
         return CompiledSchema(self.schema_id, use.subject, use.version, wanted, self.descriptor_set)
 
 
+def shared_by(schema: RegisteredSchema, descriptor_set: bytes) -> SharedSchema:
+    """Return a schema that was asked for by id, compiled, with the message that each of its subjects means."""
+    first = first_message(descriptor_set)
+    uses = {replace(use, message=use.message or first) for use in schema.uses}
+    return SharedSchema(schema.schema_id, descriptor_set, tuple(sorted(uses, key=_place)))
+
+
+def _place(use: SubjectVersion) -> tuple[str, int]:
+    return (use.subject, use.version)
+
+
 def uses_by_id(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, int], tuple[SubjectVersion, ...]]:
     """Return the versions of subjects that have each id, in order, by registry and id; none where no subject has it.
 
@@ -82,7 +93,7 @@ def uses_by_id(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, int], tuple
         mine = uses[row["registry"], row["schema_id"]]
         if row["subject"] != no_subject(row["schema_id"]):
             mine.add(SubjectVersion(row["subject"], row["version"], row["message"]))
-    return {key: tuple(sorted(mine, key=lambda use: (use.subject, use.version))) for key, mine in uses.items()}
+    return {key: tuple(sorted(mine, key=_place)) for key, mine in uses.items()}
 
 
 def shared_schemas(rows: Collection[Mapping[str, Any]]) -> dict[tuple[str, int], SharedSchema]:
@@ -166,8 +177,8 @@ def _candidates(
 def _ambiguous(shared: SharedSchema, rule: SubjectRule, schemas: Iterable[CompiledSchema]) -> SubjectAmbiguous:
     told = ", ".join(f"{schema.subject!r} ({schema.message})" for schema in schemas)
     return SubjectAmbiguous(
-        f"Schema {shared.schema_id} is of several subjects that mean different messages, {told}, and none is the "
-        f"game's own.",
+        f"Schema {shared.schema_id} is of several subjects that mean different messages, {told}, and nothing says "
+        "which of them the game's records hold.",
         "Name the game's subject in games.subjects_of, or the message of one of them in the registry's `messages`; the "
         "game's rows wait in bronze.",
         game=rule.game,

@@ -142,7 +142,7 @@ def test_threads_that_ask_at_the_same_time_ask_the_registry_once(
     store = SchemaStore(spark, path, every_game(registry))
     with ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(lambda _: store.lookup([ONE], "chess")[ONE], range(8)))
-    assert len({id(answer) for answer in answers}) == 1
+    assert len(set(answers)) == 1
     assert registry.asked == [1]
     assert DeltaTable(path).version() == 0
 
@@ -233,8 +233,7 @@ def test_indexes_or_settings_that_lead_to_no_message_make_the_schema_invalid_and
     lost, odd = SchemaRef(1, None, "2"), SchemaRef(1, None, "-1")
     answers = SchemaStore(spark, path, every_game(registry, {"chess": "g.Nothing"})).lookup([ONE, lost, odd], "chess")
     assert {ref: getattr(answer, "cause", None) for ref, answer in answers.items()} == {
-        ONE: "Schema 1 ('chess' version 1) has no message 'g.Nothing', which the setting `messages` names for its "
-        "subject.",
+        ONE: "Schema 1 ('chess' version 1) has no message 'g.Nothing', which is named for its subject.",
         lost: "Schema 1 ('chess' version 1) has no message at the indexes 2.",
         odd: "Schema 1 ('chess' version 1) has no message at the indexes -1.",
     }
