@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from demux.cli import main
 from demux.cli.workplace import console
+from tests.flow.fleet import STREAM
 from tests.flow.process import Command, Said
 from tests.flow.root import Root
 from tests.spark_session import INTERPRETED, lane_of_spark, one_session
@@ -52,6 +53,14 @@ def taken_in(sent: Root, tmp_path_factory: pytest.TempPathFactory) -> Root:
 def done(taken_in: Root, tmp_path_factory: pytest.TempPathFactory) -> Root:
     """The same, with silver: what an undisturbed run makes. To be copied, not changed."""
     root = taken_in.copied_to(tmp_path_factory.mktemp("done") / "root")
+    root.run()
+    return root
+
+
+@pytest.fixture(scope="session")
+def streamed(taken_in: Root, tmp_path_factory: pytest.TempPathFactory) -> Root:
+    """The same as `done`, decoded by a stream for each game, with its checkpoint. To be copied, not changed."""
+    root = taken_in.copied_to(tmp_path_factory.mktemp("streamed") / "root", run=STREAM)
     root.run()
     return root
 

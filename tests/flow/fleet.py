@@ -1,35 +1,20 @@
-"""Rounds by the engine of the settings, and crashes between what they commit."""
+"""Settings of both engines, what a round left, and crashes between its commits."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import ModuleType
 
 import pytest
 
-from demux.cli.fleet import engine_of
-from demux.cli.workplace import Workplace
-from install_workflow.run import Observer, Round, RunTasks, run_round
+from install_workflow.run import Round
 from tests.flow.root import Root
 
 EVENT = 'syntax = "proto3"; message Event { string name = 1; }'
-FLEET = {"engine": "fleet", "retry_wait_s": 0.0}
-
-
-def run(root: Root, place: Workplace | None = None, engine: RunTasks | None = None) -> Round:
-    """One round by the engine of the settings, or by this one, which knows what it did in rounds before."""
-    place = place or root.workplace()
-    return run_round(
-        root.spark,
-        root.settings,
-        place.control,
-        place.ingest,
-        place.deserialize,
-        place.stop,
-        Observer(),
-        elsewhere=engine or engine_of(place, place.settings.round_engine),
-    )
+FLEET: Mapping[str, object] = {"engine": "fleet", "retry_wait_s": 0.0}
+# a streaming query for each game costs forty times as much as the fleet: only for tests whose subject is streams
+STREAM: Mapping[str, object] = {"engine": "stream", "retry_wait_s": 0.0}
 
 
 def without_errors(ended: Round) -> Round:

@@ -19,6 +19,7 @@ from google.protobuf.message import Message
 from pyspark.sql import SparkSession
 
 from demux.catalog import Catalog
+from demux.cli.fleet import engine_of
 from demux.cli.workplace import Workplace, registry_of
 from demux.control import Control
 from demux.names import names_of
@@ -26,9 +27,9 @@ from demux.protobuf.compile import compile_schema
 from demux.protobuf.pool import message_class, pool_of
 from demux.registry.folder import FolderRegistry
 from demux.schema_store import SchemaStore
-from demux.settings import Engine, RunSettings, Settings
+from demux.settings import Settings
 from demux.tables import Layout
-from install_workflow.run import Observer, Round, run_round
+from install_workflow.run import Observer, Round, RunTasks, run_round
 from producer.delta_sink import DeltaSink
 from producer.report import ProduceReport
 from producer.request import ProduceRequest
@@ -54,7 +55,7 @@ class Root:
     @staticmethod
     def at(spark: SparkSession, folder: Path, **changes: object) -> Root:
         """Return the root in this folder, which need not be there; `changes` are settings' sections."""
-        run = RunSettings(engine=Engine.STREAM, retry_wait_s=0.0)
+        run = {"retry_wait_s": 0.0}
         return Root(spark, Settings.model_validate({"root": str(folder), "run": run, **changes}))
 
     @property
@@ -83,11 +84,21 @@ class Root:
             self.settings, self.spark, store, Control(self.spark, self.layout), threading.Event(), catalog=catalog
         )
 
-    def run(self, place: Workplace | None = None) -> Round:
-        """Run one round, as a new `demux run` does, or as the next round of a process that has this place."""
+    def run(self, place: Workplace | None = None, engine: RunTasks | None = None) -> Round:
+        """Run one round by the engine of the settings, as a new `demux run` does.
+
+        With a place, it is the next round of the process that has it; with an engine, that one decodes.
+        """
         place = place or self.workplace()
         return run_round(
-            self.spark, self.settings, place.control, place.ingest, place.deserialize, place.stop, Observer()
+            self.spark,
+            self.settings,
+            place.control,
+            place.ingest,
+            place.deserialize,
+            place.stop,
+            Observer(),
+            elsewhere=engine or engine_of(place, self.settings.round_engine),
         )
 
     def produce(self, **request: Any) -> ProduceReport:

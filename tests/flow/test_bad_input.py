@@ -215,11 +215,10 @@ def test_each_hostile_name_has_a_table_of_its_own(sent: Sent, name: str) -> None
     assert name == "chess" or found == []
 
 
-def test_all_tables_and_checkpoints_are_below_the_root(sent: Sent) -> None:
+def test_all_tables_are_below_the_root(sent: Sent) -> None:
     keys = {names_of(name).key for name in NAMES}
     assert len(keys) == len(NAMES)
     assert {path.name for path in (sent.root.folder / "silver").iterdir()} == keys
-    assert {path.name for path in (sent.root.folder / "checkpoints" / "silver").iterdir()} == keys
     assert [path.name for path in sent.root.folder.parent.iterdir()] == ["root"]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -15,6 +15,7 @@ from demux.errors import CatalogConflict, CatalogRefused
 from demux.names import names_of
 from install_workflow.removal import Part
 from install_workflow.remove import look_at_root
+from tests.flow.fleet import FLEET, STREAM
 from tests.flow.root import Root, wrapper
 
 HOSTILE = "a'b; drop table x `${env:HOME}`"
@@ -66,9 +67,11 @@ def test_every_table_can_be_read_by_its_name_after_a_round(cataloged: Root, spar
 
 
 @pytest.mark.one_lane
+@pytest.mark.parametrize("engine", [STREAM, FLEET], ids=["stream", "fleet"])
 def test_a_second_run_finds_everything_registered_and_new_rows_under_the_name(
-    cataloged: Root, spark: SparkSession
+    cataloged: Root, spark: SparkSession, engine: Mapping[str, object]
 ) -> None:
+    cataloged = Root.at(spark, cataloged.folder, databricks=CATALOG, run=engine)
     send(cataloged, "chess")
     cataloged.run()
     send(cataloged, "chess")

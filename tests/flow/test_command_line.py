@@ -184,9 +184,9 @@ def test_a_game_that_nobody_knows_is_said_and_nothing_is_decoded(
 
 @pytest.mark.one_lane
 def test_a_game_that_fails_stops_no_other_and_one_without_rows_has_nothing_to_do(
-    done: Root, copy: Copy, command: Command
+    streamed: Root, copy: Copy, command: Command
 ) -> None:
-    root = copy(done)
+    root = copy(streamed)
     shutil.rmtree(root.folder / "checkpoints" / "silver" / "chess")
     control = Control(root.spark, root.layout)
     known = [*control.known_games().values()]

@@ -15,6 +15,7 @@ from demux.errors import SourceMissing
 from demux.tables import SILVER_ORIGIN
 from install_workflow.run import Round
 from producer.report import ProduceReport
+from tests.flow.fleet import STREAM
 from tests.flow.root import Root, Rows, by_id, columns, rows, wrapper
 
 _ORIGIN = [column.name for column in SILVER_ORIGIN]
@@ -28,12 +29,18 @@ class Continued:
     round: Round
 
 
+@pytest.fixture
+def root(root: Root) -> Root:
+    """A root whose rounds are by streams: what a checkpoint keeps from run to run is the subject here."""
+    return Root.at(root.spark, root.folder, run=STREAM)
+
+
 @pytest.fixture(scope="module")
-def continued(done: Root, tmp_path_factory: pytest.TempPathFactory) -> Continued:
+def continued(streamed: Root, tmp_path_factory: pytest.TempPathFactory) -> Continued:
     """After chess and go in versions 1 and 2: the newest 25 messages again, then events of a third game and version."""
-    root = done.copied_to(tmp_path_factory.mktemp("continued") / "root")
+    root = streamed.copied_to(tmp_path_factory.mktemp("continued") / "root", run=STREAM)
     report = root.produce(events=150, games=3, versions=3, fault_rate=0.1, resend=25)
-    return Continued(done, root, report, root.run())
+    return Continued(streamed, root, report, root.run())
 
 
 def test_a_next_run_takes_only_what_is_new(continued: Continued) -> None:
@@ -133,16 +140,16 @@ def test_a_process_that_goes_on_takes_games_and_schemas_that_come_later(root: Ro
 
 
 def test_upkeep_of_bronze_between_two_runs_stops_no_game_and_doubles_no_row(
-    done: Root, copy: Callable[..., Root]
+    streamed: Root, copy: Callable[..., Root]
 ) -> None:
-    root = copy(done)
+    root = copy(streamed, run=STREAM)
     table = DeltaTable(root.layout.bronze)
     table.optimize.compact()
     table.delete("game_name = 'go'")
     report = root.produce(events=20, games=2, versions=1, fault_rate=0)
     assert {end.task.game: end.error for end in root.run().ended} == {"chess": None, "go": None}
     for game in report.games:
-        assert len(root.silver(game.game)) == len(done.silver(game.game)) + game.silver
+        assert len(root.silver(game.game)) == len(streamed.silver(game.game)) + game.silver
 
 
 @pytest.mark.one_lane

@@ -70,9 +70,9 @@ def test_silver_after_a_crash_is_as_if_there_had_been_none(
 
 
 def test_a_crash_while_columns_are_added_leaves_them_before_the_origin_in_the_end(
-    done: Root, copy: Copy, tmp_path: Path
+    streamed: Root, copy: Copy, tmp_path: Path
 ) -> None:
-    undisturbed = copy(done)
+    undisturbed = copy(streamed)
     undisturbed.produce(events=40, games=1, versions=3, fault_rate=0.2)
     undisturbed.workplace().ingest()
     root = undisturbed.copied_to(tmp_path / "crashed")
@@ -141,15 +141,15 @@ def test_a_replay_that_dies_at_any_of_its_writes_is_finished_by_the_next_one(
     assert Counter(row["_record_id"] for row in root.silver("chess")) == {"t/0/0": 1, "t/0/1": 1}
 
 
-def test_a_rebuild_that_dies_half_way_is_finished_by_the_next_one(done: Root, copy: Copy) -> None:
-    root = copy(done)
+def test_a_rebuild_that_dies_half_way_is_finished_by_the_next_one(streamed: Root, copy: Copy) -> None:
+    root = copy(streamed)
     place = root.workplace()
     with crash.after_writing(root.silver_path("chess")), pytest.raises(crash.Crash):
         rebuild(root.spark, root.layout, place.schemas, "chess")
-    assert root.everything()["silver/chess"] == done.everything()["silver/chess"]
+    assert root.everything()["silver/chess"] == streamed.everything()["silver/chess"]
     report = rebuild(root.spark, root.layout, root.workplace().schemas, "chess")
-    assert report.rows_silver == len(done.silver("chess"))
-    assert root.everything() == done.everything()
+    assert report.rows_silver == len(streamed.silver("chess"))
+    assert root.everything() == streamed.everything()
 
 
 def _undecoded(root: Root) -> Rows:

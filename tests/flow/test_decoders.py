@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from demux.errors import RuntimeMissing
+from tests.flow.fleet import STREAM
 from tests.flow.root import Root
 from tests.spark_session import lane_of_spark
 
@@ -18,7 +19,7 @@ DECODERS = {"oldest": ("arrow", "from_protobuf"), "current": ("arrow",)}[lane_of
 def test_each_decoder_makes_the_same_tables_or_says_that_it_is_not_there(
     taken_in: Root, done: Root, copy: Callable[..., Root], decoder: str
 ) -> None:
-    root = copy(taken_in, decoder=decoder)
+    root = copy(taken_in, decoder=decoder, run=STREAM)
     if decoder in DECODERS:
         assert [end.error for end in root.run().ended] == [None, None]
         assert root.everything() == done.everything()

@@ -99,9 +99,9 @@ def test_when_only_half_of_it_goes_a_run_refuses_and_a_rebuild_makes_the_same_ta
 @pytest.mark.one_lane
 @pytest.mark.parametrize("survived", [0, 1, 3, 4, 6, 99])
 def test_a_destroy_that_is_killed_leaves_a_root_that_nobody_works_on_until_it_is_finished(
-    done: Root, copy: Copy, command: Command, monkeypatch: pytest.MonkeyPatch, survived: int
+    streamed: Root, copy: Copy, command: Command, monkeypatch: pytest.MonkeyPatch, survived: int
 ) -> None:
-    root = copy(done)
+    root = copy(streamed)
     where = ("--root", str(root.folder))
     removed: list[str] = []
 
@@ -131,7 +131,7 @@ def test_a_destroy_that_is_killed_leaves_a_root_that_nobody_works_on_until_it_is
     assert not Path(root.layout.removal).exists()
 
     assert command("run", *where).code == 0
-    assert root.everything() == done.everything()
+    assert root.everything() == streamed.everything()
 
 
 @pytest.mark.one_lane
@@ -151,9 +151,9 @@ def test_a_root_by_uri_is_destroyed_too(
 
 @pytest.mark.one_lane
 def test_a_table_that_somebody_removed_is_noticed_and_its_rebuild_gives_the_same_table(
-    done: Root, copy: Copy, command: Command
+    streamed: Root, copy: Copy, command: Command
 ) -> None:
-    root = copy(done)
+    root = copy(streamed)
     shutil.rmtree(root.silver_path("chess"))
     root.produce(events=12, games=1, versions=1, fault_rate=0)
     said = command("run", "--root", str(root.folder))
@@ -163,7 +163,7 @@ def test_a_table_that_somebody_removed_is_noticed_and_its_rebuild_gives_the_same
         "Run `demux rebuild --game chess` to make the table again from its source, or put the table back." in said.out
     )
     assert command("rebuild", "--game", "chess", "--root", str(root.folder)).code == 0
-    known = {row["_record_id"] for row in done.silver("chess")}
+    known = {row["_record_id"] for row in streamed.silver("chess")}
     assert len([row for row in root.silver("chess") if row["_record_id"] in known]) == len(known)
     assert len(root.silver("chess")) > len(known)
 

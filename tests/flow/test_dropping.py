@@ -22,7 +22,6 @@ from deserializer.fleet.quarantine import Quarantine
 from deserializer.repair import rebuild, replay
 from tests.flow import crash
 from tests.flow.fleet import crash_after, without_errors
-from tests.flow.fleet import run as round_of
 from tests.flow.process import DEMUX, Command, running, wait_until
 from tests.flow.root import Root, rows, wrapper
 
@@ -109,11 +108,11 @@ def test_a_rebuild_brings_back_what_is_still_bad_and_forgets_that_it_was_dropped
 def test_what_was_dropped_before_a_round_of_the_fleet_had_ended_does_not_come_back(taken_in: Root, copy: Copy) -> None:
     root = copy(taken_in, run={"engine": "fleet"})
     with crash_after(Quarantine, "append"), pytest.raises(KeyboardInterrupt):
-        round_of(root)
+        root.run()
     bad = ids(root.quarantine(), Stage.SILVER)
     assert bad != []
     drop(root.spark, root.layout, Choice(stage=Stage.SILVER, before=NOW), NOW)
-    without_errors(round_of(root))
+    without_errors(root.run())
     assert (ids(dropped(root)), ids(root.quarantine(), Stage.SILVER)) == (bad, [])
     assert sum(account.dropped for account in balanced(root).accounts) == len(bad)
 

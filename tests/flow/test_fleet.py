@@ -24,36 +24,37 @@ from deserializer.fleet.silver import SilverTable
 from deserializer.fleet.work import GameFiles, Written, write_games
 from deserializer.redecode import Redecoding
 from deserializer.repair import rebuild, replay
-from tests.flow.fleet import EVENT, FLEET, crash_after, run, settled, without_errors
+from tests.flow.fleet import EVENT, FLEET, STREAM, crash_after, settled, without_errors
 from tests.flow.root import Root, wrapper
 
 Copy = Callable[..., Root]
 
 
-def test_rounds_with_new_games_new_versions_and_every_fault_give_the_same_tables(done: Root, copy: Copy) -> None:
-    streams, fleet = copy(done), done.copied_to(done.folder.parent / "fleet", run=FLEET)
+def test_rounds_with_new_games_new_versions_and_every_fault_give_the_same_tables(
+    streamed: Root, copy: Copy, tmp_path: Path
+) -> None:
+    streams, fleet = copy(streamed, run=STREAM), streamed.copied_to(tmp_path / "fleet", run=FLEET)
     for games, versions in ((2, 2), (4, 3)):
         for root in (streams, fleet):
             root.produce(events=160, games=games, versions=versions, fault_rate=0.3)
-        by_stream, by_fleet = without_errors(streams.run()), without_errors(run(fleet))
+        by_stream, by_fleet = without_errors(streams.run()), without_errors(fleet.run())
         assert [end.report for end in by_fleet.ended] == [end.report for end in by_stream.ended]
         assert fleet.everything() == streams.everything()
-    shutil.rmtree(fleet.folder)
 
 
 def test_a_root_changes_its_engine_at_any_time(sent: Root, copy: Copy, tmp_path: Path) -> None:
-    streams = copy(sent)
+    streams = copy(sent, run=STREAM)
     mixed = sent.copied_to(tmp_path / "mixed")
     for number, engine in enumerate(("fleet", "stream", "stream", "fleet", "fleet", "stream")):
         mixed = Root.at(sent.spark, mixed.folder, run={**FLEET, "engine": engine})
         for root in (streams, mixed) if number else ():
             root.produce(events=60, games=2, versions=2, fault_rate=0.3)
-        without_errors(run(mixed))
+        without_errors(mixed.run())
         assert settled(mixed) == len(mixed.source()), f"round {number}, {engine}"
     without_errors(streams.run())
     assert mixed.everything() == streams.everything()
     # nothing is new, and nothing is doubled
-    assert run(Root.at(sent.spark, mixed.folder, run=FLEET)).ended == ()
+    assert Root.at(sent.spark, mixed.folder, run=FLEET).run().ended == ()
 
 
 @pytest.mark.parametrize(
@@ -66,8 +67,8 @@ def test_a_round_that_died_is_finished_by_the_next_one(
 ) -> None:
     root = copy(taken_in, run=FLEET)
     with crash_after(owner, method), pytest.raises(KeyboardInterrupt):
-        run(root)
-    without_errors(run(root))
+        root.run()
+    without_errors(root.run())
     assert root.everything() == done.everything()
 
 
@@ -79,10 +80,10 @@ def test_what_appears_between_a_crash_and_the_next_round_moves_no_row_to_a_secon
     payload = root.message(known)(name="ann").SerializeToString()
     root.send([wrapper("chess", known + number % 2, payload) for number in range(6)])
     with crash_after(Quarantine, "append"), pytest.raises(KeyboardInterrupt):
-        run(root)
+        root.run()
     assert (len(root.quarantine()), len(root.silver("chess"))) == (3, 0)
     assert root.register("chess", f"{text} // again") == known + 1
-    (end,) = without_errors(run(root)).ended
+    (end,) = without_errors(root.run()).ended
     assert end.report is not None
     assert (end.report.rows_in, end.report.rows_silver) == (3, 3)
     assert [row["_record_id"] for row in root.silver("chess")] == ["t/0/0", "t/0/2", "t/0/4"]
@@ -98,11 +99,11 @@ def test_a_game_that_cannot_be_written_holds_up_no_other_and_catches_up_by_itsel
     silver.mkdir()
     # not even root can make a folder where a file is
     (silver / "chess").write_text("in the way")
-    ended = {end.task.game: end.error for end in run(root).ended}
+    ended = {end.task.game: end.error for end in root.run().ended}
     assert ended.pop("chess") is not None
     assert list(ended.values()) == [None]
     (silver / "chess").unlink()
-    assert [end.task.game for end in without_errors(run(root)).ended] == ["chess"]
+    assert [end.task.game for end in without_errors(root.run()).ended] == ["chess"]
     assert root.everything() == done.everything()
 
 
@@ -116,7 +117,7 @@ def test_a_game_that_kills_its_worker_fails_alone(taken_in: Root, copy: Copy, mo
         yield from write_games(works, *args)
 
     monkeypatch.setattr("deserializer.fleet.job.write_games", deadly)
-    ended = {end.task.game: end.error for end in run(root).ended}
+    ended = {end.task.game: end.error for end in root.run().ended}
     assert ended.pop("chess") is not None
     assert list(ended.values()) == [None]
 
@@ -134,7 +135,7 @@ def test_a_game_with_many_rows_takes_its_share_of_a_round_and_the_rest_waits(roo
     reports = []
     outcomes = []
     for _ in range(4):
-        ended = without_errors(run(root, place)).ended
+        ended = without_errors(root.run(place)).ended
         reports += [(end.report.rows_in, end.report.rows_waiting) for end in ended if end.report is not None]
         outcomes.append(place.control.history().last["chess"].outcome)
     assert reports == [(8, 16), (8, 8), (8, 0)]
@@ -145,22 +146,22 @@ def test_a_game_with_many_rows_takes_its_share_of_a_round_and_the_rest_waits(roo
 @pytest.mark.one_lane
 def test_a_rebuild_of_a_fleets_game_makes_the_same_table(taken_in: Root, done: Root, copy: Copy) -> None:
     root = copy(taken_in, run=FLEET)
-    without_errors(run(root))
+    without_errors(root.run())
     rebuild(root.spark, root.layout, root.workplace().schemas, "chess")
     assert root.everything() == done.everything()
     root.produce(events=60, games=2, versions=2, fault_rate=0.3)
-    without_errors(run(root))
+    without_errors(root.run())
     assert len(root.silver("chess")) > len(done.silver("chess"))
 
 
 @pytest.mark.one_lane
-def test_a_stream_that_lost_its_checkpoint_is_not_taken_over(done: Root, copy: Copy) -> None:
-    root = copy(done, run={**FLEET, "retries": 0})
+def test_a_stream_that_lost_its_checkpoint_is_not_taken_over(streamed: Root, copy: Copy) -> None:
+    root = copy(streamed, run={**FLEET, "retries": 0})
     shutil.rmtree(root.folder / "checkpoints" / "silver" / "chess")
     root.produce(events=60, games=2, versions=2, fault_rate=0.3)
-    errors = {end.task.game: end.error for end in run(root).ended}
+    errors = {end.task.game: end.error for end in root.run().ended}
     assert isinstance(errors["chess"], CheckpointLost)
-    assert len(root.silver("chess")) == len(done.silver("chess"))
+    assert len(root.silver("chess")) == len(streamed.silver("chess"))
 
 
 @pytest.mark.one_lane
@@ -171,7 +172,7 @@ def test_a_game_that_was_left_out_for_some_rounds_loses_no_row(root: Root) -> No
     payload = root.message(ids["go"])(name="ann").SerializeToString()
     for number, games in enumerate((with_chess, without, with_chess)):
         root.send([wrapper(game, ids[game], payload) for game in ids], first_offset=2 * number)
-        without_errors(run(Root.at(root.spark, root.folder, run=FLEET, games=games)))
+        without_errors(Root.at(root.spark, root.folder, run=FLEET, games=games).run())
     assert [row["_offset"] for row in root.silver("chess")] == [0, 2, 4]
 
 
@@ -180,18 +181,18 @@ def test_a_crash_of_the_fleet_is_finished_before_a_stream_goes_on(
 ) -> None:
     root = copy(taken_in, run=FLEET)
     with crash_after(Quarantine, "append"), pytest.raises(KeyboardInterrupt):
-        run(root)
-    streams = Root.at(root.spark, root.folder)
-    without_errors(run(streams))
+        root.run()
+    streams = Root.at(root.spark, root.folder, run=STREAM)
+    without_errors(streams.run())
     assert root.everything() == done.everything()
     # the same once a stream has a past of its own
     undisturbed = done.copied_to(tmp_path / "undisturbed")
     for each in (streams, undisturbed):
         each.produce(events=60, games=2, versions=2, fault_rate=0.3)
     with crash_after(Quarantine, "append"), pytest.raises(KeyboardInterrupt):
-        run(root)
-    without_errors(run(streams))
-    without_errors(run(undisturbed))
+        root.run()
+    without_errors(streams.run())
+    without_errors(undisturbed.run())
     assert root.everything() == undisturbed.everything()
 
 
@@ -199,9 +200,9 @@ def test_a_crash_of_the_fleet_is_finished_before_a_stream_goes_on(
 def test_a_rebuild_of_bronze_after_a_crash_brings_every_row_back(taken_in: Root, done: Root, copy: Copy) -> None:
     root = copy(taken_in, run=FLEET)
     with crash_after(Quarantine, "append"), pytest.raises(KeyboardInterrupt):
-        run(root)
+        root.run()
     rebuild_bronze(root.spark, root.settings)
-    without_errors(run(root))
+    without_errors(root.run())
     assert {game: len(root.silver(game)) for game in ("chess", "go")} == {
         game: len(done.silver(game)) for game in ("chess", "go")
     }
@@ -213,7 +214,7 @@ def test_a_fleet_goes_on_where_rebuilds_died_and_the_same_rebuild_again_ends_the
     taken_in: Root, done: Root, copy: Copy
 ) -> None:
     root = copy(taken_in, run={**FLEET, "retries": 0})
-    without_errors(run(root))
+    without_errors(root.run())
     steps: tuple[tuple[type | ModuleType, str], ...] = (
         (Redecoding, "set_aside"),
         (deserializer.rebuilding, "remove_folder"),
@@ -225,7 +226,7 @@ def test_a_fleet_goes_on_where_rebuilds_died_and_the_same_rebuild_again_ends_the
     undisturbed = done.copied_to(root.folder.parent / "undisturbed")
     for each in (root, undisturbed):
         each.produce(events=40, games=2, versions=2, fault_rate=0.3)
-        without_errors(run(each))
+        without_errors(each.run())
     assert root.everything()["silver/chess"] == undisturbed.everything()["silver/chess"]
     assert {row["record_id"] for row in root.quarantine()} == {row["record_id"] for row in undisturbed.quarantine()}
     rebuild(root.spark, root.layout, root.workplace().schemas, "chess")
@@ -249,7 +250,7 @@ def test_a_worker_that_raises_says_so_and_a_passing_failure_is_tried_again(
             yield from write_games(works, *args)
 
     monkeypatch.setattr("deserializer.fleet.job.write_games", failing)
-    without_errors(run(root))
+    without_errors(root.run())
     assert root.everything() == done.everything()
 
     def refusing(works: Sequence[GameFiles], *args: Any) -> Iterator[object]:
@@ -257,21 +258,21 @@ def test_a_worker_that_raises_says_so_and_a_passing_failure_is_tried_again(
 
     monkeypatch.setattr("deserializer.fleet.job.write_games", refusing)
     root.produce(events=40, games=2, versions=2, fault_rate=0.0)
-    assert {end.error.cause for end in run(root).ended if end.error} == {"It is wrong."}
+    assert {end.error.cause for end in root.run().ended if end.error} == {"It is wrong."}
 
 
 @pytest.mark.one_lane
 def test_a_replay_between_the_fleet_and_a_stream_is_no_lost_checkpoint(taken_in: Root, copy: Copy) -> None:
     root = copy(taken_in, run=FLEET)
-    without_errors(run(root))
-    streams = Root.at(root.spark, root.folder)
+    without_errors(root.run())
+    streams = Root.at(root.spark, root.folder, run=STREAM)
     place = streams.workplace()
     for game in ("chess", "go"):
         place.deserialize(game)
         replay(root.spark, root.layout, place.schemas, game, Choice(causes=(Cause.MALFORMED_PAYLOAD,)))
     streams.produce(events=60, games=2, versions=2, fault_rate=0.3)
     before = len(root.silver("chess"))
-    without_errors(run(streams))
+    without_errors(streams.run())
     assert len(root.silver("chess")) > before
 
 
@@ -281,10 +282,10 @@ def test_a_table_that_asks_more_of_its_writers_is_refused_where_files_are_wished
     table = root.silver_path("chess")
     root.spark.sql(f"ALTER TABLE delta.`{table}` ADD CONSTRAINT whole CHECK (_offset >= 0)")
     root.produce(events=60, games=2, versions=2, fault_rate=0.3)
-    errors = {end.task.game: end.error for end in run(root).ended}
+    errors = {end.task.game: end.error for end in root.run().ended}
     assert isinstance(errors["chess"], TableUnsuited)
     assert errors["go"] is None
-    without_errors(run(Root.at(root.spark, root.folder)))
+    without_errors(Root.at(root.spark, root.folder).run())
     assert len(root.silver("chess")) > len(done.silver("chess"))
 
 
@@ -301,8 +302,8 @@ def test_a_new_game_begins_where_bronzes_log_begins_later(root: Root) -> None:
     DeltaTable(root.layout.bronze).create_checkpoint()
     for old in sorted(log.glob("*.json"))[:3]:
         old.unlink()
-    without_errors(run(root))
+    without_errors(root.run())
     assert [len(root.silver(game)) for game in names] == [3, 3, 3]
     root.send([wrapper(game, ids[game], payload) for game in names], first_offset=9)
-    without_errors(run(root))
+    without_errors(root.run())
     assert [len(root.silver(game)) for game in names] == [4, 4, 4]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from datetime import datetime, timezone
 from pathlib import Path
@@ -17,7 +16,7 @@ from deserializer.fleet.quarantine import Quarantine
 from deserializer.fleet.run import Fleet
 from deserializer.fleet.silver import SilverTable
 from deserializer.fleet.silver_by_spark import SilverBySpark
-from tests.flow.fleet import EVENT, FLEET, crash_after, run, settled, without_errors
+from tests.flow.fleet import EVENT, FLEET, STREAM, crash_after, settled, without_errors
 from tests.flow.root import Root, wrapper
 
 Copy = Callable[..., Root]
@@ -47,29 +46,30 @@ def writers(root: Root, game: str) -> list[str]:
     return ["spark" if "Spark" in commit.get("engineInfo", "") else "files" for commit in history]
 
 
-def test_rounds_with_new_games_new_versions_and_every_fault_give_the_same_tables(done: Root, copy: Copy) -> None:
-    streams, fleet = copy(done), done.copied_to(done.folder.parent / "by_spark", run=SPARK)
+def test_rounds_with_new_games_new_versions_and_every_fault_give_the_same_tables(
+    streamed: Root, copy: Copy, tmp_path: Path
+) -> None:
+    streams, fleet = copy(streamed, run=STREAM), streamed.copied_to(tmp_path / "by_spark", run=SPARK)
     for games, versions in ((2, 2), (3, 3)):
         for root in (streams, fleet):
             root.produce(events=120, games=games, versions=versions, fault_rate=0.3)
-        without_errors(run(fleet))
+        without_errors(fleet.run())
     without_errors(streams.run())
     assert fleet.everything() == streams.everything()
-    shutil.rmtree(fleet.folder)
 
 
 def test_a_root_changes_its_sink_and_its_engine_at_any_time(sent: Root, copy: Copy, tmp_path: Path) -> None:
-    streams, mixed = copy(sent), sent.copied_to(tmp_path / "mixed")
+    streams, mixed = copy(sent, run=STREAM), sent.copied_to(tmp_path / "mixed")
     order = ["fleet files", "fleet spark", "stream auto", "fleet spark", "fleet files"]
     for number, (engine, sink) in enumerate(words.split() for words in order):
         mixed = with_run(mixed, engine=engine, sink=sink)
         for root in (streams, mixed) if number else ():
             root.produce(events=40, games=2, versions=2, fault_rate=0.3)
-        without_errors(run(mixed))
+        without_errors(mixed.run())
         assert settled(mixed) == len(mixed.source()), f"round {number}, {engine}, {sink}"
     without_errors(streams.run())
     assert mixed.everything() == streams.everything()
-    assert run(with_run(mixed, sink="spark")).ended == ()
+    assert with_run(mixed, sink="spark").run().ended == ()
 
 
 @pytest.mark.one_lane
@@ -88,19 +88,19 @@ def test_a_round_that_died_is_finished_by_the_other_sink(
 ) -> None:
     root = copy(taken_in, run={**FLEET, "sink": sink})
     with crash_after(owner, method), pytest.raises(KeyboardInterrupt):
-        run(root)
-    without_errors(run(with_run(root, sink=then)))
+        root.run()
+    without_errors(with_run(root, sink=then).run())
     assert root.everything() == done.everything()
 
 
 @pytest.mark.one_lane
 def test_a_table_that_asks_more_of_its_writers_goes_through_spark_and_its_neighbours_do_not(
-    done: Root, copy: Copy, tmp_path: Path
+    streamed: Root, copy: Copy, tmp_path: Path
 ) -> None:
-    root, streams = copy(done, run=FLEET), done.copied_to(tmp_path / "streams")
+    root, streams = copy(streamed, run=FLEET), streamed.copied_to(tmp_path / "streams", run=STREAM)
     for each in (root, streams):
         each.produce(events=60, games=2, versions=2, fault_rate=0.3)
-    without_errors(run(root))
+    without_errors(root.run())
     assert (writers(root, "chess")[0], writers(root, "go")[0]) == ("files", "files")
     # the fleet has it by now, and must be able to write it, and to give it back
     root.spark.sql(f"ALTER TABLE delta.`{root.silver_path('chess')}` ADD CONSTRAINT whole CHECK (_offset >= 0)")
@@ -108,7 +108,7 @@ def test_a_table_that_asks_more_of_its_writers_goes_through_spark_and_its_neighb
     for engine, of_go in (("fleet", "files"), ("stream", "files"), ("stream", "spark")):
         for each in (root, streams):
             each.produce(events=60, games=2, versions=3, fault_rate=0.3)
-        without_errors(run(with_run(root, engine=engine)))
+        without_errors(with_run(root, engine=engine).run())
         assert (writers(root, "chess")[0], writers(root, "go")[0]) == ("spark", of_go)
     without_errors(streams.run())
     assert root.everything() == streams.everything()
@@ -117,20 +117,20 @@ def test_a_table_that_asks_more_of_its_writers_goes_through_spark_and_its_neighb
 def test_a_root_elsewhere_has_the_same_tables_and_may_come_back(
     sent: Root, done: Root, copy: Copy, tmp_path: Path
 ) -> None:
-    here, streams = copy(sent), done.copied_to(tmp_path / "streams")
+    here, undisturbed = copy(sent), done.copied_to(tmp_path / "undisturbed")
     away = elsewhere(here)
     with crash_after(BySpark, "set_aside"), pytest.raises(KeyboardInterrupt):
-        run(away)
+        away.run()
     # nothing is remembered of the crash but what the tables say
-    without_errors(run(away))
+    without_errors(away.run())
     assert here.everything() == done.everything()
     for number, each in enumerate((elsewhere(here, engine="stream"), with_run(here))):
-        for root in (here, streams):
+        for root in (here, undisturbed):
             root.produce(events=40, games=3, versions=2 + number % 2, fault_rate=0.3)
-        without_errors(run(each))
+        without_errors(each.run())
         assert settled(here) == len(here.source()), f"round {number}"
-    without_errors(streams.run())
-    assert here.everything() == streams.everything()
+    without_errors(undisturbed.run())
+    assert here.everything() == undisturbed.everything()
 
 
 @pytest.mark.parametrize("is_here", [True, False], ids=["here", "elsewhere"])
@@ -142,7 +142,7 @@ def test_hostile_names_of_games_and_folders_are_only_names(root: Root, is_here: 
     for number in range(2):
         records = [wrapper(game, ids[game], data) for game in names for data in (payload, b"\xff")]
         root.send(records, first_offset=number * len(records))
-        without_errors(run(fleet))
+        without_errors(fleet.run())
     assert [len(root.silver(game)) for game in names] == [2, 2, 2, 2]
     assert sorted(row["game_name"] for row in root.quarantine()) == sorted(names * 2)
 
@@ -175,21 +175,21 @@ def test_a_new_game_elsewhere_begins_where_bronzes_log_begins_later(root: Root) 
     DeltaTable(root.layout.bronze).create_checkpoint()
     for old in sorted(log.glob("*.json"))[:-1]:
         old.unlink()
-    without_errors(run(away))
+    without_errors(away.run())
     assert [len(root.silver(game)) for game in names] == [3, 3]
 
 
 @pytest.mark.one_lane
 def test_a_position_behind_a_checkpoint_is_found(taken_in: Root, done: Root, copy: Copy, tmp_path: Path) -> None:
-    root, streams = copy(taken_in, run=SPARK), done.copied_to(tmp_path / "streams")
-    without_errors(run(root))
+    root, undisturbed = copy(taken_in, run=SPARK), done.copied_to(tmp_path / "undisturbed")
+    without_errors(root.run())
     for table in (root.silver_path("chess"), root.layout.quarantine):
         root.spark.sql(f"ALTER TABLE delta.`{table}` SET TBLPROPERTIES ('someone' = 'else')")
         DeltaTable(table).create_checkpoint()
         for old in sorted(Path(table, "_delta_log").glob("*.json"))[:-1]:
             old.unlink()
-    for each in (root, streams):
+    for each in (root, undisturbed):
         each.produce(events=40, games=2, versions=2, fault_rate=0.3)
-    without_errors(run(root))
-    without_errors(streams.run())
-    assert root.everything() == streams.everything()
+    without_errors(root.run())
+    without_errors(undisturbed.run())
+    assert root.everything() == undisturbed.everything()

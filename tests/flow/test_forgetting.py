@@ -16,7 +16,7 @@ from demux.predicate.parsing import parse
 from demux.quarantine.choice import Choice
 from demux.quarantine.drop import drop
 from tests.flow import crash
-from tests.flow.fleet import run, without_errors
+from tests.flow.fleet import without_errors
 from tests.flow.forgetting import (
     ANN,
     BOB,
@@ -79,7 +79,7 @@ def test_somebody_is_in_no_table_and_no_live_file_and_the_stream_goes_on(
     root = Root.at(root.spark, root.folder, run={"engine": engine, "retry_wait_s": 0.0})
     schema_id = send_everybody(root, HOSTILE)
     place = root.workplace()
-    without_errors(run(root, place))
+    without_errors(root.run(place))
     assert names(root, HOSTILE) == [ANN, BOB, BOB]
     assert offsets(root.quarantine()) == [2, 3, 4, 5, 6]
     # what waits is decoded to be searched
@@ -104,7 +104,7 @@ def test_somebody_is_in_no_table_and_no_live_file_and_the_stream_goes_on(
     assert (done.code, holding(all_files(root), ANN), written_about(root, ANN)) == (0, [], [])
     # the same process goes on
     root.send(everybody(root, HOSTILE, schema_id), 16)
-    without_errors(run(root, place))
+    without_errors(root.run(place))
     assert names(root, HOSTILE) == [ANN, *[BOB] * 6]
     ledger = balanced(root)
     assert ledger.intake is not None
@@ -117,7 +117,7 @@ def test_a_request_that_dies_after_each_of_its_writes_is_finished_and_what_it_re
     root: Root, forget: Forget, command: Command
 ) -> None:
     send_everybody(root, "chess")
-    without_errors(run(root))
+    without_errors(root.run())
     # bronze has its bytes still
     drop(root.spark, root.layout, Choice("chess", causes=(Cause.UNKNOWN_SCHEMA,), before=LATER), NOW)
     before = root.everything()
@@ -165,7 +165,7 @@ def test_what_means_everybody_or_nobody_or_cannot_be_meant_removes_nothing(root:
     strange = "x' OR '1'='1"
     people = [payload(root, schema_id, name) for name in (strange, ANN, BOB)]
     root.send([*(wrapper("chess", schema_id, one) for one in people), wrapper("chess", 999, people[0])])
-    without_errors(run(root))
+    without_errors(root.run())
     # of a game that nobody has admitted yet, and that may have anybody
     root.register(HOSTILE, EVENT)
     root.send([wrapper(HOSTILE, schema_id, people[0])], 4)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from demux.errors import CheckpointLost
+from tests.flow.fleet import STREAM
 from tests.flow.process import Command
 from tests.flow.root import Root, wrapper
 
@@ -16,9 +17,9 @@ Copy = Callable[..., Root]
 
 
 def test_a_game_whose_checkpoint_is_gone_is_refused_and_its_rebuild_gives_the_same_table(
-    done: Root, copy: Copy, command: Command
+    streamed: Root, copy: Copy, command: Command
 ) -> None:
-    root = copy(done)
+    root = copy(streamed)
     checkpoint = root.folder / "checkpoints" / "silver" / "chess"
     shutil.rmtree(checkpoint)
     # something new for both games: only the one with its checkpoint takes it
@@ -30,14 +31,14 @@ def test_a_game_whose_checkpoint_is_gone_is_refused_and_its_rebuild_gives_the_sa
         f"{checkpoint} is gone. Run `demux rebuild --game chess` to make the table again from its source, "
         "or put the checkpoint back."
     ) in said.out
-    assert len(root.silver("chess")) == len(done.silver("chess"))
+    assert len(root.silver("chess")) == len(streamed.silver("chess"))
     new = {game: sum(row["game_name"] == game for row in root.bronze()) for game in ("chess", "go")}
     assert len(root.silver("go")) + _undecoded(root, "go") == new["go"]
 
     rebuilt = command("rebuild", "--game", "chess", "--root", str(root.folder))
     assert rebuilt.code == 0
     assert len(root.silver("chess")) + _undecoded(root, "chess") == new["chess"]
-    before, after = done.everything()["silver/chess"], root.everything()["silver/chess"]
+    before, after = streamed.everything()["silver/chess"], root.everything()["silver/chess"]
     known = {row["_record_id"] for row in before[1]}
     assert (after[0], [row for row in after[1] if row["_record_id"] in known]) == before
     assert command("run", "--root", str(root.folder)).code == 0
@@ -65,6 +66,7 @@ def test_bronze_whose_checkpoint_is_gone_is_refused_and_its_rebuild_gives_the_sa
 
 @pytest.mark.one_lane
 def test_a_checkpoint_from_an_older_backup_is_refused(root: Root, event: str, tmp_path: Path) -> None:
+    root = Root.at(root.spark, root.folder, run=STREAM)
     schema_id = root.register("chess", event)
     backup = tmp_path / "backup"
     for offset in range(2):

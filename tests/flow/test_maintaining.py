@@ -23,13 +23,11 @@ from demux.upkeep.run import Request, Upkeep
 from demux.upkeep.state import State, read_state, write_state
 from demux.upkeep.tables import tables_of
 from tests.flow import crash
-from tests.flow.fleet import FLEET, without_errors
-from tests.flow.fleet import run as round_of
+from tests.flow.fleet import FLEET, STREAM, without_errors
 from tests.flow.process import Command
 from tests.flow.root import Root, rows
 
 Copy = Callable[..., Root]
-STREAM = {"engine": "stream", "retry_wait_s": 0.0}
 # everything that the fixtures have taken in is older then
 LATER = datetime.now(timezone.utc) + timedelta(days=3)
 OLD: dict[str, Any] = {"keep": "0s", "bronze_days": 1}
@@ -92,15 +90,15 @@ def retired(ledger: Ledger) -> int:
 
 @pytest.mark.parametrize("engine", [STREAM, FLEET], ids=["stream", "fleet"])
 def test_rows_that_wait_are_read_after_files_were_joined_and_removed_and_older_rows_retired(
-    done: Root, copy: Copy, engine: dict[str, Any]
+    streamed: Root, copy: Copy, engine: dict[str, Any]
 ) -> None:
-    root = copy(done, run=engine)
-    without_errors(round_of(root))
+    root = copy(streamed, run=engine)
+    without_errors(root.run())
     place = root.workplace()
     for _ in range(4):
         root.produce(events=20, games=2, versions=2)
         place.ingest()
-    read, before, tables = data_files(done.layout.bronze), data_files(root.layout.bronze), root.everything()
+    read, before, tables = data_files(streamed.layout.bronze), data_files(root.layout.bronze), root.everything()
     found, upkeep = maintain(root, keep="0s")
     (bronze,) = (one for one in found if one.table.kind is Kind.BRONZE)
     # the old files of what was read are gone, those of what waits stay beside what they were joined to
@@ -112,23 +110,23 @@ def test_rows_that_wait_are_read_after_files_were_joined_and_removed_and_older_r
     assert root.everything() == tables
 
     # what was read leaves bronze, though it is in one file with what waits
-    first = {row["record_id"] for row in done.bronze()}
+    first = {row["record_id"] for row in streamed.bronze()}
     waits = {row["record_id"] for row in root.bronze()} - first
     maintain(root, **OLD)
     assert {row["record_id"] for row in root.bronze()} - first == waits
     gone = {record for _, record, _ in removed(root)}
-    assert gone == first - still_quarantined(done)
+    assert gone == first - still_quarantined(streamed)
     ledger = balanced(root)
     assert (retired(ledger), sum(account.waiting for account in ledger.accounts)) == (len(gone), len(waits))
 
     root.produce(events=20, games=2, versions=2)
-    without_errors(round_of(root))
+    without_errors(root.run())
     ledger = balanced(root)
     assert (retired(ledger), sum(account.waiting for account in ledger.accounts)) == (len(gone), 0)
     _, upkeep = maintain(root, new_id="b", **OLD)
     assert upkeep.held_back == []
     root.produce(events=20, games=2, versions=2)
-    without_errors(round_of(root))
+    without_errors(root.run())
     balanced(root)
 
 
@@ -160,8 +158,8 @@ def test_old_rows_leave_bronze_once_wherever_that_dies_and_the_ledger_balances_a
 
 
 @pytest.mark.one_lane
-def test_rows_that_have_to_be_read_again_before_they_are_gone_stay(done: Root, copy: Copy) -> None:
-    root = copy(done)
+def test_rows_that_have_to_be_read_again_before_they_are_gone_stay(streamed: Root, copy: Copy) -> None:
+    root = copy(streamed)
     with crash.after_writes(1, crash.Death), pytest.raises(crash.Death):
         maintain(root, **OLD)
     # as a rebuild that was killed leaves it: whoever reads next begins anew
@@ -170,7 +168,7 @@ def test_rows_that_have_to_be_read_again_before_they_are_gone_stay(done: Root, c
     maintain(root, new_id="b", **OLD)
     assert {game for game, _, _ in removed(root)} == {"go"}
     assert sum(row["game_name"] == "chess" for row in root.bronze()) == sum(
-        row["game_name"] == "chess" for row in done.bronze()
+        row["game_name"] == "chess" for row in streamed.bronze()
     )
 
 

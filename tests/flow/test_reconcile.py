@@ -27,8 +27,7 @@ from demux.settings import Engine
 from deserializer.fleet.quarantine import Quarantine
 from deserializer.repair import rebuild, replay
 from tests.flow.crash import after_committing, after_writing
-from tests.flow.fleet import run as round_of
-from tests.flow.fleet import without_errors
+from tests.flow.fleet import FLEET, STREAM, without_errors
 from tests.flow.process import Command
 from tests.flow.root import Root, wrapper
 
@@ -37,12 +36,12 @@ Found = dict[tuple[str, str | None], int]
 
 EVENT = 'syntax = "proto3"; message Event { string name = 1; }'
 UNKNOWN = Choice(causes=(Cause.UNKNOWN_SCHEMA,))
-ENGINES = ({"engine": "stream"}, {"engine": "fleet"})
+ENGINES = (STREAM, FLEET)
 
 
 def run(root: Root) -> None:
     """One round by the engine of the settings, without a failure."""
-    without_errors(round_of(root))
+    without_errors(root.run())
 
 
 def ledger(root: Root, *games: str, grain: Grain = Grain.GAME) -> Ledger:
@@ -192,7 +191,7 @@ def compact(table: str) -> None:
 def test_rows_that_wait_balance_and_so_do_those_of_an_interrupted_batch(
     taken_in: Root, copy: Copy, tmp_path: Path
 ) -> None:
-    root = copy(taken_in)
+    root = copy(taken_in, run=STREAM)
     assert [(one.waiting, one.bronze) for one in require_balance(root).accounts] == [
         (sum(row["game_name"] == game for row in root.bronze()),) * 2 for game in ("chess", "go")
     ]
@@ -237,7 +236,7 @@ def test_a_round_of_the_fleet_that_was_interrupted_balances(taken_in: Root, copy
 
 @pytest.mark.parametrize("settings", ENGINES, ids=["stream", "fleet"])
 def test_a_replay_and_a_rebuild_balance_and_so_does_what_runs_while_the_tables_are_read(
-    root: Root, settings: Mapping[str, str]
+    root: Root, settings: Mapping[str, object]
 ) -> None:
     root = Root.at(root.spark, root.folder, run=settings)
     known = root.register("chess", EVENT)
@@ -298,8 +297,8 @@ def around(
 
 
 @pytest.mark.one_lane
-def test_where_a_checkpoint_is_gone_nothing_is_called_lost_and_the_ledger_says_so(done: Root, copy: Copy) -> None:
-    root = copy(done)
+def test_where_a_checkpoint_is_gone_nothing_is_called_lost_and_the_ledger_says_so(streamed: Root, copy: Copy) -> None:
+    root = copy(streamed)
     shutil.rmtree(root.folder / "checkpoints" / "silver" / "chess")
     remove(root.silver_path("chess"), f"_record_id = '{root.silver('chess')[0]['_record_id']}'")
     found = ledger(root)

@@ -27,7 +27,7 @@ from deserializer.fleet.quarantine import Quarantine
 from deserializer.repair import rebuild
 from install_workflow.plan import Task
 from tests.flow import crash
-from tests.flow.fleet import FLEET, crash_after, run, without_errors
+from tests.flow.fleet import FLEET, crash_after, without_errors
 from tests.flow.process import Command
 from tests.flow.root import Root, by_id, wrapper
 from tests.oracle import difference, oracle_row
@@ -106,7 +106,7 @@ def fleeted(days: Root, tmp_path_factory: pytest.TempPathFactory) -> Root:
 
 
 def decoded(root: Root) -> Root:
-    without_errors(run(root))
+    without_errors(root.run())
     assert root.register("chess", MORE) == 3
     return root
 
@@ -206,7 +206,7 @@ def test_days_and_games_are_as_a_fresh_decode_makes_them_and_either_engine_goes_
         require_nothing_lost(root, game, waiting=PER_DAY)
 
     root = root.copied_to(tmp_path / "other", run=other)
-    without_errors(run(root))
+    without_errors(root.run())
     assert balances(root)
     fresh = root.copied_to(tmp_path / "fresh")
     backfill(root, Asked(("chess",), None, DAYS[0]))
@@ -217,7 +217,7 @@ def test_days_and_games_are_as_a_fresh_decode_makes_them_and_either_engine_goes_
 
     again = fresh.copied_to(tmp_path / "again", run=settings)
     send(again, 200, of_day(again, 4))
-    without_errors(run(again))
+    without_errors(again.run())
     for game in GAMES:
         require_nothing_lost(again, game)
     assert balances(again)
@@ -234,7 +234,7 @@ def test_a_backfill_that_dies_after_any_of_its_writes_is_ended_by_the_same_comma
     assert backfill(undisturbed, wanted) == [(HOSTILE, 2, 4, 3, 1), (HOSTILE, 3, 4, 3, 1)]
     # the fleet died as well, with bad rows in quarantine: the backfill ends its round first
     with crash_after(Quarantine, "append"), pytest.raises(KeyboardInterrupt):
-        run(root)
+        root.run()
     # days to do; bad rows; silver; quarantine; what is done
     for number in (1, 2, 3, 4, 5):
         with crash.after_writes(number, crash.Death, files=True), pytest.raises(crash.Death):
@@ -242,7 +242,7 @@ def test_a_backfill_that_dies_after_any_of_its_writes_is_ended_by_the_same_comma
         require_nothing_lost(root, HOSTILE, waiting=PER_DAY)
     backfill(root, wanted)
     for each in (root, undisturbed):
-        without_errors(run(each))
+        without_errors(each.run())
     assert root.everything() == undisturbed.everything()
     assert balances(root)
 
@@ -287,7 +287,7 @@ def test_a_rebuild_that_dies_after_any_of_its_writes_is_ended_by_the_same_comman
     rebuilt(root, HOSTILE)
     assert by_id(root.silver(HOSTILE)).keys() == by_id(undisturbed.silver(HOSTILE)).keys()
     for each in (root, undisturbed):
-        without_errors(run(each))
+        without_errors(each.run())
         assert balances(each)
     assert root.everything() == undisturbed.everything()
 

@@ -17,11 +17,10 @@ from deserializer.fleet.run import Fleet
 from deserializer.fleet.widening import in_columns
 from deserializer.repair import rebuild
 from tests.flow import crash
-from tests.flow.fleet import FLEET, run, without_errors
+from tests.flow.fleet import FLEET, STREAM, without_errors
 from tests.flow.process import Command
 from tests.flow.root import NOW, Root, wrapper
 
-STREAM = {"engine": "stream", "retry_wait_s": 0.0}
 ENGINES = pytest.mark.parametrize("engine", [STREAM, FLEET], ids=["stream", "fleet"])
 
 V1 = """
@@ -61,12 +60,12 @@ def test_a_wider_number_widens_its_column_for_rows_of_the_same_round_too(
     root = root_with(root, engine)
     one, two = root.register("chess", V1), root.register("chess", V2)
     send(root, 0, "chess", one, name="a", score=1, **{"in": {"a": 0.5}})
-    without_errors(run(root))
+    without_errors(root.run())
     send(root, 1, "chess", one, name="b", score=-2)
     send(root, 2, "chess", two, name="c", score=2**40, **{"in": {"a": 0.1}})
-    without_errors(run(root))
+    without_errors(root.run())
     send(root, 3, "chess", one, name="d", score=4)
-    without_errors(run(root))
+    without_errors(root.run())
     assert values(root, "chess", "name", "score", "in") == [
         ("a", 1, {"a": 0.5}),
         ("b", -2, None),
@@ -107,12 +106,12 @@ def test_a_stream_that_takes_over_from_the_fleet_widens_before_its_first_row(roo
     fleet = root_with(root, FLEET)
     one, two = root.register("chess", V1), root.register("chess", V2)
     send(root, 0, "chess", one, name="a", score=1)
-    without_errors(run(fleet))
+    without_errors(fleet.run())
     send(root, 1, "chess", two, name="b", score=2**40)
     streams = root_with(root, STREAM)
     with crash.after_writing(root.silver_path("chess")), pytest.raises(TaskFailed):
         streams.workplace().deserialize("chess")
-    without_errors(run(streams))
+    without_errors(streams.run())
     assert values(root, "chess", "name", "score") == [("a", 1), ("b", 2**40)]
 
 
@@ -121,9 +120,9 @@ def test_a_frozen_table_keeps_rows_aside_until_it_may_change(root: Root) -> None
     frozen = root_with(root, STREAM, schema_changes="freeze")
     one, three = root.register("chess", V1), root.register("chess", V3)
     send(frozen, 0, "chess", one, name="a", score=1)
-    without_errors(run(frozen))
+    without_errors(frozen.run())
     send(frozen, 1, "chess", three, name="b", points=2)
-    without_errors(run(frozen))
+    without_errors(frozen.run())
     (bad,) = frozen.quarantine()
     assert (bad["cause"], bad["record_id"]) == ("SCHEMA_FROZEN", "t/0/1")
     assert bad["sentence"] == (
@@ -141,12 +140,12 @@ def test_a_frozen_table_that_rescues_is_filled_once_it_has_the_columns(
     frozen = root_with(root, engine, schema_changes_of={"chess": "freeze"}, frozen="rescue")
     one, three = root.register("chess", V1), root.register("chess", V3)
     send(frozen, 0, "chess", one, name="a", score=1)
-    without_errors(run(frozen))
+    without_errors(frozen.run())
     send(frozen, 1, "chess", three, name="b", points=2, tags=["x"], **{"in": {"a": 0.5, "b": "y"}})
     # the newer bytes under the older id
     mixed = root.message(three)(name="c", tags=["z"]).SerializeToString()
     frozen.send([wrapper("chess", one, mixed)], 2)
-    without_errors(run(frozen))
+    without_errors(frozen.run())
     assert values(frozen, "chess", "name", "score", "in") == [("a", 1, None), ("b", 2, {"a": 0.5}), ("c", 0, None)]
     made = root.message(three)
     left = [made(tags=["x"], **{"in": {"b": "y"}}).SerializeToString(), made(tags=["z"]).SerializeToString()]
@@ -174,7 +173,7 @@ def test_a_frozen_table_that_rescues_is_filled_once_it_has_the_columns(
     ]
     require_balance(evolving)
     send(evolving, 3, "chess", three, name="d", tags=["w"])
-    without_errors(run(evolving))
+    without_errors(evolving.run())
     assert values(evolving, "chess", "tags")[3] == (["w"],)
 
 
@@ -184,10 +183,10 @@ def test_a_table_that_asks_waits_while_its_neighbours_go_on(root: Root, command:
     one, three = root.register("chess", V1), root.register("chess", V3)
     send(asking, 0, "chess", one, name="a", score=1)
     send(asking, 1, "go", one, name="b", score=2)
-    without_errors(run(asking))
+    without_errors(asking.run())
     send(asking, 2, "chess", three, name="c", points=3)
     send(asking, 3, "go", one, name="d", score=4)
-    errors = {end.task.game: end.error for end in run(asking).ended}
+    errors = {end.task.game: end.error for end in asking.run().ended}
     assert isinstance(errors["chess"], ApprovalNeeded)
     assert errors["go"] is None
     assert (len(asking.silver("chess")), len(asking.silver("go"))) == (1, 2)
@@ -201,7 +200,7 @@ def test_a_table_that_asks_waits_while_its_neighbours_go_on(root: Root, command:
     assert "no schema 99" in command("schemas", "approve", "--game", "chess", "--schema", "99", *where).err
     said = command("schemas", "approve", "--game", "chess", *where)
     assert (said.code, said.out) == (0, f"chess: approved schema {three}; the next round takes its rows\n")
-    without_errors(run(asking))
+    without_errors(asking.run())
     assert values(asking, "chess", "name", "score", "tags") == [("a", 1, None), ("c", 3, [])]
     # what was approved stays so
     rebuild(asking.spark, asking.layout, asking.workplace().schemas, "chess")

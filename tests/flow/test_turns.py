@@ -11,7 +11,7 @@ from demux.cli.fleet import engine_of
 from demux.lock import Access, locked
 from demux.settings import Engine
 from deserializer.repair import rebuild
-from tests.flow.fleet import FLEET, run, without_errors
+from tests.flow.fleet import FLEET, without_errors
 from tests.flow.root import Root
 
 Copy = Callable[..., Root]
@@ -26,7 +26,7 @@ def test_a_fleet_reads_tables_again_that_others_changed_while_it_was_away(done: 
         engine = engine_of(place, Engine.FLEET)
         for one in (undisturbed, root):
             one.produce(events=60, games=2, versions=2)
-        without_errors(run(root, place, engine))
+        without_errors(root.run(place, engine))
         known = place.control.known_games()
         with place.away(), locked(folder, "rebuild", wait=False, access=Access.TURNS):
             other = root.workplace()
@@ -34,7 +34,7 @@ def test_a_fleet_reads_tables_again_that_others_changed_while_it_was_away(done: 
                 rebuild(root.spark, root.layout, other.schemas, game)
         for one in (undisturbed, root):
             one.produce(events=60, games=2, versions=2)
-        without_errors(run(root, place, engine))
-    without_errors(run(undisturbed))
+        without_errors(root.run(place, engine))
+    without_errors(undisturbed.run())
     assert len(known) == 2
     assert root.everything() == undisturbed.everything()

@@ -15,11 +15,13 @@ from pyspark.sql import SparkSession
 from demux.causes import Cause, Stage
 from demux.names import names_of
 from demux.protobuf.wrapper import default_wrapper
+from demux.settings import Engine
 from demux.tables import SILVER_ORIGIN
 from install_workflow.run import Round
 from producer.faults import Fault
 from producer.games import HOSTILE
 from producer.report import ProduceReport
+from tests.flow.fleet import FLEET, STREAM
 from tests.flow.root import Root, by_id, columns, rows
 
 pytestmark = pytest.mark.timeout(900)
@@ -37,11 +39,11 @@ class Spine:
         return [game.game for game in self.report.games]
 
 
-@pytest.fixture(scope="module")
-def spine(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Spine:
+@pytest.fixture(scope="module", params=[STREAM, FLEET], ids=["stream", "fleet"])
+def spine(request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Spine:
     outer = tmp_path_factory.mktemp("spine")
     # deep enough that `../../..` would still be inside of `outer`
-    root = Root.at(spark, outer / "a" / "b" / "c" / "root")
+    root = Root.at(spark, outer / "a" / "b" / "c" / "root", run=request.param)
     report = root.produce(events=600, games=2, hostile=len(HOSTILE), versions=3, fault_rate=0.4)
     return Spine(outer, root, report, root.run())
 
@@ -149,6 +151,8 @@ def test_each_name_has_a_table_of_its_own_and_nothing_else_is_below_silver(spine
     tables = {path.name for path in (spine.root.folder / "silver").iterdir()}
     assert tables == {names_of(game).key for game in spine.games}
     assert len(tables) == len(spine.games) == 12
+    checkpoints = {path.name for path in (spine.root.folder / "checkpoints").glob("silver/*")}
+    assert checkpoints == (tables if spine.root.settings.run.engine is Engine.STREAM else set())
 
 
 def test_no_name_leads_out_of_the_root(spine: Spine) -> None:
