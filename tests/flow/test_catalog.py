@@ -46,6 +46,7 @@ def tables(spark: SparkSession, schema: str) -> list[str]:
     return sorted(row.tableName for row in spark.sql(f"SHOW TABLES IN spark_catalog.{schema}").collect())
 
 
+@pytest.mark.both_lanes
 def test_every_table_can_be_read_by_its_name_after_a_round(cataloged: Root, spark: SparkSession) -> None:
     send(cataloged, "chess", HOSTILE)
     place = cataloged.workplace()
@@ -66,7 +67,6 @@ def test_every_table_can_be_read_by_its_name_after_a_round(cataloged: Root, spar
     assert spark.table("spark_catalog.demux_b.bronze").count() == 4
 
 
-@pytest.mark.one_lane
 @pytest.mark.parametrize("engine", [STREAM, FLEET], ids=["stream", "fleet"])
 def test_a_second_run_finds_everything_registered_and_new_rows_under_the_name(
     cataloged: Root, spark: SparkSession, engine: Mapping[str, object]
@@ -80,7 +80,6 @@ def test_a_second_run_finds_everything_registered_and_new_rows_under_the_name(
     assert spark.table("spark_catalog.demux_s.chess").count() == 2
 
 
-@pytest.mark.one_lane
 def test_a_table_of_that_name_elsewhere_is_left_and_told_and_the_rows_are_in(
     cataloged: Root, spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -107,7 +106,6 @@ def test_a_table_of_that_name_elsewhere_is_left_and_told_and_the_rows_are_in(
     assert spark.table("spark_catalog.demux_s.chess").count() == 1
 
 
-@pytest.mark.one_lane
 def test_a_view_of_that_name_is_left_too(cataloged: Root, spark: SparkSession) -> None:
     send(cataloged, "chess")
     spark.sql("CREATE SCHEMA spark_catalog.demux_s")
@@ -117,7 +115,6 @@ def test_a_view_of_that_name_is_left_too(cataloged: Root, spark: SparkSession) -
     assert spark.table("spark_catalog.demux_s.chess").columns == ["one"]
 
 
-@pytest.mark.one_lane
 def test_a_catalog_that_refuses_fails_the_games_task_and_holds_up_nothing(
     spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -135,14 +132,12 @@ def test_a_catalog_that_refuses_fails_the_games_task_and_holds_up_nothing(
     assert [end.error for end in healed.run().ended] == [None]
 
 
-@pytest.mark.one_lane
 def test_without_a_catalog_nothing_is_registered(root: Root, spark: SparkSession) -> None:
     send(root, "chess")
     root.run()
     assert [row.namespace for row in spark.sql("SHOW SCHEMAS IN spark_catalog").collect()] == ["default"]
 
 
-@pytest.mark.one_lane
 def test_a_table_that_is_removed_is_forgotten_and_another_of_that_name_is_not(
     cataloged: Root, spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -162,7 +157,6 @@ def test_a_table_that_is_removed_is_forgotten_and_another_of_that_name_is_not(
     assert spark.table("spark_catalog.demux_s.go").count() == 3
 
 
-@pytest.mark.one_lane
 def test_a_spark_without_the_catalog_removes_nothing_until_the_catalog_is_left_out(
     spark: SparkSession, tmp_path: Path
 ) -> None:

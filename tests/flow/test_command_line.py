@@ -41,7 +41,6 @@ COMMANDS = [
 ]
 
 
-@pytest.mark.one_lane
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_the_help_of_every_command_has_an_example(command: Command, words: tuple[str, ...]) -> None:
     said = command(*words, "--help")
@@ -50,14 +49,12 @@ def test_the_help_of_every_command_has_an_example(command: Command, words: tuple
     assert example.startswith(f"Example: demux {' '.join(words)}")
 
 
-@pytest.mark.one_lane
 def test_the_help_lists_every_command(command: Command) -> None:
     said = command("--help")
     assert said.code == 0
     assert [words[0] for words in COMMANDS if f" {words[0]} " not in said.out] == []
 
 
-@pytest.mark.one_lane
 @pytest.mark.parametrize(
     ("module", "same_as"),
     [
@@ -74,7 +71,6 @@ def test_a_stage_can_be_called_as_a_module(command: Command, module: str, same_a
     assert example.startswith(f"demux {same_as}")
 
 
-@pytest.mark.one_lane
 def test_all_mistakes_in_the_settings_are_said_at_once_with_their_lines(tmp_path: Path, command: Command) -> None:
     file = tmp_path / "demux.yml"
     file.write_text("root: data\ngames:\n  polcy: auto\n  limit: many\nrun:\n  parallelism: 0\n")
@@ -90,7 +86,6 @@ def test_all_mistakes_in_the_settings_are_said_at_once_with_their_lines(tmp_path
     assert not (tmp_path / "data").exists()
 
 
-@pytest.mark.one_lane
 def test_an_option_that_is_not_there_is_a_usage_error(command: Command) -> None:
     assert command("run", "--evry", "1s").code == 2
 
@@ -121,13 +116,13 @@ def test_the_tables_of_a_root_are_shown(done: Root, copy: Copy, command: Command
     assert plan["waiting"] == []
 
 
-@pytest.mark.one_lane
 def test_a_table_that_is_not_there_is_said(done: Root, command: Command, copy: Copy) -> None:
     said = command("show", "Chess", "--root", str(copy(done).folder))
     assert (said.code, said.out) == (2, "")
     assert said.err.startswith("GAME_UNKNOWN There is no silver table of a game 'Chess'.\n")
 
 
+@pytest.mark.both_lanes
 def test_a_demonstration_leads_from_nothing_to_tables_and_a_second_one_continues(root: Root, command: Command) -> None:
     where = ("--root", str(root.folder))
     first = command("demo", "--events", "60", "--games", "1", *where)
@@ -144,7 +139,6 @@ def test_a_demonstration_leads_from_nothing_to_tables_and_a_second_one_continues
     assert places == len(root.source()) == 90
 
 
-@pytest.mark.one_lane
 def test_games_are_decoded_by_name_and_by_key_and_leave_their_records(
     taken_in: Root, done: Root, copy: Copy, command: Command
 ) -> None:
@@ -162,7 +156,6 @@ def test_games_are_decoded_by_name_and_by_key_and_leave_their_records(
     ]
 
 
-@pytest.mark.one_lane
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
@@ -182,7 +175,6 @@ def test_a_game_that_nobody_knows_is_said_and_nothing_is_decoded(
     assert (root.silver("chess"), Control(root.spark, root.layout).history().last) == ([], {})
 
 
-@pytest.mark.one_lane
 def test_a_game_that_fails_stops_no_other_and_one_without_rows_has_nothing_to_do(
     streamed: Root, copy: Copy, command: Command
 ) -> None:
@@ -206,7 +198,6 @@ def test_a_game_that_fails_stops_no_other_and_one_without_rows_has_nothing_to_do
     }
 
 
-@pytest.mark.one_lane
 def test_the_producers_clean_up_removes_what_it_made_and_nothing_else(done: Root, copy: Copy, command: Command) -> None:
     root = copy(done)
     own = root.folder / "source" / "mine.txt"
@@ -218,7 +209,6 @@ def test_the_producers_clean_up_removes_what_it_made_and_nothing_else(done: Root
     assert root.everything() == done.everything()
 
 
-@pytest.mark.one_lane
 def test_a_run_that_goes_on_for_ever_ends_cleanly_when_it_is_interrupted_and_keeps_others_out_until_then(
     sent: Root, done: Root, copy: Copy
 ) -> None:
@@ -238,7 +228,6 @@ def test_a_run_that_goes_on_for_ever_ends_cleanly_when_it_is_interrupted_and_kee
     assert root.everything() == done.everything()
 
 
-@pytest.mark.one_lane
 def test_a_run_that_is_terminated_finishes_the_batch_under_way_and_the_next_one_does_the_rest(
     taken_in: Root, done: Root, copy: Copy
 ) -> None:

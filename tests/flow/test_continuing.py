@@ -43,6 +43,7 @@ def continued(streamed: Root, tmp_path_factory: pytest.TempPathFactory) -> Conti
     return Continued(streamed, root, report, root.run())
 
 
+@pytest.mark.both_lanes
 def test_a_next_run_takes_only_what_is_new(continued: Continued) -> None:
     assert continued.round.ingested.rows_in == 175
     tasks = {end.task.game: end.report for end in continued.round.ended}
@@ -50,6 +51,7 @@ def test_a_next_run_takes_only_what_is_new(continued: Continued) -> None:
     assert sum(report.rows_in for report in tasks.values() if report) == continued.round.ingested.rows_bronze
 
 
+@pytest.mark.both_lanes
 def test_rows_of_the_first_run_stay_as_they_are(continued: Continued) -> None:
     for game in ("chess", "go"):
         after = by_id(continued.root.silver(game))
@@ -79,6 +81,7 @@ def test_a_message_that_is_sent_again_is_a_row_of_its_own(continued: Continued) 
     assert {row["record_id"] for row in resent} <= silver | undecoded
 
 
+@pytest.mark.both_lanes
 def test_a_new_version_adds_columns_before_the_origin(continued: Continued) -> None:
     before, after = continued.before.silver_columns("chess"), continued.root.silver_columns("chess")
     own = [name for name in before if name not in _ORIGIN]
@@ -87,12 +90,14 @@ def test_a_new_version_adds_columns_before_the_origin(continued: Continued) -> N
     assert after[-len(_ORIGIN) :] == _ORIGIN
 
 
+@pytest.mark.both_lanes
 def test_a_new_version_adds_a_field_inside_a_nested_message(continued: Continued) -> None:
     devices = [row["device"] for row in continued.root.silver("chess") if row["device"] is not None]
     assert {tuple(device) for device in devices} == {("model", "memory_mb", "os")}
     assert {device["os"] for device in devices} > {None, "linux"}
 
 
+@pytest.mark.both_lanes
 def test_rows_of_an_older_version_have_null_in_columns_that_came_later(continued: Continued) -> None:
     old = by_id(continued.before.silver("chess"))
     later = [row for record_id, row in by_id(continued.root.silver("chess")).items() if record_id in old]
@@ -114,6 +119,7 @@ def test_a_new_game_gets_its_table_in_mid_stream(continued: Continued) -> None:
     assert continued.before.silver("backgammon") == []
 
 
+@pytest.mark.both_lanes
 def test_every_record_is_still_in_exactly_one_place(continued: Continued) -> None:
     source = rows(continued.root.settings.source_path)
     sent = Counter(f"events/{row['partition']}/{row['offset']}" for row in source)
@@ -139,6 +145,7 @@ def test_a_process_that_goes_on_takes_games_and_schemas_that_come_later(root: Ro
     assert root.run(place).ended == ()
 
 
+@pytest.mark.both_lanes
 def test_upkeep_of_bronze_between_two_runs_stops_no_game_and_doubles_no_row(
     streamed: Root, copy: Callable[..., Root]
 ) -> None:
@@ -152,7 +159,6 @@ def test_upkeep_of_bronze_between_two_runs_stops_no_game_and_doubles_no_row(
         assert len(root.silver(game.game)) == len(streamed.silver(game.game)) + game.silver
 
 
-@pytest.mark.one_lane
 def test_a_source_of_bad_records_only_ends_in_quarantine_and_makes_no_game(root: Root) -> None:
     root.send([None, b"\x07\xff", wrapper("", 1, b""), wrapper("a\nb", 1, b"")])
     round_ = root.run()
@@ -178,7 +184,6 @@ def test_a_game_whose_first_rows_are_all_bad_has_an_empty_table_that_good_rows_f
     assert [row["record_id"] for row in root.quarantine()] == ["t/0/0", "t/0/1"]
 
 
-@pytest.mark.one_lane
 def test_an_empty_source_is_no_error_and_its_first_records_arrive(root: Root, event: str) -> None:
     root.send([])
     first = root.run()
@@ -189,7 +194,6 @@ def test_an_empty_source_is_no_error_and_its_first_records_arrive(root: Root, ev
     assert [row["_record_id"] for row in root.silver("chess")] == ["t/0/0"]
 
 
-@pytest.mark.one_lane
 def test_no_source_is_an_error_that_says_what_to_do(root: Root) -> None:
     with pytest.raises(SourceMissing) as failure:
         root.run()
@@ -198,7 +202,6 @@ def test_no_source_is_an_error_that_says_what_to_do(root: Root) -> None:
     assert "demux produce" in failure.value.remedy
 
 
-@pytest.mark.one_lane
 def test_a_source_without_the_column_value_is_an_error_that_names_its_columns(root: Root) -> None:
     write_deltalake(root.settings.source_path, pa.table({"body": pa.array([b""]), "key": pa.array([b""])}))
     with pytest.raises(SourceMissing, match="no BINARY column `value`; it has body, key"):

@@ -32,12 +32,18 @@ Place = Callable[[Root], AbstractContextManager[None]]
             "files",
             lambda root: crash.after_committing(root.layout.bronze),
             id="files: after bronze, before quarantine",
+            marks=pytest.mark.both_lanes,
         ),
         pytest.param("files", lambda root: crash.after_all_writes(), id="files: after all writes"),
         pytest.param(
             "spark", lambda root: crash.after_writing(root.layout.bronze), id="spark: after bronze, before quarantine"
         ),
-        pytest.param("spark", lambda root: crash.after_all_writes(), id="spark: after all writes"),
+        pytest.param(
+            "spark",
+            lambda root: crash.after_all_writes(),
+            id="spark: after all writes",
+            marks=pytest.mark.both_lanes,
+        ),
     ],
 )
 def test_bronze_after_a_crash_is_as_if_there_had_been_none(
@@ -51,6 +57,7 @@ def test_bronze_after_a_crash_is_as_if_there_had_been_none(
     assert (report.rows_in, report.rows_quarantined) == (240, len(taken_in.quarantine()))
 
 
+@pytest.mark.both_lanes
 @pytest.mark.parametrize(
     "place",
     [
@@ -69,6 +76,7 @@ def test_silver_after_a_crash_is_as_if_there_had_been_none(
     assert _undecoded(root) == _undecoded(done)
 
 
+@pytest.mark.both_lanes
 def test_a_crash_while_columns_are_added_leaves_them_before_the_origin_in_the_end(
     streamed: Root, copy: Copy, tmp_path: Path
 ) -> None:

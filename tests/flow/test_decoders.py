@@ -15,6 +15,7 @@ from tests.spark_session import lane_of_spark
 DECODERS = {"oldest": ("arrow", "from_protobuf"), "current": ("arrow",)}[lane_of_spark()]
 
 
+@pytest.mark.both_lanes
 @pytest.mark.parametrize("decoder", ["arrow", "from_protobuf"])
 def test_each_decoder_makes_the_same_tables_or_says_that_it_is_not_there(
     taken_in: Root, done: Root, copy: Callable[..., Root], decoder: str

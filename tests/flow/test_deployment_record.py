@@ -8,7 +8,6 @@ from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 
-import pytest
 from deltalake import DeltaTable
 
 from demux.deployment_record import DeploymentRecord, Place, PlacedGame, file_of, to_text
@@ -16,8 +15,6 @@ from demux.errors import ExitCode
 from demux.tables import Layout
 from tests.flow.process import Command
 from tests.flow.root import Root
-
-pytestmark = pytest.mark.one_lane
 
 NOW = datetime(2025, 3, 30, 12, 3, 4, tzinfo=timezone.utc)
 PLACE = Place("chess", "chess", "Game_Protobufs_wrapper_prod", 1001, "deserialize_chess", "cluster_001")

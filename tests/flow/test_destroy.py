@@ -74,7 +74,6 @@ def _refused(root: Root) -> int:
     return sum(row["stage"] == "bronze" for row in root.quarantine())
 
 
-@pytest.mark.one_lane
 @pytest.mark.parametrize(("option", "condition"), [("--tables", "TABLE_LOST"), ("--checkpoints", "CHECKPOINT_LOST")])
 def test_when_only_half_of_it_goes_a_run_refuses_and_a_rebuild_makes_the_same_tables(
     done: Root, copy: Copy, command: Command, option: str, condition: str
@@ -96,7 +95,6 @@ def test_when_only_half_of_it_goes_a_run_refuses_and_a_rebuild_makes_the_same_ta
 
 
 # after nothing, in the middle of the checkpoints, between them and the tables, among the tables, at the very last
-@pytest.mark.one_lane
 @pytest.mark.parametrize("survived", [0, 1, 3, 4, 6, 99])
 def test_a_destroy_that_is_killed_leaves_a_root_that_nobody_works_on_until_it_is_finished(
     streamed: Root, copy: Copy, command: Command, monkeypatch: pytest.MonkeyPatch, survived: int
@@ -134,7 +132,6 @@ def test_a_destroy_that_is_killed_leaves_a_root_that_nobody_works_on_until_it_is
     assert root.everything() == streamed.everything()
 
 
-@pytest.mark.one_lane
 def test_a_root_by_uri_is_destroyed_too(
     done: Root, copy: Copy, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -149,7 +146,6 @@ def test_a_root_by_uri_is_destroyed_too(
     assert not Path(Layout(str(root.folder)).bronze_checkpoint).exists()
 
 
-@pytest.mark.one_lane
 def test_a_table_that_somebody_removed_is_noticed_and_its_rebuild_gives_the_same_table(
     streamed: Root, copy: Copy, command: Command
 ) -> None:
@@ -185,7 +181,6 @@ def deployment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fake
         yield fake
 
 
-@pytest.mark.one_lane
 def test_a_deployment_is_forgotten_where_its_checkpoints_go_and_the_tables_stay(
     done: Root, copy: Copy, command: Command, deployment: FakeWorkspace, tmp_path: Path
 ) -> None:
@@ -205,7 +200,6 @@ def test_a_deployment_is_forgotten_where_its_checkpoints_go_and_the_tables_stay(
     assert "forget" not in again.out
 
 
-@pytest.mark.one_lane
 def test_with_a_deployment_its_jobs_go_first_and_then_the_tables(
     done: Root, copy: Copy, command: Command, deployment: FakeWorkspace
 ) -> None:

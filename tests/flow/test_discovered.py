@@ -66,7 +66,6 @@ def settings_of(deployment: Deployment) -> list[Any]:
     return [job.settings for job in deployment.workspace.jobs.held.values()]
 
 
-@pytest.mark.one_lane
 def test_a_job_finds_its_games_by_itself_and_decodes_them(deployment: Deployment, command: Command) -> None:
     deployment.wish(run={"engine": "fleet", "retry_wait_s": 0})
     games = ("chess", *HOSTILE, *REPLACED)
@@ -86,7 +85,6 @@ def test_a_job_finds_its_games_by_itself_and_decodes_them(deployment: Deployment
     assert settings_of(deployment) == before
 
 
-@pytest.mark.one_lane
 def test_a_deployment_changes_its_engine_and_neither_loses_nor_doubles_a_row(
     deployment: Deployment, command: Command
 ) -> None:
@@ -104,7 +102,6 @@ def test_a_deployment_changes_its_engine_and_neither_loses_nor_doubles_a_row(
     assert deployment.quarantine() == []
 
 
-@pytest.mark.one_lane
 def test_a_game_that_comes_later_is_added_and_the_others_stay(installed: Deployment, command: Command) -> None:
     assert discover(installed, command).endswith("applied\n")
     assert installed.told() == {"chess", "go", "ludo"}
@@ -119,7 +116,6 @@ def test_a_game_that_comes_later_is_added_and_the_others_stay(installed: Deploym
     assert (said.code, "nothing was changed" in said.out) == (0, False), said.err
 
 
-@pytest.mark.one_lane
 def test_those_that_the_allow_list_does_not_name_wait(installed: Deployment, command: Command) -> None:
     installed.wish(games={"policy": "allow-list", "allow": ["go"]})
     assert installed.install(command).code == 0
@@ -128,7 +124,6 @@ def test_those_that_the_allow_list_does_not_name_wait(installed: Deployment, com
     assert installed.told() == {"go"}
 
 
-@pytest.mark.one_lane
 def test_no_more_appear_than_the_limit(installed: Deployment, command: Command) -> None:
     installed.wish(games={"limit": 2})
     assert installed.install(command).code == 0
@@ -137,7 +132,6 @@ def test_no_more_appear_than_the_limit(installed: Deployment, command: Command) 
     assert "applied" not in discover(installed, command)
 
 
-@pytest.mark.one_lane
 def test_games_leave_a_heavy_cluster_once_and_not_again_before_a_task_has_ended(
     deployment: Deployment, command: Command, spark: SparkSession
 ) -> None:
@@ -162,7 +156,6 @@ def test_games_leave_a_heavy_cluster_once_and_not_again_before_a_task_has_ended(
     assert deployment.clusters() == after
 
 
-@pytest.mark.one_lane
 def test_grants_for_tables_that_have_come_are_made_by_the_task_too(installed: Deployment, command: Command) -> None:
     installed.wish(databricks={"catalog": "main"}, grants={"patterns": {"*": ["players"]}})
     assert installed.install(command).code == 0
@@ -174,7 +167,6 @@ def test_grants_for_tables_that_have_come_are_made_by_the_task_too(installed: De
     assert "applied" not in discover(installed, command)
 
 
-@pytest.mark.one_lane
 def test_a_local_round_knows_the_games_of_the_registry_and_has_nothing_to_do_for_those_without_rows(
     deployment: Deployment, command: Command
 ) -> None:
@@ -193,7 +185,6 @@ def test_a_local_round_knows_the_games_of_the_registry_and_has_nothing_to_do_for
     assert [row["score"] for row in deployment.silver("go")] == [0, 1]
 
 
-@pytest.mark.one_lane
 def test_a_name_that_no_game_can_have_is_shown_by_what_works_on_this_machine_and_kept_nowhere(
     deployment: Deployment, command: Command, spark: SparkSession
 ) -> None:
@@ -207,7 +198,6 @@ def test_a_name_that_no_game_can_have_is_shown_by_what_works_on_this_machine_and
     assert set(Control(spark, Layout(f"{deployment.uri}/root")).known_games()) == {"chess"}
 
 
-@pytest.mark.one_lane
 def test_a_local_round_goes_on_without_the_registry_and_says_so(deployment: Deployment, command: Command) -> None:
     deployment.send("chess")
     deployment.wish(databricks={"name": None}, games={"subjects": "(?P<game>.+)-value"})

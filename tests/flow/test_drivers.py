@@ -112,7 +112,6 @@ def begun(root: Root, game: str) -> bool:
     return Path(root.layout.silver_checkpoint(names_of(game).key), "offsets", "0").exists()
 
 
-@pytest.mark.one_lane
 def test_a_fleets_driver_that_is_killed_is_started_again_for_the_games_without_a_report(
     many: Root, by_one: Root, copy: Copy, command: Command
 ) -> None:
@@ -134,7 +133,6 @@ def test_a_fleets_driver_that_is_killed_is_started_again_for_the_games_without_a
     assert (again.code, "0 games had new rows, 4 had none" in again.out) == (0, True)
 
 
-@pytest.mark.one_lane
 def test_a_run_that_is_terminated_lets_its_drivers_finish_what_is_under_way(
     many: Root, by_one: Root, copy: Copy, command: Command
 ) -> None:
@@ -154,7 +152,6 @@ def test_a_run_that_is_terminated_lets_its_drivers_finish_what_is_under_way(
     assert root.everything() == by_one.everything()
 
 
-@pytest.mark.one_lane
 def test_when_a_run_is_killed_its_drivers_end_and_the_next_run_completes_it(
     many: Root, by_one: Root, copy: Copy
 ) -> None:

@@ -49,7 +49,9 @@ def balanced(root: Root, killed_at: int = 0) -> Ledger:
     return ledger
 
 
-@pytest.mark.parametrize("writes", [1, 2], ids=["dropped", "quarantine"])
+@pytest.mark.parametrize(
+    "writes", [pytest.param(1, id="dropped"), pytest.param(2, id="quarantine", marks=pytest.mark.both_lanes)]
+)
 def test_a_drop_that_dies_at_any_of_its_writes_is_finished_by_the_next_one(done: Root, copy: Copy, writes: int) -> None:
     root = copy(done)
     mine = ids(done.quarantine(), Stage.SILVER, "chess")
@@ -92,7 +94,6 @@ def test_records_that_never_became_a_row_are_dropped_too_and_those_whose_drop_wa
     balanced(root)
 
 
-@pytest.mark.one_lane
 def test_a_rebuild_brings_back_what_is_still_bad_and_forgets_that_it_was_dropped(done: Root, copy: Copy) -> None:
     root = copy(done)
     drop(root.spark, root.layout, Choice(before=NOW), NOW)
@@ -104,7 +105,6 @@ def test_a_rebuild_brings_back_what_is_still_bad_and_forgets_that_it_was_dropped
     balanced(root)
 
 
-@pytest.mark.one_lane
 def test_what_was_dropped_before_a_round_of_the_fleet_had_ended_does_not_come_back(taken_in: Root, copy: Copy) -> None:
     root = copy(taken_in, run={"engine": "fleet"})
     with crash_after(Quarantine, "append"), pytest.raises(KeyboardInterrupt):
@@ -117,7 +117,6 @@ def test_what_was_dropped_before_a_round_of_the_fleet_had_ended_does_not_come_ba
     assert sum(account.dropped for account in balanced(root).accounts) == len(bad)
 
 
-@pytest.mark.one_lane
 def test_the_command_says_what_goes_and_asks_and_status_counts_it_as_done(
     done: Root, copy: Copy, command: Command
 ) -> None:
@@ -151,7 +150,6 @@ def test_the_command_says_what_goes_and_asks_and_status_counts_it_as_done(
     )
 
 
-@pytest.mark.one_lane
 def test_a_replay_whose_process_is_killed_wherever_it_is_is_finished_by_the_next_one(
     root: Root, event: str, tmp_path: Path
 ) -> None:

@@ -30,6 +30,7 @@ from tests.flow.root import Root, wrapper
 Copy = Callable[..., Root]
 
 
+@pytest.mark.both_lanes
 def test_rounds_with_new_games_new_versions_and_every_fault_give_the_same_tables(
     streamed: Root, copy: Copy, tmp_path: Path
 ) -> None:
@@ -42,6 +43,7 @@ def test_rounds_with_new_games_new_versions_and_every_fault_give_the_same_tables
         assert fleet.everything() == streams.everything()
 
 
+@pytest.mark.both_lanes
 def test_a_root_changes_its_engine_at_any_time(sent: Root, copy: Copy, tmp_path: Path) -> None:
     streams = copy(sent, run=STREAM)
     mixed = sent.copied_to(tmp_path / "mixed")
@@ -57,6 +59,7 @@ def test_a_root_changes_its_engine_at_any_time(sent: Root, copy: Copy, tmp_path:
     assert Root.at(sent.spark, mixed.folder, run=FLEET).run().ended == ()
 
 
+@pytest.mark.both_lanes
 @pytest.mark.parametrize(
     ("owner", "method"),
     [(RDD, "collect"), (Quarantine, "append"), (SilverTable, "append")],
@@ -72,7 +75,6 @@ def test_a_round_that_died_is_finished_by_the_next_one(
     assert root.everything() == done.everything()
 
 
-@pytest.mark.one_lane
 def test_what_appears_between_a_crash_and_the_next_round_moves_no_row_to_a_second_place(root: Root) -> None:
     root = Root.at(root.spark, root.folder, run=FLEET)
     text = 'syntax = "proto3"; message Event { string name = 1; }'
@@ -90,7 +92,6 @@ def test_what_appears_between_a_crash_and_the_next_round_moves_no_row_to_a_secon
     assert [row["record_id"] for row in root.quarantine()] == ["t/0/1", "t/0/3", "t/0/5"]
 
 
-@pytest.mark.one_lane
 def test_a_game_that_cannot_be_written_holds_up_no_other_and_catches_up_by_itself(
     taken_in: Root, done: Root, copy: Copy
 ) -> None:
@@ -107,7 +108,6 @@ def test_a_game_that_cannot_be_written_holds_up_no_other_and_catches_up_by_itsel
     assert root.everything() == done.everything()
 
 
-@pytest.mark.one_lane
 def test_a_game_that_kills_its_worker_fails_alone(taken_in: Root, copy: Copy, monkeypatch: pytest.MonkeyPatch) -> None:
     root = copy(taken_in, run={**FLEET, "retries": 0})
 
@@ -122,7 +122,6 @@ def test_a_game_that_kills_its_worker_fails_alone(taken_in: Root, copy: Copy, mo
     assert list(ended.values()) == [None]
 
 
-@pytest.mark.one_lane
 def test_a_game_with_many_rows_takes_its_share_of_a_round_and_the_rest_waits(root: Root) -> None:
     root = Root.at(root.spark, root.folder, run={**FLEET, "rows_per_game": 10})
     schema_id = root.register("chess", 'syntax = "proto3"; message Event { string name = 1; }')
@@ -143,7 +142,6 @@ def test_a_game_with_many_rows_takes_its_share_of_a_round_and_the_rest_waits(roo
     assert [row["_offset"] for row in root.silver("chess")] == sorted(range(24), key=lambda offset: f"t/0/{offset}")
 
 
-@pytest.mark.one_lane
 def test_a_rebuild_of_a_fleets_game_makes_the_same_table(taken_in: Root, done: Root, copy: Copy) -> None:
     root = copy(taken_in, run=FLEET)
     without_errors(root.run())
@@ -154,7 +152,6 @@ def test_a_rebuild_of_a_fleets_game_makes_the_same_table(taken_in: Root, done: R
     assert len(root.silver("chess")) > len(done.silver("chess"))
 
 
-@pytest.mark.one_lane
 def test_a_stream_that_lost_its_checkpoint_is_not_taken_over(streamed: Root, copy: Copy) -> None:
     root = copy(streamed, run={**FLEET, "retries": 0})
     shutil.rmtree(root.folder / "checkpoints" / "silver" / "chess")
@@ -164,7 +161,6 @@ def test_a_stream_that_lost_its_checkpoint_is_not_taken_over(streamed: Root, cop
     assert len(root.silver("chess")) == len(streamed.silver("chess"))
 
 
-@pytest.mark.one_lane
 def test_a_game_that_was_left_out_for_some_rounds_loses_no_row(root: Root) -> None:
     with_chess = {"policy": "allow-list", "allow": ["chess", "go"]}
     without = {"policy": "allow-list", "allow": ["go"]}
@@ -196,7 +192,6 @@ def test_a_crash_of_the_fleet_is_finished_before_a_stream_goes_on(
     assert root.everything() == undisturbed.everything()
 
 
-@pytest.mark.one_lane
 def test_a_rebuild_of_bronze_after_a_crash_brings_every_row_back(taken_in: Root, done: Root, copy: Copy) -> None:
     root = copy(taken_in, run=FLEET)
     with crash_after(Quarantine, "append"), pytest.raises(KeyboardInterrupt):
@@ -209,7 +204,6 @@ def test_a_rebuild_of_bronze_after_a_crash_brings_every_row_back(taken_in: Root,
     assert len(root.quarantine()) == len(done.quarantine())
 
 
-@pytest.mark.one_lane
 def test_a_fleet_goes_on_where_rebuilds_died_and_the_same_rebuild_again_ends_them(
     taken_in: Root, done: Root, copy: Copy
 ) -> None:
@@ -233,7 +227,6 @@ def test_a_fleet_goes_on_where_rebuilds_died_and_the_same_rebuild_again_ends_the
     assert root.everything() == undisturbed.everything()
 
 
-@pytest.mark.one_lane
 def test_a_worker_that_raises_says_so_and_a_passing_failure_is_tried_again(
     taken_in: Root, done: Root, copy: Copy, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -261,7 +254,6 @@ def test_a_worker_that_raises_says_so_and_a_passing_failure_is_tried_again(
     assert {end.error.cause for end in root.run().ended if end.error} == {"It is wrong."}
 
 
-@pytest.mark.one_lane
 def test_a_replay_between_the_fleet_and_a_stream_is_no_lost_checkpoint(taken_in: Root, copy: Copy) -> None:
     root = copy(taken_in, run=FLEET)
     without_errors(root.run())
@@ -276,7 +268,6 @@ def test_a_replay_between_the_fleet_and_a_stream_is_no_lost_checkpoint(taken_in:
     assert len(root.silver("chess")) > before
 
 
-@pytest.mark.one_lane
 def test_a_table_that_asks_more_of_its_writers_is_refused_where_files_are_wished(done: Root, copy: Copy) -> None:
     root = copy(done, run={**FLEET, "sink": "files", "retries": 0})
     table = root.silver_path("chess")
@@ -289,7 +280,6 @@ def test_a_table_that_asks_more_of_its_writers_is_refused_where_files_are_wished
     assert len(root.silver("chess")) > len(done.silver("chess"))
 
 
-@pytest.mark.one_lane
 def test_a_new_game_begins_where_bronzes_log_begins_later(root: Root) -> None:
     root = Root.at(root.spark, root.folder, run=FLEET)
     names = ["chess", "a b%20c#d?", "将棋"]

@@ -46,6 +46,7 @@ def writers(root: Root, game: str) -> list[str]:
     return ["spark" if "Spark" in commit.get("engineInfo", "") else "files" for commit in history]
 
 
+@pytest.mark.both_lanes
 def test_rounds_with_new_games_new_versions_and_every_fault_give_the_same_tables(
     streamed: Root, copy: Copy, tmp_path: Path
 ) -> None:
@@ -72,7 +73,6 @@ def test_a_root_changes_its_sink_and_its_engine_at_any_time(sent: Root, copy: Co
     assert with_run(mixed, sink="spark").run().ended == ()
 
 
-@pytest.mark.one_lane
 @pytest.mark.parametrize(
     ("owner", "method", "sink", "then"),
     [
@@ -93,7 +93,6 @@ def test_a_round_that_died_is_finished_by_the_other_sink(
     assert root.everything() == done.everything()
 
 
-@pytest.mark.one_lane
 def test_a_table_that_asks_more_of_its_writers_goes_through_spark_and_its_neighbours_do_not(
     streamed: Root, copy: Copy, tmp_path: Path
 ) -> None:
@@ -133,6 +132,7 @@ def test_a_root_elsewhere_has_the_same_tables_and_may_come_back(
     assert here.everything() == undisturbed.everything()
 
 
+@pytest.mark.both_lanes
 @pytest.mark.parametrize("is_here", [True, False], ids=["here", "elsewhere"])
 def test_hostile_names_of_games_and_folders_are_only_names(root: Root, is_here: bool) -> None:
     fleet = with_run(root, sink="spark") if is_here else elsewhere(root, "/a b, %20 c")
@@ -147,7 +147,6 @@ def test_hostile_names_of_games_and_folders_are_only_names(root: Root, is_here: 
     assert sorted(row["game_name"] for row in root.quarantine()) == sorted(names * 2)
 
 
-@pytest.mark.one_lane
 def test_a_round_without_new_rows_has_no_job_and_no_commit(taken_in: Root, copy: Copy) -> None:
     root = copy(taken_in, run=SPARK)
     place = root.workplace()
@@ -162,7 +161,6 @@ def test_a_round_without_new_rows_has_no_job_and_no_commit(taken_in: Root, copy:
     assert (max(tracker.getJobIdsForGroup(None)), [len(writers(root, game)) for game in games]) == before
 
 
-@pytest.mark.one_lane
 def test_a_new_game_elsewhere_begins_where_bronzes_log_begins_later(root: Root) -> None:
     away = elsewhere(root)
     names = ["chess", "a b%20c#d?"]
@@ -179,7 +177,6 @@ def test_a_new_game_elsewhere_begins_where_bronzes_log_begins_later(root: Root) 
     assert [len(root.silver(game)) for game in names] == [3, 3]
 
 
-@pytest.mark.one_lane
 def test_a_position_behind_a_checkpoint_is_found(taken_in: Root, done: Root, copy: Copy, tmp_path: Path) -> None:
     root, undisturbed = copy(taken_in, run=SPARK), done.copied_to(tmp_path / "undisturbed")
     without_errors(root.run())

@@ -263,7 +263,6 @@ def enough(run: Run, steps: Counter[Step]) -> Iterator[Kill]:
             yield Kill(Victim.WORKERS, Landmark.FILES, run.random.random() / 4)
 
 
-@pytest.mark.one_lane
 def test_whatever_is_killed_at_any_moment_no_row_is_lost_or_doubled_and_every_value_is_right(
     root: Root, lane: str
 ) -> None:

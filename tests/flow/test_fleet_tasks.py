@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-import pytest
-
 from demux.control import Control, Outcome
 from demux.errors import ExitCode
 from tests.flow.process import Command, Said
@@ -51,7 +49,6 @@ def test_a_clusters_games_are_decoded_together_with_the_tables_reports_and_recor
     assert fleet.everything() == done.everything()
 
 
-@pytest.mark.one_lane
 def test_a_game_that_fails_is_told_by_the_exit_code_and_leaves_the_other(
     taken_in: Root, done: Root, copy: Copy, command: Command
 ) -> None:
@@ -70,7 +67,6 @@ def test_a_game_that_fails_is_told_by_the_exit_code_and_leaves_the_other(
     assert root.everything() == done.everything()
 
 
-@pytest.mark.one_lane
 def test_a_task_reads_all_that_waits_in_as_many_rounds_as_that_takes(root: Root, command: Command) -> None:
     ids = {game: root.register(game, EVENT) for game in ("chess", "go")}
     payload = root.message(ids["go"])(name="ann").SerializeToString()

@@ -72,7 +72,7 @@ def lines(said: Said) -> list[list[str]]:
 
 
 # the fleet reads bronze's log by itself
-@pytest.mark.parametrize("engine", ["stream", pytest.param("fleet", marks=pytest.mark.one_lane)])
+@pytest.mark.parametrize("engine", [pytest.param("stream", marks=pytest.mark.both_lanes), "fleet"])
 def test_somebody_is_in_no_table_and_no_live_file_and_the_stream_goes_on(
     root: Root, forget: Forget, command: Command, engine: str
 ) -> None:
@@ -112,7 +112,6 @@ def test_somebody_is_in_no_table_and_no_live_file_and_the_stream_goes_on(
     assert [account.waiting for account in ledger.accounts] == [0]
 
 
-@pytest.mark.one_lane
 def test_a_request_that_dies_after_each_of_its_writes_is_finished_and_what_it_removed_does_not_come_back(
     root: Root, forget: Forget, command: Command
 ) -> None:
@@ -159,7 +158,6 @@ def test_a_request_that_dies_after_each_of_its_writes_is_finished_and_what_it_re
     assert (offsets(root.bronze()), rows(root.layout.removed)) == ([*range(6), 7], [])
 
 
-@pytest.mark.one_lane
 def test_what_means_everybody_or_nobody_or_cannot_be_meant_removes_nothing(root: Root, forget: Forget) -> None:
     schema_id = root.register("chess", EVENT)
     strange = "x' OR '1'='1"

@@ -5,15 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
-import pytest
-
 from demux.control import Control
 from demux.overview import overview
 from demux.registry.choice import game_schemas
 from tests.flow.process import Command
 from tests.flow.root import Root
-
-pytestmark = pytest.mark.one_lane
 
 Copy = Callable[..., Root]
 

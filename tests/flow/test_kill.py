@@ -6,12 +6,8 @@ import os
 import signal
 from collections.abc import Callable
 
-import pytest
-
 from tests.flow.process import DEMUX, running, wait_until
 from tests.flow.root import Root
-
-pytestmark = pytest.mark.one_lane
 
 
 def test_a_run_that_is_killed_between_two_tables_is_completed_by_the_next_one(

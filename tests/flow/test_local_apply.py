@@ -12,8 +12,6 @@ from demux.lock import locked
 from tests.flow.process import Command
 from tests.flow.root import Root
 
-pytestmark = pytest.mark.one_lane
-
 Copy = Callable[..., Root]
 
 

@@ -12,8 +12,6 @@ from demux.lock import locked
 from tests.flow.process import DEMUX, Command, run
 from tests.flow.root import Root
 
-pytestmark = pytest.mark.one_lane
-
 
 def test_a_second_command_on_the_same_root_is_refused_and_says_who_is_at_work(root: Root) -> None:
     with locked(str(root.folder), "rebuild", wait=False):

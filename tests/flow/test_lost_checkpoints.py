@@ -44,7 +44,6 @@ def test_a_game_whose_checkpoint_is_gone_is_refused_and_its_rebuild_gives_the_sa
     assert command("run", "--root", str(root.folder)).code == 0
 
 
-@pytest.mark.one_lane
 def test_bronze_whose_checkpoint_is_gone_is_refused_and_its_rebuild_gives_the_same_tables(
     done: Root, copy: Copy, command: Command
 ) -> None:
@@ -64,7 +63,6 @@ def test_bronze_whose_checkpoint_is_gone_is_refused_and_its_rebuild_gives_the_sa
     assert root.everything() == done.everything()
 
 
-@pytest.mark.one_lane
 def test_a_checkpoint_from_an_older_backup_is_refused(root: Root, event: str, tmp_path: Path) -> None:
     root = Root.at(root.spark, root.folder, run=STREAM)
     schema_id = root.register("chess", event)

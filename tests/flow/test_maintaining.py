@@ -88,7 +88,9 @@ def retired(ledger: Ledger) -> int:
     return sum(account.retired for account in ledger.accounts)
 
 
-@pytest.mark.parametrize("engine", [STREAM, FLEET], ids=["stream", "fleet"])
+@pytest.mark.parametrize(
+    "engine", [pytest.param(STREAM, id="stream", marks=pytest.mark.both_lanes), pytest.param(FLEET, id="fleet")]
+)
 def test_rows_that_wait_are_read_after_files_were_joined_and_removed_and_older_rows_retired(
     streamed: Root, copy: Copy, engine: dict[str, Any]
 ) -> None:
@@ -130,7 +132,6 @@ def test_rows_that_wait_are_read_after_files_were_joined_and_removed_and_older_r
     balanced(root)
 
 
-@pytest.mark.one_lane
 def test_old_rows_leave_bronze_once_wherever_that_dies_and_the_ledger_balances_all_the_time(
     done: Root, copy: Copy
 ) -> None:
@@ -157,7 +158,6 @@ def test_old_rows_leave_bronze_once_wherever_that_dies_and_the_ledger_balances_a
         assert root.everything()[table] == done.everything()[table]
 
 
-@pytest.mark.one_lane
 def test_rows_that_have_to_be_read_again_before_they_are_gone_stay(streamed: Root, copy: Copy) -> None:
     root = copy(streamed)
     with crash.after_writes(1, crash.Death), pytest.raises(crash.Death):
@@ -172,7 +172,6 @@ def test_rows_that_have_to_be_read_again_before_they_are_gone_stay(streamed: Roo
     )
 
 
-@pytest.mark.one_lane
 def test_a_run_maintains_what_is_due_a_plan_says_when_and_the_command_says_what_it_does(
     done: Root, copy: Copy, command: Command
 ) -> None:

@@ -131,7 +131,6 @@ def test_every_change_by_hand_is_named_with_its_game_its_batch_and_its_position(
     assert go == [row["_record_id"] for row in root.silver("go") if row["_record_id"] != chess[7]]
 
 
-@pytest.mark.one_lane
 def test_a_truncated_table_is_found_and_so_is_one_that_is_gone(decoded: Root, tmp_path: Path) -> None:
     root = copied(decoded, tmp_path)
     lost = {game: len(root.silver(game)) for game in ("chess", "go")}
@@ -148,7 +147,6 @@ def test_a_truncated_table_is_found_and_so_is_one_that_is_gone(decoded: Root, tm
     assert [one.waiting for one in found.accounts] == [0 if is_stream else lost["go"]]
 
 
-@pytest.mark.one_lane
 def test_changes_of_bronze_by_hand_are_found_on_both_sides(decoded: Root, tmp_path: Path) -> None:
     root = copied(decoded, tmp_path)
     chess = [row["_record_id"] for row in root.silver("chess")]
@@ -167,7 +165,6 @@ def test_changes_of_bronze_by_hand_are_found_on_both_sides(decoded: Root, tmp_pa
     assert {one.record_id for one in missing.examples} == {chess[3], refused[0]}
 
 
-@pytest.mark.one_lane
 def test_a_lost_row_is_still_found_after_the_tables_were_compacted_and_vacuumed(decoded: Root, tmp_path: Path) -> None:
     root = copied(decoded, tmp_path)
     gone = root.silver("chess")[3]["_record_id"]
@@ -187,7 +184,6 @@ def compact(table: str) -> None:
     opened.vacuum(retention_hours=0, dry_run=False, enforce_retention_duration=False)
 
 
-@pytest.mark.one_lane
 def test_rows_that_wait_balance_and_so_do_those_of_an_interrupted_batch(
     taken_in: Root, copy: Copy, tmp_path: Path
 ) -> None:
@@ -204,7 +200,6 @@ def test_rows_that_wait_balance_and_so_do_those_of_an_interrupted_batch(
     assert [one.waiting for one in require_balance(root).accounts] == [0, 0]
 
 
-@pytest.mark.one_lane
 def test_a_batch_of_bronze_that_was_interrupted_balances(sent: Root, copy: Copy) -> None:
     root = copy(sent)
     with after_committing(root.layout.bronze), pytest.raises(TaskFailed):
@@ -215,7 +210,6 @@ def test_a_batch_of_bronze_that_was_interrupted_balances(sent: Root, copy: Copy)
     require_balance(root)
 
 
-@pytest.mark.one_lane
 def test_a_round_of_the_fleet_that_was_interrupted_balances(taken_in: Root, copy: Copy) -> None:
     root = copy(taken_in, run={"engine": "fleet"})
     with pytest.MonkeyPatch.context() as patch:
@@ -234,7 +228,9 @@ def test_a_round_of_the_fleet_that_was_interrupted_balances(taken_in: Root, copy
     require_balance(root)
 
 
-@pytest.mark.parametrize("settings", ENGINES, ids=["stream", "fleet"])
+@pytest.mark.parametrize(
+    "settings", [pytest.param(STREAM, id="stream", marks=pytest.mark.both_lanes), pytest.param(FLEET, id="fleet")]
+)
 def test_a_replay_and_a_rebuild_balance_and_so_does_what_runs_while_the_tables_are_read(
     root: Root, settings: Mapping[str, object]
 ) -> None:
@@ -296,7 +292,6 @@ def around(
         yield
 
 
-@pytest.mark.one_lane
 def test_where_a_checkpoint_is_gone_nothing_is_called_lost_and_the_ledger_says_so(streamed: Root, copy: Copy) -> None:
     root = copy(streamed)
     shutil.rmtree(root.folder / "checkpoints" / "silver" / "chess")
@@ -308,7 +303,6 @@ def test_where_a_checkpoint_is_gone_nothing_is_called_lost_and_the_ledger_says_s
     assert [one.waiting for one in found.accounts] == [1, 0]
 
 
-@pytest.mark.one_lane
 def test_records_without_a_position_are_compared_by_their_number(root: Root) -> None:
     known = root.register("chess", EVENT)
     payload = root.message(known)(name="ann").SerializeToString()
@@ -323,7 +317,6 @@ def test_records_without_a_position_are_compared_by_their_number(root: Root) -> 
     assert found.intake == Intake(4, 0, 5)
 
 
-@pytest.mark.one_lane
 def test_a_source_that_holds_a_record_twice_balances_and_half_of_it_does_not(root: Root) -> None:
     known = root.register("chess", EVENT)
     payload = root.message(known)(name="ann").SerializeToString()
@@ -336,7 +329,6 @@ def test_a_source_that_holds_a_record_twice_balances_and_half_of_it_does_not(roo
     assert wrong(ledger(root)) == {("lost", "chess"): 1}
 
 
-@pytest.mark.one_lane
 def test_the_position_comes_from_whoever_is_asked(done: Root) -> None:
     """The ledger knows no engine: it takes the word of a function for where games stand."""
 
@@ -383,7 +375,6 @@ def test_the_command_tells_what_does_not_balance_by_its_exit_code(done: Root, co
     assert (said.code, said.err.split("\n")[0]) == (2, "GAME_UNKNOWN No table has records of 'Chess'.")
 
 
-@pytest.mark.one_lane
 def test_a_root_without_anything_balances_and_an_unknown_game_is_said(root: Root) -> None:
     assert ledger(root).balances
     with pytest.raises(GameUnknown):

@@ -174,7 +174,7 @@ def require_nothing_lost(root: Root, game: str, waiting: int = 0) -> None:
 
 @pytest.mark.parametrize(
     ("start", "settings", "other"),
-    [("streamed", STREAM, FLEET), pytest.param("fleeted", FLEET, STREAM, marks=pytest.mark.one_lane)],
+    [pytest.param("streamed", STREAM, FLEET, marks=pytest.mark.both_lanes), ("fleeted", FLEET, STREAM)],
 )
 def test_days_and_games_are_as_a_fresh_decode_makes_them_and_either_engine_goes_on(
     request: pytest.FixtureRequest,
@@ -223,7 +223,6 @@ def test_days_and_games_are_as_a_fresh_decode_makes_them_and_either_engine_goes_
     assert balances(again)
 
 
-@pytest.mark.one_lane
 def test_a_backfill_that_dies_after_any_of_its_writes_is_ended_by_the_same_command(fleeted: Root, copy: Copy) -> None:
     undisturbed, wanted = copy(fleeted, run=ONE_BY_ONE), Asked((HOSTILE,), DAYS[1], DAYS[2])
     # with it, all is known of the schema that came
@@ -247,7 +246,6 @@ def test_a_backfill_that_dies_after_any_of_its_writes_is_ended_by_the_same_comma
     assert balances(root)
 
 
-@pytest.mark.one_lane
 def test_many_games_are_decoded_again_in_one_job_and_by_spark_alone_in_the_same_way(
     fleeted: Root, copy: Copy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -272,7 +270,6 @@ def nothing_left(_spark: SparkSession, tasks: Sequence[Task], *_: object) -> tup
     return ()
 
 
-@pytest.mark.one_lane
 def test_a_rebuild_that_dies_after_any_of_its_writes_is_ended_by_the_same_command(streamed: Root, copy: Copy) -> None:
     undisturbed = copy(streamed, run=STREAM)
     send(undisturbed, 100, of_day(undisturbed, 3))
@@ -292,7 +289,6 @@ def test_a_rebuild_that_dies_after_any_of_its_writes_is_ended_by_the_same_comman
     assert root.everything() == undisturbed.everything()
 
 
-@pytest.mark.one_lane
 def test_the_command_says_what_there_is_to_do_what_it_did_and_why_it_refuses(
     fleeted: Root, copy: Copy, command: Command
 ) -> None:

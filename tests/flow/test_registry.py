@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from install_workflow.run import Round
 from tests.flow.process import Command
 from tests.flow.root import Root, wrapper
@@ -38,7 +36,6 @@ def test_rows_of_an_unknown_schema_are_decoded_once_by_a_replay_when_it_appears(
     assert root.run().ended == ()
 
 
-@pytest.mark.one_lane
 def test_a_registry_that_does_not_answer_stops_only_games_with_a_schema_that_is_not_known_yet(
     root: Root, event: str, command: Command
 ) -> None:
@@ -65,7 +62,6 @@ def test_a_registry_that_does_not_answer_stops_only_games_with_a_schema_that_is_
     assert [(row["_offset"], row["more"]) for row in root.silver("go")] == [(1, None), (3, None), (4, False)]
 
 
-@pytest.mark.one_lane
 def test_a_schema_that_does_not_compile_or_does_not_fit_sets_its_rows_aside_and_the_others_arrive(
     root: Root, event: str
 ) -> None:

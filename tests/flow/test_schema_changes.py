@@ -21,7 +21,9 @@ from tests.flow.fleet import FLEET, STREAM, without_errors
 from tests.flow.process import Command
 from tests.flow.root import NOW, Root, wrapper
 
-ENGINES = pytest.mark.parametrize("engine", [STREAM, FLEET], ids=["stream", "fleet"])
+ENGINES = pytest.mark.parametrize(
+    "engine", [pytest.param(STREAM, id="stream", marks=pytest.mark.both_lanes), pytest.param(FLEET, id="fleet")]
+)
 
 V1 = """
     syntax = "proto3";
@@ -51,6 +53,7 @@ def require_balance(root: Root) -> None:
     assert ledger_of(root.workplace()).balances
 
 
+@pytest.mark.both_lanes
 @pytest.mark.parametrize(
     "engine", [STREAM, FLEET, {**FLEET, "sink": "spark"}], ids=["stream", "fleet", "fleet by spark"]
 )
@@ -76,7 +79,6 @@ def test_a_wider_number_widens_its_column_for_rows_of_the_same_round_too(
     assert [row.score for row in read.collect()] == [1, -2, 2**40, 4]
 
 
-@pytest.mark.one_lane
 def test_a_fleet_that_has_written_narrow_files_before_it_knows_better_writes_them_anew(
     root: Root, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -101,7 +103,6 @@ def test_a_fleet_that_has_written_narrow_files_before_it_knows_better_writes_the
     assert anew == [1]
 
 
-@pytest.mark.one_lane
 def test_a_stream_that_takes_over_from_the_fleet_widens_before_its_first_row(root: Root) -> None:
     fleet = root_with(root, FLEET)
     one, two = root.register("chess", V1), root.register("chess", V2)
@@ -115,7 +116,6 @@ def test_a_stream_that_takes_over_from_the_fleet_widens_before_its_first_row(roo
     assert values(root, "chess", "name", "score") == [("a", 1), ("b", 2**40)]
 
 
-@pytest.mark.one_lane
 def test_a_frozen_table_keeps_rows_aside_until_it_may_change(root: Root) -> None:
     frozen = root_with(root, STREAM, schema_changes="freeze")
     one, three = root.register("chess", V1), root.register("chess", V3)
@@ -177,7 +177,6 @@ def test_a_frozen_table_that_rescues_is_filled_once_it_has_the_columns(
     assert values(evolving, "chess", "tags")[3] == (["w"],)
 
 
-@pytest.mark.one_lane
 def test_a_table_that_asks_waits_while_its_neighbours_go_on(root: Root, command: Command) -> None:
     asking = root_with(root, FLEET, schema_changes="ask")
     one, three = root.register("chess", V1), root.register("chess", V3)
@@ -207,7 +206,6 @@ def test_a_table_that_asks_waits_while_its_neighbours_go_on(root: Root, command:
     assert values(asking, "chess", "name", "score", "tags") == [("a", 1, None), ("c", 3, [])]
 
 
-@pytest.mark.one_lane
 def test_only_a_game_with_a_table_is_filled(root: Root) -> None:
     with pytest.raises(GameUnknown):
         backfill_rescued(root.spark, root.layout, root.workplace().schemas, "chess")

@@ -10,8 +10,6 @@ from demux.names import names_of
 from tests.flow.process import Command
 from tests.flow.root import Root, rows, wrapper
 
-pytestmark = pytest.mark.one_lane
-
 GAME = "go'; DROP TABLE `x` --"
 MADE = ("sessions", "--game", GAME, "--by", "name", "--time", "at", "--gap", "1m", "--lateness", "0s")
 

@@ -14,7 +14,7 @@ from tests.soak.processes import Ended
 from tests.soak.sending import Load
 from tests.soak.soak import Plan, Soak
 
-pytestmark = [pytest.mark.one_lane, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.timeout(900)
 
 _ODDS = Odds(ALWAYS, killed=0.3, kill_within_s=3.0)
 _MINUTE = Plan(60.0, workers=1, odds=_ODDS, load=Load(games=1, hostile=1, events=60))

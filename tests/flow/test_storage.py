@@ -7,13 +7,9 @@ import resource
 import sys
 from collections.abc import Callable
 
-import pytest
-
 from tests.flow import process
 from tests.flow.process import Command
 from tests.flow.root import Root, wrapper
-
-pytestmark = pytest.mark.one_lane
 
 Copy = Callable[..., Root]
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-import pytest
-
 from demux.cli.fleet import engine_of
 from demux.lock import Access, locked
 from demux.settings import Engine
@@ -17,7 +15,6 @@ from tests.flow.root import Root
 Copy = Callable[..., Root]
 
 
-@pytest.mark.one_lane
 def test_a_fleet_reads_tables_again_that_others_changed_while_it_was_away(done: Root, copy: Copy) -> None:
     undisturbed, root = copy(done, run=FLEET), done.copied_to(done.folder.parent / "disturbed", run=FLEET)
     folder = str(root.folder)

@@ -24,7 +24,7 @@ from producer.report import ProduceReport
 from tests.flow.fleet import FLEET, STREAM
 from tests.flow.root import Root, by_id, columns, rows
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.both_lanes, pytest.mark.timeout(900)]
 
 
 @dataclass(frozen=True, slots=True)

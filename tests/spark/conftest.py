@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
@@ -11,6 +12,13 @@ from tests.spark_session import lane_of_spark, one_session
 # spark's own is on the class path of the oldest lane only
 DECODERS = {"oldest": ("arrow", "from_protobuf"), "current": ("arrow",)}[lane_of_spark()]
 collect_ignore = [] if "from_protobuf" in DECODERS else ["test_from_protobuf.py"]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run all of this folder on both lanes: it tests what we call of Spark and Delta."""
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent):
+            item.add_marker("both_lanes")
 
 
 @pytest.fixture(scope="session")

@@ -56,7 +56,6 @@ def test_no_broker_at_the_start_is_told_within_30_seconds_with_host_and_listener
     assert error.remedy == "Start the broker, or correct kafka.bootstrap_servers and kafka.security_protocol."
 
 
-@pytest.mark.one_lane
 def test_a_host_without_an_address_is_told_by_name(spark: SparkSession, tmp_path: Path) -> None:
     error = Root.at(spark, tmp_path, "no.such.host.invalid:9092", "t").refused(KafkaUnavailable)
     assert error.cause == (
@@ -65,7 +64,6 @@ def test_a_host_without_an_address_is_told_by_name(spark: SparkSession, tmp_path
     )
 
 
-@pytest.mark.one_lane
 def test_a_port_where_nobody_answers_is_told_as_well(spark: SparkSession, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"127.0.0.1:{silent.getsockname()[1]}"
@@ -73,6 +71,7 @@ def test_a_port_where_nobody_answers_is_told_as_well(spark: SparkSession, tmp_pa
     assert error.cause.startswith(f"No broker answered at {address} (PLAINTEXT) within 1 s: ")
 
 
+@pytest.mark.both_lanes
 def test_a_broker_that_is_killed_in_the_middle_of_a_batch_and_comes_back_loses_nothing_and_doubles_nothing(
     spark: SparkSession, mortal: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -103,7 +102,6 @@ def test_a_broker_that_is_killed_in_the_middle_of_a_batch_and_comes_back_loses_n
     assert (root.ingest(), root.gaps()) == (IngestReport(0, 0, 0), [])
 
 
-@pytest.mark.one_lane
 def test_a_running_stream_outlives_its_broker(spark: SparkSession, mortal: Broker, tmp_path: Path) -> None:
     make_topic(mortal.bootstrap, "outlived")
     to = {"bootstrap.servers": mortal.bootstrap}
@@ -118,7 +116,6 @@ def test_a_running_stream_outlives_its_broker(spark: SparkSession, mortal: Broke
     assert stream.result() == IngestReport(6, 6, 0)
 
 
-@pytest.mark.one_lane
 def test_a_broker_that_lost_its_log_is_told_and_offsets_given_out_again_get_ids_of_their_own(
     spark: SparkSession, mortal: Broker, tmp_path: Path
 ) -> None:

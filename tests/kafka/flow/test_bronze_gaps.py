@@ -65,6 +65,7 @@ def make_again(broker: Broker, topic: str, partitions: int = 1) -> None:
     make_topic(broker.bootstrap, topic, partitions)
 
 
+@pytest.mark.both_lanes
 def test_records_that_expired_unread_are_named_and_nothing_is_done(broker: Broker, root: Make, send: Send) -> None:
     make_topic(broker.bootstrap, "expired", 2)
     send("expired", b"0", b"1")
@@ -109,7 +110,6 @@ def test_records_that_expired_before_the_first_batch_are_named_too(broker: Broke
     assert taken.ingest() == NOTHING
 
 
-@pytest.mark.one_lane
 def test_a_batch_that_comes_again_without_what_expired_has_each_record_once(
     broker: Broker, root: Make, send: Send
 ) -> None:
@@ -173,7 +173,6 @@ def test_a_topic_that_is_made_again_is_said_and_its_records_get_ids_of_their_own
     assert taken.gaps() == [*written[:1], ("again", 0, 3, None, "topic made again"), *written[1:]]
 
 
-@pytest.mark.one_lane
 def test_a_topic_that_is_made_again_before_anything_was_read_is_said(broker: Broker, root: Make, send: Send) -> None:
     make_topic(broker.bootstrap, "again_early")
     taken = root("again_early")
@@ -187,7 +186,6 @@ def test_a_topic_that_is_made_again_before_anything_was_read_is_said(broker: Bro
     assert taken.bronze("record_id") == [("again_early@2/0/0",)]
 
 
-@pytest.mark.one_lane
 def test_a_topic_that_is_left_out_and_taken_back_goes_on_where_it_was(broker: Broker, root: Make, send: Send) -> None:
     for topic in ("stays", "leaves"):
         make_topic(broker.bootstrap, topic)
@@ -209,7 +207,6 @@ def test_a_topic_that_is_left_out_and_taken_back_goes_on_where_it_was(broker: Br
     assert taken.bronze("record_id") == [("leaves/0/0",), ("leaves/0/1",), ("stays/0/0",), ("stays/0/1",)]
 
 
-@pytest.mark.one_lane
 def test_a_topic_begins_where_its_broker_begins_and_a_new_partition_at_its_first_record(
     broker: Broker, root: Make, send: Send
 ) -> None:

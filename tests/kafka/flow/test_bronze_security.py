@@ -83,6 +83,7 @@ def topic(secure_broker: Broker) -> str:
     return "behind"
 
 
+@pytest.mark.both_lanes
 @pytest.mark.parametrize("way", WAYS)
 def test_each_way_in_reads(root: Make, topic: str, way: str) -> None:
     taken = root(way, topic)
@@ -90,14 +91,12 @@ def test_each_way_in_reads(root: Make, topic: str, way: str) -> None:
     assert taken.bronze() == [("behind/0/0", b"one")]
 
 
-@pytest.mark.one_lane
 def test_encryption_alone_reads_what_anybody_may(root: Make, topic: str, secure_broker: Broker) -> None:
     # who comes without a certificate is nobody in particular
     taken = root("certificate PKCS12, trust JKS", topic, keystore=None, keystore_password=None)
     assert taken.ingest(bootstrap_servers=secure_broker.address(Listener.SSL)) == IngestReport(1, 1, 0)
 
 
-@pytest.mark.one_lane
 @pytest.mark.parametrize("way", ["PLAIN", "SCRAM"])
 def test_a_wrong_password_is_told_without_the_password(root: Make, topic: str, secure_broker: Broker, way: str) -> None:
     error = root(way, topic, password="secret:env/BAD").refused(KafkaRefused)
@@ -109,7 +108,6 @@ def test_a_wrong_password_is_told_without_the_password(root: Make, topic: str, s
     assert "planted" not in f"{error!r} {error.fields}"
 
 
-@pytest.mark.one_lane
 def test_a_certificate_of_a_strange_authority_is_told(
     root: Make, topic: str, secure_broker: Broker, security: Secured
 ) -> None:
@@ -120,6 +118,7 @@ def test_a_certificate_of_a_strange_authority_is_told(
     assert error.remedy.startswith("Name the authority that signed it under kafka.truststore")
 
 
+@pytest.mark.both_lanes
 def test_a_missing_permission_is_told_with_the_topic_and_reading_is_all_that_is_needed(
     root: Make, topic: str, secure_broker: Broker, allow: Callable[[str, str], None]
 ) -> None:
@@ -136,6 +135,7 @@ def test_a_missing_permission_is_told_with_the_topic_and_reading_is_all_that_is_
     assert taken.ingest() == IngestReport(1, 1, 0)
 
 
+@pytest.mark.both_lanes
 def test_the_three_refusals_are_three_sentences(root: Make, topic: str, security: Secured) -> None:
     errors = [
         root("SCRAM", topic, password="secret:env/BAD").refused(KafkaRefused),
@@ -145,7 +145,6 @@ def test_the_three_refusals_are_three_sentences(root: Make, topic: str, security
     assert len({error.cause for error in errors}) == len({error.remedy for error in errors}) == 3
 
 
-@pytest.mark.one_lane
 def test_no_certificate_where_one_is_asked_for_is_told(root: Make, topic: str, secure_broker: Broker) -> None:
     error = root("certificate PEM", topic, keystore=None, connect_timeout_s=5.0).refused(KafkaRefused)
     assert error.cause.startswith(
@@ -153,14 +152,12 @@ def test_no_certificate_where_one_is_asked_for_is_told(root: Make, topic: str, s
     )
 
 
-@pytest.mark.one_lane
 def test_a_token_that_is_not_given_is_told(root: Make, topic: str, security: Secured) -> None:
     error = root("OAUTHBEARER", topic, password="secret:env/BAD").refused(KafkaRefused)
     assert error.cause.startswith(f"The token endpoint {security.identity.token_url} gives no token to user admin: ")
     assert "planted" not in f"{error!r} {error.fields}"
 
 
-@pytest.mark.one_lane
 @pytest.mark.parametrize(
     ("listener", "changes"),
     [(Listener.PLAINTEXT, {}), (Listener.SSL, {"security_protocol": "PLAINTEXT", "truststore": None})],
@@ -174,7 +171,6 @@ def test_the_wrong_protocol_is_told(
     assert secure_broker.address(listener) in error.cause
 
 
-@pytest.mark.one_lane
 def test_a_trust_store_that_cannot_be_opened_is_a_mistake_of_the_settings(
     root: Make, topic: str, secure_broker: Broker
 ) -> None:
@@ -188,7 +184,6 @@ def test_a_trust_store_that_cannot_be_opened_is_a_mistake_of_the_settings(
     assert "planted" not in f"{error!r} {error.fields}"
 
 
-@pytest.mark.one_lane
 def test_a_login_line_that_cannot_be_read_is_not_repeated(root: Make, topic: str) -> None:
     own = {"sasl_mechanism": None, "username": None, "password": None}
     options = {"sasl.mechanism": "PLAIN", "sasl.jaas.config": "secret:env/LINE"}

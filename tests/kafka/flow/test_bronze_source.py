@@ -42,6 +42,7 @@ def payloads(root: Root) -> list[int]:
     return sorted(int(payload) for (payload,) in root.bronze("payload"))
 
 
+@pytest.mark.both_lanes
 def test_a_record_comes_with_position_time_key_and_headers(broker: Broker, root: Make, to: dict[str, str]) -> None:
     make_topic(broker.bootstrap, "whole", 2)
     headers = [("trace", b"\x00\xff"), ("trace", b"again"), ("none", None)]
@@ -72,7 +73,6 @@ def test_several_topics_come_in_one_run(broker: Broker, root: Make, to: dict[str
     assert taken.bronze() == [("several.a/0/0", b"several.a"), ("several.b/0/0", b"several.b")]
 
 
-@pytest.mark.one_lane
 def test_a_pattern_takes_topics_in_that_are_made_later(broker: Broker, root: Make, to: dict[str, str]) -> None:
     for topic in ("pattern_a", "not_pattern_a"):
         make_topic(broker.bootstrap, topic)
@@ -90,7 +90,6 @@ def test_a_pattern_takes_topics_in_that_are_made_later(broker: Broker, root: Mak
     ]
 
 
-@pytest.mark.one_lane
 @pytest.mark.parametrize(
     ("start", "expected"),
     [
@@ -114,7 +113,6 @@ def test_the_first_run_begins_where_it_is_told(
     assert payloads(taken) == expected
 
 
-@pytest.mark.one_lane
 def test_batches_are_no_larger_than_asked(broker: Broker, root: Make, to: dict[str, str]) -> None:
     make_topic(broker.bootstrap, "batches")
     put(to, "batches", *numbered(0, 25))
@@ -125,7 +123,6 @@ def test_batches_are_no_larger_than_asked(broker: Broker, root: Make, to: dict[s
     assert payloads(taken) == list(range(25))
 
 
-@pytest.mark.one_lane
 def test_a_partition_is_read_by_as_many_tasks_as_asked(
     broker: Broker, root: Make, to: dict[str, str], spark: SparkSession
 ) -> None:
@@ -138,7 +135,6 @@ def test_a_partition_is_read_by_as_many_tasks_as_asked(
     assert len(files) == 4
 
 
-@pytest.mark.one_lane
 def test_any_other_option_reaches_the_consumer(broker: Broker, root: Make, to: dict[str, str]) -> None:
     make_topic(broker.bootstrap, "passed")
     put_transaction(broker.bootstrap, "passed", End.ABORTED, *numbered(0, 2))
@@ -148,7 +144,7 @@ def test_any_other_option_reaches_the_consumer(broker: Broker, root: Make, to: d
         taken.ingest(options={"metadata.max.age.ms": "never"})
 
 
-@pytest.mark.parametrize("end", End)
+@pytest.mark.parametrize("end", [pytest.param(End.COMMITTED, marks=pytest.mark.both_lanes), End.ABORTED])
 def test_records_of_a_transaction_count_when_it_is_committed(
     broker: Broker, root: Make, to: dict[str, str], end: End
 ) -> None:
@@ -221,7 +217,6 @@ def test_offsets_that_compaction_took_away_are_no_loss(broker: Broker, root: Mak
     assert taken.gaps() == []
 
 
-@pytest.mark.one_lane
 def test_a_record_of_ten_megabytes_comes_whole(broker: Broker, root: Make, to: dict[str, str]) -> None:
     make_topic(broker.bootstrap, "large_bronze")
     large = bytes(range(250)) * 40_000
@@ -244,6 +239,7 @@ def test_a_partition_that_was_added_between_two_runs_is_read_from_its_beginning(
     assert payloads(taken) == [2, 3, 4, 5]
 
 
+@pytest.mark.both_lanes
 def test_a_partition_that_was_added_before_a_batch_comes_again_breaks_nothing(
     broker: Broker, root: Make, to: dict[str, str]
 ) -> None:
@@ -265,7 +261,6 @@ def test_a_partition_that_was_added_before_a_batch_comes_again_breaks_nothing(
     assert taken.quarantine("record_id") == [("grown_again/0/4",)]
 
 
-@pytest.mark.one_lane
 def test_a_running_stream_reads_a_partition_and_a_topic_that_are_added(
     broker: Broker, root: Make, to: dict[str, str]
 ) -> None:
@@ -284,7 +279,6 @@ def test_a_running_stream_reads_a_partition_and_a_topic_that_are_added(
     assert taken.ingest() == IngestReport(0, 0, 0)
 
 
-@pytest.mark.one_lane
 def test_an_empty_topic_is_no_failure_and_what_comes_later_is_read(
     broker: Broker, root: Make, to: dict[str, str]
 ) -> None:
@@ -295,6 +289,7 @@ def test_an_empty_topic_is_no_failure_and_what_comes_later_is_read(
     assert taken.ingest() == IngestReport(1, 1, 0)
 
 
+@pytest.mark.both_lanes
 def test_a_topic_that_is_not_there_is_named(broker: Broker, root: Make) -> None:
     make_topic(broker.bootstrap, "there")
     error = root("there", "nowhere", "elsewhere").refused(TopicMissing)

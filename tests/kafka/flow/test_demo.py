@@ -20,8 +20,6 @@ from tests.kafka.records import make_topic
 from tools.servers.broker import Broker
 from tools.servers.registry import Registry
 
-pytestmark = pytest.mark.one_lane
-
 EVENTS = 1500
 DEMO = (DEMUX, "demo", "--events", str(EVENTS), "--games", "2")
 NEIGHBOUR = Schema('syntax = "proto3"; message Neighbour {}', "PROTOBUF")

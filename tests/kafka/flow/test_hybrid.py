@@ -28,7 +28,11 @@ from tests.kafka.records import make_topic, send
 from tools.servers.broker import Broker
 
 DELIMITED, PARQUET, NDJSON = ArchiveFormat.DELIMITED, ArchiveFormat.PARQUET, ArchiveFormat.NDJSON
-LAYOUTS = pytest.mark.parametrize("layout", list(ArchiveFormat), ids=lambda layout: layout.value)
+LAYOUTS = pytest.mark.parametrize(
+    "layout",
+    [pytest.param(DELIMITED, marks=pytest.mark.both_lanes), PARQUET, NDJSON],
+    ids=lambda layout: layout.value,
+)
 
 
 class Hybrid:
@@ -158,7 +162,12 @@ def test_records_of_kafka_and_of_an_archive_come_in_once_each_and_their_origin_t
     [
         pytest.param(Sink.FILES, lambda at: crash.after_committing(at.bronze), id="files: before quarantine"),
         pytest.param(Sink.SPARK, lambda at: crash.after_writing(at.bronze), id="spark: before quarantine"),
-        pytest.param(Sink.AUTO, lambda at: crash.after_all_writes(), id="before the checkpoint"),
+        pytest.param(
+            Sink.AUTO,
+            lambda at: crash.after_all_writes(),
+            id="before the checkpoint",
+            marks=pytest.mark.both_lanes,
+        ),
     ],
 )
 def test_a_batch_that_failed_after_its_commit_comes_again_and_nothing_twice(
@@ -180,7 +189,6 @@ def test_a_batch_that_failed_after_its_commit_comes_again_and_nothing_twice(
     assert left(hybrid.archive) == ["3.bin"]
 
 
-@pytest.mark.one_lane
 def test_an_archive_is_named_later_and_forgotten_again_while_the_stream_goes_on(hybrid: Hybrid) -> None:
     hybrid.send(b"x")
     hybrid.ingest(path=None)
@@ -200,7 +208,6 @@ def test_an_archive_is_named_later_and_forgotten_again_while_the_stream_goes_on(
     assert hybrid.tables.quarantine("cause") == []
 
 
-@pytest.mark.one_lane
 def test_a_file_that_is_gone_before_its_batch_comes_again_stops_the_run_until_something_is_in_its_place(
     hybrid: Hybrid,
 ) -> None:
@@ -217,7 +224,6 @@ def test_a_file_that_is_gone_before_its_batch_comes_again_stops_the_run_until_so
     assert hybrid.payloads() == both(b"x", b"a")
 
 
-@pytest.mark.one_lane
 def test_read_files_are_moved_or_deleted_when_live_records_make_the_next_batch(hybrid: Hybrid, tmp_path: Path) -> None:
     hybrid.put("sub/1.bin", b"a")
     moving: dict[str, Any] = {"clean": Clean.ARCHIVE, "clean_path": f"{tmp_path}/done"}
@@ -237,7 +243,6 @@ def test_read_files_are_moved_or_deleted_when_live_records_make_the_next_batch(h
     assert hybrid.payloads() == both(b"xy", b"ab")
 
 
-@pytest.mark.one_lane
 def test_a_live_record_does_not_wait_for_the_backlog(hybrid: Hybrid) -> None:
     files = 10
     for number in range(files):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow.compute as pc
-import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
@@ -16,8 +15,6 @@ from demux.settings import Settings
 from tests.kafka.intake import Root, wrapper
 from tests.kafka.records import Record, forget, make_topic, put
 from tools.servers.broker import Broker
-
-pytestmark = pytest.mark.one_lane
 
 
 def ledger(root: Root) -> Ledger:

@@ -15,8 +15,6 @@ from tests.kafka.intake import Root, wrapper
 from tests.kafka.records import Record, forget, make_topic, put
 from tools.servers.broker import Broker
 
-pytestmark = pytest.mark.one_lane
-
 
 def test_a_rebuild_that_would_lose_records_is_refused_until_they_are_given_up(
     spark: SparkSession, tmp_path: Path, broker: Broker

@@ -25,8 +25,6 @@ from tools.servers.broker import Broker
 from tools.servers.ports import free_ports
 from tools.servers.registry import Registry
 
-pytestmark = pytest.mark.one_lane
-
 WIDTH = 5000
 HEAD = 'syntax = "proto3";\npackage faults;\n'
 EVENT = f"{HEAD}message Event {{ string name = 1; }}\n"

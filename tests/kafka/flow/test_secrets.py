@@ -28,8 +28,6 @@ from tools.servers.listeners import Listener
 from tools.servers.registry import Registry
 from tools.servers.security import Secured
 
-pytestmark = pytest.mark.one_lane
-
 EVENT = 'syntax = "proto3";\nmessage Event { string name = 1; }\n'
 # stands in options beside the passwords, and goes all the ways that they go
 CLIENT, TOPIC = "planted-client-7Hq2", "planted-topic-4Zx9"
