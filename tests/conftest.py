@@ -20,7 +20,15 @@ Golden = Callable[[str, str], None]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--seed", type=int, default=1, help="What tests that draw by chance begin with.")
     parser.addoption("--rewrite-golden", action="store_true", help="Write tests/golden/ anew instead of comparing.")
+
+
+@pytest.fixture
+def seed(request: pytest.FixtureRequest) -> int:
+    """What a test that draws by chance begins with: 1, or what `make test-long` printed."""
+    found: int = request.config.getoption("--seed")
+    return found
 
 
 @pytest.fixture

@@ -151,7 +151,7 @@ def test_the_command_says_what_goes_and_asks_and_status_counts_it_as_done(
 
 
 def test_a_replay_whose_process_is_killed_wherever_it_is_is_finished_by_the_next_one(
-    root: Root, event: str, tmp_path: Path
+    root: Root, event: str, tmp_path: Path, seed: int
 ) -> None:
     known = root.register("chess", event)
     payload = root.message(known)(name="ann").SerializeToString()
@@ -166,7 +166,7 @@ def test_a_replay_whose_process_is_killed_wherever_it_is_is_finished_by_the_next
 
     again(undisturbed)
     tables = {root.layout.quarantine, root.silver_path("chess")}
-    before, at = files(tables), random.randrange(1, 7)
+    before, at = files(tables), random.Random(seed).randrange(1, 7)
     with running([DEMUX, "quarantine", "replay", "--root", str(root.folder)]) as process:
         # data, checksums and commits, whichever comes as the so-manieth; or the end
         wait_until(lambda: len(files(tables) - before) >= at or process.poll() is not None, process)

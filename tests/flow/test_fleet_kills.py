@@ -27,14 +27,11 @@ from tests.flow.fleet_steps import Before, Landmark, Step
 from tests.flow.process import DEMUX, running, wait_until
 from tests.flow.root import Root
 
-pytestmark = pytest.mark.timeout(1500)
-
-_SEED = 6
 _PATIENCE_S = 120.0
 _BEFORE_FILES = (Step.NOTHING, Step.BRONZE, Step.PLAN)
 _BETWEEN_COMMITS = (Step.QUARANTINE, Step.SOME_GAMES)
 # further ones, where chance has not brought about what is to be shown
-_MOST_MORE = 20
+_MOST_MORE = 80
 _FLEET = {"engine": "fleet", "retry_wait_s": 0.0}
 _VERSIONS = 4
 
@@ -66,39 +63,36 @@ class Scale:
     jobs_lost: int
 
 
-_SCALES = {
-    "current": Scale(
-        50,
-        200,
-        {
-            (Victim.DRIVER, Landmark.BEGIN): 12,
-            (Victim.DRIVER, Landmark.BRONZE): 12,
-            (Victim.DRIVER, Landmark.FILES): 6,
-            (Victim.DRIVER, Landmark.QUARANTINE): 5,
-            (Victim.DRIVER, Landmark.SILVER): 6,
-            (Victim.WORKERS, Landmark.BEGIN): 2,
-            (Victim.WORKERS, Landmark.FILES): 5,
-            (Victim.MACHINE, Landmark.BRONZE): 1,
-            (Victim.MACHINE, Landmark.SILVER): 1,
-        },
-        ((_BEFORE_FILES, 10), ((Step.FILES,), 3), (_BETWEEN_COMMITS, 3)),
-        jobs_lost=2,
-    ),
-    "oldest": Scale(
-        12,
-        80,
-        {
-            (Victim.DRIVER, Landmark.BEGIN): 1,
-            (Victim.DRIVER, Landmark.BRONZE): 1,
-            (Victim.DRIVER, Landmark.QUARANTINE): 2,
-            (Victim.DRIVER, Landmark.SILVER): 1,
-            (Victim.WORKERS, Landmark.FILES): 2,
-            (Victim.MACHINE, Landmark.SILVER): 1,
-        },
-        ((_BEFORE_FILES, 1), (_BETWEEN_COMMITS, 1)),
-        jobs_lost=0,
-    ),
-}
+# each victim after each landmark, once; a whole machine between two games: tests/flow/test_kill.py
+_ONCE = Scale(
+    12,
+    80,
+    {
+        **{(Victim.DRIVER, landmark): 1 for landmark in Landmark},
+        (Victim.WORKERS, Landmark.BEGIN): 1,
+        (Victim.WORKERS, Landmark.FILES): 1,
+        (Victim.MACHINE, Landmark.BRONZE): 1,
+    },
+    least=(),
+    jobs_lost=0,
+)
+_HUNDREDS = Scale(
+    50,
+    200,
+    {
+        (Victim.DRIVER, Landmark.BEGIN): 48,
+        (Victim.DRIVER, Landmark.BRONZE): 48,
+        (Victim.DRIVER, Landmark.FILES): 24,
+        (Victim.DRIVER, Landmark.QUARANTINE): 20,
+        (Victim.DRIVER, Landmark.SILVER): 24,
+        (Victim.WORKERS, Landmark.BEGIN): 8,
+        (Victim.WORKERS, Landmark.FILES): 20,
+        (Victim.MACHINE, Landmark.BRONZE): 4,
+        (Victim.MACHINE, Landmark.SILVER): 4,
+    },
+    least=((_BEFORE_FILES, 40), ((Step.FILES,), 12), (_BETWEEN_COMMITS, 12)),
+    jobs_lost=8,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,10 +257,24 @@ def enough(run: Run, steps: Counter[Step]) -> Iterator[Kill]:
             yield Kill(Victim.WORKERS, Landmark.FILES, run.random.random() / 4)
 
 
-def test_whatever_is_killed_at_any_moment_no_row_is_lost_or_doubled_and_every_value_is_right(
-    root: Root, lane: str
+@pytest.mark.timeout(600)
+def test_whatever_is_killed_after_each_step_no_row_is_lost_or_doubled_and_every_value_is_right(
+    root: Root, seed: int
 ) -> None:
-    run = Run(root, _SCALES[lane], Random(_SEED))
+    kill_and_compare(Run(root, _ONCE, Random(seed)))
+
+
+@pytest.mark.long
+@pytest.mark.timeout(7200)
+def test_whatever_is_killed_at_any_moment_no_row_is_lost_or_doubled_and_every_value_is_right(
+    root: Root, seed: int
+) -> None:
+    kill_and_compare(Run(root, _HUNDREDS, Random(seed)))
+
+
+def kill_and_compare(run: Run) -> None:
+    """Kill, round after round, let one come to its end, and compare every row with what was sent."""
+    root, scale = run.root, run.scale
     steps: Counter[Step] = Counter()
     with drivers(root.spark):
         # the first one makes the tables
@@ -283,9 +291,9 @@ def test_whatever_is_killed_at_any_moment_no_row_is_lost_or_doubled_and_every_va
             run.kill_driver()
         run.undisturbed()
     print({step.value: steps[step] for step in Step}, f"{run.jobs_lost} jobs lost")
-    assert steps.total() >= sum(run.scale.kills.values())
-    assert [those for those, least in run.scale.least if sum(steps[step] for step in those) < least] == []
-    assert run.jobs_lost >= run.scale.jobs_lost
+    assert steps.total() >= sum(scale.kills.values())
+    assert [those for those, least in scale.least if sum(steps[step] for step in those) < least] == []
+    assert run.jobs_lost >= scale.jobs_lost
     began = time.monotonic()
     check_everything(root, run.reports)
     print(f"compared in {time.monotonic() - began:.1f} s")

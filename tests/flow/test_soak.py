@@ -1,4 +1,4 @@
-"""A minute of `make soak`: a live stream and repairs beside it, some of them killed; the ledger balances."""
+"""The soak of `make test-long` for a minute; and in `make test` its acts one after the other, without processes."""
 
 from __future__ import annotations
 
@@ -9,29 +9,53 @@ import pytest
 from deltalake import DeltaTable
 
 from tests.flow.process import Command
-from tests.soak.acts import ALWAYS, Odds
+from tests.soak.acts import ALWAYS, Act, Odds
 from tests.soak.processes import Ended
 from tests.soak.sending import Load
-from tests.soak.soak import Plan, Soak
+from tests.soak.soak import Plan, Runs, Soak
 
-pytestmark = pytest.mark.timeout(900)
+_LOAD = Load(games=1, hostile=1, events=60)
+_MINUTE = Odds(ALWAYS, killed=0.3, kill_within_s=3.0)
+# who kills a run, and what that leaves: tests/flow/test_kill.py
+_IN_TURN = Odds(tuple(act for act in ALWAYS if act is not Act.KILL_RUN), killed=0.0)
 
-_ODDS = Odds(ALWAYS, killed=0.3, kill_within_s=3.0)
-_MINUTE = Plan(60.0, workers=1, odds=_ODDS, load=Load(games=1, hostile=1, events=60))
+
+def test_repairs_between_rounds_leave_a_ledger_that_balances_and_a_mistake_is_noticed(
+    tmp_path: Path, command: Command, seed: int
+) -> None:
+    soak = Soak(tmp_path, Plan(0.0, seed, odds=_IN_TURN, load=_LOAD), print)
+    run = here(soak, command)
+    soak.in_turn(run)
+    soak.rest(run)
+    assert soak.failures == [], soak.summary()
+    assert (soak.done["maintain"], soak.done["forget"], soak.done["backfill"]) == (1, 1, 1)
+    require_noticed(soak)
 
 
-def test_repairs_beside_a_live_stream_leave_a_ledger_that_balances(tmp_path: Path, command: Command) -> None:
-    soak = Soak(tmp_path, _MINUTE, print)
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_repairs_beside_a_live_stream_some_of_them_killed_leave_a_ledger_that_balances(
+    tmp_path: Path, command: Command, seed: int
+) -> None:
+    soak = Soak(tmp_path, Plan(60.0, seed, workers=1, odds=_MINUTE, load=_LOAD), print)
     soak.live()
+    soak.rest(here(soak, command))
+    assert soak.failures == [], soak.summary()
+    require_noticed(soak)
+
+
+def here(soak: Soak, command: Command) -> Runs:
+    """Return what runs a command of the soak in this process."""
 
     def run(words: Sequence[str]) -> Ended:
         said = command(*words, *soak.options)
         return Ended(said.code, said.out + said.err, 0.0)
 
-    soak.rest(run)
-    assert soak.failures == [], soak.summary()
+    return run
 
-    # and it would have been noticed
+
+def require_noticed(soak: Soak) -> None:
+    """Change the tables by hand, and check that the soak would have noticed."""
     chess = DeltaTable(soak.root / "silver" / "chess")
     soak.forgotten["bob"] = frozenset(chess.to_pyarrow_table(columns=["_record_id"])["_record_id"].to_pylist())
     chess.update(updates={"user_name": "'somebody else'"})

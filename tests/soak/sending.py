@@ -54,10 +54,13 @@ class Sending:
     def until(self, stop: threading.Event, begun: float, seconds: float, clock: Callable[[], float]) -> None:
         """Send at once, and again after each pause."""
         while True:
-            share = min(1.0, (clock() - begun) / seconds)
-            self.send(_count(_SENT_FROM, share), _count(_KNOWN_FROM, share))
+            self.at(min(1.0, (clock() - begun) / seconds))
             if stop.wait(self._load.pause_s):
                 return
+
+    def at(self, share: float) -> None:
+        """Send what is due when this share of the time is over."""
+        self.send(_count(_SENT_FROM, share), _count(_KNOWN_FROM, share))
 
     def send(self, versions: int, known: int) -> None:
         """Send events of so many schema versions, the first `known` of which the root's registry has."""

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
+from itertools import islice
 from pathlib import Path
 
 from demux.settings_yaml import text_of
@@ -99,15 +100,21 @@ class Soak:
             self._over.set()
             self._processes.kill_all()
 
+    def in_turn(self, run: Runs) -> None:
+        """Do each act once, one after the other: new events before it, and a round behind it."""
+        acts = len(self._plan.odds.acts)
+        for number, deed in enumerate(islice(self._deeds, acts)):
+            self._sending.at((number + 1) / acts)
+            self._must(run, ("run",))
+            self._do(deed, run)
+        self._must(run, ("run",))
+
     def rest(self, run: Runs | None = None) -> None:
         """Let the root come to rest, and look whether all is well; `run` runs commands, or processes of their own."""
         run = run or self._processes.run
         self._sending.publish_all()
         for command in (("quarantine", "replay"), ("run",), ("reconcile", "--all")):
-            ended = run(command)
-            self._say(f"{' '.join(command)}: exit code {ended.code} after {ended.seconds:.0f} s")
-            if ended.code:
-                self._fail(f"`demux {' '.join(command)}` ended with {ended.code}: {tail(ended.text, 40)}")
+            self._must(run, command)
         for wrong in self.mistakes():
             self._fail(wrong)
 
@@ -135,10 +142,16 @@ class Soak:
         while not self._over.is_set():
             with self._next:
                 deed = next(self._deeds)
-            self._do(deed)
+            self._do(deed, self._processes.run)
             self._acts.add(deed.act)
 
-    def _do(self, deed: Deed) -> None:
+    def _must(self, run: Runs, command: Sequence[str]) -> None:
+        ended = run(command)
+        self._say(f"{' '.join(command)}: exit code {ended.code} after {ended.seconds:.0f} s")
+        if ended.code:
+            self._fail(f"`demux {' '.join(command)}` ended with {ended.code}: {tail(ended.text, 40)}")
+
+    def _do(self, deed: Deed, run: Runs) -> None:
         if deed.act is Act.KILL_RUN:
             self._say("the run is killed, and started again")
             self._run.kill()
@@ -150,7 +163,7 @@ class Soak:
         if deed.kill_after_s is not None:
             killed = self._processes.run(command, deed.kill_after_s)
             self._told(command, killed)
-        ended = self._processes.run(command)
+        ended = run(command)
         self._told(command, ended)
         if deed.act is Act.FORGET and ended.code == 0:
             self.forgotten[person] = self.forgotten.get(person, frozenset()) | known[person]

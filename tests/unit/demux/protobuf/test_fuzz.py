@@ -18,6 +18,8 @@ from tests.protos import CASES, Schema, compiled, message_type
 
 # of each message; all of them together take about five seconds
 BENT = 200
+# of so many each, so that all of them together are some millions
+ROUNDS = 300
 OPEN = [(schema, message) for schema, message in CASES if schema.name not in ("proto2", "edition_2023")]
 
 
@@ -60,8 +62,21 @@ def judged(by: Decoder, made: list[bytes]) -> list[tuple[Any, str | None]]:
 @pytest.mark.thorough
 @pytest.mark.parametrize(("schema", "message"), CASES)
 def test_the_decoder_accepts_what_the_reference_accepts_with_equal_rows(schema: Schema, message: str) -> None:
+    require_agreement(schema, message, seed=21)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize(("schema", "message"), CASES)
+def test_so_it_does_with_many_more(schema: Schema, message: str, seed: int) -> None:
+    for round_ in range(ROUNDS):
+        require_agreement(schema, message, seed * ROUNDS + round_)
+
+
+def require_agreement(schema: Schema, message: str, seed: int) -> None:
+    """Bend payloads of a message, and compare what the decoder and the reference make of them."""
     by = decoder_of(compiled(schema), message)
-    made = bent(schema, message, seed=21, count=BENT)
+    made = bent(schema, message, seed, count=BENT)
     decoded, verdicts = by.decode(made), judged(by, made)
     assert sorted([*decoded.good, *(position for position, _ in decoded.bad)]) == list(range(BENT))
     assert dict(decoded.bad) == {at: sentence for at, (_, sentence) in enumerate(verdicts) if sentence is not None}
