@@ -1,13 +1,15 @@
 # Works with GNU make 3.81, which is what macOS has.
 .DEFAULT_GOAL := help
-.PHONY: help demo up down test test-current test-oldest check golden bench soak lock format clean setup
+.PHONY: help demo up down test test-current test-oldest test-long test-profile check golden bench lock format clean setup
 
 BIN := .venv/current/bin
 OLDEST := .venv/oldest/bin
 CODE := demux producer bronze_ingest install_workflow deserializer tests benchmarks tools
 PURE = $(wildcard tests/unit tests/property)
-# two processes for two cores; each has a Spark session, a broker and a registry of its own
+# two processes for two cores, each with one Spark session; a file's tests stay together (tests/order.py)
 SIDE_BY_SIDE := -n 2 --dist loadfile --no-loadscope-reorder
+# what tests that draw by chance begin with; `make test-long SEED=...` repeats what failed
+SEED ?= $(shell date +%s)
 UV := uv
 COMPILE = $(UV) pip compile pyproject.toml --quiet --universal --python-version 3.10 --no-python-downloads \
 	--generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --no-strip-extras \
@@ -28,31 +30,39 @@ up: .venv/current/.ready ## start a Kafka broker and a schema registry on this m
 down: .venv/current/.ready ## stop what `make up` started, and remove its data
 	@$(BIN)/python -m tools.servers down
 
-test: .venv/current/.ready .venv/oldest/.ready ## every test, in both lanes
+test: .venv/current/.ready .venv/oldest/.ready ## every test but the long ones; in both lanes what may differ there
 	@failed=; \
 	$(MAKE) --no-print-directory test-current || failed="$$failed current"; \
 	$(MAKE) --no-print-directory test-oldest || failed="$$failed oldest"; \
 	if [ -n "$$failed" ]; then echo "failed lanes:$$failed"; exit 1; fi
 
-test-current: .venv/current/.ready ## every test on Spark 4.0
-	@$(call with_java,current) failed=0; \
+test-current: .venv/current/.ready ## every test on Spark 4.0 but the long ones
+	@$(call with_java,current) CHROME_BIN=$$(sh tools/setup.sh browser current) && export CHROME_BIN; failed=0; \
 	$(BIN)/python -m pytest -n 2 $(PURE) || failed=1; \
-	$(BIN)/python -m pytest $(SIDE_BY_SIDE) tests/spark || failed=1; \
-	$(BIN)/python -m pytest $(SIDE_BY_SIDE) tests/flow || failed=1; \
-	$(BIN)/python -m pytest $(SIDE_BY_SIDE) tests/kafka || failed=1; \
-	CHROME_BIN=$$(sh tools/setup.sh browser current) && export CHROME_BIN && \
-		$(BIN)/python -m pytest -n 2 tests/browser || failed=1; \
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) tests/spark tests/flow tests/kafka tests/browser || failed=1; \
 	exit $$failed
 
 test-oldest: .venv/oldest/.ready ## what may end otherwise on another Spark, on Spark 3.4
 	@$(call with_java,oldest) $(OLDEST)/python -m pytest $(SIDE_BY_SIDE) -m both_lanes tests/spark tests/flow tests/kafka/flow
 
-check: .venv/current/.ready ## format, lint, types, and the unit tests, quickly: few random inputs, none of the thorough ones; no Java
+test-long: .venv/current/.ready ## what goes on for an hour: random kills by the hundreds, fuzz by millions, a soak; SEED=... repeats
+	@echo 'seed $(SEED): `make test-long SEED=$(SEED)` repeats what follows'
+	@$(call with_java,current) failed=0; \
+	$(BIN)/python -m pytest -n 2 -m "" --hypothesis-profile long --hypothesis-seed $(SEED) --seed $(SEED) $(PURE) || failed=1; \
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m long --seed $(SEED) tests/flow || failed=1; \
+	$(BIN)/python -m tests.soak --minutes 5 --seed $(SEED) || failed=1; \
+	exit $$failed
+
+test-profile: .venv/current/.ready ## what each test of Spark 4.0 costs and starts, as a table; and tests/costs.txt
+	@$(call with_java,current) CHROME_BIN=$$(sh tools/setup.sh browser current) && export CHROME_BIN; \
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) --durations 40 --costs test-profile.tsv tests/spark tests/flow tests/kafka tests/browser
+
+check: .venv/current/.ready ## format, lint, types, and unit tests: few random inputs, none of the thorough ones; no Java; a minute
 	@failed=0; \
 	$(BIN)/ruff format --check $(CODE) || failed=1; \
 	$(BIN)/ruff check $(CODE) || failed=1; \
 	$(BIN)/mypy || failed=1; \
-	$(BIN)/python -m pytest -q -n 2 -m "not thorough" --hypothesis-profile quick $(PURE) || failed=1; \
+	$(BIN)/python -m pytest -q -n 2 -m "not thorough and not long" --hypothesis-profile quick $(PURE) || failed=1; \
 	exit $$failed
 
 golden: .venv/current/.ready ## rewrite tests/golden/ and docs/runbook.md from the code as it is; read the diff
@@ -60,9 +70,6 @@ golden: .venv/current/.ready ## rewrite tests/golden/ and docs/runbook.md from t
 
 bench: .venv/current/.ready ## the benchmark, against the naive design
 	@$(call with_java,current) $(BIN)/python -m benchmarks
-
-soak: .venv/current/.ready ## five minutes of a live stream with repairs beside it, some killed; the ledger must balance
-	@$(call with_java,current) $(BIN)/python -m tests.soak --minutes 5
 
 format: .venv/current/.ready ## rewrite the code as ruff likes it
 	@$(BIN)/ruff format $(CODE)

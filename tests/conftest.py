@@ -1,27 +1,76 @@
-"""What all tests share: golden files, and properties that a busy machine does not fail."""
+"""What all tests share: the session, golden files, the order, and properties that a busy machine does not fail."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.order import ByFile, file_of, rank, read_costs
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from xdist.remote import Producer
+    from xdist.scheduler import Scheduling
+
 GOLDEN = Path(__file__).parent / "golden"
 
 # a slow machine is no reason to fail
-settings.register_profile("demux", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-# what `make check` asks for
-settings.register_profile("quick", settings.get_profile("demux"), max_examples=10)
+_BUSY = [HealthCheck.too_slow]
+# what `make check`, `make test` and `make test-long` ask for
+for _name, _examples in (("quick", 10), ("demux", 30), ("long", 300)):
+    settings.register_profile(_name, deadline=None, suppress_health_check=_BUSY, max_examples=_examples)
 settings.load_profile("demux")
 
 Golden = Callable[[str, str], None]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--costs", type=Path, help="Write what each test costs to this file, a sorted table.")
     parser.addoption("--seed", type=int, default=1, help="What tests that draw by chance begin with.")
     parser.addoption("--rewrite-golden", action="store_true", help="Write tests/golden/ anew instead of comparing.")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    table = config.getoption("--costs")
+    if table is not None:
+        from tests.profiling import Profile
+
+        config.pluginmanager.register(Profile(config, table))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the files that cost the most first, so that no worker is left with one of them at the end."""
+    costs = read_costs()
+    ranks = {nodeid: rank(nodeid, costs) for nodeid in {file_of(item.nodeid) for item in items}}
+    items.sort(key=lambda item: ranks[file_of(item.nodeid)])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling | None:
+    """Keep a file's tests together, as `--dist loadfile` does, and those that need the same servers."""
+    return ByFile(config, log) if config.getoption("--dist") == "loadfile" else None
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """The one session of a process, whatever the folder of the test."""
+    # a unit test needs none
+    from tests.spark_session import one_session
+
+    with one_session(tmp_path_factory.mktemp("spark")) as spark:
+        yield spark
+
+
+@pytest.fixture(scope="session")
+def lane() -> str:
+    """Which environment this is: `current` or `oldest`."""
+    from tests.spark_session import lane_of_spark
+
+    return lane_of_spark()
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The one Spark session of a pytest process, and which lane it is; `tests/spark` and `tests/flow` both use it."""
+"""The one Spark session of a pytest process, and which lane it is."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pyspark
-from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from demux.settings import SparkSettings
@@ -29,12 +28,22 @@ def lane_of_spark() -> str:
 
 
 @contextmanager
-def one_session(logs: Path, conf: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
-    """Hold the process's session while the block runs; who comes second shares the first one's, and its `conf`."""
-    shared = SparkContext._active_spark_context is not None
-    spark = session(SparkSettings(master="local[2]", conf={**_JVM, **(conf or {})}), logs)
+def one_session(logs: Path) -> Iterator[SparkSession]:
+    """Hold the process's session while the block runs."""
+    spark = session(SparkSettings(master="local[2]", conf={**_JVM, **INTERPRETED}), logs)
     try:
         yield spark
     finally:
-        if not shared:
-            stop(spark)
+        stop(spark)
+
+
+@contextmanager
+def compiled(spark: SparkSession) -> Iterator[None]:
+    """Compile plans while the block runs."""
+    for name in INTERPRETED:
+        spark.conf.unset(name)
+    try:
+        yield
+    finally:
+        for name, value in INTERPRETED.items():
+            spark.conf.set(name, value)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,18 +13,6 @@ from demux.cli.workplace import console
 from tests.flow.fleet import STREAM
 from tests.flow.process import Command, Said
 from tests.flow.root import Root
-from tests.spark_session import INTERPRETED, lane_of_spark, one_session
-
-
-@pytest.fixture(scope="session")
-def lane() -> str:
-    return lane_of_spark()
-
-
-@pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    with one_session(tmp_path_factory.mktemp("spark"), INTERPRETED) as spark:
-        yield spark
 
 
 @pytest.fixture

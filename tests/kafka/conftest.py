@@ -14,22 +14,14 @@ from confluent_kafka.admin import (
     ResourcePatternType,
     ResourceType,
 )
-from pyspark.sql import SparkSession
 
 from tests.kafka.records import PATIENCE_S, SILENT
-from tests.spark_session import INTERPRETED, one_session
 from tools.servers.broker import Broker, BrokerSettings, start_broker
 from tools.servers.registry import Registry, start_registry
 from tools.servers.security import Secured, secured
 
 # room for a record of 10 MB
 _MAX_MESSAGE_BYTES = 20_000_000
-
-
-@pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    with one_session(tmp_path_factory.mktemp("spark"), INTERPRETED) as spark:
-        yield spark
 
 
 @pytest.fixture(scope="session")

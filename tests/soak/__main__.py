@@ -1,4 +1,4 @@
-"""`make soak`: `python -m tests.soak --minutes 5 [--seed N] [--workers N] [--engine stream] [--folder NEW]`."""
+"""The soak of `make test-long`: `python -m tests.soak --minutes 5 [--seed N] [--workers N] [--engine stream]`."""
 
 from __future__ import annotations
 

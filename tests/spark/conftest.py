@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from deserializer.decoders import ARROW, FromProtobuf, RowDecoder
-from tests.spark_session import lane_of_spark, one_session
+from tests.spark_session import compiled, lane_of_spark
 
 # spark's own is on the class path of the oldest lane only
 DECODERS = {"oldest": ("arrow", "from_protobuf"), "current": ("arrow",)}[lane_of_spark()]
@@ -21,15 +21,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("both_lanes")
 
 
-@pytest.fixture(scope="session")
-def lane() -> str:
-    return lane_of_spark()
-
-
-@pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    with one_session(tmp_path_factory.mktemp("spark")) as spark:
-        yield spark
+@pytest.fixture(scope="module")
+def compiled_plans(spark: SparkSession) -> Iterator[None]:
+    """Plans of this module are compiled, as they are in production: what Spark itself makes of a row is the subject."""
+    with compiled(spark):
+        yield
 
 
 @pytest.fixture(scope="session", params=DECODERS)

@@ -28,6 +28,8 @@ from tests.oracle import difference, oracle_row
 from tests.protos import CASES, Schema, compiled, message_type, of_text
 from tests.spark.rows import Ref, Rows, Sent, by_function, by_spark
 
+pytestmark = pytest.mark.usefixtures("compiled_plans")
+
 # what from_protobuf cannot read goes to the arrow decoder, which has its own tests
 SUITED = [(schema, name) for schema, name in CASES if unsuited([Writer(1, compiled(schema), name)]) is None]
 

@@ -33,6 +33,8 @@ from tests.protos import compiled as descriptor_set_of
 from tests.spark.registries import every_game
 from tests.spark.rows import by_spark
 
+pytestmark = pytest.mark.usefixtures("compiled_plans")
+
 
 @pytest.mark.parametrize(
     ("schema", "name"),

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
@@ -266,14 +266,12 @@ _yaml_like = st.lists(
 ).map("".join)
 
 
-@settings(max_examples=300)
 @given(_yaml_like | st.text())
 def test_any_text_is_a_document_or_slips_with_lines_inside_the_text(text: str) -> None:
     document = document_of(text)
     assert all(1 <= slip.line <= len(re.split(r"\r\n|[\n\r\x85\u2028\u2029]", text)) for slip in document.slips)
 
 
-@settings(max_examples=200, deadline=None)
 @given(content=_yaml_like.map(str.encode) | st.binary(), value=st.text(), key=st.text())
 def test_whatever_stands_anywhere_is_settings_or_mistakes(
     tmp_path_factory: pytest.TempPathFactory, content: bytes, value: str, key: str

@@ -21,8 +21,7 @@ from tests.versions import equal, pairs
 
 Pair = tuple[CompiledSchema, CompiledSchema]
 
-# a pair takes about 10 ms
-MANY = settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+LARGE = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
 def class_of(schema: CompiledSchema) -> type[Message]:
@@ -67,7 +66,7 @@ def without_roots(message: Message) -> None:
 
 
 @pytest.mark.thorough
-@MANY
+@LARGE
 @given(pairs(), st.integers(0, 2**32))
 def test_what_is_compatible_reads_every_value_as_it_was_written(pair: Pair, seed: int) -> None:
     old, new = pair
@@ -83,7 +82,7 @@ def test_what_is_compatible_reads_every_value_as_it_was_written(pair: Pair, seed
 
 
 @pytest.mark.thorough
-@MANY
+@LARGE
 @given(pairs(), st.integers(0, 2**32))
 def test_a_reader_that_is_never_incompatible_accepts_every_message(pair: Pair, seed: int) -> None:
     old, new = pair
@@ -98,7 +97,7 @@ def test_a_reader_that_is_never_incompatible_accepts_every_message(pair: Pair, s
 
 
 @pytest.mark.thorough
-@MANY
+@LARGE
 @given(pairs())
 def test_forward_is_backward_with_the_versions_exchanged(pair: Pair) -> None:
     old, new = pair
@@ -116,7 +115,7 @@ def _renumbered(*comparisons: Comparison) -> bool:
 
 
 @pytest.mark.thorough
-@MANY
+@LARGE
 @given(pairs())
 def test_the_silver_table_does_what_alignment_does(pair: Pair) -> None:
     old, new = pair

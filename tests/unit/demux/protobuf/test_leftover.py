@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from google.protobuf.message import Message
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from demux.alignment import align
@@ -154,7 +154,6 @@ def as_sent(filled: Any, decoded: Any) -> bool:
     return bool(filled == decoded or (filled != filled and decoded != decoded))
 
 
-@settings(max_examples=25, deadline=None)
 @given(growing(), st.integers(0, 2**32))
 def test_a_row_and_what_was_left_over_make_the_row_of_the_newer_schema(
     pair: tuple[CompiledSchema, CompiledSchema], seed: int

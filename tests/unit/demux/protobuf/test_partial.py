@@ -8,7 +8,7 @@ import pytest
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from google.protobuf.message import DecodeError, Message
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from demux.protobuf.compile import compile_schema
@@ -180,7 +180,6 @@ BITS = st.sampled_from([0, 1, 2, 3, 4, 5, 8, 9, 10, 11, 12, 13, 15, 16, 0x7F, 0x
 HOSTILE = st.binary(max_size=60) | st.lists(BITS, max_size=40).map(bytes)
 
 
-@settings(max_examples=500)
 @given(HOSTILE, st.integers(0, 5))
 def test_any_bytes_give_an_answer_and_it_is_broken_exactly_where_the_reference_says_so(
     payload: bytes, most: int
@@ -196,7 +195,6 @@ def test_any_bytes_give_an_answer_and_it_is_broken_exactly_where_the_reference_s
     assert found.stop is None or 0 <= found.stop.offset <= len(payload)
 
 
-@settings(max_examples=500)
 @given(HOSTILE)
 def test_with_a_schema_too(payload: bytes) -> None:
     found = dump(payload, KIND)

@@ -130,7 +130,7 @@ def test_a_schema_that_cannot_be_kept_changes_nothing(opened: Open) -> None:
     assert (registry.subjects(), len(registry.versions("chess"))) == (("chess",), 1)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(subjects=st.lists(st.text(st.characters(exclude_categories=["Cs"]), min_size=1), min_size=1, unique=True))
 def test_any_subject_is_kept_as_it_is_and_mixed_with_no_other(
     tmp_path_factory: pytest.TempPathFactory, subjects: list[str]
