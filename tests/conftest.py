@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from xdist.remote import Producer
     from xdist.scheduler import Scheduling
+
+    from tests.flow.process import Command, Said
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -78,6 +82,34 @@ def seed(request: pytest.FixtureRequest) -> int:
     """What a test that draws by chance begins with: 1, or what `make test-long` printed."""
     found: int = request.config.getoption("--seed")
     return found
+
+
+@pytest.fixture
+def command(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    """Runs `demux` with these words in this process, on the session that the tests share."""
+    from demux.cli import main
+    from demux.cli.workplace import console
+    from tests.flow.process import Said
+
+    # nothing is folded
+    monkeypatch.setattr(console, "_width", 1000)
+
+    def run(*words: str) -> Said:
+        monkeypatch.setattr(sys, "argv", ["demux", *words])
+        capsys.readouterr()
+        code = 0
+        try:
+            main()
+        except SystemExit as ended:
+            code = int(ended.code or 0)
+        finally:
+            log = logging.getLogger("demux")
+            while log.handlers:
+                log.handlers.pop().close()
+        printed = capsys.readouterr()
+        return Said(code, printed.out, printed.err)
+
+    return run
 
 
 @pytest.fixture

@@ -1,18 +1,18 @@
 from __future__ import annotations
 
-import logging
-import sys
+import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 from pyspark.sql import SparkSession
 
-from demux.cli import main
-from demux.cli.workplace import console
 from tests.flow.fleet import STREAM
-from tests.flow.process import Command, Said
 from tests.flow.root import Root
+
+Once = Callable[[str, Callable[[Path], object]], Root]
 
 
 @pytest.fixture
@@ -22,35 +22,51 @@ def root(spark: SparkSession, tmp_path: Path) -> Root:
 
 
 @pytest.fixture(scope="session")
-def sent(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Root:
+def once(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Once:
+    """Makes a root that many tests copy: the first process that needs it, for all processes of this run."""
+    base = tmp_path_factory.getbasetemp()
+    # each of xdist's processes has a folder of its own below the run's
+    shared = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "once"
+    shared.mkdir(exist_ok=True)
+
+    def root(name: str, make: Callable[[Path], object]) -> Root:
+        folder, made = shared / name, shared / f"{name}.made"
+        with FileLock(shared / f"{name}.lock"):
+            if not made.exists():
+                shutil.rmtree(folder, ignore_errors=True)
+                make(folder)
+                made.touch()
+        return Root.at(spark, folder)
+
+    return root
+
+
+@pytest.fixture(scope="session")
+def sent(spark: SparkSession, once: Once) -> Root:
     """Two games in two versions, every kind of fault, in the source; nothing else. To be copied, not changed."""
-    root = Root.at(spark, tmp_path_factory.mktemp("sent") / "root")
-    root.produce(events=240, games=2, versions=2, fault_rate=0.3)
-    return root
+
+    def make(folder: Path) -> None:
+        Root.at(spark, folder).produce(events=240, games=2, versions=2, fault_rate=0.3)
+
+    return once("sent", make)
 
 
 @pytest.fixture(scope="session")
-def taken_in(sent: Root, tmp_path_factory: pytest.TempPathFactory) -> Root:
+def taken_in(sent: Root, once: Once) -> Root:
     """The same, with bronze. To be copied, not changed."""
-    root = sent.copied_to(tmp_path_factory.mktemp("taken_in") / "root")
-    root.workplace().ingest()
-    return root
+    return once("taken_in", lambda folder: sent.copied_to(folder).workplace().ingest())
 
 
 @pytest.fixture(scope="session")
-def done(taken_in: Root, tmp_path_factory: pytest.TempPathFactory) -> Root:
+def done(taken_in: Root, once: Once) -> Root:
     """The same, with silver: what an undisturbed run makes. To be copied, not changed."""
-    root = taken_in.copied_to(tmp_path_factory.mktemp("done") / "root")
-    root.run()
-    return root
+    return once("done", lambda folder: taken_in.copied_to(folder).run())
 
 
 @pytest.fixture(scope="session")
-def streamed(taken_in: Root, tmp_path_factory: pytest.TempPathFactory) -> Root:
+def streamed(taken_in: Root, once: Once) -> Root:
     """The same as `done`, decoded by a stream for each game, with its checkpoint. To be copied, not changed."""
-    root = taken_in.copied_to(tmp_path_factory.mktemp("streamed") / "root", run=STREAM)
-    root.run()
-    return root
+    return once("streamed", lambda folder: taken_in.copied_to(folder, run=STREAM).run())
 
 
 @pytest.fixture
@@ -68,27 +84,3 @@ def event() -> str:
         import "google/protobuf/timestamp.proto";
         message Event { string name = 1; int64 score = 2; google.protobuf.Timestamp at = 3; }
     """
-
-
-@pytest.fixture
-def command(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    """Runs `demux` with these words in this process, on the session that the tests share."""
-    # nothing is folded
-    monkeypatch.setattr(console, "_width", 1000)
-
-    def run(*words: str) -> Said:
-        monkeypatch.setattr(sys, "argv", ["demux", *words])
-        capsys.readouterr()
-        code = 0
-        try:
-            main()
-        except SystemExit as ended:
-            code = int(ended.code or 0)
-        finally:
-            log = logging.getLogger("demux")
-            while log.handlers:
-                log.handlers.pop().close()
-        printed = capsys.readouterr()
-        return Said(code, printed.out, printed.err)
-
-    return run

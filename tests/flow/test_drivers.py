@@ -133,6 +133,7 @@ def test_a_fleets_driver_that_is_killed_is_started_again_for_the_games_without_a
     assert (again.code, "0 games had new rows, 4 had none" in again.out) == (0, True)
 
 
+@pytest.mark.long
 def test_a_run_that_is_terminated_lets_its_drivers_finish_what_is_under_way(
     many: Root, by_one: Root, copy: Copy, command: Command
 ) -> None:
@@ -152,6 +153,7 @@ def test_a_run_that_is_terminated_lets_its_drivers_finish_what_is_under_way(
     assert root.everything() == by_one.everything()
 
 
+@pytest.mark.long
 def test_when_a_run_is_killed_its_drivers_end_and_the_next_run_completes_it(
     many: Root, by_one: Root, copy: Copy
 ) -> None:

@@ -150,6 +150,8 @@ def test_the_command_says_what_goes_and_asks_and_status_counts_it_as_done(
     )
 
 
+# after each of its writes, in this process: tests/flow/test_crashes.py
+@pytest.mark.long
 def test_a_replay_whose_process_is_killed_wherever_it_is_is_finished_by_the_next_one(
     root: Root, event: str, tmp_path: Path, seed: int
 ) -> None:

@@ -1,20 +1,58 @@
-"""`python -m tests.kafka.leaking SETTINGS` ingests and runs a round, then prints all that a curious person can see."""
+"""`python -m tests.kafka.leaking REFUSED SHUT_OUT CURIOUS`: three commands with these settings, on one session.
+
+With the first, `demux ingest`; with the second, `demux run`; with the third, bronze and a round, and then all that a
+curious person can see. Prints of each its exit code and what it printed, as JSON.
+"""
 
 from __future__ import annotations
 
+import io
+import json
 import logging
 import sys
+from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
 from bronze_ingest.source import wrapper_stream
+from demux.cli import main as demux
 from demux.cli.flow import one_round
-from demux.cli.workplace import Workplace, settings_of, workplace
+from demux.cli.workplace import Workplace, logs_of, settings_of, workplace
 from demux.lock import Access
+from demux.spark import session
 
 
-def main(file: str) -> None:
+def main(refused: str, shut_out: str, curious: str) -> None:
+    """Run the three commands."""
+    settings = settings_of(Path(refused), None, [])
+    session(settings.spark, logs_of(settings))
+    ends = [
+        said(lambda: command("ingest", "-c", refused)),
+        said(lambda: command("run", "-c", shut_out)),
+        said(lambda: look_around(curious)),
+    ]
+    print(json.dumps(ends))
+
+
+def command(*words: str) -> None:
+    sys.argv = ["demux", *words]
+    demux()
+
+
+def said(work: Callable[[], None]) -> dict[str, object]:
+    """Return how a command ended, and what it printed."""
+    out, err, code = io.StringIO(), io.StringIO(), 0
+    with redirect_stdout(out), redirect_stderr(err):
+        try:
+            work()
+        except SystemExit as ended:
+            code = int(ended.code or 0)
+    return {"code": code, "out": out.getvalue(), "err": err.getvalue()}
+
+
+def look_around(file: str) -> None:
     """Print, besides what the commands print: settings, Spark's conf, and plans of the source before and behind."""
     logging.basicConfig(level=logging.INFO, stream=sys.stderr)
     with workplace(settings_of(Path(file), None, []), "run", Access.ALONE) as place:
@@ -52,4 +90,4 @@ def print_plan(frame: DataFrame) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from demux.settings_file import load
 from demux.tables import Layout
 from producer.kafka.marks import MARKS
-from tests.flow.process import DEMUX, Said, run
+from tests.flow.process import DEMUX, Command, Said, run
 from tests.flow.root import rows
 from tests.kafka.produced import topics
 from tests.kafka.records import make_topic
@@ -21,7 +20,7 @@ from tools.servers.broker import Broker
 from tools.servers.registry import Registry
 
 EVENTS = 1500
-DEMO = (DEMUX, "demo", "--events", str(EVENTS), "--games", "2")
+DEMO = ("demo", "--events", str(EVENTS), "--games", "2")
 NEIGHBOUR = Schema('syntax = "proto3"; message Neighbour {}', "PROTOBUF")
 
 
@@ -55,7 +54,7 @@ def kafka(broker: Broker, registry: Registry) -> Sequence[str]:
 
 
 def test_the_demonstration_over_kafka_prints_what_the_embedded_one_does_continues_and_is_cleaned_up(
-    broker: Broker, registry: Registry, kafka: Sequence[str], tmp_path: Path
+    broker: Broker, registry: Registry, kafka: Sequence[str], tmp_path: Path, command: Command
 ) -> None:
     root = tmp_path / "kafka"
     over_kafka = (*DEMO, "--root", str(root), *kafka)
@@ -64,14 +63,13 @@ def test_the_demonstration_over_kafka_prints_what_the_embedded_one_does_continue
         make_topic(broker.bootstrap, "demo-neighbour")
         subjects, before = set(client.get_subjects()), topics(broker.bootstrap)
 
-        with ThreadPoolExecutor(2) as pool:
-            embedded, first = pool.map(run, [(*DEMO, "--root", str(tmp_path / "embedded")), over_kafka])
+        embedded, first = command(*DEMO, "--root", str(tmp_path / "embedded")), run((DEMUX, *over_kafka))
         assert (embedded.code, first.code) == (0, 0), embedded.err + first.err
         assert table(first) == table(embedded)
         assert {"chess", "go", "2"} <= {words[0] for words in table(first) if words}
         assert len(places(root)) == EVENTS
 
-        second = run(over_kafka)
+        second = command(*over_kafka)
         assert second.code == 0, second.err
         found = places(root)
         assert len(found) == len(set(found)) == 2 * EVENTS

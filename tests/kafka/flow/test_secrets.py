@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from demux.settings_yaml import text_of
 from tests.fakes.workspace.fake import FakeWorkspace
 from tests.fakes.workspace.secrets import Secrets
 from tests.fakes.workspace.server import serving as workspace_serving
-from tests.flow.process import DEMUX, Said, run
+from tests.flow.process import Said, run
 from tests.flow.root import rows, wrapper
 from tests.kafka.pipeline import classes, send
 from tests.kafka.records import make_topic
@@ -54,11 +55,12 @@ class Left:
     refused: Said
     shut_out: Said
     curious: Said
+    process: Said
     root: Path
     secrets: Mapping[str, str]
 
     def said(self) -> dict[str, str]:
-        ends = {"refused": self.refused, "shut out": self.shut_out, "curious": self.curious}
+        ends = {"refused": self.refused, "shut out": self.shut_out, "curious": self.curious, "process": self.process}
         return {f"{name} {part}": getattr(end, part) for name, end in ends.items() for part in ("out", "err")}
 
     def written(self) -> dict[str, bytes]:
@@ -99,25 +101,33 @@ def left(
     held = {("team", "registry"): passwords["alice"].encode(), ("team", "store"): STORE.encode()}
     with workspace_serving(FakeWorkspace(TOKEN, Secrets(held))) as workspace:
         environ = {**workspace.environ, "HOME": str(folder), "RIGHT": passwords["admin"], "WRONG": WRONG_KAFKA}
-
-        def called(words: list[str], kafka: str, registry: str) -> Said:
-            file = written(folder, secure_broker, secure_registry, security, kafka, registry)
-            # the processes of the tests have an environment of their own
-            return run(["env", *(f"{name}={value}" for name, value in environ.items()), *words, str(file)])
-
         (folder / "kafka").write_text(passwords["admin"] + "\n")
         (folder / "registry").write_text(WRONG_REGISTRY)
-        refused = called([DEMUX, "ingest", "-c"], "secret:env/WRONG", "secret:databricks/team/registry")
-        shut_out = called([DEMUX, "run", "-c"], "secret:env/RIGHT", f"secret:file/{folder}/registry")
-        curious = called(
-            [sys.executable, "-m", "tests.kafka.leaking"],
-            f"secret:file/{folder}/kafka",
-            "secret:databricks/team/registry",
+        held_by_workspace = "secret:databricks/team/registry"
+        files = [
+            written(folder, name, secure_broker, secure_registry, security, kafka, password)
+            for name, kafka, password in (
+                ("refused", "secret:env/WRONG", held_by_workspace),
+                ("shut_out", "secret:env/RIGHT", f"secret:file/{folder}/registry"),
+                ("curious", f"secret:file/{folder}/kafka", held_by_workspace),
+            )
+        ]
+        # the processes of the tests have an environment of their own
+        process = run(
+            [
+                "env",
+                *(f"{name}={value}" for name, value in environ.items()),
+                *(sys.executable, "-m", "tests.kafka.leaking"),
+                *map(str, files),
+            ]
         )
+    assert process.code == 0, process.err
+    refused, shut_out, curious = (Said(**said) for said in json.loads(process.out))
     return Left(
         refused,
         shut_out,
         curious,
+        process,
         folder / "root",
         {**secrets, "pair": pair, "wrong kafka": WRONG_KAFKA, "wrong registry": WRONG_REGISTRY},
     )
@@ -131,7 +141,13 @@ def registered(registry: Registry, security: Secured, pair: str) -> int:
 
 
 def written(
-    folder: Path, broker: Broker, registry: Registry, security: Secured, kafka: str, registry_password: str
+    folder: Path,
+    name: str,
+    broker: Broker,
+    registry: Registry,
+    security: Secured,
+    kafka: str,
+    registry_password: str,
 ) -> Path:
     """A settings file; Spark logs at INFO and keeps its event log below the root, where all is looked through."""
     authority = security.authority.trust.pem
@@ -172,7 +188,7 @@ def written(
             },
         },
     }
-    file = folder / "settings.yml"
+    file = folder / f"{name}.yml"
     file.write_text(text_of(settings))
     return file
 
