@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 
 from demux.control import Control, Outcome
 from demux.errors import ExitCode
@@ -35,9 +36,9 @@ def records(root: Root) -> dict[str, tuple[Outcome, int, int, int, str | None]]:
 
 
 def test_a_clusters_games_are_decoded_together_with_the_tables_reports_and_records_of_streams(
-    taken_in: Root, done: Root, copy: Copy, command: Command
+    taken_in: Root, done: Root, copy: Copy, command: Command, tmp_path: Path
 ) -> None:
-    streams, fleet = copy(taken_in), taken_in.copied_to(taken_in.folder.parent / "fleet")
+    streams, fleet = copy(taken_in), taken_in.copied_to(tmp_path / "fleet")
     by_stream, by_fleet = task(command, streams), task(command, fleet, "run.engine=fleet")
     assert (by_stream.code, by_fleet.code) == (0, 0), by_fleet.out + by_fleet.err
     assert ends(by_fleet) == ends(by_stream)

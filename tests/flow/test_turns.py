@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 from demux.cli.fleet import engine_of
 from demux.lock import Access, locked
@@ -15,8 +16,10 @@ from tests.flow.root import Root
 Copy = Callable[..., Root]
 
 
-def test_a_fleet_reads_tables_again_that_others_changed_while_it_was_away(done: Root, copy: Copy) -> None:
-    undisturbed, root = copy(done, run=FLEET), done.copied_to(done.folder.parent / "disturbed", run=FLEET)
+def test_a_fleet_reads_tables_again_that_others_changed_while_it_was_away(
+    done: Root, copy: Copy, tmp_path: Path
+) -> None:
+    undisturbed, root = copy(done, run=FLEET), done.copied_to(tmp_path / "disturbed", run=FLEET)
     folder = str(root.folder)
     with locked(folder, "run", wait=False) as hold:
         place = replace(root.workplace(), hold=hold)
