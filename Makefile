@@ -1,6 +1,6 @@
 # Works with GNU make 3.81, which is what macOS has.
 .DEFAULT_GOAL := help
-.PHONY: help demo up down test test-current test-oldest test-long test-profile check golden bench lock format clean setup
+.PHONY: help demo up down test test-current test-oldest test-long test-profile coverage check golden bench lock format clean setup
 
 BIN := .venv/current/bin
 OLDEST := .venv/oldest/bin
@@ -64,6 +64,17 @@ check: .venv/current/.ready ## format, lint, types, and unit tests: few random i
 	$(BIN)/mypy || failed=1; \
 	$(BIN)/python -m pytest -q -n 2 -m "not thorough and not long" --hypothesis-profile quick $(PURE) || failed=1; \
 	exit $$failed
+
+# tools/coverage/ and the package itself are on the path of every process; CHECK=... measures something else
+CHECK ?= $(MAKE) --no-print-directory test-current
+coverage: .venv/current/.ready ## branch coverage of the five packages by the tests of Spark 4.0, in build/coverage/
+	@rm -rf build/coverage && $(BIN)/python -m pip install --quiet --target build/coverage/site 'coverage>=7.10'
+	@export PYTHONPATH=$(CURDIR):$(CURDIR)/tools/coverage:$(CURDIR)/build/coverage/site; \
+	export COVERAGE_PROCESS_START=$(CURDIR)/tools/coverage/coveragerc; failed=0; \
+	$(CHECK) || failed=1; \
+	unset COVERAGE_PROCESS_START; $(BIN)/python -m coverage combine --quiet --rcfile tools/coverage/coveragerc; \
+	$(BIN)/python -m coverage report --rcfile tools/coverage/coveragerc >build/coverage/report.txt; \
+	tail -1 build/coverage/report.txt; exit $$failed
 
 golden: .venv/current/.ready ## rewrite tests/golden/ and docs/runbook.md from the code as it is; read the diff
 	@$(BIN)/python -m pytest -q $(PURE) --rewrite-golden

@@ -24,39 +24,25 @@ from deserializer.fleet.silver import SilverTable
 from deserializer.fleet.work import GameFiles, Written, write_games
 from deserializer.redecode import Redecoding
 from deserializer.repair import rebuild, replay
-from tests.flow.fleet import EVENT, FLEET, STREAM, crash_after, settled, without_errors
+from tests.flow.fleet import EVENT, FLEET, STREAM, crash_after, without_errors
 from tests.flow.root import Root, wrapper
 
 Copy = Callable[..., Root]
 
 
 @pytest.mark.both_lanes
-def test_rounds_with_new_games_new_versions_and_every_fault_give_the_same_tables(
+def test_rounds_with_new_games_new_versions_and_every_fault_give_the_same_tables_whoever_writes_them(
     streamed: Root, copy: Copy, tmp_path: Path
 ) -> None:
-    streams, fleet = copy(streamed, run=STREAM), streamed.copied_to(tmp_path / "fleet", run=FLEET)
+    streams = copy(streamed, run=STREAM)
+    fleets = [streamed.copied_to(tmp_path / sink, run={**FLEET, "sink": sink}) for sink in ("files", "spark")]
     for games, versions in ((2, 2), (4, 3)):
-        for root in (streams, fleet):
+        for root in (streams, *fleets):
             root.produce(events=160, games=games, versions=versions, fault_rate=0.3)
-        by_stream, by_fleet = without_errors(streams.run()), without_errors(fleet.run())
-        assert [end.report for end in by_fleet.ended] == [end.report for end in by_stream.ended]
-        assert fleet.everything() == streams.everything()
-
-
-@pytest.mark.both_lanes
-def test_a_root_changes_its_engine_at_any_time(sent: Root, copy: Copy, tmp_path: Path) -> None:
-    streams = copy(sent, run=STREAM)
-    mixed = sent.copied_to(tmp_path / "mixed")
-    for number, engine in enumerate(("fleet", "stream", "stream", "fleet", "fleet", "stream")):
-        mixed = Root.at(sent.spark, mixed.folder, run={**FLEET, "engine": engine})
-        for root in (streams, mixed) if number else ():
-            root.produce(events=60, games=2, versions=2, fault_rate=0.3)
-        without_errors(mixed.run())
-        assert settled(mixed) == len(mixed.source()), f"round {number}, {engine}"
-    without_errors(streams.run())
-    assert mixed.everything() == streams.everything()
-    # nothing is new, and nothing is doubled
-    assert Root.at(sent.spark, mixed.folder, run=FLEET).run().ended == ()
+        by_stream = without_errors(streams.run())
+        for fleet in fleets:
+            assert [end.report for end in without_errors(fleet.run()).ended] == [end.report for end in by_stream.ended]
+            assert fleet.everything() == streams.everything()
 
 
 @pytest.mark.both_lanes

@@ -229,7 +229,11 @@ def test_a_round_of_the_fleet_that_was_interrupted_balances(taken_in: Root, copy
 
 
 @pytest.mark.parametrize(
-    "settings", [pytest.param(STREAM, id="stream", marks=pytest.mark.both_lanes), pytest.param(FLEET, id="fleet")]
+    "settings",
+    [
+        pytest.param(STREAM, id="stream", marks=pytest.mark.long),
+        pytest.param(FLEET, id="fleet", marks=pytest.mark.both_lanes),
+    ],
 )
 def test_a_replay_and_a_rebuild_balance_and_so_does_what_runs_while_the_tables_are_read(
     root: Root, settings: Mapping[str, object]

@@ -101,13 +101,12 @@ class Soak:
             self._processes.kill_all()
 
     def in_turn(self, run: Runs) -> None:
-        """Do each act once, one after the other: new events before it, and a round behind it."""
+        """Do each act once, one after the other, each behind a round with new events."""
         acts = len(self._plan.odds.acts)
         for number, deed in enumerate(islice(self._deeds, acts)):
             self._sending.at((number + 1) / acts)
             self._must(run, ("run",))
             self._do(deed, run)
-        self._must(run, ("run",))
 
     def rest(self, run: Runs | None = None) -> None:
         """Let the root come to rest, and look whether all is well; `run` runs commands, or processes of their own."""

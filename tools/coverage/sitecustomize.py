@@ -1,0 +1,5 @@
+"""Lets every Python process of a run be measured: pytest's workers, commands, drivers, and Spark's Python workers."""
+
+import coverage
+
+coverage.process_startup()
