@@ -69,11 +69,12 @@ def running(words: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
-def wait_until(condition: Callable[[], bool], process: subprocess.Popen[str]) -> None:
-    """Return when the condition holds; fail when the process ends before, or it never does."""
+def wait_until(condition: Callable[[], bool], process: subprocess.Popen[str] | None = None) -> None:
+    """Return when the condition holds; fail when the process, if one is given, ends before, or it never does."""
     deadline = time.monotonic() + _PATIENCE_S
     while not condition():
-        assert process.poll() is None, f"ended with {process.returncode}: {process.communicate()[0]}"
+        if process is not None:
+            assert process.poll() is None, f"ended with {process.returncode}: {process.communicate()[0]}"
         assert time.monotonic() < deadline
         # only a pause between two looks
         time.sleep(0.02)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -21,21 +20,19 @@ from demux.reports import IngestReport
 from demux.settings import Settings
 from demux.streams import TAKE_ALL, Every, Trigger
 from demux.tables import Layout
-from producer.wrap import head, wrapped
-from tests.kafka.records import PATIENCE_S
+from tests.flow.root import wrapper
 
 GAME = "chess"
-_HEAD = head(GAME, 7)
 
 
-def wrapper(payload: bytes) -> bytes:
+def of_chess(payload: bytes) -> bytes:
     """A record's value: the payload of game `GAME`, schema id 7."""
-    return wrapped(_HEAD, payload)
+    return wrapper(GAME, 7, payload)
 
 
 @dataclass(frozen=True, slots=True)
-class Root:
-    """A root of this test's own.
+class Intake:
+    """A root of this test's own, of which only bronze is looked at.
 
     Attributes:
         spark: the session.
@@ -48,7 +45,7 @@ class Root:
     kafka: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def at(cls, spark: SparkSession, folder: Path, bootstrap: str, *topics: str, **kafka: Any) -> Root:
+    def at(cls, spark: SparkSession, folder: Path, bootstrap: str, *topics: str, **kafka: Any) -> Intake:
         named = {"topics": list(topics)} if topics else {}
         common = {"bootstrap_servers": bootstrap, "connect_timeout_s": 10.0}
         return cls(spark, Layout(str(folder / "root")), {**common, **named, **kafka})
@@ -93,15 +90,6 @@ class Root:
 
     def gaps(self, *columns: str) -> list[tuple[Any, ...]]:
         return _rows(self.layout.gaps, columns or ("topic", "partition", "first_offset", "end_offset", "reason"))
-
-
-def wait_until(condition: Callable[[], bool], patience_s: float = PATIENCE_S) -> None:
-    """Return when the condition holds."""
-    deadline = time.monotonic() + patience_s
-    while not condition():
-        assert time.monotonic() < deadline
-        # only a pause between two looks
-        time.sleep(0.05)
 
 
 def _rows(table: str, columns: tuple[str, ...]) -> list[tuple[Any, ...]]:

@@ -17,7 +17,8 @@ from demux.checkpoints import read_checkpoint
 from demux.errors import KafkaUnavailable, Kind, OffsetsLost
 from demux.reports import IngestReport
 from demux.settings_source import KafkaSettings
-from tests.kafka.intake import Root, wait_until, wrapper
+from tests.flow.process import wait_until
+from tests.kafka.intake import Intake, of_chess
 from tests.kafka.records import Record, make_topic, put
 from tools.servers.broker import Broker, start_broker
 from tools.servers.ports import free_ports
@@ -36,10 +37,10 @@ def mortal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 
 
 def numbered(first: int, count: int) -> list[Record]:
-    return [Record(wrapper(b"%0500d" % number)) for number in range(first, first + count)]
+    return [Record(of_chess(b"%0500d" % number)) for number in range(first, first + count)]
 
 
-def payloads(root: Root) -> list[int]:
+def payloads(root: Intake) -> list[int]:
     return sorted(int(payload) for (payload,) in root.bronze("payload"))
 
 
@@ -48,7 +49,7 @@ def test_no_broker_at_the_start_is_told_within_30_seconds_with_host_and_listener
 ) -> None:
     (port,) = free_ports(1)
     started = time.monotonic()
-    root = Root.at(spark, tmp_path, f"127.0.0.1:{port}", "t")
+    root = Intake.at(spark, tmp_path, f"127.0.0.1:{port}", "t")
     error = root.refused(KafkaUnavailable, connect_timeout_s=KafkaSettings().connect_timeout_s)
     assert time.monotonic() - started < 30
     assert error.kind is Kind.TRANSIENT
@@ -57,7 +58,7 @@ def test_no_broker_at_the_start_is_told_within_30_seconds_with_host_and_listener
 
 
 def test_a_host_without_an_address_is_told_by_name(spark: SparkSession, tmp_path: Path) -> None:
-    error = Root.at(spark, tmp_path, "no.such.host.invalid:9092", "t").refused(KafkaUnavailable)
+    error = Intake.at(spark, tmp_path, "no.such.host.invalid:9092", "t").refused(KafkaUnavailable)
     assert error.cause == (
         "No broker answered at no.such.host.invalid:9092 (PLAINTEXT) within 10 s: "
         "No resolvable bootstrap urls given in bootstrap.servers."
@@ -67,7 +68,7 @@ def test_a_host_without_an_address_is_told_by_name(spark: SparkSession, tmp_path
 def test_a_port_where_nobody_answers_is_told_as_well(spark: SparkSession, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"127.0.0.1:{silent.getsockname()[1]}"
-        error = Root.at(spark, tmp_path, address, "t", connect_timeout_s=1.0).refused(KafkaUnavailable)
+        error = Intake.at(spark, tmp_path, address, "t", connect_timeout_s=1.0).refused(KafkaUnavailable)
     assert error.cause.startswith(f"No broker answered at {address} (PLAINTEXT) within 1 s: ")
 
 
@@ -78,7 +79,7 @@ def test_a_broker_that_is_killed_in_the_middle_of_a_batch_and_comes_back_loses_n
     make_topic(mortal.bootstrap, "killed")
     to = {"bootstrap.servers": mortal.bootstrap}
     put(to, "killed", *numbered(0, 10))
-    root = Root.at(spark, tmp_path, mortal.bootstrap, "killed", connect_timeout_s=3.0, options=SLOWLY)
+    root = Intake.at(spark, tmp_path, mortal.bootstrap, "killed", connect_timeout_s=3.0, options=SLOWLY)
     assert root.ingest() == IngestReport(10, 10, 0)
     put({**to, **SMALL_PIECES}, "killed", *numbered(10, COUNT), Record(b"no wrapper"))
 
@@ -106,7 +107,7 @@ def test_a_running_stream_outlives_its_broker(spark: SparkSession, mortal: Broke
     make_topic(mortal.bootstrap, "outlived")
     to = {"bootstrap.servers": mortal.bootstrap}
     put(to, "outlived", *numbered(0, 3))
-    root = Root.at(spark, tmp_path, mortal.bootstrap, "outlived", connect_timeout_s=30.0)
+    root = Intake.at(spark, tmp_path, mortal.bootstrap, "outlived", connect_timeout_s=30.0)
     with root.streaming() as stream:
         wait_until(lambda: stream.done() or payloads(root) == [0, 1, 2])
         mortal.kill()
@@ -122,7 +123,7 @@ def test_a_broker_that_lost_its_log_is_told_and_offsets_given_out_again_get_ids_
     make_topic(mortal.bootstrap, "cut")
     to = {"bootstrap.servers": mortal.bootstrap}
     put(to, "cut", *numbered(0, 3))
-    root = Root.at(spark, tmp_path, mortal.bootstrap, "cut")
+    root = Intake.at(spark, tmp_path, mortal.bootstrap, "cut")
     root.ingest()
     mortal.stop()
     shutil.rmtree(mortal.log.parent / "data" / "cut-0")

@@ -14,7 +14,7 @@ from bronze_ingest.kafka.position import move
 from demux.errors import OffsetsLost
 from demux.reports import IngestReport
 from tests.flow.crash import Crash, after_writing
-from tests.kafka.intake import Root, wrapper
+from tests.kafka.intake import Intake, of_chess
 from tests.kafka.produced import delete_topic
 from tests.kafka.records import Record, add_partitions, forget, make_topic, put
 from tools.servers.broker import Broker
@@ -22,7 +22,7 @@ from tools.servers.broker import Broker
 REMEDY = "Restore them, or run `demux ingest --accept-gaps` once: it goes on without them and writes the gap down."
 NOTHING = IngestReport(0, 0, 0)
 
-Make = Callable[..., Root]
+Make = Callable[..., Intake]
 Send = Callable[..., None]
 
 
@@ -31,7 +31,7 @@ def send(broker: Broker) -> Send:
     """Sends wrapped payloads to a partition of a topic."""
 
     def sent(topic: str, *payloads: bytes, partition: int = 0) -> None:
-        records = [Record(wrapper(payload), partition=partition) for payload in payloads]
+        records = [Record(of_chess(payload), partition=partition) for payload in payloads]
         put({"bootstrap.servers": broker.bootstrap}, topic, *records)
 
     return sent
@@ -40,7 +40,7 @@ def send(broker: Broker) -> Send:
 @pytest.fixture
 def root(spark: SparkSession, tmp_path: Path, broker: Broker) -> Make:
     """Makes the test's root, that reads these topics."""
-    return lambda *topics, **kafka: Root.at(spark, tmp_path, broker.bootstrap, *topics, **kafka)
+    return lambda *topics, **kafka: Intake.at(spark, tmp_path, broker.bootstrap, *topics, **kafka)
 
 
 @contextmanager

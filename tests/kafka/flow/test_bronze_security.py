@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from demux.errors import KafkaRefused, KafkaUnavailable, SettingsInvalid
 from demux.reports import IngestReport
-from tests.kafka.intake import Root, wrapper
+from tests.kafka.intake import Intake, of_chess
 from tests.kafka.records import Record, make_topic, put
 from tools.servers.broker import Broker
 from tools.servers.certificates import STORE_PASSWORD
@@ -19,7 +19,7 @@ from tools.servers.listeners import Listener
 from tools.servers.security import PASSWORDS, Secured
 
 Way = tuple[Listener, Callable[[Secured, str], dict[str, Any]]]
-Make = Callable[..., Root]
+Make = Callable[..., Intake]
 
 
 def pem(security: Secured, _: str = "") -> dict[str, Any]:
@@ -67,10 +67,10 @@ def root(
     for name, secret in {**secrets, "BAD": "planted", "LINE": "some.Module planted"}.items():
         monkeypatch.setenv(name, secret)
 
-    def made(way: str, topic: str, user: str = "admin", **changes: Any) -> Root:
+    def made(way: str, topic: str, user: str = "admin", **changes: Any) -> Intake:
         listener, kafka = WAYS[way]
         settings = {"connect_timeout_s": 10.0, **kafka(security, user), **changes}
-        return Root.at(spark, tmp_path, secure_broker.address(listener), topic, **settings)
+        return Intake.at(spark, tmp_path, secure_broker.address(listener), topic, **settings)
 
     return made
 
@@ -79,7 +79,7 @@ def root(
 def topic(secure_broker: Broker) -> str:
     """A topic with one record."""
     make_topic(secure_broker.bootstrap, "behind")
-    put({"bootstrap.servers": secure_broker.bootstrap}, "behind", Record(wrapper(b"one")))
+    put({"bootstrap.servers": secure_broker.bootstrap}, "behind", Record(of_chess(b"one")))
     return "behind"
 
 

@@ -12,7 +12,8 @@ from pyspark.sql import SparkSession
 from demux.causes import Cause
 from demux.errors import SettingsInvalid, TopicMissing
 from demux.reports import IngestReport
-from tests.kafka.intake import GAME, Root, wait_until, wrapper
+from tests.flow.process import wait_until
+from tests.kafka.intake import GAME, Intake, of_chess
 from tests.kafka.records import End, Record, add_partitions, make_topic, offsets_of, put, put_transaction
 from tools.servers.broker import Broker
 
@@ -20,7 +21,7 @@ from tools.servers.broker import Broker
 NOON = datetime.now(timezone.utc).replace(microsecond=0) - timedelta(days=2)
 NOON_MS = int(NOON.timestamp() * 1000)
 
-Make = Callable[..., Root]
+Make = Callable[..., Intake]
 
 
 @pytest.fixture
@@ -31,14 +32,14 @@ def to(broker: Broker) -> dict[str, str]:
 @pytest.fixture
 def root(spark: SparkSession, tmp_path: Path, broker: Broker) -> Make:
     """Makes the test's root, that reads these topics."""
-    return lambda *topics, **kafka: Root.at(spark, tmp_path, broker.bootstrap, *topics, **kafka)
+    return lambda *topics, **kafka: Intake.at(spark, tmp_path, broker.bootstrap, *topics, **kafka)
 
 
 def numbered(first: int, count: int, partition: int = 0) -> list[Record]:
-    return [Record(wrapper(b"%d" % number), partition=partition) for number in range(first, first + count)]
+    return [Record(of_chess(b"%d" % number), partition=partition) for number in range(first, first + count)]
 
 
-def payloads(root: Root) -> list[int]:
+def payloads(root: Intake) -> list[int]:
     return sorted(int(payload) for (payload,) in root.bronze("payload"))
 
 
@@ -46,7 +47,7 @@ def payloads(root: Root) -> list[int]:
 def test_a_record_comes_with_position_time_key_and_headers(broker: Broker, root: Make, to: dict[str, str]) -> None:
     make_topic(broker.bootstrap, "whole", 2)
     headers = [("trace", b"\x00\xff"), ("trace", b"again"), ("none", None)]
-    put(to, "whole", Record(wrapper(b"one"), b"player 1", 1, NOON_MS + 7, headers), Record(wrapper(b"two"), None, 1))
+    put(to, "whole", Record(of_chess(b"one"), b"player 1", 1, NOON_MS + 7, headers), Record(of_chess(b"two"), None, 1))
     taken = root("whole")
     assert taken.ingest() == IngestReport(2, 2, 0)
     columns = ("game_name", "schema_id", "payload", "origin", "topic", "partition", "offset", "record_id", "key")
@@ -66,7 +67,7 @@ def test_a_record_comes_with_position_time_key_and_headers(broker: Broker, root:
 def test_several_topics_come_in_one_run(broker: Broker, root: Make, to: dict[str, str]) -> None:
     for topic in ("several.a", "several.b"):
         make_topic(broker.bootstrap, topic)
-        put(to, topic, Record(wrapper(topic.encode())))
+        put(to, topic, Record(of_chess(topic.encode())))
     make_topic(broker.bootstrap, "several.empty")
     taken = root("several.a", "several.b", "several.empty")
     assert taken.ingest() == IngestReport(2, 2, 0)
@@ -76,12 +77,12 @@ def test_several_topics_come_in_one_run(broker: Broker, root: Make, to: dict[str
 def test_a_pattern_takes_topics_in_that_are_made_later(broker: Broker, root: Make, to: dict[str, str]) -> None:
     for topic in ("pattern_a", "not_pattern_a"):
         make_topic(broker.bootstrap, topic)
-        put(to, topic, Record(wrapper(topic.encode())))
+        put(to, topic, Record(of_chess(topic.encode())))
     taken = root(topic_pattern="pattern_[a-z]")
     assert taken.ingest().rows_in == 1
     make_topic(broker.bootstrap, "pattern_b")
-    put(to, "pattern_b", Record(wrapper(b"later")))
-    put(to, "pattern_a", Record(wrapper(b"more")))
+    put(to, "pattern_b", Record(of_chess(b"later")))
+    put(to, "pattern_a", Record(of_chess(b"more")))
     assert taken.ingest().rows_in == 2
     assert taken.bronze() == [
         ("pattern_a/0/0", b"pattern_a"),
@@ -104,11 +105,11 @@ def test_the_first_run_begins_where_it_is_told(
 ) -> None:
     topic = "start_" + next(iter(start))[9:] + str(len(expected))
     make_topic(broker.bootstrap, topic, 2)
-    put(to, topic, *(Record(wrapper(b"%d" % at), time_ms=NOON_MS + at * 60_000) for at in range(3)))
-    put(to, topic, Record(wrapper(b"8"), partition=1, time_ms=NOON_MS))
+    put(to, topic, *(Record(of_chess(b"%d" % at), time_ms=NOON_MS + at * 60_000) for at in range(3)))
+    put(to, topic, Record(of_chess(b"8"), partition=1, time_ms=NOON_MS))
     taken = root(topic, **{name: text.replace('"start"', f'"{topic}"') for name, text in start.items()})
     assert taken.ingest().rows_in == len(expected) - 1
-    put(to, topic, Record(wrapper(b"9"), partition=1))
+    put(to, topic, Record(of_chess(b"9"), partition=1))
     assert taken.ingest().rows_in == 1
     assert payloads(taken) == expected
 
@@ -172,7 +173,13 @@ def test_a_record_without_a_value_goes_to_quarantine_with_its_position(
     broker: Broker, root: Make, to: dict[str, str]
 ) -> None:
     make_topic(broker.bootstrap, "tombstones")
-    put(to, "tombstones", Record(wrapper(b"1"), b"a"), Record(None, b"a", time_ms=NOON_MS), Record(wrapper(b"2"), b"b"))
+    put(
+        to,
+        "tombstones",
+        Record(of_chess(b"1"), b"a"),
+        Record(None, b"a", time_ms=NOON_MS),
+        Record(of_chess(b"2"), b"b"),
+    )
     taken = root("tombstones")
     assert taken.ingest() == IngestReport(3, 2, 1)
     columns = (
@@ -198,15 +205,15 @@ def test_offsets_that_compaction_took_away_are_no_loss(broker: Broker, root: Mak
     config = {"cleanup.policy": "compact", "segment.ms": "200", "min.cleanable.dirty.ratio": "0.001"}
     make_topic(broker.bootstrap, "compacted", 1, {**config, "max.compaction.lag.ms": "500"})
     taken = root("compacted", max_offsets_per_batch=2)
-    put(to, "compacted", *(Record(wrapper(b"%d" % at), b"same key") for at in range(6)))
+    put(to, "compacted", *(Record(of_chess(b"%d" % at), b"same key") for at in range(6)))
     taken.ingest()
     assert payloads(taken) == list(range(6))
-    put(to, "compacted", *(Record(wrapper(b"%d" % at), b"same key") for at in range(6, 12)))
+    put(to, "compacted", *(Record(of_chess(b"%d" % at), b"same key") for at in range(6, 12)))
     others = iter(range(100, 10_000))
 
     def compacted() -> bool:
         # what came last is never compacted
-        put(to, "compacted", Record(wrapper(b"%d" % next(others)), b"other key"))
+        put(to, "compacted", Record(of_chess(b"%d" % next(others)), b"other key"))
         return len(offsets_of(broker.bootstrap, "compacted")) < 7
 
     wait_until(compacted)
@@ -220,7 +227,7 @@ def test_offsets_that_compaction_took_away_are_no_loss(broker: Broker, root: Mak
 def test_a_record_of_ten_megabytes_comes_whole(broker: Broker, root: Make, to: dict[str, str]) -> None:
     make_topic(broker.bootstrap, "large_bronze")
     large = bytes(range(250)) * 40_000
-    put(to, "large_bronze", Record(wrapper(b"before")), Record(wrapper(large)), Record(wrapper(b"after")))
+    put(to, "large_bronze", Record(of_chess(b"before")), Record(of_chess(large)), Record(of_chess(b"after")))
     taken = root("large_bronze")
     assert taken.ingest() == IngestReport(3, 3, 0)
     assert taken.bronze("offset", "payload") == [(0, b"before"), (1, large), (2, b"after")]

@@ -23,7 +23,8 @@ from demux.streams import TAKE_ALL, Every, Trigger
 from demux.tables import Layout
 from tests.archives import SUFFIXES, Archived, archive_bytes, delimited, json_line, of, write_archive
 from tests.flow import crash
-from tests.kafka.intake import Root, wait_until, wrapper
+from tests.flow.process import wait_until
+from tests.kafka.intake import Intake, of_chess
 from tests.kafka.records import make_topic, send
 from tools.servers.broker import Broker
 
@@ -45,7 +46,7 @@ class Hybrid:
         self.archive = folder / "archive"
         self.archive.mkdir()
         self.layout = Layout(str(folder / "root"))
-        self.tables = Root(spark, self.layout)
+        self.tables = Intake(spark, self.layout)
         make_topic(bootstrap, self.topic)
 
     def settings(self, sink: Sink = Sink.AUTO, **archive: Any) -> Settings:
@@ -73,11 +74,11 @@ class Hybrid:
                 stop.set()
 
     def send(self, *payloads: bytes) -> None:
-        outcomes = send({"bootstrap.servers": self.bootstrap}, self.topic, *map(wrapper, payloads))
+        outcomes = send({"bootstrap.servers": self.bootstrap}, self.topic, *map(of_chess, payloads))
         assert outcomes == [None] * len(payloads)
 
     def put(self, name: str, *payloads: bytes, layout: ArchiveFormat = DELIMITED) -> Path:
-        return write_archive(self.archive / name, layout, map(wrapper, payloads))
+        return write_archive(self.archive / name, layout, map(of_chess, payloads))
 
     def crashing(self, place: Callable[[Layout], AbstractContextManager[None]], **settings: Any) -> None:
         with place(self.layout), pytest.raises(TaskFailed):
@@ -104,12 +105,12 @@ def left(folder: Path) -> list[str]:
 
 def torn(layout: ArchiveFormat) -> tuple[bytes, str, bytes]:
     """A file's bytes with one good record and a malformed piece; the beginning of the piece's sentence, its bytes."""
-    good = archive_bytes(layout, of(wrapper(b"c")))
+    good = archive_bytes(layout, of(of_chess(b"c")))
     match layout:
         case ArchiveFormat.DELIMITED:
-            piece = delimited(wrapper(b"lost"))[:-1]
+            piece = delimited(of_chess(b"lost"))[:-1]
         case ArchiveFormat.NDJSON:
-            piece = json_line(Archived(wrapper(b"lost")))[:-5]
+            piece = json_line(Archived(of_chess(b"lost")))[:-5]
         case ArchiveFormat.PARQUET:
             return good[:-1], f"Malformed bytes 0 to {len(good) - 2} of ", good[:-1]
     return good + piece, f"Malformed bytes {len(good)} to {len(good) + len(piece) - 1} of ", piece

@@ -12,12 +12,12 @@ from demux.cli.positions import source_stand_of, stands_of
 from demux.ledger.account import Example, Hole, Kind, Ledger
 from demux.ledger.reconcile import reconcile
 from demux.settings import Settings
-from tests.kafka.intake import Root, wrapper
+from tests.kafka.intake import Intake, of_chess
 from tests.kafka.records import Record, forget, make_topic, put
 from tools.servers.broker import Broker
 
 
-def ledger(root: Root) -> Ledger:
+def ledger(root: Intake) -> Ledger:
     settings = Settings.model_validate({"root": root.layout.root, "source": {"kind": "kafka"}, "kafka": root.kafka})
     stands = stands_of(root.spark, root.layout)
     return reconcile(root.spark, root.layout, stands, source_stand_of(root.spark, settings))
@@ -28,9 +28,9 @@ def test_offsets_that_are_nowhere_are_holes_and_a_record_that_is_there_twice_doe
 ) -> None:
     make_topic(broker.bootstrap, "reconciled", 2)
     options = {"bootstrap.servers": broker.bootstrap}
-    good = [Record(wrapper(str(number).encode())) for number in range(6)]
-    put(options, "reconciled", *good, Record(b"no wrapper"), Record(wrapper(b"other"), partition=1))
-    root = Root.at(spark, tmp_path, broker.bootstrap, "reconciled")
+    good = [Record(of_chess(str(number).encode())) for number in range(6)]
+    put(options, "reconciled", *good, Record(b"no wrapper"), Record(of_chess(b"other"), partition=1))
+    root = Intake.at(spark, tmp_path, broker.bootstrap, "reconciled")
     root.ingest()
     found = ledger(root)
     assert found.intake is not None

@@ -11,7 +11,7 @@ from bronze_ingest.repair import rebuild_bronze
 from demux.errors import OffsetsLost
 from demux.reports import IngestReport
 from demux.settings import Settings
-from tests.kafka.intake import Root, wrapper
+from tests.kafka.intake import Intake, of_chess
 from tests.kafka.records import Record, forget, make_topic, put
 from tools.servers.broker import Broker
 
@@ -20,9 +20,9 @@ def test_a_rebuild_that_would_lose_records_is_refused_until_they_are_given_up(
     spark: SparkSession, tmp_path: Path, broker: Broker
 ) -> None:
     make_topic(broker.bootstrap, "rebuilt", 2)
-    records = [Record(wrapper(b"%d" % number), partition=number % 2) for number in range(6)]
+    records = [Record(of_chess(b"%d" % number), partition=number % 2) for number in range(6)]
     put({"bootstrap.servers": broker.bootstrap}, "rebuilt", *records)
-    root = Root.at(spark, tmp_path, broker.bootstrap, "rebuilt")
+    root = Intake.at(spark, tmp_path, broker.bootstrap, "rebuilt")
     settings = Settings.model_validate({"root": root.layout.root, "source": {"kind": "kafka"}, "kafka": root.kafka})
     root.ingest()
     all_rows = root.bronze()
