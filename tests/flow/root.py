@@ -114,7 +114,7 @@ class Root:
         compiled = compile_schema(self.registry.schema(schema_id))
         return message_class(pool_of(FileDescriptorSet.FromString(compiled.descriptor_set)), compiled.message)
 
-    def send(self, values: Sequence[bytes | None], first_offset: int | None = 0) -> None:
+    def send(self, values: Sequence[bytes | None], first_offset: int | None = 0, *, at: datetime | None = None) -> None:
         """Append records to the source table, with ids `t/0/<offset>`; without an offset, the column `value` alone."""
         columns = {"value": pa.array(values, pa.binary())}
         if first_offset is not None:
@@ -123,6 +123,8 @@ class Root:
                 "partition": pa.array([0] * len(values), pa.int32()),
                 "offset": pa.array(range(first_offset, first_offset + len(values)), pa.int64()),
             }
+        if at is not None:
+            columns["timestamp"] = pa.array([at] * len(values), pa.timestamp("us", "UTC"))
         write_deltalake(self.settings.source_path, pa.table(columns), mode="append")
 
     def source(self) -> Rows:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
+from itertools import permutations
+from random import Random
 
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
+from hypothesis import given
+from hypothesis import strategies as st
 
 from demux.causes import Cause
 from demux.columns import Array, Column, Primitive, Struct
@@ -13,6 +18,8 @@ from demux.contract import Contract, Frozen, SchemaChanges
 from demux.errors import ApprovalNeeded, SchemaInvalid, SchemaUnknown
 from demux.protobuf import pool
 from demux.protobuf.comments import without_comments
+from demux.protobuf.compile import CompiledSchema
+from demux.registry.subject_choice import ForeignSchema
 from demux.schema_ref import SchemaRef
 from deserializer.decisions import Answer, Refusal, Writer, decide, schema_ids_of
 from tests.chess import EMPTY, MISFIT, VERSION_1, VERSION_2, VERSION_3, compiled
@@ -254,3 +261,75 @@ def test_a_sentence_names_a_few_of_many_changes() -> None:
     refusal = decide(AFTER_V1, {SchemaRef(16): many}, contract=FROZEN).by_ref[SchemaRef(16)]
     assert isinstance(refusal, Refusal)
     assert refusal.sentence.endswith("adds column f7 INT, and 4 more.")
+
+
+# a version that fits, one that widens, one that adds, one that does not fit; of two other subjects, one each
+_SCHEMAS = {
+    SchemaRef(11): V1,
+    SchemaRef(13): V3,
+    SchemaRef(14): WIDER,
+    SchemaRef(16): compiled(MISFIT, 16, 6),
+    SchemaRef(31): compiled('syntax = "proto3"; message Other { bool odd = 1; }', 31, 1, "aaa"),
+    SchemaRef(32): compiled('syntax = "proto3"; message Other { double odd = 1; }', 32, 9, "zzz"),
+    SchemaRef(99): UNKNOWN,
+}
+
+
+@given(st.dictionaries(st.sampled_from(list(_SCHEMAS)), st.integers(1, 3), min_size=1), st.randoms())
+def test_a_batch_decides_the_same_in_any_order_and_its_leading_schema_always_fits(
+    rows: dict[SchemaRef, int], random: Random
+) -> None:
+    refs = list(rows)
+    first = decide(NO_TABLE, {ref: _SCHEMAS[ref] for ref in refs}, rows=rows)
+    random.shuffle(refs)
+    assert decide(NO_TABLE, {ref: _SCHEMAS[ref] for ref in refs}, rows={ref: rows[ref] for ref in refs}) == first
+    subjects: Counter[str] = Counter()
+    for ref, count in rows.items():
+        if isinstance(schema := _SCHEMAS[ref], CompiledSchema):
+            subjects[schema.subject] += count
+    most = [subject for subject, count in subjects.items() if count == max(subjects.values())]
+    if len(most) == 1:
+        mine = {ref: rows[ref] for ref in rows if getattr(_SCHEMAS[ref], "subject", None) == most[0]}
+        leading = [ref for ref, count in mine.items() if count == max(mine.values())]
+        assert any(isinstance(first.by_ref[ref], Writer) for ref in leading)
+
+
+@pytest.mark.parametrize("batches", list(permutations([ONE, TWO, THREE])))
+def test_compatible_versions_in_any_order_of_batches_make_the_same_columns_by_field(
+    batches: tuple[SchemaRef, ...],
+) -> None:
+    columns, message = NO_TABLE, None
+    for ref in batches:
+        decisions = decide(columns, {ref: {ONE: V1, TWO: V2, THREE: V3}[ref]}, message)
+        columns, message = decisions.columns, decisions.message
+    numbers = {column.number: column.type for column in columns}
+    assert (numbers[1], numbers[2], numbers[4]) == (Primitive.STRING, Primitive.INT, Array(Primitive.BIGINT))
+    assert isinstance(numbers[3], Struct)
+    assert {(one.number, one.type) for one in numbers[3]} == {(1, Primitive.BOOLEAN), (2, Primitive.STRING)}
+
+
+def test_most_rows_lead_then_the_newest_version_and_never_the_smallest_id_or_name() -> None:
+    misfit, right = compiled(MISFIT, 1, 1), replace(V1, version=2)
+    refs = SchemaRef(1), SchemaRef(11)
+    both: dict[SchemaRef, Answer] = {refs[0]: misfit, refs[1]: right}
+
+    def decoded(**rows: int) -> list[int]:
+        decisions = decide(NO_TABLE, both, rows=dict(zip(refs, rows.values(), strict=True)))
+        return [writer.schema_id for writer in decisions.writers.values()]
+
+    assert decoded(misfit=2, right=1) == [1]
+    assert decoded(misfit=1, right=2) == [11]
+    # where two tie, the newer version
+    assert decoded(misfit=1, right=1) == [11]
+    other_subject = {refs[0]: replace(misfit, subject="aaa"), refs[1]: replace(right, subject="bbb")}
+    for rows, leads in (((3, 1), 1), ((1, 3), 11), ((1, 1), 11)):
+        decisions = decide(NO_TABLE, other_subject, rows=dict(zip(refs, rows, strict=True)))
+        assert [writer.schema_id for writer in decisions.writers.values()] == [leads]
+
+
+def test_a_schema_of_another_game_is_refused_whatever_the_table_has() -> None:
+    foreign = ForeignSchema(31, "Schema 31 is of the subject 'aaa', and the game has the subject 'chess'.")
+    for table in (NO_TABLE, AFTER_V1):
+        decisions = decide(table, {SchemaRef(31): foreign})
+        assert decisions.columns == table
+        assert decisions.by_ref == {SchemaRef(31): Refusal(Cause.SCHEMA_CONFLICT, foreign.cause, may_pass=True)}
