@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import threading
 import time
@@ -25,7 +26,9 @@ from demux.deployments import copy_record, deployed_games
 from demux.errors import DemuxError, ExitCode, GameUnknown, Kind, SettingsInvalid
 from demux.lock import Access
 from demux.names import is_key, names_of
+from demux.registry.choice import Registries
 from demux.registry.registered import Registered
+from demux.registry.unused_names import unused_names
 from demux.reports import GameReport, IngestReport
 from demux.settings import Decoder, Settings
 from demux.spark import on_databricks
@@ -113,6 +116,7 @@ def run(
     """
     pause_s = None if every is None else seconds_of(every)
     settings = settings_of(settings_file, root, changes, decoder)
+    _warn_of_unused_names(settings)
     if drivers:
         _require_own_drivers()
     with workplace(settings, "run", Access.ALONE, wait=wait) as place:
@@ -142,6 +146,11 @@ def run(
                 raise error
 
         for_ever(place, pause_s, again)
+
+
+def _warn_of_unused_names(settings: Settings) -> None:
+    for sentence in unused_names(settings, Registries(settings, os.environ)):
+        console.print(printable(sentence), style="yellow", soft_wrap=True)
 
 
 def _require_own_drivers() -> None:
@@ -199,6 +208,7 @@ def deserialize(
     """
     wanted = _wanted(games, keys)
     settings = settings_of(settings_file, root, changes, decoder)
+    _warn_of_unused_names(settings)
     with workplace(settings, "deserialize", Access.ALONE, wait=wait) as place:
         tasks = tuple(Task(name, names_of(name).task_key, "this machine") for name in _found(place, wanted))
         with console.status(Text(f"decoding {', '.join(printable(task.game) for task in tasks)} …")):

@@ -61,6 +61,12 @@ ADVICE: dict[type[DemuxError], Advice] = {
         "Look at the change (`demux schemas diff OLD NEW`), then `demux schemas approve --game NAME`; rounds may go on "
         "meanwhile. If it is not wanted, set the game's mode to `freeze` ([schema changes](schema-changes.md)).",
     ),
+    errors.SubjectAmbiguous: Advice(
+        (Stops.GAME, Stops.COMMAND),
+        "Nothing of the game is written; its rows wait in bronze. Other games go on.",
+        "`demux schemas show ID` lists the subjects. Name the game's own in `games.subjects_of`, or the message of one of "
+        "them in `registry.messages` ([which subject](kafka.md#which-subject)); the next round goes on.",
+    ),
     errors.NothingToApprove: Advice(
         (Stops.COMMAND,),
         "Nothing was written down.",

@@ -373,3 +373,28 @@ def test_a_check_is_told_as_it_was_before(golden: Golden) -> None:
     problems = ["subject \x07 cannot be compared: no"]
     golden("schemas/check.txt", on_terminal(check_lines("new.proto", [left, fine, wide, broken], problems)))
     golden("schemas/check_fine.txt", on_terminal(check_lines("new.proto", [fine], [])))
+
+
+def test_an_id_of_several_subjects_is_shown_as_each_game_means_it(folder: Path) -> None:
+    shared = folder / "shared"
+    shared.mkdir()
+    (shared / "two.proto").write_text(
+        'syntax = "proto3"; message First { string a = 1; } message Second { int32 b = 1; }'
+    )
+    entries = (f"- {{id: 7, subject: {name}-value, version: 1, file: two.proto}}\n" for name in ("abc", "zed"))
+    (shared / "registry.yml").write_text("schemas:\n" + "".join(entries))
+    settings = ("--set", f"registry.path={shared}", "--set", "registry.messages.zed-value=Second")
+    assert "zed-value" in run("list", *settings).output
+    plain = run("show", "7", *settings).output
+    assert "// schema 7, subject abc-value, version 1: two.proto" in plain
+    assert "// schema 7, subject zed-value, version 1, message Second: two.proto" in plain
+    shown = {game: run("show", "7", "--columns", "--game", game, *settings).output for game in ("abc", "zed")}
+    assert "a " in shown["abc"]
+    assert "b " in shown["zed"]
+    for words in (("show", "7", "--columns"), ("diff", "7", "7")):
+        open_question = run(*words, *settings)
+        assert isinstance(open_question.exception, SettingsInvalid)
+        assert "abc-value (First), zed-value (Second)" in open_question.exception.cause
+    foreign = run("show", "7", "--game", "chess", "--set", "games.subjects=(?P<game>.+)-value", *settings)
+    assert isinstance(foreign.exception, SettingsInvalid)
+    assert "the game abc's" in foreign.exception.cause

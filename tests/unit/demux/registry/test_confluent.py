@@ -18,7 +18,7 @@ from demux.errors import (
 )
 from demux.protobuf.compile import compile_schema
 from demux.registry.confluent import ConfluentRegistry
-from demux.registry.protocol import Reference
+from demux.registry.protocol import Reference, SubjectVersion
 from tests.fakes.registry_server import FakeRegistry, proto
 
 ONE, TWO = 'syntax = "proto3"; message One {}', 'syntax = "proto3"; message Two {}'
@@ -70,6 +70,16 @@ class TestReading:
             fake.put("m", proto(text, ("schema.proto", "a", 1), ("schema2.proto/b.proto", "b", 1)))
         )
         assert schema.path == "schema3.proto"
+
+    def test_every_subject_of_an_id_is_named_also_one_that_came_later(
+        self, fake: FakeRegistry, connect: Connect
+    ) -> None:
+        text = proto('syntax = "proto3"; message A {}')
+        schema_id = fake.put("zed-value", text)
+        registry = connect()
+        assert registry.schema(schema_id).uses == (SubjectVersion("zed-value", 1),)
+        assert fake.put("abc-value", text) == schema_id
+        assert registry.schema(schema_id).uses == (SubjectVersion("abc-value", 1), SubjectVersion("zed-value", 1))
 
     def test_of_two_versions_by_one_path_the_nearest_to_the_schema_counts(
         self, fake: FakeRegistry, connect: Connect
@@ -154,6 +164,7 @@ class TestReading:
         schema_id = fake.put("main", proto(ONE))
         fake.lose("main")
         assert (connect().schema(schema_id).subject, connect().schema(schema_id).text) == ("schema-1", ONE)
+        assert connect().schema(schema_id).uses == ()
 
     def test_of_several_subjects_with_one_id_the_first_is_named(self, fake: FakeRegistry, connect: Connect) -> None:
         ids = {fake.put(subject, proto(ONE)) for subject in ("go", "chess")}

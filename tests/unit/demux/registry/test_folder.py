@@ -8,7 +8,7 @@ import pytest
 
 from demux.errors import ExitCode, Kind, RegistryUnavailable, SchemaInvalid
 from demux.registry.folder import MANIFEST, FolderRegistry
-from demux.registry.protocol import NewSchema, Reference
+from demux.registry.protocol import NewSchema, Reference, SubjectVersion
 
 ONE = 'syntax = "proto3"; message One {}'
 
@@ -177,3 +177,22 @@ def test_registrations_at_the_same_time_all_arrive_with_ids_of_their_own(tmp_pat
         thread.join()
     assert sorted(ids) == list(range(1, 9))
     assert len(FolderRegistry(tmp_path).subjects()) == 8
+
+
+def test_entries_of_several_subjects_may_share_an_id_and_a_text(tmp_path: Path) -> None:
+    (tmp_path / "a.proto").write_text('syntax = "proto3"; message A {}')
+    (tmp_path / "b.proto").write_text('syntax = "proto3"; message B {}')
+    manifest = tmp_path / "registry.yml"
+    manifest.write_text(
+        "schemas:\n- {id: 7, subject: zed, version: 2, file: a.proto}\n"
+        "- {id: 7, subject: abc, version: 1, file: a.proto, message: A, made_by: us}\n"
+    )
+    registry = FolderRegistry(tmp_path)
+    assert registry.schema(7).uses == (SubjectVersion("zed", 2), SubjectVersion("abc", 1, "A"))
+    assert [schema.uses for schema in registry.versions("abc")] == [(SubjectVersion("abc", 1, "A"),)]
+    # what one subject takes back leaves the other's
+    assert registry.remove(made_by="us") == (7,)
+    assert registry.schema(7).uses == (SubjectVersion("zed", 2),)
+    manifest.write_text(manifest.read_text() + "- {id: 7, subject: go, version: 1, file: b.proto}\n")
+    with pytest.raises(SchemaInvalid, match=r"line \d: id 7 has another text on line \d"):
+        registry.schema(7)
