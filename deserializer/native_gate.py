@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from google.protobuf.descriptor_pool import DescriptorPool
 
 from demux.protobuf.reference import MAX_NANOS, MAX_SECONDS, MIN_SECONDS
-from demux.protobuf.shape import Cardinality, Field, Message, Presence, TimestampValue, Value
+from demux.protobuf.shape import Cardinality, Enumeration, Field, Message, Presence, TimestampValue, Value
 
 # message name -> the members' numbers of each of its oneofs
 Oneofs = Mapping[str, tuple[tuple[int, ...], ...]]
@@ -24,7 +24,8 @@ def canonical_sql(message: str, shape: Message, oneofs: Oneofs) -> str:
     """Return a condition that holds when the struct says all that every parser reads from the same bytes.
 
     It is to be asked together with "written again, the struct gives the same bytes", and asks for what the lowered
-    descriptor leaves open: distinct map keys, at most one member of a oneof, nothing in a message without fields.
+    descriptor leaves open: distinct map keys, at most one member of a oneof, nothing in a message without fields, a
+    name for each number of a closed enum.
     """
 
     def conditions(sql: str, value: Value, depth: int) -> Iterator[str]:
@@ -39,6 +40,8 @@ def canonical_sql(message: str, shape: Message, oneofs: Oneofs) -> str:
                     if field.cardinality is Cardinality.MAP:
                         yield f"size(array_distinct(map_keys({path}))) = size({path})"
                     yield from _on_each(path, field, depth, conditions)
+            case Enumeration(names, is_closed=True):
+                yield f"{sql} IN ({', '.join(str(number) for number, _ in names)})"
             case _:
                 pass
 

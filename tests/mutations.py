@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 
 VARINT, FIXED64, LENGTH, START, END, FIXED32 = range(6)
 
@@ -226,6 +226,31 @@ def odd_number(parts: list[Element], fields: Fields, rng: random.Random) -> list
     return _inserted(parts, Element(rng.choice(numbers), VARINT, varint(value)), rng)
 
 
+def nameless(parts: list[Element], fields: Fields, rng: random.Random) -> list[Element]:
+    """Numbers of an enum, some without a name: one, a packed list, or the value of a map entry."""
+    enums = [(field, enum) for field in fields.values() if (enum := _enum_of(field)) is not None]
+    if not enums:
+        return parts
+    field, enum = rng.choice(enums)
+    names = [value.number for value in enum.values]
+    numbers = [varint(rng.choice((*names, 99, -99, 2**32 + 99)) % 2**64) for _ in range(rng.randrange(1, 4))]
+    if field.message_type is not None:
+        entry = [delimited(1, b"k"), *(Element(2, VARINT, number) for number in numbers[:2])]
+        return _inserted(parts, delimited(field.number, written(rng.sample(entry, len(entry)))), rng)
+    if field.is_repeated and rng.random() < 0.5:
+        return _inserted(parts, delimited(field.number, b"".join(numbers)), rng)
+    for number in numbers:
+        parts = _inserted(parts, Element(field.number, VARINT, number), rng)
+    return parts
+
+
+def _enum_of(field: FieldDescriptor) -> EnumDescriptor | None:
+    message = field.message_type
+    if message is not None and message.GetOptions().map_entry:
+        return message.fields_by_number[2].enum_type
+    return field.enum_type
+
+
 def bad_text(parts: list[Element], fields: Fields, rng: random.Random) -> list[Element]:
     """A string that is not UTF-8."""
     numbers = [field.number for field in fields.values() if field.type == FieldDescriptor.TYPE_STRING]
@@ -287,6 +312,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     unknown,
     explicit_zero,
     odd_number,
+    nameless,
     bad_text,
     odd_time,
     repacked,

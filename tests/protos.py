@@ -188,6 +188,44 @@ message Delimited {{
     _roots("kinds2023", "Explicit Implicit Mixed Delimited"),
 )
 
+_CLOSED = """message Inner {{ {optional} Closed one = 1; }}
+message Every {{
+  {optional} Closed one = 1; repeated Closed many = 2; repeated Closed packed = 3 [{packed}];
+  oneof choice {{ string text = 4; Closed chosen = 5; }}
+  map<string, InMap> by_name = 6; {optional} Closed standard = 7 [default = MINUS]; {optional} Inner inner = 8;
+  repeated Inner inners = 9; map<int32, Inner> inner_by_id = 10; {optional} Every again = 11; extensions 100 to max;
+}}
+message Few {{ {optional} Closed one = 1; repeated Closed packed = 2 [{packed}]; {optional} int32 number = 3;
+  oneof choice {{ string text = 4; Closed chosen = 5; }} map<string, InMap> by_name = 6; {optional} Inner inner = 7; }}
+message Must {{ {required}; {optional} Inner inner = 2; }}
+extend Every {{ {optional} Closed extra = 100; repeated Closed extras = 101 [{packed}]; }}
+"""
+
+CLOSED = Schema(
+    "closed",
+    """syntax = "proto2"; package closed;
+enum Closed { option allow_alias = true; ONE = 1; FIRST = 1; TWO = 2; MINUS = -5; }
+enum InMap { NIL = 0; SOME = 7; }
+"""
+    + _CLOSED.format(optional="optional", packed="packed = true", required="required Closed must = 1"),
+    _roots("closed", "Every Few Must"),
+)
+
+CLOSED_2023 = Schema(
+    "closed_2023",
+    """edition = "2023"; package closed2023; option features.enum_type = CLOSED;
+enum Closed { ONE = 1; TWO = 2; MINUS = -5; }
+enum InMap { NIL = 0; SOME = 7; }
+enum Open { option features.enum_type = OPEN; ZERO = 0; }
+"""
+    + _CLOSED.format(
+        optional="",
+        packed="features.repeated_field_encoding = PACKED",
+        required="Closed must = 1 [features.field_presence = LEGACY_REQUIRED]; Open open = 3",
+    ),
+    _roots("closed2023", "Every Few Must"),
+)
+
 # every message field of the file is delimited, but maps and their values never are
 ALL_DELIMITED = Schema(
     "all_delimited",
@@ -274,7 +312,7 @@ def wide(fields: int) -> Schema:
     return Schema(f"wide_{fields}", f'syntax = "proto3"; package wide;\nmessage Wide {{\n{body}\n}}\n', ("wide.Wide",))
 
 
-SCHEMAS = (PROTO3, PROTO2, EDITION_2023, ALL_DELIMITED, WELL_KNOWN, GOOGLE_TYPE, RECURSIVE, NAMES)
+SCHEMAS = (PROTO3, PROTO2, EDITION_2023, CLOSED, CLOSED_2023, ALL_DELIMITED, WELL_KNOWN, GOOGLE_TYPE, RECURSIVE, NAMES)
 CASES = tuple((schema, message) for schema in SCHEMAS for message in schema.messages)
 
 

@@ -1,7 +1,8 @@
 """The column rules applied to whole Arrow columns that a fast parser read by the lowered descriptor.
 
 Shapes: an array of the lowered message's field comes in, an array of the column's type of the same length goes out.
-A row that holds a value without a place in its column is named in `bad`, and what stands in its row is not to be used.
+A row that holds a value without a place in its column, or one that only the reference places (a map key that comes
+twice, a number of a closed enum without a name), is named in `bad`, and what stands in its row is not to be used.
 """
 
 from __future__ import annotations
@@ -72,8 +73,8 @@ class ArrowRules:
         match value:
             case Scalar():
                 return as_type(array, arrow_type(column_type(value)))
-            case Enumeration(names):
-                return _enum_names(array, names)
+            case Enumeration():
+                return _enum_names(array, value, bad)
             case Wrapped(scalar):
                 return self._value(array.flatten()[0], scalar, bad)
             case TimestampValue():
@@ -99,11 +100,17 @@ class ArrowRules:
         return pa.array(texts, pa.string())
 
 
-def _enum_names(array: pa.Array, names: tuple[tuple[int, str], ...]) -> pa.Array:
-    numbers, texts = _as_arrays(names)
+def _enum_names(array: pa.Array, enum: Enumeration, bad: list[Rows]) -> pa.Array:
+    numbers, texts = _as_arrays(enum.names)
     known = texts.take(pc.index_in(array, value_set=numbers))
+    if known.null_count == array.null_count:
+        return known
+    if enum.is_closed:
+        nameless = pc.and_(known.is_null(), array.is_valid())
+        bad.append(np.flatnonzero(nameless.to_numpy(zero_copy_only=False)).astype(np.int64))
+        return known
     # digits only where the schema has no name: NULL stays NULL
-    return known if known.null_count == array.null_count else pc.coalesce(known, array.cast(pa.string()))
+    return pc.coalesce(known, array.cast(pa.string()))
 
 
 @lru_cache(maxsize=4096)

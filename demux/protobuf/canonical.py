@@ -1,9 +1,9 @@
 """Which payloads say everything in exactly one way, so that any right parser reads them alike.
 
 `google.protobuf` reads the payload with its maps as plain lists, forgets what the schema does not have, and writes it
-again. The same bytes mean: only declared fields, each once, in its shortest form and its own wire type, nothing merged
-or overwritten. What this cannot see is a map key that comes twice (`demux.protobuf.arrow_rules` does). Most
-ordinary payloads are known for canonical without it (`demux.protobuf.quick`).
+again. The same bytes mean: only declared fields, each once, in its shortest form and its own wire type, each number of
+a closed enum with a name, nothing merged or overwritten. What this cannot see is a map key that comes twice
+(`demux.protobuf.arrow_rules` does). Most ordinary payloads are known for canonical without it (`demux.protobuf.quick`).
 """
 
 from __future__ import annotations
@@ -91,11 +91,14 @@ class Canonical:
         """A test for payloads that `write` gave back with other bytes: are only their fields in another order?"""
         descriptor: Any = self._readable.listed.DESCRIPTOR
         scratch = _never_longer(descriptor.file.pool, descriptor.full_name)()
+        plain = self._readable.listed()
 
         def test(payload: bytes) -> bool:
             scratch.ParseFromString(payload)
             scratch.DiscardUnknownFields()
-            return scratch.ByteSize() == len(payload)
+            # what `scratch` does not see, a number of a closed enum without a name, `write` left out: that many more
+            plain.ParseFromString(payload)
+            return scratch.ByteSize() == plain.ByteSize() == len(payload)
 
         return test
 

@@ -1,6 +1,7 @@
 """What was left over of a payload (`demux.protobuf.leftover`) put into the columns that a row has by now.
 
-Only what is NULL is filled, and only with what is on the wire: a field that is unset in the leftover tells nothing.
+Only what is free is filled (`demux.protobuf.leftover.is_free`; in a map, a key that it does not have), and only with
+what is on the wire: a field that is unset in the leftover tells nothing.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from google.protobuf.message import DecodeError
 from demux.arrow_types import arrow_type
 from demux.columns import Array, Column, Map, Struct
 from demux.projection import project
-from demux.protobuf.leftover import Leftovers
+from demux.protobuf.leftover import Leftovers, is_free
 from demux.protobuf.pool import Readable, pool_of
 from demux.protobuf.reference import MalformedRow, Row, column_value
 from demux.protobuf.shape import Cardinality, Field, Message, column_of, shape_of
@@ -53,41 +54,47 @@ class Filling:
         return result, leftover if rest is not None and len(rest) == len(leftover) else rest
 
     def _in(self, row: Mapping[str, Any], message: Any, shape: Message, table: Struct) -> Row:
-        present = {field.number: value for field, value in message.ListFields()}
+        present = {field.number: (field, value) for field, value in message.ListFields()}
         columns = table.by_number()
         result = dict(row)
         for field in shape.fields:
             if field.number in present and field.number in columns:
                 column = columns[field.number]
-                now = row[column.name]
+                declared, value = present[field.number]
                 result[column.name] = (
-                    self._fresh(field, present, column)
-                    if now is None
-                    else self._inside(now, present[field.number], field, column)
+                    self._fresh(field, value, column)
+                    if is_free(declared, row, columns)
+                    else self._inside(row[column.name], value, field, column)
                 )
         return result
 
     def _inside(self, now: Any, value: Any, field: Field, column: Column) -> Any:
-        """Return a column's value with its messages filled; any other value stays."""
+        """Return a column's value with its messages filled, and its map with further keys; any other value stays."""
         shape = field.value
-        if not isinstance(shape, Message):
-            return now
         match field.cardinality, column.type:
-            case Cardinality.SINGULAR, Struct():
+            case Cardinality.SINGULAR, Struct() if isinstance(shape, Message) and now is not None:
                 return self._in(now, value, shape, column.type)
-            case Cardinality.REPEATED, Array(Struct() as inside):
+            case Cardinality.REPEATED, Array(Struct() as inside) if isinstance(shape, Message):
                 # in a leftover each message has the place that it had
                 parts = zip(now, value, strict=False)
                 return [*(self._in(one, part, shape, inside) for one, part in parts), *now[len(value) :]]
-            case Cardinality.MAP, Map(_, Struct() as inside):
-                return [(key, self._in(one, value[key], shape, inside) if key in value else one) for key, one in now]
+            case Cardinality.MAP, Map():
+                return self._in_map(dict(now), dict(value.items()), field, column)
             case _:
                 return now
 
-    def _fresh(self, field: Field, present: dict[int, Any], column: Column) -> Any:
+    def _in_map(self, now: dict[Any, Any], sent: dict[Any, Any], field: Field, column: Column) -> list[Any]:
+        result = dict(now)
+        match field.value, column.type:
+            case Message() as shape, Map(_, Struct() as inside):
+                result |= {key: self._in(now[key], sent[key], shape, inside) for key in now if key in sent}
+        further = {key: value for key, value in sent.items() if key not in now}
+        return [*result.items(), *self._fresh(field, further, column)]
+
+    def _fresh(self, field: Field, value: Any, column: Column) -> Any:
         """Return the value of a column that the row has none for, as if it had been decoded with this schema."""
         writer = column_of(field)
-        values = pa.array([column_value(field, present, self._pool)], arrow_type(writer.type))
+        values = pa.array([column_value(field, {field.number: value}, self._pool)], arrow_type(writer.type))
         (projected,) = project([values], Struct((writer,)), Struct((column,)), 1)
         return projected[0].as_py()
 

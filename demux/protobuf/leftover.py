@@ -1,9 +1,10 @@
 """What a payload holds beyond a table's columns: the value of `_rescued`, defined here for every decoder.
 
 It is the payload itself without what has a column, as Protobuf writes it: fields that the row's own schema does not
-know, at any depth, and those that the table has no column for. A message stays where something in it is left over. In
-a list of messages each keeps its place, empty ones in between; an entry of a map keeps its key. What is inside a
-`google.protobuf.Any` counts as known.
+know, at any depth, numbers of a closed enum that have no name among them, and those that the table has no column for. A
+message stays where something in it is left over. In a list of messages each keeps its place, empty ones in between; an
+entry of a map keeps its key, and is left over as a whole where it has an unknown field of its own, as `google.protobuf`
+does not take it into the map. What is inside a `google.protobuf.Any` counts as known.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from collections.abc import Mapping
 from itertools import zip_longest
 from typing import Any
 
+from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.unknown_fields import UnknownFieldSet
 
-from demux.columns import Array, ColumnType, Map, Struct
+from demux.columns import Array, Column, ColumnType, Map, Struct
 from demux.protobuf.pool import Readable
 from demux.protobuf.shape import is_map
 
@@ -39,7 +41,7 @@ class Leftovers:
         Args:
             payload: the bytes.
             table: the payload columns.
-            row: what they hold already (`demux.protobuf.filling`); a field whose column is taken is left over.
+            row: what they hold already (`demux.protobuf.filling`); a field whose column is not free is left over.
         """
         message = self._message()
         message.ParseFromString(payload)
@@ -48,18 +50,34 @@ class Leftovers:
         return message.SerializePartialToString() or None
 
 
+def is_free(field: FieldDescriptor, row: Row, columns: Mapping[int, Column]) -> bool:
+    """Return whether a row has room for a field: its column is NULL or an empty list, its oneof has no other member.
+
+    Args:
+        field: one of the table's fields.
+        row: values by column name.
+        columns: of the row, by field number.
+    """
+    now = row[columns[field.number].name]
+    if now is not None and not (field.is_repeated and not now):
+        return False
+    members = field.containing_oneof.fields if field.containing_oneof is not None else ()
+    return all(row[columns[other.number].name] is None for other in members if other.number in columns)
+
+
 def _clear(message: Any, declared: Any, columns: Struct | None, row: Row | None) -> None:
     """Take out of the message what has a column; without columns, all that its schema knows."""
     known = None if columns is None else columns.by_number()
     for field, value in message.ListFields():
         if known is not None and field.number not in known:
             continue
-        column = None if known is None else known[field.number]
-        now = None if row is None or column is None else row[column.name]
-        inside = None if column is None else _struct_in(column.type)
-        if now is not None and inside is None:
-            continue
         own = field if field.is_extension else declared.fields_by_number[field.number]
+        inside = None if known is None else _struct_in(known[field.number].type)
+        now: Any = None
+        if row is not None and known is not None and not is_free(own, row, known):
+            now = row[known[field.number].name]
+            if now is None or (inside is None and not is_map(own)):
+                continue
         if field.message_type is None or not _left_in(value, own, inside, now):
             if field.is_extension:
                 message.ClearExtension(field)
@@ -72,8 +90,10 @@ def _left_in(value: Any, field: Any, inside: Struct | None, now: Any) -> bool:
     if is_map(field):
         rows = dict(now or ())
         for at in reversed(range(len(value))):
-            if not _left_in_entry(value[at], field.message_type, inside, rows.get(value[at].key)):
-                del value[at]
+            key, row = value[at].key, rows.get(value[at].key)
+            if (key in rows and inside is None) or _left_in_entry(value[at], field.message_type, inside, row):
+                continue
+            del value[at]
         return bool(value)
     parts = value if field.is_repeated else [value]
     rows_of_parts = (now if field.is_repeated else [now]) or []
@@ -84,12 +104,14 @@ def _left_in(value: Any, field: Any, inside: Struct | None, now: Any) -> bool:
 
 def _left_in_entry(entry: Any, declared: Any, inside: Struct | None, row: Row | None) -> bool:
     """Clear an entry's value, and return whether anything is left besides the key."""
+    if len(UnknownFieldSet(entry)):
+        return True
     held = declared.fields_by_number[_VALUE].message_type
     if held is not None and entry.HasField("value"):
         _clear(entry.value, held, inside, row)
     if held is None or not _holds(entry.value):
         entry.ClearField("value")
-    return bool(entry.HasField("value") or len(UnknownFieldSet(entry)))
+    return bool(entry.HasField("value"))
 
 
 def _holds(message: Any) -> bool:

@@ -71,31 +71,18 @@ def files_of(pool: DescriptorPool, full_name: str) -> FileDescriptorSet:
     return FileDescriptorSet(file=[FileDescriptorProto.FromString(file.serialized_pb) for file in found.values()])
 
 
-def opened(files: FileDescriptorSet, pool: DescriptorPool) -> FileDescriptorSet:
-    """Return the set for classes that read every value.
-
-    A closed enum (proto2) sends a number it does not know to the unknown fields, out of its place in a list: here it is
-    an int32. A field called `ByteSize`, say, hides the method: here it has a `_` more.
-
-    Args:
-        files: the set.
-        pool: the same set's pool, which knows which enums are closed.
-    """
+def unhide_methods(files: FileDescriptorSet) -> FileDescriptorSet:
+    """Return the set with a `_` behind the name of each field that hides a method of its message (`ByteSize`, say)."""
     result = FileDescriptorSet()
     result.CopyFrom(files)
     for file in result.file:
         for _, one in _message_protos(file):
             _unhide(one)
-        for field in all_fields(file):
-            if field.type == FieldDescriptorProto.TYPE_ENUM and _is_closed(pool, field.type_name):
-                field.type = FieldDescriptorProto.TYPE_INT32
-                field.ClearField("type_name")
-                field.ClearField("default_value")
     return result
 
 
 class Readable:
-    """The classes that read every value of a message (`opened`), made when they are asked for: most payloads need none.
+    """The classes that read a message (`unhide_methods`), made when they are asked for: most payloads need none.
 
     Attributes:
         declared: the message as its schema has it.
@@ -131,7 +118,7 @@ class Readable:
 
     @cached_property
     def _pool(self) -> DescriptorPool:
-        return pool_of(opened(self._files, self.declared.file.pool))
+        return pool_of(unhide_methods(self._files))
 
 
 @lru_cache(maxsize=256)
@@ -230,10 +217,6 @@ def _never_a_group(field: FieldDescriptorProto, file: FileDescriptorProto) -> No
     # a file may ask for groups everywhere; maps are exempt, and these are no maps any more
     if file.syntax == "editions" and field.type == FieldDescriptorProto.TYPE_MESSAGE:
         field.options.features.message_encoding = FeatureSet.LENGTH_PREFIXED
-
-
-def _is_closed(pool: DescriptorPool, type_name: str) -> bool:
-    return bool(pool.FindEnumTypeByName(type_name.lstrip(".")).is_closed)
 
 
 def _messages(file: Any) -> Iterator[Any]:

@@ -3,7 +3,8 @@
 `ptars` reads the batch and writes it again (in Rust). A writer says a thing in one way only, so bytes that come back as
 they were hold each field once, in its place and its shortest form, and nothing else. Three things come back that need
 not be canonical: several members of a oneof, messages that are read as bytes (JSON text), and a list that is packed
-although the schema says it is not. They are looked for in the columns.
+although the schema says it is not. They are looked for in the columns. A map key that comes twice and a number of a
+closed enum without a name are left to `demux.protobuf.arrow_rules`, which looks at each of them anyway.
 """
 
 from __future__ import annotations

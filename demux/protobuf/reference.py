@@ -41,7 +41,8 @@ MAX_NANOS = 999_999_999
 
 # missing fields that a sentence names
 _MAX_NAMED = 5
-_WIRE_TYPES = {0: "varint", 1: "64-bit", 2: "length-delimited", 3: "start group", 4: "end group", 5: "32-bit"}
+_VARINT = 0
+_WIRE_TYPES = {_VARINT: "varint", 1: "64-bit", 2: "length-delimited", 3: "start group", 4: "end group", 5: "32-bit"}
 _ZERO: dict[int, Anything] = {
     FieldDescriptor.TYPE_STRING: "",
     FieldDescriptor.TYPE_BYTES: b"",
@@ -65,7 +66,7 @@ class Reference:
     """Reads payloads of one message, one by one.
 
     Attributes:
-        message: the class that parses, its closed enums opened (`demux.protobuf.pool.opened`).
+        message: the class that parses (`demux.protobuf.pool.Readable`).
         shape: the column rules of the message.
         pool: the schema's own pool, for JSON text.
     """
@@ -264,7 +265,7 @@ def _refuse_wrong_wire_types(parsed: Message) -> None:
         declared = _declared(parsed.DESCRIPTOR)
         for stray in unknown:
             field = declared.get(stray.field_number)
-            if field is not None:
+            if field is not None and not _is_unknown_number(field, stray.wire_type):
                 wire_type = _WIRE_TYPES.get(stray.wire_type, str(stray.wire_type))
                 raise MalformedRow(
                     f"Field {field.number} ({field.name}) of {parsed.DESCRIPTOR.full_name!r} has the wrong wire type: "
@@ -274,6 +275,11 @@ def _refuse_wrong_wire_types(parsed: Message) -> None:
         if field.message_type is not None:
             for item in value if field.is_repeated else (value,):
                 _refuse_wrong_wire_types(item)
+
+
+def _is_unknown_number(field: FieldDescriptor, wire_type: int) -> bool:
+    # a closed enum's number without a name is an unknown field of the enum's own wire type, in a packed list too
+    return field.enum_type is not None and field.enum_type.is_closed and wire_type == _VARINT
 
 
 def _declared(descriptor: Anything) -> dict[int, FieldDescriptor]:

@@ -68,9 +68,15 @@ class Scalar:
 
 @dataclass(frozen=True, slots=True)
 class Enumeration:
-    """An enum: its first name for each number, digits for a number that has none."""
+    """An enum.
+
+    Attributes:
+        names: the first name of each number; a number of an open enum that has none becomes its digits.
+        is_closed: whether a number without a name is an unknown field (proto2, `features.enum_type = CLOSED`).
+    """
 
     names: tuple[tuple[int, str], ...]
+    is_closed: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,4 +261,4 @@ def _enumeration(enum: EnumDescriptor) -> Enumeration:
     names: dict[int, str] = {}
     for value in enum.values:
         names.setdefault(value.number, value.name)
-    return Enumeration(tuple(names.items()))
+    return Enumeration(tuple(names.items()), enum.is_closed)

@@ -109,12 +109,12 @@ def test_an_id_that_cannot_be_decoded_is_refused_and_the_others_are_not(
 def test_a_schema_that_not_every_payload_could_be_read_by_is_refused_before_one_comes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def twice(files: FileDescriptorSet, _: object) -> FileDescriptorSet:
+    def twice(files: FileDescriptorSet) -> FileDescriptorSet:
         broken = FileDescriptorSet.FromString(files.SerializeToString())
         broken.file[-1].message_type.append(broken.file[-1].message_type[0])
         return broken
 
-    monkeypatch.setattr(pool, "opened", twice)
+    monkeypatch.setattr(pool, "unhide_methods", twice)
     text = VERSION_1.replace("moves", "steps")
     decisions = decide(NO_TABLE, {ONE: compiled(text, 11, 1)})
     refused = decisions.by_ref[ONE]

@@ -125,6 +125,18 @@ def test_what_is_lost_in_one_place_cannot_be_made_up_for_in_another(
         assert canonical.split([payload]) == ([], [0])
 
 
+def test_a_number_without_a_name_is_unknown_however_long_the_rest_is_written_again() -> None:
+    descriptor_set, _, message = of_text(
+        "message M { optional int32 i = 1; optional C c = 2; } enum C { ONE = 1; }", "t.M", syntax="proto2"
+    )
+    lost, longer = Element(2, VARINT, varint(2**27)), Element(1, VARINT, MINUS_ONE)
+    for payload in (written([lost, longer]), written([longer, lost])):
+        again = message.FromString(payload)
+        again.DiscardUnknownFields()
+        assert again.ByteSize() == len(payload)
+        assert canonical_of(descriptor_set, "t.M").split([payload]) == ([], [0])
+
+
 def test_negative_numbers_in_five_bytes_and_other_truths_are_canonical_because_every_parser_reads_them(
     canonical: Canonical,
 ) -> None:

@@ -1,12 +1,10 @@
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet
 
 from demux.errors import SchemaInvalid
-from demux.protobuf.pool import Readable, files_of, has_required, listed, message_class, pool_of
+from demux.protobuf.pool import files_of, has_required, listed, message_class, pool_of
 from tests.messages import payloads, serialized
 from tests.protos import ALL_DELIMITED, CASES, EDITION_2023, PROTO2, PROTO3, WELL_KNOWN, Schema, compiled, message_type
 
@@ -51,24 +49,6 @@ def _by_hand(texts: dict[str, str]) -> FileDescriptorSet:
     references = tuple(Reference(path, text) for path, text in texts.items() if path != "more.proto")
     schema = RegisteredSchema(1, "s", 1, texts["more.proto"], "more.proto", references, "b.Base")
     return FileDescriptorSet.FromString(compile_schema(schema).descriptor_set)
-
-
-def opened_class(schema: Schema, message: str) -> Any:
-    plain = files(schema)
-    return Readable(plain, pool_of(plain), message).message
-
-
-def test_an_opened_enum_keeps_numbers_that_a_closed_one_would_hide() -> None:
-    unknown = b"\x80\x01\x09" * 2
-    closed: Any = message_type(PROTO2, "kinds2.Lists").FromString(unknown)
-    assert list(closed.f_closed) == []
-    assert list(opened_class(PROTO2, "kinds2.Lists").FromString(unknown).f_closed) == [9, 9]
-    assert opened_class(EDITION_2023, "kinds2023.Explicit").FromString(b"\x88\x01\x07").f_closed == 7
-
-
-def test_open_enums_stay_enums() -> None:
-    fields = opened_class(PROTO3, "kinds3.Singular").DESCRIPTOR.fields_by_name
-    assert fields["f_mood"].enum_type.full_name == "kinds3.Mood"
 
 
 @pytest.mark.parametrize(("schema", "message"), CASES)

@@ -13,7 +13,7 @@ from demux.protobuf.shape import shape_of
 from tests.messages import payloads, serialized
 from tests.mutations import FIXED32, FIXED64, START, VARINT, Element, delimited, varint, written
 from tests.oracle import oracle_row
-from tests.protos import CASES, EDITION_2023, PROTO2, PROTO3, WELL_KNOWN, Schema, compiled, message_type, of_text
+from tests.protos import CASES, PROTO2, PROTO3, WELL_KNOWN, Schema, compiled, message_type, of_text
 
 MIN_MICROS, MAX_MICROS = -62_135_596_800_000_000, 253_402_300_799_999_999
 
@@ -228,16 +228,6 @@ def test_an_enum_is_its_first_name_and_an_unknown_number_its_digits() -> None:
     reference = of_schema(PROTO3, "kinds3.Singular")
     moods = [reference.row(written([Element(16, VARINT, varint(n % 2**64))]))["f_mood"] for n in (0, -1, 2, 77, -77)]
     assert moods == ["CALM", "ANGRY", "GLAD", "77", "-77"]
-
-
-def test_an_unknown_number_of_a_closed_enum_keeps_its_place_in_a_list() -> None:
-    lists = of_schema(PROTO2, "kinds2.Lists")
-    assert lists.row(written([Element(16, VARINT, varint(n)) for n in (1, 9, 2)]))["f_closed"] == ["ONE", "9", "TWO"]
-    mixed = of_schema(EDITION_2023, "kinds2023.Mixed")
-    row = mixed.row(
-        written([Element(1, VARINT, b"\x01"), delimited(5, b"\x01\x07"), delimited(6, b"\x0a\x01k\x10\x05")])
-    )
-    assert (row["closed"], row["closed_by_name"]) == (["FIRST", "7"], [("k", "5")])
 
 
 def test_a_default_of_the_schema_is_not_a_value() -> None:

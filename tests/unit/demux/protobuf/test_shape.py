@@ -114,7 +114,7 @@ def test_presence_follows_the_syntax() -> None:
 
 def test_an_enum_has_the_first_name_of_each_number() -> None:
     (mood,) = [f.value for f in shape(PROTO3, "kinds3.Singular").fields if f.name == "f_mood"]
-    assert mood == Enumeration(((0, "CALM"), (-1, "ANGRY"), (2, "GLAD"), (2147483647, "HUGE")))
+    assert mood == Enumeration(((0, "CALM"), (-1, "ANGRY"), (2, "GLAD"), (2147483647, "HUGE")), is_closed=False)
 
 
 def test_lists_know_whether_they_are_packed() -> None:
