@@ -182,7 +182,7 @@ def _decoded(values: pa.Array, envelope: Envelope, refused: _Refusals) -> list[p
 
 def _game_names(games: pa.Array, wrapper: WrapperFormat, refused: _Refusals) -> pa.Array:
     """Return the games as text; few differ, so each is looked at once."""
-    no_game = wrapper.envelope.no_game
+    no_game, named = wrapper.envelope.no_game, wrapper.envelope.game_names
     # an empty text has a sentence of its own
     absent = f"The game is {no_game} or absent." if no_game else invalid_reason("", wrapper.max_name_bytes)
     assert absent is not None
@@ -190,7 +190,13 @@ def _game_names(games: pa.Array, wrapper: WrapperFormat, refused: _Refusals) -> 
     names = [str(game) for game in encoded.dictionary.to_pylist()]
     codes = encoded.indices.fill_null(len(names)).to_numpy()
     for code, name in enumerate((*names, no_game)):
-        reason = absent if name == no_game else invalid_reason(name, wrapper.max_name_bytes)
+        if name == no_game:
+            reason: str | None = absent
+        elif named is not None and name not in named:
+            # of an open enum: digits, by which no game is called
+            reason = f"The game is number {name}, which has no name in the envelope's enum."
+        else:
+            reason = invalid_reason(name, wrapper.max_name_bytes)
         if reason is not None:
             refused.refuse(np.flatnonzero(codes == code).tolist(), Cause.INVALID_GAME_NAME, reason)
     return pa.array(names, pa.string()).take(encoded.indices)

@@ -67,6 +67,7 @@ class Envelope:
         columns: its columns, by the column rules.
         game: the column of the game: STRING, or a whole number.
         no_game: the value, as text, that stands for no game: empty, `0`, or the name of an enum's number 0.
+        game_names: the names that an enum gives to games; None where the game is a string or an integer.
         schema_id: the column of the schema id, a whole number; None where the envelope has none.
         payload: the column of the payload, BINARY.
     """
@@ -76,6 +77,7 @@ class Envelope:
     columns: Struct
     game: ColumnPath
     no_game: str
+    game_names: frozenset[str] | None
     schema_id: ColumnPath | None
     payload: ColumnPath
 
@@ -124,7 +126,14 @@ def envelope_of(settings: WrapperSettings) -> Envelope:
     if mistakes:
         raise _invalid(mistakes)
     return Envelope(
-        compiled.descriptor_set, compiled.message, columns_of(shape), game, _no_game(game_value), schema_id, payload
+        compiled.descriptor_set,
+        compiled.message,
+        columns_of(shape),
+        game,
+        _no_game(game_value),
+        frozenset(name for _, name in game_value.names) if isinstance(game_value, Enumeration) else None,
+        schema_id,
+        payload,
     )
 
 

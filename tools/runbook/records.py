@@ -42,14 +42,16 @@ def quarantined(cause: Cause) -> Quarantined:
         case Cause.MALFORMED_WRAPPER:
             return Quarantined(
                 Stage.BRONZE,
-                "no value, not a wrapper, or not the frame that `framing.wrapper` says",
+                "no value, not a wrapper, not the frame that `framing.wrapper` says, or a schema id above "
+                "2,147,483,647 (31 bits)",
                 Replay.NEVER,
                 _SETTING.format("`wrapper` and `framing.wrapper`"),
             )
         case Cause.INVALID_GAME_NAME:
             return Quarantined(
                 Stage.BRONZE,
-                "absent, empty, too long, control characters",
+                "absent, empty, too long, white space alone, control characters, `__HIVE_DEFAULT_PARTITION__`, or a "
+                "number without a name in the envelope's enum",
                 Replay.NEVER,
                 _SETTING.format("`wrapper.game_field` and `games.max_name_bytes`"),
             )

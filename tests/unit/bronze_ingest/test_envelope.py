@@ -123,10 +123,10 @@ def test_the_further_fields_come_with_their_values(rich: WrapperFormat) -> None:
     full.labels["a"].schema = 3
     full.hops.add(title=2, region="us")
     bare = message()
-    bare.header.title = 9
+    bare.header.title = 2
     unwrapped = taken_apart(rich, full.SerializeToString(), bare.SerializeToString())
     assert unwrapped.causes.to_pylist() == [None, None]
-    assert unwrapped.game_name.to_pylist() == ["CHESS", "9"]
+    assert unwrapped.game_name.to_pylist() == ["CHESS", "GO"]
     assert unwrapped.schema_id.to_pylist() == [11, None]
     assert unwrapped.payload.to_pylist() == [b"p", None]
     hop = {"title": "GO", "region": "us", "registry": None, "empty": None, "Region__5": ""}
@@ -203,12 +203,13 @@ LONG = "LONG_" + "X" * 80
         ("proto3", "fixed32", 0, ("0", "The game is 0 or absent.")),
         ("proto3", "optional sint32", None, (None, "The game is 0 or absent.")),
         ("proto3", "Title", 1, ("CHESS", None)),
-        ("proto3", "Title", 77, ("77", None)),
-        ("proto3", "Title", -1, ("-1", None)),
+        ("proto3", "Title", 77, ("77", "The game is number 77, which has no name in the envelope's enum.")),
+        ("proto3", "Title", -1, ("-1", "The game is number -1, which has no name in the envelope's enum.")),
         ("proto3", "Title", 0, ("ZERO", "The game is ZERO or absent.")),
         ("proto3", "optional Title", None, (None, "The game is ZERO or absent.")),
         ("proto3", "Title", 2, (LONG, "The game name has 85 bytes in UTF-8; at most 80 are allowed.")),
         ("proto2", "optional Title", None, (None, "The game is ZERO or absent.")),
+        ("proto2", "optional Title", 1, ("CHESS", None)),
     ],
 )
 def test_a_game_of_any_kind_becomes_a_name(
@@ -220,6 +221,15 @@ def test_a_game_of_any_kind_becomes_a_name(
     wrapper = wrapper_of(tmp_path, text, game_field="game")
     message = message_of(wrapper)
     assert named(wrapper, message() if given is None else message(game=given)) == [expected]
+
+
+def test_a_game_that_a_closed_enum_has_no_name_for_is_absent(tmp_path: Path) -> None:
+    text = """syntax = "proto2"; enum Title { ZERO = 0; CHESS = 1; } message Envelope { optional Title game = 1;
+        optional int32 schema_id = 2; optional bytes payload = 3; }"""
+    wrapper = wrapper_of(tmp_path, text, game_field="game")
+    unwrapped = taken_apart(wrapper, b"\x08\x4d", b"\x08\x01")
+    assert unwrapped.sentences.to_pylist() == ["The game is ZERO or absent.", None]
+    assert unwrapped.causes.to_pylist() == ["INVALID_GAME_NAME", None]
 
 
 @pytest.mark.parametrize(
