@@ -11,23 +11,25 @@ from rich.table import Table
 from rich.text import Text
 
 from demux.overview import Overview
-from demux.text import first_few, printable
+from demux.text import counted, first_few, printable
 from deserializer.days import Backfill, Day, State
 from install_workflow.run import Round
 
 
 def round_table(result: Round, seconds: float) -> RenderableType:
-    """Return what a round did: a line for each game that had something to do, failures with their remedy."""
+    """Return what a round did: a line for each game that had new rows or failed, failures with their remedy."""
     took_in = result.ingested
+    # a game that failed, or was rebuilt since, is looked at although it may have nothing new
+    busy = [end for end in result.ended if end.report is None or end.report.rows_in]
     lines: list[RenderableType] = [
         Text(
             f"bronze: {took_in.rows_in:,} records in, {took_in.rows_bronze:,} to bronze, "
             f"{took_in.rows_quarantined:,} to quarantine"
         )
     ]
-    if result.ended:
+    if busy:
         table = _table("game", ">rows in", ">silver", ">quarantine", ">seconds")
-        for end in result.ended:
+        for end in busy:
             report = end.report
             counts = (report.rows_in, report.rows_silver, report.rows_quarantined) if report else ("failed", "", "")
             table.add_row(_name(end.task.game), *(_number(count) for count in counts), f"{end.seconds:.1f}")
@@ -41,9 +43,9 @@ def round_table(result: Round, seconds: float) -> RenderableType:
     lines += _error_lines({game: f"{e.condition} {e.cause} {e.remedy}" for game, e in errors.items()})
     if result.plan.waiting:
         lines.append(Text(f"{len(result.plan.waiting)} games wait in bronze, see `demux status`", "yellow"))
-    idle = len(result.plan.tasks) - len(result.ended)
-    rest = f"{idle} had none" if result.complete else f"the other {idle} come in the next round"
-    lines.append(Text(f"{len(result.ended)} games had new rows, {rest}; {seconds:.1f} s"))
+    idle, left = (len(result.plan.tasks) - len(ended) for ended in (busy, result.ended))
+    rest = f"{idle} had none" if result.complete else f"the other {left} come in the next round"
+    lines.append(Text(f"{counted(len(busy), 'game')} had new rows, {rest}; {seconds:.1f} s"))
     return Group(*lines)
 
 

@@ -86,6 +86,12 @@ def test_a_round_in_which_nothing_was_new_is_told_without_a_table(golden: Golden
     golden("cli/round_idle.txt", on_terminal(round_table(round_of(idle=20), 0.5)))
 
 
+def test_a_game_that_was_looked_at_for_nothing_had_no_new_rows() -> None:
+    shown = on_terminal(round_table(round_of(ended("chess"), ended("go", 5), idle=2), 0.5))
+    assert "1 game had new rows, 3 had none; 0.5 s" in shown
+    assert "chess" not in shown
+
+
 def test_a_round_that_was_stopped_does_not_say_that_the_others_had_nothing(golden: Golden) -> None:
     golden("cli/round_stopped.txt", on_terminal(round_table(round_of(ended("go", 5), idle=2, complete=False), 0.5)))
 
