@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 from typing import Protocol, assert_never
 from urllib.parse import unquote, urlsplit
@@ -24,6 +25,15 @@ from deserializer.native_functions import takes_bytes
 
 # spark plans the columns of all writers of a batch one by one; beyond this it takes longer than the rows
 MAX_COLUMNS = 1_000
+
+
+class Unsuited(Enum):
+    """Why `from_protobuf` cannot read a message; docs/columns.md has each."""
+
+    NO_FIELDS = "has no fields"
+    GROUP = "is a group"
+    JSON_TEXT = "becomes JSON text"
+    TOO_WIDE = f"columns in one plan, the limit is {MAX_COLUMNS}"
 
 
 class RowDecoder(Protocol):
@@ -125,14 +135,14 @@ def unsuited(writers: Iterable[Writer]) -> str | None:
     for writer in writers:
         shape = decoder_of(writer.descriptor_set, writer.message, SILVER_RESERVED).shape
         if not shape.fields:
-            return f"schema {writer.schema_id}: {writer.message} has no fields"
+            return f"schema {writer.schema_id}: {writer.message} {Unsuited.NO_FIELDS.value}"
         for path, field in _fields(shape, ""):
             if field.delimited:
-                return f"schema {writer.schema_id}: field {path} is a group"
+                return f"schema {writer.schema_id}: field {path} {Unsuited.GROUP.value}"
             if isinstance(field.value, JsonText):
-                return f"schema {writer.schema_id}: field {path} becomes JSON text"
+                return f"schema {writer.schema_id}: field {path} {Unsuited.JSON_TEXT.value}"
             columns += 1
-    return f"{columns} columns in one plan, the limit is {MAX_COLUMNS}" if columns > MAX_COLUMNS else None
+    return f"{columns} {Unsuited.TOO_WIDE.value}" if columns > MAX_COLUMNS else None
 
 
 def _fields(message: Message, prefix: str) -> Iterator[tuple[str, Field]]:

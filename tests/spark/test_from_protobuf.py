@@ -28,7 +28,7 @@ from deserializer.decoders import FromProtobuf, native_decoder
 from deserializer.run import deserialize
 from tests.chess import VERSION_1, VERSION_3, compiled, payload
 from tests.messages import payloads
-from tests.protos import PROTO2, PROTO3, WELL_KNOWN, Schema, message_type
+from tests.protos import CLOSED, PROTO2, PROTO3, WELL_KNOWN, Schema, message_type
 from tests.protos import compiled as descriptor_set_of
 from tests.spark.registries import every_game
 from tests.spark.rows import by_spark
@@ -38,7 +38,13 @@ pytestmark = pytest.mark.usefixtures("compiled_plans")
 
 @pytest.mark.parametrize(
     ("schema", "name"),
-    [(PROTO3, "kinds3.Nested"), (PROTO3, "kinds3.MapValues"), (PROTO2, "kinds2.Packed"), (WELL_KNOWN, "known.Inside")],
+    [
+        (CLOSED, "closed.Few"),
+        (PROTO3, "kinds3.Nested"),
+        (PROTO3, "kinds3.MapValues"),
+        (PROTO2, "kinds2.Packed"),
+        (WELL_KNOWN, "known.Inside"),
+    ],
     ids=str,
 )
 def test_what_a_protobuf_library_wrote_never_goes_through_python(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,9 @@ from demux.errors import DecoderUnsuited, RuntimeMissing, SchemaUnknown
 from demux.schema_ref import SchemaRef
 from demux.settings import Decoder
 from deserializer.decisions import Decisions, Writer, decide
-from deserializer.decoders import ARROW, FromProtobuf, choose, native_decoder, unsuited
+from deserializer.decoders import ARROW, FromProtobuf, Unsuited, choose, native_decoder, unsuited
 from tests.chess import EMPTY, MISFIT, VERSION_1, VERSION_3, compiled
-from tests.protos import ALL_DELIMITED, PROTO2, PROTO3, RECURSIVE, WELL_KNOWN, Schema, wide
+from tests.protos import ALL_DELIMITED, PROTO2, PROTO3, RECURSIVE, WELL_KNOWN, Schema, of_text, wide
 from tests.protos import compiled as descriptor_set_of
 
 NATIVE = FromProtobuf(Path("/root/control/descriptors"))
@@ -73,6 +74,47 @@ def test_groups_json_text_and_messages_without_fields_are_not_for_it(
     schema: Schema, message: str, reason: str | None
 ) -> None:
     assert unsuited(writer(schema, message)) == (reason and f"schema 7: {reason}")
+
+
+# by the rows of the table in docs/columns.md
+REFUSED = {
+    "`google.protobuf.Any`, `Struct`, `Value`, `ListValue`": [
+        f'import "google/protobuf/{file}.proto"; message M {{ repeated google.protobuf.{name} x = 1; }}'
+        for file, name in (("any", "Any"), ("struct", "Struct"), ("struct", "Value"), ("struct", "ListValue"))
+    ],
+    "a message type inside itself, directly or through others": [
+        "message M { optional M again = 1; }",
+        "message M { optional N n = 1; } message N { optional O o = 1; } message O { repeated N ns = 1; }",
+    ],
+    "a group, a delimited field, an extension of a message set": [
+        "message M { repeated group G = 1 { optional int32 x = 1; } }",
+        """message M { optional Bag bag = 1; }
+        message Bag { option message_set_wire_format = true; extensions 4 to max; }
+        message Item { extend Bag { optional Item item = 5; } optional string name = 1; }""",
+        """message M { option message_set_wire_format = true; extensions 4 to max; }
+        message Item { extend M { optional Item item = 5; } optional string name = 1; }""",
+    ],
+    "no fields itself (in other messages, such a message can be read)": ["message M {}"],
+    "more than 1,000 fields, with the other schemas of the micro-batch, those inside messages counted": [
+        "message M { " + " ".join(f"optional int32 f{n} = {n};" for n in range(1, 1_002)) + " }",
+        "message M { optional N n = 1; } message N { "
+        + " ".join(f"optional int32 f{n} = {n};" for n in range(1, 1_001))
+        + " }",
+    ],
+}
+
+
+def test_the_documentation_has_each_kind_of_message_that_is_not_for_it() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "columns.md").read_text("utf-8")
+    section = page.partition("## What from_protobuf cannot read")[2].partition("\n## ")[0]
+    rows = dict(re.findall(r"^\| (.*) \| (.*) \|$", section, re.MULTILINE)[2:])
+    assert set(rows) == set(REFUSED)
+    assert set(rows.values()) == {reason.value for reason in Unsuited}
+    for kind, texts in REFUSED.items():
+        for text in texts:
+            descriptor_set, _, _ = of_text(text, "t.M", syntax="proto2")
+            reason = unsuited([Writer(7, descriptor_set, "t.M")])
+            assert (reason or "").endswith(rows[kind]), text
 
 
 def test_a_plan_of_too_many_columns_is_not_for_it() -> None:
