@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.order import ByFile, file_of, rank, read_costs
+from tests.order import file_of, group_of, rank, read_costs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -55,8 +55,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling | None:
-    """Keep a file's tests together, as `--dist loadfile` does, and those that need the same servers."""
-    return ByFile(config, log) if config.getoption("--dist") == "loadfile" else None
+    """Keep on one worker the tests of a file, as `--dist loadfile` does, and those that need the same servers."""
+    if config.getoption("--dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    scheduler = LoadFileScheduling(config, log)
+    scheduler._split_scope = group_of
+    return scheduler
 
 
 @pytest.fixture(scope="session")

@@ -5,19 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from xdist.scheduler import LoadFileScheduling
-
 # CPU seconds of each file that costs some, the most first; written by `make test-profile`
 COSTS = Path(__file__).with_name("costs.txt")
 # its servers are started once
 _TOGETHER = "tests/kafka/"
-
-
-class ByFile(LoadFileScheduling):
-    """Gives a worker one file after the other; all tests that need real servers go to one worker."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        return group_of(nodeid)
 
 
 def file_of(nodeid: str) -> str:

@@ -12,6 +12,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -57,9 +58,12 @@ class Profile:
         self._found: dict[str, Cost] = {}
         self._slow: list[str] = []
         sys.addaudithook(self._audit)
-        _count(DataStreamWriter, "start", lambda: self._add("queries"))
-        _count(multiprocessing.process.BaseProcess, "start", lambda: self._add("pythons"))
-        self._count_batches()
+        for owner, method, what in (
+            (DataStreamWriter, "start", "queries"),
+            (multiprocessing.process.BaseProcess, "start", "pythons"),
+        ):
+            _replace(owner, method, partial(self._counting, what))
+        _replace(DataStreamWriter, "foreachBatch", self._counting_batches)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> Iterator[None]:
@@ -113,17 +117,15 @@ class Profile:
         elif event == "time.sleep":
             self._counts["wait_s"] += args[0]
 
-    def _count_batches(self) -> None:
-        original = DataStreamWriter.foreachBatch
+    def _counting(self, what: str, original: Callable[..., Any]) -> Callable[..., Any]:
+        def counting(*args: Any, **options: Any) -> Any:
+            self._add(what)
+            return original(*args, **options)
 
-        def counting(writer: Any, work: Callable[[Any, int], None]) -> Any:
-            def counted(frame: Any, number: int) -> None:
-                self._add("batches")
-                work(frame, number)
+        return counting
 
-            return original(writer, counted)
-
-        DataStreamWriter.foreachBatch = counting  # type: ignore[method-assign]
+    def _counting_batches(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda writer, work: original(writer, self._counting("batches", work))
 
     def _add(self, what: str) -> None:
         self._counts[what] += 1
@@ -162,14 +164,8 @@ def _line(what: str, cost: Cost) -> str:
     return "\t".join((*numbers, what))
 
 
-def _count(owner: type, method: str, add: Callable[[], None]) -> None:
-    original = getattr(owner, method)
-
-    def counting(*args: Any, **options: Any) -> Any:
-        add()
-        return original(*args, **options)
-
-    setattr(owner, method, counting)
+def _replace(owner: type, method: str, make: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
+    setattr(owner, method, make(getattr(owner, method)))
 
 
 def _jobs() -> int:
