@@ -132,7 +132,7 @@ class Profile:
 
     def _now(self) -> Cost:
         now = Cost(self._counts)
-        now.update({"wall_s": time.monotonic(), "cpu_s": _cpu_s(os.getpid()), "jobs": _jobs()})  # type: ignore[dict-item]
+        now.update({"wall_s": time.monotonic(), "cpu_s": _cpu_s(os.getpid()), "jobs": _jobs()})
         return now
 
     def _commits(self, since: float) -> int:
