@@ -130,6 +130,7 @@ def test_compressed_data_cut_anywhere_says_so_in_one_piece_behind_the_good_recor
         assert cut.start == len(archive_bytes(layout, of(*good)))
 
 
+@pytest.mark.thorough
 def test_a_parquet_file_cut_anywhere_is_one_piece() -> None:
     content = archive_bytes(PARQUET, of(b"a", b"b"))
     for size in range(1, len(content)):

@@ -17,6 +17,9 @@ from install_workflow.databricks.wheel import wheels_of
 from tests.deployments import Demux, write_settings
 from tests.fakes.workspace.fake import FakeWorkspace
 
+# a plan of 900 games takes a second, and each test makes several
+pytestmark = pytest.mark.thorough
+
 MANY = [f"game_{number:04}" for number in range(900)]
 
 

@@ -153,6 +153,7 @@ def test_whatever_a_comment_holds_it_is_short_and_visible(comment: str) -> None:
     assert text == text.strip()
 
 
+@pytest.mark.thorough
 def test_a_table_has_no_more_comments_than_its_log_can_bear_and_the_outer_ones_come_first() -> None:
     long = "x" * MAX_LENGTH
     parts = "\n".join(f"string p{n} = {n}; // {long}" for n in range(1, 151))

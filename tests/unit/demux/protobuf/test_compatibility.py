@@ -245,6 +245,7 @@ def test_a_column_is_added_under_the_name_that_it_will_have() -> None:
     assert change.silver == "adds column _schema_id__2 INT"
 
 
+@pytest.mark.thorough
 def test_five_thousand_changed_fields_are_told_one_by_one() -> None:
     old, new = (" ".join(f"{kind} f{n} = {n};" for n in range(1, 5001)) for kind in ("int32", "int64"))
     comparison = compared(old, new)

@@ -55,6 +55,7 @@ def test_every_kind_of_field_becomes_what_the_column_rules_say(schema: Schema, m
     assert_rows_are_the_oracles(decoder(schema, message), cls, payloads(cls, seed=11, count=40))
 
 
+@pytest.mark.thorough
 def test_five_thousand_columns_become_what_the_column_rules_say() -> None:
     schema = wide(5000)
     cls = message_type(schema, "wide.Wide")

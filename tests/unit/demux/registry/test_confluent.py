@@ -277,6 +277,7 @@ class TestTakingOut:
         assert len(connect().remove(made_by="producer")) == 1
         assert fake.everything() == {}
 
+    @pytest.mark.thorough
     def test_a_crash_anywhere_while_registering_leaves_nothing_that_clean_up_misses(
         self, fake: FakeRegistry, connect: Connect
     ) -> None:
