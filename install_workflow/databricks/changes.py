@@ -19,8 +19,9 @@ from install_workflow.databricks.details import (
     settings_details,
     task_details,
 )
+from install_workflow.databricks.drift import sides
 from install_workflow.databricks.job import OWNER_TAG, PART_TAG, DeployedJob, Job
-from install_workflow.databricks.normal import comparable, without_choices
+from install_workflow.databricks.normal import comparable
 from install_workflow.databricks.references import called_first, parts_called, with_parts
 from install_workflow.databricks.told import engine_of
 from install_workflow.plan import digest
@@ -230,13 +231,45 @@ def _change(
         clusters = len(wanted.get("job_clusters", {}))
         reason = f"no such job yet: {counted(len(added), 'task')} on {counted(clusters, 'cluster')}"
         return JobChange(JobAction.CREATE, job.part, name, None, (Call.CREATE,), reason, added, job)
-    settings = tuple(settings_details(job.part, without_choices(now, wanted), wanted, were, will_be))
+    job, wanted = _run_by_owner(job, deployed, now, wanted)
+    both = sides(now, wanted, deployed.filled)
+    differing = settings_details(job.part, both.before, both.after, were, will_be)
+    settings = tuple(_explained(each, both.by_hand) for each in differing)
     permissions = tuple(permission_details(deployed.permissions, job.permissions))
     calls = (*((Call.RESET,) if settings else ()), *((Call.PERMIT,) if permissions else ()))
     action = JobAction.UPDATE if calls else JobAction.KEEP
     details = (*settings, *permissions)
     reason = f"{why}{_summary(details)}" if settings else _summary(details)
     return JobChange(action, job.part, name, deployed.job_id, calls, reason, details, job)
+
+
+def _run_by_owner(
+    job: Job, deployed: DeployedJob, now: Mapping[str, Any], wanted: Mapping[str, Any]
+) -> tuple[Job, Mapping[str, Any]]:
+    """Return the job to be sent, and what to compare: where nobody is named to run the job as, it is the owner.
+
+    A reset without `run_as` changes nothing, so the owner is named where the job runs as another.
+    """
+    runs_as = now.get("run_as")
+    if "run_as" in wanted or runs_as is None:
+        return job, wanted
+    if deployed.owner is None or runs_as == deployed.owner[1]:
+        return job, {**wanted, "run_as": runs_as}
+    kind, name = deployed.owner
+    return replace(job, settings={**job.settings, "run_as": {kind.value: name}}), {**wanted, "run_as": name}
+
+
+def _explained(detail: Detail, by_hand: Collection[tuple[str, str]]) -> Detail:
+    """Return the detail, with the reason where a hand made the difference."""
+    if detail.reason or (detail.subject, detail.field) not in by_hand:
+        return detail
+    match detail.difference:
+        case Difference.REMOVED:
+            return replace(detail, reason="set by hand")
+        case Difference.ADDED:
+            return replace(detail, reason="removed by hand")
+        case _:
+            return replace(detail, reason="changed by hand")
 
 
 def _deletion(

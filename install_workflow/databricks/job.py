@@ -25,6 +25,10 @@ def root_tag(root: str) -> str:
     return hashlib.sha256(root.rstrip("/").encode()).hexdigest()[:12]
 
 
+# kind and name
+Principal = tuple[PrincipalKind, str]
+
+
 @dataclass(frozen=True, slots=True)
 class Permission:
     """What one principal may do with a job.
@@ -69,9 +73,13 @@ class DeployedJob:
         part: which of the deployment's jobs it is, from its tag.
         settings: as the server gives them, its defaults included.
         permissions: beside the owner's, and without inherited ones.
+        owner: who owns it; None where we may not see that.
+        filled: what the server had added after our last write, from `filled_in`; None where that is not known.
     """
 
     job_id: int
     part: str
     settings: JobJson
     permissions: tuple[Permission, ...] = ()
+    owner: Principal | None = None
+    filled: JobJson | None = None

@@ -11,7 +11,16 @@ from demux.settings_databricks import Level, PrincipalKind
 from install_workflow.databricks.answers import Denied, Missing
 from install_workflow.databricks.changes import ForeignJob
 from install_workflow.databricks.connection import Connection
-from install_workflow.databricks.job import OWNER_TAG, PART_TAG, ROOT_TAG, DeployedJob, JobJson, Permission, root_tag
+from install_workflow.databricks.job import (
+    OWNER_TAG,
+    PART_TAG,
+    ROOT_TAG,
+    DeployedJob,
+    JobJson,
+    Permission,
+    Principal,
+    root_tag,
+)
 
 _JOBS = "/api/2.2/jobs"
 _PERMISSIONS = "/api/2.0/permissions/jobs"
@@ -171,7 +180,8 @@ class Workspace:
             permissions = self._permissions(job_id)
         except Missing:
             return None
-        return DeployedJob(job_id, str(settings.get("tags", {}).get(PART_TAG, "")), settings, permissions)
+        owner = _principal(self._owners.get(job_id, {}))
+        return DeployedJob(job_id, str(settings.get("tags", {}).get(PART_TAG, "")), settings, permissions, owner)
 
     def _settings(self, job_id: int) -> dict[str, Any]:
         """Return all pages of a job's settings; later pages have only what the first has no room for."""
@@ -205,7 +215,7 @@ class Workspace:
         return tuple(sorted(given, key=lambda each: each.sort_key))
 
 
-def _principal(entry: Mapping[str, Any]) -> tuple[PrincipalKind, str] | None:
+def _principal(entry: Mapping[str, Any]) -> Principal | None:
     return next(((kind, str(entry[kind.value])) for kind in PrincipalKind if entry.get(kind.value)), None)
 
 

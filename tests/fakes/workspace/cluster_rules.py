@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 _SINGLE = {"spark.databricks.cluster.profile": "singleNode"}
@@ -16,10 +17,15 @@ class Compute:
     Attributes:
         node_types: the node types there are; None = every one.
         spark_versions: the runtimes there are; None = every one.
+        policies: the cluster policies by id, as their definitions have them: an element for each path, such as
+            `spark_conf.spark.speculation: {type: fixed, value: "true"}`.
+        cloud: aws, azure, or unknown: one whose defaults our table does not know.
     """
 
     node_types: frozenset[str] | None = None
     spark_versions: frozenset[str] | None = None
+    policies: dict[str, Mapping[str, Mapping[str, Any]]] = field(default_factory=dict)
+    cloud: str = "aws"
 
     def problems(self, cluster: Mapping[str, Any]) -> Iterator[str]:
         """Everything that is wrong with a `new_cluster`, as sentences."""
@@ -27,6 +33,26 @@ class Compute:
         if not {"node_type_id", "instance_pool_id", "policy_id"} & cluster.keys():
             yield "Cluster validation error: Missing required field: settings.cluster_spec.new_cluster.node_type_id"
         yield from self._unknown(cluster)
+        yield from self._against_policy(cluster)
+
+    def filled(self, cluster: Mapping[str, Any]) -> dict[str, Any]:
+        """The cluster with what its policy adds: fixed values always, defaults where they are asked for."""
+        result = copy.deepcopy(dict(cluster))
+        for path, element in self.policies.get(str(cluster.get("policy_id")), {}).items():
+            value = element.get("value") if element.get("type") == "fixed" else None
+            if value is None and cluster.get("apply_policy_default_values"):
+                value = element.get("defaultValue")
+            holder, name = _place(result, path)
+            if value is not None:
+                holder.setdefault(name, value)
+        return result
+
+    def _against_policy(self, cluster: Mapping[str, Any]) -> Iterator[str]:
+        for path, element in self.policies.get(str(cluster.get("policy_id")), {}).items():
+            holder, name = _place(copy.deepcopy(dict(cluster)), path)
+            given = holder.get(name)
+            if element.get("type") == "fixed" and given not in (None, element["value"]):
+                yield f'Validation failed for {path}, must be {element["value"]} (is "{given}")'
 
     def _unknown(self, cluster: Mapping[str, Any]) -> Iterator[str]:
         for name in ("node_type_id", "driver_node_type_id"):
@@ -39,6 +65,12 @@ class Compute:
             yield "Cluster validation error: Missing required field: settings.cluster_spec.new_cluster.spark_version"
         if version and self.spark_versions is not None and version not in self.spark_versions:
             yield f"Invalid spark version {version}."
+
+
+def _place(cluster: dict[str, Any], path: str) -> tuple[dict[str, Any], str]:
+    """The object that a policy's path is about, made if it is not there, and the name in it."""
+    top, _, inner = path.partition(".")
+    return (cluster.setdefault(top, {}), inner) if inner else (cluster, top)
 
 
 def _size(cluster: Mapping[str, Any]) -> Iterator[str]:

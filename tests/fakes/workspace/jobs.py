@@ -90,7 +90,7 @@ class Jobs:
         acl = entries(settings.get("access_control_list", []))
         if OWNER not in acl.values():
             acl = {("user_name", owner): OWNER, **acl}
-        job = StoredJob(self.next_id, kept(wanted), owner, acl, _FIRST_TIME_MS + 1000 * self.next_id)
+        job = StoredJob(self.next_id, kept(wanted, self.compute), owner, acl, _FIRST_TIME_MS + 1000 * self.next_id)
         self.held[job.job_id] = job
         self.next_id += 1
         return job
@@ -133,7 +133,7 @@ class Jobs:
     def _replace(self, job: StoredJob, wanted: Mapping[str, Any]) -> Mapping[str, Any]:
         check(wanted, self.held, self.compute)
         self.users.check_run_as(wanted.get("run_as", {}))
-        job.settings = kept(wanted)
+        job.settings = kept(wanted, self.compute)
         return {}
 
     def _changeable(self, body: Mapping[str, Any]) -> StoredJob:

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from install_workflow.databricks.normal import comparable, without_choices
+from install_workflow.databricks.drift import sides
+from install_workflow.databricks.normal import comparable
 from tests.databricks_jobs import job
 from tests.fakes.workspace.job_defaults import kept
 
@@ -19,8 +20,8 @@ names = st.sampled_from(["chess", "go", "ludo", "tag", "shogi"])
 
 def same(left: dict[str, Any], right: dict[str, Any]) -> bool:
     """Whether a job with these settings and one deployed with those are the same."""
-    wanted = comparable(left)
-    return without_choices(comparable(right), wanted) == wanted
+    found = sides(comparable(right), comparable(left))
+    return found.before == found.after
 
 
 @given(st.dictionaries(st.sampled_from(["c1", "c2", "c3"]), st.sets(names, min_size=1), min_size=1))
@@ -43,7 +44,6 @@ def test_the_order_of_tasks_does_not_count(tasks: list[dict[str, Any]]) -> None:
         {"timeout_seconds": 0},
         {"max_concurrent_runs": 1},
         {"format": "MULTI_TASK"},
-        {"edit_mode": "EDITABLE"},
         {"queue": {"enabled": False}},
         {"health": {"rules": []}},
         {"description": ""},
@@ -113,12 +113,18 @@ def cluster(**fields: object) -> dict[str, Any]:
         {"aws_attributes": {"zone_id": "us-east-1c"}},
         {"enable_elastic_disk": True},
         {"data_security_mode": "SINGLE_USER"},
+        {"runtime_engine": "STANDARD"},
         {"driver_node_type_id": "m6g.xlarge"},
     ],
 )
 def test_what_the_server_chooses_for_a_cluster_counts_only_where_we_say_it(chosen: dict[str, Any]) -> None:
     assert same(cluster(), cluster(**chosen))
     assert not same(cluster(**chosen), cluster())
+
+
+def test_what_the_server_chooses_for_a_job_is_no_difference() -> None:
+    assert same({"name": "a"}, {"name": "a", "edit_mode": "EDITABLE", "parent_path": "/Users/ann"})
+    assert not same({"name": "a"}, {"name": "a", "edit_mode": "UI_LOCKED"})
 
 
 def test_what_the_cloud_adds_to_our_attributes_is_no_difference_and_what_it_changes_is() -> None:
@@ -133,8 +139,7 @@ def test_a_policy_may_fill_in_anything_and_a_hand_only_without_one() -> None:
     assert not same(cluster(), cluster(**by_hand))
 
 
-def test_run_as_counts_only_where_we_say_it_because_a_reset_keeps_it() -> None:
-    principal = {"service_principal_name": "0b1e"}
-    assert same({"name": "a"}, {"name": "a", "run_as": principal})
-    assert not same({"name": "a", "run_as": principal}, {"name": "a"})
-    assert same({"name": "a", "run_as": principal}, {"name": "a", "run_as": principal})
+def test_a_job_that_is_no_more_continuous_is_a_difference_though_the_field_is_empty() -> None:
+    assert same({"continuous": {"pause_status": "UNPAUSED"}}, {"continuous": {}})
+    assert not same({"continuous": {"pause_status": "UNPAUSED"}}, {})
+    assert not same({}, {"continuous": {"pause_status": "UNPAUSED"}})

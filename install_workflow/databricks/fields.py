@@ -1,0 +1,252 @@
+"""Every field of a job as the Jobs API has it: whose value it holds, and how two values compare. Pure data.
+
+Sources: the docstrings of databricks-sdk's types, and what databricks/cli measured in a workspace
+(`bundle/direct/dresources/configs/jobs.yml`). A test compares the table with the types of databricks-sdk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+
+class Origin(Enum):
+    """Who gives a field its value where our settings leave it open.
+
+    Attributes:
+        OURS: nobody else: we send it where the settings say so, and else it must be empty.
+        SERVER: the server. `defaults` are the values that it is known to choose; without any it may choose every value.
+        HAND: nobody: we never send it, the server never fills it in, so a person or another program set it.
+        WRITE_ONLY: it is accepted and not returned, or returned and not accepted: it is never compared.
+    """
+
+    OURS = "ours"
+    SERVER = "server"
+    HAND = "hand"
+    WRITE_ONLY = "write-only"
+
+
+class Form(Enum):
+    """How the values of a field compare.
+
+    Attributes:
+        VALUE: as a whole.
+        OBJECT: field by field, by the table of `of`.
+        KEYED: a list whose entries have a name, the field `key`; compared by name, then as OBJECT.
+        SET: a list without an order.
+        MAP: names and values of the user; nothing in it is a default.
+    """
+
+    VALUE = "value"
+    OBJECT = "object"
+    KEYED = "keyed"
+    SET = "set"
+    MAP = "map"
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field.
+
+    Attributes:
+        origin: who gives it its value where our settings leave it open.
+        form: how its values compare.
+        of: the type of the object, or of the list's entries; "" where the value is not taken apart.
+        key: the field with the name of an entry.
+        defaults: what the value is known to be where nobody gives one, beside empty values.
+        same_as: a field of the same object whose value the server takes.
+        counts_empty: whether an empty value has a meaning of its own.
+    """
+
+    origin: Origin
+    form: Form = Form.VALUE
+    of: str = ""
+    key: str = ""
+    defaults: tuple[Any, ...] = ()
+    same_as: str = ""
+    counts_empty: bool = False
+
+
+_OURS, _HAND, _SERVER = Field(Origin.OURS), Field(Origin.HAND), Field(Origin.SERVER)
+_OUR_SET, _HANDS_SET = Field(Origin.OURS, Form.SET), Field(Origin.HAND, Form.SET)
+_WRITE_ONLY = Field(Origin.WRITE_ONLY)
+
+
+def _ours(default: Any) -> Field:
+    return Field(Origin.OURS, defaults=(default,))
+
+
+def _server(*defaults: Any) -> Field:
+    return Field(Origin.SERVER, defaults=defaults)
+
+
+def _object(of: str, origin: Origin = Origin.OURS) -> Field:
+    return Field(origin, Form.OBJECT, of)
+
+
+def _hands(names: str) -> dict[str, Field]:
+    return dict.fromkeys(names.split(), _HAND)
+
+
+_EVENTS = {
+    **dict.fromkeys(("on_start", "on_success", "on_failure"), _OUR_SET),
+    **dict.fromkeys(
+        (
+            "on_duration_warning_threshold_exceeded",
+            "on_maintenance_complete",
+            "on_maintenance_start",
+            "on_streaming_backlog_exceeded",
+        ),
+        _HANDS_SET,
+    ),
+}
+_PAUSE = {"pause_status": _ours("UNPAUSED")}
+_WAITS = {"min_time_between_triggers_seconds": _OURS, "wait_after_last_change_seconds": _OURS}
+
+JOB, CLUSTER = "JobSettings", "ClusterSpec"
+
+# by the name of the type in databricks-sdk, then by the name of the field in JSON
+FIELDS: Mapping[str, Mapping[str, Field]] = {
+    JOB: {
+        "name": _OURS,
+        "description": _OURS,
+        "tags": Field(Origin.OURS, Form.MAP),
+        # an answer names the principal also where nobody set it; `changes.py` compares it with the owner
+        "run_as": _OURS,
+        "max_concurrent_runs": Field(Origin.OURS, defaults=(1,), counts_empty=True),
+        "timeout_seconds": _OURS,
+        "queue": _object("QueueSettings"),
+        "schedule": _object("CronSchedule"),
+        "continuous": Field(Origin.OURS, Form.OBJECT, "Continuous", counts_empty=True),
+        "trigger": _object("TriggerSettings"),
+        "email_notifications": _object("JobEmailNotifications"),
+        "webhook_notifications": _object("WebhookNotifications"),
+        "job_clusters": Field(Origin.OURS, Form.KEYED, "JobCluster", "job_cluster_key"),
+        "tasks": Field(Origin.OURS, Form.KEYED, "Task", "task_key"),
+        # a workspace may have a default policy, and puts a job into a folder by itself
+        "budget_policy_id": _SERVER,
+        "usage_policy_id": _SERVER,
+        "performance_target": _SERVER,
+        "parent_path": _SERVER,
+        "edit_mode": _server("EDITABLE"),
+        "format": _WRITE_ONLY,
+        "parameters": Field(Origin.HAND, Form.KEYED, key="name"),
+        "environments": Field(Origin.HAND, Form.KEYED, key="environment_key"),
+        **_hands("deployment duration_target environment_variables git_source health notification_settings triggers"),
+    },
+    "QueueSettings": {"enabled": _OURS},
+    "CronSchedule": {"quartz_cron_expression": _OURS, "timezone_id": _OURS, **_PAUSE, "sql_condition": _HAND},
+    "Continuous": {**_PAUSE, "task_retry_mode": _server("NEVER"), "maintenance_window": _HAND},
+    "TriggerSettings": {
+        **_PAUSE,
+        "file_arrival": _object("FileArrivalTriggerConfiguration"),
+        "periodic": _object("PeriodicTriggerConfiguration"),
+        "table_update": _object("TableUpdateTriggerConfiguration"),
+        **_hands("model sql_condition"),
+    },
+    "FileArrivalTriggerConfiguration": {"url": _OURS, **_WAITS},
+    "PeriodicTriggerConfiguration": {"interval": _OURS, "unit": _OURS},
+    "TableUpdateTriggerConfiguration": {"table_names": _OUR_SET, "condition": _WRITE_ONLY, **_WAITS},
+    "JobEmailNotifications": {**_EVENTS, "no_alert_for_skipped_runs": _HAND},
+    "TaskEmailNotifications": {**dict.fromkeys(_EVENTS, _HANDS_SET), "no_alert_for_skipped_runs": _HAND},
+    "WebhookNotifications": _EVENTS,
+    "JobCluster": {
+        "job_cluster_key": _OURS,
+        "new_cluster": _object(CLUSTER),
+        "serverless_compute_id": _HAND,
+    },
+    CLUSTER: {
+        "spark_version": _OURS,
+        "node_type_id": _OURS,
+        "num_workers": _OURS,
+        "autoscale": _object("AutoScale"),
+        "data_security_mode": _server("SINGLE_USER"),
+        "policy_id": _OURS,
+        "apply_policy_default_values": _WRITE_ONLY,
+        "spark_conf": Field(Origin.OURS, Form.MAP),
+        "custom_tags": Field(Origin.OURS, Form.MAP),
+        "spark_env_vars": Field(Origin.HAND, Form.MAP),
+        "driver_node_type_id": Field(Origin.SERVER, same_as="node_type_id"),
+        # the values depend on the cloud or on a pool, and no document lists them
+        "driver_instance_pool_id": Field(Origin.SERVER, same_as="instance_pool_id"),
+        "enable_elastic_disk": _SERVER,
+        "enable_local_disk_encryption": _SERVER,
+        "single_user_name": _SERVER,
+        # documented as what an open field means, except for the legacy -photon- runtimes
+        "runtime_engine": _server("STANDARD"),
+        "aws_attributes": _object("AwsAttributes", Origin.SERVER),
+        "azure_attributes": _object("AzureAttributes", Origin.SERVER),
+        "gcp_attributes": _object("GcpAttributes", Origin.SERVER),
+        "workload_type": _object("WorkloadType", Origin.SERVER),
+        **_hands(
+            "autotermination_minutes cluster_log_conf cluster_name dependency_mode docker_image "
+            "driver_node_type_flexibility init_scripts instance_pool_id is_single_node kind remote_disk_throughput "
+            "ssh_public_keys total_initial_remote_disk_size use_ml_runtime worker_node_type_flexibility"
+        ),
+    },
+    "AutoScale": {"min_workers": _OURS, "max_workers": _OURS},
+    "AwsAttributes": {
+        "availability": _server("SPOT_WITH_FALLBACK"),
+        "spot_bid_price_percent": _server(100),
+        "zone_id": _SERVER,
+        **_hands("ebs_volume_count ebs_volume_iops ebs_volume_size ebs_volume_throughput ebs_volume_type"),
+        **_hands("first_on_demand instance_profile_arn"),
+    },
+    "AzureAttributes": {
+        "availability": _server("ON_DEMAND_AZURE"),
+        "first_on_demand": _server(1),
+        "spot_bid_max_price": _server(-1),
+        **_hands("capacity_reservation_group log_analytics_info"),
+    },
+    "GcpAttributes": {
+        "availability": _server("ON_DEMAND_GCP"),
+        "zone_id": _SERVER,
+        "boot_disk_size": _SERVER,
+        "first_on_demand": _server(1),
+        **_hands("confidential_compute_type google_service_account local_ssd_count use_preemptible_executors"),
+    },
+    "WorkloadType": {"clients": _object("ClientsTypes", Origin.SERVER)},
+    "ClientsTypes": {"jobs": _server(True), "notebooks": _server(True)},
+    "Task": {
+        "task_key": _OURS,
+        "depends_on": _OUR_SET,
+        "run_if": _ours("ALL_SUCCESS"),
+        "job_cluster_key": _OURS,
+        "python_wheel_task": _object("PythonWheelTask"),
+        "run_job_task": _object("RunJobTask"),
+        "libraries": _OUR_SET,
+        "max_retries": _OURS,
+        "min_retry_interval_millis": _OURS,
+        "retry_on_timeout": _OURS,
+        "timeout_seconds": _OURS,
+        "email_notifications": _object("TaskEmailNotifications", Origin.HAND),
+        "webhook_notifications": _object("WebhookNotifications", Origin.HAND),
+        **_hands(
+            "ai_runtime_task alert_task clean_rooms_notebook_task compute condition_task dashboard_task dbt_cloud_task "
+            "dbt_platform_task dbt_task description disable_auto_optimization disabled environment_key "
+            "environment_variables_key existing_cluster_id for_each_task gen_ai_compute_task health new_cluster "
+            "notebook_task notification_settings pipeline_task power_bi_task python_operator_task spark_jar_task "
+            "spark_python_task spark_submit_task sql_task"
+        ),
+    },
+    "PythonWheelTask": {
+        "package_name": _OURS,
+        "entry_point": _OURS,
+        "parameters": _OURS,
+        "named_parameters": Field(Origin.HAND, Form.MAP),
+    },
+    "RunJobTask": {
+        "job_id": _OURS,
+        **_hands("dbt_commands jar_params job_parameters notebook_params pipeline_params python_named_params"),
+        **_hands("python_params spark_submit_params sql_params"),
+    },
+}
+
+_UNKNOWN = _SERVER
+
+
+def field_of(kind: str, name: str) -> Field:
+    """Return what the table says of a field; one that it does not know is the server's, with any value."""
+    return FIELDS.get(kind, {}).get(name, _UNKNOWN)
