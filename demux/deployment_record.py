@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -76,11 +76,14 @@ class DeploymentRecord:
         games: where each game runs, by key.
         claim: who changes it; None for nobody.
         record_id: what no other record has, the same in all its versions: after a destroy, numbers begin anew.
+        filled: by job id, what the server added to the job's settings when it was last written; a job that is being
+            written, or was written by an older release, is not in it.
     """
 
     games: tuple[PlacedGame, ...] = ()
     claim: Claim | None = None
     record_id: str = ""
+    filled: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
 
 
 def record_folder(wheel_path: str, deployment: str) -> str:
@@ -105,7 +108,7 @@ def version_in(name: str) -> int | None:
 
 
 def to_text(deployment: str, record: DeploymentRecord) -> str:
-    """Return the record as JSON: version (of this form), deployment, record_id, claim or null, and games.
+    """Return the record as JSON: version (of this form), deployment, record_id, claim or null, games, and filled.
 
     It is the same each time.
     """
@@ -117,6 +120,7 @@ def to_text(deployment: str, record: DeploymentRecord) -> str:
         "games": [
             {**asdict(game.place), "plan_id": game.plan_id, "since": game.since.isoformat()} for game in record.games
         ],
+        "filled": {str(job_id): record.filled[job_id] for job_id in sorted(record.filled)},
     }
     return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
 
@@ -133,7 +137,9 @@ def from_text(deployment: str, text: str, path: str) -> DeploymentRecord:
             raise ValueError(f"version {content['version']} of deployment {content['deployment']}")
         claim = content["claim"]
         games = tuple(map(_game, content["games"]))
-        return DeploymentRecord(games, _claim(claim) if claim else None, content["record_id"])
+        # earlier releases wrote none
+        filled = {int(job_id): dict(fields) for job_id, fields in content.get("filled", {}).items()}
+        return DeploymentRecord(games, _claim(claim) if claim else None, content["record_id"], filled)
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise PlanRefused(
             f"The record of the deployment, {path}, cannot be used ({type(error).__name__}: {error}).",

@@ -118,7 +118,7 @@ class Installer:
         """Whether there was anything to do."""
         turn = self.turn()
         turn.begin(on_claim)
-        outlook = look(self._workspace, settings, wheel, Discovered())
+        outlook = look(self._workspace, settings, wheel, Discovered(), turn.filled)
         if outlook.plan.is_empty and not outlook.must_upload:
             return settle(self._workspace, outlook.plan, turn)
         install(self._workspace, wheel, outlook.plan, tell, turn)

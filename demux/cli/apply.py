@@ -78,8 +78,8 @@ def apply(
         )
     workspace, found = Workspace(Connection()), wheel_for(settings, wheel)
     turn = begin(workspace, settings, take_over)
-    read = _from_file(saved, workspace, settings, found) if saved is not None else None
-    coming = read or _made(workspace, settings, found, discovered)
+    read = _from_file(saved, workspace, settings, found, turn) if saved is not None else None
+    coming = read or _made(workspace, settings, found, discovered, turn)
     if not force:
         coming.require_modest()
     if not coming.is_empty and not yes and somebody_is_there():
@@ -135,9 +135,9 @@ def _do(coming: _Coming, workspace: Workspace, wheel: Wheel, turn: Turn) -> None
         console.print("applied")
 
 
-def _made(workspace: Workspace, settings: Settings, wheel: Wheel, discovered: bool) -> _Coming:
+def _made(workspace: Workspace, settings: Settings, wheel: Wheel, discovered: bool, turn: Turn) -> _Coming:
     """Make the plan anew, and print it."""
-    outlook = look(workspace, settings, wheel, games_seen(workspace, settings, discovered))
+    outlook = look(workspace, settings, wheel, games_seen(workspace, settings, discovered), turn.filled)
     games = frozenset(task.game for task in outlook.games.tasks)
     grants = look_beside(workspace.connection, settings, games)
     console.print(plan_text(outlook, wheel), soft_wrap=True)
@@ -147,10 +147,10 @@ def _made(workspace: Workspace, settings: Settings, wheel: Wheel, discovered: bo
     return _Coming(outlook.plan, outlook.must_upload, outlook.files, known, grants)
 
 
-def _from_file(saved: Path, workspace: Workspace, settings: Settings, wheel: Wheel) -> _Coming:
+def _from_file(saved: Path, workspace: Workspace, settings: Settings, wheel: Wheel, turn: Turn) -> _Coming:
     """Take the plan from the file, and print it; it has no grants."""
     plan = _read(saved, workspace.connection.host)
-    must_upload = require_applicable(plan, workspace, settings, wheel)
+    must_upload = require_applicable(plan, workspace, settings, wheel, turn.filled)
     jobs = [change.job.settings for change in plan.changes if change.job is not None]
     files = needed(workspace.connection, jobs, arguments(settings).files)
     console.print(as_text(plan), soft_wrap=True)

@@ -10,7 +10,7 @@ from demux.cli.deploy_text import plan_json, plan_text
 from demux.cli.deployment import DISCOVERED, WHEEL, games_seen, wheel_for
 from demux.cli.flow import local_plan
 from demux.cli.grants import grants_left_out
-from demux.cli.turn import print_busy
+from demux.cli.turn import print_busy, turn_of
 from demux.cli.workplace import ROOT, SET, SETTINGS, console, settings_of
 from demux.errors import StorageFailed
 from demux.text import printable
@@ -47,9 +47,12 @@ def plan(
         return
     workspace = Workspace(Connection())
     found = wheel_for(settings, wheel)
-    if not json:
-        print_busy(workspace, settings)
-    outlook = look(workspace, settings, found, games_seen(workspace, settings, discovered))
+    turn = turn_of(workspace, settings)
+    if json:
+        turn.look()
+    else:
+        print_busy(turn)
+    outlook = look(workspace, settings, found, games_seen(workspace, settings, discovered), turn.filled)
     if out is not None:
         _save(out, to_text(outlook.plan, workspace.connection.host))
     granting = look_beside(workspace.connection, settings, (task.game for task in outlook.games.tasks))

@@ -43,9 +43,8 @@ def last_change(workspace: Workspace, settings: Settings) -> datetime | None:
     return turn.last_change
 
 
-def print_busy(workspace: Workspace, settings: Settings) -> None:
-    """Print who changes the deployment right now, if somebody does."""
-    turn = turn_of(workspace, settings)
+def print_busy(turn: Turn) -> None:
+    """Print who changes the deployment right now, if somebody does; raises as `Turn.look`."""
     if claim := turn.look():
         since = f"{claim.at:%H:%M:%S} UTC ({claim.by}, process {claim.process})"
         console.print(f"! busy   another command installs {turn.deployment} since {printable(since)}", soft_wrap=True)

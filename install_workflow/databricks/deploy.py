@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from demux.errors import PlanRefused, SettingsInvalid
 from demux.settings import Settings
 from install_workflow.databricks.apply import Moment, Step, apply
 from install_workflow.databricks.arguments import arguments
-from install_workflow.databricks.changes import ForeignJob, WorkspacePlan, compare
+from install_workflow.databricks.changes import Call, WorkspacePlan, compare
+from install_workflow.databricks.drift import filled_in
 from install_workflow.databricks.files import files_in, remove, remove_folder, upload
-from install_workflow.databricks.job import OWNER_TAG, DeployedJob, Job
+from install_workflow.databricks.job import OWNER_TAG, Job
 from install_workflow.databricks.jobs import ALL, CONTINUOUS, job_name, make_jobs
 from install_workflow.databricks.long_settings import SettingsFile, is_our_settings, settings_paths
-from install_workflow.databricks.placed import Places, deployed_places, planned_places
+from install_workflow.databricks.normal import comparable
+from install_workflow.databricks.placed import Filled, Outcome, Places, deployed_places, planned_places
 from install_workflow.databricks.running import Discovered, plan_games
 from install_workflow.databricks.saved import require_same_state, require_unchanged
 from install_workflow.databricks.settings_files import missing, upload_files
@@ -27,6 +29,7 @@ from install_workflow.plan import Plan
 
 # a job has 1,000 tasks at most, so bronze's job runs fewer parts than that
 _MAX_PARTS = 999
+NOTHING_FILLED: Filled = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +93,17 @@ class FileStep:
 Tell = Callable[[Step | FileStep], None]
 
 
-def look(workspace: Workspace, settings: Settings, wheel: Wheel, discovered: Discovered) -> Outlook:
+def look(
+    workspace: Workspace, settings: Settings, wheel: Wheel, discovered: Discovered, filled: Filled = NOTHING_FILLED
+) -> Outlook:
     """Return what should be and the plan that takes the workspace there; changes nothing.
+
+    Args:
+        workspace: where.
+        settings: all settings.
+        wheel: what the tasks run.
+        discovered: further games.
+        filled: what the server had added to each job, as the record has it.
 
     Raises:
         SettingsInvalid, PlanRefused: as `make_jobs` and `make_plan`; there is no wheel; another deployment's root.
@@ -102,7 +114,7 @@ def look(workspace: Workspace, settings: Settings, wheel: Wheel, discovered: Dis
     _require_own_root(found, settings.root)
     games = plan_games(found.jobs, settings, discovered)
     jobs = make_jobs(games.tasks, settings, wheel.path)
-    plan = _compared(jobs, found.jobs, found.foreign)
+    plan = _compared(jobs, found, filled)
     files = missing(workspace.connection, arguments(settings).files)
     return Outlook(games, jobs, plan, must_upload(workspace.connection, wheel), files)
 
@@ -132,12 +144,13 @@ def install(
     """
     names = {*known, *turn.games}
 
-    def work() -> Places:
+    def work() -> Outcome:
         upload_wheel(workspace, wheel, tell)
         upload_files(workspace.connection, files, lambda path: tell(FileStep(FileCall.UPLOAD, path)))
-        return planned_places(plan, apply(workspace, plan, _keeping(turn, tell)), names)
+        ids = apply(workspace, plan, _keeping(turn, tell))
+        return Outcome(planned_places(plan, ids, names), _filled(workspace, plan, ids, turn.filled))
 
-    turn.run(plan.plan_id, work, lambda: _places_now(workspace, turn, names))
+    turn.run(plan.plan_id, work, lambda: _places_now(workspace, turn, names), _written(plan))
 
 
 def settle(workspace: Workspace, plan: WorkspacePlan, turn: Turn, known: Collection[str] = ()) -> bool:
@@ -147,7 +160,9 @@ def settle(workspace: Workspace, plan: WorkspacePlan, turn: Turn, known: Collect
         DemuxError: as `Turn.heal`.
     """
     assert plan.is_empty, "a plan with calls is installed"
-    return turn.heal(plan.plan_id, planned_places(plan, apply(workspace, plan), {*known, *turn.games}))
+    ids = apply(workspace, plan)
+    places = planned_places(plan, ids, {*known, *turn.games})
+    return turn.heal(plan.plan_id, Outcome(places, _filled(workspace, plan, ids, turn.filled)))
 
 
 def upload_wheel(workspace: Workspace, wheel: Wheel, tell: Callable[[FileStep], None]) -> None:
@@ -191,7 +206,7 @@ def remove_all(
         DemuxError: as the calls of `Workspace`, as `Turn.run` and as `first`; what was done stays.
     """
 
-    def work() -> Places:
+    def work() -> Outcome:
         first()
         apply(workspace, removal.plan, _keeping(turn, tell))
         for path in removal.files:
@@ -203,15 +218,17 @@ def remove_all(
         turn.forget()
         if removal.record is not None:
             tell(FileStep(FileCall.REMOVE, removal.record))
-        return ()
+        return Outcome()
 
-    turn.run(removal.plan.plan_id, work, lambda: _places_now(workspace, turn, turn.games))
+    turn.run(removal.plan.plan_id, work, lambda: _places_now(workspace, turn, turn.games), _written(removal.plan))
 
 
-def require_applicable(saved: WorkspacePlan, workspace: Workspace, settings: Settings, wheel: Wheel) -> bool:
+def require_applicable(
+    saved: WorkspacePlan, workspace: Workspace, settings: Settings, wheel: Wheel, filled: Filled = NOTHING_FILLED
+) -> bool:
     """Let a saved plan pass if it is about this deployment and this wheel, and the workspace is as it was.
 
-    Returns whether the wheel is not there yet.
+    Returns whether the wheel is not there yet; `filled` is as for `look`.
 
     Raises:
         PlanRefused: it is not, or the file was changed.
@@ -229,7 +246,7 @@ def require_applicable(saved: WorkspacePlan, workspace: Workspace, settings: Set
             )
     found = workspace.find(name, {change.name for change in saved.changes}, settings.root)
     _require_own_root(found, settings.root)
-    now = _compared(jobs, found.jobs, found.foreign)
+    now = _compared(jobs, found, filled)
     require_same_state(saved, now)
     require_unchanged(saved, now)
     return must_upload(workspace.connection, wheel)
@@ -249,10 +266,31 @@ def deployment_of(settings: Settings) -> str:
     return settings.databricks.name
 
 
-def _compared(jobs: Sequence[Job], deployed: Sequence[DeployedJob], foreign: Iterable[ForeignJob]) -> WorkspacePlan:
+def _compared(jobs: Sequence[Job], found: Found, filled: Filled) -> WorkspacePlan:
     """Return the plan, which mentions a foreign job only where one of ours has its name."""
-    names = {*(job.settings.get("name") for job in jobs), *(job.settings.get("name") for job in deployed)}
-    return compare(jobs, deployed, [job for job in foreign if job.name in names])
+    names = {*(job.settings.get("name") for job in jobs), *(job.settings.get("name") for job in found.jobs)}
+    deployed = [replace(job, filled=filled.get(job.job_id)) for job in found.jobs]
+    return compare(jobs, deployed, [job for job in found.foreign if job.name in names])
+
+
+def _written(plan: WorkspacePlan) -> frozenset[int]:
+    """Return the ids of the jobs whose settings the plan writes, or that it removes."""
+    changed = (each.job_id for each in plan.changes if {Call.RESET, Call.DELETE} & {*each.calls})
+    return frozenset(job_id for job_id in changed if job_id is not None)
+
+
+def _filled(workspace: Workspace, plan: WorkspacePlan, ids: Mapping[str, int], known: Filled) -> Filled:
+    """Return what the server added to each job; asks for those of which it is not known, as they are just written."""
+    result = {}
+    for change in plan.changes:
+        if change.job is None:
+            continue
+        job_id = ids[change.part]
+        if job_id in known:
+            result[job_id] = known[job_id]
+        elif (settings := workspace.settings_of(job_id)) is not None:
+            result[job_id] = filled_in(comparable(settings), comparable(change.job.settings))
+    return result
 
 
 def _keeping(turn: Turn, tell: Tell) -> Callable[[Step], None]:

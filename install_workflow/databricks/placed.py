@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -13,6 +14,21 @@ from install_workflow.databricks.job import DeployedJob, JobJson
 from install_workflow.databricks.told import told
 
 Places = tuple[Place, ...]
+# by job id: what the server added to its settings
+Filled = Mapping[int, JobJson]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What the record says of the jobs after an apply.
+
+    Attributes:
+        places: where each game runs.
+        filled: what the server added to each job, as far as that is known.
+    """
+
+    places: Places = ()
+    filled: Filled = field(default_factory=dict)
 
 
 def deployed_places(jobs: Iterable[DeployedJob], known: Iterable[str]) -> Places:

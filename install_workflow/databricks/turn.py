@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -12,7 +12,7 @@ from functools import partial
 from demux.deployment_record import Claim, DeploymentRecord, from_text, record_folder, to_text
 from demux.errors import DemuxError, DeploymentLocked
 from install_workflow.databricks.connection import Connection
-from install_workflow.databricks.placed import Places, recorded
+from install_workflow.databricks.placed import Filled, Outcome, Places, recorded
 from install_workflow.databricks.record_files import Form, Kept, RecordFiles
 
 # how long others wait for somebody who died
@@ -92,6 +92,11 @@ class Turn:
         return frozenset(each.place.game for each in self._kept.record.games if each.place.game is not None)
 
     @property
+    def filled(self) -> Filled:
+        """What the server added to each job, as the record has it."""
+        return self._kept.record.filled
+
+    @property
     def last_change(self) -> datetime | None:
         """When a game was placed last (UTC), as the record has it; None where it has no game."""
         return max((each.since for each in self._kept.record.games), default=None)
@@ -117,22 +122,30 @@ class Turn:
         if claim is not None and on_claim is OnClaim.REFUSE:
             raise _locked(self.deployment, claim)
 
-    def run(self, plan_id: str, work: Callable[[], Places], look_again: Callable[[], Places]) -> None:
+    def run(
+        self,
+        plan_id: str,
+        work: Callable[[], Outcome],
+        look_again: Callable[[], Places],
+        written: Collection[int] = (),
+    ) -> None:
         """Do the work while nobody else can, and record where the games are then; the claim ends whatever happens.
 
         Args:
             plan_id: the plan that is applied.
-            work: makes the changes, and returns where the jobs have each game afterwards.
+            work: makes the changes, and returns how the jobs are afterwards.
             look_again: reads from the jobs where they have each game; called where the work failed.
+            written: the ids of the jobs that the work writes or removes: what the server adds to them is not known
+                before it has ended.
 
         Raises:
             TaskInterrupted: another command has changed the deployment since `begin`, or took over.
         """
         try:
-            self._claim(plan_id)
-            places = work()
+            self._claim(plan_id, written)
+            outcome = work()
             if self.has_record:
-                self._free(plan_id, places)
+                self._free(plan_id, outcome)
         except BaseException:
             self._give_up(plan_id, look_again)
             raise
@@ -149,17 +162,18 @@ class Turn:
         if now >= claim.until - LEASE + RENEW:
             self._write(replace(self._kept.record, claim=replace(claim, until=now + LEASE)))
 
-    def heal(self, plan_id: str, places: Places) -> bool:
+    def heal(self, plan_id: str, outcome: Outcome) -> bool:
         """Return whether the record had to be written, as it did not say where the games are; a second call does not.
 
         Raises:
             TaskInterrupted: another command has changed the deployment since `begin`.
         """
-        games = recorded(places, self._kept.record.games, plan_id, self._clock())
+        before = self._kept.record
+        after = self._with(outcome, plan_id)
         # what somebody left who died goes, too
-        if games == self._kept.record.games and self._kept.record.claim is None:
+        if after == before:
             return False
-        self._write(replace(self._kept.record, games=games, claim=None))
+        self._write(after)
         return True
 
     def forget(self) -> None:
@@ -167,14 +181,19 @@ class Turn:
         self._files.remove()
         self._kept = Kept(0, DeploymentRecord())
 
-    def _claim(self, plan_id: str) -> None:
+    def _claim(self, plan_id: str, written: Collection[int]) -> None:
         now = self._clock()
         claim = Claim(self._who.by, self._who.process, plan_id, now, now + LEASE)
-        self._write(replace(self._kept.record, claim=claim))
+        filled = {job_id: fields for job_id, fields in self.filled.items() if job_id not in written}
+        self._write(replace(self._kept.record, claim=claim, filled=filled))
 
-    def _free(self, plan_id: str, places: Places) -> None:
-        games = recorded(places, self._kept.record.games, plan_id, self._clock())
-        self._write(replace(self._kept.record, games=games, claim=None))
+    def _free(self, plan_id: str, outcome: Outcome) -> None:
+        self._write(self._with(outcome, plan_id))
+
+    def _with(self, outcome: Outcome, plan_id: str) -> DeploymentRecord:
+        """Return the record without a claim, and with the jobs as they are."""
+        games = recorded(outcome.places, self._kept.record.games, plan_id, self._clock())
+        return replace(self._kept.record, games=games, claim=None, filled=dict(outcome.filled))
 
     def _write(self, record: DeploymentRecord) -> None:
         record_id = record.record_id or self._record_id
@@ -192,7 +211,7 @@ class Turn:
             except DemuxError:
                 # the next apply puts right what is not so
                 places = tuple(game.place for game in self._kept.record.games)
-            self._free(plan_id, places)
+            self._free(plan_id, Outcome(places, self.filled))
 
 
 def _locked(deployment: str, claim: Claim) -> DeploymentLocked:

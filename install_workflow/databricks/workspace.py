@@ -86,6 +86,13 @@ class Workspace:
         found = (self._deployed(job_id) for job_id in ids)
         return tuple(job.settings for job in found if job is not None)
 
+    def settings_of(self, job_id: int) -> JobJson | None:
+        """Return a job's settings as the server has them; None when it is gone."""
+        try:
+            return self._settings(job_id)
+        except Missing:
+            return None
+
     def create(
         self, settings: JobJson, permissions: Sequence[Permission], again: Callable[[], None] = lambda: None
     ) -> int:

@@ -27,7 +27,7 @@ from demux.errors import PlanRefused
 NOW = datetime(2025, 3, 30, 1, 59, 59, 123_456, tzinfo=timezone.utc)
 CHESS = PlacedGame(Place("chess", "chess", "Game_Protobufs_wrapper_prod", 11, "deserialize_chess", "c"), "27af", NOW)
 CLAIM = Claim("ann@laptop", "12-af", "27af", NOW, NOW + timedelta(minutes=15))
-RECORD = DeploymentRecord((CHESS,), CLAIM, "5ab0")
+RECORD = DeploymentRecord((CHESS,), CLAIM, "5ab0", {11: {"parent_path": "/Users/ann"}})
 
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 times = st.datetimes(timezones=st.just(timezone.utc))
@@ -37,6 +37,7 @@ records = st.builds(
     st.lists(st.builds(PlacedGame, places, text, times)).map(tuple),
     st.none() | st.builds(Claim, text, text, text, times, times),
     text,
+    st.dictionaries(st.integers(1, 2**63), st.dictionaries(text, text | st.dictionaries(text, st.integers()))),
 )
 
 
@@ -70,6 +71,7 @@ def test_a_record_is_readable_text() -> None:
                 "since": "2025-03-30T01:59:59.123456+00:00",
             }
         ],
+        "filled": {"11": {"parent_path": "/Users/ann"}},
     }
     name = replace(CHESS, place=replace(CHESS.place, game="将棋"))
     assert "将棋" in to_text("prod", DeploymentRecord((name,)))
@@ -110,3 +112,9 @@ def test_a_folder_says_whose_record_it_has() -> None:
     folder = record_folder("/Volumes/main/ops/wheels/", "prod")
     assert folder == "/Volumes/main/ops/wheels/deployment.prod"
     assert deployment_in(folder) == deployment_in(f"{folder}/") == "prod"
+
+
+def test_a_record_of_an_earlier_release_knows_nothing_of_what_the_server_added() -> None:
+    content = json.loads(to_text("prod", RECORD))
+    del content["filled"]
+    assert from_text("prod", json.dumps(content), "x") == replace(RECORD, filled={})

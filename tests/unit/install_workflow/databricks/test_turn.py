@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -24,6 +25,7 @@ from tests.installers import (
     NOW,
     OLD,
     RECORDS,
+    WANTED,
     Clock,
     Installer,
     has_effect,
@@ -218,3 +220,64 @@ def test_a_deployment_on_the_root_of_another_is_refused(fake: FakeWorkspace, ann
     for job in fake.jobs.held.values():
         job.settings["tags"][OWNER_TAG] = ""
     assert look(Workspace(ann.connection), other, NEW, Discovered()).plan.changes
+
+
+def cluster_of(fake: FakeWorkspace, job_id: int) -> dict[str, Any]:
+    cluster: dict[str, Any] = fake.jobs.held[job_id].settings["job_clusters"][0]["new_cluster"]
+    return cluster
+
+
+def zone_set_by_hand(fake: FakeWorkspace, job_id: int) -> None:
+    cluster_of(fake, job_id)["aws_attributes"] = {"availability": "SPOT_WITH_FALLBACK", "zone_id": "us-east-1f"}
+
+
+def test_what_the_server_chose_is_on_record_and_set_back_where_a_hand_changed_it(
+    fake: FakeWorkspace, ann: Installer, bob: Installer
+) -> None:
+    ann.apply()
+    assert sorted(newest(fake).filled) == [1001, 1002, 1003]
+    zone_set_by_hand(fake, 1002)
+    plan = look(Workspace(bob.connection), WANTED, NEW, Discovered(), newest(fake).filled).plan
+    (found,) = [detail for change in plan.changes for detail in change.details]
+    assert (found.field, found.before, found.after) == ("aws_attributes.zone_id", "us-east-1f", "us-east-1c")
+    assert bob.apply()
+    assert cluster_of(fake, 1002)["aws_attributes"]["zone_id"] == "us-east-1c"
+    assert not bob.apply()
+
+
+def test_a_record_of_an_earlier_release_learns_what_the_server_chose_by_an_apply_with_nothing_to_do(
+    fake: FakeWorkspace, ann: Installer
+) -> None:
+    ann.apply()
+    path = f"{RECORDS}/00000002.json"
+    content = json.loads(fake.files.held[path])
+    filled = content.pop("filled")
+    fake.files.held[path] = json.dumps(content).encode()
+    assert ann.apply()
+    assert json.loads(fake.files.held[f"{RECORDS}/00000003.json"])["filled"] == filled
+    assert not ann.apply()
+
+
+@pytest.mark.parametrize("cloud", ["azure", "unknown"])
+def test_a_second_apply_changes_nothing_whatever_the_server_fills_in(
+    fake: FakeWorkspace, ann: Installer, cloud: str
+) -> None:
+    fake.jobs.compute.cloud = cloud
+    try:
+        ann.apply(BEFORE, OLD)
+        ann.apply()
+        assert not ann.apply()
+    finally:
+        fake.jobs.compute.cloud = "aws"
+
+
+def test_of_a_job_that_is_being_written_nothing_is_known_until_the_end(fake: FakeWorkspace, ann: Installer) -> None:
+    ann.apply(BEFORE, OLD)
+    before = newest(fake).filled
+    during = []
+    ann.apply(tell=lambda _: during.append(newest(fake).filled))
+    assert (sorted(before), sorted(during[0]), sorted(newest(fake).filled)) == (
+        [1001, 1002, 1003],
+        [],
+        [1001, 1003, 1004],
+    )

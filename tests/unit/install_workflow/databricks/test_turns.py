@@ -11,7 +11,7 @@ import pytest
 
 from demux.errors import DemuxError, DeploymentLocked, TaskInterrupted, WorkspaceUnavailable
 from install_workflow.databricks.deploy import install, look
-from install_workflow.databricks.placed import Places, deployed_places
+from install_workflow.databricks.placed import Outcome, deployed_places
 from install_workflow.databricks.running import Discovered
 from install_workflow.databricks.turn import OnClaim
 from install_workflow.databricks.workspace import Workspace
@@ -182,7 +182,7 @@ def test_who_slept_through_a_destroy_and_an_apply_writes_no_record_over_theirs(
     turn.begin()
     records = []
 
-    def work() -> Places:
+    def work() -> Outcome:
         clock.now += AFTER_ALL
         bob.destroy()
         bob.apply(settings_of("[chess]"))
@@ -190,7 +190,7 @@ def test_who_slept_through_a_destroy_and_an_apply_writes_no_record_over_theirs(
         # its claim has the number of ours, and the place after it is free, as while it works
         del fake.files.held[f"{RECORDS}/00000004.json"]
         records.append(newest(fake))
-        return ()
+        return Outcome()
 
     with pytest.raises(TaskInterrupted, match=LOSERS):
         turn.run("27af", work, lambda: ())
