@@ -84,6 +84,7 @@ class DeploymentRecord:
     claim: Claim | None = None
     record_id: str = ""
     filled: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
+    made: tuple[str, ...] = ()
 
 
 def record_folder(wheel_path: str, deployment: str) -> str:
@@ -108,7 +109,7 @@ def version_in(name: str) -> int | None:
 
 
 def to_text(deployment: str, record: DeploymentRecord) -> str:
-    """Return the record as JSON: version (of this form), deployment, record_id, claim or null, games, and filled.
+    """Return the record as JSON: version (of this form), deployment, record_id, claim or null, games, made, and filled.
 
     It is the same each time.
     """
@@ -120,6 +121,7 @@ def to_text(deployment: str, record: DeploymentRecord) -> str:
         "games": [
             {**asdict(game.place), "plan_id": game.plan_id, "since": game.since.isoformat()} for game in record.games
         ],
+        "made": list(record.made),
         "filled": {str(job_id): record.filled[job_id] for job_id in sorted(record.filled)},
     }
     return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
@@ -137,9 +139,10 @@ def from_text(deployment: str, text: str, path: str) -> DeploymentRecord:
             raise ValueError(f"version {content['version']} of deployment {content['deployment']}")
         claim = content["claim"]
         games = tuple(map(_game, content["games"]))
-        # earlier releases wrote none
+        # earlier releases wrote neither
         filled = {int(job_id): dict(fields) for job_id, fields in content.get("filled", {}).items()}
-        return DeploymentRecord(games, _claim(claim) if claim else None, content["record_id"], filled)
+        made = tuple(map(str, content.get("made", [])))
+        return DeploymentRecord(games, _claim(claim) if claim else None, content["record_id"], filled, made)
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise PlanRefused(
             f"The record of the deployment, {path}, cannot be used ({type(error).__name__}: {error}).",

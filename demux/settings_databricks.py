@@ -280,7 +280,7 @@ class NotificationSettings(Section):
 class RunAsSettings(Section):
     """Whom the jobs run as."""
 
-    user: Email | None = Field(default=None, description="E-mail address of the user. Default: who owns the jobs, at first who makes them.")
+    user: Email | None = Field(default=None, description="E-mail address of the user. Default: who owns the jobs.")
     service_principal: Principal | None = Field(
         default=None, description="Application id of the service principal, in place of `user`."
     )

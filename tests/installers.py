@@ -15,6 +15,7 @@ from install_workflow.databricks.connection import Connection, Tries
 from install_workflow.databricks.deploy import install, look, look_at_removal, remove_all, settle
 from install_workflow.databricks.job import PART_TAG
 from install_workflow.databricks.normal import comparable
+from install_workflow.databricks.presence import NothingKnown, Presence
 from install_workflow.databricks.references import with_parts
 from install_workflow.databricks.running import Discovered
 from install_workflow.databricks.turn import LEASE, OnClaim, Turn, Who
@@ -50,6 +51,7 @@ def settings_of(games: str, **changes: str) -> Settings:
     return load(None, {}, {**base, **{key.replace("__", "."): value for key, value in changes.items()}})
 
 
+NOTHING_KNOWN = NothingKnown()
 OFTEN, ONCE = Tries(retries=3, timeout_s=20), Tries(retries=0, timeout_s=20)
 
 # three jobs: two of games, and bronze's; one of the two was another before
@@ -97,13 +99,43 @@ class Watched(Connection):
         return super().once(method, path, query, body)
 
 
+class Machine:
+    """The processes of one user on one machine: those that are at work, and those that were killed."""
+
+    def __init__(self) -> None:
+        self.alive: set[str] = set()
+        self.killed: set[str] = set()
+
+    def hold(self, process: str) -> None:
+        self.alive.add(process)
+
+    def leave(self, process: str) -> None:
+        self.alive.discard(process)
+
+    def is_dead(self, process: str) -> bool:
+        return process in self.killed
+
+    def kill(self) -> None:
+        """End all that are at work."""
+        self.killed |= self.alive
+        self.alive.clear()
+
+
 class Installer:
     """One who runs `apply` and `destroy`, on a machine with this clock."""
 
-    def __init__(self, fake: FakeWorkspace, process: str, clock: Clock, tries: Tries = OFTEN) -> None:
+    def __init__(
+        self,
+        fake: FakeWorkspace,
+        process: str,
+        clock: Clock,
+        tries: Tries = OFTEN,
+        machine: Presence = NOTHING_KNOWN,
+        by: str = "ann@laptop",
+    ) -> None:
         self.connection = Watched(fake, process, clock, tries)
         self._workspace = Workspace(self.connection)
-        self._who, self._clock = Who("ann@laptop", process), clock
+        self._who, self._clock = Who(by, process, machine), clock
 
     def turn(self) -> Turn:
         return Turn(self.connection, WHEELS, "prod", self._who, self._clock, uuid.uuid4().hex)

@@ -48,8 +48,10 @@ def plan_json(outlook: Outlook, wheel: Wheel, grants: GrantsPlan | None) -> str:
 
 
 def removal_text(removal: Removal) -> str:
-    """Return a line for each file that goes or stays and for the record, then the plan of the jobs."""
-    lines = [f"- remove {printable(path)}" for path in (*removal.files, *filter(None, [removal.record]))]
+    """Return a line for each file that goes or stays, for the record and empty folders, then the plan of the jobs."""
+    going = (*removal.files, *filter(None, [removal.record]), *removal.empty)
+    lines = [f"- remove {printable(path)}" for path in going]
+    lines += [f"- remove {printable(path)}, if nothing else is in it" for path in removal.made]
     lines += [
         f"! leave  {printable(path)}: a job of another deployment {'runs' if is_our_wheel(path) else 'reads'} it"
         for path in removal.shared

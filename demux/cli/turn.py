@@ -5,8 +5,10 @@ from __future__ import annotations
 import getpass
 import os
 import socket
+import tempfile
 import uuid
 from datetime import datetime, timezone
+from pathlib import Path
 
 import typer
 
@@ -14,6 +16,7 @@ from demux.cli.workplace import console
 from demux.settings import Settings
 from demux.text import printable
 from install_workflow.databricks.deploy import deployment_of
+from install_workflow.databricks.presence import LocalPresence
 from install_workflow.databricks.turn import OnClaim, Turn, Who
 from install_workflow.databricks.workspace import Workspace
 
@@ -24,7 +27,8 @@ TAKE_OVER = typer.Option(
 
 def turn_of(workspace: Workspace, settings: Settings) -> Turn:
     """Return our turn at changing the deployment, not yet begun; raises as `deployment_of`."""
-    who = Who(f"{_user()}@{socket.gethostname()}", f"{os.getpid()}-{uuid.uuid4().hex[:8]}")
+    process = f"{os.getpid()}-{uuid.uuid4().hex[:8]}"
+    who = Who(f"{_user()}@{socket.gethostname()}", process, LocalPresence(_cache() / "protobuf-demux" / "installers"))
     folder, name = settings.databricks.wheel_path or "", deployment_of(settings)
     return Turn(workspace.connection, folder, name, who, lambda: datetime.now(timezone.utc), uuid.uuid4().hex)
 
@@ -48,6 +52,15 @@ def print_busy(turn: Turn) -> None:
     if claim := turn.look():
         since = f"{claim.at:%H:%M:%S} UTC ({claim.by}, process {claim.process})"
         console.print(f"! busy   another command installs {turn.deployment} since {printable(since)}", soft_wrap=True)
+
+
+def _cache() -> Path:
+    """Return the user's folder for what may be lost."""
+    try:
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    except RuntimeError:
+        # a container's user may have no home
+        return Path(tempfile.gettempdir(), f"cache-{os.getuid()}")
 
 
 def _user() -> str:

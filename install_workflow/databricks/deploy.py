@@ -12,7 +12,8 @@ from install_workflow.databricks.apply import Moment, Step, apply
 from install_workflow.databricks.arguments import arguments
 from install_workflow.databricks.changes import Call, WorkspacePlan, compare
 from install_workflow.databricks.drift import filled_in
-from install_workflow.databricks.files import files_in, remove, remove_folder, upload
+from install_workflow.databricks.files import files_in, is_empty_folder, remove, remove_empty, upload
+from install_workflow.databricks.grants_files import grants_files
 from install_workflow.databricks.job import OWNER_TAG, Job
 from install_workflow.databricks.jobs import ALL, CONTINUOUS, job_name, make_jobs
 from install_workflow.databricks.long_settings import SettingsFile, is_our_settings, settings_paths
@@ -61,6 +62,8 @@ class Removal:
         files: their paths, sorted.
         shared: those that jobs of other deployments run or read, and that stay.
         record: the folder of the deployment's record; None where there is none.
+        empty: folders of the deployment with nothing in them, which a command that was killed left.
+        made: the folders above these that apply made, the innermost first; those go that are empty then.
     """
 
     plan: WorkspacePlan
@@ -68,11 +71,13 @@ class Removal:
     files: tuple[str, ...]
     shared: tuple[str, ...]
     record: str | None
+    empty: tuple[str, ...] = ()
+    made: tuple[str, ...] = ()
 
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to remove."""
-        return self.plan.is_empty and not self.files and self.record is None
+        return self.plan.is_empty and not self.files and self.record is None and not self.empty
 
 
 class FileCall(Enum):
@@ -175,7 +180,9 @@ def look_at_removal(workspace: Workspace, settings: Settings, turn: Turn) -> Rem
     """Return all that apply made and that is there still; changes nothing. Our turn has begun."""
     name = deployment_of(settings)
     plan = compare((), workspace.find(name, ()).jobs)
-    folder = wheel_folder(settings.databricks.wheel_path or "", name)
+    wheels = settings.databricks.wheel_path or ""
+    folder = wheel_folder(wheels, name)
+    folders = (folder, turn.folder, grants_files(workspace.connection, wheels, name).folder)
     ours = [path for path in files_in(workspace.connection, folder) if is_our_wheel(path) or is_our_settings(path)]
     others = workspace.others(name) if ours else ()
     shared = wheels_of(others) | settings_paths(others)
@@ -185,13 +192,15 @@ def look_at_removal(workspace: Workspace, settings: Settings, turn: Turn) -> Rem
         tuple(path for path in ours if path not in shared),
         tuple(path for path in ours if path in shared),
         turn.folder if turn.has_record else None,
+        tuple(each for each in folders if is_empty_folder(workspace.connection, each)),
+        turn.made,
     )
 
 
 def remove_all(
     workspace: Workspace, removal: Removal, tell: Tell, turn: Turn, first: Callable[[], None] = lambda: None
 ) -> None:
-    """Remove the jobs, then the wheels and settings files and their folder, then the record.
+    """Remove the jobs, then the wheels and settings files and their folder, then the record, then folders above it.
 
     Again, it removes what was left.
 
@@ -213,11 +222,16 @@ def remove_all(
             turn.keep()
             if remove(workspace.connection, path):
                 tell(FileStep(FileCall.REMOVE, path))
-        if removal.files and not files_in(workspace.connection, removal.folder):
-            remove_folder(workspace.connection, removal.folder)
+        for folder in (removal.folder, *removal.empty):
+            # what another command has just written there stays
+            if remove_empty(workspace.connection, folder) and folder in removal.empty:
+                tell(FileStep(FileCall.REMOVE, folder))
         turn.forget()
         if removal.record is not None:
             tell(FileStep(FileCall.REMOVE, removal.record))
+        for folder in removal.made:
+            if remove_empty(workspace.connection, folder):
+                tell(FileStep(FileCall.REMOVE, folder))
         return Outcome()
 
     turn.run(removal.plan.plan_id, work, lambda: _places_now(workspace, turn, turn.games), _written(removal.plan))

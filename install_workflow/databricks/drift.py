@@ -52,7 +52,9 @@ def filled_in(deployed: Object, desired: Object) -> dict[str, Any]:
     """
     added = _added(deployed, desired)
     added.pop("run_as", None)
-    clusters = {key: {} for key in desired.get("job_clusters", {}) if key in deployed.get("job_clusters", {})}
+    clusters: dict[str, Any] = {
+        key: {} for key in desired.get("job_clusters", {}) if key in deployed.get("job_clusters", {})
+    }
     return {**added, "job_clusters": {**clusters, **added.get("job_clusters", {})}} if clusters else added
 
 
@@ -92,7 +94,8 @@ class _Comparison:
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return before and after of an object; `kind` is its type, or the origin of the user's names and values."""
         has_policy = has_policy or (kind == CLUSTER and "policy_id" in three.desired)
-        before, after = {}, {}
+        before: dict[str, Any] = {}
+        after: dict[str, Any] = {}
         for name in {**three.deployed, **three.desired, **(three.filled or {})}:
             field = Field(kind) if isinstance(kind, Origin) else field_of(kind, name)
             inner = f"{path}.{name}" if path else name

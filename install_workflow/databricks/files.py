@@ -5,8 +5,10 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import PurePosixPath
 
+from demux.errors import WorkspaceRefused
 from install_workflow.databricks.answers import Missing
 from install_workflow.databricks.connection import Connection
 
@@ -71,6 +73,38 @@ def remove_folder(connection: Connection, path: str) -> None:
 
 def files_in(connection: Connection, folder: str) -> tuple[str, ...]:
     """Return the paths of all that is in a folder, sorted; () when there is no such folder."""
+    return _content(connection, folder) or ()
+
+
+def is_empty_folder(connection: Connection, path: str) -> bool:
+    """Return whether there is such a folder, with nothing in it."""
+    return _content(connection, path) == ()
+
+
+def remove_empty(connection: Connection, path: str) -> bool:
+    """Return whether there was such a folder with nothing in it; it is gone afterwards. Safe to call twice."""
+    if not is_empty_folder(connection, path):
+        return False
+    # another command may write into it at this moment
+    with suppress(WorkspaceRefused):
+        remove_folder(connection, path)
+        return True
+    return False
+
+
+def missing_folders(connection: Connection, path: str) -> tuple[str, ...]:
+    """Return which folders a first file below this one would make, the innermost first: itself, and those above."""
+    missing = []
+    folder = PurePosixPath(path)
+    # /Volumes/<catalog>/<schema>/<volume> and /Workspace are no folders that we make
+    while len(folder.parts) > (5 if _in_volume(path) else 2) and _content(connection, str(folder)) is None:
+        missing.append(str(folder))
+        folder = folder.parent
+    return tuple(missing)
+
+
+def _content(connection: Connection, folder: str) -> tuple[str, ...] | None:
+    """Return the paths of all that is in a folder, sorted; None when there is no such folder."""
     doing = f"list {folder}"
     try:
         if _in_volume(folder):
@@ -80,7 +114,7 @@ def files_in(connection: Connection, folder: str) -> tuple[str, ...]:
             answer = connection.ask("GET", f"{_TREE}/list", doing, {"path": folder})
             names = [PurePosixPath(entry["path"]).name for entry in answer.get("objects", [])]
     except Missing:
-        return ()
+        return None
     return tuple(sorted(f"{folder}/{name}" for name in names))
 
 

@@ -12,7 +12,7 @@ from demux.deployment_record import file_of, version_in
 from demux.errors import DemuxError, TaskInterrupted, WorkspaceRefused
 from install_workflow.databricks.answers import Missing
 from install_workflow.databricks.connection import Connection
-from install_workflow.databricks.files import files_in, read, remove, remove_folder, write
+from install_workflow.databricks.files import files_in, read, remove, remove_empty, write
 
 R = TypeVar("R")
 
@@ -96,10 +96,7 @@ class RecordFiles(Generic[R]):
         versions = sorted(self._versions())
         for version in versions:
             remove(self._connection, self._path(version))
-        if versions and not files_in(self._connection, self.folder):
-            # somebody may begin anew at this moment
-            with suppress(WorkspaceRefused):
-                remove_folder(self._connection, self.folder)
+        remove_empty(self._connection, self.folder)
         return bool(versions)
 
     def _put(self, kept: Kept[R]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import Enum
 from functools import partial
@@ -12,10 +12,12 @@ from functools import partial
 from demux.deployment_record import Claim, DeploymentRecord, from_text, record_folder, to_text
 from demux.errors import DemuxError, DeploymentLocked
 from install_workflow.databricks.connection import Connection
+from install_workflow.databricks.files import missing_folders
 from install_workflow.databricks.placed import Filled, Outcome, Places, recorded
+from install_workflow.databricks.presence import NothingKnown, Presence
 from install_workflow.databricks.record_files import Form, Kept, RecordFiles
 
-# how long others wait for somebody who died
+# how long others wait for a process that died on another machine
 LEASE = timedelta(minutes=15)
 # a call with all its tries takes less than what is left then
 RENEW = timedelta(minutes=3)
@@ -35,10 +37,12 @@ class Who:
     Attributes:
         by: user and machine.
         process: what no other process has.
+        presence: what is known of other installers of this user and machine.
     """
 
     by: str
     process: str
+    presence: Presence = field(default_factory=NothingKnown)
 
 
 class Turn:
@@ -76,6 +80,7 @@ class Turn:
         self.deployment = deployment
         self.folder = record_folder(wheel_path, deployment)
         self._files = RecordFiles(connection, self.folder, form)
+        self._connection, self._wheel_path = connection, wheel_path
         self._who = who
         self._clock = clock
         self._record_id = record_id
@@ -97,6 +102,11 @@ class Turn:
         return self._kept.record.filled
 
     @property
+    def made(self) -> tuple[str, ...]:
+        """The folders above the record's that were made with it, the innermost first."""
+        return self._kept.record.made
+
+    @property
     def last_change(self) -> datetime | None:
         """When a game was placed last (UTC), as the record has it; None where it has no game."""
         return max((each.since for each in self._kept.record.games), default=None)
@@ -104,12 +114,16 @@ class Turn:
     def look(self) -> Claim | None:
         """Return who changes the deployment right now; reads the newest record, changes nothing.
 
+        A process of the same user and machine that has ended changes nothing any more.
+
         Raises:
             PlanRefused: the record cannot be used.
         """
         self._kept = self._files.read()
         claim = self._kept.record.claim
-        return claim if claim is not None and self._clock() < claim.until else None
+        if claim is None or self._clock() >= claim.until or self._is_dead(claim):
+            return None
+        return claim
 
     def begin(self, on_claim: OnClaim = OnClaim.REFUSE) -> None:
         """Read the record, before anything that the plan is made from; changes nothing.
@@ -180,15 +194,22 @@ class Turn:
         """Remove the record, within `run`: its newest version, with our claim, comes last."""
         self._files.remove()
         self._kept = Kept(0, DeploymentRecord())
+        self._who.presence.leave(self._who.process)
+
+    def _is_dead(self, claim: Claim) -> bool:
+        return claim.by == self._who.by and self._who.presence.is_dead(claim.process)
 
     def _claim(self, plan_id: str, written: Collection[int]) -> None:
         now = self._clock()
         claim = Claim(self._who.by, self._who.process, plan_id, now, now + LEASE)
         filled = {job_id: fields for job_id, fields in self.filled.items() if job_id not in written}
+        # before the claim: who finds it must not take us for dead
+        self._who.presence.hold(self._who.process)
         self._write(replace(self._kept.record, claim=claim, filled=filled))
 
     def _free(self, plan_id: str, outcome: Outcome) -> None:
         self._write(self._with(outcome, plan_id))
+        self._who.presence.leave(self._who.process)
 
     def _with(self, outcome: Outcome, plan_id: str) -> DeploymentRecord:
         """Return the record without a claim, and with the jobs as they are."""
@@ -196,8 +217,10 @@ class Turn:
         return replace(self._kept.record, games=games, claim=None, filled=dict(outcome.filled))
 
     def _write(self, record: DeploymentRecord) -> None:
-        record_id = record.record_id or self._record_id
-        self._kept = self._files.write(self._kept, replace(record, record_id=record_id))
+        if not self.has_record:
+            made = missing_folders(self._connection, self._wheel_path)
+            record = replace(record, record_id=self._record_id, made=made)
+        self._kept = self._files.write(self._kept, record)
 
     def _give_up(self, plan_id: str, look_again: Callable[[], Places]) -> None:
         """End the claim if it is ours: a call whose answer was lost may have made it."""
@@ -205,6 +228,7 @@ class Turn:
             self._kept = self._files.read()
             claim = self._kept.record.claim
             if claim is None or claim.process != self._who.process:
+                self._who.presence.leave(self._who.process)
                 return
             try:
                 places = look_again()

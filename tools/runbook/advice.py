@@ -273,7 +273,8 @@ ADVICE: dict[type[DemuxError], Advice] = {
     ),
     errors.DeploymentLocked: Advice(
         (Stops.DEPLOYMENT,),
-        "Nothing was changed. The lock frees itself 15 minutes after the other's last sign of life.",
+        "Nothing was changed. The lock frees itself 15 minutes after the other's last sign of life; after a kill on this "
+        "machine it does not hold the same user up.",
         "Wait. `--take-over` only when you know that the other one is dead "
         "([two installers](databricks.md#two-installers-at-once)).",
     ),

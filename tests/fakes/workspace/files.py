@@ -74,7 +74,8 @@ class Files:
         return Answer(204)
 
     def _make_folder(self, path: str, request: Request) -> Answer:
-        self.folders.add(path)
+        parts = PurePosixPath(path).parts
+        self.folders |= {str(PurePosixPath(*parts[:length])) for length in range(6, len(parts) + 1)}
         return Answer(204)
 
     def _is_folder(self, path: str) -> bool:

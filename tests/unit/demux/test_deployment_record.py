@@ -27,7 +27,7 @@ from demux.errors import PlanRefused
 NOW = datetime(2025, 3, 30, 1, 59, 59, 123_456, tzinfo=timezone.utc)
 CHESS = PlacedGame(Place("chess", "chess", "Game_Protobufs_wrapper_prod", 11, "deserialize_chess", "c"), "27af", NOW)
 CLAIM = Claim("ann@laptop", "12-af", "27af", NOW, NOW + timedelta(minutes=15))
-RECORD = DeploymentRecord((CHESS,), CLAIM, "5ab0", {11: {"parent_path": "/Users/ann"}})
+RECORD = DeploymentRecord((CHESS,), CLAIM, "5ab0", {11: {"parent_path": "/Users/ann"}}, ("/Workspace/a",))
 
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 times = st.datetimes(timezones=st.just(timezone.utc))
@@ -38,6 +38,7 @@ records = st.builds(
     st.none() | st.builds(Claim, text, text, text, times, times),
     text,
     st.dictionaries(st.integers(1, 2**63), st.dictionaries(text, text | st.dictionaries(text, st.integers()))),
+    st.lists(text).map(tuple),
 )
 
 
@@ -71,6 +72,7 @@ def test_a_record_is_readable_text() -> None:
                 "since": "2025-03-30T01:59:59.123456+00:00",
             }
         ],
+        "made": ["/Workspace/a"],
         "filled": {"11": {"parent_path": "/Users/ann"}},
     }
     name = replace(CHESS, place=replace(CHESS.place, game="将棋"))
@@ -116,5 +118,5 @@ def test_a_folder_says_whose_record_it_has() -> None:
 
 def test_a_record_of_an_earlier_release_knows_nothing_of_what_the_server_added() -> None:
     content = json.loads(to_text("prod", RECORD))
-    del content["filled"]
-    assert from_text("prod", json.dumps(content), "x") == replace(RECORD, filled={})
+    del content["filled"], content["made"]
+    assert from_text("prod", json.dumps(content), "x") == replace(RECORD, filled={}, made=())

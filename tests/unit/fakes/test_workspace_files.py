@@ -58,6 +58,9 @@ class TestVolumes:
             client.files.delete_directory(folder)
         client.files.delete(WHEEL)
         client.files.delete_directory(f"{folder}/old")
+        # a folder that was made stays, and so do those above it
+        client.files.get_directory_metadata(folder)
+        client.files.delete_directory(folder)
         with pytest.raises(NotFound):
             client.files.get_directory_metadata(folder)
 

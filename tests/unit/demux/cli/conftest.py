@@ -32,6 +32,7 @@ def here(fake: FakeWorkspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
             monkeypatch.delenv(name)
     for name, value in fake.environ.items():
         monkeypatch.setenv(name, value)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("DATABRICKS_CONFIG_FILE", str(tmp_path / "no.cfg"))
     monkeypatch.chdir(tmp_path)
     small_wheel(tmp_path)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import getpass
 import os
+import socket
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import pytest
 
 from demux.deployment_record import Claim, DeploymentRecord, to_text
 from demux.errors import DeploymentLocked, ExitCode
+from install_workflow.databricks.presence import LocalPresence
 from tests.deployments import WHEEL_NAME, Demux, write_settings
 from tests.fakes.workspace.fake import FakeWorkspace
 from tests.terminal import at_terminal
@@ -17,9 +20,9 @@ from tests.terminal import at_terminal
 WHEELS = "/Volumes/main/ops/wheels"
 
 
-def claim(fake: FakeWorkspace, version: int, until: datetime) -> None:
+def claim(fake: FakeWorkspace, version: int, until: datetime, by: str = "bob@build-7") -> None:
     """Write a version of the record, by which another command installs until then."""
-    other = Claim("bob@build-7", "12-ab", "27af7553c72c", until - timedelta(minutes=15), until)
+    other = Claim(by, "12-ab", "27af7553c72c", until - timedelta(minutes=15), until)
     text = to_text("prod", DeploymentRecord((), other))
     fake.files.held[f"{WHEELS}/deployment.prod/{version:08}.json"] = text.encode()
 
@@ -77,3 +80,70 @@ def test_the_record_is_below_workspace_where_the_wheel_is(here: Path, fake: Fake
         demux("apply")
     demux("destroy", "--yes", "--take-over")
     assert [path for path in fake.tree.held if "deployment.prod" in path] == []
+
+
+OURSELVES = f"{getpass.getuser()}@{socket.gethostname()}"
+
+
+@pytest.mark.parametrize("words", [("apply",), ("destroy", "--yes")])
+def test_a_command_of_ours_that_was_killed_is_just_run_again(
+    here: Path, fake: FakeWorkspace, demux: Demux, words: tuple[str, ...]
+) -> None:
+    demux("apply")
+    claim(fake, 3, datetime.now(timezone.utc) + timedelta(minutes=9), OURSELVES)
+    killed = LocalPresence(here / "cache" / "protobuf-demux" / "installers")
+    # it may be on a machine that has our machine's name
+    with pytest.raises(DeploymentLocked):
+        demux(*words)
+    killed.hold("12-ab")
+    with pytest.raises(DeploymentLocked):
+        demux(*words)
+    assert demux("plan").startswith("! busy   another command installs prod since ")
+    del killed
+    assert "busy" not in demux("plan")
+    demux(*words)
+    assert len(fake.jobs.held) == (1 if words == ("apply",) else 0)
+
+
+@pytest.mark.parametrize("parent", ["/Volumes/main/ops/wheels", "/Workspace/Shared"])
+@pytest.mark.parametrize("there", [False, True])
+def test_destroy_removes_the_folders_that_apply_made_and_no_other(
+    here: Path, fake: FakeWorkspace, demux: Demux, parent: str, there: bool
+) -> None:
+    write_settings(here, databricks={"wheel_path": f"{parent}/team/demux"})
+    if there:
+        fake.tree.held[f"{parent}/team"] = None
+        fake.files.folders.add(f"{parent}/team")
+
+    def folders() -> set[str]:
+        return {
+            path for path in {*fake.tree.held, *fake.files.held, *fake.files.folders} if path.startswith(f"{parent}/")
+        }
+
+    before = folders()
+    demux("apply")
+    assert f"{parent}/team/demux/deployment.prod" in {path.rpartition("/")[0] for path in folders()}
+    demux("apply", "--set", "databricks.retries=7")
+    said = demux("destroy", "--yes")
+    assert f"- remove {parent}/team/demux, if nothing else is in it" in said
+    assert (f"- remove {parent}/team: done" in said) is not there
+    assert folders() == before
+
+
+def test_a_folder_of_wheels_that_another_deployment_uses_stays(here: Path, fake: FakeWorkspace, demux: Demux) -> None:
+    write_settings(here, databricks={"wheel_path": f"{WHEELS}/team"})
+    demux("apply")
+    fake.files.held[f"{WHEELS}/team/dev/a.whl"] = b"1"
+    demux("destroy", "--yes")
+    assert fake.files.held == {f"{WHEELS}/team/dev/a.whl": b"1"}
+    assert fake.files.folders == {f"{WHEELS}/team"}
+
+
+@pytest.mark.parametrize("left", ["prod", "deployment.prod", "grants.prod"])
+def test_a_second_destroy_removes_the_empty_folder_that_a_killed_one_left(
+    fake: FakeWorkspace, demux: Demux, left: str
+) -> None:
+    fake.files.folders |= {f"{WHEELS}/{left}", f"{WHEELS}/of_others"}
+    assert f"- remove {WHEELS}/{left}" in demux("destroy", "--yes").splitlines()
+    assert fake.files.folders == {f"{WHEELS}/of_others"}
+    assert "- remove" not in demux("destroy", "--yes")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -27,7 +27,7 @@ from tests.fakes.workspace.job_defaults import kept
 from tests.fakes.workspace.server import serving
 
 ONE = job("001", {"c": ["chess"]})
-POLICY = {
+POLICY: Mapping[str, Mapping[str, Any]] = {
     "spark_conf.spark.speculation": {"type": "fixed", "value": "true"},
     "custom_tags.team": {"type": "fixed", "value": "games"},
     "aws_attributes.availability": {"type": "unlimited", "defaultValue": "ON_DEMAND"},

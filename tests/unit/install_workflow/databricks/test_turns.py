@@ -30,6 +30,7 @@ from tests.installers import (
     WANTED,
     Clock,
     Installer,
+    Machine,
     before_call,
     calls_of,
     emptied,
@@ -349,3 +350,62 @@ def test_a_destroy_that_was_killed_between_any_two_calls_is_finished_by_another(
         clock.now += AFTER_ALL if on_claim is OnClaim.REFUSE else timedelta()
         bob.destroy(on_claim)
         assert (fake.jobs.held, fake.files.held) == ({}, {}), number
+        assert fake.files.folders == set(), number
+
+
+def killed_on(machine: Machine) -> None:
+    machine.kill()
+    raise Killed
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("doing", ["apply", "destroy"])
+def test_who_was_killed_runs_the_same_command_again_at_once_and_others_wait(
+    installed: list[object], fake: FakeWorkspace, bob: Installer, clock: Clock, doing: str
+) -> None:
+    machine, number, locked = Machine(), 0, 0
+    while True:
+        emptied(fake)
+        if doing == "destroy":
+            bob.apply()
+        first = Installer(fake, f"{number}-first", clock, machine=machine)
+        first.connection.before = before_call(number, lambda: killed_on(machine), again=True)
+        with suppress(Killed):
+            getattr(first, doing)()
+            break
+        if newest(fake).claim is not None:
+            locked += 1
+            for other in (bob, Installer(fake, "3-carl", clock, machine=machine, by="carl@laptop")):
+                with pytest.raises(DeploymentLocked):
+                    other.apply()
+        again = Installer(fake, f"{number}-again", clock, machine=machine)
+        getattr(again, doing)()
+        if doing == "apply":
+            assert state(fake) == installed, number
+        else:
+            assert (fake.jobs.held, fake.files.held, fake.files.folders) == ({}, {}, set()), number
+        number += 1
+    assert locked > 5
+    assert machine.alive == set()
+
+
+def test_who_is_alive_on_the_same_machine_is_waited_for_wherever_the_second_one_comes(
+    fake: FakeWorkspace, clock: Clock
+) -> None:
+    machine = Machine()
+    calls = calls_of(Installer(fake, "0-count", clock).apply, Installer(fake, "0-count", clock))
+    for number in range(0, calls + 20, 3):
+        emptied(fake)
+        ann, bob = (Installer(fake, f"{number}-{name}", clock, machine=machine) for name in ("ann", "bob"))
+
+        def come(bob: Installer = bob) -> None:
+            # `Watched` fails where two work at once
+            with suppress(DeploymentLocked, TaskInterrupted):
+                bob.apply()
+
+        ann.connection.before = before_call(number, come)
+        with suppress(DeploymentLocked, TaskInterrupted):
+            ann.apply()
+        assert len(fake.jobs.held) == 3, number
+        assert newest(fake).claim is None, number
+        assert machine.alive == set(), number
