@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import json
 import os
 import socket
 from datetime import datetime, timedelta, timezone
@@ -147,3 +148,26 @@ def test_a_second_destroy_removes_the_empty_folder_that_a_killed_one_left(
     assert f"- remove {WHEELS}/{left}" in demux("destroy", "--yes").splitlines()
     assert fake.files.folders == {f"{WHEELS}/of_others"}
     assert "- remove" not in demux("destroy", "--yes")
+
+
+def test_changes_by_hand_are_in_plan_and_json_and_a_saved_plan_sets_them_back(
+    here: Path, fake: FakeWorkspace, demux: Demux
+) -> None:
+    demux("apply")
+    settings = fake.jobs.held[1001].settings
+    settings["run_as"] = {"service_principal_name": "robot"}
+    for each in settings["job_clusters"]:
+        each["new_cluster"]["runtime_engine"] = "PHOTON"
+        each["new_cluster"]["aws_attributes"] = {"availability": "SPOT", "zone_id": "us-east-1f"}
+    said = demux("plan", "--out", "plan.json").splitlines()
+    assert said[1:4] == [
+        "    ~ cluster bronze: aws_attributes.availability changed from SPOT to SPOT_WITH_FALLBACK: changed by hand",
+        "    ~ cluster bronze: aws_attributes.zone_id changed from us-east-1f to us-east-1c: changed by hand",
+        "    - cluster bronze: runtime_engine PHOTON removed: set by hand",
+    ]
+    assert said[7] == "    ~ job: run_as changed from robot to ann@example.org"
+    details = json.loads(demux("plan", "--json"))["changes"][0]["details"]
+    assert {detail["reason"] for detail in details} == {"changed by hand", "set by hand", ""}
+    demux("apply", "--plan", "plan.json")
+    assert fake.jobs.held[1001].runs_as == "ann@example.org"
+    assert "1 to keep" in demux("plan")
