@@ -12,7 +12,7 @@ from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto
 from demux.errors import RegistryRefused, SchemaIncompatible, SchemaInvalid, SchemaUnknown
 from demux.protobuf.compile import CompiledSchema, compile_schema
 from demux.registry.confluent import ConfluentRegistry
-from demux.registry.protocol import NewSchema, Reference
+from demux.registry.protocol import NewSchema, Reference, SubjectVersion
 from demux.registry.rest import Rest
 from demux.settings import RegistrySettings
 from tools.servers.registry import Registry
@@ -58,6 +58,17 @@ def test_versions_come_in_order_each_with_its_id(registry: Registry) -> None:
     assert [(schema.version, schema.schema_id) for schema in versions] == list(enumerate(ids, start=1))
     assert [schema.text for schema in versions] == texts
     assert client.versions("versions-of-nothing") == ()
+
+
+def test_every_subject_of_one_text_is_named_by_its_id_and_an_import_of_the_same_text_too(registry: Registry) -> None:
+    shared = proto("package shared;\nmessage First {\n  int32 a = 1;\n}\nmessage Second {\n  int32 b = 1;\n}")
+    client = connected(registry)
+    schema_id = client.register("shared-zed-value", shared, "two.proto", ())
+    assert client.register("shared-abc-value", shared, "two.proto", ()) == schema_id
+    importing = proto('import "shared/two.proto";\nmessage Uses {\n  shared.First f = 1;\n}')
+    client.register("shared-uses", importing, "uses.proto", (Reference("shared/two.proto", shared),))
+    names = ("shared-abc-value", "shared-zed-value", "shared/two.proto")
+    assert client.schema(schema_id).uses == tuple(SubjectVersion(name, 1) for name in names)
 
 
 def test_an_unknown_id_or_guid_is_unknown(registry: Registry) -> None:
