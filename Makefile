@@ -1,6 +1,6 @@
 # Works with GNU make 3.81, which is what macOS has.
 .DEFAULT_GOAL := help
-.PHONY: help demo up down test test-current test-oldest test-long test-profile coverage check golden bench lock format clean setup
+.PHONY: help demo up down test test-current test-oldest test-long test-profile coverage check golden bench seeded-faults lock format clean setup
 
 BIN := .venv/current/bin
 OLDEST := .venv/oldest/bin
@@ -81,6 +81,9 @@ golden: .venv/current/.ready ## rewrite tests/golden/ and docs/runbook.md from t
 
 bench: .venv/current/.ready ## the benchmark, against the naive design
 	@$(call with_java,current) $(BIN)/python -m benchmarks
+
+seeded-faults: .venv/current/.ready .venv/oldest/.ready ## put 40 small faults into a copy of the code; a test must notice each
+	@$(BIN)/python -m tools.seeded_faults
 
 format: .venv/current/.ready ## rewrite the code as ruff likes it
 	@$(BIN)/ruff format $(CODE)

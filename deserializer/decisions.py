@@ -110,9 +110,9 @@ def decide(
     """Return the decisions for a batch, the same whatever the order of its rows.
 
     The leading schema always fits a table that has no columns yet: of the subject with most rows, the version with most
-    rows, and where two tie, the newest version, of that the first message. The other schemas of that subject come first where the leading one
-    still fits behind them, older versions before newer ones: their names are the ones that the table keeps. The other
-    subjects follow. A table without columns takes its first schema in every mode.
+    rows, and where two tie, the newest version, of that the first message. The other schemas of its subject come first
+    where the leading one still fits behind them, older versions before newer ones: their names are the ones that the
+    table keeps. The other subjects follow. A table without columns takes its first schema in every mode.
 
     Args:
         table: the table's payload columns now; none for a new table.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from pyspark.sql import functions as F
 
 from demux.causes import Cause
 from demux.commits import REFUSED, Counts, OnRetry, Rows, Target, commit
+from demux.lock import TableLock, unlocked
 from demux.streams import Batch
 from tests.spark.tables import read
 
@@ -26,12 +29,20 @@ class Folder:
     spark: SparkSession
     path: Path
 
-    def commit(self, batch: Batch, numbers: range, bad: set[int], on_retry: OnRetry = OnRetry.TABLE_DECIDES) -> Counts:
+    def commit(
+        self,
+        batch: Batch,
+        numbers: range,
+        bad: set[int],
+        on_retry: OnRetry = OnRetry.TABLE_DECIDES,
+        lock: TableLock = unlocked,
+    ) -> Counts:
         frame = self.spark.range(numbers.start, numbers.stop, 1, 2)
         refused = F.col("number").isin(*bad) if bad else F.lit(False)
         records = frame.select(F.col("id").alias("number"), F.concat(F.lit("r"), "id").alias("record_id"))
         rows = records.withColumn(REFUSED, refused)
-        target = Target(f"{self.path}/table", f"{self.path}/quarantine", on_retry, partition_by=("record_id",))
+        table, quarantine = f"{self.path}/table", f"{self.path}/quarantine"
+        target = Target(table, quarantine, on_retry, partition_by=("record_id",), lock=lock)
         return commit(self.spark, batch, target, rows, lambda which: examined(records, refused, which))
 
     def good(self) -> list[int]:
@@ -121,3 +132,17 @@ def test_two_queries_do_not_take_each_others_batches_for_their_own(folder: Folde
     folder.commit(FIRST, range(2), set())
     folder.commit(Batch("another", 0, retried=False), range(2, 4), set())
     assert folder.good() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("retried", [False, True], ids=["first time", "again"])
+def test_quarantine_is_written_while_its_lock_is_held(folder: Folder, retried: bool) -> None:
+    held: list[tuple[str, bool, bool]] = []
+
+    @contextmanager
+    def lock(table: str) -> Iterator[None]:
+        before = DeltaTable.is_deltatable(table)
+        yield
+        held.append((table, before, DeltaTable.is_deltatable(table)))
+
+    assert folder.commit(Batch("q", 0, retried), range(4), {3}, lock=lock) == Counts(4, 3, 1)
+    assert held == [(f"{folder.path}/quarantine", False, True)]

@@ -64,8 +64,8 @@ ADVICE: dict[type[DemuxError], Advice] = {
     errors.SubjectAmbiguous: Advice(
         (Stops.GAME, Stops.COMMAND),
         "Nothing of the game is written; its rows wait in bronze. Other games go on.",
-        "`demux schemas show ID` lists the subjects. Name the game's own in `games.subjects_of`, or the message of one of "
-        "them in `registry.messages` ([which subject](kafka.md#which-subject)); the next round goes on.",
+        "`demux schemas show ID` lists the subjects. Name the game's own in `games.subjects_of`, or the message of one "
+        "of them in `registry.messages` ([which subject](kafka.md#which-subject)); the next round goes on.",
     ),
     errors.NothingToApprove: Advice(
         (Stops.COMMAND,),
@@ -273,8 +273,8 @@ ADVICE: dict[type[DemuxError], Advice] = {
     ),
     errors.DeploymentLocked: Advice(
         (Stops.DEPLOYMENT,),
-        "Nothing was changed. The lock frees itself 15 minutes after the other's last sign of life; after a kill on this "
-        "machine it does not hold the same user up.",
+        "Nothing was changed. The lock frees itself 15 minutes after the other's last sign of life; after a kill on "
+        "this machine it does not hold the same user up.",
         "Wait. `--take-over` only when you know that the other one is dead "
         "([two installers](databricks.md#two-installers-at-once)).",
     ),

@@ -156,6 +156,11 @@ def test_a_length_that_cannot_be_ends_the_file_with_all_that_is_behind_it(tail: 
     assert values(content + tail, DELIMITED) == [b"good"]
 
 
+def test_a_length_is_read_however_many_bytes_it_takes() -> None:
+    some = [b"x" * size for size in (127, 128, 129, 2**14 - 1, 2**14, 2**14 + 1)]
+    assert values(archive_bytes(DELIMITED, of(*some)), DELIMITED) == some
+
+
 def test_a_length_may_be_written_longer_than_it_needs() -> None:
     assert values(b"\x82\x80\x00ab" + b"\x81\x80\x80\x80\x80\x80\x80\x80\x80\x00c", DELIMITED) == [b"ab", b"c"]
 

@@ -187,6 +187,8 @@ def test_a_frame_cut_off_at_any_byte_is_none(which: int | str, indexes: list[int
         (b"\x00\x00\x00\x00\x07\x02\x01", "it has the message index -1"),
         (b"\x00\x00\x00\x00\x07\x02\xff\xff\xff\xff\xff\x01", "it has a message index of more than 32 bits"),
         (b"\x00\x00\x00\x00\x07\x02\xff\xff\xff\xff\x7f", "it has a message index of more than 32 bits"),
+        # the least number of 33 bits
+        (b"\x00\x00\x00\x00\x07\x02\x80\x80\x80\x80\x10", "it has a message index of more than 32 bits"),
     ],
 )
 def test_bytes_without_a_frame_say_why(data: bytes, reason: str) -> None:

@@ -105,6 +105,14 @@ def test_a_null_list_stays_null_when_its_type_changes() -> None:
     assert projected(rows, writer, table) == rows
 
 
+def test_a_slice_of_lists_that_get_another_type_gives_its_own_rows() -> None:
+    writer = Struct((Column("l", Array(Primitive.INT), 1), Column("m", Map(Primitive.INT, Primitive.INT), 2)))
+    table = Struct((Column("l", Array(Primitive.BIGINT), 1), Column("m", Map(Primitive.INT, Primitive.BIGINT), 2)))
+    rows = [{"l": [1], "m": [(1, 2)]}, {"l": None, "m": None}, {"l": [3, 4], "m": [(3, 4), (5, 6)]}]
+    sliced = [array.slice(1) for array in in_arrow(rows, writer)]
+    assert arrow_rows(project(sliced, writer, table, 2), ["l", "m"]) == rows[1:]
+
+
 def test_narrow_numbers_fill_wide_columns_exactly() -> None:
     writer = Struct(
         (

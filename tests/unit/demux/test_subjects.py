@@ -14,7 +14,7 @@ VALUE = "(?P<game>.+)-value"
 
 
 def test_a_game_is_what_the_group_has_where_the_whole_subject_suits() -> None:
-    subjects = ["chess-value", "chess-key", "chess-value.v2", "将棋-value", "-value", "chess-value"]
+    subjects = ["chess-value", "chess-key", "go-value.v2", "将棋-value", "-value", "chess-value"]
     assert games_named(VALUE, subjects) == {"chess", "将棋"}
 
 

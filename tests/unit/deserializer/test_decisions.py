@@ -264,7 +264,7 @@ def test_a_sentence_names_a_few_of_many_changes() -> None:
 
 
 # a version that fits, one that widens, one that adds, one that does not fit; of two other subjects, one each
-_SCHEMAS = {
+_SCHEMAS: dict[SchemaRef, Answer] = {
     SchemaRef(11): V1,
     SchemaRef(13): V3,
     SchemaRef(14): WIDER,

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from google.protobuf.message import Message
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from producer.wrap import head, wrapped
@@ -12,6 +12,9 @@ from producer.wrap import head, wrapped
     schema_id=st.integers(-(2**31), 2**31 - 1),
     payload=st.binary(max_size=400),
 )
+# the longest length of one byte, and the shortest of two
+@example(name="n" * 127, schema_id=127, payload=bytes(127))
+@example(name="n" * 128, schema_id=128, payload=bytes(128))
 def test_a_wrapper_is_the_same_bytes_as_protobufs_own(
     wrapper_class: type[Message], name: str, schema_id: int, payload: bytes
 ) -> None:

@@ -34,6 +34,11 @@ def test_holes_at_the_beginning_inside_and_at_the_end_are_told_with_their_ranges
     assert holes({PART: seen_of({2, 3, 6, 7})}, stand, 20) == (Hole("t", 0, 6, ((0, 2), (4, 6), (8, 10))),)
 
 
+def test_a_hole_of_one_offset_is_told_wherever_it_is() -> None:
+    stand = SourceStand("q", begins={PART: 0}, ends={PART: 7})
+    assert holes({PART: seen_of({1, 2, 4, 5})}, stand, 20) == (Hole("t", 0, 3, ((0, 1), (3, 4), (6, 7))),)
+
+
 def test_without_a_known_beginning_or_end_only_what_is_inside_can_be_told() -> None:
     assert holes({PART: seen_of({2, 4})}, SourceStand("q"), 20) == (Hole("t", 0, 1, ((3, 4),)),)
 

@@ -105,7 +105,8 @@ def test_what_is_accepted_is_what_the_column_rules_say(schema: Schema, message: 
 
 def unknown_fields(message: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """What `google.protobuf` did not take from the wire, and where it was."""
-    for field in UnknownFieldSet(message):
+    fields: Any = UnknownFieldSet(message)
+    for field in fields:
         # the order inside an entry of a map is not kept
         data = sorted(field.data) if isinstance(field.data, bytes) else field.data
         yield (*path, field.field_number, field.wire_type, str(data if field.wire_type != START else ""))

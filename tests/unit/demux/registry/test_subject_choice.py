@@ -39,9 +39,8 @@ def meaning(
 @pytest.mark.parametrize("uses", list(permutations(["abc-value", "zed-value"])))
 def test_of_two_subjects_of_one_id_the_games_own_counts_with_its_message(uses: tuple[str, ...]) -> None:
     both = shared(*uses)
-    messages = {"zed_value": "two.Second"}
-    assert meaning(both, game("zed", **messages)) == ("zed-value", 1, "two.Second")
-    assert meaning(both, game("abc", **messages)) == ("abc-value", 1, "two.First")
+    assert meaning(both, game("zed", zed_value="two.Second")) == ("zed-value", 1, "two.Second")
+    assert meaning(both, game("abc", zed_value="two.Second")) == ("abc-value", 1, "two.First")
 
 
 def test_a_game_is_known_by_its_bare_name_by_an_expression_or_by_name_in_the_settings() -> None:

@@ -299,10 +299,12 @@ def test_a_record_that_cannot_be_read_stops_before_any_change(fake: FakeWorkspac
 def test_of_two_at_once_the_later_one_stops_before_any_change(fake: FakeWorkspace, installer: Installer) -> None:
     early, late = installer.look(), installer.look(grants__games={"chess": ["late-team"]})
     apply(early)
+    written = dict(fake.files.held)
     fake.calls.clear()
     with pytest.raises(TaskInterrupted, match="at the same time"):
         apply(late)
     assert [call for call in fake.calls if call.method == "PATCH"] == []
+    assert fake.files.held == written
     installer.apply(grants__games={"chess": ["late-team"]})
     assert {principal for _, principal, _ in granted(fake)} == {"late-team"}
 

@@ -1,0 +1,68 @@
+"""Values that are wrong, rows that are refused or kept by mistake, columns in the wrong place."""
+
+from __future__ import annotations
+
+from tools.seeded_faults.fault import Fault, Lane
+
+DECODING = (
+    Fault(
+        "wrong-wire-type-accepted",
+        "demux/protobuf/reference.py",
+        "    plain.ParseFromString(payload)\n    _refuse_wrong_wire_types(plain)\n",
+        "    plain.ParseFromString(payload)\n",
+        "tests/unit/demux/protobuf/test_reference.py"
+        "::test_a_wrong_wire_type_is_refused_because_a_parser_would_drop_the_value",
+    ),
+    Fault(
+        "doubtful-payload-trusted",
+        "demux/protobuf/quick.py",
+        "return same & ~self._doubt(read.to_struct_array()) if self._doubt else same",
+        "return same",
+        "tests/unit/demux/protobuf/test_quick.py::test_what_needs_a_closer_look_is_left_to_the_slow_test",
+    ),
+    Fault(
+        "long-into-double",
+        "demux/alignment.py",
+        "_TAKES = {Primitive.DOUBLE: {Primitive.INT}}",
+        "_TAKES = {Primitive.DOUBLE: {Primitive.INT, Primitive.BIGINT}}",
+        "tests/unit/demux/test_alignment.py::test_a_number_goes_into_a_wider_column_only_where_none_is_lost",
+    ),
+    Fault(
+        "slice-of-lists-from-its-beginning",
+        "demux/projection.py",
+        "array.null_count, array.offset, [inside]",
+        "array.null_count, 0, [inside]",
+        "tests/unit/demux/test_projection.py::test_a_slice_of_lists_that_get_another_type_gives_its_own_rows",
+    ),
+    Fault(
+        "field-without-column-lost",
+        "demux/protobuf/leftover.py",
+        "        if known is not None and field.number not in known:\n            continue\n",
+        "        if known is not None and field.number not in known:\n            known = None\n",
+        "tests/unit/deserializer/test_decode.py"
+        "::test_what_the_table_or_the_rows_own_schema_has_no_place_for_is_rescued",
+    ),
+    Fault(
+        "lost-quarantine-row",
+        "deserializer/decode.py",
+        "            for row, sentence in part.bad:",
+        "            for row, sentence in part.bad[1:]:",
+        "tests/unit/deserializer/test_decode.py::test_each_refused_row_has_its_cause_and_its_sentence",
+    ),
+    Fault(
+        "widening-loses-comments",
+        "deserializer/rewriting.py",
+        ".alias(after.name, metadata=after.metadata)",
+        ".alias(after.name)",
+        "tests/spark/test_silver_columns.py"
+        "::test_wider_columns_hold_the_same_rows_under_the_same_comments_properties_and_transactions",
+    ),
+    Fault(
+        "unsigned-numbers-below-zero",
+        "deserializer/native_rules.py",
+        "18446744073709551616BD",
+        "18446744073709551615BD",
+        "tests/spark/test_decoders_agree.py::test_generated_and_mutated_messages_of_every_kind",
+        Lane.OLDEST,
+    ),
+)

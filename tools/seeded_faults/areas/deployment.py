@@ -1,0 +1,58 @@
+"""Plans, apply and destroy, grants, names from registries, secrets."""
+
+from __future__ import annotations
+
+from tools.seeded_faults.fault import Fault
+
+DEPLOYMENT = (
+    Fault(
+        "one-game-too-many-on-a-cluster",
+        "install_workflow/packing.py",
+        "if cluster is not None and taken[cluster] < per_cluster:",
+        "if cluster is not None and taken[cluster] <= per_cluster:",
+        "tests/unit/install_workflow/test_packing.py::test_the_games_too_many_leave_a_cluster_that_has_become_too_full",
+    ),
+    Fault(
+        "deletes-too-much-without-force",
+        "demux/cli/apply.py",
+        "    if not force:\n        coming.require_modest()\n",
+        "",
+        "tests/unit/demux/cli/test_deploy.py::test_more_than_a_quarter_of_the_games_goes_only_by_force",
+    ),
+    Fault(
+        "record-of-another-overwritten",
+        "install_workflow/databricks/record_files.py",
+        "overwrite=False",
+        "overwrite=True",
+        "tests/unit/install_workflow/databricks/test_grants_apply.py"
+        "::test_of_two_at_once_the_later_one_stops_before_any_change",
+    ),
+    Fault(
+        "destroy-removes-any-folder-of-a-key",
+        "install_workflow/removal.py",
+        "if is_key(key) and path in (layout.sessions(key), layout.silver(key)):",
+        "if is_key(key):",
+        "tests/unit/install_workflow/test_removal.py::test_a_file_that_somebody_wrote_into_removes_nothing_else",
+    ),
+    Fault(
+        "grant-not-revoked",
+        "install_workflow/databricks/grants.py",
+        "    ours = record.granted | record.begun\n",
+        "    ours = record.granted\n",
+        "tests/unit/install_workflow/databricks/test_grants.py::test_an_apply_that_died_is_taken_up",
+    ),
+    Fault(
+        "part-of-a-subject-names-a-game",
+        "demux/subjects.py",
+        r'return rf"\A(?:{expression})\z"',
+        r'return rf"(?:{expression})"',
+        "tests/unit/demux/test_subjects.py::test_a_game_is_what_the_group_has_where_the_whole_subject_suits",
+    ),
+    Fault(
+        "secret-in-what-is-printed",
+        "demux/kafka_client.py",
+        "secret: Mapping[str, str] = field(repr=False)",
+        "secret: Mapping[str, str] = field()",
+        "tests/unit/demux/test_kafka_client.py::test_no_secret_is_in_what_is_printed",
+    ),
+)

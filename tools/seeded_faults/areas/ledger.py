@@ -1,0 +1,36 @@
+"""What is counted and what is chosen: the ledger and quarantine."""
+
+from __future__ import annotations
+
+from tools.seeded_faults.fault import Fault
+
+LEDGER = (
+    Fault(
+        "moving-row-called-lost",
+        "demux/ledger/account.py",
+        "self.due > self.silver + self.quarantine + self.dropped else None",
+        "self.due > self.silver + self.quarantine_now + self.dropped else None",
+        "tests/unit/demux/ledger/test_account.py::test_a_row_that_a_replay_moves_while_it_is_read_is_right",
+    ),
+    Fault(
+        "hole-behind-the-last-offset",
+        "demux/ledger/standing.py",
+        "ranges += [(seen.last + 1, end)] if end is not None and seen.last + 1 < end else []",
+        "ranges += [(seen.last + 1, end)] if end is not None and seen.last + 2 < end else []",
+        "tests/unit/demux/ledger/test_standing.py::test_a_hole_of_one_offset_is_told_wherever_it_is",
+    ),
+    Fault(
+        "last-batch-never-due",
+        "demux/ledger/counting.py",
+        'F.col("batch") <= F.col("bound")',
+        'F.col("batch") < F.col("bound")',
+        "tests/flow/test_reconcile.py::test_a_truncated_table_is_found_and_so_is_one_that_is_gone[fleet]",
+    ),
+    Fault(
+        "replay-settles-rows-it-did-not-choose",
+        "deserializer/repair.py",
+        "AND q.bytes <=> v.payload AND {mine.sql('q.')}",
+        "AND q.bytes <=> v.payload",
+        "tests/spark/test_repairs.py::test_only_rows_set_aside_since_a_time_are_tried_and_their_older_copies_stay",
+    ),
+)

@@ -1,0 +1,30 @@
+"""What goes for good: old files, old rows, what somebody asked to forget."""
+
+from __future__ import annotations
+
+from tools.seeded_faults.fault import Fault
+
+UPKEEP = (
+    Fault(
+        "unread-file-removed",
+        "demux/upkeep/here.py",
+        "file.name not in needed and file.name not in still_read and file.is_file()",
+        "file.name not in needed and file.is_file()",
+        "tests/unit/demux/upkeep/test_here.py::test_old_files_are_unneeded_and_those_that_somebody_reads_still_are_not",
+    ),
+    Fault(
+        "retention-takes-unread-rows",
+        "demux/upkeep/retiring.py",
+        'F.col("batch_id") <= F.col("bound")',
+        'F.col("batch_id") <= F.col("bound") + 1',
+        "tests/flow/test_maintaining.py"
+        "::test_rows_that_wait_are_read_after_files_were_joined_and_removed_and_older_rows_retired[fleet]",
+    ),
+    Fault(
+        "forgotten-row-decoded-again",
+        "deserializer/passed.py",
+        "    if not forgotten.limit(1).count():",
+        "    if forgotten.limit(1).count():",
+        "tests/spark/test_passed.py::test_a_day_has_its_own_rows_and_what_is_to_be_forgotten_is_in_none",
+    ),
+)
