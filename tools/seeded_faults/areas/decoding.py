@@ -50,14 +50,6 @@ DECODING = (
         "tests/unit/deserializer/test_decode.py::test_each_refused_row_has_its_cause_and_its_sentence",
     ),
     Fault(
-        "widening-loses-comments",
-        "deserializer/rewriting.py",
-        ".alias(after.name, metadata=after.metadata)",
-        ".alias(after.name)",
-        "tests/spark/test_silver_columns.py"
-        "::test_wider_columns_hold_the_same_rows_under_the_same_comments_properties_and_transactions",
-    ),
-    Fault(
         "unsigned-numbers-below-zero",
         "deserializer/native_rules.py",
         "18446744073709551616BD",

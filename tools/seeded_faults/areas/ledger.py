@@ -26,11 +26,4 @@ LEDGER = (
         'F.col("batch") < F.col("bound")',
         "tests/flow/test_reconcile.py::test_a_truncated_table_is_found_and_so_is_one_that_is_gone[fleet]",
     ),
-    Fault(
-        "replay-settles-rows-it-did-not-choose",
-        "deserializer/repair.py",
-        "AND q.bytes <=> v.payload AND {mine.sql('q.')}",
-        "AND q.bytes <=> v.payload",
-        "tests/spark/test_repairs.py::test_only_rows_set_aside_since_a_time_are_tried_and_their_older_copies_stay",
-    ),
 )
