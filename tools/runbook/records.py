@@ -96,9 +96,9 @@ def quarantined(cause: Cause) -> Quarantined:
                 "or give the subject to the game ([which subject](kafka.md#which-subject)), then replay. Where a table "
                 "began with such a row (its columns are those of another game), `demux rebuild --game NAME` makes it "
                 "again from the game's own schemas; one with the mode `freeze` keeps its columns, so set `evolve` "
-                "for the rebuild. Else the sentence says which field. Have the next version give the changed field a new "
-                "number and the old one its kind back; what is in quarantine stays there, with its bytes. Where another message was "
-                "meant, name it ([which message](kafka.md#which-message)), then replay. `demux schemas check FILE` "
+                "for the rebuild. Else the sentence says which field. Have the next version give the changed field a "
+                "new number and the old one its kind back; what is in quarantine stays there, with its bytes. Where "
+                "another message was meant, name it ([which message](kafka.md#which-message)), then replay. `demux schemas check FILE` "
                 "finds such a change before it is registered.",
             )
         case Cause.SCHEMA_FROZEN:
