@@ -59,6 +59,7 @@ def shared(spark: SparkSession, tmp_path: Path) -> Callable[..., Root]:
     return make
 
 
+@pytest.mark.both_lanes
 @ENGINES
 def test_an_id_of_two_subjects_is_decoded_with_the_message_of_the_games_own(
     shared: Callable[..., Root], run: Mapping[str, object], command: Command

@@ -98,8 +98,8 @@ def quarantined(cause: Cause) -> Quarantined:
                 "again from the game's own schemas; one with the mode `freeze` keeps its columns, so set `evolve` "
                 "for the rebuild. Else the sentence says which field. Have the next version give the changed field a "
                 "new number and the old one its kind back; what is in quarantine stays there, with its bytes. Where "
-                "another message was meant, name it ([which message](kafka.md#which-message)), then replay. `demux schemas check FILE` "
-                "finds such a change before it is registered.",
+                "another message was meant, name it ([which message](kafka.md#which-message)), then replay. `demux "
+                "schemas check FILE` finds such a change before it is registered.",
             )
         case Cause.SCHEMA_FROZEN:
             return Quarantined(
