@@ -2,6 +2,9 @@
 .DEFAULT_GOAL := help
 .PHONY: help demo up down test test-current test-oldest test-long test-profile coverage check golden bench seeded-faults lock format clean setup
 
+# pytest rewrites the asserts of a file once, not in every process
+export PYTHONDONTWRITEBYTECODE :=
+
 BIN := .venv/current/bin
 OLDEST := .venv/oldest/bin
 CODE := demux producer bronze_ingest install_workflow deserializer tests benchmarks tools
