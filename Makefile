@@ -12,7 +12,7 @@ PURE = $(wildcard tests/unit tests/property)
 # two processes for two cores, each with one Spark session; a file's tests stay together (tests/order.py)
 SIDE_BY_SIDE := -n 2 --dist loadfile --no-loadscope-reorder
 # what tests that draw by chance begin with; `make test-long SEED=...` repeats what failed
-SEED ?= $(shell date +%s)
+SEED := $(or $(SEED),$(shell date +%s))
 UV := uv
 COMPILE = $(UV) pip compile pyproject.toml --quiet --universal --python-version 3.10 --no-python-downloads \
 	--generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --no-strip-extras \
