@@ -82,12 +82,12 @@ def _of_databricks(reference: str, scope: str, key: str) -> str:
     try:
         workspace = WorkspaceClient(config=Config(retry_timeout_seconds=_WORKSPACE_RETRY_S))
         value = workspace.secrets.get_secret(scope, key).value
-    except (DatabricksError, ValueError, OSError) as error:
-        # the client's sentence may go on over many lines
+    except (DatabricksError, AttributeError, TypeError, ValueError, OSError) as error:
+        # the client breaks on JSON of another shape, and its sentence may go on over many lines
         raise _missing(reference, str(error).splitlines()[0].rstrip(".") if str(error) else "no answer") from None
     try:
         secret = base64.b64decode(value or "", validate=True).decode()
-    except ValueError:
+    except (TypeError, ValueError):
         raise _missing(reference, "the workspace's answer is not UTF-8 text") from None
     if not secret:
         raise _missing(reference, "it is empty")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
 
 from install_workflow.databricks.answers import Missing
 from install_workflow.databricks.connection import Connection
@@ -50,13 +52,10 @@ class Catalog:
             # 0: pages as large as the server likes
             query = {"max_results": 0, **({"page_token": token} if token else {})}
             try:
-                page = self.connection.ask("GET", path, doing, query)
+                grants, token = self.connection.read(path, doing, partial(_grants_of, name), query)
             except Missing:
                 return None
-            for each in page.get("privilege_assignments", []):
-                principal = known_as(str(each["principal"]))
-                found |= {Grant(name, principal, str(one)) for one in each.get("privileges", [])}
-            token = str(page.get("next_page_token") or "")
+            found |= grants
         return frozenset(found)
 
     def change(self, name: str, changes: Iterable[GrantChange]) -> None:
@@ -67,6 +66,13 @@ class Catalog:
             by_principal[change.grant.principal][side].append(change.grant.privilege)
         body = {"changes": [{"principal": principal, **sides} for principal, sides in by_principal.items()]}
         self.connection.ask("PATCH", _path(name), f"change the grants on {name}", body=body)
+
+
+def _grants_of(name: str, page: Mapping[str, Any]) -> tuple[frozenset[Grant], str]:
+    """Return the grants on a page, and the token of the next one."""
+    assigned = [(known_as(str(each["principal"])), each) for each in page.get("privilege_assignments", [])]
+    found = frozenset(Grant(name, who, str(one)) for who, each in assigned for one in each.get("privileges", []))
+    return found, str(page.get("next_page_token") or "")
 
 
 def _path(name: str) -> str:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import base64
-import io
-from collections.abc import Callable
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import PurePosixPath
+from typing import Any
 
 from demux.errors import WorkspaceRefused
-from install_workflow.databricks.answers import Missing
+from install_workflow.databricks.answers import Missing, Unusable
 from install_workflow.databricks.connection import Connection
 
 _TREE = "/api/2.0/workspace"
+_FILES, _FOLDERS = "/api/2.0/fs/files", "/api/2.0/fs/directories"
 
 
 def upload(connection: Connection, path: str, content: bytes) -> bool:
@@ -42,9 +43,8 @@ def write(connection: Connection, path: str, content: bytes, doing: str, *, over
     """
     folder = str(PurePosixPath(path).parent)
     if _in_volume(path):
-        files = connection.client.files
-        connection.tried(doing, lambda: files.create_directory(folder))
-        connection.tried(doing, lambda: files.upload(path, io.BytesIO(content), overwrite=overwrite))
+        _do(connection, "PUT", f"{_FOLDERS}{folder}", doing)
+        _do(connection, "PUT", f"{_FILES}{path}", doing, {"overwrite": overwrite}, content)
     else:
         connection.ask("POST", f"{_TREE}/mkdirs", doing, body={"path": folder})
         text = base64.b64encode(content).decode()
@@ -56,19 +56,19 @@ def read(connection: Connection, path: str) -> bytes:
     """Return what is in a file."""
     doing = f"read {path}"
     if _in_volume(path):
-        return connection.tried(doing, lambda: _downloaded(connection, path))
+        return connection.tried(doing, lambda: connection.answer("GET", f"{_FILES}{path}").content)
     query = {"path": path, "format": "AUTO"}
-    return base64.b64decode(connection.ask("GET", f"{_TREE}/export", doing, query)["content"])
+    return connection.read(f"{_TREE}/export", doing, lambda got: base64.b64decode(got["content"], validate=True), query)
 
 
 def remove(connection: Connection, path: str) -> bool:
     """Return whether there was such a file; it is gone afterwards. Safe to call twice."""
-    return _removed(connection, path, connection.client.files.delete)
+    return _removed(connection, path, _FILES)
 
 
 def remove_folder(connection: Connection, path: str) -> None:
     """Remove a folder that is empty; one that is gone already is as good. Safe to call twice."""
-    _removed(connection, path, connection.client.files.delete_directory)
+    _removed(connection, path, _FOLDERS)
 
 
 def files_in(connection: Connection, folder: str) -> tuple[str, ...]:
@@ -106,13 +106,16 @@ def missing_folders(connection: Connection, path: str) -> tuple[str, ...]:
 def _content(connection: Connection, folder: str) -> tuple[str, ...] | None:
     """Return the paths of all that is in a folder, sorted; None when there is no such folder."""
     doing = f"list {folder}"
+    names: list[str] = []
     try:
-        if _in_volume(folder):
-            client = connection.client.files
-            names = [entry.name for entry in connection.tried(doing, lambda: [*client.list_directory_contents(folder)])]
+        if not _in_volume(folder):
+            names = connection.read(f"{_TREE}/list", doing, _names_in_tree, {"path": folder})
         else:
-            answer = connection.ask("GET", f"{_TREE}/list", doing, {"path": folder})
-            names = [PurePosixPath(entry["path"]).name for entry in answer.get("objects", [])]
+            token: str | None = None
+            while token != "":
+                query = {} if token is None else {"page_token": token}
+                page, token = connection.read(f"{_FOLDERS}{folder}", doing, _names_in_volume, query)
+                names += page
     except Missing:
         return None
     return tuple(sorted(f"{folder}/{name}" for name in names))
@@ -123,19 +126,32 @@ def size(connection: Connection, path: str) -> int | None:
     doing = f"look at {path}"
     try:
         if _in_volume(path):
-            return connection.tried(doing, lambda: connection.client.files.get_metadata(path)).content_length
-        found = connection.ask("GET", f"{_TREE}/get-status", doing, {"path": path}).get("size")
+            return connection.tried(doing, lambda: connection.answer("HEAD", f"{_FILES}{path}").size)
+        return connection.read(f"{_TREE}/get-status", doing, _size_in, {"path": path})
     except Missing:
         return None
-    return None if found is None else int(found)
 
 
-def _removed(connection: Connection, path: str, delete: Callable[[str], None]) -> bool:
-    """Return whether it was there; `delete` is the call for what is in a volume."""
+def _names_in_tree(answer: Mapping[str, Any]) -> list[str]:
+    return [PurePosixPath(entry["path"]).name for entry in answer.get("objects", [])]
+
+
+def _names_in_volume(page: Mapping[str, Any]) -> tuple[list[str], str]:
+    """Return the names on a page, and the token of the next one."""
+    return [str(entry["name"]) for entry in page.get("contents", [])], str(page.get("next_page_token") or "")
+
+
+def _size_in(status: Mapping[str, Any]) -> int | None:
+    # a folder has none
+    return int(status["size"]) if "size" in status else None
+
+
+def _removed(connection: Connection, path: str, kind: str) -> bool:
+    """Return whether it was there; `kind` is the API's path for what is in a volume."""
     doing = f"remove {path}"
     try:
         if _in_volume(path):
-            connection.tried(doing, lambda: delete(path))
+            _do(connection, "DELETE", f"{kind}{path}", doing)
         else:
             connection.ask("POST", f"{_TREE}/delete", doing, body={"path": path})
     except Missing:
@@ -143,9 +159,21 @@ def _removed(connection: Connection, path: str, delete: Callable[[str], None]) -
     return True
 
 
-def _downloaded(connection: Connection, path: str) -> bytes:
-    contents = connection.client.files.download(path).contents
-    return contents.read() if contents else b""
+def _do(
+    connection: Connection,
+    method: str,
+    path: str,
+    doing: str,
+    query: Mapping[str, object] | None = None,
+    data: bytes | None = None,
+) -> None:
+    """Make a call of the Files API that is answered with nothing."""
+
+    def done() -> None:
+        if connection.answer(method, path, query, data=data).content:
+            raise Unusable("answered with more than the status")
+
+    connection.tried(doing, done)
 
 
 def _in_volume(path: str) -> bool:

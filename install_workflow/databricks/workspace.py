@@ -167,13 +167,12 @@ class Workspace:
         token = None
         while token != "":
             query = {"limit": 100, **({"page_token": token} if token else {})}
-            page = self.connection.ask("GET", f"{_JOBS}/list", "list its jobs", query)
-            for job in page.get("jobs", []):
+            jobs, token = self.connection.read(f"{_JOBS}/list", "list its jobs", _jobs_of, query)
+            for job_id, settings in jobs:
                 # a job made meanwhile moves others to the next page
-                if job["job_id"] not in seen:
-                    seen.add(job["job_id"])
-                    yield int(job["job_id"]), job.get("settings", {})
-            token = str(page.get("next_page_token") or "")
+                if job_id not in seen:
+                    seen.add(job_id)
+                    yield job_id, settings
 
     def _with_tags(self, tags: Mapping[str, str]) -> int | None:
         wanted = {name: tags[name] for name in (OWNER_TAG, PART_TAG)}
@@ -193,33 +192,50 @@ class Workspace:
     def _settings(self, job_id: int) -> dict[str, Any]:
         """Return all pages of a job's settings; later pages have only what the first has no room for."""
         doing = f"read the job {job_id}"
-        page = self.connection.ask("GET", f"{_JOBS}/get", doing, {"job_id": job_id})
-        settings = {**page.get("settings", {})}
+        page = self.connection.read(f"{_JOBS}/get", doing, _with_settings, {"job_id": job_id})
+        settings = {**page["settings"]}
         # an answer may name the principal beside the settings only
         if name := page.get("run_as_user_name"):
             settings.setdefault("run_as", {"user_name" if "@" in name else "service_principal_name": name})
         while token := page.get("next_page_token"):
-            page = self.connection.ask("GET", f"{_JOBS}/get", doing, {"job_id": job_id, "page_token": token})
+            query = {"job_id": job_id, "page_token": token}
+            page = self.connection.read(f"{_JOBS}/get", doing, _with_settings, query)
             for field in _PAGED:
-                if more := page.get("settings", {}).get(field):
+                if more := page["settings"].get(field):
                     settings[field] = [*settings.get(field, []), *more]
         return settings
 
     def _permissions(self, job_id: int) -> tuple[Permission, ...]:
         """Return who may do what, beside the owner and what is inherited; keeps the owner."""
-        answer = self.connection.ask("GET", f"{_PERMISSIONS}/{job_id}", f"read who may use the job {job_id}")
-        direct = [
-            (principal, permission["permission_level"])
-            for entry in answer.get("access_control_list", [])
-            if (principal := _principal(entry))
-            for permission in entry.get("all_permissions", [])
-            if not permission.get("inherited")
-        ]
+        direct = self.connection.read(f"{_PERMISSIONS}/{job_id}", f"read who may use the job {job_id}", _direct)
         for (kind, name), level in direct:
             if level == _OWNER:
                 self._owners[job_id] = {kind.value: name, "permission_level": _OWNER}
         given = [Permission(kind, name, Level(level)) for (kind, name), level in direct if level != _OWNER]
         return tuple(sorted(given, key=lambda each: each.sort_key))
+
+
+def _jobs_of(page: Mapping[str, Any]) -> tuple[list[tuple[int, dict[str, Any]]], str]:
+    """Return ids and main settings of the jobs of a page, and the token of the next one."""
+    jobs = [(int(job["job_id"]), {**job.get("settings", {})}) for job in page.get("jobs", [])]
+    return jobs, str(page.get("next_page_token") or "")
+
+
+def _with_settings(page: dict[str, Any]) -> dict[str, Any]:
+    if not isinstance(page["settings"], dict):
+        raise TypeError("settings")
+    return page
+
+
+def _direct(answer: Mapping[str, Any]) -> list[tuple[Principal, str]]:
+    """Return who has which level, without what is inherited."""
+    return [
+        (principal, str(permission["permission_level"]))
+        for entry in answer.get("access_control_list", [])
+        if (principal := _principal(entry))
+        for permission in entry.get("all_permissions", [])
+        if not permission.get("inherited")
+    ]
 
 
 def _principal(entry: Mapping[str, Any]) -> Principal | None:

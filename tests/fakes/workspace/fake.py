@@ -84,8 +84,7 @@ class FakeWorkspace:
             self.calls.append(request)
             fault = self.faults.of(request)
             done = Answer() if fault and fault.when is When.BEFORE else self._done(request)
-        refusal = fault.refusal() if fault else None
-        return (refusal.answer if refusal else done), fault
+        return (fault.answered() if fault else None) or done, fault
 
     def _let_in(self, authorization: str | None) -> None:
         if not authorization:

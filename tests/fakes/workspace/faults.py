@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from enum import Enum
 
-from tests.fakes.workspace.exchange import Refused, Request
+from tests.fakes.workspace.exchange import Answer, Refused, Request
 
 # more than any test makes
 ALWAYS = 1_000_000_000
@@ -23,6 +23,7 @@ class Way(Enum):
     DENIED = "403"
     RESET = "connection reset"
     SILENT = "no answer until the client gives up"
+    OTHER = "another answer than the workspace's own"
 
 
 class When(Enum):
@@ -44,6 +45,7 @@ class Fault:
         path: a regular expression found somewhere in the path of the calls that match; "" = any path.
         times: how many calls in a row fail; repetitions by the client are calls.
         retry_after_s: what `Retry-After` says, with 429 and 503.
+        answer: what comes in place of the workspace's own answer, with `OTHER`.
     """
 
     way: Way
@@ -53,13 +55,18 @@ class Fault:
     path: str = ""
     times: int = 1
     retry_after_s: int = 0
+    answer: Answer | None = None
 
     def matches(self, request: Request) -> bool:
         """Whether the call is one of those that are counted."""
         return self.method in ("", request.method) and re.search(self.path, request.path) is not None
 
-    def refusal(self) -> Refused | None:
+    def answered(self) -> Answer | None:
         """What is answered; None = nothing is."""
+        refusal = self._refusal()
+        return refusal.answer if refusal else self.answer
+
+    def _refusal(self) -> Refused | None:
         wait = {"Retry-After": str(self.retry_after_s)}
         match self.way:
             case Way.THROTTLED:
@@ -70,7 +77,7 @@ class Fault:
                 return Refused(503, "TEMPORARILY_UNAVAILABLE", "The service is temporarily unavailable.", wait)
             case Way.DENIED:
                 return Refused(403, "PERMISSION_DENIED", "Access was withdrawn.")
-            case Way.RESET | Way.SILENT:
+            case Way.RESET | Way.SILENT | Way.OTHER:
                 return None
 
 

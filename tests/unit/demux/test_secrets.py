@@ -13,7 +13,9 @@ from demux.cli.workplace import settings_of
 from demux.errors import ExitCode, SecretMissing, SettingsInvalid
 from demux.secrets import is_reference, is_secret_option, resolve
 from demux.settings_file import load
+from tests.fakes.workspace.exchange import Answer
 from tests.fakes.workspace.fake import FakeWorkspace
+from tests.fakes.workspace.faults import ALWAYS, Fault, Way
 from tests.fakes.workspace.secrets import Secrets
 from tests.fakes.workspace.server import serving
 
@@ -159,6 +161,12 @@ class TestDatabricks:
         self, workspace: FakeWorkspace, key: str, why: str
     ) -> None:
         assert missing(f"secret:databricks/team/{key}") == why
+
+    @pytest.mark.parametrize("body", ["<html></html>", "[]", '{"value": 7}', '{"value": ["x"]}', '"x"'])
+    def test_an_answer_of_another_shape_is_a_missing_secret(self, workspace: FakeWorkspace, body: str) -> None:
+        workspace.faults.plan(Fault(Way.OTHER, path="secrets/get", answer=Answer(200, body.encode()), times=ALWAYS))
+        assert "\n" not in missing("secret:databricks/team/kafka")
+        assert len(workspace.faults.happened) == 1
 
     def test_a_workspace_that_does_not_know_us_is_told_without_our_token(
         self, workspace: FakeWorkspace, monkeypatch: pytest.MonkeyPatch

@@ -16,6 +16,7 @@ from install_workflow.databricks.changes import compare
 from install_workflow.databricks.connection import Connection, Tries
 from install_workflow.databricks.files import remove, upload
 from install_workflow.databricks.job import Job
+from install_workflow.databricks.turn import LEASE, RENEW
 from install_workflow.databricks.workspace import Workspace
 from tests.databricks_jobs import ANALYSTS, DEPLOYMENT, changed, job
 from tests.fakes.workspace.fake import FakeWorkspace
@@ -81,14 +82,31 @@ def test_a_workspace_that_is_not_reached_is_tried_again_and_transient(waits: lis
     assert len(waits) == TRIES.retries
 
 
-@pytest.mark.parametrize(("asked_s", "waited_s"), [(0, 0), (1, 1), (3600, 30)])
-def test_the_wait_is_as_long_as_the_server_asks_for_within_reason(
-    fake: FakeWorkspace, connection: Connection, waits: list[float], asked_s: int, waited_s: float
+@pytest.mark.parametrize("way", [Way.THROTTLED, Way.UNAVAILABLE])
+@pytest.mark.parametrize("asked_s", [0, 1, 90, 300])
+def test_the_wait_is_as_long_as_the_server_asks_for(
+    fake: FakeWorkspace, connection: Connection, waits: list[float], way: Way, asked_s: int
 ) -> None:
-    fake.faults.plan(Fault(Way.THROTTLED, retry_after_s=asked_s))
+    fake.faults.plan(Fault(way, retry_after_s=asked_s))
     install(connection, ONE)
-    assert waits == [waited_s]
+    assert waits == [asked_s]
     assert len(fake.jobs.held) == 1
+
+
+@pytest.mark.parametrize(("asked_s", "waited_s"), [(3600, []), (200, [200])])
+def test_a_wait_that_would_take_too_long_is_said_and_never_cut_short(
+    fake: FakeWorkspace, connection: Connection, waits: list[float], asked_s: int, waited_s: list[float]
+) -> None:
+    fake.faults.plan(Fault(Way.THROTTLED, retry_after_s=asked_s, times=ALWAYS))
+    with pytest.raises(WorkspaceUnavailable) as unavailable:
+        install(connection, ONE)
+    assert unavailable.value.remedy.startswith(f"Run the same command again after {asked_s:,} s;")
+    assert waits == waited_s
+
+
+def test_a_call_with_all_its_tries_ends_within_the_claim_of_an_installer() -> None:
+    tries = Tries()
+    assert tries.all_waits_s + (tries.retries + 1) * tries.timeout_s <= (LEASE - RENEW).total_seconds()
 
 
 @pytest.mark.parametrize("way", [Way.INTERNAL_ERROR, Way.UNAVAILABLE, Way.THROTTLED, Way.RESET])
