@@ -41,14 +41,6 @@ def copy_record(spark: SparkSession, layout: Layout, folder: Path) -> bool:
         return False
 
 
-def deployed_games(spark: SparkSession, layout: Layout) -> frozenset[str]:
-    """Return the exact names of the games that deployments have on this root; a job may know one by its key alone."""
-    if not table_exists(spark, layout.deployments):
-        return frozenset()
-    found = spark.read.format("delta").load(layout.deployments).select("game_name").distinct().collect()
-    return frozenset(row.game_name for row in found if row.game_name is not None)
-
-
 def has_deployment(spark: SparkSession, layout: Layout, deployment: str) -> bool:
     """Return whether the table has rows of the deployment."""
     return table_exists(spark, layout.deployments) and bool(_written(spark, layout.deployments, deployment))

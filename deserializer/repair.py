@@ -110,7 +110,12 @@ def require_game(spark: SparkSession, layout: Layout, game: str) -> None:
         rows = spark.read.format("delta").load(layout.bronze).where(F.col("game_name") == game)
         if rows.limit(1).count():
             return
-    raise GameUnknown(
+    raise no_rows_of(game)
+
+
+def no_rows_of(game: str) -> GameUnknown:
+    """Return the error of a game that bronze has no rows of."""
+    return GameUnknown(
         f"Bronze has no rows of a game {shlex.quote(game)}.",
         "See `demux status` for the games; names are exact, upper and lower case included.",
         game=game,

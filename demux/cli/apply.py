@@ -79,7 +79,7 @@ def apply(
     workspace, found = Workspace(Connection()), wheel_for(settings, wheel)
     turn = begin(workspace, settings, take_over)
     read = _from_file(saved, workspace, settings, found, turn) if saved is not None else None
-    coming = read or _made(workspace, settings, found, discovered, turn)
+    coming = read or _made(workspace, settings, found, turn, discovered)
     if not force:
         coming.require_modest()
     if not coming.is_empty and not yes and somebody_is_there():
@@ -135,9 +135,9 @@ def _do(coming: _Coming, workspace: Workspace, wheel: Wheel, turn: Turn) -> None
         console.print("applied")
 
 
-def _made(workspace: Workspace, settings: Settings, wheel: Wheel, discovered: bool, turn: Turn) -> _Coming:
+def _made(workspace: Workspace, settings: Settings, wheel: Wheel, turn: Turn, discovered: bool) -> _Coming:
     """Make the plan anew, and print it."""
-    outlook = look(workspace, settings, wheel, games_seen(workspace, settings, discovered), turn.filled)
+    outlook = look(workspace, settings, wheel, games_seen(turn, settings, discovered), turn.filled)
     games = frozenset(task.game for task in outlook.games.tasks)
     grants = look_beside(workspace.connection, settings, games)
     console.print(plan_text(outlook, wheel), soft_wrap=True)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from json import dumps
 
+from demux.names import names_of
 from demux.text import printable
 from install_workflow.databricks.apply import Moment, Step
-from install_workflow.databricks.changes import Call
+from install_workflow.databricks.changes import Call, WorkspacePlan
 from install_workflow.databricks.deploy import FileCall, FileStep, Outlook, Removal
 from install_workflow.databricks.grants import GrantsPlan
 from install_workflow.databricks.grants_render import content_of as grants_content
-from install_workflow.databricks.render import as_text, content_of
+from install_workflow.databricks.render import as_text, content_of, with_names
 from install_workflow.databricks.wheel import Wheel, is_our_wheel
 from install_workflow.plan import Action
 from install_workflow.render import waiting_json, waiting_lines
@@ -27,7 +28,7 @@ def plan_text(outlook: Outlook, wheel: Wheel, everything: bool = False) -> str:
         for change in outlook.games.changes
         if change.action is Action.UPDATE
     ]
-    return "\n".join([*lines, *waiting_lines(outlook.games), as_text(outlook.plan, everything)])
+    return "\n".join([*lines, *waiting_lines(outlook.games), as_text(_shown(outlook), everything)])
 
 
 def plan_json(outlook: Outlook, wheel: Wheel, grants: GrantsPlan | None) -> str:
@@ -37,7 +38,7 @@ def plan_json(outlook: Outlook, wheel: Wheel, grants: GrantsPlan | None) -> str:
     `content_of` of grants has.
     """
     content = {
-        **content_of(outlook.plan),
+        **content_of(_shown(outlook)),
         "wheel": {"path": wheel.path, "upload": outlook.must_upload},
         "settings_files": [file.path for file in outlook.files],
         "waiting": waiting_json(outlook.games),
@@ -45,6 +46,11 @@ def plan_json(outlook: Outlook, wheel: Wheel, grants: GrantsPlan | None) -> str:
     }
     # ASCII alone: names come from outside, and may reach a terminal
     return dumps(content, indent=2)
+
+
+def _shown(outlook: Outlook) -> WorkspacePlan:
+    games = (change.task.game for change in outlook.games.changes)
+    return with_names(outlook.plan, {names_of(game).key: game for game in games})
 
 
 def removal_text(removal: Removal) -> str:

@@ -8,7 +8,6 @@ import sys
 import typer
 
 from demux.cli.deploy_text import step_line
-from demux.cli.turn import last_change
 from demux.cli.workplace import console, workplace
 from demux.errors import ExitCode, SettingsInvalid
 from demux.lock import Access
@@ -18,8 +17,8 @@ from demux.settings import Settings
 from install_workflow.databricks.apply import Step
 from install_workflow.databricks.deploy import FileStep, deployment_of
 from install_workflow.databricks.running import Discovered
+from install_workflow.databricks.turn import Turn
 from install_workflow.databricks.wheel import Wheel, find_wheel, wheel_folder
-from install_workflow.databricks.workspace import Workspace
 from install_workflow.run import balance_since, look
 
 WHEEL = typer.Option(
@@ -34,8 +33,13 @@ def wheel_for(settings: Settings, given: str | None) -> Wheel:
     return find_wheel(given, wheel_folder(settings.databricks.wheel_path or "", deployment_of(settings)))
 
 
-def games_seen(workspace: Workspace, settings: Settings, discovered: bool) -> Discovered:
+def games_seen(turn: Turn, settings: Settings, discovered: bool) -> Discovered:
     """Return the games that the registries name, and where wanted what bronze says of the games, by Spark.
+
+    Args:
+        turn: ours, with the record as it is.
+        settings: all settings.
+        discovered: whether to look at bronze.
 
     Raises:
         DemuxError: as `registered_games`, and as `workplace`.
@@ -43,13 +47,13 @@ def games_seen(workspace: Workspace, settings: Settings, discovered: bool) -> Di
     # before Spark starts: a registry that is down is told at once
     registered = registered_games(settings, Registries(settings, os.environ))
     if not discovered:
-        return Discovered(registered=registered)
+        return Discovered(registered=registered, recorded=turn.games)
     with workplace(settings, "plan", Access.LOOK) as place:
         outlook = look(place.spark, place.settings, place.control)
         history = place.control.history()
     games = {change.task.game for change in outlook.plan.changes} | {each.game for each in outlook.plan.waiting}
-    rebalance = balance_since(last_change(workspace, settings), history)
-    return Discovered(frozenset(games), history.loads, registered, rebalance)
+    rebalance = balance_since(turn.last_change, history)
+    return Discovered(frozenset(games), history.loads, registered, rebalance, turn.games)
 
 
 def print_step(step: Step | FileStep) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import typer
 
 from demux.cli.deployment import DISCOVERED, WHEEL, games_seen, print_step, wheel_for
+from demux.cli.turn import looked_at
 from demux.cli.workplace import ROOT, SET, SETTINGS, console, settings_of
 from demux.errors import SettingsInvalid, StorageFailed
 from demux.text import printable
@@ -45,7 +46,7 @@ def bundle(
     settings = settings_of(settings_file, root, changes)
     deployment_of(settings)
     workspace, found = Workspace(Connection()), wheel_for(settings, wheel)
-    outlook = look(workspace, settings, found, games_seen(workspace, settings, discovered))
+    outlook = look(workspace, settings, found, games_seen(looked_at(workspace, settings), settings, discovered))
     files = bundle_files(outlook.jobs, settings, found.path)
     with _told(out):
         stale = _stale(out, files)

@@ -22,7 +22,7 @@ from demux.cli.progress import RoundProgress
 from demux.cli.tables import round_table
 from demux.cli.take_all import taking_all
 from demux.cli.workplace import DECODER, ROOT, SET, SETTINGS, WAIT, Workplace, console, logs_of, settings_of, workplace
-from demux.deployments import copy_record, deployed_games
+from demux.deployments import copy_record
 from demux.errors import DemuxError, ExitCode, GameUnknown, Kind, SettingsInvalid
 from demux.lock import Access
 from demux.names import is_key, names_of
@@ -201,6 +201,11 @@ def deserialize(
     changes: list[str] = SET,
     decoder: Decoder | None = DECODER,
     wait: bool = WAIT,
+    ignore_unknown: bool = typer.Option(
+        False,
+        "--ignore-unknown",
+        help="A game that bronze has no rows of is nothing to do, and no error. Tasks of a job are given this.",
+    ),
 ) -> None:
     """Decode the new bronze rows of one game or several into their silver tables; a game's failure stops no other.
 
@@ -210,7 +215,8 @@ def deserialize(
     settings = settings_of(settings_file, root, changes, decoder)
     _warn_of_unused_names(settings)
     with workplace(settings, "deserialize", Access.ALONE, wait=wait) as place:
-        tasks = tuple(Task(name, names_of(name).task_key, "this machine") for name in _found(place, wanted))
+        games = _found(place, wanted, ignore_unknown=ignore_unknown)
+        tasks = tuple(Task(name, names_of(name).task_key, "this machine") for name in games)
         with console.status(Text(f"decoding {', '.join(printable(task.game) for task in tasks)} …")):
             together = engine_of(place, settings.task_engine)
             ended = taking_all(together, place.stop)(tasks, _print_ended) if together else _streams(place, tasks)
@@ -238,31 +244,36 @@ def _wanted(games: Iterable[str], keys: Iterable[str]) -> dict[str, str | None]:
     return wanted
 
 
-def _found(place: Workplace, wanted: Mapping[str, str | None]) -> list[str]:
-    """Return the exact names of the games of these keys, sorted.
+def _found(place: Workplace, wanted: Mapping[str, str | None], *, ignore_unknown: bool) -> list[str]:
+    """Return the exact names of the games of these keys that bronze has rows of, sorted; print which it has none of.
 
     Raises:
-        GameUnknown: no plan, no control table and no bronze has one of them; nothing was decoded.
+        GameUnknown: bronze has no rows of one of them, and that is not to be ignored; nothing was decoded.
     """
-    from deserializer.repair import require_game
+    from deserializer.repair import no_rows_of
 
-    planned = {names_of(name).key: name for name in deployed_games(place.spark, place.layout)}
-    known = {names_of(name).key: name for name in place.control.known_games()}
-    has_bronze = table_exists(place.spark, place.layout.bronze)
-    if not has_bronze:
-        known = {}
-    known = planned | known
-    found = {key: name or known.get(key) for key, name in wanted.items()}
-    if None in found.values():
-        in_bronze = {names_of(name).key: name for name in games_in_bronze(place.spark, place.layout)}
-        found = {key: name or in_bronze.get(key) for key, name in found.items()}
-    for key, name in found.items():
-        if name is None:
-            raise _unknown_key(key)
+    known = _in_bronze(place, wanted)
+    for key, name in wanted.items():
         if key not in known:
-            require_game(place.spark, place.layout, name)
-    # a game of a plan may have no record yet, and a root no bronze
-    return sorted(name for name in found.values() if name is not None) if has_bronze else []
+            error = _unknown_key(key) if name is None else no_rows_of(name)
+            if not ignore_unknown:
+                raise error
+            console.print(f"{printable(error.cause)} There is nothing to do.", style="yellow", soft_wrap=True)
+    return sorted(known[key] for key in wanted if key in known)
+
+
+def _in_bronze(place: Workplace, wanted: Mapping[str, str | None]) -> dict[str, str]:
+    """Return the exact names of games that bronze has or had rows of, by key, these games among them if they are."""
+    if not table_exists(place.spark, place.layout.bronze):
+        return {}
+    known = {names_of(name).key: name for name in place.control.known_games()}
+    missing = {key: name for key, name in wanted.items() if key not in known}
+    if not missing:
+        return known
+    # to find a name by its key takes a look at all games of bronze
+    named = [name for name in missing.values() if name is not None]
+    among = named if len(named) == len(missing) else None
+    return known | {names_of(name).key: name for name in games_in_bronze(place.spark, place.layout, among)}
 
 
 def _unknown_key(key: str) -> GameUnknown:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import typer
 
+from demux.cli.turn import looked_at
 from demux.cli.workplace import ROOT, SET, SETTINGS, console, settings_of
 from demux.errors import DemuxError
 from demux.settings import Settings
@@ -17,6 +18,7 @@ from install_workflow.databricks.grants_apply import Outlook, look
 from install_workflow.databricks.grants_apply import apply as apply_grants
 from install_workflow.databricks.grants_render import as_json, as_text, call_lines
 from install_workflow.databricks.readers import place_of
+from install_workflow.databricks.workspace import Workspace
 
 grants = typer.Typer(help="Say who may read which game's table in Unity Catalog.", no_args_is_help=True)
 
@@ -129,7 +131,8 @@ def _looked(settings_file: Path | None, root: str | None, changes: list[str]) ->
     settings = settings_of(settings_file, root, changes)
     # mistakes in the settings come before those of the login
     place_of(settings)
-    return look(Connection(), settings)
+    connection = Connection()
+    return look(connection, settings, known=looked_at(Workspace(connection), settings).games)
 
 
 def _print_call(made: Sequence[GrantChange]) -> None:

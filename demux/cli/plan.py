@@ -52,7 +52,7 @@ def plan(
         turn.look()
     else:
         print_busy(turn)
-    outlook = look(workspace, settings, found, games_seen(workspace, settings, discovered), turn.filled)
+    outlook = look(workspace, settings, found, games_seen(turn, settings, discovered), turn.filled)
     if out is not None:
         _save(out, to_text(outlook.plan, workspace.connection.host))
     granting = look_beside(workspace.connection, settings, (task.game for task in outlook.games.tasks))

@@ -40,11 +40,11 @@ def begin(workspace: Workspace, settings: Settings, take_over: bool) -> Turn:
     return turn
 
 
-def last_change(workspace: Workspace, settings: Settings) -> datetime | None:
-    """Return when a game of the deployment was placed last (UTC), as the record has it; raises as `Turn.look`."""
+def looked_at(workspace: Workspace, settings: Settings) -> Turn:
+    """Return our turn, not begun, with the record as it is; raises as `Turn.look`."""
     turn = turn_of(workspace, settings)
     turn.look()
-    return turn.last_change
+    return turn
 
 
 def print_busy(turn: Turn) -> None:

@@ -16,6 +16,7 @@ from demux.settings_maintain import MaintainSettings
 from install_workflow.databricks.long_settings import (
     ROOM_BESIDE_GAMES,
     ROOM_FOR_SETTINGS,
+    STAYING,
     SettingsFile,
     file_of,
     too_long,
@@ -190,7 +191,8 @@ def _told(
     """Return the options of a command, and the file that they name if they do."""
     inside = tuple(f"{name}." for name in sections)
     texts = {key: _text(value) for key, value in values.items() if key in sections or key.startswith(inside)}
-    moved = too_long(texts, room)
+    beyond = tuple(key for key, text in texts.items() if not text.isascii() and key not in STAYING)
+    moved = (*beyond, *too_long({key: text for key, text in texts.items() if key not in beyond}, room))
     files = (file_of(_document({key: values[key] for key in moved}), folder),) if moved else ()
     options = _options({key: text for key, text in texts.items() if key not in moved})
     return (*(part for file in files for part in ("--settings", file.path)), *options), files

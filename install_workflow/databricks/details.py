@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from demux.names import names_of
 from demux.secrets import is_reference, is_secret_option
 from demux.text import first_few
 from install_workflow.databricks.job import Permission
@@ -51,14 +52,15 @@ class Detail:
     reason: str = ""
 
 
-def games_of(key: str, task: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return what the task is told of games, each by its name or by its key; () for a task that deserializes none."""
+def games_of(key: str, task: Mapping[str, Any]) -> dict[str, str]:
+    """Return what the task is told of games, each by its name or by its key; by the game's key, as both may be told."""
     games = told(key, task)
-    return (*games.names, *games.keys, *games.odd)
+    named = {names_of(name).key: name for name in games.names}
+    return {**named, **{each: named.get(each, each) for each in (*games.keys, *games.odd)}}
 
 
 def places(tasks: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[str, tuple[str, str]]:
-    """Return where each game runs.
+    """Return where each game runs, by the game's key.
 
     Args:
         tasks: part, and tasks by key from `comparable`, of each job.
@@ -125,11 +127,11 @@ def _task(
 
 def _came(part: str, key: str, task: Mapping[str, Any], were: Places) -> str:
     """Return why a task is new: its games are, or they come from another task."""
-    return _why(part, key, games_of(key, task), were, ("new task", "new game"), "moved from")
+    return _why(part, key, [*games_of(key, task)], were, ("new task", "new game"), "moved from")
 
 
 def _went(part: str, key: str, task: Mapping[str, Any], will_be: Places) -> str:
-    return _why(part, key, games_of(key, task), will_be, ("not in the plan any more", "game retired"), "moved to")
+    return _why(part, key, [*games_of(key, task)], will_be, ("not in the plan any more", "game retired"), "moved to")
 
 
 def _why(part: str, key: str, games: Sequence[str], others: Places, words: tuple[str, str], moved: str) -> str:
@@ -153,12 +155,14 @@ def _games(
 ) -> Iterator[Detail]:
     """Yield the games that a task gains and loses while it stays."""
     old, new = games_of(key, before), games_of(key, after)
-    for game in sorted({*new} - {*old}):
+    for game in sorted(new.keys() - old.keys()):
         reason = _why(part, key, (game,), were, ("", "new game"), "moved from")
-        yield Detail(Difference.ADDED, f"task {key}", "game", after=game, reason=reason)
-    for game in sorted({*old} - {*new}):
+        yield Detail(Difference.ADDED, f"task {key}", "game", after=new[game], reason=reason)
+    for game in sorted(old.keys() - new.keys()):
         reason = _why(part, key, (game,), will_be, ("", "game retired"), "moved to")
-        yield Detail(Difference.REMOVED, f"task {key}", "game", before=game, reason=reason)
+        yield Detail(Difference.REMOVED, f"task {key}", "game", before=old[game], reason=reason)
+    for game in sorted(each for each in old.keys() & new.keys() if old[each] != new[each]):
+        yield Detail(Difference.CHANGED, f"task {key}", "game", old[game], new[game], "told another way")
 
 
 def _cluster(key: str, before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -> Iterator[Detail]:
@@ -213,7 +217,11 @@ def _parameters(subject: str, path: str, before: list[str], after: list[str]) ->
 
 def _brief(key: str, task: Mapping[str, Any]) -> dict[str, Any]:
     """Return what one wants to know of a task that comes or goes."""
-    known = {"games": list(games_of(key, task)), "engine": engine_of(key, task), "cluster": task.get("job_cluster_key")}
+    known = {
+        "games": [*games_of(key, task).values()],
+        "engine": engine_of(key, task),
+        "cluster": task.get("job_cluster_key"),
+    }
     return {name: value for name, value in known.items() if value}
 
 

@@ -163,6 +163,15 @@ def recorded_on(record: Record) -> frozenset[str]:
     return frozenset(names.union(*map(_above, names)))
 
 
+def readers_on(record: Record) -> dict[str, frozenset[str]]:
+    """Return the principals whom we granted each table."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for grant in record.granted | record.begun:
+        if kind_of(grant.on) == "table":
+            found[grant.on].add(grant.principal)
+    return {table: frozenset(principals) for table, principals in found.items()}
+
+
 def taken_back(held: Held, record: Record) -> GrantsPlan:
     """Return the plan that takes back all that is ours and nothing else, for a deployment that goes.
 

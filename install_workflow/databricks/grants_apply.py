@@ -20,6 +20,7 @@ from install_workflow.databricks.grants import (
     begun,
     compare,
     kind_of,
+    readers_on,
     recorded_on,
     settled,
     taken_back,
@@ -54,7 +55,7 @@ class Outlook:
     catalog: Catalog
 
 
-def look(connection: Connection, settings: Settings, games: Games | None = None) -> Outlook:
+def look(connection: Connection, settings: Settings, games: Games | None = None, known: Iterable[str] = ()) -> Outlook:
     """Return what would change; changes nothing.
 
     A call or more for each game with readers; without `games` also for each job of ours and each 100 jobs of the
@@ -64,6 +65,7 @@ def look(connection: Connection, settings: Settings, games: Games | None = None)
         connection: the workspace.
         settings: all settings.
         games: the games that there will be; None for those of `games.allow` and of the jobs.
+        known: names of games, for those that a task has by their key.
 
     Raises:
         SettingsInvalid: as `place_of`.
@@ -73,8 +75,8 @@ def look(connection: Connection, settings: Settings, games: Games | None = None)
     place, catalog = place_of(settings), Catalog(connection)
     files = grants_files(connection, settings.databricks.wheel_path or "", place.deployment)
     kept = files.read()
-    games = games or games_of(settings, Workspace(connection).find(place.deployment, ()).jobs)
-    readers = readers_of(place, games, settings)
+    games = games or games_of(settings, Workspace(connection).find(place.deployment, ()).jobs, known)
+    readers = readers_of(place, games, settings, readers_on(kept.record))
     held = catalog.held(to_read(place, readers, kept.record))
     return Outlook(compare(place, readers, held, kept.record, waiting_of(games, settings)), kept, files, catalog)
 

@@ -1,6 +1,6 @@
-"""What is too long for the parameters of a task: settings go into a file beside the wheel, games into more tasks. Pure.
+"""What the parameters of a task cannot hold: settings go into a file beside the wheel, games into more tasks. Pure.
 
-The API's reference: "The JSON representation of this field … cannot exceed 10,000 bytes."
+The API's reference allows 10,000 bytes as JSON, and for parameters of Python no character beyond ASCII.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ROOM_BESIDE_GAMES = 3_500
 ROOM_FOR_SETTINGS = 9_000
 
 # a bundle's targets replace them in the parameters; of the engine a plan tells what the jobs have
-_STAYING = frozenset({"root", "databricks.name", "databricks.catalog", "run.engine"})
+STAYING = frozenset({"root", "databricks.name", "databricks.catalog", "run.engine"})
 
 _ESCAPED = re.compile(r"\\(?:u([0-9a-f]{4})|U([0-9a-f]{8}))")
 _OURS = re.compile(r"settings\.[0-9a-f]{16}\.yml")
@@ -58,7 +58,7 @@ def too_long(texts: Mapping[str, str], room: int) -> tuple[str, ...]:
     """
     sizes = {key: size_of(("--set", f"{key}={text}")) for key, text in texts.items()}
     total, moved = sum(sizes.values()), []
-    for key in sorted(sizes.keys() - _STAYING, key=lambda key: (-sizes[key], key)):
+    for key in sorted(sizes.keys() - STAYING, key=lambda key: (-sizes[key], key)):
         if total <= room:
             break
         total -= sizes[key]
@@ -111,12 +111,20 @@ def in_groups(games: Sequence[str]) -> list[tuple[str, ...]]:
     return [tuple(group) for group in groups]
 
 
-def require_short(task: str, parameters: Sequence[str]) -> None:
+def require_legal(task: str, parameters: Sequence[str]) -> None:
     """Let parameters pass that the workspace takes.
 
     Raises:
-        PlanRefused: they are too long, whatever was put into files: a path is.
+        PlanRefused: they are too long, or beyond ASCII, whatever was put into files: a path is.
     """
+    if beyond := [word for word in parameters if not word.isascii()]:
+        raise PlanRefused(
+            f"The task {task} would have what is not ASCII in its parameters, and a workspace takes nothing else: "
+            f"{', '.join(beyond)}.",
+            "Write root, databricks.wheel_path and the path that --wheel names in ASCII.",
+            task=task,
+            parameters=tuple(beyond),
+        )
     if (size := size_of(parameters)) > MAX_BYTES:
         raise PlanRefused(
             f"The parameters of the task {task} would have {size:,} bytes, and a workspace takes {MAX_BYTES:,}.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
@@ -86,19 +86,31 @@ def place_of(settings: Settings) -> Place:
     return Place(databricks.name, catalog, f"{catalog}.{databricks.silver_schema.lower()}")
 
 
-def games_of(settings: Settings, jobs: Iterable[DeployedJob]) -> Games:
-    """Return the games of `games.allow` and of the jobs."""
+def games_of(settings: Settings, jobs: Iterable[DeployedJob], known: Iterable[str] = ()) -> Games:
+    """Return the games of `games.allow` and of the jobs; `known` are names for those that a task has by their key."""
     allowed = settings.games.allow
-    now = running(jobs, {*allowed, *settings.grants.games})
+    now = running(jobs, {*allowed, *settings.grants.games, *known})
     return Games(tuple(sorted({*allowed, *now.games})), now.unnamed)
 
 
-def readers_of(place: Place, games: Games, settings: Settings) -> tuple[Readers, ...]:
-    """Return every game with who should read its table, by game; nobody reads a game without a known name."""
+def readers_of(
+    place: Place, games: Games, settings: Settings, now: Mapping[str, Collection[str]] | None = None
+) -> tuple[Readers, ...]:
+    """Return every game with who should read its table, by game.
+
+    Args:
+        place: where the tables are.
+        games: the games.
+        settings: all settings.
+        now: to whom we granted each table. Without a game's name a pattern cannot say whether they should keep it: they
+            do.
+    """
+    now = now or {} if settings.grants.patterns else {}
     named = [
         Readers(game, f"{place.schema}.{names_of(game).table}", _principals(game, settings)) for game in games.names
     ]
-    return (*named, *(Readers(key, f"{place.schema}.{key}", ()) for key in games.unnamed))
+    unnamed = [(key, f"{place.schema}.{key}") for key in games.unnamed]
+    return (*named, *(Readers(key, table, tuple(sorted(now.get(table, ())))) for key, table in unnamed))
 
 
 def waiting_of(games: Games, settings: Settings) -> Iterator[Waiting]:

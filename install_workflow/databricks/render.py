@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -47,6 +47,17 @@ def as_text(plan: WorkspacePlan, with_kept: bool = False) -> str:
     return "\n".join([*lines, f"Plan {plan.plan_id}: jobs: {jobs}; {games}{engine}."])
 
 
+def with_names(plan: WorkspacePlan, names: Mapping[str, str]) -> WorkspacePlan:
+    """Return the plan with the names of games in its details where a task has their keys; to be shown, not applied.
+
+    Args:
+        plan: the plan.
+        names: of games, by key.
+    """
+    changes = (replace(each, details=tuple(_named(detail, names) for detail in each.details)) for each in plan.changes)
+    return replace(plan, changes=tuple(changes))
+
+
 def as_json(plan: WorkspacePlan) -> str:
     """Return the plan as a JSON object, with the fields of `content_of`."""
     # ASCII alone: names come from outside, and may reach a terminal
@@ -80,6 +91,21 @@ def _foreign_line(job: ForeignJob) -> str:
     return (
         f"! leave  job {job.job_id} has the name {printable(job.name)} too, but {printable(whose)}: it is not touched"
     )
+
+
+def _named(detail: Detail, names: Mapping[str, str]) -> Detail:
+    def named(value: Any) -> Any:
+        match value:
+            case {"games": games}:
+                return {**value, "games": [names.get(game, game) for game in games]}
+            case str() if detail.field == "game":
+                return names.get(value, value)
+        return value
+
+    if detail.before is not None and detail.after is not None:
+        # told another way: the key is what is shown
+        return detail
+    return replace(detail, before=named(detail.before), after=named(detail.after))
 
 
 def _grouped(details: Iterable[Detail]) -> list[Detail]:

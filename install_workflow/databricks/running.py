@@ -44,12 +44,14 @@ class Discovered:
         loads: what is known of their loads.
         registered: those that the registries have.
         rebalance: whether games may move for the sake of balance.
+        recorded: names of games that the deployment had; they only resolve the keys that its tasks have.
     """
 
     games: frozenset[str] = frozenset()
     loads: Mapping[str, Load] = field(default_factory=dict)
     registered: Registered = field(default_factory=Registered)
     rebalance: Balance = Balance.KEEP
+    recorded: frozenset[str] = frozenset()
 
 
 def plan_games(deployed: Iterable[DeployedJob], settings: Settings, discovered: Discovered) -> Plan:
@@ -59,7 +61,7 @@ def plan_games(deployed: Iterable[DeployedJob], settings: Settings, discovered: 
         PlanRefused: a task has a game's key, and nobody knows its name; or as `make_plan`.
     """
     known, registered = {*settings.games.allow, *discovered.games}, discovered.registered.games
-    now = running(deployed, {*known, *registered})
+    now = running(deployed, {*known, *registered, *discovered.recorded})
     if now.unnamed and settings.games.policy is Policy.AUTO:
         raise PlanRefused(
             f"The jobs have games that are told by their key alone: {', '.join(now.unnamed)}.",

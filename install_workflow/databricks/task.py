@@ -12,7 +12,7 @@ from demux.settings import Settings
 from demux.settings_databricks import Granularity
 from install_workflow.databricks.arguments import Arguments, arguments, is_replaced
 from install_workflow.databricks.cluster import BRONZE
-from install_workflow.databricks.long_settings import in_groups, require_short
+from install_workflow.databricks.long_settings import in_groups, require_legal
 from install_workflow.plan import Task
 
 PACKAGE = "protobuf_demux"
@@ -65,11 +65,13 @@ class TaskMaker:
         return self._wheel_task(MAINTAIN, MAINTAIN, ("maintain", *self.told.maintain), ())
 
     def _deserialize(self, key: str, cluster: str, games: Iterable[str], after: Iterable[str]) -> TaskJson:
-        return self._wheel_task(key, cluster, ("deserialize", *games, *self.told.deserialize), after)
+        # a game may be in the plan before its first record
+        parameters = ("deserialize", *games, "--ignore-unknown", *self.told.deserialize)
+        return self._wheel_task(key, cluster, parameters, after)
 
     def _wheel_task(self, key: str, cluster: str, parameters: Sequence[str], after: Iterable[str]) -> TaskJson:
         databricks = self.settings.databricks
-        require_short(key, parameters)
+        require_legal(key, parameters)
         task = {
             "task_key": key,
             **_depends_on(after),
@@ -124,5 +126,5 @@ def _depends_on(after: Iterable[str]) -> dict[str, Any]:
 
 
 def _named(game: str) -> str:
-    # names come from outside: one like {{job.id}} would reach the task as something else
-    return f"--game-key={names_of(game).key}" if is_replaced(game) else f"--game={game}"
+    # names come from outside: one like {{job.id}} would reach the task as something else, one beyond ASCII never
+    return f"--game={game}" if game.isascii() and not is_replaced(game) else f"--game-key={names_of(game).key}"

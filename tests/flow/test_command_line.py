@@ -156,6 +156,24 @@ def test_games_are_decoded_by_name_and_by_key_and_leave_their_records(
     ]
 
 
+def test_a_task_has_nothing_to_do_for_games_that_bronze_has_no_rows_of(
+    taken_in: Root, copy: Copy, command: Command, tmp_path: Path
+) -> None:
+    root = copy(taken_in)
+    words = ("deserialize", "--game=Chess", "--game-key=tetris", "--ignore-unknown")
+    said = command(*words, "--game=chess", "--root", str(root.folder))
+    assert (said.code, said.err) == (0, "")
+    assert said.out.startswith(
+        "Bronze has no rows of a game Chess. There is nothing to do.\n"
+        "No game has the key 'tetris'. There is nothing to do.\n"
+        "chess: "
+    )
+    assert len(root.silver("chess")) > 0
+    # nor has it before bronze is there at all
+    said = command(*words, "--root", str(tmp_path / "new"))
+    assert (said.code, said.err, said.out.count("There is nothing to do.")) == (0, "", 2)
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [

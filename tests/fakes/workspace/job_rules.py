@@ -105,6 +105,8 @@ def _parameters(task: Mapping[str, Any]) -> Iterator[str]:
     for kind in ("python_wheel_task", "spark_python_task", "spark_jar_task"):
         parameters = task.get(kind, {}).get("parameters", [])
         size = len(json.dumps({"parameters": parameters}, ensure_ascii=False, separators=(",", ":")).encode())
+        if not all(str(each).isascii() for each in parameters):
+            yield f"Task '{task.get('task_key')}': {kind}.parameters accept only the ASCII character set."
         if size > MAX_PARAMETER_BYTES:
             yield (
                 f"Task '{task.get('task_key')}': The JSON representation of {kind}.parameters cannot exceed "

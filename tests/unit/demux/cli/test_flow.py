@@ -125,10 +125,17 @@ def test_games_that_were_stopped_before_they_began_are_an_interruption(
         yield Workplace(settings, cast(SparkSession, None), cast(SchemaStore, None), cast(Control, Closing()), stop)
 
     monkeypatch.setattr(flow, "workplace", stopped)
-    monkeypatch.setattr(flow, "_found", lambda place, wanted: list(wanted))
+    monkeypatch.setattr(flow, "_found", lambda place, wanted, ignore_unknown: list(wanted))
     with pytest.raises(typer.Exit) as end:
         flow.deserialize(
-            games=["chess", "chess"], keys=["go"], settings_file=None, root=None, changes=[], decoder=None, wait=False
+            games=["chess", "chess"],
+            keys=["go"],
+            settings_file=None,
+            root=None,
+            changes=[],
+            decoder=None,
+            wait=False,
+            ignore_unknown=False,
         )
     assert end.value.exit_code == ExitCode.INTERRUPTED
 
@@ -169,7 +176,8 @@ def test_what_no_driver_can_work_without_ends_the_rounds_and_is_not_tried_again(
 
 
 def deserialize(games: list[str], keys: list[str]) -> None:
-    flow.deserialize(games=games, keys=keys, settings_file=None, root=None, changes=[], decoder=None, wait=False)
+    options = {"settings_file": None, "root": None, "decoder": None}
+    flow.deserialize(games=games, keys=keys, changes=[], wait=False, ignore_unknown=False, **options)
 
 
 def test_without_a_game_there_is_nothing_to_deserialize() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from demux.errors import RegistryUnavailable
+from demux.names import names_of
 from tests.deployments import Demux, write_settings
 from tests.fakes.registry_server import FakeRegistry, serving
 from tests.fakes.workspace.fake import FakeWorkspace
@@ -45,7 +46,7 @@ def test_they_get_a_task_before_their_first_record(
     wish(here, registry)
     assert "(game 将棋) on cluster_001 added: new game" in demux("plan")
     demux("apply")
-    assert games(fake) == {"--game=go", "--game=chess", "--game=将棋"}
+    assert games(fake) == {"--game=go", "--game=chess", f"--game-key={names_of('将棋').key}"}
     assert "1 to keep" in demux("apply")
 
 
@@ -77,7 +78,7 @@ def test_a_name_that_no_game_can_have_is_shown_and_has_no_task(
     said = "! waits  game a\\u000ab: its subject names what no game can be called. The game name has a control "
     assert said in demux("apply")
     assert len(games(fake)) == 5
-    assert len([each for each in games(fake) if each.startswith("--game-key=")]) == 2
+    assert len([each for each in games(fake) if each.startswith("--game-key=")]) == 3
     assert "1 to keep" in demux("apply")
 
 

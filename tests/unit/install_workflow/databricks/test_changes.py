@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from demux.errors import PlanRefused
+from demux.names import names_of
 from install_workflow.databricks.apply import apply
 from install_workflow.databricks.changes import (
     Call,
@@ -238,6 +239,18 @@ def test_an_apply_that_stopped_midway_has_left_two_engines() -> None:
         "nothing changed",
         "engine fleet and stream becomes fleet: 1 task added, 1 task removed",
     ]
+
+
+def test_a_game_that_a_task_is_told_another_way_is_neither_new_nor_retired() -> None:
+    key = names_of("将棋").key
+    by_name = job("001", {})
+    by_key = copy.deepcopy(by_name)
+    for each, words in ((by_name, "--game=将棋"), (by_key, f"--game-key={key}")):
+        each.settings["tasks"].append(task("deserialize_c", ["deserialize", words], "c"))
+    plan = compare([by_key], [DeployedJob(1, "001", by_name.settings)])
+    assert (plan.deployed_games, plan.removed_games) == (1, 0)
+    (detail,) = (detail for change in plan.changes for detail in change.details)
+    assert (detail.field, detail.before, detail.after, detail.reason) == ("game", "将棋", key, "told another way")
 
 
 def test_the_games_of_such_a_task_come_and_go_one_by_one() -> None:

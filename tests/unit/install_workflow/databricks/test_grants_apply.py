@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pytest
 
@@ -66,12 +66,12 @@ class Installer:
             "databricks.catalog": "Main",
         }
 
-    def look(self, **settings: object) -> Outlook:
+    def look(self, known: Iterable[str] = (), **settings: object) -> Outlook:
         given = {name.replace("__", "."): value for name, value in settings.items()}
-        return look(self.connection, load(None, {}, {**self.base, **(given or TWO_TEAMS)}))
+        return look(self.connection, load(None, {}, {**self.base, **(given or TWO_TEAMS)}), known=known)
 
     def apply(self, **settings: object) -> Outcome:
-        return apply(self.look(**settings))
+        return apply(self.look((), **settings))
 
 
 @pytest.fixture
@@ -182,14 +182,29 @@ def test_old_records_are_removed(fake: FakeWorkspace, installer: Installer) -> N
 
 
 def test_a_game_of_the_jobs_gets_its_readers_by_pattern(fake: FakeWorkspace, installer: Installer) -> None:
-    run_games(installer, "--game=puzzle_1", "--game=Пазл", "--game=other")
+    run_games(installer, "--game=puzzle_1", f"--game-key={names_of('Пазл').key}", "--game=other")
     for table in ("puzzle_1", "other"):
         fake.catalog.add("table", f"main.silver.{table}")
-    outlook = installer.look(grants__patterns={"puzzle_*": ["puzzle-team"], "П*": ["puzzle-team"]})
+    patterns = {"puzzle_*": ["puzzle-team"], "П*": ["puzzle-team"]}
+    outlook = installer.look(known=["Пазл"], grants__patterns=patterns)
     apply(outlook)
     assert fake.catalog.may_select("main.silver.puzzle_1", ["puzzle-team"])
     assert not fake.catalog.may_select("main.silver.other", ["puzzle-team"])
     assert [each.game for each in outlook.plan.waiting] == ["Пазл"]
+
+
+def test_a_game_without_a_known_name_keeps_its_readers_while_there_are_patterns(
+    fake: FakeWorkspace, installer: Installer
+) -> None:
+    key = names_of("Пазл").key
+    run_games(installer, f"--game-key={key}")
+    fake.catalog.add("table", f"main.silver.{key}")
+    apply(installer.look(known=["Пазл"], grants__patterns={"П*": ["puzzle-team"]}))
+    assert fake.catalog.may_select(f"main.silver.{key}", ["puzzle-team"])
+    unknown = installer.look(grants__patterns={"П*": ["puzzle-team"]}).plan
+    assert (unknown.is_empty, [each.game for each in unknown.waiting]) == (True, [key])
+    apply(installer.look(grants__games={"chess": ["team"]}))
+    assert not fake.catalog.may_select(f"main.silver.{key}", ["puzzle-team"])
 
 
 def test_a_game_that_a_job_knows_by_its_key_needs_its_name(fake: FakeWorkspace, installer: Installer) -> None:
@@ -447,4 +462,4 @@ def test_settings_that_do_not_say_where_are_refused(
     installer: Installer, settings: dict[str, object], said: str
 ) -> None:
     with pytest.raises(SettingsInvalid, match=said):
-        installer.look(**settings)
+        installer.look((), **settings)

@@ -101,7 +101,7 @@ def test_a_new_game_is_one_call_that_names_it(fake: FakeWorkspace, workspace: Wo
     apply(workspace, plan_of(workspace, jobs({})))
     plan = plan_of(workspace, jobs({}, [*GAMES, "将棋"]))
     added = [detail for change in plan.changes for detail in change.details if detail.reason == "new game"]
-    assert [detail.after["games"] for detail in added] == [["将棋"]]
+    assert [detail.after["games"] for detail in added] == [[names_of("将棋").key]]
     fake.calls.clear()
     apply(workspace, plan)
     assert fake.counted() == {"POST /api/2.2/jobs/reset": 1}

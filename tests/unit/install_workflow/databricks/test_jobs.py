@@ -19,6 +19,7 @@ from demux.settings_databricks import Level, PrincipalKind
 from demux.settings_file import load
 from demux.spark import _CONF
 from demux.table_conf import TABLE_CONF as CONF
+from install_workflow.databricks.arguments import arguments
 from install_workflow.databricks.job import OWNER_TAG, PART_TAG, ROOT_TAG, Job, Permission, root_tag
 from install_workflow.databricks.jobs import make_jobs
 from install_workflow.databricks.references import with_ids
@@ -81,7 +82,7 @@ def games_in(task: dict[str, Any]) -> list[str]:
 
 def named(game: str) -> str:
     """What names the game in a parameter."""
-    return names_of(game).key if "{{" in game or "${" in game else game
+    return game if game.isascii() and "{{" not in game and "${" not in game else names_of(game).key
 
 
 def text_of(jobs: Iterable[Job]) -> str:
@@ -154,9 +155,9 @@ def test_a_fleets_cluster_has_a_thousand_games_and_their_few_tasks() -> None:
 
 
 def test_a_fleets_cluster_has_a_hundred_and_fifty_contexts_as_well() -> None:
-    tasks = tasks_of((f"{number:05}{'将' * 25}" for number in range(6000)), 6000)
+    tasks = tasks_of((f"{number:05}{'X' * 75}" for number in range(10_000)), 10_000)
     with pytest.raises(PlanRefused, match=r"cluster_001 would have \d+ tasks; it has room for 150") as refused:
-        make_jobs(tasks, settings(run__engine="fleet", run__games_per_cluster="6000"), WHEEL)
+        make_jobs(tasks, settings(run__engine="fleet", run__games_per_cluster="10000"), WHEEL)
     assert refused.value.remedy == "Lower run.games_per_cluster, or pin fewer games to it."
 
 
@@ -186,6 +187,51 @@ def test_every_game_is_in_one_task_of_a_job_within_its_limits(
     for job in jobs:
         require_sound(job, per_job, per_cluster, parts)
         parts.append(job.part)
+
+
+def test_no_parameter_of_a_task_is_beyond_ascii_whatever_the_settings_are() -> None:
+    chosen = settings(
+        source__path="s3://bucket/данные",
+        kafka__topics="события",
+        registry__path="s3://bucket/スキーマ",
+        games__allow=["将棋"],
+        maintain__zorder_of="{将棋: [user_name]}",
+        databricks__auto_apply="true",
+    )
+    jobs = make_jobs(tasks_of(["chess", "将棋", "🎲 dice"]), chosen, WHEEL)
+    words = [word for job in jobs for task in job.settings["tasks"] for word in parameters_of(task)]
+    assert all(word.isascii() for word in words)
+    file, apply_file = arguments(chosen).files[0], arguments(chosen).files[-1]
+    assert "данные" in file.content.decode()
+    assert {"--settings", file.path, apply_file.path} <= {*words}
+
+
+@pytest.mark.parametrize(
+    ("changes", "wheel", "named"),
+    [
+        ({"root": "s3://bucket/données"}, WHEEL, "root=s3://bucket/données"),
+        ({"databricks__wheel_path": "/Volumes/main/ops/räder"}, WHEEL, "/Volumes/main/ops/räder/deployment.prod"),
+        ({"databricks__auto_apply": "true"}, "/Volumes/main/ops/räder/a.whl", "/Volumes/main/ops/räder/a.whl"),
+    ],
+)
+def test_a_path_beyond_ascii_that_a_task_must_be_told_is_refused(
+    changes: dict[str, str], wheel: str, named: str
+) -> None:
+    with pytest.raises(PlanRefused, match="what is not ASCII in its parameters") as refused:
+        make_jobs(tasks_of(["chess"]), settings(**changes), wheel)
+    assert refused.value.fields["parameters"] == (named,)
+
+
+def parameters_of(task: dict[str, Any]) -> list[str]:
+    found: list[str] = task.get("python_wheel_task", {}).get("parameters", [])
+    return found
+
+
+def test_a_task_ignores_games_that_have_no_rows_yet() -> None:
+    for granularity in ("game", "cluster"):
+        (job,) = make_jobs(tasks_of(["chess", "将棋"]), settings(databricks__granularity=granularity), WHEEL)
+        told = [parameters_of(task) for task in job.settings["tasks"]]
+        assert [("--ignore-unknown" in words) for words in told] == [words[0] == "deserialize" for words in told]
 
 
 def require_sound(job: Job, per_job: int, per_cluster: int, parts: list[str]) -> None:

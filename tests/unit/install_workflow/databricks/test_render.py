@@ -8,10 +8,11 @@ from dataclasses import replace
 
 import pytest
 
+from demux.names import names_of
 from install_workflow.databricks.changes import ForeignJob, WorkspacePlan, compare
 from install_workflow.databricks.job import DeployedJob, Job
 from install_workflow.databricks.references import with_ids
-from install_workflow.databricks.render import as_json, as_text
+from install_workflow.databricks.render import as_json, as_text, with_names
 from tests.databricks_jobs import ANALYSTS, OPERATORS, changed, cluster_named, job, task
 from tests.fakes.workspace.job_defaults import kept
 
@@ -129,3 +130,14 @@ def test_another_wheel_is_one_change_of_one_library() -> None:
         '{"whl": "/Volumes/main/demux/wheels/protobuf_demux-0.1.0-py3-none-any.whl"} to '
         '{"whl": "/Volumes/main/demux/wheels/new.whl"}'
     )
+
+
+def test_a_game_that_a_task_has_by_its_key_is_shown_by_its_name() -> None:
+    key = names_of("将棋").key
+    plan = compare(
+        [changed(TWO, tasks=[task("deserialize_c", ["deserialize", f"--game-key={key}"], "cluster_003")])], []
+    )
+    assert f"(game {key}) on cluster_003 added" in as_text(plan)
+    named = with_names(plan, {key: "将棋"})
+    assert "(game 将棋) on cluster_003 added" in as_text(named)
+    assert named.plan_id == plan.plan_id

@@ -47,7 +47,7 @@ def wheel(*parameters: str) -> dict[str, Any]:
 def test_every_game_is_read_back_with_its_cluster(granularity: str, per_job: str) -> None:
     games = {game: f"cluster_{number // 2 + 1:03d}" for number, game in enumerate(HOSTILE)}
     changes = {"databricks__granularity": granularity, "databricks__tasks_per_job": per_job}
-    found = running(deployed(games, **changes, run__streams_per_cluster="2"), ())
+    found = running(deployed(games, **changes, run__streams_per_cluster="2"), ["将棋"])
     assert (found.games, found.clusters, found.unnamed) == (frozenset(games), games, ())
 
 
@@ -59,6 +59,9 @@ def test_a_game_that_is_told_by_its_key_has_its_name_from_elsewhere() -> None:
     with pytest.raises(PlanRefused, match=key) as refused:
         plan_games(deployed(games), load(None, {}, BASE), NOBODY)
     assert refused.value.remedy == "Name them in games.allow, or plan with --discovered."
+    recorded = Discovered(recorded=frozenset(games))
+    assert {task.game for task in plan_games(deployed(games), load(None, {}, BASE), recorded).tasks} == set(games)
+    assert plan_games(deployed({}), load(None, {}, BASE), recorded).tasks == ()
     listed = load(None, {}, {**BASE, "games.policy": "allow-list"})
     assert plan_games(deployed(games), listed, NOBODY).tasks == ()
     plan = plan_games(deployed(games), load(None, {}, BASE), Discovered(frozenset(games)))

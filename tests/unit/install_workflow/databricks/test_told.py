@@ -33,7 +33,17 @@ def test_a_task_is_told_names_and_keys(key: str, task: dict[str, Any], expected:
 
 
 def test_a_difference_shows_what_no_game_can_be_called_too() -> None:
-    assert games_of("deserialize_x", wheel("--game-key=../x", f"--game-key={KEY}", "--game=go")) == ("go", KEY, "../x")
+    assert games_of("deserialize_x", wheel("--game-key=../x", f"--game-key={KEY}", "--game=go")) == {
+        "go": "go",
+        KEY: KEY,
+        "../x": "../x",
+    }
+
+
+def test_a_game_is_the_same_whether_a_task_has_its_name_or_its_key() -> None:
+    key = names_of("将棋").key
+    assert games_of("deserialize_x", wheel("--game=将棋")) == {key: "将棋"}
+    assert games_of("deserialize_x", wheel(f"--game-key={key}")) == {key: key}
 
 
 @pytest.mark.parametrize(
