@@ -23,6 +23,8 @@ _RESERVED_TAGS = frozenset(
     {"vendor", "creator", "clusterid", "clustername", "jobid", "name", "resourceclass", "runname"}
 )
 _RESERVED_PREFIXES = ("protobuf_demux", "databricks", "aws:")
+# the access mode for several users, as the settings, the user interface and the Clusters API name it
+_STANDARD_MODES = frozenset({"shared", "standard", "user_isolation", "data_security_mode_standard"})
 _TAG = re.compile(r"[\w +\-=.:/@]*", re.ASCII)
 _PART = re.compile(r"_(n?\d+|continuous|maintain)$")
 _SECRET_IN_CONF = re.compile(r"\{\{secrets/[^/{}]+/[^/{}]+\}\}")
@@ -91,7 +93,7 @@ def _conf(conf: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def _security_mode(mode: object) -> object:
-    if mode == "shared":
+    if isinstance(mode, str) and mode.lower() in _STANDARD_MODES:
         raise ValueError(
             "the tasks use Spark's JVM from Python, which clusters in shared (standard) access mode forbid; "
             "take dedicated, whose single user may be a group"

@@ -68,9 +68,9 @@ def somebody_is_there() -> bool:
     return sys.stdin is not None and sys.stdin.isatty()
 
 
-def ask(question: str) -> None:
-    """Ask, and end the command unless the answer is yes."""
-    if not typer.confirm(question):
+def ask(question: str, *, err: bool = False) -> None:
+    """Ask, and end the command unless the answer is yes; with `err` on standard error, where the output is JSON."""
+    if not typer.confirm(question, err=err):
         console.print("nothing was changed")
         raise typer.Exit(ExitCode.INTERRUPTED)
 

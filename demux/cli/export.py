@@ -13,7 +13,7 @@ from demux.cli.turn import looked_at
 from demux.cli.workplace import ROOT, SET, SETTINGS, console, settings_of
 from demux.errors import SettingsInvalid, StorageFailed
 from demux.text import printable
-from install_workflow.databricks.bundle import HEAD, bundle_files
+from install_workflow.databricks.bundle import HEAD, bundle_files, require_exportable
 from install_workflow.databricks.connection import Connection
 from install_workflow.databricks.deploy import FileCall, FileStep, deployment_of, look, upload_wheel
 from install_workflow.databricks.settings_files import upload_files
@@ -45,6 +45,7 @@ def bundle(
     """
     settings = settings_of(settings_file, root, changes)
     deployment_of(settings)
+    require_exportable(settings)
     workspace, found = Workspace(Connection()), wheel_for(settings, wheel)
     outlook = look(workspace, settings, found, games_seen(looked_at(workspace, settings), settings, discovered))
     files = bundle_files(outlook.jobs, settings, found.path)

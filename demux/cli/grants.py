@@ -7,6 +7,7 @@ from pathlib import Path
 
 import typer
 
+from demux.cli.deployment import YES, ask, somebody_is_there
 from demux.cli.turn import looked_at
 from demux.cli.workplace import ROOT, SET, SETTINGS, console, settings_of
 from demux.errors import DemuxError
@@ -53,8 +54,11 @@ def apply(
     changes: list[str] = SET,
     json: bool = JSON,
     force: bool = typer.Option(False, "--force", help="Also if many tables lose their readers with their game."),
+    yes: bool = YES,
 ) -> None:
     """Make and take back grants until they are as the settings say; those that others made stay.
+
+    On a terminal you are asked.
 
     Example: `demux grants apply`
     """
@@ -63,6 +67,9 @@ def apply(
         require_modest(found.plan)
     if not json:
         console.print(as_text(found.plan), soft_wrap=True)
+    if not found.plan.is_empty and not yes and somebody_is_there():
+        ask("Apply this plan?", err=json)
+    if not json:
         make_grants(found)
         return
     outcome = apply_grants(found)

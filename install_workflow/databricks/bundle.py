@@ -23,6 +23,8 @@ _PART = re.compile(r"\$\{part:(\w+)\}")
 _PLAIN = re.compile(r"(?!(?:true|false|yes|no|on|off|null|y|n)$)[A-Za-z]\w*", re.ASCII | re.IGNORECASE)
 # a deployment's name has 40 characters at most
 _DEV, _MAX_NAME = "-dev", 40
+# beside a bucket or container there is only that of someone else
+_BUCKET = re.compile(r"\w[\w+.-]*://[^/]+/*")
 _PROD_ROOT = "/Workspace/Users/${workspace.current_user.userName}/.bundle/${bundle.name}/${bundle.target}"
 
 
@@ -34,6 +36,26 @@ class _Variable(NamedTuple):
     before: tuple[str, ...]
     value: str
     dev: str
+
+
+def require_exportable(settings: Settings) -> None:
+    """Let settings pass that a bundle can have.
+
+    Raises:
+        SettingsInvalid: its jobs would change themselves, or its target dev has no root apart from prod's.
+    """
+    if settings.databricks.auto_apply:
+        raise SettingsInvalid(
+            "A bundle cannot have databricks.auto_apply: its jobs would be changed outside of the bundle by a task.",
+            "Set databricks.auto_apply to false and take new games by `demux export bundle --discovered` and a deploy, "
+            "or install the jobs by `demux apply` in place of a bundle.",
+        )
+    if _BUCKET.fullmatch(settings.root):
+        raise SettingsInvalid(
+            f"The root {settings.root} is all of its storage, so the bundle's target dev has no root apart from it.",
+            "Set root to a folder in it.",
+            root=settings.root,
+        )
 
 
 def bundle_files(jobs: Iterable[Job], settings: Settings, wheel: str) -> dict[str, str]:
@@ -48,8 +70,9 @@ def bundle_files(jobs: Iterable[Job], settings: Settings, wheel: str) -> dict[st
         wheel: where the wheel is.
 
     Raises:
-        SettingsInvalid: a value has `${`, which a bundle would replace.
+        SettingsInvalid: a value has `${`, which a bundle would replace; or as `require_exportable`.
     """
+    require_exportable(settings)
     variables = _variables(settings, wheel)
     texts = {before + each.value: before + _var(each.name) for each in variables for before in each.before}
     files = {
@@ -62,18 +85,17 @@ def bundle_files(jobs: Iterable[Job], settings: Settings, wheel: str) -> dict[st
 def _variables(settings: Settings, wheel: str) -> list[_Variable]:
     databricks, clean = settings.databricks, settings.archive.clean
     name, node, catalog = databricks.name or "", databricks.cluster.node_type, databricks.catalog
-    dev_name, dev_root = name[: _MAX_NAME - len(_DEV)] + _DEV, settings.under_root("dev")
+    dev_name, dev_root = name[: _MAX_NAME - len(_DEV)] + _DEV, f"{settings.root.rstrip('/')}_dev"
     record, dev_record = (record_folder(databricks.wheel_path or "", each) for each in (name, dev_name))
     found = [
-        _Variable("name", "Name of the deployment.", ("databricks.name=",), name, dev_name),
+        _Variable("name", "Name of the deployment.", (), name, dev_name),
         _Variable("root", "Folder or URI of all tables.", ("root=",), settings.root, dev_root),
         _Variable("root_tag", "Stands for the root.", (), root_tag(settings.root), root_tag(dev_root)),
         _Variable("record", "Folder of the deployment's record.", ("",), record, dev_record),
         _Variable("wheel", "Where the wheel is.", ("",), wheel, wheel),
     ]
     if node is not None:
-        before = ("", "databricks.cluster.node_type=")
-        found.append(_Variable("node_type", "Node type of the clusters.", before, node, node))
+        found.append(_Variable("node_type", "Node type of the clusters.", ("",), node, node))
     if catalog is not None:
         found.append(
             _Variable("catalog", "Catalog of the tables.", ("databricks.catalog=",), catalog, f"{catalog}_dev")

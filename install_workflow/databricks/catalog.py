@@ -8,11 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
-from install_workflow.databricks.answers import Missing
+from demux.errors import SettingsInvalid
+from install_workflow.databricks.answers import Denied, Missing
 from install_workflow.databricks.connection import Connection
 from install_workflow.databricks.grants import KINDS, Grant, GrantAction, GrantChange, kind_of
 from install_workflow.databricks.readers import known_as
 
+_CATALOGS = "/api/2.1/unity-catalog/catalogs"
 _PERMISSIONS = "/api/2.1/unity-catalog/permissions"
 _AT_ONCE = 8
 
@@ -26,6 +28,24 @@ class Catalog:
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
+
+    def require(self, name: str) -> None:
+        """Let a catalog pass that is there, or that we cannot ask about. Changes nothing.
+
+        Raises:
+            SettingsInvalid: the workspace shows no catalog of this name.
+        """
+        try:
+            self.connection.ask("GET", f"{_CATALOGS}/{name}", f"look at the catalog {name}")
+        except Denied:
+            # whom the jobs run as may see it
+            return
+        except Missing:
+            raise SettingsInvalid(
+                f"The workspace {self.connection.host} has no catalog {name}, so no table could be registered.",
+                "Create it, or correct databricks.catalog; if it is there, have USE CATALOG on it granted.",
+                catalog=name,
+            ) from None
 
     def held(self, names: Iterable[str]) -> dict[str, frozenset[Grant] | None]:
         """Return what is granted directly on each of these; None where there is no such thing. Changes nothing.

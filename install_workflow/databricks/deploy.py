@@ -10,6 +10,7 @@ from demux.errors import PlanRefused, SettingsInvalid
 from demux.settings import Settings
 from install_workflow.databricks.apply import Moment, Step, apply
 from install_workflow.databricks.arguments import arguments
+from install_workflow.databricks.catalog import Catalog
 from install_workflow.databricks.changes import Call, WorkspacePlan, compare
 from install_workflow.databricks.drift import filled_in
 from install_workflow.databricks.files import files_in, is_empty_folder, remove, remove_empty, upload
@@ -111,10 +112,12 @@ def look(
         filled: what the server had added to each job, as the record has it.
 
     Raises:
-        SettingsInvalid, PlanRefused: as `make_jobs` and `make_plan`; there is no wheel; another deployment's root.
+        SettingsInvalid, PlanRefused: as `make_jobs` and `make_plan`; there is no wheel, or no such catalog; another
+            deployment's root.
         DemuxError: as the calls of `Workspace`.
     """
     name = deployment_of(settings)
+    _require_catalog(workspace, settings)
     found = workspace.find(name, _names(name), settings.root)
     _require_own_root(found, settings.root)
     games = plan_games(found.jobs, settings, discovered)
@@ -246,7 +249,7 @@ def require_applicable(
 
     Raises:
         PlanRefused: it is not, or the file was changed.
-        SettingsInvalid: the wheel is not there, and is not ours to upload.
+        SettingsInvalid: the wheel is not there, and is not ours to upload; there is no such catalog.
     """
     name = deployment_of(settings)
     jobs = [change.job for change in saved.changes if change.job is not None]
@@ -258,6 +261,7 @@ def require_applicable(
                 f"The plan {saved.plan_id} was saved for the {what} {', '.join(sorted(others))}, and this is {this}.",
                 "Apply it with the settings and the code that it was made with, or make it again.",
             )
+    _require_catalog(workspace, settings)
     found = workspace.find(name, {change.name for change in saved.changes}, settings.root)
     _require_own_root(found, settings.root)
     now = _compared(jobs, found, filled)
@@ -320,6 +324,11 @@ def _keeping(turn: Turn, tell: Tell) -> Callable[[Step], None]:
 
 def _places_now(workspace: Workspace, turn: Turn, known: Iterable[str]) -> Places:
     return deployed_places(workspace.find(turn.deployment, ()).jobs, known)
+
+
+def _require_catalog(workspace: Workspace, settings: Settings) -> None:
+    if settings.databricks.catalog is not None:
+        Catalog(workspace.connection).require(settings.databricks.catalog)
 
 
 def _require_own_root(found: Found, root: str) -> None:

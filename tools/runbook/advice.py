@@ -96,7 +96,7 @@ ADVICE: dict[type[DemuxError], Advice] = {
         (Stops.COMMAND,),
         "Nothing was changed.",
         "Take the name from `demux status`: upper and lower case and blanks count, so quote it. A new game is there "
-        "after the next `demux ingest`.",
+        "after the next `demux ingest`. A task of a job has the option `--ignore-unknown`, and then nothing to do.",
     ),
     errors.RangeInvalid: Advice(
         (Stops.COMMAND,),

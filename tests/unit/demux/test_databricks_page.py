@@ -10,6 +10,8 @@ import pytest
 from demux import errors
 from demux.settings import Settings
 from demux.settings_file import load
+from install_workflow.databricks.jobs import make_jobs
+from install_workflow.plan import Task
 from tests.conftest import GOLDEN
 
 ROOT = Path(__file__).parents[3]
@@ -37,6 +39,17 @@ def test_each_line_of_the_transcripts_was_printed() -> None:
     shown = {line for language, block in blocks if not language for line in lines(block)}
     assert shown
     assert {line for line in shown if not line.startswith(("$", "…"))} - printed == set()
+
+
+def test_the_transcript_of_the_first_plan_has_every_job_that_the_example_makes(tmp_path: Path) -> None:
+    (example,) = re.findall(r"```yaml\n(.*?)```", SECTION, re.DOTALL)
+    file = tmp_path / "demux.yml"
+    file.write_text(example)
+    settings = load(file, {}, {})
+    tasks = (Task(game, f"deserialize_{game}", "cluster_001") for game in settings.games.allow)
+    jobs = [job.settings["name"] for job in make_jobs(tasks, settings, "/Volumes/main/ops/wheels/a.whl")]
+    first = SECTION.partition("$ demux plan\n")[2].partition("```")[0]
+    assert re.findall(r"^\+ create (\w+):", first, re.MULTILINE) == jobs
 
 
 def test_each_condition_on_the_page_is_one_that_there_is() -> None:

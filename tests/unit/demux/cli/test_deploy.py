@@ -25,10 +25,12 @@ from tests.conftest import Golden
 from tests.deployments import WHEEL_NAME, Demux, small_wheel, write_settings
 from tests.fakes.workspace.client import client_of
 from tests.fakes.workspace.fake import FakeWorkspace
-from tests.fakes.workspace.faults import Fault, Way
+from tests.fakes.workspace.faults import ALWAYS, Fault, Way
 from tests.terminal import on_terminal
 
 CREATE, RESET, DELETE = (f"POST /api/2.2/jobs/{call}" for call in ("create", "reset", "delete"))
+# what demux does unless the settings say otherwise
+DAILY = {"every": "1d"}
 WHEELS = "/Volumes/main/ops/wheels"
 RECORD = f"{WHEELS}/deployment.prod"
 CHANGING = ("POST", "PUT", "PATCH", "DELETE")
@@ -62,7 +64,8 @@ def somebody_elses(fake: FakeWorkspace, name: str, **tags: str) -> int:
     return int(made["job_id"])
 
 
-def test_the_whole_life_of_a_deployment_reads_so(fake: FakeWorkspace, demux: Demux, golden: Golden) -> None:
+def test_the_whole_life_of_a_deployment_reads_so(here: Path, fake: FakeWorkspace, demux: Demux, golden: Golden) -> None:
+    write_settings(here, maintain=DAILY)
     golden("deploy/plan.txt", demux("plan"))
     assert changing(fake) == []
     golden("deploy/apply.txt", demux("apply", "--yes"))
@@ -75,8 +78,9 @@ def test_the_whole_life_of_a_deployment_reads_so(fake: FakeWorkspace, demux: Dem
 
 
 def test_a_changed_wish_reads_so_and_is_one_call(here: Path, fake: FakeWorkspace, demux: Demux, golden: Golden) -> None:
+    write_settings(here, maintain=DAILY)
     demux("apply")
-    write_settings(here, games={"allow": ["chess", "go", "ludo", "将棋"], "pinned": {"go": "big"}})
+    write_settings(here, games={"allow": ["chess", "go", "ludo", "将棋"], "pinned": {"go": "big"}}, maintain=DAILY)
     golden("deploy/plan_change.txt", demux("plan"))
     fake.calls.clear()
     demux("apply")
@@ -442,3 +446,33 @@ def test_a_person_is_asked_and_may_say_no(here: Path, fake: FakeWorkspace) -> No
     assert "nothing was changed" in text
     code, text = on_terminal(here, "y\n", "apply", "--wheel", WHEEL_NAME)
     assert (code, list(fake.jobs.held)) == (ExitCode.OK, [1001])
+
+
+def test_a_catalog_that_is_not_there_is_said_before_anything_is_changed(
+    here: Path, fake: FakeWorkspace, demux: Demux
+) -> None:
+    demux("plan", "--out", "plan.json")
+    write_settings(here, databricks={"catalog": "nowhere"})
+    for words in (["plan"], ["apply"], ["apply", "--plan", "plan.json"], ["export", "bundle", "--out", "bundle"]):
+        with pytest.raises(SettingsInvalid, match="has no catalog nowhere, so no table could be registered"):
+            demux(*words)
+    assert changing(fake) == []
+    assert not (here / "bundle").exists()
+
+
+def test_a_catalog_that_we_may_not_see_is_left_to_whom_the_jobs_run_as(
+    here: Path, fake: FakeWorkspace, demux: Demux
+) -> None:
+    write_settings(here, databricks={"catalog": "main"})
+    fake.faults.plan(Fault(Way.DENIED, path="unity-catalog/catalogs/", times=ALWAYS))
+    assert "1 to create" in demux("plan")
+    assert len(fake.faults.happened) == 1
+
+
+def test_a_bundle_with_a_task_that_changes_its_jobs_is_refused_before_the_workspace_is_asked(
+    here: Path, fake: FakeWorkspace, demux: Demux
+) -> None:
+    write_settings(here, databricks={"auto_apply": True})
+    with pytest.raises(SettingsInvalid, match=r"A bundle cannot have databricks\.auto_apply"):
+        demux("export", "bundle", "--out", "bundle")
+    assert (fake.calls, (here / "bundle").exists()) == ([], False)

@@ -15,7 +15,7 @@ from demux.errors import ExitCode, PlanRefused, WorkspaceRefused
 from tests.conftest import Golden
 from tests.deployments import WHEEL_NAME, Demux, write_settings
 from tests.fakes.workspace.fake import FakeWorkspace
-from tests.terminal import at_terminal
+from tests.terminal import at_terminal, on_terminal
 
 CHANGING = ("POST", "PUT", "PATCH", "DELETE")
 TABLES = [f"main.silver.{game}" for game in ("chess", "go", "ludo")]
@@ -220,3 +220,25 @@ def test_destroy_takes_back_grants_of_an_earlier_catalog_too(
     write_settings(here)
     demux("destroy", "--yes")
     assert readers(workspace) == {table: [] for table in TABLES}
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("words", [(), ("--json",)])
+def test_on_a_terminal_grants_are_made_and_taken_back_after_a_question(
+    here: Path, workspace: FakeWorkspace, demux: Demux, words: tuple[str, ...]
+) -> None:
+    demux("apply")
+    before = readers(workspace)
+    wish(here, {"go": ["go-team"]})
+    code, text = on_terminal(here, "n\n", "grants", "apply", *words)
+    assert (code, "Apply this plan? [y/N]" in text, "nothing was changed" in text) == (ExitCode.INTERRUPTED, True, True)
+    assert readers(workspace) == before
+    code, text = on_terminal(here, "y\n", "grants", "apply", *words)
+    assert (code, "Apply this plan? [y/N]" in text) == (ExitCode.OK, True), text
+    assert readers(workspace)["main.silver.chess"] == []
+    wish(here)
+    code, text = on_terminal(here, "", "grants", "apply", "--yes", *words)
+    assert (code, "[y/N]" in text) == (ExitCode.OK, False), text
+    assert readers(workspace) == before
+    # there is nothing to ask about
+    assert on_terminal(here, "", "grants", "apply", *words)[0] == ExitCode.OK

@@ -100,7 +100,8 @@ def test_a_saved_plan_takes_its_file_along_or_is_refused(here: Path, workspace: 
 
 
 def test_a_bundle_has_it_uploaded(workspace: FakeWorkspace, demux: Demux) -> None:
-    demux("export", "bundle", "--out", "bundle")
+    one_file = ("--set", "databricks.auto_apply=false", "--set", "source.path=s3://bucket/события")
+    demux("export", "bundle", "--out", "bundle", *one_file)
     assert len(files(workspace)) == 1
 
 

@@ -25,7 +25,6 @@ SMALL = {
     "databricks.cluster.node_type": "i3.xlarge",
     "databricks.wheel_path": "/Volumes/main/ops/wheels",
     "databricks.catalog": "main",
-    "databricks.auto_apply": "true",
     "databricks.permissions.groups": "{data team: CAN_VIEW}",
     "databricks.tags": "{country: no, since: 2026-01-31, size: 1e3}",
     "databricks.schedule.kind": "cron",
@@ -37,7 +36,7 @@ SPLIT = {
     **SMALL,
     "maintain.every": "never",
     "run.streams_per_cluster": "2",
-    "databricks.tasks_per_job": "5",
+    "databricks.tasks_per_job": "4",
     "databricks.schedule.kind": "continuous",
     "databricks.schedule.cron": None,
 }
@@ -119,12 +118,12 @@ def test_the_target_dev_touches_nothing_of_prod() -> None:
     found = installed(files, "dev")
     job = found["prod_all"]
     (maintain,) = found["prod_maintain"]["tasks"]
-    assert "root=/Volumes/main/demux/data/dev" in maintain["python_wheel_task"]["parameters"]
+    assert "root=/Volumes/main/demux/data_dev" in maintain["python_wheel_task"]["parameters"]
     parameters = {part for task in job["tasks"] for part in task["python_wheel_task"]["parameters"]}
-    assert {"root=/Volumes/main/demux/data/dev", "databricks.catalog=main_dev", "archive.clean=keep"} < parameters
+    assert {"root=/Volumes/main/demux/data_dev", "databricks.catalog=main_dev", "archive.clean=keep"} < parameters
     assert not {"root=/Volumes/main/demux/data", "databricks.catalog=main", "databricks.name=prod"} & parameters
     assert job["tags"]["protobuf_demux"] == "prod-dev"
-    assert job["tags"]["protobuf_demux_root"] == root_tag("/Volumes/main/demux/data/dev")
+    assert job["tags"]["protobuf_demux_root"] == root_tag("/Volumes/main/demux/data_dev")
     assert "/Volumes/main/ops/wheels/deployment.prod-dev" in parameters
     assert read(files["databricks.yml"])["targets"]["dev"]["presets"] == {"jobs_max_concurrent_runs": 1}
 
@@ -162,4 +161,33 @@ def test_a_bundle_of_a_fleet_says_so_and_its_targets_tell_the_tasks() -> None:
 def test_a_value_that_a_bundle_would_replace_is_refused() -> None:
     jobs, settings = deployment({**SMALL, "databricks.cluster.spark_conf": "{spark.a: '${var.x}'}"}, [])
     with pytest.raises(SettingsInvalid, match=r"\$\{var\.x\}"):
+        bundle_files(jobs, settings, WHEEL)
+
+
+def test_a_bundle_has_no_task_that_changes_its_own_jobs() -> None:
+    jobs, settings = deployment({**SMALL, "databricks.auto_apply": "true"}, ["chess"])
+    with pytest.raises(SettingsInvalid, match=r"A bundle cannot have databricks\.auto_apply") as refused:
+        bundle_files(jobs, settings, WHEEL)
+    assert "`demux export bundle --discovered`" in refused.value.remedy
+    assert "`demux apply`" in refused.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("root", "dev"),
+    [
+        ("s3://bucket/demux", "s3://bucket/demux_dev"),
+        ("s3://bucket/a/b/", "s3://bucket/a/b_dev"),
+        ("abfss://box@account.dfs.core.windows.net/demux", "abfss://box@account.dfs.core.windows.net/demux_dev"),
+    ],
+)
+def test_the_roots_of_the_two_targets_are_beside_each_other(root: str, dev: str) -> None:
+    jobs, settings = deployment({**SMALL, "root": root}, [])
+    variables = read(bundle_files(jobs, settings, WHEEL)["databricks.yml"])["targets"]["dev"]["variables"]
+    assert (variables["root"], variables["root_tag"]) == (dev, root_tag(dev))
+
+
+@pytest.mark.parametrize("root", ["s3://bucket", "s3://bucket/", "abfss://box@account.dfs.core.windows.net/"])
+def test_a_root_with_nothing_beside_it_is_refused(root: str) -> None:
+    jobs, settings = deployment({**SMALL, "root": root}, [])
+    with pytest.raises(SettingsInvalid, match="is all of its storage"):
         bundle_files(jobs, settings, WHEEL)
