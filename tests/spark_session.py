@@ -18,6 +18,12 @@ INTERPRETED: Mapping[str, str] = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
 
+# Spark's defaults
+_COMPILED: Mapping[str, str] = {
+    "spark.sql.codegen.wholeStage": "true",
+    "spark.sql.codegen.factoryMode": "FALLBACK",
+}
+
 # with room from the beginning it collects less garbage
 _JVM: Mapping[str, str] = {name: f"{options} -Xms1g" for name, options in SHORT_LIVED.items()}
 
@@ -40,10 +46,13 @@ def one_session(logs: Path) -> Iterator[SparkSession]:
 @contextmanager
 def compiled(spark: SparkSession) -> Iterator[None]:
     """Compile plans while the block runs."""
-    for name in INTERPRETED:
-        spark.conf.unset(name)
+    _set(spark, _COMPILED)
     try:
         yield
     finally:
-        for name, value in INTERPRETED.items():
-            spark.conf.set(name, value)
+        _set(spark, INTERPRETED)
+
+
+def _set(spark: SparkSession, conf: Mapping[str, str]) -> None:
+    for name, value in conf.items():
+        spark.conf.set(name, value)
