@@ -79,7 +79,7 @@ class Connection:
 
     def __init__(
         self,
-        login: Mapping[str, str] | None = None,
+        login: Mapping[str, Any] | None = None,
         tries: Tries = Tries(),
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
@@ -102,7 +102,8 @@ class Connection:
         try:
             config = Config(clock=_OneTry(), **options)
             self.client = WorkspaceClient(config=config)
-        except (ValueError, OSError, DatabricksError) as error:
+        except (AttributeError, LookupError, TypeError, ValueError, OSError, DatabricksError) as error:
+            # the client breaks on what a host says of itself in JSON of another shape
             reason = one_line(str(error))
         else:
             self.host = str(config.host)
@@ -231,6 +232,9 @@ class Connection:
     def _authorized(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
         try:
             request.headers.update(self.client.config.authenticate())
+        except requests.RequestException:
+            # no answer of the server that gives out tokens, or one that is no JSON
+            raise
         except ValueError as error:
             # such as a profile that no longer works
             failure = Rejected(401, one_line(str(error)))

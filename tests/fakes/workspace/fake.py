@@ -39,6 +39,7 @@ class FakeWorkspace:
         faults: which calls fail.
         url: where it answers.
         calls: every request that was let in, in order, with those that failed.
+        about: what it says of itself before a login; None = what a workspace says.
     """
 
     token: str = "fake-token"
@@ -53,6 +54,7 @@ class FakeWorkspace:
     faults: Faults = field(default_factory=Faults)
     url: str = ""
     calls: list[Request] = field(default_factory=list)
+    about: Answer | None = None
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def __post_init__(self) -> None:
@@ -76,7 +78,7 @@ class FakeWorkspace:
         """Return the answer, and the fault that spoils it; safe in many threads."""
         try:
             if request.path == _ABOUT:
-                return answered({"oidc_endpoint": f"{self.url}/oidc", "workspace_id": "1"}), None
+                return self.about or answered({"oidc_endpoint": f"{self.url}/oidc", "workspace_id": "1"}), None
             self._let_in(authorization)
         except Refused as refused:
             return refused.answer, None

@@ -6,10 +6,12 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 
 import pytest
+import requests
+from databricks.sdk.credentials_provider import credentials_strategy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from demux.errors import Kind, WorkspaceUnavailable
+from demux.errors import DemuxError, Kind, WorkspaceRefused, WorkspaceUnavailable
 from install_workflow.databricks.answers import Rejected, Unusable, failure_of, seconds_to_wait
 from install_workflow.databricks.catalog import Catalog
 from install_workflow.databricks.connection import Connection, Tries
@@ -218,6 +220,41 @@ def test_odd_answers_without_end_are_one_transient_error(
         assert told.value.kind is Kind.TRANSIENT, name
         assert len(fake.faults.happened) == TRIES.retries + 1, name
         assert "\n" not in str(told.value), name
+
+
+@pytest.mark.parametrize("body", [b"<html></html>", b"[]", b"", b"\xff"])
+def test_a_host_that_says_nothing_usable_of_itself_is_used_all_the_same(body: bytes) -> None:
+    with serving(FakeWorkspace(about=Answer(200, body, JSON))) as workspace:
+        login = {"host": workspace.url, "token": workspace.token, "auth_type": "pat"}
+        assert Workspace(Connection(login, TRIES)).find(DEPLOYMENT, set()).jobs == ()
+
+
+def test_a_host_that_says_of_itself_what_the_client_breaks_on_is_an_error_of_ours() -> None:
+    with serving(FakeWorkspace(about=Answer(200, b'{"oidc_endpoint": 5}', JSON))) as workspace:
+        login = {"host": workspace.url, "token": workspace.token, "auth_type": "pat"}
+        with pytest.raises(WorkspaceRefused, match="There is no usable login for a workspace: "):
+            Connection(login, TRIES)
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (requests.JSONDecodeError("Expecting value", "<html>", 0), WorkspaceUnavailable),
+        (requests.ConnectionError("refused"), WorkspaceUnavailable),
+        (KeyError("access_token"), WorkspaceUnavailable),
+        (ValueError("the profile has expired"), WorkspaceRefused),
+    ],
+)
+def test_a_token_that_cannot_be_had_is_an_error_of_ours(
+    fake: FakeWorkspace, error: Exception, kind: type[DemuxError]
+) -> None:
+    def broken() -> dict[str, str]:
+        raise error
+
+    strategy = credentials_strategy("broken", ["host"])(lambda _: broken)
+    connection = Connection({"host": fake.url, "credentials_strategy": strategy}, TRIES, sleep=lambda _: None)
+    with pytest.raises(kind):
+        Workspace(connection).find(DEPLOYMENT, set())
 
 
 @given(st.integers(400, 599), st.text(), st.binary(), st.none() | st.floats(0, 1e6))
