@@ -164,14 +164,16 @@ def test_a_task_has_nothing_to_do_for_games_that_bronze_has_no_rows_of(
     said = command(*words, "--game=chess", "--root", str(root.folder))
     assert (said.code, said.err) == (0, "")
     assert said.out.startswith(
-        "Bronze has no rows of a game Chess. There is nothing to do.\n"
         "No game has the key 'tetris'. There is nothing to do.\n"
+        "Bronze has no rows of a game Chess. There is nothing to do.\n"
         "chess: "
     )
     assert len(root.silver("chess")) > 0
-    # nor has it before bronze is there at all
-    said = command(*words, "--root", str(tmp_path / "new"))
-    assert (said.code, said.err, said.out.count("There is nothing to do.")) == (0, "", 2)
+    # nor has it before bronze is there at all, by any engine
+    for place in (root.folder, tmp_path / "new"):
+        for engine in ("stream", "fleet"):
+            said = command(*words, "--root", str(place), "--set", f"run.engine={engine}")
+            assert (said.code, said.err, said.out.count("There is nothing to do.")) == (0, "", 2), (place, engine)
 
 
 @pytest.mark.parametrize(
