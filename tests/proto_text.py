@@ -61,6 +61,8 @@ def _forget_style(message: DescriptorProto) -> None:
         message.options.map_entry = True
     for nested in message.nested_type:
         _forget_style(nested)
+    # the text has the entries of maps after all other messages
+    message.nested_type.sort(key=lambda nested: nested.name)
     for enum in message.enum_type:
         _forget_enum_style(enum)
 

@@ -10,7 +10,7 @@ import ast
 import importlib.util
 import re
 from functools import cache
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
@@ -52,11 +52,23 @@ def files_of(message: str) -> Files:
     def add(file: FileDescriptorProto) -> None:
         for name in file.dependency:
             if name not in found:
-                add(_file(f"{name.removesuffix('.proto')}_pb2.py"))
+                add(_file(module_of(name)))
         found[file.name] = file
 
     add(_file(TYPES[message]))
     return tuple(found.values())
+
+
+def module_of(file: str) -> str:
+    """Where a package has the module of an imported file."""
+    return f"{file.removesuffix('.proto')}_pb2.py"
+
+
+def installed_text(module: str) -> str | None:
+    """The `.proto` text that a package brings beside the module, if it does."""
+    path = _path(module)
+    text = path.with_name(PurePosixPath(_file(module).name).name)
+    return text.read_text("utf-8") if text.is_file() else None
 
 
 @cache

@@ -122,7 +122,8 @@ def _lose_value(enum: EnumDescriptorProto, said: set[str]) -> None:
 
 def _free(message: DescriptorProto) -> int:
     taken = {field.number for field in message.field}
-    ranges = [range(part.start, part.end) for part in (*message.reserved_range, *message.extension_range)]
+    ranges = [range(part.start, part.end) for part in message.reserved_range]
+    ranges += [range(part.start, part.end) for part in message.extension_range]
     return next(number for number in range(100, 10_000) if number not in taken and not any(number in r for r in ranges))
 
 

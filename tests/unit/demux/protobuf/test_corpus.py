@@ -7,14 +7,19 @@ from functools import cache
 from typing import Any
 
 import pytest
+from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
+from demux.protobuf.compile import compile_schema
 from demux.protobuf.decoder import decoder_of
+from demux.registry.protocol import RegisteredSchema
 from demux.tables import SILVER_RESERVED
 from tests.corpus.judge import Judge
+from tests.corpus.texts import schema_of
 from tests.corpus.versions import VERSIONS, Version
 from tests.messages import payloads
 from tests.mutations import mutated
 from tests.oracle import arrow_rows, difference
+from tests.proto_text import comparable
 
 
 @cache
@@ -67,3 +72,17 @@ def test_no_straight_message_is_refused_and_many_bent_ones_are_read_alike(versio
     made = straight(version, 43, 50)
     assert [why for payload in made if (why := judge_of(version).verdict(payload).why)] == []
     check(version, made + bent(version, 44, 150))
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("version", VERSIONS, ids=str)
+def test_what_is_registered_compiles_to_the_file_of_the_version(version: Version) -> None:
+    schema = schema_of(version, "any")
+    compiled = compile_schema(
+        RegisteredSchema(1, "any", 1, schema.text, schema.path, schema.references, schema.message)
+    )
+    by_name = {file.name: file for file in FileDescriptorSet.FromString(compiled.descriptor_set).file}
+    brought = [file for file in version.files[:-1] if not file.name.startswith("google/protobuf/")]
+    for file, name in ((version.file, schema.path), *((file, file.name) for file in brought)):
+        assert comparable(by_name[name]) == comparable(file)
+    assert compiled.message == version.message
