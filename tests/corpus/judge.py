@@ -31,13 +31,11 @@ class Verdict:
         row: its row; None where the record is bad.
         why: why it is bad.
         left_over: whether it has fields, or numbers of closed enums, that the schema does not know.
-        odd_enum: whether it has such a number of a closed enum.
     """
 
     row: Row | None
     why: str = ""
     left_over: bool = False
-    odd_enum: bool = False
 
 
 class Bad(Exception):
@@ -55,14 +53,12 @@ class Judge:
 
     def verdict(self, payload: bytes) -> Verdict:
         listed = self._listed()
-        odd = False
         try:
             listed.ParseFromString(payload)
-            strays = list(_strays(listed))
-            odd = any(field is not None for field in strays)
-            return Verdict(self._row(payload), left_over=bool(strays), odd_enum=odd)
+            left_over = bool(list(_strays(listed)))
+            return Verdict(self._row(payload), left_over=left_over)
         except (Bad, DecodeError, UnicodeDecodeError, json_format.Error) as error:
-            return Verdict(None, f"{type(error).__name__}: {error}", odd_enum=odd)
+            return Verdict(None, f"{type(error).__name__}: {error}")
 
     def _row(self, payload: bytes) -> Row:
         message = self._type.FromString(payload)
@@ -75,8 +71,8 @@ class Judge:
             raise Bad(f"it has no JSON form: {error}") from error
 
 
-def _strays(message: Message) -> Iterator[FieldDescriptor | None]:
-    """The unknown fields at any depth: None, or the field of a closed enum whose number is unknown.
+def _strays(message: Message) -> Iterator[int]:
+    """The numbers of the unknown fields at any depth, those too of closed enums that do not have the number sent.
 
     Raises:
         Bad: a declared field has the wrong wire type.
@@ -89,7 +85,7 @@ def _strays(message: Message) -> Iterator[FieldDescriptor | None]:
         closed = field is not None and field.enum_type is not None and field.enum_type.is_closed
         if field is not None and not (closed and stray.wire_type == _VARINT):
             raise Bad(f"field {field.full_name} has wire type {stray.wire_type}")
-        yield field
+        yield stray.field_number
     for field, value in message.ListFields():
         if field.message_type is not None:
             for item in value if field.is_repeated else (value,):

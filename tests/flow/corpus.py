@@ -111,19 +111,19 @@ def _judge(version: Version) -> Judge:
     return Judge(version, SILVER_RESERVED)
 
 
-def records_of(version: Version, schema_id: int, odd_enums: bool = False) -> list[Record]:
+def records_of(version: Version, schema_id: int) -> list[Record]:
     """Straight and bent messages of a version, as records of the game that is called like the message."""
     descriptor: Any = version.type.DESCRIPTOR
     rng = random.Random(f"{version}")
     made = payloads(version.type, 7, STRAIGHT, density=0.4)
     made += [mutated(rng.choice(made[:STRAIGHT]), descriptor, rng) for _ in range(BENT)]
-    records = []
-    for payload in made:
-        verdict = _judge(version).verdict(payload)
-        if odd_enums or not verdict.odd_enum:
-            cause = None if verdict.row is not None else "MALFORMED_PAYLOAD"
-            records.append(Record(version.message, schema_id, payload, verdict, cause))
-    return records
+    return [_record(version, schema_id, payload) for payload in made]
+
+
+def _record(version: Version, schema_id: int, payload: bytes) -> Record:
+    verdict = _judge(version).verdict(payload)
+    cause = None if verdict.row is not None else "MALFORMED_PAYLOAD"
+    return Record(version.message, schema_id, payload, verdict, cause)
 
 
 def refused(game: str, schema_id: int, payload: bytes, cause: str) -> Record:
