@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from demux.errors import DemuxError, StorageFailed, TaskFailed, TaskInterrupted
+from demux.extras import missing_extra
 
 # an error's text has Java's trace behind it, which says less
 _WORKER_TRACE = "Traceback (most recent call last):"
@@ -45,6 +46,8 @@ def named(error: BaseException) -> DemuxError:
     """Return the error in our words; a `DemuxError` comes back as it is."""
     if isinstance(error, DemuxError):
         return error
+    if (missing := missing_extra(error)) is not None:
+        return missing
     text = f"{type(error).__name__}: {error}"
     reason = _sentence(text)
     # a conflict of two writers may also name the file that both wanted

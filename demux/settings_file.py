@@ -22,7 +22,7 @@ from demux.errors import SettingsInvalid
 from demux.secrets import is_secret_option
 from demux.settings import Settings
 from demux.settings_template import PREFIX, section_in
-from demux.settings_types import RULE
+from demux.settings_types import RULE, is_class_of
 from demux.settings_yaml import Key, document_of
 
 DEFAULT_FILE = Path("demux.yml")
@@ -313,14 +313,14 @@ def _right_key(key: Key) -> str:
 
 def _section_of(above: list[str]) -> type[BaseModel]:
     kind = _kind_of(above)
-    return kind if isinstance(kind, type) and issubclass(kind, BaseModel) else Settings
+    return kind if is_class_of(kind, BaseModel) else Settings
 
 
 def _kind_of(key: Iterable[str]) -> object:
     """The type of what stands at the key: of a section's field, a mapping's value or a list's item."""
     kind: object = Settings
     for name in key:
-        if isinstance(kind, type) and issubclass(kind, BaseModel):
+        if is_class_of(kind, BaseModel):
             kind = kind.model_fields[name].annotation
         else:
             kind = get_args(kind)[1 if get_origin(kind) is Mapping else 0]
@@ -329,7 +329,7 @@ def _kind_of(key: Iterable[str]) -> object:
 
 def _right_choice(details: ErrorDetails) -> str:
     kind = _kind_of(str(part) for part in details["loc"])
-    enum = next(found for found in (kind, *get_args(kind)) if isinstance(found, type) and issubclass(found, Enum))
+    enum = next(found for found in (kind, *get_args(kind)) if is_class_of(found, Enum))
     choices = [str(member.value) for member in enum]
     nearest = get_close_matches(str(details["input"]).lower(), choices, n=1)
     return "; ".join((f"; allowed: {', '.join(choices)}", *(f"did you mean '{right}'?" for right in nearest)))

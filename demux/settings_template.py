@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from demux.settings import Settings
+from demux.settings_types import is_class_of
 
 PREFIX = "DEMUX_"
 
@@ -49,7 +50,7 @@ def _comment(text: str, indent: str) -> list[str]:
 
 def _choices(info: FieldInfo) -> str:
     for kind in (info.annotation, *get_args(info.annotation)):
-        if isinstance(kind, type) and issubclass(kind, Enum):
+        if is_class_of(kind, Enum):
             return f" One of: {', '.join(member.value for member in kind)}."
     return ""
 
@@ -73,4 +74,4 @@ def _yaml(value: object) -> str:
 def section_in(info: FieldInfo) -> type[BaseModel] | None:
     """Return the section that a field holds, None for a plain value."""
     kind = info.annotation
-    return kind if isinstance(kind, type) and issubclass(kind, BaseModel) else None
+    return kind if is_class_of(kind, BaseModel) else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from datetime import datetime, timedelta, timezone
-from typing import Annotated
+from typing import Annotated, TypeGuard, TypeVar, get_origin
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
@@ -14,10 +14,18 @@ from pydantic_core import PydanticCustomError
 from demux.names import MAX_NAME_BYTES, invalid_reason
 from demux.secrets import require_reference
 
+T = TypeVar("T")
+
 # the type of the errors that break a rule over several fields
 RULE = "rule"
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _URI_WITH_PASSWORD = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/@]*:[^/@]*@")
+
+
+def is_class_of(kind: object, base: type[T]) -> TypeGuard[type[T]]:
+    """Return whether an annotation is a class below `base`."""
+    # on Python 3.10 `list[str]` is a `type`, but no class
+    return isinstance(kind, type) and get_origin(kind) is None and issubclass(kind, base)
 
 
 def _location(text: str) -> str:

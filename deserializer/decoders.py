@@ -6,10 +6,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Protocol, assert_never
+from typing import Protocol
 from urllib.parse import unquote, urlsplit
 
 from pyspark.sql import DataFrame
+from typing_extensions import assert_never
 
 from demux.arrow_map import map_in_arrow
 from demux.errors import DecoderUnsuited, RuntimeMissing

@@ -17,13 +17,12 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import CommitProperties, DeltaTable
-from deltalake.transaction import AddAction, RemoveAction
 
 from demux.arrow_map import forgetting_archives
 from demux.causes import Stage
 from demux.columns import Struct
 from demux.errors import DemuxError, TableUnsuited
+from demux.extras import deltalake
 from demux.names import names_of
 from demux.removed import Reason
 from demux.schema_ref import SchemaRef
@@ -80,7 +79,7 @@ class Part:
 class _Work:
     """What is to be done with a game, and its table as it is now: the sizes of the files that may have rows of it."""
 
-    table: DeltaTable
+    table: deltalake.DeltaTable
     sizes: Mapping[str, int]
     days: GameDays
 
@@ -245,7 +244,7 @@ class Together:
             decisions = UNDECIDED
         return _Work(table, sizes, replace(days, files=files, decisions=decisions, replaced=replaced))
 
-    def _bronze_files(self, bronze: DeltaTable) -> Mapping[str | None, Sequence[Part]]:
+    def _bronze_files(self, bronze: deltalake.DeltaTable) -> Mapping[str | None, Sequence[Part]]:
         version, files = self._files
         if version != bronze.version():
             files = parts_of_table(bronze, "timestamp")
@@ -269,7 +268,7 @@ def together(redecoding: Redecoding, sink: Sink, threads: int) -> Together | Non
     return Together(redecoding, here, threads)
 
 
-def parts_of_table(table: DeltaTable, time_column: str) -> dict[str | None, list[Part]]:
+def parts_of_table(table: deltalake.DeltaTable, time_column: str) -> dict[str | None, list[Part]]:
     """Return the files of a table by the value of its partition, None without; with the bounds of a column of times."""
     actions = pa.table(table.get_add_actions(flatten=True))
     uris = {_name(uri): uri.removeprefix("file://") for uri in table.file_uris()}
@@ -292,11 +291,11 @@ def _committed(work: _Work, written: DaysWritten) -> bool:
     if not written.counts:
         return True
     now = int(time.time() * 1000)
-    actions: list[AddAction | RemoveAction] = [
-        AddAction(file.path, file.bytes, {}, now, True, file.stats) for file in written.files
+    actions: list[deltalake.transaction.AddAction | deltalake.transaction.RemoveAction] = [
+        deltalake.transaction.AddAction(file.path, file.bytes, {}, now, True, file.stats) for file in written.files
     ]
-    actions += [RemoveAction(path, True, now, work.sizes[path], {}) for path in written.replaced]
-    properties = CommitProperties(custom_metadata={"userMetadata": SAME_ROWS})
+    actions += [deltalake.transaction.RemoveAction(path, True, now, work.sizes[path], {}) for path in written.replaced]
+    properties = deltalake.CommitProperties(custom_metadata={"userMetadata": SAME_ROWS})
     try:
         work.table.create_write_transaction(actions, "append", work.table.schema(), commit_properties=properties)
     except Exception as error:  # Spark says what is wrong
@@ -305,15 +304,15 @@ def _committed(work: _Work, written: DaysWritten) -> bool:
     return True
 
 
-def _opened(path: str) -> DeltaTable | None:
+def _opened(path: str) -> deltalake.DeltaTable | None:
     """Return a table of whose files every row counts, by the name of its column; None where it is another or none."""
-    if not DeltaTable.is_deltatable(path):
+    if not deltalake.DeltaTable.is_deltatable(path):
         return None
-    table = DeltaTable(path)
+    table = deltalake.DeltaTable(path)
     return table if suits(table) else None
 
 
-def _takes_files(table: DeltaTable) -> bool:
+def _takes_files(table: deltalake.DeltaTable) -> bool:
     # rows that stay are no change, and only Spark says so to who reads the changes
     if table.metadata().configuration.get("delta.enableChangeDataFeed") == "true":
         return False
@@ -334,11 +333,11 @@ def _ids_by_game(path: str, column: str, value: str, spans: Mapping[str, Span | 
         spans: the games that count, and of which days; None: all rows.
     """
     found: defaultdict[str, set[str]] = defaultdict(set)
-    if DeltaTable.is_deltatable(path):
+    if deltalake.DeltaTable.is_deltatable(path):
         names = pa.array(sorted(spans), pa.string())
         columns = ["game_name", "record_id", "timestamp", column]
         # deltalake (1.6.6) finds not all by a filter of its own
-        for batch in DeltaTable(path).to_pyarrow_dataset().to_batches(columns=columns):
+        for batch in deltalake.DeltaTable(path).to_pyarrow_dataset().to_batches(columns=columns):
             mine = pc.and_(pc.equal(batch.column(column), value), pc.is_in(batch.column("game_name"), names))
             rows = batch.filter(pc.fill_null(mine, False))
             for game in pc.unique(rows.column("game_name")).to_pylist():

@@ -111,19 +111,20 @@ def _random_values(writer: Writer, field: Column, bits: Words) -> list[Any]:
 
 
 def _numbers(kind: Kind, bits: Words) -> npt.NDArray[Any]:
+    upper: Words = bits >> np.uint64(32)
     match kind:
         case Kind.BOOL:
-            return np.greater(bits, np.uint64(2**63))
+            return np.asarray(np.greater(bits, np.uint64(2**63)))
         case Kind.INT32:
-            return (bits >> np.uint64(32)).astype(np.uint32).view(np.int32)
+            return np.asarray(upper.astype(np.uint32).view(np.int32))
         case Kind.UINT32 | Kind.FIXED32:
-            return bits >> np.uint64(32)
+            return upper
         case Kind.UINT64:
             return bits
         case Kind.FLOAT:
             return np.asarray((bits >> np.uint64(40)).astype(np.float32) / np.float32(256))
         case Kind.DOUBLE:
-            return (bits >> np.uint64(11)).astype(np.float64) / 2**40
+            return np.asarray((bits >> np.uint64(11)).astype(np.float64) / 2**40)
         case _:
             return bits.view(np.int64)
 
@@ -151,7 +152,8 @@ def _chosen(choices: list[Any], bits: Words) -> list[Any]:
 
 def _mixed(bits: Words, number: int) -> Words:
     """Return other bits for each field number (the finalizer of splitmix64)."""
-    mixed = bits + np.uint64(number * _GOLDEN & 0xFFFF_FFFF_FFFF_FFFF)
+    mixed: Words = bits + np.uint64(number * _GOLDEN & 0xFFFF_FFFF_FFFF_FFFF)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return mixed ^ (mixed >> np.uint64(31))
+    mixed ^= mixed >> np.uint64(31)
+    return mixed

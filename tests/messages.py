@@ -9,12 +9,14 @@ import contextlib
 import random
 import struct
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
+
+from demux.protobuf.labels import is_repeated, is_required
 
 FIRST_SECOND, LAST_SECOND = -62_135_596_800, 253_402_300_799
 _DURATION_S = 315_576_000_000
@@ -93,7 +95,7 @@ class _Maker:
         plain = [f for f in descriptor.fields if f.containing_oneof is None or len(f.containing_oneof.fields) == 1]
         plain += descriptor.file.pool.FindAllExtensions(descriptor)
         density = self._density if depth > 0 else 0.0
-        chosen = [f for f in plain if f.is_required or self._rng.random() < density]
+        chosen = [f for f in plain if is_required(f) or self._rng.random() < density]
         for oneof in descriptor.oneofs:
             if len(oneof.fields) > 1 and self._rng.random() < density:
                 chosen.append(self._rng.choice(list(oneof.fields)))
@@ -103,10 +105,10 @@ class _Maker:
         many = self._rng.choice((1, 1, 2, 3, 6)) if depth > 1 else 1
         if field.message_type is not None and field.message_type.GetOptions().map_entry:
             self._fill_map(_get(message, field), field.message_type, many, depth, inside_json)
-        elif field.is_repeated and field.message_type is not None:
+        elif is_repeated(field) and field.message_type is not None:
             for _ in range(many):
                 self.fill(_get(message, field).add(), depth - 1, inside_json)
-        elif field.is_repeated:
+        elif is_repeated(field):
             _get(message, field).extend(self.scalar(field) for _ in range(many))
         elif field.message_type is not None:
             inside = _get(message, field)
@@ -222,3 +224,22 @@ def _as_float(value: float) -> float:
     except OverflowError:
         return 3.4028234663852886e38
     return float(rounded)
+
+
+def filled(cls: type[Message], **fields: Any) -> Message:
+    """A message of these fields; protobuf before 6.31 takes no dictionaries for the messages of a map."""
+    maps = {name: value for name, value in fields.items() if _is_map_of_messages(cls, name)}
+    made = cls(**{name: value for name, value in fields.items() if name not in maps})
+    for name, entries in maps.items():
+        entry = cast("Descriptor", cls.DESCRIPTOR.fields_by_name[name].message_type)
+        inner = GetMessageClass(cast("Descriptor", entry.fields_by_name["value"].message_type))
+        for key, parts in entries.items():
+            getattr(made, name)[key].MergeFrom(filled(inner, **parts))
+    return made
+
+
+def _is_map_of_messages(cls: type[Message], name: str) -> bool:
+    entry = cls.DESCRIPTOR.fields_by_name[name].message_type
+    return bool(
+        entry is not None and entry.GetOptions().map_entry and entry.fields_by_name["value"].message_type is not None
+    )

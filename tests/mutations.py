@@ -13,6 +13,8 @@ from typing import Any
 
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 
+from demux.protobuf.labels import is_repeated
+
 VARINT, FIXED64, LENGTH, START, END, FIXED32 = range(6)
 
 _VARINTS = frozenset(
@@ -213,7 +215,7 @@ def unknown(parts: list[Element], fields: Fields, rng: random.Random) -> list[El
 
 def explicit_zero(parts: list[Element], fields: Fields, rng: random.Random) -> list[Element]:
     """A value that a writer leaves out when presence is implicit."""
-    numbers = [field.number for field in fields.values() if field.type in _VARINTS and not field.is_repeated]
+    numbers = [field.number for field in fields.values() if field.type in _VARINTS and not is_repeated(field)]
     return _inserted(parts, Element(rng.choice(numbers), VARINT, b"\x00"), rng) if numbers else parts
 
 
@@ -237,7 +239,7 @@ def nameless(parts: list[Element], fields: Fields, rng: random.Random) -> list[E
     if field.message_type is not None:
         entry = [delimited(1, b"k"), *(Element(2, VARINT, number) for number in numbers[:2])]
         return _inserted(parts, delimited(field.number, written(rng.sample(entry, len(entry)))), rng)
-    if field.is_repeated and rng.random() < 0.5:
+    if is_repeated(field) and rng.random() < 0.5:
         return _inserted(parts, delimited(field.number, b"".join(numbers)), rng)
     for number in numbers:
         parts = _inserted(parts, Element(field.number, VARINT, number), rng)
@@ -271,7 +273,7 @@ def odd_time(parts: list[Element], fields: Fields, rng: random.Random) -> list[E
 def repacked(parts: list[Element], fields: Fields, rng: random.Random) -> list[Element]:
     """A packed list comes as single values, a list of single values packed, or both."""
     lists = [
-        field for field in fields.values() if field.is_repeated and (field.type in _VARINTS or field.type in _WIDTHS)
+        field for field in fields.values() if is_repeated(field) and (field.type in _VARINTS or field.type in _WIDTHS)
     ]
     if not lists:
         return parts

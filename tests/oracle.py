@@ -31,6 +31,8 @@ from google.protobuf import json_format
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
 
+from demux.protobuf.labels import is_repeated
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _UNSIGNED_64 = (FieldDescriptor.TYPE_UINT64, FieldDescriptor.TYPE_FIXED64)
 _DYNAMIC = ("Any", "Struct", "Value", "ListValue")
@@ -87,10 +89,10 @@ def _row(message: Message, descriptor: Descriptor, above: tuple[str, ...], reser
 
 def _column(message: Any, field: FieldDescriptor, above: tuple[str, ...]) -> Any:
     holder = message.Extensions[field] if field.is_extension else getattr(message, field.name)
-    if field.is_repeated and field.message_type is not None and field.message_type.GetOptions().map_entry:
+    if is_repeated(field) and field.message_type is not None and field.message_type.GetOptions().map_entry:
         key, value = field.message_type.fields_by_name["key"], field.message_type.fields_by_name["value"]
         return {_value(name, key, above): _value(holder[name], value, above) for name in holder}
-    if field.is_repeated:
+    if is_repeated(field):
         return [_value(item, field, above) for item in holder]
     if field.has_presence:
         is_set = message.HasExtension(field) if field.is_extension else type(message).HasField(message, field.name)

@@ -22,6 +22,7 @@ from google.protobuf.message import Message
 from hypothesis import strategies as st
 
 from demux.protobuf.compile import CompiledSchema, compile_schema
+from demux.protobuf.labels import is_repeated
 from demux.registry.protocol import RegisteredSchema
 from tests.protos import SCALARS
 
@@ -205,7 +206,7 @@ def equal(old: Message, new: Message) -> bool:
 
 def _equal_field(old: Message, before: FieldDescriptor, new: Message, after: FieldDescriptor) -> bool:
     mine, theirs = _values(old, before), _values(new, after)
-    if mine and not theirs and not after.has_presence and not after.is_repeated:
+    if mine and not theirs and not after.has_presence and not is_repeated(after):
         # a zero is not kept apart from nothing
         theirs = [after.default_value]
     if _is_map(before) or _is_map(after):
@@ -244,7 +245,7 @@ def _values(message: Message, field: FieldDescriptor) -> list[Any]:
         return []
     if _is_map(field):
         return [_Pair(_scalar(key), value[key]) for key in value]
-    return list(value) if field.is_repeated else [value]
+    return list(value) if is_repeated(field) else [value]
 
 
 def _pair(entry: Any) -> _Pair:

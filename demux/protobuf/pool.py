@@ -20,6 +20,7 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 from demux.errors import SchemaInvalid
+from demux.protobuf.labels import is_required
 
 # a field of such a name hides the method of a message instance
 _METHODS = frozenset(dir(Empty()))
@@ -181,7 +182,7 @@ def has_required(descriptor: Descriptor, seen: set[str] | None = None) -> bool:
         return False
     seen.add(descriptor.full_name)
     return any(
-        field.is_required or (field.message_type is not None and has_required(field.message_type, seen))
+        is_required(field) or (field.message_type is not None and has_required(field.message_type, seen))
         for field in fields_of(descriptor)
     )
 

@@ -20,6 +20,7 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
+from demux.protobuf.labels import is_repeated, is_required
 from demux.protobuf.pool import listed, message_class
 from demux.protobuf.shape import (
     Cardinality,
@@ -155,7 +156,7 @@ def _refuse_bad_text(message: Message, pool: DescriptorPool) -> None:
             entry: Anything = field.message_type
             field = entry.fields_by_number[2]
         else:
-            items = list(value) if field.is_repeated else [value]
+            items = list(value) if is_repeated(field) else [value]
         if field.type == FieldDescriptor.TYPE_STRING and any(isinstance(item, bytes) for item in items):
             raise ValueError(f"string field {field.name} had bad UTF-8")
         if field.message_type is not None:
@@ -243,7 +244,7 @@ def _missing(parsed: Message, path: str) -> Iterator[str]:
     # FindInitializationErrors says the same, but reads memory that is not its own when there is a map of scalars
     present = {field.number: (field, value) for field, value in parsed.ListFields()}
     for field in _declared(parsed.DESCRIPTOR).values():
-        if field.is_required and field.number not in present:
+        if is_required(field) and field.number not in present:
             yield f"{path}{field.name}"
     for field, value in present.values():
         if field.message_type is None:
@@ -252,7 +253,7 @@ def _missing(parsed: Message, path: str) -> Iterator[str]:
             if field.message_type.fields_by_number[2].message_type is not None:
                 for key, item in value.items():
                     yield from _missing(item, f"{path}{field.name}[{key!r}].")
-        elif field.is_repeated:
+        elif is_repeated(field):
             for position, item in enumerate(value):
                 yield from _missing(item, f"{path}{field.name}[{position}].")
         else:
@@ -273,7 +274,7 @@ def _refuse_wrong_wire_types(parsed: Message) -> None:
                 )
     for field, value in parsed.ListFields():
         if field.message_type is not None:
-            for item in value if field.is_repeated else (value,):
+            for item in value if is_repeated(field) else (value,):
                 _refuse_wrong_wire_types(item)
 
 

@@ -14,6 +14,7 @@ from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescript
 
 from demux.columns import EMPTY_STRUCT, Array, Column, ColumnType, Map, Primitive, Struct, unique_name
 from demux.errors import SchemaInvalid
+from demux.protobuf.labels import is_repeated, is_required
 
 # a message of mutually recursive types unfolds into more columns than any table can hold
 MAX_COLUMNS = 20_000
@@ -167,7 +168,7 @@ class _Unfolding:
             assert field.message_type is not None
             entry = field.message_type.fields_by_number
             key, value_field, cardinality = Scalar(entry[1].type), entry[2], Cardinality.MAP
-        elif field.is_repeated:
+        elif is_repeated(field):
             cardinality = Cardinality.REPEATED
         return Field(
             number=field.number,
@@ -198,7 +199,7 @@ class _Unfolding:
 def is_map(field: FieldDescriptor) -> bool:
     """Return whether the field is declared as `map<key, value>`."""
     message = field.message_type
-    return bool(field.is_repeated and message is not None and message.GetOptions().map_entry)
+    return bool(is_repeated(field) and message is not None and message.GetOptions().map_entry)
 
 
 def column_type(value: Value) -> ColumnType:
@@ -252,7 +253,7 @@ def _column_name(field: FieldDescriptor) -> str:
 
 
 def _presence(field: FieldDescriptor) -> Presence:
-    if field.is_required:
+    if is_required(field):
         return Presence.REQUIRED
     return Presence.EXPLICIT if field.has_presence else Presence.IMPLICIT
 

@@ -21,6 +21,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError, Message
 
+from demux.protobuf.labels import is_repeated
 from demux.protobuf.pool import message_class, pool_of
 from demux.text import printable
 
@@ -114,7 +115,7 @@ def _reason(key: str, text: str | None, tags: Mapping[str, str]) -> str | None:
 def _text(field: FieldDescriptor, value: Any) -> str | None:
     """Return the value as text: a list or a message as JSON on one line with sorted keys; None where it has none."""
     try:
-        plain = [_plain(field, one) for one in value] if field.is_repeated else _plain(field, value)
+        plain = [_plain(field, one) for one in value] if is_repeated(field) else _plain(field, value)
     except (ValueError, TypeError, json_format.Error):
         return None
     if isinstance(plain, str):

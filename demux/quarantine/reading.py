@@ -15,11 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
-from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from demux.arrow_types import arrow_fields
 from demux.errors import TableUnsuited
+from demux.extras import deltalake
 from demux.quarantine.choice import Choice
 from demux.quarantine.groups import COLUMNS, Group, Grouping, Newest, Place
 from demux.quarantine.records import KeptSchemas, Record, record_of
@@ -132,12 +131,12 @@ def schemas_of(layout: Layout, refs: Collection[SchemaRef]) -> KeptSchemas:
     )
 
 
-def _opened(path: str) -> DeltaTable | None:
+def _opened(path: str) -> deltalake.DeltaTable | None:
     try:
-        return DeltaTable(path)
-    except TableNotFoundError:
+        return deltalake.DeltaTable(path)
+    except deltalake.exceptions.TableNotFoundError:
         return None
-    except DeltaError as error:
+    except deltalake.exceptions.DeltaError as error:
         raise _unsuited(path, error) from error
 
 
@@ -149,10 +148,10 @@ class Piece:
     group: int
 
 
-def _pieces(table: DeltaTable) -> Iterator[Piece]:
+def _pieces(table: deltalake.DeltaTable) -> Iterator[Piece]:
     try:
         fragments = table.to_pyarrow_dataset().get_fragments()
-    except DeltaError as error:
+    except deltalake.exceptions.DeltaError as error:
         raise _unsuited(table.table_uri, error) from error
     for fragment in fragments:
         yield from (Piece(fragment, group) for group in range(fragment.num_row_groups))

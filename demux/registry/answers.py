@@ -6,6 +6,7 @@ import json
 import re
 import ssl
 from collections.abc import Iterator, Mapping
+from http.client import IncompleteRead
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
@@ -140,17 +141,21 @@ def refusal(status: int, headers: Mapping[str, str], body: bytes) -> Rejected | 
 
 def failure(error: Exception, timeout_s: float) -> Unusable | Distrusted:
     """Return what it means that a client failed with this error before there was a whole answer."""
-    for cause in _causes(error):
+    causes = [*_causes(error)]
+    for cause in causes:
         if isinstance(cause, ssl.SSLCertVerificationError):
             return Distrusted(False, cause.verify_message.rstrip("."))
         if isinstance(cause, ssl.SSLError) and re.search("alert.*(certificate|unknown ca|handshake)", str(cause), re.I):
             return Distrusted(True, clipped(str(cause)))
+    if any(isinstance(cause, IncompleteRead) for cause in causes):
+        return Unusable("its answer was cut off")
     name = type(error).__name__
     if name.endswith("Timeout"):
         return Unusable(f"there was no whole answer within {timeout_s:g} s")
     if isinstance(error, ValueError):
         return Unusable("it answered with something that is not JSON")
-    return Unusable(clipped(str(error)) or name)
+    # the first cause says it; those around it repeat it with the names of their classes
+    return Unusable(next((text for cause in reversed(causes) if (text := clipped(str(cause)))), name))
 
 
 def clipped(text: str) -> str:
@@ -181,4 +186,6 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
     while cause is not None and id(cause) not in seen:
         seen.add(id(cause))
         yield cause
-        cause = cause.__cause__ or cause.__context__
+        # urllib3 hands some on as an argument only
+        inside = next((argument for argument in cause.args if isinstance(argument, BaseException)), None)
+        cause = inside or cause.__cause__ or cause.__context__

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import base64
+import json
 import re
 import time
 import weakref
 from collections.abc import Callable, Mapping
 from enum import Enum
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from confluent_kafka.schema_registry import SchemaRegistryClient
 from pydantic import TypeAdapter, ValidationError
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt
 from tenacity.wait import wait_random_exponential
 
 from demux.errors import DemuxError, SettingsInvalid
-from demux.registry.answers import Distrusted, Rejected, Unusable, clipped, failure, refusal
+from demux.registry.answers import Distrusted, Rejected, Unusable, failure, refusal
 from demux.registry.sentences import not_expected, not_let_in, not_trusted, unavailable
+from demux.registry.session import client_certificate, open_session
 from demux.secrets import resolve
 from demux.settings import RegistrySettings
 
 T = TypeVar("T")
+
+_JSON = "application/vnd.schemaregistry.v1+json"
 
 
 class Method(Enum):
@@ -61,15 +64,12 @@ class Rest:
                 "Put the token there, and nothing else.",
                 reference=settings.token,
             )
-        pair = f"{settings.username}:{password}"
-        encoded = base64.b64encode(pair.encode()).decode()
-        self._secrets = [secret for secret in (password, token, encoded if password else "") if secret]
-        client = _client(settings, pair if settings.username else None, token)
-        # the client's own methods hide `Retry-After` and the reasons of an incompatibility, keep wrong answers for
-        # ever and know no way from a GUID to an id; what it is good at, connections and accounts, is below them
-        self._rest: Any = client._rest_client
-        self._rest.session.event_hooks["response"].append(_refuse)
-        weakref.finalize(self, self._rest.session.close)
+        login = base64.b64encode(f"{settings.username}:{password}".encode()).decode()
+        self._secrets = [secret for secret in (password, token, login if password else "") if secret]
+        self._certificate = client_certificate(settings)
+        self._session = open_session(f"Bearer {token}" if token else f"Basic {login}" if settings.username else None)
+        self._session.headers["Accept"] = f"{_JSON}, application/json"
+        weakref.finalize(self, self._session.close)
 
     def get(self, path: str, shape: TypeAdapter[T], query: Mapping[str, str] | None = None) -> T:
         """Return the answer to a GET.
@@ -142,9 +142,25 @@ class Rest:
         query: Mapping[str, str] | None,
         body: Mapping[str, object] | None,
     ) -> T:
-        answer = self._rest.send_request(path, method.value, body=body, query=query)
+        response = self._session.request(
+            method.value,
+            f"{self.url.rstrip('/')}/{path}",
+            params=query,
+            data=None if body is None else json.dumps(body),
+            headers={} if body is None else {"Content-Type": _JSON},
+            timeout=self._settings.timeout_s,
+            allow_redirects=False,
+            # set for each request: a session's own gives way to REQUESTS_CA_BUNDLE
+            verify=self._settings.ca_file or True,
+            cert=self._certificate,
+        )
+        if not 200 <= response.status_code < 300:
+            raise refusal(response.status_code, response.headers, response.content)
+        # urllib3 1.26 takes a body that was cut off for a whole one
+        if response.raw.tell() < int(response.headers.get("Content-Length", 0)):
+            raise Unusable("its answer was cut off")
         try:
-            return shape.validate_python(answer)
+            return shape.validate_python(json.loads(response.content))
         except ValidationError:
             raise Unusable("it answered with JSON of another shape") from None
 
@@ -173,44 +189,3 @@ class Rest:
         for secret in self._secrets:
             text = text.replace(secret, "***")
         return text
-
-
-def _refuse(response: Any) -> None:
-    """Turn an answer that is no success into an exception, while its headers are at hand."""
-    if not response.is_success:
-        raise refusal(response.status_code, response.headers, response.read())
-
-
-def _client(settings: RegistrySettings, pair: str | None, token: str) -> SchemaRegistryClient:
-    options: dict[str, object] = {
-        "url": settings.url,
-        "timeout": settings.timeout_s,
-        # its own tries know no `Retry-After`
-        "max.retries": 0,
-    }
-    if token:
-        options["bearer.auth.credentials.source"] = "CUSTOM"
-        options["bearer.auth.custom.provider.function"] = _bearer
-        options["bearer.auth.custom.provider.config"] = {"token": token}
-    elif pair is not None:
-        options["basic.auth.user.info"] = pair
-    files = {
-        "ssl.ca.location": settings.ca_file,
-        "ssl.certificate.location": settings.certificate_file,
-        "ssl.key.location": settings.key_file,
-    }
-    options |= {name: path for name, path in files.items() if path is not None}
-    try:
-        return SchemaRegistryClient(options)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "not PEM"
-    named = ", ".join(path for path in files.values() if path is not None)
-    raise SettingsInvalid(
-        f"The registry's certificate files cannot be used ({named or 'none'}): {clipped(str(reason))}.",
-        "Correct registry.ca_file, registry.certificate_file and registry.key_file.",
-        files=named,
-    )
-
-
-def _bearer(config: Mapping[str, str]) -> dict[str, str]:
-    return {"bearer.auth.token": config["token"], "bearer.auth.logical.cluster": ""}

@@ -56,4 +56,4 @@ def _digest(name: str) -> str:
 
 @cache
 def _part(name: str) -> str:
-    return files("demux.status").joinpath("page", name).read_text(encoding="utf-8")
+    return (files("demux.status") / "page" / name).read_text(encoding="utf-8")

@@ -19,11 +19,10 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from deltalake import DeltaTable
-from deltalake.exceptions import TableNotFoundError
 
 from demux.causes import Stage
 from demux.control import KnownGame, Outcome, TaskRecord
+from demux.extras import deltalake
 from demux.names import names_of
 from demux.registry.protocol import SubjectVersion
 from demux.registry.subject_choice import uses_by_id
@@ -86,17 +85,19 @@ class Reader:
             notes=tuple(self._notes),
         )
 
-    def _table(self, path: str, read: Callable[[DeltaTable], Found], nothing: Found | None = None) -> Found | None:
+    def _table(
+        self, path: str, read: Callable[[deltalake.DeltaTable], Found], nothing: Found | None = None
+    ) -> Found | None:
         """Return what is read of a table, again only if it changed; `nothing` without one, None if it is unreadable."""
         try:
-            table = DeltaTable(path)
+            table = deltalake.DeltaTable(path)
             # one that was made anew counts its versions from 0 again
             now = f"{table.metadata().id}/{table.version()}"
             kept = self._kept.get(path)
             if kept is None or kept[0] != now:
                 kept = self._kept[path] = now, read(table)
             found: Found = kept[1]
-        except TableNotFoundError:
+        except deltalake.exceptions.TableNotFoundError:
             return nothing
         except Exception as error:  # one table that asks too much must not hide the others
             self._note(path, error)
@@ -113,7 +114,7 @@ class Reader:
             _LOG.warning("%s: %s", path, printable(str(error)))
         self._notes[sentence] = None
 
-    def _read_records(self, table: DeltaTable) -> Sequence[TaskRecord]:
+    def _read_records(self, table: deltalake.DeltaTable) -> Sequence[TaskRecord]:
         """Return the newest records, in order of time."""
         files = sorted(_actions(table).to_pylist(), key=lambda file: file["modification_time"], reverse=True)
         kept: dict[str, tuple[TaskRecord, ...]] = {}
@@ -148,8 +149,8 @@ class Reader:
         if kept is not None and kept[0] == changed:
             return kept[1]
         try:
-            found = _sizes(_actions(DeltaTable(path)))
-        except TableNotFoundError:
+            found = _sizes(_actions(deltalake.DeltaTable(path)))
+        except deltalake.exceptions.TableNotFoundError:
             return None
         except Exception as error:  # as in `_table`
             return error
@@ -159,7 +160,7 @@ class Reader:
         return found
 
 
-def _actions(table: DeltaTable) -> pa.Table:
+def _actions(table: deltalake.DeltaTable) -> pa.Table:
     """Return the table's files: path, size_bytes, modification_time (ms), num_records, partition values."""
     found = pa.table(table.get_add_actions(flatten=True))
     # bounds of all columns are many, and of no use here
@@ -175,7 +176,7 @@ def _sizes(files: pa.Table) -> TableFacts:
     )
 
 
-def _arrivals(table: DeltaTable) -> Mapping[str, Sequence[Arrival]]:
+def _arrivals(table: deltalake.DeltaTable) -> Mapping[str, Sequence[Arrival]]:
     found: dict[str, list[Arrival]] = defaultdict(list)
     files = _actions(table)
     if len(files):
@@ -186,17 +187,17 @@ def _arrivals(table: DeltaTable) -> Mapping[str, Sequence[Arrival]]:
     return {game: tuple(files) for game, files in found.items()}
 
 
-def _games(table: DeltaTable) -> Mapping[str, KnownGame]:
+def _games(table: deltalake.DeltaTable) -> Mapping[str, KnownGame]:
     rows = table.to_pyarrow_table().to_pylist()
     return {row["game_name"]: KnownGame(row["game_name"], row["cluster"], row["plan_id"], row["since"]) for row in rows}
 
 
-def _uses(table: DeltaTable) -> Mapping[tuple[str, int], Sequence[SubjectVersion]]:
+def _uses(table: deltalake.DeltaTable) -> Mapping[tuple[str, int], Sequence[SubjectVersion]]:
     rows = table.to_pyarrow_table(columns=["registry", "schema_id", "subject", "version", "message"])
     return uses_by_id(rows.to_pylist())
 
 
-def _set_aside(table: DeltaTable) -> Sequence[SetAside]:
+def _set_aside(table: deltalake.DeltaTable) -> Sequence[SetAside]:
     """Return the counts; rows are read in pieces, as there may be a million."""
     counts: Counter[tuple[str, str | None]] = Counter()
     for row in _counted(table, _QUARANTINE):
@@ -206,15 +207,15 @@ def _set_aside(table: DeltaTable) -> Sequence[SetAside]:
     return tuple(SetAside(cause, game, rows) for (cause, game), rows in counts.items())
 
 
-def _dropped(table: DeltaTable) -> Mapping[str, int]:
+def _dropped(table: deltalake.DeltaTable) -> Mapping[str, int]:
     return _by_game(table, "stage", Stage.SILVER.value)
 
 
-def _retired(table: DeltaTable) -> Mapping[str, int]:
+def _retired(table: deltalake.DeltaTable) -> Mapping[str, int]:
     return _by_game(table, "reason", Reason.RETIRED.value)
 
 
-def _by_game(table: DeltaTable, column: str, value: str) -> Mapping[str, int]:
+def _by_game(table: deltalake.DeltaTable, column: str, value: str) -> Mapping[str, int]:
     """Return how many rows each game has with this value in a column."""
     counts: Counter[str] = Counter()
     for row in _counted(table, [column, "game_name"]):
@@ -223,7 +224,7 @@ def _by_game(table: DeltaTable, column: str, value: str) -> Mapping[str, int]:
     return counts
 
 
-def _counted(table: DeltaTable, columns: list[str]) -> Iterator[Mapping[str, Any]]:
+def _counted(table: deltalake.DeltaTable, columns: list[str]) -> Iterator[Mapping[str, Any]]:
     for batch in table.to_pyarrow_dataset().to_batches(columns=columns):
         yield from pa.table(batch).group_by(columns).aggregate([([], "count_all")]).to_pylist()
 

@@ -13,8 +13,8 @@ from datetime import timedelta
 from pathlib import Path
 
 import pyarrow as pa
-from deltalake import DeltaTable
 
+from demux.extras import deltalake
 from demux.upkeep.files import LiveFile, Ordering, files_after, is_out_of_order, joinings, steps
 from demux.upkeep.joining import join, suits
 from demux.upkeep.report import Done, Table
@@ -40,7 +40,7 @@ def tidy(
     Raises:
         NotImplementedError: the table is one for Spark.
     """
-    opened = DeltaTable(table.path)
+    opened = deltalake.DeltaTable(table.path)
     if not suits(opened):
         raise NotImplementedError(table.path)
     files = live_files(opened)
@@ -69,7 +69,7 @@ def tidy(
     return replace(done, files_after=len(after), bytes_after=sum(file.bytes for file in after)), last
 
 
-def live_files(table: DeltaTable) -> tuple[LiveFile, ...]:
+def live_files(table: deltalake.DeltaTable) -> tuple[LiveFile, ...]:
     """Return the files of the table's version."""
     actions = pa.table(table.get_add_actions(flatten=True))
     names = table.metadata().partition_columns
@@ -90,7 +90,7 @@ def unneeded(path: str, keep: timedelta, still_read: Collection[str]) -> Iterato
         keep: how long a file stays that was removed from the table, or never was in it; counted in whole hours.
         still_read: names of files that somebody is still to read.
     """
-    table = DeltaTable(path)
+    table = deltalake.DeltaTable(path)
     hours = math.ceil(keep / timedelta(hours=1))
     listed = table.vacuum(hours, dry_run=True, enforce_retention_duration=False, full=True)
     # whatever deltalake makes of a path: no two files have the same name
@@ -108,7 +108,7 @@ def remove(file: Path) -> None:
     file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
 
 
-def _join(table: DeltaTable, target: int, partitions: Collection[str | None]) -> None:
+def _join(table: deltalake.DeltaTable, target: int, partitions: Collection[str | None]) -> None:
     names = table.metadata().partition_columns
     values = [value for value in partitions if value is not None]
     if len(names) == 1 and len(values) == len(partitions):
@@ -117,7 +117,7 @@ def _join(table: DeltaTable, target: int, partitions: Collection[str | None]) ->
         join(table, target)
 
 
-def _checkpoint(table: DeltaTable, path: str) -> None:
+def _checkpoint(table: deltalake.DeltaTable, path: str) -> None:
     """Let readers of the log begin near its end."""
     names = (one.name for one in Path(path, "_delta_log").glob("*.checkpoint*.parquet"))
     checkpoints = (int(name[:20]) for name in names if name[:20].isdigit())
@@ -125,6 +125,6 @@ def _checkpoint(table: DeltaTable, path: str) -> None:
         table.create_checkpoint()
 
 
-def _there(table: DeltaTable, columns: tuple[str, ...]) -> tuple[str, ...]:
+def _there(table: deltalake.DeltaTable, columns: tuple[str, ...]) -> tuple[str, ...]:
     names = {field.name for field in table.schema().fields}
     return tuple(column for column in columns if column in names)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from deltalake import DeltaTable
+from demux.extras import deltalake
 
 _NOT_WITHOUT_SPARK = frozenset({"deletionVectors", "columnMapping", "rowTracking", "typeWidening"})
 
 
-def suits(table: DeltaTable) -> bool:
+def suits(table: deltalake.DeltaTable) -> bool:
     """Return whether `deltalake` may write the table's files anew: it knows neither deleted rows nor other names."""
     protocol = table.protocol()
     asked = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
@@ -17,7 +17,7 @@ def suits(table: DeltaTable) -> bool:
     return not mapped and not {feature.removesuffix("-preview") for feature in asked} & _NOT_WITHOUT_SPARK
 
 
-def join(table: DeltaTable, target: int, column: str | None = None, values: Collection[str] = ()) -> None:
+def join(table: deltalake.DeltaTable, target: int, column: str | None = None, values: Collection[str] = ()) -> None:
     """Join files smaller than the target into files of about that size, in one commit that changes no row.
 
     Args:

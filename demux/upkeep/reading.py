@@ -6,11 +6,11 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from demux.checkpoints import read_checkpoint
 from demux.delta_log import commit_in, commit_name, commits_among
+from demux.extras import deltalake
 from demux.ledger.snapshots import last_batches, silver_keys
 from demux.ledger.standing import Stands
 from demux.names import names_of
@@ -44,7 +44,7 @@ def games_of(spark: SparkSession, layout: Layout) -> frozenset[str]:
     if here is None:
         rows = spark.read.format("delta").load(layout.bronze).select("game_name").distinct().collect()
         return frozenset(row.game_name for row in rows if row.game_name is not None)
-    partitions = DeltaTable(here).partitions()
+    partitions = deltalake.DeltaTable(here).partitions()
     values: list[str | None] = [one["game_name"] for one in partitions]
     return frozenset(value for value in values if value is not None)
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from threading import Event, Lock
 
-from deltalake.exceptions import DeltaError
 from pyspark.sql import SparkSession
 
+from demux.extras import deltalake
 from demux.failures import named
 from demux.ledger.standing import Stands
 from demux.settings_maintain import MaintainSettings
@@ -150,7 +150,7 @@ class Upkeep:
                 one = replace(table, path=path)
                 last = self._state.ordered.get(table.name)
                 done, now = here.tidy(one, settings.target_bytes, last, dry_run=self.request.dry_run, between=between)
-            except (NotImplementedError, DeltaError):
+            except (NotImplementedError, deltalake.exceptions.DeltaError):
                 # Spark knows more than deltalake
                 pass
             else:

@@ -6,12 +6,12 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 
 from delta import tables as by_spark
-from deltalake import DeltaTable
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from demux.columns import Struct
 from demux.errors import BronzeRewritten, TableUnsuited
+from demux.extras import deltalake
 from demux.spark_types import spark_struct
 from demux.storage import literal_path
 
@@ -88,7 +88,7 @@ def fleet_id_of(spark: SparkSession, bronze: str, *, is_here: bool) -> tuple[str
 
 
 def _detail_here(table: str) -> tuple[str, Mapping[str, str]]:
-    metadata = DeltaTable(table).metadata()
+    metadata = deltalake.DeltaTable(table).metadata()
     return str(metadata.id), metadata.configuration
 
 

@@ -10,9 +10,8 @@ import json
 from collections.abc import Mapping, Sequence
 
 import pyarrow.compute as pc
-from deltalake import DeltaTable, Schema
-from deltalake.exceptions import TableNotFoundError
 
+from demux.extras import deltalake
 from demux.lock import TableLock
 from demux.spark_types import spark_struct
 from demux.table_files import TableFile, append_files
@@ -42,7 +41,7 @@ class Quarantine:
         self._dropped = dropped
         self._app_id = app_id
         self._lock = lock
-        self._open: DeltaTable | None = None
+        self._open: deltalake.DeltaTable | None = None
 
     def refresh(self) -> None:
         """Read what others did to the table.
@@ -54,8 +53,8 @@ class Quarantine:
             self._open.update_incremental()
             return
         try:
-            self._open = DeltaTable(self.path)
-        except TableNotFoundError:
+            self._open = deltalake.DeltaTable(self.path)
+        except deltalake.exceptions.TableNotFoundError:
             return
         require_suited(self._open, self.path)
 
@@ -68,7 +67,10 @@ class Quarantine:
         """Return the ids of the game's records that the fleet put here, those too that were dropped since."""
         if self._open is None:
             return frozenset()
-        tables = [self._open, *([DeltaTable(self._dropped)] if DeltaTable.is_deltatable(self._dropped) else [])]
+        tables = [
+            self._open,
+            *([deltalake.DeltaTable(self._dropped)] if deltalake.DeltaTable.is_deltatable(self._dropped) else []),
+        ]
         found: set[str] = set()
         for table in tables:
             for batch in table.to_pyarrow_dataset().to_batches(columns=["record_id", "query_id", "game_name"]):
@@ -81,8 +83,8 @@ class Quarantine:
         """Append files with bad rows, with the position of each game by key that has some; in one commit."""
         with self._lock(self.path):
             if self._open is None:
-                schema = Schema.from_json(json.dumps(spark_struct(QUARANTINE).jsonValue()))
-                self._open = DeltaTable.create(self.path, schema, mode="ignore")
+                schema = deltalake.Schema.from_json(json.dumps(spark_struct(QUARANTINE).jsonValue()))
+                self._open = deltalake.DeltaTable.create(self.path, schema, mode="ignore")
             self._open.update_incremental()
             numbers = {transaction_id(self._app_id, key): position.number for key, position in positions.items()}
             append_files(self._open, files, None, numbers)

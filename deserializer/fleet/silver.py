@@ -15,14 +15,13 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import DeltaTable, Schema
-from deltalake.exceptions import TableNotFoundError
 from pyspark.sql.types import StructType
 
 from demux.columns import Struct
 from demux.delta_commit import append_after
 from demux.delta_log import commit_in, commit_name, transaction_in
 from demux.errors import TableUnsuited, TaskInterrupted
+from demux.extras import deltalake
 from demux.forgetting.marks import only_forgets
 from demux.spark_types import MESSAGE, columns_of_spark, message_in, spark_struct
 from demux.table_files import TableFile, append_files, remove_files, takes_files
@@ -47,7 +46,7 @@ class SilverTable:
     path: str
     everything: Struct
     message: str | None
-    _open: DeltaTable | None
+    _open: deltalake.DeltaTable | None
     # commits of our own that `_open` does not know yet
     _ahead: int = 0
 
@@ -55,8 +54,8 @@ class SilverTable:
     def at(path: str) -> SilverTable:
         """Return the table as it is now."""
         try:
-            table = SilverTable(path, Struct(()), None, DeltaTable(path))
-        except TableNotFoundError:
+            table = SilverTable(path, Struct(()), None, deltalake.DeltaTable(path))
+        except deltalake.exceptions.TableNotFoundError:
             return SilverTable(path, Struct(()), None, None)
         table._read()
         return table
@@ -118,8 +117,8 @@ class SilverTable:
     def create(self, columns: Struct, message: str | None, comment: str) -> None:
         """Make the table with these columns, the origin's too; a second call does nothing."""
         if self._open is None:
-            schema = Schema.from_json(json.dumps(schema_of(columns, message)))
-            self._open = DeltaTable.create(self.path, schema, mode="ignore", description=comment or None)
+            schema = deltalake.Schema.from_json(json.dumps(schema_of(columns, message)))
+            self._open = deltalake.DeltaTable.create(self.path, schema, mode="ignore", description=comment or None)
             self._read()
 
     def refresh(self) -> None:
@@ -176,7 +175,7 @@ class SilverTable:
         except OSError:  # deltalake may know better, or says what is wrong
             return False
 
-    def _caught_up(self) -> DeltaTable | None:
+    def _caught_up(self) -> deltalake.DeltaTable | None:
         """Return the table with our own commits; None where there is none."""
         if self._open is not None and self._ahead:
             self._open.update_incremental()
@@ -189,12 +188,12 @@ class SilverTable:
         self.everything, self.message = columns_of_spark(schema), message_in(schema)
 
 
-def columns_in(table: DeltaTable) -> Struct:
+def columns_in(table: deltalake.DeltaTable) -> Struct:
     """Return the columns of a table that is open."""
     return columns_of_spark(_schema_in(table))
 
 
-def _schema_in(table: DeltaTable) -> StructType:
+def _schema_in(table: deltalake.DeltaTable) -> StructType:
     return StructType.fromJson(json.loads(table.schema().to_json()))
 
 
@@ -217,7 +216,7 @@ def schema_of(columns: Struct, message: str | None) -> dict[str, Any]:
     return schema
 
 
-def require_suited(table: DeltaTable, path: str) -> None:
+def require_suited(table: deltalake.DeltaTable, path: str) -> None:
     """Check that a table's files may be written without Spark; raises as `SilverTable.require_suited`."""
     metadata = table.metadata()
     asks = [f"partitions by {', '.join(metadata.partition_columns)}"] if metadata.partition_columns else []

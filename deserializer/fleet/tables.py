@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import pyarrow as pa
-from deltalake.exceptions import DeltaError
 from pyspark.sql import SparkSession
 
 from demux.columns import Struct
 from demux.errors import SettingsInvalid, TableUnsuited
+from demux.extras import deltalake
 from demux.lock import TableLock
 from demux.settings import Sink
 from demux.storage import local_path
@@ -115,7 +115,7 @@ class Tables:
             try:
                 table = SilverTable.at(path)
                 table.require_suited()
-            except (TableUnsuited, DeltaError):
+            except (TableUnsuited, deltalake.exceptions.DeltaError):
                 # deltalake may not even be able to open it
                 if self.sink is Sink.FILES:
                     raise
@@ -160,7 +160,7 @@ def layout_here(spark: SparkSession, layout: Layout) -> Layout | None:
 def _takes_files(quarantine: str, sink: Sink) -> bool:
     try:
         SilverTable.at(quarantine).require_suited()
-    except (TableUnsuited, DeltaError):
+    except (TableUnsuited, deltalake.exceptions.DeltaError):
         if sink is Sink.FILES:
             raise
         return False

@@ -14,8 +14,8 @@ from collections import Counter
 from collections.abc import Iterable
 
 import pyarrow as pa
-from deltalake import DeltaTable
 
+from demux.extras import deltalake
 from demux.upkeep.joining import join, suits
 
 _LOG = logging.getLogger("demux")
@@ -47,7 +47,7 @@ def target_size(sizes: Iterable[int]) -> int | None:
     return min(_LARGEST, 4 * _SMALLEST * _FILES ** max(full)) if full else None
 
 
-def keep_up(table: DeltaTable) -> None:
+def keep_up(table: deltalake.DeltaTable) -> None:
     """Join the table's small files and checkpoint its log; `table` may not know its newest commits, before and after.
 
     One at a time in a process; processes that write the same table are kept apart by the root's lock, or the table's.
@@ -65,7 +65,7 @@ def keep_up(table: DeltaTable) -> None:
             _LOG.warning("upkeep of %s failed: %s", table.table_uri, error)
 
 
-def _join(table: DeltaTable) -> None:
+def _join(table: deltalake.DeltaTable) -> None:
     if not suits(table):
         return
     target = target_size(pa.table(table.get_add_actions(flatten=True)).column("size_bytes").to_pylist())
@@ -73,7 +73,7 @@ def _join(table: DeltaTable) -> None:
         join(table, target)
 
 
-def _checkpoint(table: DeltaTable) -> None:
+def _checkpoint(table: deltalake.DeltaTable) -> None:
     table.create_checkpoint()
     table.cleanup_metadata()
 

@@ -88,7 +88,7 @@ def _strays(message: Message) -> Iterator[int]:
         yield stray.field_number
     for field, value in message.ListFields():
         if field.message_type is not None:
-            for item in value if field.is_repeated else (value,):
+            for item in value if is_repeated(field) else (value,):
                 yield from _strays(item)
 
 
@@ -115,7 +115,7 @@ def _parts(field: FieldDescriptor, value: Any) -> Iterator[tuple[FieldDescriptor
         yield entry.fields_by_name["key"], list(value)
         yield entry.fields_by_name["value"], [value[key] for key in value]
     else:
-        yield field, list(value) if field.is_repeated else [value]
+        yield field, list(value) if is_repeated(field) else [value]
 
 
 def _with_listed_maps(file: FileDescriptorProto) -> FileDescriptorProto:

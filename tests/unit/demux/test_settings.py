@@ -10,12 +10,13 @@ from pydantic.fields import FieldInfo
 
 from demux.settings import Decoder, Engine, GamesSettings, Policy, RunSettings, Settings, SparkSettings
 from demux.settings_source import SourceSettings
+from demux.settings_types import is_class_of
 
 
 def _fields(model: type[BaseModel]) -> Iterator[tuple[str, FieldInfo]]:
     for name, info in model.model_fields.items():
         yield name, info
-        if isinstance(info.annotation, type) and issubclass(info.annotation, BaseModel):
+        if is_class_of(info.annotation, BaseModel):
             yield from _fields(info.annotation)
 
 

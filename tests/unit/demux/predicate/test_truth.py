@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import closing
 from decimal import Decimal
 from itertools import product
 from typing import Any
@@ -88,11 +89,11 @@ def of_row(predicate: Predicate, row: Mapping[str, Value | Unknown]) -> Outcomes
 
 
 @pytest.fixture(scope="module")
-def other() -> sqlite3.Connection:
-    database = sqlite3.connect(":memory:")
-    database.execute("PRAGMA case_sensitive_like = ON")
-    database.execute("CREATE TABLE row (t TEXT, n INTEGER, f REAL, b INTEGER)")
-    return database
+def other() -> Iterator[sqlite3.Connection]:
+    with closing(sqlite3.connect(":memory:")) as database:
+        database.execute("PRAGMA case_sensitive_like = ON")
+        database.execute("CREATE TABLE row (t TEXT, n INTEGER, f REAL, b INTEGER)")
+        yield database
 
 
 @given(predicates, rows)

@@ -14,6 +14,7 @@ from demux.alignment import align
 from demux.protobuf.changes import Comparison, Direction, Effect, Kind, Wire
 from demux.protobuf.compatibility import compare, silver_columns, table_of
 from demux.protobuf.compile import CompiledSchema
+from demux.protobuf.labels import is_repeated
 from demux.protobuf.pool import message_class, pool_of
 from demux.tables import SILVER_RESERVED
 from tests.messages import payloads, serialized
@@ -56,7 +57,7 @@ def without_roots(message: Message) -> None:
         if inner.GetOptions().map_entry:
             inner = inner.fields_by_number[2].message_type
             value = value.values() if inner is not None else ()
-        elif not field.is_repeated:
+        elif not is_repeated(field):
             value = [value]
         if inner is not None and inner.full_name == "v.Root":
             message.ClearField(field.name)

@@ -13,6 +13,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 from demux.columns import Array, ColumnType, Map, Primitive, Struct
 from demux.protobuf.decoder import Decoder, decoder_of
+from demux.protobuf.labels import is_repeated
 from demux.protobuf.reference import MalformedRow
 from demux.protobuf.shape import is_map
 from tests.messages import payloads
@@ -116,7 +117,7 @@ def unknown_fields(message: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[A
         if is_map(field):
             inside = value.items() if field.message_type.fields_by_number[2].message_type else ()
         else:
-            inside = enumerate(value) if field.is_repeated else [(0, value)]
+            inside = enumerate(value) if is_repeated(field) else [(0, value)]
         for at, part in inside:
             yield from unknown_fields(part, (*path, field.number, at))
 

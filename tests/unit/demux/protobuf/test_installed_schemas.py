@@ -26,7 +26,8 @@ def modules() -> Iterator[ModuleType]:
         package = importlib.import_module(name)
         walk = pkgutil.walk_packages if name in DEEP_PACKAGES else pkgutil.iter_modules
         for module in walk(package.__path__, f"{name}."):
-            if module.name.endswith("_pb2"):
+            # one imports grpc, and has no messages of its own
+            if module.name.endswith("_pb2") and not module.name.endswith("_grpc_pb2"):
                 yield importlib.import_module(module.name)
 
 

@@ -29,7 +29,7 @@ from producer.events import Writer, random_words
 from producer.events import payloads as event_payloads
 from producer.games import games
 from producer.schemas import proto_path, proto_text
-from tests.messages import payloads
+from tests.messages import filled, payloads
 from tests.mutations import (
     FIXED32,
     FIXED64,
@@ -264,7 +264,7 @@ def test_every_event_of_the_producer_is_proven(game: Any, version: int) -> None:
 
 
 def message(**fields: Any) -> bytes:
-    return bytes(MESSAGE(**fields).SerializeToString(deterministic=True))
+    return filled(MESSAGE, **fields).SerializeToString(deterministic=True)
 
 
 @pytest.mark.parametrize(

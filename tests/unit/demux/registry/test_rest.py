@@ -52,11 +52,8 @@ class TestFailing:
             (Fault(200, '["not", "a schema"]'), "it answered with JSON of another shape"),
             (Fault(200, '{"schemaType": "PROTOBUF"}'), "it answered with JSON of another shape"),
             (Fault(200, "null"), "it answered with JSON of another shape"),
-            (
-                Fault(200, '{"schema": "syntax"}', way=Way.TRUNCATED),
-                "peer closed connection without sending complete message body",
-            ),
-            (Fault(way=Way.CUT_OFF), "Server disconnected without sending a response"),
+            (Fault(200, '{"schema": "syntax"}', way=Way.TRUNCATED), "its answer was cut off"),
+            (Fault(way=Way.CUT_OFF), "Remote end closed connection without response"),
         ],
     )
     def test_it_is_asked_again_and_then_said_to_be_unavailable(
@@ -160,6 +157,15 @@ class TestAccounts:
         assert failure.value.exit_code is ExitCode.USAGE
         assert waits == []
 
+    def test_accounts_of_other_programs_are_not_sent(
+        self, fake: FakeRegistry, connect: Connect, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        (tmp_path / "netrc").write_text("machine 127.0.0.1 login alice password other")
+        monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+        fake.account = "Basic " + base64.b64encode(b"alice:other").decode()
+        with pytest.raises(RegistryRefused, match="wants an account"):
+            connect().subjects()
+
     def test_a_missing_permission_is_refused(self, fake: FakeRegistry, connect: Connect) -> None:
         fake.forbidden = True
         with pytest.raises(
@@ -227,6 +233,12 @@ class TestTls:
     def test_a_certificate_of_the_authority_in_ca_file_is_trusted(
         self, secure: FakeRegistry, authority: Authority
     ) -> None:
+        assert _over_tls(secure, ca_file=authority.trust.pem).subjects() == ()
+
+    def test_ca_file_comes_before_the_environment(
+        self, secure: FakeRegistry, authority: Authority, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(Authority(tmp_path, "stranger").trust.pem))
         assert _over_tls(secure, ca_file=authority.trust.pem).subjects() == ()
 
     def test_a_certificate_of_another_authority_is_not(self, secure: FakeRegistry, tmp_path: Path) -> None:

@@ -10,8 +10,10 @@ from shutil import copytree
 import pytest
 
 from demux.errors import SettingsInvalid
-from install_workflow.databricks.wheel import CHECKOUT, Wheel, find_wheel, is_our_wheel, wheel_folder, wheels_of
+from install_workflow.databricks.wheel import Wheel, find_wheel, is_our_wheel, wheel_folder, wheels_of
 from tests.deployments import WHEEL_NAME, small_wheel
+
+CHECKOUT = Path(__file__).parents[4]
 
 FOLDER = "/Volumes/main/ops/wheels/prod"
 
@@ -89,7 +91,7 @@ def test_an_archive_without_the_metadata_of_a_wheel_is_refused(tmp_path: Path) -
 
 
 def test_the_checkout_gives_the_same_bytes_twice_whenever_its_files_were_written(tmp_path: Path) -> None:
-    first = find_wheel(None, FOLDER)
+    first = find_wheel(None, FOLDER, CHECKOUT)
     for name in ("demux", "producer", "bronze_ingest", "install_workflow", "deserializer", "proto"):
         copytree(CHECKOUT / name, tmp_path / name)
     for name in ("pyproject.toml", "README.md", ".gitignore"):
