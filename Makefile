@@ -1,6 +1,6 @@
 # Works with GNU make 3.81, which is what macOS has.
 .DEFAULT_GOAL := help
-.PHONY: help demo up down test test-current test-oldest test-long test-profile coverage check golden bench seeded-faults lock format clean setup
+.PHONY: help demo up down test test-current test-oldest test-long test-profile coverage test-wheel check golden bench seeded-faults lock format clean setup
 
 # pytest rewrites the asserts of a file once, not in every process
 export PYTHONDONTWRITEBYTECODE :=
@@ -37,6 +37,7 @@ test: .venv/current/.ready .venv/oldest/.ready ## every test but the long ones; 
 	@failed=; \
 	$(MAKE) --no-print-directory test-current || failed="$$failed current"; \
 	$(MAKE) --no-print-directory test-oldest || failed="$$failed oldest"; \
+	$(MAKE) --no-print-directory test-wheel || failed="$$failed wheel"; \
 	if [ -n "$$failed" ]; then echo "failed lanes:$$failed"; exit 1; fi
 
 test-current: .venv/current/.ready ## every test on Spark 4.0 but the long ones
@@ -59,6 +60,9 @@ test-long: .venv/current/.ready ## what goes on for an hour: random kills by the
 test-profile: .venv/current/.ready ## what each test of Spark 4.0 costs and starts, as a table; and tests/costs.txt
 	@$(call with_java,current) CHROME_BIN=$$(sh tools/setup.sh browser current) && export CHROME_BIN; \
 	$(BIN)/python -m pytest $(SIDE_BY_SIDE) --durations 40 --costs test-profile.tsv tests/spark tests/flow tests/kafka tests/browser
+
+test-wheel: .venv/current/.ready ## the built wheel: what it replaces on clusters; unit tests on the oldest and newest Python here
+	@$(BIN)/python -m tools.wheel
 
 check: .venv/current/.ready ## format, lint, types, and unit tests: few random inputs, none of the thorough ones; no Java; a minute
 	@failed=0; \
