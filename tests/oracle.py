@@ -119,7 +119,9 @@ def _message(value: Any, descriptor: Descriptor, above: tuple[str, ...]) -> Any:
         if short.endswith("Value") and short[: -len("Value")] in _WRAPPED:
             return _value(value.value, descriptor.fields_by_name["value"], above)
     if descriptor.full_name in above:
-        return Json(json_format.MessageToJson(value, descriptor_pool=descriptor.file.pool))
+        # an extension's list in which no number has a name is there until the message is written again
+        again = type(value).FromString(value.SerializeToString())
+        return Json(json_format.MessageToJson(again, descriptor_pool=descriptor.file.pool))
     if not fields_of(descriptor):
         return {"_empty": True}
     return _row(value, descriptor, above)
