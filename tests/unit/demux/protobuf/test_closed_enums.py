@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from demux.protobuf.compile import compile_schema
 from demux.protobuf.decoder import Decoder, decoder_of
 from demux.protobuf.filling import Filling
+from demux.registry.protocol import Reference, RegisteredSchema
 from tests.mutations import VARINT, Element, delimited, varint, written
 from tests.oracle import arrow_rows, difference, oracle_row
 from tests.protos import CLOSED, CLOSED_2023, Schema, compiled, message_type, of_text
@@ -110,14 +112,35 @@ def test_a_closed_enum_of_another_wire_type_is_refused_as_any_field(schema: Sche
     assert sentence == f"Field 1 (one) of '{package}.Every' has the wrong wire type: length-delimited"
 
 
-def test_an_enum_is_open_or_closed_by_its_own_file() -> None:
-    text = "enum E { A = 0; } message M { optional E one = 1; }"
-    rows = {}
-    for syntax in ("proto2", "proto3"):
-        descriptor_set, name, _ = of_text(text, "t.M", syntax)
-        (column,) = decoder_of(descriptor_set, name).decode([b"\x08\x63"]).columns
-        rows[syntax] = column.to_pylist()
-    assert rows == {"proto2": [None], "proto3": ["99"]}
+@pytest.mark.parametrize(
+    ("head", "feature", "user", "shown"),
+    [
+        ('syntax = "proto2";', "", 'syntax = "proto2";', None),
+        ('syntax = "proto2";', "", 'edition = "2023";', None),
+        ('syntax = "proto3";', "", 'syntax = "proto2";', "99"),
+        ('syntax = "proto3";', "", 'syntax = "proto3";', "99"),
+        ('edition = "2023";', "", 'syntax = "proto3";', "99"),
+        ('edition = "2023"; option features.enum_type = CLOSED;', "", 'edition = "2023";', None),
+        ('edition = "2023";', "option features.enum_type = CLOSED;", 'syntax = "proto2";', None),
+        (
+            'edition = "2023"; option features.enum_type = CLOSED;',
+            "option features.enum_type = OPEN;",
+            'syntax = "proto3";',
+            "99",
+        ),
+    ],
+)
+def test_the_file_that_declares_an_enum_says_whether_it_is_closed(
+    head: str, feature: str, user: str, shown: str | None
+) -> None:
+    declared = f"{head} enum E {{ {feature} A = 0; }}"
+    label = "" if "edition" in user else "optional"
+    text = f'{user} import "e.proto"; message M {{ {label} E one = 1; }}'
+    schema = RegisteredSchema(1, "m", 1, text, "m.proto", (Reference("e.proto", declared),), "M")
+    by = decoder_of(compile_schema(schema).descriptor_set, "M")
+    decoded = by.decode([b"\x08\x63"])
+    assert decoded.columns[0].to_pylist() == [shown]
+    assert by.rescued([b"\x08\x63"], decoded, by.columns).to_pylist() == [None if shown else b"\x08\x63"]
 
 
 OLD = """message M { optional C one = 1; repeated C many = 2; oneof choice { string text = 4; C chosen = 5; }
