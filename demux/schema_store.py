@@ -89,10 +89,18 @@ class _Known:
 
 @dataclass(slots=True)
 class _Learnt:
-    """All that is known, why some refs are not, and why the registry did not answer."""
+    """All that is known, why some refs are not, and what the registry did not answer.
+
+    Attributes:
+        known: all that is known.
+        refused: what the registry answered about refs that have no usable schema.
+        unanswered: why there was no answer about a ref.
+        unavailable: why the registry did not answer at all; what was not asked for then is unanswered too.
+    """
 
     known: _Known
     refused: dict[SchemaRef, SchemaUnknown | SchemaInvalid] = field(default_factory=dict)
+    unanswered: dict[SchemaRef, DemuxError] = field(default_factory=dict)
     unavailable: DemuxError | None = None
 
 
@@ -196,10 +204,12 @@ class SchemaStore:
                         fetched.append(_fetch(registry, ref))
                     except (SchemaUnknown, SchemaInvalid) as refusal:
                         learnt.refused[ref] = refusal
-                    except DemuxError as unavailable:
+                    except DemuxError as error:
                         # what was fetched is kept; games that need no more go on
-                        learnt.unavailable = unavailable
-                        break
+                        learnt.unanswered[ref] = error
+                        if not _answers(registry.opened):
+                            learnt.unavailable = error
+                            break
             with self._lock:
                 self._keep(fetched, registry.name, known)
         return learnt
@@ -219,8 +229,9 @@ class SchemaStore:
                 except SubjectAmbiguous as ambiguous:
                     return ambiguous
             else:
-                assert learnt.unavailable is not None
-                return learnt.unavailable
+                error = learnt.unanswered.get(_without_message(ref), learnt.unavailable)
+                assert error is not None
+                return error
         return answers
 
     def _meant(self, ref: SchemaRef, registry: GameRegistry, known: _Known) -> CompiledSchema | ForeignSchema:
@@ -306,6 +317,15 @@ class SchemaStore:
     def _name(self, registry: str, schema_id: int, guid: str) -> None:
         of_id = (F.col("registry") == registry) & (F.col("schema_id") == schema_id)
         DeltaTable.forPath(self._spark, self._path).update(of_id, {"guid": F.lit(guid)})
+
+
+def _answers(opened: Callable[[], SchemaRegistry]) -> bool:
+    """Return whether the registry answers anything: one id that it fails at must not hold up the games of others."""
+    try:
+        opened().subjects()
+    except DemuxError:
+        return False
+    return True
 
 
 def _fetch(registry: GameRegistry, ref: SchemaRef) -> _Fetched:

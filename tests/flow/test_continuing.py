@@ -136,8 +136,8 @@ def test_a_process_that_goes_on_takes_games_and_schemas_that_come_later(root: Ro
     assert [end.task.game for end in root.run(place).ended] == ["chess"]
     assert root.run(place).ended == ()
 
-    go = root.register("go", f"{event} // go")
-    root.send([wrapper("go", go, b""), wrapper("chess", chess, b""), wrapper("chess", go, b"")], 2)
+    go, newer = root.register("go", f"{event} // go"), root.register("chess", f"{event} // newer")
+    root.send([wrapper("go", go, b""), wrapper("chess", chess, b""), wrapper("chess", newer, b"")], 2)
     assert [end.task.game for end in root.run(place).ended] == ["chess", "go"]
     assert [row["_offset"] for row in root.silver("chess")] == [0, 3, 4]
     assert [row["_offset"] for row in root.silver("go")] == [2]

@@ -122,6 +122,8 @@ def story(
             "registry-faults",
             registry={"url": default.url, "retries": 1},
             registries={"second": second},
+            # other tests have subjects that are called as these games are
+            games={"subjects_of": {game: [f"faults-{game}"] for game in WELL}},
         )
         yield tell(root, default, registry.url, port)
 
