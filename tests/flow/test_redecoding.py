@@ -53,6 +53,8 @@ MORE = """
 """
 HOSTILE = "a'b`; drop -- ${x}"
 GAMES = ("chess", HOSTILE)
+# of each game: the schema that is there at first, and the one that comes later
+IDS = {"chess": (1, 3), HOSTILE: (2, 4)}
 DAYS = tuple(date(2026, 1, 1) + timedelta(days=number) for number in range(5))
 STREAM: Mapping[str, object] = {"engine": "stream", "retry_wait_s": 0.0, "retries": 0}
 ONE_BY_ONE: Mapping[str, object] = {**FLEET, "retries": 0, "parallelism": 1}
@@ -77,8 +79,11 @@ def of_day(root: Root, day: int) -> list[tuple[bytes, datetime | None]]:
     """Return the records of a day, of both games; the last moment of it."""
     at = datetime(2026, 1, 1, 23, 59, 59, 999_999, tzinfo=timezone.utc) + timedelta(days=day)
     name = root.message(1)(name=f"day {day}").SerializeToString()
-    payloads = ((1, name), (1, b""), (3, name + b"\x10\x07"), (1, b"\x0a\x09"))
-    return [(wrapper(game, schema_id, payload), at) for game in GAMES for schema_id, payload in payloads]
+    return [
+        (wrapper(game, schema_id, payload), at)
+        for game, (first, newer) in IDS.items()
+        for schema_id, payload in ((first, name), (first, b""), (newer, name + b"\x10\x07"), (first, b"\x0a\x09"))
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +112,7 @@ def fleeted(days: Root, tmp_path_factory: pytest.TempPathFactory) -> Root:
 
 def decoded(root: Root) -> Root:
     without_errors(root.run())
-    assert root.register("chess", MORE) == 3
+    assert (root.register("chess", MORE), root.register(HOSTILE, MORE)) == (3, 4)
     return root
 
 
