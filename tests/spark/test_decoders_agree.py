@@ -91,7 +91,8 @@ def test_two_versions_in_one_table_beside_rows_that_no_schema_reads(
         for schema_id, (descriptor_set, name, _) in made.items()
     }
     unknown = SchemaUnknown("The registry has no schema 99.", "Register it.")
-    decisions = decide(Struct(()), {**known, SchemaRef(99): unknown, SchemaRef(None): unknown})
+    rows = {SchemaRef(11): 2, SchemaRef(12): 2, SchemaRef(13): 1}
+    decisions = decide(Struct(()), {**known, SchemaRef(99): unknown, SchemaRef(None): unknown}, rows=rows)
     assert [type(decisions.by_ref[SchemaRef(each)]) for each in (11, 12, 13, 99)] == [Writer, Writer, Refusal, Refusal]
     sent: list[tuple[Ref, bytes | None]] = []
     for schema_id in (11, 12):
