@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 
 from deltalake import DeltaTable
 
 from demux.deployment_record import DeploymentRecord, Place, PlacedGame, file_of, to_text
-from demux.errors import ExitCode
 from demux.tables import Layout
 from tests.flow.process import Command
 from tests.flow.root import Root
@@ -49,23 +46,3 @@ def test_bronze_copies_the_record_and_is_not_stopped_by_one_that_cannot_be_read(
     ]
     log = (Path(layout.logs) / "demux.log").read_text(encoding="utf-8")
     assert f"the record of the deployment in {folder} was not copied" in log
-
-
-def test_a_game_of_the_plan_that_has_no_record_yet_fails_neither_its_task_nor_its_neighbours(
-    sent: Root, copy: Callable[..., Root], command: Command, tmp_path: Path
-) -> None:
-    root, folder = copy(sent), tmp_path / "deployment.prod"
-    layout = Layout(str(root.folder))
-    folder.mkdir()
-    later = PlacedGame(replace(PLACE, game="halma", key="halma"), "27af7553c72c", NOW)
-    record = DeploymentRecord((PlacedGame(PLACE, "27af7553c72c", NOW), later))
-    (folder / file_of(1)).write_text(to_text("prod", record), encoding="utf-8")
-    assert command("ingest", "--root", layout.root, "--deployment-record", str(folder)).code == 0
-    both = command("deserialize", "--root", layout.root, "--game", "halma", "--game", "chess")
-    assert both.code == 0, both.err
-    assert root.silver("chess") != []
-    typed_wrong = command("deserialize", "--root", layout.root, "--game", "helma", "--game", "chess")
-    assert typed_wrong.code == ExitCode.USAGE
-    shutil.rmtree(layout.bronze)
-    shutil.rmtree(layout.bronze_checkpoint)
-    assert command("deserialize", "--root", layout.root, "--game", "halma").code == 0

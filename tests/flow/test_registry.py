@@ -69,9 +69,9 @@ def test_a_schema_that_does_not_compile_or_does_not_fit_sets_its_rows_aside_and_
     broken = root.register("chess", "this is no schema")
     unfit = root.register("chess", event.replace("int64 score", "string score"))
     payload = root.message(good)(name="ann").SerializeToString()
-    root.send([wrapper("chess", schema_id, payload) for schema_id in (broken, good, unfit)])
+    root.send([wrapper("chess", schema_id, payload) for schema_id in (broken, good, unfit, good)])
     assert ends(root.run()) == {"chess": "done"}
-    assert [row["_offset"] for row in root.silver("chess")] == [1]
+    assert [row["_offset"] for row in root.silver("chess")] == [1, 3]
     first, second = root.quarantine()
     assert (first["record_id"], first["cause"]) == ("t/0/0", "INVALID_SCHEMA")
     assert (second["record_id"], second["cause"], second["sentence"]) == (
