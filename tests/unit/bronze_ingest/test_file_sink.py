@@ -28,7 +28,7 @@ def test_each_record_is_in_a_file_of_bronze_or_of_quarantine_and_never_in_both(t
     work = to_files(wrapper_format(Settings()), bronze, quarantine, Batch("q", 7, retried=False), now)
     (told,) = work(iter([records]))
     found = {file["table"]: file for file in told.to_pylist()}
-    good, bad = (pq.read_table(Path(table, found[table]["path"])).to_pylist() for table in (bronze, quarantine))
+    good, bad = (pq.ParquetFile(Path(table, found[table]["path"])).read().to_pylist() for table in (bronze, quarantine))
     assert [(row["record_id"], row["payload"], row["batch_id"]) for row in good] == [
         ("r1", b"\x00\xff", 7),
         ("r3", b"\x00\xff", 7),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import google.protobuf
 import pytest
 
 from demux.protobuf.compile import compile_schema
@@ -75,6 +76,10 @@ POSITIONS: dict[str, tuple[list[Element], dict[str, Any], list[Element]]] = {
         [number(101, 99)],
     ),
 }
+if google.protobuf.__version__ < "6":
+    # it cuts a negative number to 32 bits, and calls an extension set, to 0, whose number has no name
+    POSITIONS["negative"] = ([number(1, -6)], {"one": None}, [number(1, 2**32 - 6)])
+    POSITIONS["in an extension"] = ([number(100, 99)], {"{}_extra": "0"}, [number(100, 99)])
 
 
 @pytest.mark.parametrize(("schema", "package"), SCHEMAS, ids=str)
