@@ -9,8 +9,9 @@ BIN := .venv/current/bin
 OLDEST := .venv/oldest/bin
 CODE := demux producer bronze_ingest install_workflow deserializer tests benchmarks tools
 PURE = $(wildcard tests/unit tests/property)
-# two processes for two cores, each with one Spark session; a file's tests stay together (tests/order.py)
-SIDE_BY_SIDE := -n 2 --dist loadfile --no-loadscope-reorder
+# each process has one Spark session, and one of three waits for a server or a process most of the time;
+# a file's tests stay together (tests/order.py)
+SIDE_BY_SIDE := -n 3 --dist loadfile --no-loadscope-reorder
 # what tests that draw by chance begin with; `make test-long SEED=...` repeats what failed
 SEED := $(or $(SEED),$(shell date +%s))
 UV := uv
@@ -47,7 +48,7 @@ test-current: .venv/current/.ready ## every test on Spark 4.0 but the long ones
 	exit $$failed
 
 test-oldest: .venv/oldest/.ready ## what may end otherwise on another Spark, on Spark 3.4
-	@$(call with_java,oldest) $(OLDEST)/python -m pytest $(SIDE_BY_SIDE) -m both_lanes tests/spark tests/flow tests/kafka/flow
+	@$(call with_java,oldest) $(OLDEST)/python -m pytest $(SIDE_BY_SIDE) -m "(both_lanes or oldest) and not long" tests/spark tests/flow tests/kafka/flow
 
 test-long: .venv/current/.ready ## what goes on for an hour: random kills by the hundreds, fuzz by millions, a soak; SEED=... repeats
 	@echo 'seed $(SEED): `make test-long SEED=$(SEED)` repeats what follows'

@@ -38,6 +38,7 @@ _SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "stream": {"run": {"engine": "stream"}},
     "from_protobuf": {"decoder": "from_protobuf"},
 }
+_WAYS = {"current": ("fleet",), "oldest": ("stream", "from_protobuf")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +53,8 @@ class Way:
 
 
 def ways(**games: tuple[str, ...]) -> list[Way]:
-    """These ways with their games; spark's own decoder is on the class path of the oldest lane only."""
-    here = [name for name in _SETTINGS if name != "from_protobuf" or lane_of_spark() == "oldest"]
-    return [Way(name, games[name]) for name in here if name in games]
+    """These ways with their games: the fleet on the current lane, streams and Spark's own decoder on the oldest one."""
+    return [Way(name, games[name]) for name in _WAYS[lane_of_spark()] if name in games]
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,7 +67,9 @@ def test_every_table_can_be_read_by_its_name_after_a_round(cataloged: Root, spar
     assert spark.table("spark_catalog.demux_b.bronze").count() == 4
 
 
-@pytest.mark.parametrize("engine", [STREAM, FLEET], ids=["stream", "fleet"])
+@pytest.mark.parametrize(
+    "engine", [pytest.param(STREAM, id="stream", marks=pytest.mark.oldest), pytest.param(FLEET, id="fleet")]
+)
 def test_a_second_run_finds_everything_registered_and_new_rows_under_the_name(
     cataloged: Root, spark: SparkSession, engine: Mapping[str, object]
 ) -> None:

@@ -230,12 +230,12 @@ def test_the_producers_clean_up_removes_what_it_made_and_nothing_else(done: Root
 
 
 def test_a_run_that_goes_on_for_ever_ends_cleanly_when_it_is_interrupted_and_keeps_others_out_until_then(
-    sent: Root, done: Root, copy: Copy
+    sent: Root, done: Root, copy: Copy, command: Command
 ) -> None:
     root = copy(sent)
     with running([DEMUX, "run", "--every", "1h", "--root", str(root.folder)]) as process:
         wait_for_line(process, "2 games had new rows, 0 had none")
-        second = run([DEMUX, "ingest", "--root", str(root.folder)])
+        second = command("ingest", "--root", str(root.folder))
         # a terminal sends Ctrl-C to everybody in the process group, Spark's JVM included
         os.killpg(process.pid, signal.SIGINT)
         rest, _ = process.communicate(timeout=300)

@@ -95,7 +95,7 @@ def test_when_only_half_of_it_goes_a_run_refuses_and_a_rebuild_makes_the_same_ta
 
 
 # after nothing, in the middle of the checkpoints, between them and the tables, among the tables, at the very last
-@pytest.mark.parametrize("survived", [0, 1, 3, 4, 6, 99])
+@pytest.mark.parametrize("survived", [*(pytest.param(at, marks=pytest.mark.long) for at in (1, 4, 6)), 0, 3, 99])
 def test_a_destroy_that_is_killed_leaves_a_root_that_nobody_works_on_until_it_is_finished(
     streamed: Root, copy: Copy, command: Command, monkeypatch: pytest.MonkeyPatch, survived: int
 ) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -46,11 +46,18 @@ def writers(root: Root, game: str) -> list[str]:
     return ["spark" if "Spark" in commit.get("engineInfo", "") else "files" for commit in history]
 
 
-@pytest.mark.both_lanes
-def test_a_root_changes_its_sink_and_its_engine_at_any_time(sent: Root, copy: Copy, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "order",
+    [
+        # the one after streams that is missing: tests/flow/test_fleet.py begins so
+        pytest.param(["files", "stream", "spark", "files"], id="once", marks=pytest.mark.both_lanes),
+        pytest.param(["spark", "stream", "stream", "spark", "files", "stream"], id="again", marks=pytest.mark.long),
+    ],
+)
+def test_a_root_changes_its_sink_and_its_engine_at_any_time(
+    sent: Root, copy: Copy, tmp_path: Path, order: Sequence[str]
+) -> None:
     streams, mixed = copy(sent, run=STREAM), sent.copied_to(tmp_path / "mixed")
-    # each of the three after each other one, but for files after streams: tests/flow/test_fleet.py begins so
-    order = ["files", "spark", "stream", "stream", "spark", "files", "stream"]
     for number, writer in enumerate(order):
         mixed = with_run(mixed, **({"engine": "stream"} if writer == "stream" else {"sink": writer}))
         for root in (streams, mixed) if number else ():
@@ -121,8 +128,13 @@ def test_a_root_elsewhere_has_the_same_tables_and_may_come_back(
     assert here.everything() == undisturbed.everything()
 
 
-@pytest.mark.both_lanes
-@pytest.mark.parametrize("is_here", [True, False], ids=["here", "elsewhere"])
+@pytest.mark.parametrize(
+    "is_here",
+    [
+        pytest.param(True, id="here", marks=pytest.mark.oldest),
+        pytest.param(False, id="elsewhere"),
+    ],
+)
 def test_hostile_names_of_games_and_folders_are_only_names(root: Root, is_here: bool) -> None:
     fleet = with_run(root, sink="spark") if is_here else elsewhere(root, "/a b, %20 c")
     names = ["chess", "a b%20c#d?", "[x]{y,z}*\\w", "将棋 'q' `b`"]

@@ -72,7 +72,7 @@ def lines(said: Said) -> list[list[str]]:
 
 
 # the fleet reads bronze's log by itself
-@pytest.mark.parametrize("engine", [pytest.param("stream", marks=pytest.mark.both_lanes), "fleet"])
+@pytest.mark.parametrize("engine", [pytest.param("stream", marks=pytest.mark.oldest), "fleet"])
 def test_somebody_is_in_no_table_and_no_live_file_and_the_stream_goes_on(
     root: Root, forget: Forget, command: Command, engine: str
 ) -> None:

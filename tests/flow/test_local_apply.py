@@ -19,7 +19,7 @@ def known(root: Root) -> dict[str, KnownGame]:
     return Control(root.spark, root.layout).known_games()
 
 
-@pytest.mark.parametrize("engine", ["stream", "fleet"])
+@pytest.mark.parametrize("engine", [pytest.param("stream", marks=pytest.mark.oldest), "fleet"])
 def test_the_life_of_a_plan_on_this_machine(
     taken_in: Root, done: Root, copy: Copy, command: Command, engine: str
 ) -> None:

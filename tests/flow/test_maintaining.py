@@ -89,7 +89,7 @@ def retired(ledger: Ledger) -> int:
 
 
 @pytest.mark.parametrize(
-    "engine", [pytest.param(STREAM, id="stream", marks=pytest.mark.both_lanes), pytest.param(FLEET, id="fleet")]
+    "engine", [pytest.param(STREAM, id="stream", marks=pytest.mark.oldest), pytest.param(FLEET, id="fleet")]
 )
 def test_rows_that_wait_are_read_after_files_were_joined_and_removed_and_older_rows_retired(
     streamed: Root, copy: Copy, engine: dict[str, Any]

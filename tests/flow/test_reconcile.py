@@ -36,7 +36,6 @@ Found = dict[tuple[str, str | None], int]
 
 EVENT = 'syntax = "proto3"; message Event { string name = 1; }'
 UNKNOWN = Choice(causes=(Cause.UNKNOWN_SCHEMA,))
-ENGINES = (STREAM, FLEET)
 
 
 def run(root: Root) -> None:
@@ -85,7 +84,9 @@ def append_again(table: str | Path, column: str, record_id: str, into: str | Pat
     write_deltalake(into or table, row, mode="append")
 
 
-@pytest.fixture(scope="module", params=ENGINES, ids=["stream", "fleet"])
+@pytest.fixture(
+    scope="module", params=[pytest.param(STREAM, id="stream", marks=pytest.mark.long), pytest.param(FLEET, id="fleet")]
+)
 def decoded(request: pytest.FixtureRequest, taken_in: Root, tmp_path_factory: pytest.TempPathFactory) -> Root:
     """Two games in two rounds with every fault, by each engine. To be copied, not changed."""
     root = taken_in.copied_to(tmp_path_factory.mktemp("decoded") / "root", run=request.param)

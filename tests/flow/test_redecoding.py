@@ -179,7 +179,7 @@ def require_nothing_lost(root: Root, game: str, waiting: int = 0) -> None:
 
 @pytest.mark.parametrize(
     ("start", "settings", "other"),
-    [pytest.param("streamed", STREAM, FLEET, marks=pytest.mark.both_lanes), ("fleeted", FLEET, STREAM)],
+    [pytest.param("streamed", STREAM, FLEET, marks=pytest.mark.oldest), ("fleeted", FLEET, STREAM)],
 )
 def test_days_and_games_are_as_a_fresh_decode_makes_them_and_either_engine_goes_on(
     request: pytest.FixtureRequest,

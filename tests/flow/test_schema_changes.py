@@ -22,7 +22,7 @@ from tests.flow.process import Command
 from tests.flow.root import NOW, Root, wrapper
 
 ENGINES = pytest.mark.parametrize(
-    "engine", [pytest.param(STREAM, id="stream", marks=pytest.mark.both_lanes), pytest.param(FLEET, id="fleet")]
+    "engine", [pytest.param(STREAM, id="stream", marks=pytest.mark.oldest), pytest.param(FLEET, id="fleet")]
 )
 
 V1 = """
@@ -53,9 +53,13 @@ def require_balance(root: Root) -> None:
     assert ledger_of(root.workplace()).balances
 
 
-@pytest.mark.both_lanes
 @pytest.mark.parametrize(
-    "engine", [STREAM, FLEET, {**FLEET, "sink": "spark"}], ids=["stream", "fleet", "fleet by spark"]
+    "engine",
+    [
+        pytest.param(STREAM, id="stream", marks=pytest.mark.oldest),
+        pytest.param(FLEET, id="fleet"),
+        pytest.param({**FLEET, "sink": "spark"}, id="fleet by spark", marks=pytest.mark.both_lanes),
+    ],
 )
 def test_a_wider_number_widens_its_column_for_rows_of_the_same_round_too(
     root: Root, engine: Mapping[str, object]

@@ -18,7 +18,9 @@ from tests.flow.fleet import FLEET, STREAM, without_errors
 from tests.flow.process import Command
 from tests.flow.root import NOW, Root, wrapper
 
-ENGINES = pytest.mark.parametrize("run", [STREAM, FLEET], ids=["stream", "fleet"])
+ENGINES = pytest.mark.parametrize(
+    "run", [pytest.param(STREAM, id="stream", marks=pytest.mark.oldest), pytest.param(FLEET, id="fleet")]
+)
 TWO = """
     syntax = "proto3";
     package two;

@@ -39,7 +39,10 @@ class Spine:
         return [game.game for game in self.report.games]
 
 
-@pytest.fixture(scope="module", params=[STREAM, FLEET], ids=["stream", "fleet"])
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(STREAM, id="stream", marks=pytest.mark.oldest), pytest.param(FLEET, id="fleet")],
+)
 def spine(request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Spine:
     outer = tmp_path_factory.mktemp("spine")
     # deep enough that `../../..` would still be inside of `outer`

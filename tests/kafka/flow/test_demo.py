@@ -12,7 +12,7 @@ from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from demux.settings_file import load
 from demux.tables import Layout
 from producer.kafka.marks import MARKS
-from tests.flow.process import DEMUX, Command, Said, run
+from tests.flow.process import Command, Said
 from tests.flow.root import rows
 from tests.kafka.produced import topics
 from tests.kafka.records import make_topic
@@ -63,7 +63,7 @@ def test_the_demonstration_over_kafka_prints_what_the_embedded_one_does_continue
         make_topic(broker.bootstrap, "demo-neighbour")
         subjects, before = set(client.get_subjects()), topics(broker.bootstrap)
 
-        embedded, first = command(*DEMO, "--root", str(tmp_path / "embedded")), run((DEMUX, *over_kafka))
+        embedded, first = command(*DEMO, "--root", str(tmp_path / "embedded")), command(*over_kafka)
         assert (embedded.code, first.code) == (0, 0), embedded.err + first.err
         assert table(first) == table(embedded)
         assert {"chess", "go", "2"} <= {words[0] for words in table(first) if words}
@@ -80,10 +80,10 @@ def test_the_demonstration_over_kafka_prints_what_the_embedded_one_does_continue
         # the demonstration wrote the settings for the commands that follow
         settings = root / "demo.yml"
         assert load(settings, {}, {}).kafka.topics == ("demo-events",)
-        clean = (DEMUX, "produce", "--clean-up", "-c", str(settings))
-        said = run(clean)
+        clean = ("produce", "--clean-up", "-c", str(settings))
+        said = command(*clean)
         assert said.out.startswith(f"removed: topic demo-events at {broker.bootstrap}; 6 schemas\n"), said.err
-        again = run((*clean, "--set", 'kafka.topics=["demo-neighbour"]'))
+        again = command(*clean, "--set", 'kafka.topics=["demo-neighbour"]')
         assert again.out == (
             f"removed: nothing, as the producer did not make topic demo-neighbour at {broker.bootstrap}; 0 schemas\n"
         )

@@ -223,7 +223,7 @@ def test_destroy_takes_back_grants_of_an_earlier_catalog_too(
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("words", [(), ("--json",)])
+@pytest.mark.parametrize("words", [(), pytest.param(("--json",), marks=pytest.mark.long)])
 def test_on_a_terminal_grants_are_made_and_taken_back_after_a_question(
     here: Path, workspace: FakeWorkspace, demux: Demux, words: tuple[str, ...]
 ) -> None:

@@ -41,7 +41,7 @@ from tests.installers import (
 )
 
 
-@pytest.fixture(params=["nothing", "other games"])
+@pytest.fixture(params=[pytest.param("nothing", marks=pytest.mark.long), "other games"])
 def start(request: pytest.FixtureRequest, fake: FakeWorkspace, clock: Clock) -> Callable[[], None]:
     """Puts the workspace into the state that the installers find."""
     emptied(fake)
