@@ -78,8 +78,9 @@ class Profile:
         before, since = self._before
         cost = self._now()
         cost.subtract(before)
-        # a browser's processes may end without a parent that counts them
+        # a browser's processes may end without a parent that counts them, and the session ends with the last test
         cost["cpu_s"] = max(0.0, cost["cpu_s"])  # type: ignore[assignment]
+        cost["jobs"] = max(0, cost["jobs"])
         cost["commits"] = self._commits(since)
         item.user_properties.append(("cost", dict(cost)))
         item.user_properties.append(("slow", item.get_closest_marker("slow") is not None))
