@@ -34,6 +34,7 @@ def started(code: str, blocked: set[str], arguments: Sequence[str] = ()) -> subp
     return subprocess.run(words, capture_output=True, text=True, check=False, timeout=120)
 
 
+@pytest.mark.thorough
 def test_what_a_task_starts_needs_no_extra() -> None:
     code = f"""
 import bronze_ingest.run, deserializer.run, deserializer.fleet.run, demux.upkeep.run, install_workflow.databricks.deploy
@@ -47,6 +48,7 @@ for task in {TASKS!r}:
     assert [task for task in TASKS if f"Usage: demux {task} " in done.stdout] == list(TASKS)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("package", "extra", "arguments"),
     [
