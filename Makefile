@@ -28,7 +28,7 @@ help: ## show this list
 demo: .venv/current/.ready ## set up, then run the whole flow on 20 games; again: new events
 	@$(call with_java,current) $(BIN)/demux demo
 
-up: .venv/current/.ready ## start a Kafka broker and a schema registry on this machine, without Docker
+up: .venv/current/.ready ## start a Kafka broker, a schema registry and an S3 server on this machine, without Docker
 	@$(BIN)/python -m tools.servers up
 
 down: .venv/current/.ready ## stop what `make up` started, and remove its data

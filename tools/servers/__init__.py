@@ -1,1 +1,1 @@
-"""A real Kafka broker and a real schema registry on this machine, without Docker: from JVM packages."""
+"""A real Kafka broker, schema registry and S3 server on this machine, without Docker: from packages."""

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from demux.errors import DemuxError
-from tools.servers.detached import BROKER_PORT, REGISTRY_PORT, Detached, down, known, up
+from tools.servers.detached import BROKER_PORT, REGISTRY_PORT, STORE_PORT, Detached, Ports, down, known, up
 from tools.servers.packages import KAFKA, REGISTRY, cache_folder, write_sums
 
 _NOT_RUNNING = 3
@@ -21,7 +21,7 @@ def main(words: Sequence[str], environment: Mapping[str, str]) -> int:
     try:
         match asked.command:
             case "up":
-                return _up(asked.folder, asked.broker_port, asked.registry_port)
+                return _up(asked.folder, Ports(asked.broker_port, asked.registry_port, asked.store_port))
             case "down":
                 return _down(asked.folder)
             case "status":
@@ -38,22 +38,23 @@ def _parser(folder: Path) -> argparse.ArgumentParser:
     parser.add_argument(
         "command",
         choices=("up", "down", "status", "lock"),
-        help="start both servers; stop exactly those, and remove their data; tell which run; "
+        help="start the servers; stop exactly those, and remove their data; tell which run; "
         "or write locks/*.sha256 anew for other versions",
     )
     parser.add_argument("--broker-port", type=int, default=BROKER_PORT, help="default: %(default)s")
     parser.add_argument("--registry-port", type=int, default=REGISTRY_PORT, help="default: %(default)s")
+    parser.add_argument("--store-port", type=int, default=STORE_PORT, help="default: %(default)s")
     parser.add_argument("--folder", type=Path, default=folder, help="data, logs and state; default: %(default)s")
     return parser
 
 
-def _up(folder: Path, broker_port: int, registry_port: int) -> int:
+def _up(folder: Path, ports: Ports) -> int:
     before = known(folder)
-    servers = up(folder, broker_port, registry_port)
+    servers = up(folder, ports, lambda sentence: print(sentence, file=sys.stderr))
     if servers == before:
-        print("Both servers run already.")
+        print("All servers run already.")
     _show(servers)
-    print(f"Data and logs: {folder}. `make down` stops both and removes them.")
+    print(f"Data and logs: {folder}. `make down` stops all and removes them.")
     return 0
 
 
@@ -72,7 +73,7 @@ def _status(servers: tuple[Detached, ...]) -> int:
     _show(servers)
     if servers and all(server.runs for server in servers):
         return 0
-    print("Not both servers run; `make up` starts them.")
+    print("Not all servers run; `make up` starts them.")
     return _NOT_RUNNING
 
 

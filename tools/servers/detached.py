@@ -1,4 +1,4 @@
-"""A broker and a registry that outlive the command which starts them; `down` ends exactly those."""
+"""A broker, a registry and an S3 server that outlive the command which starts them; `down` ends exactly those."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,9 +15,10 @@ from pathlib import Path
 from filelock import FileLock
 
 from tools.servers.broker import BrokerSettings, start_broker
-from tools.servers.errors import FolderTaken, ServerFailed
+from tools.servers.errors import FolderTaken, PackagesUnavailable, ServerFailed
 from tools.servers.java import LONG_LIVED
 from tools.servers.listeners import Listener
+from tools.servers.object_store import ObjectStoreSettings, start_object_store
 from tools.servers.ports import must_be_free
 from tools.servers.process import Life, started_at
 from tools.servers.registry import RegistrySettings, start_registry
@@ -25,6 +26,7 @@ from tools.servers.registry import RegistrySettings, start_registry
 # docker-compose.yml publishes the same
 BROKER_PORT = 9092
 REGISTRY_PORT = 8081
+STORE_PORT = 7070
 _HEAP_MB = 512
 _STOP_S = 30.0
 _PAUSE_S = 0.05
@@ -62,25 +64,37 @@ def known(folder: Path) -> tuple[Detached, ...]:
     return tuple(Detached(**server) for server in state)
 
 
-def up(folder: Path, broker_port: int, registry_port: int) -> tuple[Detached, ...]:
-    """Return both servers, running, with their data below the folder; those that already run are left alone.
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """Where the servers listen."""
+
+    broker: int = BROKER_PORT
+    registry: int = REGISTRY_PORT
+    store: int = STORE_PORT
+
+
+def up(folder: Path, ports: Ports, warn: Callable[[str], None]) -> tuple[Detached, ...]:
+    """Return the servers, running, with their data below the folder; those that already run are left alone.
+
+    Where the S3 server cannot be built, the other two run without it, and `warn` gets the sentence that says why.
 
     Raises:
         PackagesUnavailable: a server's files could not be fetched.
         PortTaken: another process listens on a port.
         FolderTaken: the folder holds somebody else's files.
-        ServerFailed: a server did not start, or only one of them still runs. Nothing new is left running; logs stay.
+        ServerFailed: a server did not start, or only some of them still run. Nothing new is left running; logs stay.
     """
     with _alone(folder):
         servers = known(folder)
         if any(server.runs for server in servers):
-            return _both(servers)
+            return _all(servers)
         _remove(folder)
-        must_be_free(broker_port, "broker")
-        must_be_free(registry_port, "schema registry")
+        must_be_free(ports.broker, "broker")
+        must_be_free(ports.registry, "schema registry")
+        must_be_free(ports.store, "S3 server")
         _write(folder, ())
         try:
-            _start(folder, broker_port, registry_port)
+            _start(folder, ports, warn)
         except BaseException:
             _stop(known(folder))
             _write(folder, ())
@@ -101,19 +115,25 @@ def down(folder: Path) -> tuple[Detached, ...]:
         return stopped
 
 
-def _start(folder: Path, broker_port: int, registry_port: int) -> None:
+def _start(folder: Path, ports: Ports, warn: Callable[[str], None]) -> None:
     broker = start_broker(
         folder / "broker",
         BrokerSettings(
-            {Listener.PLAINTEXT: broker_port}, heap_mb=_HEAP_MB, java_options=LONG_LIVED, life=Life.DETACHED
+            {Listener.PLAINTEXT: ports.broker}, heap_mb=_HEAP_MB, java_options=LONG_LIVED, life=Life.DETACHED
         ),
     )
     _add(folder, "Kafka broker", broker.bootstrap, broker.pid)
     registry = start_registry(
         folder / "registry",
-        RegistrySettings(registry_port, heap_mb=_HEAP_MB, java_options=LONG_LIVED, life=Life.DETACHED),
+        RegistrySettings(ports.registry, heap_mb=_HEAP_MB, java_options=LONG_LIVED, life=Life.DETACHED),
     )
     _add(folder, "schema registry", registry.url, registry.pid)
+    try:
+        store = start_object_store(folder / "store", ObjectStoreSettings(ports.store, life=Life.DETACHED))
+    except PackagesUnavailable as error:
+        warn(f"{error.cause} {error.remedy}")
+    else:
+        _add(folder, "S3 server", store.url, store.pid)
 
 
 def _add(folder: Path, name: str, address: str, pid: int) -> None:
@@ -127,13 +147,13 @@ def _write(folder: Path, servers: tuple[Detached, ...]) -> None:
     fresh.replace(folder / _STATE)
 
 
-def _both(servers: tuple[Detached, ...]) -> tuple[Detached, ...]:
-    dead = [server.name for server in servers if not server.runs]
-    if dead or len(servers) < 2:
-        alive = next(server.name for server in servers if server.runs)
+def _all(servers: tuple[Detached, ...]) -> tuple[Detached, ...]:
+    alive = [server.name for server in servers if server.runs]
+    if len(alive) < max(2, len(servers)):
         raise ServerFailed(
-            f"Only the {alive} still runs; the other server died, or was never started.",
-            "Stop what runs with `make down`, then start both with `make up`.",
+            f"Only the {' and the '.join(alive)} still {'runs' if len(alive) == 1 else 'run'}; "
+            "another server died, or was never started.",
+            "Stop what runs with `make down`, then start all with `make up`.",
         )
     return servers
 

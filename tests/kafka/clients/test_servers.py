@@ -237,7 +237,7 @@ def status_of(url: str, security: Secured, authorization: str | None) -> int:
 
 class TestUpAndDown:
     def test_up_starts_both_once_and_down_leaves_nothing(self, tmp_path: Path) -> None:
-        broker_port, registry_port = free_ports(2)
+        broker_port, registry_port, store_port = free_ports(3)
         folder = tmp_path / "up"
 
         def servers(command: str) -> tuple[int, str]:
@@ -245,6 +245,7 @@ class TestUpAndDown:
                 [
                     sys.executable, "-m", "tools.servers", command, "--folder", str(folder),
                     "--broker-port", str(broker_port), "--registry-port", str(registry_port),
+                    "--store-port", str(store_port),
                 ],
                 cwd=PROJECT, capture_output=True, text=True, check=False,
             )  # fmt: skip
@@ -256,14 +257,17 @@ class TestUpAndDown:
             state = json.loads((folder / "state.json").read_text())
             make_topic(f"127.0.0.1:{broker_port}", "kept")
             code, said = servers("up")
-            assert (code, said.splitlines()[0]) == (0, "Both servers run already.")
+            assert (code, said.splitlines()[0]) == (0, "All servers run already.")
             assert json.loads((folder / "state.json").read_text()) == state
             assert servers("status")[0] == 0
             with SchemaRegistryClient({"url": f"http://127.0.0.1:{registry_port}/apis/ccompat/v7"}) as client:
                 assert client.get_subjects() == []
         finally:
             code, said = servers("down")
-        assert (code, said.splitlines()[:-1]) == (0, ["Kafka broker stopped", "schema registry stopped"])
+        assert (code, said.splitlines()[:-1]) == (
+            0,
+            ["Kafka broker stopped", "schema registry stopped", "S3 server stopped"],
+        )
         assert said.splitlines()[-1].startswith("Their data is gone: ")
         assert not folder.exists()
         assert is_free(broker_port)

@@ -12,8 +12,9 @@ import pytest
 from ruamel.yaml import YAML
 
 from demux.settings_file import load
+from tools.servers import object_store
 from tools.servers.broker import PROPERTIES
-from tools.servers.detached import BROKER_PORT, REGISTRY_PORT
+from tools.servers.detached import BROKER_PORT, REGISTRY_PORT, STORE_PORT
 from tools.servers.packages import KAFKA_VERSION, REGISTRY_VERSION
 from tools.servers.registry import API
 
@@ -27,19 +28,21 @@ def published(service: str) -> list[str]:
     return list(SERVICES[service].get("ports", ()))
 
 
-def test_a_broker_a_registry_a_master_and_two_workers_are_started() -> None:
+def test_a_broker_a_registry_an_s3_server_a_master_and_two_workers_are_started() -> None:
     started = [name for name, service in SERVICES.items() if "profiles" not in service]
-    assert started == ["kafka", "registry", "spark-master", "spark-worker-1", "spark-worker-2"]
+    assert started == ["kafka", "registry", "store", "spark-master", "spark-worker-1", "spark-worker-2"]
 
 
-@pytest.mark.parametrize(("service", "port"), [("kafka", BROKER_PORT), ("registry", REGISTRY_PORT)])
-def test_broker_and_registry_are_where_make_up_puts_them(service: str, port: int) -> None:
+@pytest.mark.parametrize(
+    ("service", "port"), [("kafka", BROKER_PORT), ("registry", REGISTRY_PORT), ("store", STORE_PORT)]
+)
+def test_the_servers_are_where_make_up_puts_them(service: str, port: int) -> None:
     assert [binding.rpartition(":")[0] for binding in published(service)] == [f"127.0.0.1:{port}"]
 
 
 def test_everything_is_published_on_this_machine_only() -> None:
     bindings = [binding for service in SERVICES for binding in published(service)]
-    assert len(bindings) == len(set(bindings)) == 4
+    assert len(bindings) == len(set(bindings)) == 5
     assert [binding for binding in bindings if not re.fullmatch(r"127\.0\.0\.1:\d+:\d+", binding)] == []
 
 
@@ -48,6 +51,7 @@ def test_everything_is_published_on_this_machine_only() -> None:
     [
         ("kafka", f"apache/kafka:{KAFKA_VERSION}"),
         ("registry", f"apicurio/apicurio-registry:{REGISTRY_VERSION}"),
+        ("store", f"versity/versitygw:v{object_store.version()}"),
     ],
 )
 def test_the_images_have_the_versions_of_the_packages(service: str, image: str) -> None:
@@ -57,7 +61,7 @@ def test_the_images_have_the_versions_of_the_packages(service: str, image: str) 
 def test_the_cluster_runs_the_spark_that_is_locked() -> None:
     locked = re.findall(r"^pyspark==([\d.]+)", (PROJECT / "locks" / "current.txt").read_text(), re.MULTILINE)
     assert re.findall(r"^FROM apache/spark:([\d.]+)-", DOCKERFILE.read_text(), re.MULTILINE) == locked
-    cluster = [name for name in SERVICES if name not in ("kafka", "registry")]
+    cluster = [name for name in SERVICES if name not in ("kafka", "registry", "store")]
     assert {SERVICES[name]["image"] for name in cluster} == {f"protobuf-demux-spark:{locked[0]}"}
     assert {SERVICES[name]["build"]["dockerfile"] for name in cluster} == {"docker/spark.Dockerfile"}
     if pyspark.__version__.startswith("4."):
@@ -102,3 +106,14 @@ def test_the_image_is_built_from_what_the_wheel_needs() -> None:
     assert wheel is not None
     needed = {path.split("/")[0] for path in re.findall(r'"(.+?)"', wheel[1])}
     assert sent == needed | {"locks", "pyproject.toml", "README.md"}
+
+
+def test_the_s3_server_has_the_keys_and_the_bucket_of_make_up() -> None:
+    store = SERVICES["store"]
+    assert store["environment"] == {
+        "ROOT_ACCESS_KEY_ID": object_store.ACCESS_KEY,
+        "ROOT_SECRET_ACCESS_KEY": object_store.SECRET_KEY,
+    }
+    (bucket,) = object_store.ObjectStoreSettings().buckets
+    assert f"mkdir -p /data/{bucket} " in store["command"][-1]
+    assert f"--region {object_store.REGION} " in store["command"][-1]

@@ -55,8 +55,8 @@ def test_when_only_one_still_runs_up_says_what_to_do(
     )
     assert main(["up", "--folder", str(tmp_path / "up")], {}) == 1
     assert capsys.readouterr().err == (
-        "SERVER_FAILED Only the server still runs; the other server died, or was never started.\n"
-        "Stop what runs with `make down`, then start both with `make up`.\n"
+        "SERVER_FAILED Only the server still runs; another server died, or was never started.\n"
+        "Stop what runs with `make down`, then start all with `make up`.\n"
     )
     assert sleeper.poll() is None
 
@@ -92,5 +92,5 @@ def test_where_nothing_was_started_down_and_status_say_so(tmp_path: Path, capsys
     assert main(["status"], environment) == 3
     assert capsys.readouterr().out.splitlines() == [
         "Nothing of ours runs.",
-        "Not both servers run; `make up` starts them.",
+        "Not all servers run; `make up` starts them.",
     ]
