@@ -44,7 +44,7 @@ test: .venv/current/.ready .venv/oldest/.ready ## every test but the long ones; 
 test-current: .venv/current/.ready ## every test on Spark 4.0 but the long ones
 	@$(call with_java,current) CHROME_BIN=$$(sh tools/setup.sh browser current) && export CHROME_BIN; failed=0; \
 	$(BIN)/python -m pytest -n 2 $(PURE) || failed=1; \
-	$(BIN)/python -m pytest $(SIDE_BY_SIDE) tests/spark tests/flow tests/kafka tests/browser || failed=1; \
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) tests/spark tests/flow tests/kafka tests/store tests/browser || failed=1; \
 	exit $$failed
 
 test-oldest: .venv/oldest/.ready ## what may end otherwise on another Spark, on Spark 3.4
@@ -60,7 +60,7 @@ test-long: .venv/current/.ready ## what goes on for an hour: random kills by the
 
 test-profile: .venv/current/.ready ## what each test of Spark 4.0 costs and starts, as a table; and tests/costs.txt
 	@$(call with_java,current) CHROME_BIN=$$(sh tools/setup.sh browser current) && export CHROME_BIN; \
-	$(BIN)/python -m pytest $(SIDE_BY_SIDE) --durations 40 --costs test-profile.tsv tests/spark tests/flow tests/kafka tests/browser
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) --durations 40 --costs test-profile.tsv tests/spark tests/flow tests/kafka tests/store tests/browser
 
 test-wheel: .venv/current/.ready ## the built wheel: what it replaces on clusters; unit tests on the oldest and newest Python here
 	@$(BIN)/python -m tools.wheel

@@ -17,6 +17,7 @@ EXTRA_OF: Mapping[str, str] = {
     "confluent_kafka": "kafka",
     "delta": "local",
     "deltalake": "disk",
+    "obstore": "store",
     "pandas": "local",
     "py4j": "local",
     "pyspark": "local",
@@ -51,5 +52,9 @@ if TYPE_CHECKING:
     import deltalake as deltalake
     import deltalake.exceptions
     import deltalake.transaction
+    import obstore as obstore
+    import obstore.exceptions
+    import obstore.store
 else:
     deltalake = _Lazy("deltalake")
+    obstore = _Lazy("obstore")

@@ -28,6 +28,7 @@ from demux.settings_source import (
     SourceSettings,
     WrapperSettings,
 )
+from demux.settings_store import StoreSettings
 from demux.settings_types import Game, Location, Secret, Section, Text, Url, rule
 from demux.subjects import expression_mistake
 
@@ -283,6 +284,9 @@ class Settings(Section):
     run: RunSettings = Field(default=RunSettings(), description="How the games' tasks are run.")
     maintain: MaintainSettings = Field(
         default=MaintainSettings(), description="What `demux maintain` does, and how often it happens by itself."
+    )
+    store: StoreSettings = Field(
+        default=StoreSettings(), description="The object store of the root, where it is in one."
     )
     spark: SparkSettings = Field(default=SparkSettings(), description="The Spark session.")
     databricks: DatabricksSettings = Field(

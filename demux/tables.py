@@ -5,9 +5,10 @@ Columns are nullable throughout; times are UTC with microseconds.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from demux.columns import Array, Column, ColumnType, Map, Primitive, Struct
+from demux.storage.files import Storage
 
 _HEADERS = Array(Struct((Column("key", Primitive.STRING), Column("value", Primitive.BINARY))))
 
@@ -272,9 +273,15 @@ SESSION_BATCHES = Struct(
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The paths under one root; `key` is a game's key (`demux.names`), never its name."""
+    """The paths under one root; `key` is a game's key (`demux.names`), never its name.
+
+    Attributes:
+        root: a folder or URI.
+        storage: how its files are reached without Spark.
+    """
 
     root: str
+    storage: Storage = field(default_factory=Storage)
 
     @property
     def bronze(self) -> str:

@@ -23,11 +23,14 @@ from confluent_kafka.admin import (
 from confluent_kafka.schema_registry import Schema, SchemaReference, SchemaRegistryClient
 from confluent_kafka.schema_registry.error import SchemaRegistryError
 
+from demux.storage.access import StoreAccess
+from demux.storage.files import Storage
 from tests.kafka.records import PATIENCE_S, SILENT, make_topic, received, send
 from tools.servers.broker import Broker, BrokerSettings, start_broker
 from tools.servers.errors import PortTaken, ServerFailed
 from tools.servers.identity import IdentityProvider
 from tools.servers.listeners import Listener
+from tools.servers.object_store import ACCESS_KEY, SECRET_KEY
 from tools.servers.ports import free_ports, is_free
 from tools.servers.registry import Registry, start_registry
 from tools.servers.security import Mechanism, Secured
@@ -262,6 +265,8 @@ class TestUpAndDown:
             assert servers("status")[0] == 0
             with SchemaRegistryClient({"url": f"http://127.0.0.1:{registry_port}/apis/ccompat/v7"}) as client:
                 assert client.get_subjects() == []
+            access = StoreAccess(f"http://127.0.0.1:{store_port}", None, ACCESS_KEY, SECRET_KEY)
+            assert Storage(access).names("s3://demux") == []
         finally:
             code, said = servers("down")
         assert (code, said.splitlines()[:-1]) == (

@@ -17,8 +17,8 @@ from demux.settings_template import template
 from demux.settings_yaml import document_of
 
 SECTIONS = (
-    "root, source, kafka, archive, wrapper, framing, registry, registries, games, decoder, run, maintain, spark, "
-    "databricks, grants"
+    "root, source, kafka, archive, wrapper, framing, registry, registries, games, decoder, run, maintain, store, "
+    "spark, databricks, grants"
 )
 
 

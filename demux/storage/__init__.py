@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 import uuid
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import SparkSession
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 # a commit or a checkpoint; whoever makes the table has a file with another name there before
 _OF_A_VERSION = re.compile(r"\d{20}\.")

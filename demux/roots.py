@@ -1,0 +1,33 @@
+"""The root of the settings: where its tables are, and how they are reached from this process."""
+
+from __future__ import annotations
+
+import os
+
+from demux.settings import Settings
+from demux.settings_store import access_of
+from demux.storage.access import StoreAccess
+from demux.storage.files import Storage
+from demux.storage.location import Scheme, locate
+from demux.tables import Layout
+
+
+def s3_access(settings: Settings) -> StoreAccess | None:
+    """Return how Spark reaches S3, where the root, the source or the archive is there; None where nothing is.
+
+    Raises:
+        SecretMissing: as `demux.secrets.resolve`.
+    """
+    used = (settings.root, settings.source_path, settings.archive.path or "")
+    return layout_of(settings).storage.access if any(locate(path).scheme is Scheme.S3 for path in used) else None
+
+
+def layout_of(settings: Settings) -> Layout:
+    """Return the tables of the root; reads the environment and resolves secrets.
+
+    Raises:
+        SecretMissing: as `demux.secrets.resolve`.
+    """
+    # there a path is one of the workspace's own file system
+    plain = Scheme.OTHER if "DATABRICKS_RUNTIME_VERSION" in os.environ else Scheme.FILE
+    return Layout(settings.root, Storage(access_of(settings.store, os.environ), plain))

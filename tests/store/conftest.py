@@ -1,0 +1,24 @@
+"""A real S3 server, started when a test first asks for it, one for the whole session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from demux.storage.access import StoreAccess
+from demux.storage.files import Storage
+from tools.servers.object_store import ACCESS_KEY, SECRET_KEY, ObjectStore, start_object_store
+
+
+@pytest.fixture(scope="session")
+def object_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
+    """The server, with the bucket `demux`."""
+    with start_object_store(tmp_path_factory.mktemp("store")) as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def in_store(object_store: ObjectStore) -> Storage:
+    """How its files are reached."""
+    return Storage(StoreAccess(object_store.url, access_key=ACCESS_KEY, secret_key=SECRET_KEY))

@@ -1,0 +1,162 @@
+"""A folder of this machine and a bucket of a real server do the same."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from demux.errors import StorageFailed
+from demux.storage.access import StoreAccess
+from demux.storage.files import Storage
+from tools.servers.object_store import ACCESS_KEY, ObjectStore
+
+NAMES = ["plain", "a b", "100%", "p%20q", "game_name=a%2Fb", "a+b=c&d", "ü漢字🎮", "[x]{y}~^`|", "#1?", 'q"\\w', "..x"]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    storage: Storage
+    root: str
+
+    def __truediv__(self, path: str) -> str:
+        return f"{self.root}/{path}"
+
+
+@pytest.fixture(params=["folder", "bucket"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    """An empty folder with a hostile name, here or in the store."""
+    name = f"{tmp_path.name} %41+ü"
+    if request.param == "folder":
+        return Place(Storage(), str(tmp_path / name))
+    return Place(request.getfixturevalue("in_store"), f"s3a://demux/{name}")
+
+
+def test_what_is_written_is_read_and_found_whatever_its_name(place: Place) -> None:
+    for number, name in enumerate(NAMES):
+        place.storage.write(place / f"t/{name}/{name}", b"%d" % number)
+    assert [place.storage.read(place / f"t/{name}/{name}") for name in NAMES] == [
+        b"%d" % number for number in range(len(NAMES))
+    ]
+    assert place.storage.names(place / "t") == sorted(NAMES)
+    assert {file.key: file.bytes for file in place.storage.files(place / "t")} == {
+        f"{name}/{name}": len(str(number)) for number, name in enumerate(NAMES)
+    }
+    place.storage.delete([place / f"t/{NAMES[0]}/{NAMES[0]}", place / "t/never"])
+    place.storage.delete_folder(place / f"t/{NAMES[1]}")
+    assert {file.key.partition("/")[0] for file in place.storage.files(place / "t")} == {*NAMES[2:]}
+    place.storage.delete_folder(place / "t")
+    place.storage.delete_folder(place / "t")
+    assert place.storage.names(place / "t") == []
+    assert list(place.storage.files(place / "t")) == []
+
+
+def test_a_folder_is_no_prefix_of_another_name(place: Place) -> None:
+    for name in ("a/1", "ab/2", "a.b/3"):
+        place.storage.write(place / name, b"")
+    assert [file.key for file in place.storage.files(place / "a")] == ["1"]
+    place.storage.delete_folder(place / "a")
+    assert place.storage.names(place / "") == ["a.b", "ab"]
+
+
+def test_a_missing_file_is_said_so_by_each_way_of_reading(place: Place) -> None:
+    place.storage.write(place / "there", b"0123456789")
+    assert place.storage.read_range(place / "there", 3, 4) == b"3456"
+    assert place.storage.read_range(place / "there", 8, 100) == b"89"
+    assert (place.storage.size(place / "there"), place.storage.size(place / "gone")) == (10, None)
+    assert (place.storage.exists(place / "there"), place.storage.exists(place / "gone")) == (True, False)
+    for read in (
+        place.storage.read,
+        place.storage.read_tagged,
+        lambda path: place.storage.read_range(path, 0, 1),
+        lambda path: place.storage.open(path, 5).read(),
+        lambda path: place.storage.open(path).read(),
+    ):
+        with pytest.raises(FileNotFoundError):
+            read(place / "gone")
+
+
+def test_one_of_many_writers_creates_a_file_and_is_told_so_again(place: Place) -> None:
+    writers, gate = [b"writer %d" % number for number in range(16)], threading.Barrier(16)
+
+    def create(data: bytes) -> bool:
+        gate.wait()
+        return place.storage.create(place / "log/1.json", data)
+
+    with ThreadPoolExecutor(16) as pool:
+        made = list(pool.map(create, writers))
+    (winner,) = (data for data, was_made in zip(writers, made, strict=True) if was_made)
+    assert place.storage.read(place / "log/1.json") == winner
+    # an answer that was lost: the same call again
+    assert [place.storage.create(place / "log/1.json", data) for data in writers] == made
+    assert place.storage.names(place / "log") == ["1.json"]
+
+
+def test_a_version_is_replaced_once(place: Place) -> None:
+    place.storage.write(place / "lease", b"free")
+    tag = place.storage.read_tagged(place / "lease").tag
+    writers = [b"owner %d" % number for number in range(8)]
+    with ThreadPoolExecutor(8) as pool:
+        tags = list(pool.map(lambda data: place.storage.replace(place / "lease", data, tag), writers))
+    ((winner, new),) = ((data, found) for data, found in zip(writers, tags, strict=True) if found is not None)
+    now = place.storage.read_tagged(place / "lease")
+    assert (now.data, now.tag) == (winner, new)
+    # an answer that was lost: the same call again
+    assert place.storage.replace(place / "lease", winner, tag) == new
+
+
+def test_a_file_of_any_size_is_written_and_read_in_parts(place: Place) -> None:
+    rows = pa.table({"number": pa.array(range(5_000_000), pa.int64())})
+    sink = place.storage.writer(place / "deep/er/rows.parquet")
+    writer = pq.ParquetWriter(sink, rows.schema, compression="none", use_dictionary=False)
+    writer.write_table(rows, row_group_size=500_000)
+    writer.close()
+    size = sink.tell()
+    sink.close()
+    assert place.storage.size(place / "deep/er/rows.parquet") == size > 32 * 2**20
+    for known in (size, None):
+        with place.storage.open(place / "deep/er/rows.parquet", known) as file:
+            assert pq.ParquetFile(file).read_row_group(7).column(0)[0].as_py() == 3_500_000
+
+
+def test_an_abandoned_file_is_not_there(place: Place) -> None:
+    sink = place.storage.writer(place / "half")
+    sink.write(b"half")
+    sink.abandon()
+    assert sink.closed
+    assert place.storage.names(place / "") == []
+
+
+def test_a_listing_goes_on_behind_a_name_and_over_pages(place: Place) -> None:
+    names = [f"{number:020}.json" for number in range(1_100)]
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(lambda name: place.storage.write(place / f"log/{name}", b""), names))
+    assert (
+        sorted(file.key for file in place.storage.files(place / "log")) == names == place.storage.names(place / "log")
+    )
+    assert sorted(file.key for file in place.storage.files(place / "log", after=names[1_090])) == names[1_091:]
+
+
+def test_tasks_get_a_storage_that_works(place: Place) -> None:
+    place.storage.write(place / "x", b"x")
+    assert pickle.loads(pickle.dumps(place.storage)).read(place / "x") == b"x"
+
+
+def test_a_bucket_that_is_not_there_and_a_wrong_key_are_refused_in_a_sentence(
+    in_store: Storage, object_store: ObjectStore
+) -> None:
+    with pytest.raises(StorageFailed) as no_bucket:
+        in_store.write("s3://nowhere/x", b"x")
+    assert no_bucket.value.cause == "The store did not write s3://nowhere/x: the bucket does not exist."
+    stranger = Storage(StoreAccess(object_store.url, access_key=ACCESS_KEY, secret_key="wrong"))
+    with pytest.raises(StorageFailed) as refused:
+        stranger.write("s3://demux/x", b"x")
+    assert refused.value.cause.startswith("The store refused to write s3://demux/x: ")
+    assert "Check the credentials" in refused.value.remedy
+    assert "wrong" not in str(refused.value)
