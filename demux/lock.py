@@ -1,4 +1,7 @@
-"""One command at a time on a root, which may let others in between its steps; and one driver at a time on a table."""
+"""One command at a time on a root, which may let others in between its steps; and one driver at a time on a table.
+
+On this machine by files that the operating system locks, in a store by leases (`demux/leased.py`).
+"""
 
 from __future__ import annotations
 
@@ -80,6 +83,11 @@ class Hold:
             timeout_s = _FOREVER
         self._take_step(lambda lock: lock.acquire(timeout=timeout_s), wait)
 
+    @property
+    def tables(self) -> TableLock | None:
+        """What is to be held while a table is written that others may write too; None where the root's lock will do."""
+        return None
+
     def free(self) -> None:
         """Let others have the root; a second call does nothing."""
         self._step.lock.release()
@@ -134,24 +142,29 @@ class _Place:
 
 
 @contextmanager
-def locked(root: str, command: str, wait: bool, access: Access = Access.ALONE) -> Iterator[Hold]:
+def locked(
+    root: str, command: str, wait: bool, access: Access = Access.ALONE, hold: Hold | None = None
+) -> Iterator[Hold]:
     """Hold the root's lock while the block runs; the operating system frees it when the process dies.
 
-    A root that is elsewhere has no lock: clusters would not see each other's. There the scheduler must keep runs apart,
-    as a job does with `max_concurrent_runs` 1; tasks of different games may work side by side, as Delta's commits to a
-    store are safe between processes. On a disk of this machine they are not.
+    In a store it is a lease: after a process that died, the next one waits for half a minute.
+
+    A root that only Spark reaches has no lock, nor has one that tasks of a job share. There the scheduler must keep
+    runs apart, as a job does with `max_concurrent_runs` 1; tasks of different games may work side by side, as Delta's
+    commits to a store are safe between processes. On a disk of this machine they are not.
 
     Args:
         root: the root's path.
         command: what the holder is called in the sentence that a second command prints.
         wait: wait for the other command to end, or for our turn, instead of refusing.
         access: what the command does with the root.
+        hold: what is taken; by default files of this machine.
 
     Raises:
         RootLocked: another command holds the lock, or a driver of one that was killed does not end.
         StorageFailed: the root cannot be made or written.
     """
-    hold = Hold(root, command, access)
+    hold = hold or Hold(root, command, access)
     try:
         hold.take(wait)
         yield hold

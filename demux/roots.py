@@ -28,6 +28,4 @@ def layout_of(settings: Settings) -> Layout:
     Raises:
         SecretMissing: as `demux.secrets.resolve`.
     """
-    # there a path is one of the workspace's own file system
-    plain = Scheme.OTHER if "DATABRICKS_RUNTIME_VERSION" in os.environ else Scheme.FILE
-    return Layout(settings.root, Storage(access_of(settings.store, os.environ), plain))
+    return Layout(settings.root, Storage.here(access_of(settings.store, os.environ)))

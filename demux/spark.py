@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 
 from demux.errors import RuntimeMissing
 from demux.settings import SparkSettings
+from demux.storage.access import StoreAccess
 from demux.table_conf import TABLE_CONF
 
 # the newest of each line that resolves together with the installed Spark
@@ -32,6 +33,22 @@ _PACKAGES: Mapping[str, tuple[str, ...]] = {
         "org.apache.spark:spark-sql-kafka-0-10_2.12:3.4.1",
         "org.apache.spark:spark-protobuf_2.12:3.4.1",
     ),
+}
+
+# Spark's own client of S3, of the Hadoop that it has, with the few libraries of Amazon's that it needs instead of all
+_S3_PACKAGES: Mapping[str, tuple[str, ...]] = {
+    "4.0": (
+        "org.apache.hadoop:hadoop-aws:3.4.1",
+        "software.amazon.awssdk:s3-transfer-manager:2.25.53",
+        "software.amazon.awssdk:sts:2.25.53",
+    ),
+    "3.4": ("org.apache.hadoop:hadoop-aws:3.3.4",),
+}
+_S3_CONF: Mapping[str, str] = {
+    "spark.jars.excludes": "software.amazon.awssdk:bundle",
+    # what others call s3://, Hadoop calls s3a://
+    "spark.hadoop.fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem",
+    "spark.hadoop.fs.AbstractFileSystem.s3.impl": "org.apache.hadoop.fs.s3a.S3A",
 }
 
 # the property of a thread that says which of FAIR scheduling's pools its jobs go to
@@ -70,10 +87,15 @@ def has_session() -> bool:
     return on_databricks() or SparkContext._active_spark_context is not None
 
 
-def session(settings: SparkSettings, logs: Path) -> SparkSession:
+def session(settings: SparkSettings, logs: Path, s3: StoreAccess | None = None) -> SparkSession:
     """Return the process's Spark session: the one that is there, the cluster's own, or a new one on `settings.master`.
 
     Starts a JVM whose output goes to `logs/spark.log`. A second call returns the same session.
+
+    Args:
+        settings: of the session.
+        logs: the folder of its log.
+        s3: how a new session reaches S3; None where it need not.
 
     Raises:
         RuntimeMissing: no Java that this Spark runs on, no Delta package, or the JVM did not start.
@@ -84,7 +106,7 @@ def session(settings: SparkSettings, logs: Path) -> SparkSession:
     logs.mkdir(parents=True, exist_ok=True)
     # stand-alone workers of a local-cluster would write beside the installed Spark
     os.environ.setdefault("SPARK_WORKER_DIR", str(logs / "workers"))
-    conf = SparkConf(loadDefaults=False).setAll(list(_conf(settings, logs).items()))
+    conf = SparkConf(loadDefaults=False).setAll(list(_conf(settings, logs, s3).items()))
     log = logs / "spark.log"
     try:
         with log.open("ab") as out:
@@ -135,7 +157,7 @@ def has_protobuf_functions(spark: SparkSession) -> bool:
     return True
 
 
-def _conf(settings: SparkSettings, logs: Path) -> dict[str, str]:
+def _conf(settings: SparkSettings, logs: Path, s3: StoreAccess | None) -> dict[str, str]:
     line = ".".join(pyspark.__version__.split(".")[:2])
     packages = settings.packages if settings.packages is not None else _PACKAGES.get(line)
     if packages is None:
@@ -143,8 +165,11 @@ def _conf(settings: SparkSettings, logs: Path) -> dict[str, str]:
             f"No Delta packages are known for Spark {pyspark.__version__}.",
             "Name them in spark.packages, or install Spark 4.0 or 3.4.",
         )
+    if s3 is not None:
+        packages = (*packages, *(_S3_PACKAGES.get(line, ()) if settings.packages is None else ()))
     conf = {
         **_CONF,
+        **({} if s3 is None else {**_S3_CONF, **s3.spark_conf()}),
         "spark.app.name": "protobuf-demux",
         "spark.master": settings.master,
         "spark.driver.memory": settings.driver_memory,

@@ -22,6 +22,7 @@ from demux.failures import named
 from demux.lock import driver_locked, table_lock
 from demux.names import names_of
 from demux.reports import GameReport
+from demux.roots import s3_access
 from demux.settings import Settings
 from demux.spark import answers, session, stop
 from install_workflow.drivers import Begun, Broken, Hello, Message, Over, Ready, Stop, Work, from_line, to_line
@@ -74,7 +75,7 @@ def _work(hello: Hello, work: Work, tell: Tell) -> None:
     threading.Thread(target=_listen, args=(stopping,), daemon=True).start()
     settings = Settings.model_validate(dict(work.settings))
     log_to(Path(hello.logs))
-    spark = session(settings.spark, Path(hello.logs))
+    spark = session(settings.spark, Path(hello.logs), s3_access(settings))
     # a second signal is the command's to act on; PySpark has set a handler of its own
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stopping.set())

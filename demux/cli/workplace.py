@@ -25,11 +25,13 @@ from rich.console import Console
 from demux.catalog import Catalog
 from demux.control import Control
 from demux.errors import DemuxError, SettingsInvalid, StorageFailed
+from demux.leased import hold_of
 from demux.lock import Access, Hold, TableLock, is_elsewhere, locked, table_lock, unlocked
 from demux.progress import ProgressLog
 from demux.registry.choice import Registries, game_schemas
 from demux.registry.registered import Registered, registered_games
 from demux.reports import GameReport, IngestReport
+from demux.roots import layout_of, s3_access
 from demux.schema_store import GameRegistry, SchemaStore
 from demux.secrets import is_secret_option
 from demux.settings import Decoder, Settings
@@ -150,7 +152,7 @@ class Workplace:
     @property
     def layout(self) -> Layout:
         """Where the root's tables are."""
-        return Layout(self.settings.root)
+        return layout_of(self.settings)
 
     def check_source(self) -> None:
         """Return nothing when the source can be read; raises as the bronze stage would."""
@@ -258,7 +260,9 @@ def workplace(
         RuntimeMissing: Spark is not installed or did not start.
         RemovalUnfinished: see `after_removal`.
     """
-    with locked(settings.root, command, wait, access) as hold:
+    # the tasks of a job share a root
+    hold = None if on_databricks() else hold_of(layout_of(settings).storage, settings.root, command, access)
+    with locked(settings.root, command, wait, access, hold) as hold:
         yield from _with_spark(settings, after_removal, hold)
 
 
@@ -266,15 +270,15 @@ def _with_spark(settings: Settings, after_removal: AfterRemoval, hold: Hold) -> 
     log_to(logs_of(settings))
     shared = has_session()
     with console.status("starting Spark …"):
-        spark = session(settings.spark, logs_of(settings))
+        spark = session(settings.spark, logs_of(settings), s3_access(settings))
     stopping = threading.Event()
     progress = ProgressLog()
     before = _catch_signals(stopping)
     try:
         if after_removal is AfterRemoval.REFUSE:
-            require_whole(spark, Layout(settings.root))
+            require_whole(spark, layout_of(settings))
         spark.streams.addListener(progress)
-        yield replace(place_of(settings, spark, stopping), hold=hold)
+        yield replace(place_of(settings, spark, stopping, hold.tables), hold=hold)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -288,7 +292,7 @@ def place_of(
     settings: Settings, spark: SparkSession, stopping: threading.Event, tables: TableLock | None = None
 ) -> Workplace:
     """Return what the stages need; `tables` where other processes write the same tables at the same time."""
-    layout = Layout(settings.root)
+    layout = layout_of(settings)
     schemas = SchemaStore(spark, layout.schemas, registry_of(settings, os.environ), tables, layout.approvals)
     catalog = Catalog(spark, settings, schemas, has_tags=on_databricks())
     if tables is None and exists(spark, layout.fleet):

@@ -5,12 +5,18 @@ Where nothing is said, each client takes the cloud's own way: environment, insta
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from demux.storage.location import Scheme
 
 _REGION = "us-east-1"
+_ENDPOINT = "spark.hadoop.fs.s3a.endpoint"
+_REGION_OF = "spark.hadoop.fs.s3a.endpoint.region"
+_ACCESS_KEY = "spark.hadoop.fs.s3a.access.key"
+_SECRET_KEY = "spark.hadoop.fs.s3a.secret.key"
+_SESSION_TOKEN = "spark.hadoop.fs.s3a.session.token"
+_PATH_STYLE = "spark.hadoop.fs.s3a.path.style.access"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +56,15 @@ class StoreAccess:
         if scheme is not Scheme.S3:
             return {}
         region = self.region or (_REGION if self.endpoint is not None else None)
+        is_said = self.path_style is not None or self.endpoint is not None
+        style = None if not is_said else "false" if self.is_path_style else "true"
         said = {
             "aws_endpoint_url": self.endpoint,
             "aws_region": region,
             "aws_access_key_id": self.access_key,
             "aws_secret_access_key": self.secret_key,
             "aws_session_token": self.session_token,
-            "aws_virtual_hosted_style_request": "false" if self.is_path_style else "true",
+            "aws_virtual_hosted_style_request": style,
         }
         return {name: value for name, value in said.items() if value is not None}
 
@@ -68,12 +76,25 @@ class StoreAccess:
     def spark_conf(self) -> Mapping[str, str]:
         """Return the properties by which Spark's own S3 client does the same; it shows keys redacted."""
         said = {
-            "fs.s3a.endpoint": self.endpoint,
-            "fs.s3a.endpoint.region": self.region or (_REGION if self.endpoint is not None else None),
-            "fs.s3a.access.key": self.access_key,
-            "fs.s3a.secret.key": self.secret_key,
-            "fs.s3a.session.token": self.session_token,
-            "fs.s3a.path.style.access": "true" if self.is_path_style else None,
-            "fs.s3a.connection.ssl.enabled": "false" if self.is_plain_http else None,
+            _ENDPOINT: self.endpoint,
+            _REGION_OF: self.region or (_REGION if self.endpoint is not None else None),
+            _ACCESS_KEY: self.access_key,
+            _SECRET_KEY: self.secret_key,
+            _SESSION_TOKEN: self.session_token,
+            _PATH_STYLE: "true" if self.is_path_style else None,
+            "spark.hadoop.fs.s3a.connection.ssl.enabled": "false" if self.is_plain_http else None,
         }
-        return {f"spark.hadoop.{name}": value for name, value in said.items() if value is not None}
+        return {name: value for name, value in said.items() if value is not None}
+
+    @staticmethod
+    def of_spark(conf: Callable[[str], str | None]) -> StoreAccess:
+        """Return what such properties say; the inverse of `spark_conf`, but for `ca_file`, which is Java's matter."""
+        path_style = conf(_PATH_STYLE)
+        return StoreAccess(
+            conf(_ENDPOINT),
+            conf(_REGION_OF),
+            conf(_ACCESS_KEY),
+            conf(_SECRET_KEY),
+            conf(_SESSION_TOKEN),
+            None if path_style is None else path_style.lower() == "true",
+        )

@@ -95,6 +95,12 @@ class Backend(Protocol):
     def names(self, folder: str) -> list[str]:
         """Return the names in a folder, files' and folders', sorted; none where there is no folder."""
 
+    def changed(self, folder: str) -> int | None:
+        """Return a number that is another one once a file of the folder came or went; None where there is no folder.
+
+        On this machine it is the time of that, in nanoseconds since 1970; in a store it is a checksum of the names.
+        """
+
     def files(self, folder: str, after: str | None) -> Iterator[StoredFile]:
         """Yield the files below a folder at any depth, in no order; with `after`, those whose key is greater."""
 

@@ -11,9 +11,12 @@ import io
 import os
 import tempfile
 import time
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar, cast
+
+import pyarrow as pa
 
 from demux.errors import Kind
 from demux.extras import obstore
@@ -66,7 +69,7 @@ class Bucket:
     def open(self, key: str, size: int | None) -> BinaryIO:
         """Return the object as a file: up to 32 MiB in memory, by one request; a larger one is read as it is used."""
         if size is not None and size <= _WHOLE_BYTES:
-            return io.BytesIO(self.read(key))
+            return cast(BinaryIO, pa.BufferReader(self.read(key)))
         known = self.size(key) if size is None else size
         if known is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), f"{self._uri}/{key}")
@@ -130,6 +133,11 @@ class Bucket:
             return sorted(str(key).rstrip("/").rpartition("/")[2] for key in keys)
 
         return self._tried("list", folder, listed)
+
+    def changed(self, folder: str) -> int | None:
+        """Return a checksum of the names in the folder; one request for each 1,000."""
+        names = self.names(folder)
+        return zlib.crc32("/".join(names).encode()) if names else None
 
     def files(self, folder: str, after: str | None) -> Iterator[StoredFile]:
         """Yield the objects below a folder; one request for each 1,000."""

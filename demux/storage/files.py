@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib.util import find_spec
@@ -18,8 +19,8 @@ from demux.storage.backend import Backend, NewFile, StoredFile, Tagged
 from demux.storage.bucket import Bucket
 from demux.storage.folder import LocalFolder
 from demux.storage.location import Scheme, locate
+from demux.storage.refusals import refusal
 
-# a commit or a checkpoint; whoever makes the table has a file with another name there before
 _OF_A_VERSION = re.compile(r"\d{20}\.")
 # deltalake (1.6.6) decodes the path of a table in a store once too often
 _ESCAPE = re.compile("%[0-9A-Fa-f]{2}")
@@ -42,6 +43,11 @@ class Storage:
 
     access: StoreAccess = field(default_factory=StoreAccess)
     plain: Scheme = Scheme.FILE
+
+    @staticmethod
+    def here(access: StoreAccess) -> Storage:
+        """Return how this process reaches files; on Databricks a path without a scheme is the workspace's."""
+        return Storage(access, Scheme.OTHER if "DATABRICKS_RUNTIME_VERSION" in os.environ else Scheme.FILE)
 
     def reaches(self, path: str) -> bool:
         """Return whether the path is reached without Spark: here, or in a store whose client is installed."""
@@ -112,6 +118,11 @@ class Storage:
         backend, key = self._at(folder)
         return backend.names(key)
 
+    def changed(self, folder: str) -> int | None:
+        """Return a number that is another one once a file of the folder came or went; see `Backend.changed`."""
+        backend, key = self._at(folder)
+        return backend.changed(key)
+
     def files(self, folder: str, after: str | None = None) -> Iterator[StoredFile]:
         """Yield the files below a folder at any depth, their keys being paths from there on.
 
@@ -137,17 +148,21 @@ class Storage:
 
     def table_exists(self, path: str) -> bool:
         """Return whether a Delta table is at the path."""
-        return any(_OF_A_VERSION.match(entry.key) for entry in self.files(f"{path}/_delta_log"))
+        return any(is_version(name) for name in self.names(f"{path}/_delta_log"))
 
     def table(self, path: str) -> deltalake.DeltaTable:
         """Return the Delta table at the path; raises `deltalake.exceptions.TableNotFoundError` where there is none."""
         uri, options = self._table(path)
-        return deltalake.DeltaTable(uri, storage_options=options)
+        with _named("open", path, options):
+            return deltalake.DeltaTable(uri, storage_options=options)
 
     def create_table(self, path: str, schema: deltalake.Schema, description: str | None = None) -> deltalake.DeltaTable:
         """Return the Delta table at the path, made with this schema where there is none."""
         uri, options = self._table(path)
-        return deltalake.DeltaTable.create(uri, schema, mode="ignore", description=description, storage_options=options)
+        with _named("make", path, options):
+            return deltalake.DeltaTable.create(
+                uri, schema, mode="ignore", description=description, storage_options=options
+            )
 
     def _table(self, path: str) -> tuple[str, dict[str, str] | None]:
         where = locate(path, self.plain)
@@ -159,6 +174,22 @@ class Storage:
         where = locate(path, self.plain)
         # a client must not be used on both sides of a fork
         return _backend(where.scheme, where.container, self.access, os.getpid()), where.key
+
+
+def is_version(name: str) -> bool:
+    """Return whether a file of a log is a commit or a checkpoint: who makes a table has other files there before."""
+    return _OF_A_VERSION.match(name) is not None
+
+
+@contextmanager
+def _named(verb: str, path: str, options: Mapping[str, str] | None) -> Iterator[None]:
+    """Say in our words why a store did not let `deltalake` do this."""
+    try:
+        yield
+    except OSError as error:
+        if options is None:
+            raise
+        raise refusal(verb, path, "GenericError", str(error)) from error
 
 
 @lru_cache(maxsize=1)

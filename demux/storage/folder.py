@@ -11,8 +11,9 @@ import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
+import pyarrow as pa
 from filelock import FileLock
 
 from demux.storage.backend import NewFile, StoredFile, Tagged
@@ -40,8 +41,8 @@ class LocalFolder:
         return Tagged(data, _digest(data))
 
     def open(self, key: str, size: int | None) -> BinaryIO:
-        """Return the open file."""
-        return Path(key).open("rb")
+        """Return the open file, as Arrow reads it best."""
+        return cast(BinaryIO, pa.OSFile(key, "rb"))
 
     def size(self, key: str) -> int | None:
         """Return a file's size."""
@@ -51,9 +52,11 @@ class LocalFolder:
             return None
 
     def write(self, key: str, data: bytes) -> None:
-        """Write a file beside the old one, and rename it."""
+        """Write a file beside the old one, and rename it; Hadoop would miss its checksum of the old one."""
+        path = Path(key)
         with _scratch(key, data) as written:
-            written.replace(key)
+            path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
+            written.replace(path)
 
     def create(self, key: str, data: bytes) -> bool:
         """Write a file where there is none, by a hard link: unlike a rename, it replaces no other file.
@@ -89,6 +92,13 @@ class LocalFolder:
         """Return the names in a folder, without Hadoop's checksums."""
         names = (one.name for one in Path(folder).iterdir()) if _is_folder(folder) else ()
         return sorted(name for name in names if not _CHECKSUM.fullmatch(name))
+
+    def changed(self, folder: str) -> int | None:
+        """Return when a file of the folder came or went, in nanoseconds since 1970."""
+        try:
+            return Path(folder).stat().st_mtime_ns
+        except OSError:
+            return None
 
     def files(self, folder: str, after: str | None) -> Iterator[StoredFile]:
         """Yield the files below a folder, without Hadoop's checksums."""

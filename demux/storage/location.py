@@ -73,8 +73,9 @@ def locate(path: str, plain: Scheme = Scheme.FILE) -> Location:
     if found is None:
         return Location(plain, "", _normal(path))
     scheme, container, key = _SCHEMES.get(found[1].lower(), Scheme.OTHER), found[2] or "", _normal(found[3])
-    if scheme is Scheme.FILE:
+    if scheme is Scheme.FILE and container in {"", "localhost"}:
         return Location(scheme, "", key)
+    scheme = Scheme.OTHER if scheme is Scheme.FILE else scheme
     return Location(scheme, container, key.strip("/"))
 
 

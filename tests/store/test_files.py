@@ -159,4 +159,6 @@ def test_a_bucket_that_is_not_there_and_a_wrong_key_are_refused_in_a_sentence(
         stranger.write("s3://demux/x", b"x")
     assert refused.value.cause.startswith("The store refused to write s3://demux/x: ")
     assert "Check the credentials" in refused.value.remedy
+    with pytest.raises(StorageFailed, match="Check the credentials"):
+        stranger.table("s3://demux/x")
     assert "wrong" not in str(refused.value)

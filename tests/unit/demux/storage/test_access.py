@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from pydantic import ValidationError
 
@@ -35,8 +37,15 @@ def test_what_is_said_reaches_the_client_the_tables_and_spark() -> None:
     }
 
 
+def test_what_a_session_has_is_read_back() -> None:
+    assert StoreAccess.of_spark(lambda name: LOCAL.spark_conf().get(name)) == replace(
+        LOCAL, region="us-east-1", path_style=True
+    )
+    assert StoreAccess.of_spark(lambda _: None) == StoreAccess()
+
+
 def test_where_nothing_is_said_the_cloud_decides() -> None:
-    assert StoreAccess().client_options(Scheme.S3) == {"aws_virtual_hosted_style_request": "true"}
+    assert StoreAccess().client_options(Scheme.S3) == StoreAccess().table_options(Scheme.S3) == {}
     assert StoreAccess().spark_conf() == {}
 
 

@@ -22,6 +22,8 @@ from demux.storage.location import Location, Scheme, locate
         ("S3://bucket/Übung +%41", Location(Scheme.S3, "bucket", "Übung +%41")),
         ("abfss://c@account.dfs.core.windows.net/a", Location(Scheme.AZURE, "c@account.dfs.core.windows.net", "a")),
         ("gs://bucket/a?b#c", Location(Scheme.GCS, "bucket", "a?b#c")),
+        ("file://localhost/data", Location(Scheme.FILE, "", "/data")),
+        ("file://host/share", Location(Scheme.OTHER, "host", "share")),
         ("dbfs:/mnt/root", Location(Scheme.OTHER, "", "mnt/root")),
         ("hdfs://host:9000/root", Location(Scheme.OTHER, "host:9000", "root")),
     ],

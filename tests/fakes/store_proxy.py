@@ -1,0 +1,165 @@
+"""A proxy before an S3 server: adds latency, refuses, resets connections and loses answers; counts requests by kind."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import struct
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import Enum
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, unquote, urlsplit
+
+_PATIENCE_S = 60
+_SLOW_DOWN = b"<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>"
+_HOP_BY_HOP = frozenset({"connection", "transfer-encoding", "keep-alive", "content-length"})
+
+
+class Fault(Enum):
+    """What happens to a request.
+
+    Attributes:
+        SLOW_DOWN: it is refused with 503.
+        RESET: the connection is reset before the server sees it.
+        LOST: the server carries it out, and its answer is lost.
+    """
+
+    SLOW_DOWN = "503"
+    RESET = "reset"
+    LOST = "lost answer"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request as its server sees it.
+
+    Attributes:
+        kind: HEAD, GET, ranged GET, LIST, PUT, conditional PUT, DELETE or POST.
+        path: of the bucket and the key.
+    """
+
+    kind: str
+    path: str
+
+
+class StoreProxy:
+    """The proxy; what is decided about a request may be changed at any time.
+
+    Attributes:
+        url: where it listens.
+        latency_s: what each request waits.
+        decide: what happens to a request; None for nothing.
+        counts: requests by kind.
+    """
+
+    def __init__(self, upstream: str) -> None:
+        self.latency_s = 0.0
+        self.decide: Callable[[Request], Fault | None] = lambda _: None
+        self.counts: Counter[str] = Counter()
+        self._upstream = urlsplit(upstream).netloc
+        self._lock = threading.Lock()
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self._server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def close(self) -> None:
+        """End it."""
+        self._server.shutdown()
+        self._server.server_close()
+
+    @contextmanager
+    def failing(self, kind: str, fault: Fault, times: int = 1) -> Iterator[list[Request]]:
+        """Let this happen to the first requests of this kind; yields those that it happened to."""
+        hit: list[Request] = []
+
+        def decide(request: Request) -> Fault | None:
+            with self._lock:
+                if request.kind != kind or len(hit) >= times:
+                    return None
+                hit.append(request)
+                return fault
+
+        self.decide = decide
+        try:
+            yield hit
+        finally:
+            self.decide = lambda _: None
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        proxy = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def log_message(self, *_: object) -> None:
+                return
+
+            def _any(self) -> None:
+                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                request = _request(self)
+                with proxy._lock:
+                    proxy.counts[request.kind] += 1
+                time.sleep(proxy.latency_s)
+                match proxy.decide(request):
+                    case Fault.SLOW_DOWN:
+                        self._answer(503, [("Content-Type", "application/xml")], _SLOW_DOWN)
+                    case Fault.RESET:
+                        self._reset()
+                    case Fault.LOST:
+                        proxy._forward(self, body)
+                        self._reset()
+                    case _:
+                        self._answer(*proxy._forward(self, body))
+
+            do_GET = do_PUT = do_HEAD = do_POST = do_DELETE = _any
+
+            def _answer(self, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
+                self.send_response_only(status)
+                for name, value in headers:
+                    if name.lower() not in _HOP_BY_HOP:
+                        self.send_header(name, value)
+                length = {name.lower(): value for name, value in headers}.get("content-length", str(len(body)))
+                self.send_header("Content-Length", length if self.command == "HEAD" else str(len(body)))
+                self.end_headers()
+                if self.command != "HEAD":
+                    self.wfile.write(body)
+
+            def _reset(self) -> None:
+                # with nothing to linger for, closing sends RST
+                self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                self.connection.close()
+                self.close_connection = True
+
+        return Handler
+
+    def _forward(self, handler: BaseHTTPRequestHandler, body: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
+        connection = http.client.HTTPConnection(self._upstream, timeout=_PATIENCE_S)
+        try:
+            connection.putrequest(handler.command, handler.path, skip_host=True, skip_accept_encoding=True)
+            for name, value in handler.headers.items():
+                connection.putheader(name, value)
+            connection.endheaders(body)
+            answer = connection.getresponse()
+            return answer.status, answer.getheaders(), answer.read()
+        finally:
+            connection.close()
+
+
+def _request(handler: BaseHTTPRequestHandler) -> Request:
+    parts, headers = urlsplit(handler.path), handler.headers
+    match handler.command:
+        case "GET" if "list-type" in parse_qs(parts.query, keep_blank_values=True):
+            kind = "LIST"
+        case "GET" if "Range" in headers:
+            kind = "ranged GET"
+        case "PUT" if "If-None-Match" in headers or "If-Match" in headers:
+            kind = "conditional PUT"
+        case command:
+            kind = command
+    return Request(kind, unquote(parts.path))

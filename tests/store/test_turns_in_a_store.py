@@ -1,0 +1,53 @@
+"""Commands that take turns on a root in a store, from whatever machine."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from demux.errors import RootLocked, TaskInterrupted
+from demux.leased import LeasedHold, hold_of
+from demux.lock import Access, Hold, locked
+from demux.storage.files import Storage
+
+
+def test_a_command_in_its_pause_lets_those_in_who_take_turns_and_nobody_of_its_own_kind(
+    in_store: Storage, tmp_path: Path
+) -> None:
+    root, stop = f"s3://demux/{tmp_path.name}", threading.Event()
+
+    def of(command: str, access: Access = Access.ALONE) -> Hold:
+        return hold_of(in_store, root, command, access)
+
+    with locked(root, "run", wait=False, hold=of("run")) as run:
+        assert run.tables is not None
+        visits = run.visits
+        with run.tables(f"{root}/quarantine"), pytest.raises(RootLocked, match="`demux run`"):
+            of("maintain", Access.TURNS).take(wait=False)
+        with run.away(stop):
+            with locked(root, "maintain", wait=False, hold=of("maintain", Access.TURNS)):
+                pass
+            with pytest.raises(RootLocked) as refused:
+                of("ingest").take(wait=False)
+            said = refused.value.cause
+            assert said.startswith(f"`demux run` (process {os.getpid()} on ")
+            assert f"is at work on {root}, since 20" in said
+            with pytest.raises(TaskInterrupted), run.tables(f"{root}/quarantine"):
+                pass
+        assert run.visits == visits + 1
+        with run.away(stop):
+            pass
+        assert run.visits == visits + 1
+        # who only looks asks for nothing
+        looking = of("status", Access.LOOK)
+        with locked(root, "status", wait=False, hold=looking), looking.away(stop):
+            pass
+    with locked(root, "ingest", wait=False, hold=of("ingest")):
+        pass
+
+
+def test_a_folder_has_locks_of_the_operating_system(in_store: Storage, tmp_path: Path) -> None:
+    assert not isinstance(hold_of(in_store, str(tmp_path), "run", Access.ALONE), LeasedHold)
