@@ -22,6 +22,8 @@ from demux.protobuf.compile import compile_schema
 from demux.registry.folder import FolderRegistry
 from demux.reports import GameReport, IngestReport
 from demux.settings import Decoder, Engine, GamesSettings, RegistrySettings, RunSettings, Settings
+from demux.settings_source import SourceSettings
+from demux.settings_store import StoreSettings
 from install_workflow.engine import Ended, run_tasks
 from install_workflow.plan import Task
 from install_workflow.run import Observer, OnEnd, RunTasks, run_round
@@ -62,11 +64,20 @@ class BenchRoot:
     """One root; it remembers between rounds what a command that goes on remembers."""
 
     def __init__(
-        self, spark: SparkSession, folder: Path, registry: Path, engine: Engine, decoder: Decoder = Decoder.AUTO
+        self,
+        spark: SparkSession,
+        root: str,
+        registry: Path,
+        engine: Engine,
+        decoder: Decoder = Decoder.AUTO,
+        source: Path | None = None,
+        store: StoreSettings | None = None,
     ) -> None:
         self.spark = spark
         self.settings = Settings(
-            root=str(folder),
+            root=root,
+            source=SourceSettings(path=None if source is None else str(source)),
+            store=store or StoreSettings(),
             registry=RegistrySettings(path=str(registry)),
             games=GamesSettings(limit=1_000_000),
             decoder=decoder,
@@ -157,8 +168,14 @@ class Bench:
     def root(self, name: str, engine: Engine = Engine.FLEET, decoder: Decoder = Decoder.AUTO) -> BenchRoot:
         """Return the root of this name, made now if it was not."""
         if name not in self._roots:
-            self._roots[name] = BenchRoot(self.spark, self.folder / name, self.folder / "registry", engine, decoder)
+            folder = str(self.folder / name)
+            self._roots[name] = BenchRoot(self.spark, folder, self.folder / "registry", engine, decoder)
         return self._roots[name]
+
+    def root_in(self, uri: str, store: StoreSettings) -> BenchRoot:
+        """Return a new root in a store, whose source is on the disk."""
+        source = self.folder / f"source of {uri.rpartition('/')[2]}"
+        return BenchRoot(self.spark, uri, self.folder / "registry", Engine.FLEET, source=source, store=store)
 
     def forget(self, name: str) -> None:
         """Remove the root from the disk."""

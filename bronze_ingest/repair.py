@@ -20,6 +20,7 @@ from demux.columns import Struct
 from demux.errors import ForgottenWouldReturn, OffsetsLost
 from demux.removed import Reason
 from demux.reports import IngestReport
+from demux.roots import layout_of
 from demux.settings import Settings
 from demux.settings_source import Clean, SourceKind
 from demux.spark_types import spark_struct
@@ -43,7 +44,7 @@ def rebuild_bronze(
         OffsetsLost: bronze has records that the source has no more, and `accept_gaps` is off; nothing was touched.
         ForgottenWouldReturn: records were forgotten on request, and `accept_return` is off; nothing was touched.
     """
-    layout = Layout(settings.root)
+    layout = layout_of(settings)
     check_source(spark, settings)
     if not accept_return:
         _require_none_forgotten(spark, layout)

@@ -16,6 +16,7 @@ from demux.checkpoints import require_checkpoint
 from demux.commits import Counts
 from demux.errors import DemuxError, SettingsInvalid
 from demux.reports import IngestReport
+from demux.roots import layout_of
 from demux.settings import Settings, Sink
 from demux.spark_types import columns_of_spark
 from demux.storage import table_exists
@@ -47,7 +48,7 @@ def ingest(
             `wrapper_stream`.
         CheckpointLost: bronze is there and its checkpoint is not.
     """
-    layout = Layout(settings.root)
+    layout = layout_of(settings)
     wrapper = wrapper_format(settings)
     write_batch = _writer(spark, layout, settings.run.sink)
     counts: list[Counts] = []
@@ -80,12 +81,12 @@ def _writer(spark: SparkSession, layout: Layout, sink: Sink) -> Callable[..., Co
     """Return the `write_batch` of the sink that the settings name, or that fits the tables."""
     if sink is Sink.SPARK:
         return spark_sink.write_batch
-    if file_sink.can_write(spark, layout):
+    if file_sink.can_write(layout):
         return file_sink.write_batch
     if sink is Sink.FILES:
         raise SettingsInvalid(
-            f"The tables under {layout.root} cannot be written as files: they are elsewhere than on this machine, or "
-            "have features that only Spark's own writer gives.",
+            f"The tables under {layout.root} cannot be written as files: only Spark reaches them, or "
+            "they have features that only Spark's own writer gives.",
             "Set `run.sink` to auto or spark.",
         )
     return spark_sink.write_batch

@@ -21,6 +21,7 @@ from bronze_ingest.kafka.source import client_options, kafka_stream
 from bronze_ingest.kafka.topics import follow, require_offsets
 from demux.checkpoints import read_checkpoint
 from demux.errors import SettingsInvalid, SourceMissing
+from demux.roots import layout_of
 from demux.settings import Settings
 from demux.settings_source import ArchiveSettings, SourceKind
 from demux.spark_types import spark_type
@@ -43,7 +44,7 @@ def wrapper_stream(spark: SparkSession, settings: Settings, accept_gaps: bool = 
         KafkaUnavailable, KafkaRefused, TopicMissing: as for `topics_now`.
         OffsetsLost: as for `follow`.
     """
-    layout = Layout(settings.root)
+    layout = layout_of(settings)
     _require_same_kind(spark, layout, settings.source.kind)
     require_same_reading(spark, layout, settings.archive)
     archive = _archive(spark, settings, layout)
@@ -67,11 +68,11 @@ def check_source(spark: SparkSession, settings: Settings) -> None:
     match settings.source.kind:
         case SourceKind.KAFKA:
             now = topics_now(spark, settings.kafka, client_options(spark, settings.kafka))
-            require_offsets(spark, Layout(settings.root), now)
+            require_offsets(spark, layout_of(settings), now)
         case SourceKind.DELTA:
             _delta_stream(spark, settings)
         case SourceKind.FILES:
-            _archive(spark, settings, Layout(settings.root))
+            _archive(spark, settings, layout_of(settings))
 
 
 def _archive(spark: SparkSession, settings: Settings, layout: Layout) -> DataFrame:

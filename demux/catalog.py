@@ -36,13 +36,13 @@ from demux.protobuf.comments import without_comments
 from demux.protobuf.compile import CompiledSchema
 from demux.protobuf.message_path import has_message
 from demux.protobuf.tags import Tags, tags_of
+from demux.roots import layout_of
 from demux.said_by import SaidBy, said_by
 from demux.schema_ref import SchemaRef
 from demux.schema_store import SchemaStore
 from demux.settings import Settings
 from demux.spark_types import columns_of_spark, message_in
 from demux.storage import table_exists
-from demux.tables import Layout
 
 _LOG = logging.getLogger("demux")
 _NO_CATALOG = "Where Spark has no such catalog, as on this machine maybe, give `--set databricks.catalog=null`."
@@ -61,7 +61,7 @@ class Catalog:
         """Prepare; `has_tags` says whether the catalog is Unity Catalog."""
         self._spark = spark
         self._settings = settings.databricks
-        self._layout = Layout(settings.root)
+        self._layout = layout_of(settings)
         self._schemas = schemas
         self._has_tags = has_tags
         self._making = threading.Lock()

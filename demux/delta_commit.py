@@ -1,4 +1,4 @@
-"""A commit that only appends, to a Delta table of this machine whose newest version is known: one small file.
+"""A commit that only appends, to a Delta table whose newest version is known: one small file.
 
 `deltalake` reads all that the log says since its last checkpoint before each commit, and again after it: several
 milliseconds for a table that a process alone writes and knows. What such a commit holds, and that its file is made only
@@ -8,47 +8,42 @@ where there is none, is Delta's protocol: https://github.com/delta-io/delta/blob
 from __future__ import annotations
 
 import json
-import os
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from demux.delta_log import commit_name
+from demux.storage.files import Storage
 from demux.table_files import TableFile
 
 _ENGINE = "protobuf-demux"
 
 
-def append_after(version: int, table: str, files: Sequence[TableFile], transactions: Mapping[str, int]) -> bool:
+def append_after(
+    storage: Storage, version: int, table: str, files: Sequence[TableFile], transactions: Mapping[str, int]
+) -> bool:
     """Append files to an unpartitioned table in the commit after this version; return whether that was possible.
 
     It is not where somebody else has made that commit, or where this version is not there: read the table again then,
     for it may ask more of its writers. Nothing else can have changed, as a commit is there as a whole or not at all.
 
     Args:
+        storage: how the table is reached.
         version: the table's newest, as far as is known; its protocol and its schema take the files.
-        table: the table's path on this machine.
+        table: the table's path or URI.
         files: what is appended, named by plain ASCII.
         transactions: versions of application transactions by id.
 
     Raises:
         OSError: the disk, or a file system without hard links; nothing was committed.
+        DemuxError: the store; the commit may be there, or not.
     """
-    log = Path(table, "_delta_log")
-    if not (log / commit_name(version)).exists():
+    log = f"{table}/_delta_log"
+    if not storage.exists(f"{log}/{commit_name(version)}"):
         return False
-    scratch = log / f".{uuid.uuid4()}.tmp"
-    try:
-        scratch.write_text(_text(files, transactions, int(time.time() * 1000)), encoding="utf-8")
-        # unlike a rename, it never takes the place of another file
-        os.link(scratch, log / commit_name(version + 1))
-    except FileExistsError:
-        return False
-    finally:
-        scratch.unlink(missing_ok=True)
-    return True
+    text = _text(files, transactions, int(time.time() * 1000))
+    return storage.create(f"{log}/{commit_name(version + 1)}", text.encode())
 
 
 def _text(files: Sequence[TableFile], transactions: Mapping[str, int], now_ms: int) -> str:

@@ -80,7 +80,9 @@ def growth(spark: SparkSession, table: str, column: str, since: int) -> Growth:
 
     Reads one small file for each commit after `since`, no data and no checkpoint.
     """
-    commits = _commits(spark, table)
+    # from the last one on that is known, which is there unless the table was made anew
+    commits = _commits(spark, table, commit_name(since - 1)) if since > 0 else set()
+    commits = commits or _commits(spark, table)
     latest = max(commits, default=-1)
     wanted = range(since + 1, latest + 1)
     # a table that was made anew counts from 0 again
@@ -170,8 +172,8 @@ def _lines(commit: str) -> list[str]:
     return commit.split("\n")
 
 
-def _commits(spark: SparkSession, table: str) -> set[int]:
-    return commits_among(file_names(spark, f"{table}/_delta_log"))
+def _commits(spark: SparkSession, table: str, after: str | None = None) -> set[int]:
+    return commits_among(file_names(spark, f"{table}/_delta_log", after))
 
 
 def _text(spark: SparkSession, table: str, version: int) -> str:

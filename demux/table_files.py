@@ -12,8 +12,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import astuple, dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +22,8 @@ from demux.arrow_types import arrow_fields
 from demux.columns import Column, Primitive, Struct
 from demux.delta_stats import stats_of
 from demux.names import key_folder
+from demux.storage.backend import NewFile
+from demux.storage.files import Storage
 from demux.streams import Batch
 
 if TYPE_CHECKING:
@@ -66,8 +67,9 @@ class TableWriter:
     One file for each partition, another one after 128 MiB; 64 MiB of rows are kept in memory at most.
     """
 
-    def __init__(self, table: str, columns: Struct, partition_by: str | None = None) -> None:
-        """Prepare for the table at a path of this machine, with these columns, partitioned by one of them (STRING)."""
+    def __init__(self, storage: Storage, table: str, columns: Struct, partition_by: str | None = None) -> None:
+        """Prepare for the table at a path or URI, with these columns, partitioned by one of them (STRING)."""
+        self._storage = storage
         self._table = table
         self._partition_by = partition_by
         self._schema = pa.schema(arrow_fields(Struct(tuple(c for c in columns if c.name != partition_by))))
@@ -85,8 +87,7 @@ class TableWriter:
         if kind is not None:
             for file in self._open.values():
                 file.abandon()
-            paths = [*(file.path for file in self._open.values()), *(file.path for file in self._written)]
-            remove_files(self._table, paths)
+            remove_files(self._storage, self._table, [file.path for file in self._written])
 
     def add(self, rows: pa.RecordBatch) -> None:
         """Append rows, in the table's columns."""
@@ -141,9 +142,7 @@ class TableWriter:
     def _begin(self, value: str | None) -> _OpenFile:
         folder = "" if value is None else f"{key_folder(value)}/"
         path = f"{folder}part-{uuid.uuid4()}.parquet"
-        where = Path(self._table, path)
-        where.parent.mkdir(parents=True, exist_ok=True)
-        sink = where.open("wb")
+        sink = self._storage.writer(f"{self._table}/{path}")
         self._open[value] = file = _OpenFile(path, value, sink)
         file.writer = pq.ParquetWriter(
             sink, self._schema, use_dictionary=self._repeating, metadata_collector=file.metadata
@@ -156,9 +155,10 @@ class TableWriter:
 
     def _finish(self, file: _OpenFile) -> TableFile:
         file.writer.close()
+        size = file.sink.tell()
         file.sink.close()
         (metadata,) = file.metadata
-        size, stats = Path(self._table, file.path).stat().st_size, json.dumps(stats_of(metadata))
+        stats = json.dumps(stats_of(metadata))
         return TableFile(self._table, file.path, file.partition, metadata.num_rows, size, stats)
 
 
@@ -166,17 +166,18 @@ class TableWriter:
 class _OpenFile:
     path: str
     partition: str | None
-    sink: BinaryIO
+    sink: NewFile
     metadata: list[Any] = field(default_factory=list)
     writer: Any = None
 
     def abandon(self) -> None:
-        """Close what can be closed: on a full disk not even that works."""
-        for part in (self.writer, self.sink):
-            with suppress(OSError):
-                part.close()
+        """Leave no file behind."""
+        # on a full disk not even closing works
+        with suppress(OSError):
+            self.writer.close()
         # or it would try again when it is forgotten
         self.writer.is_open = False
+        self.sink.abandon()
 
 
 def told(files: Sequence[TableFile]) -> pa.RecordBatch:
@@ -200,31 +201,27 @@ def stamped(rows: pa.RecordBatch, columns: Struct, **constants: object) -> pa.Re
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
 
-def schema_json(table: str) -> str:
-    """Return the Delta table's schema as its log has it, which is as Spark writes schemas."""
-    from deltalake import DeltaTable
-
-    return str(DeltaTable(table).schema().to_json())
+def schema_json(table: DeltaTable) -> str:
+    """Return the table's schema as its log has it, which is as Spark writes schemas."""
+    return str(table.schema().to_json())
 
 
-def takes_files(table: str) -> bool:
-    """Return whether the Delta table asks nothing of its writers that these files do not give."""
-    from deltalake import DeltaTable
-
-    protocol = DeltaTable(table).protocol()
+def takes_files(table: DeltaTable) -> bool:
+    """Return whether the table asks nothing of its writers that these files do not give."""
+    protocol = table.protocol()
     if protocol.min_writer_version < 7:
         return bool(protocol.min_writer_version <= 2)
     return set(protocol.writer_features or ()) <= _FEATURES
 
 
-def commit_files(table: str, files: Sequence[TableFile], partition_by: str | None, batch: Batch) -> None:
+def commit_files(
+    storage: Storage, table: str, files: Sequence[TableFile], partition_by: str | None, batch: Batch
+) -> None:
     """Append the files to the table, once for each batch; where the batch is there already, they are removed."""
-    from deltalake import DeltaTable
-
-    into = DeltaTable(table)
+    into = storage.table(table)
     newest = into.transaction_version(batch.query_id)
     if newest is not None and newest >= batch.batch_id:
-        remove_files(table, [file.path for file in files])
+        remove_files(storage, table, [file.path for file in files])
         return
     append_files(into, files, partition_by, {batch.query_id: batch.batch_id})
 
@@ -253,7 +250,6 @@ def append_files(
     into.create_write_transaction(actions, "append", into.schema(), partition_by, commit_properties=properties)
 
 
-def remove_files(table: str, paths: Iterable[str]) -> None:
+def remove_files(storage: Storage, table: str, paths: Iterable[str]) -> None:
     """Remove files that no commit names."""
-    for path in paths:
-        Path(table, path).unlink(missing_ok=True)
+    storage.delete(f"{table}/{path}" for path in paths)

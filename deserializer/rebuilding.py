@@ -155,8 +155,7 @@ def _turn(spark: SparkSession, layout: Layout, task: Task) -> tuple[str, Turn]:
     A stream takes the game over from the fleet as it always does. Where no fleet can read bronze, it is the stream's
     turn at once.
     """
-    # by Spark, which opens every table
-    app_id, takes_fleets = fleet_id_of(spark, layout.bronze, is_here=False)
+    app_id, takes_fleets = fleet_id_of(spark, layout)
     if fleet_of(spark, layout) != app_id:
         replace_text(spark, layout.fleet, app_id)
     table = tables_of(spark, layout, app_id, Sink.AUTO).silver(names_of(task.game).key)

@@ -27,6 +27,7 @@ from demux.names import names_of
 from demux.removed import Reason
 from demux.schema_ref import SchemaRef
 from demux.settings import Decoder, Sink
+from demux.storage.location import locate
 from demux.table_files import TableFile
 from demux.tables import SILVER_ORIGIN, Layout
 from demux.upkeep.joining import suits
@@ -36,7 +37,7 @@ from deserializer.fleet.games import fit, lasting
 from deserializer.fleet.quarantine import Quarantine
 from deserializer.fleet.silver import SilverTable, columns_in, require_suited
 from deserializer.fleet.spread import balanced
-from deserializer.fleet.tables import layout_here, tables_of
+from deserializer.fleet.tables import tables_of
 from deserializer.passed import Reading
 from deserializer.redecode import Redecoding, Task
 from deserializer.rewriting import SAME_ROWS
@@ -113,7 +114,7 @@ class Together:
         written, bad = self._written(works, request, now)
         if bad:
             lock = self._redecoding.lock
-            Quarantine(self._here.quarantine, self._here.dropped, request, lock).append(bad, {})
+            Quarantine(self._here.storage, self._here.quarantine, self._here.dropped, request, lock).append(bad, {})
         with ThreadPoolExecutor(self._threads, thread_name_prefix="commit") as pool:
             ended = list(pool.map(lambda one: _committed(works[one.game], one), written.values()))
         done = [one.game for one, is_there in zip(written.values(), ended, strict=True) if is_there]
@@ -149,11 +150,11 @@ class Together:
         """Return what became of each game, and the files for quarantine; where the job dies, all is left to Spark."""
         if not works:
             return [], []
-        quarantine = self._here.quarantine
+        quarantine, storage = self._here.quarantine, self._here.storage
 
         def write(parts: Iterator[Sequence[GameDays]]) -> Iterator[DaysWritten | TableFile]:
             for part in parts:
-                yield from write_days(part, quarantine, request, now)
+                yield from write_days(storage, part, quarantine, request, now)
 
         context = self._redecoding.spark.sparkContext
         tasks = balanced([(work.days.bytes, work.days) for work in works], context.defaultParallelism)
@@ -177,7 +178,7 @@ class Together:
             if isinstance(answers, DemuxError):
                 return False
             try:
-                table = SilverTable.at(self._here.silver(names_of(game).key))
+                table = SilverTable.at(self._here.storage, self._here.silver(names_of(game).key))
                 self._decisions[game] = fit(spark, table, answers, schemas.contract(game), refs[game])
             except Exception as error:  # Spark says it
                 _LOG.info("days of a game are left to Spark: %s", error)
@@ -212,6 +213,7 @@ class Together:
                 GameDays(
                     game,
                     span,
+                    self._here.storage,
                     tuple(part.where for part in read),
                     sum(part.bytes for part in read),
                     self._here.silver(names_of(game).key),
@@ -262,10 +264,10 @@ def together(redecoding: Redecoding, sink: Sink, threads: int) -> Together | Non
     """
     if redecoding.decoder is Decoder.FROM_PROTOBUF:
         return None
-    here = layout_here(redecoding.spark, redecoding.layout)
-    if here is None or not tables_of(redecoding.spark, redecoding.layout, "", sink).takes_files:
+    layout = redecoding.layout
+    if not layout.storage.is_folder(layout.root) or not tables_of(redecoding.spark, layout, "", sink).takes_files:
         return None
-    return Together(redecoding, here, threads)
+    return Together(redecoding, replace(layout, root=locate(layout.root).key), threads)
 
 
 def parts_of_table(table: deltalake.DeltaTable, time_column: str) -> dict[str | None, list[Part]]:

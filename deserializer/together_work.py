@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,6 +18,7 @@ import pyarrow.parquet as pq
 from demux.arrow_types import arrow_type, as_type
 from demux.columns import Primitive, Struct
 from demux.schema_ref import SchemaRef
+from demux.storage.files import Storage
 from demux.table_files import TableFile, TableWriter
 from demux.tables import QUARANTINE, SILVER_ORIGIN
 from deserializer.days import Counts, Span
@@ -36,6 +36,7 @@ class GameDays:
     Attributes:
         game: the exact name.
         span: the days.
+        storage: how files are reached.
         paths: of the files of bronze that may have rows of them, absolute; the game has read all of these.
         bytes: their size.
         table: the path of the silver table.
@@ -49,6 +50,7 @@ class GameDays:
 
     game: str
     span: Span
+    storage: Storage
     paths: tuple[str, ...]
     bytes: int
     table: str
@@ -86,17 +88,18 @@ class _SparksError(Exception):
 
 
 def write_days(
-    works: Iterable[GameDays], quarantine: str, query_id: str, now: datetime
+    storage: Storage, works: Iterable[GameDays], quarantine: str, query_id: str, now: datetime
 ) -> Iterator[DaysWritten | TableFile]:
     """Yield what became of each, and then the files for quarantine, which hold the bad rows of all of them.
 
     Args:
+        storage: how the quarantine table is reached.
         works: what to do.
         quarantine: the path of the quarantine table.
         query_id: what bad rows carry there.
         now: the time of decoding.
     """
-    with TableWriter(quarantine, QUARANTINE) as bad:
+    with TableWriter(storage, quarantine, QUARANTINE) as bad:
         for work in works:
             files: list[TableFile] = []
             try:
@@ -105,7 +108,7 @@ def write_days(
                 try:
                     written, files = _write(work, replaced, quarantine, query_id, now, bad)
                 except UnknownRef:
-                    unknown = unknown_refs(work.paths, work.decisions)
+                    unknown = unknown_refs(_bronze(work), work.decisions)
                     written = DaysWritten(work.game, replaced=replaced, unknown=unknown)
             except Exception as error:  # Spark finds out what is wrong, or does it all the same
                 written = DaysWritten(work.game, left=f"{type(error).__name__}: {error}")
@@ -121,7 +124,10 @@ def _write(
     columns = Struct((*work.decisions.columns, *SILVER_ORIGIN))
     rows_in: Counter[date] = Counter()
     rows_bad: Counter[date] = Counter()
-    with TableWriter(work.table, columns) as silver, TableWriter(quarantine, QUARANTINE) as own:
+    with (
+        TableWriter(work.storage, work.table, columns) as silver,
+        TableWriter(work.storage, quarantine, QUARANTINE) as own,
+    ):
         for part in parts_of(_of_days(work), work.decisions):
             days = _days(part.rows.column("timestamp"))
             rows_in += _counted(days)
@@ -131,15 +137,22 @@ def _write(
                 rows_bad += _counted(days.take(pa.array([row for row, _ in part.bad], pa.int64())))
                 own.add(bad_rows(part, work.game, query_id, work.batch_id, now))
         for name in (name for name, is_whole in replaced.items() if not is_whole):
-            _keep(pq.ParquetFile(Path(work.table, name)), work.span, columns, silver)
+            with work.storage.open(f"{work.table}/{name}") as file:
+                _keep(pq.ParquetFile(file), work.span, columns, silver)
         files = tuple(silver.close())
         further = own.hand_over(bad)
     counts = {day: Counts(rows, rows - rows_bad[day], rows_bad[day]) for day, rows in rows_in.items()}
     return DaysWritten(work.game, counts, files, replaced), further
 
 
+def _bronze(work: GameDays) -> Iterator[pq.ParquetFile]:
+    for path in work.paths:
+        with work.storage.open(path) as file:
+            yield pq.ParquetFile(file)
+
+
 def _of_days(work: GameDays) -> Iterator[pa.RecordBatch]:
-    for batch in bronze_rows(work.paths, work.forgotten):
+    for batch in bronze_rows(_bronze(work), work.forgotten):
         yield batch.filter(within(batch.column("timestamp"), work.span))
 
 
@@ -149,23 +162,24 @@ def _replaced(work: GameDays) -> dict[str, bool]:
     Raises:
         _SparksError: bronze may lack a record of the days that is in a table.
     """
-    ids = [_positions(path, "", work.span).column("record_id") for path in work.paths]
+    ids = [_positions(file, "", work.span).column("record_id") for file in _bronze(work)]
     chunks = [chunk for column in ids for chunk in column.chunks]
     known = pa.chunked_array([*chunks, pa.array(sorted(work.forgotten), pa.string())], pa.string())
     _require_among(pa.array(sorted(work.aside), pa.string()), known)
     found: dict[str, bool] = {}
     for name in work.files:
-        path = Path(work.table, name)
-        mine = _positions(path, "_", work.span)
-        _require_among(mine.column("_record_id"), known)
-        if len(mine):
-            found[name] = len(mine) == pq.read_metadata(path).num_rows
+        with work.storage.open(f"{work.table}/{name}") as opened:
+            file = pq.ParquetFile(opened)
+            mine = _positions(file, "_", work.span)
+            _require_among(mine.column("_record_id"), known)
+            if len(mine):
+                found[name] = len(mine) == file.metadata.num_rows
     return found
 
 
-def _positions(path: str | Path, prefix: str, span: Span) -> pa.Table:
+def _positions(file: pq.ParquetFile, prefix: str, span: Span) -> pa.Table:
     """Return the record ids and times of a file's rows of the days; the names of these columns have a prefix."""
-    rows = pq.ParquetFile(path).read(columns=[f"{prefix}record_id", f"{prefix}timestamp"])
+    rows = file.read(columns=[f"{prefix}record_id", f"{prefix}timestamp"])
     return rows.filter(within(rows.column(f"{prefix}timestamp"), span))
 
 

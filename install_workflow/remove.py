@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from demux.control import Control
 from demux.errors import RemovalUnfinished
+from demux.roots import layout_of
 from demux.settings import Settings
 from demux.storage import exists, file_names, read_text, remove_folder, replace_text, table_exists
 from demux.tables import Layout
@@ -35,7 +36,7 @@ def look_at_root(
         RemovalUnfinished: an interrupted removal was of further parts.
         SettingsInvalid: something that is not ours would go with a folder.
     """
-    layout = Layout(settings.root)
+    layout = layout_of(settings)
     if is_unfinished(spark, layout):
         found = _left(spark, layout)
         if not {folder.part for folder in found} <= set(parts):

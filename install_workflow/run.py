@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from demux.control import Control, History, KnownGame, Outcome, TaskRecord
 from demux.delta_log import Growth, growth
 from demux.reports import GameReport, IngestReport
+from demux.roots import layout_of
 from demux.settings import Settings
 from demux.storage import table_exists
 from demux.tables import Layout
@@ -68,7 +69,7 @@ def look(
     spark: SparkSession, settings: Settings, control: Control, registered: Collection[str] = frozenset()
 ) -> Outlook:
     """Return the plan for what is in bronze now, and for the games that the registry has; changes nothing."""
-    layout = Layout(settings.root)
+    layout = layout_of(settings)
     known, history = control.known_games(), control.history()
     grown = growth(spark, layout.bronze, "game_name", history.bronze_version)
     # nobody is known at first, and after `demux destroy`

@@ -12,6 +12,7 @@ from pathlib import Path
 from demux.errors import RuntimeMissing
 from demux.settings import SparkSettings
 from demux.spark import session, stop
+from demux.storage.access import StoreAccess
 
 _TRIES = 3
 
@@ -21,7 +22,8 @@ def fetch() -> None:
     for last in (*[False] * (_TRIES - 1), True):
         with tempfile.TemporaryDirectory(prefix="demux-jars-") as logs:
             try:
-                stop(session(SparkSettings(master="local[1]"), Path(logs)))
+                # the jars of S3 too
+                stop(session(SparkSettings(master="local[1]"), Path(logs), StoreAccess()))
             except RuntimeMissing as error:
                 text = (Path(logs) / "spark.log").read_text(encoding="utf-8", errors="replace")
                 sys.stderr.write(f"{text[-3000:]}\n{error}\n")

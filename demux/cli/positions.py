@@ -21,9 +21,10 @@ from demux.forgetting.found import ALL_READ
 from demux.ledger.snapshots import last_batches
 from demux.ledger.standing import Part, Range, SourceStand, Stand
 from demux.names import names_of
+from demux.roots import layout_of
 from demux.settings import Settings
 from demux.settings_source import SourceKind
-from demux.storage import file_names, local_path, read_text, table_exists
+from demux.storage import file_names, read_text, table_exists
 from demux.tables import Layout
 from demux.transactions import transaction_of
 from deserializer.fleet.run import fleet_of
@@ -61,7 +62,7 @@ def read_batch(spark: SparkSession, layout: Layout, game: str) -> int:
 
 
 def _stand(spark: SparkSession, layout: Layout, key: str, app_id: str | None) -> Stand | None:
-    number = None if app_id is None else _transaction(spark, layout.silver(key), app_id)
+    number = None if app_id is None else _transaction(spark, layout, layout.silver(key), app_id)
     if app_id is not None and number is not None and (turn := Turn.of(number)).is_the_fleets:
         # what was read of the commit that it is in counts once it has read all of it
         return Stand(turn.position.version, f"{app_id}/{turn.number}")
@@ -72,17 +73,18 @@ def _stand(spark: SparkSession, layout: Layout, key: str, app_id: str | None) ->
     return Stand(position_in(read_text(spark, f"{checkpoint}/offsets/{found.done}")).version, found.query_id)
 
 
-def _transaction(spark: SparkSession, table: str, app_id: str) -> int | None:
+def _transaction(spark: SparkSession, layout: Layout, table: str, app_id: str) -> int | None:
     """Return the newest version of the application's transactions; None for none."""
-    here = local_path(spark, table)
-    return transaction_of(spark, table, app_id) if here is None else SilverTable.at(here).transaction(app_id)
+    if layout.storage.reaches(table):
+        return SilverTable.at(layout.storage, table).transaction(app_id)
+    return transaction_of(spark, table, app_id)
 
 
 def source_stand_of(spark: SparkSession, settings: Settings) -> Callable[[], SourceStand]:
     """Return what says where bronze stands in its source."""
 
     def stand() -> SourceStand:
-        layout = Layout(settings.root)
+        layout = layout_of(settings)
         checkpoint = layout.bronze_checkpoint
         found = read_checkpoint(spark, checkpoint)
         line = None

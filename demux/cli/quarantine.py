@@ -14,7 +14,7 @@ from demux.causes import OF_BRONZE, Cause, Stage
 from demux.cli.deployment import YES, ask_to_remove
 from demux.cli.each_game import each_game
 from demux.cli.quarantine_text import drop_text, groups_json, groups_text, records_json, records_text
-from demux.cli.serve import local_root
+from demux.cli.serve import reached
 from demux.cli.workplace import ROOT, SET, SETTINGS, TAKE_TURNS, Workplace, console, settings_of, workplace
 from demux.errors import DemuxError, SettingsInvalid
 from demux.lock import Access
@@ -208,17 +208,14 @@ def drop(
 
 
 def _looked_at(settings: Settings, choice: Choice, since: str | None) -> tuple[Layout, Choice]:
-    """Return where the tables of this machine are, and which rows are meant.
+    """Return where the tables are, and which rows are meant.
 
     Raises:
-        SettingsInvalid: the root is not on this machine, or `--since` is no time.
+        SettingsInvalid: only Spark reaches the root, or `--since` is no time.
         GameUnknown: nobody has seen the game.
     """
     choice = replace(choice, since=_moment("--since", since))
-    root = local_root(
-        settings.root, "quarantine is read without Spark, from files of this machine", "counts it by Spark"
-    )
-    layout = Layout(root)
+    layout = reached(settings, "quarantine is read without Spark", "counts it by Spark")
     if choice.game is not None:
         require_game(choice.game, games_of(layout))
     return layout, choice

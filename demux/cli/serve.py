@@ -9,13 +9,13 @@ import threading
 from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 import typer
 
 from demux.cli.workplace import ROOT, SET, SETTINGS, console, settings_of, warn
 from demux.errors import DemuxError, PlanRefused, SettingsInvalid, StorageFailed
 from demux.registry.choice import game_schemas
+from demux.roots import layout_of
 from demux.settings import Settings
 from demux.status.content import status_json
 from demux.status.facts import Facts
@@ -26,6 +26,7 @@ from demux.status.reading import Reader
 from demux.status.server import Sites, StatusServer
 from demux.status.site import LOOPBACK
 from demux.status.summary import status_of
+from demux.tables import Layout
 from install_workflow.plan import make_plan
 
 PORT = 8642
@@ -71,7 +72,7 @@ def write_page(settings: Settings, file: Path) -> None:
     """Write the page of the status as it is now, in one step.
 
     Raises:
-        SettingsInvalid: the root is not on this machine.
+        SettingsInvalid: only Spark reaches the root.
         StorageFailed: the file cannot be written.
     """
     text = page(status_json(status_reader(settings)()))
@@ -100,35 +101,36 @@ def status_reader(settings: Settings) -> Callable[[], Status]:
     """Return what reads the status of the root of these settings, again and again.
 
     Raises:
-        SettingsInvalid: the root is not on this machine.
+        SettingsInvalid: only Spark reaches the root.
     """
-    root = local_root(settings.root, "the page is made from tables of this machine", "reads it by Spark")
-    reader = Reader(root)
+    layout = reached(settings, "the page is made without Spark", "reads it by Spark")
+    reader = Reader(layout)
 
     def read() -> Status:
         facts = reader.read()
         now = datetime.now(timezone.utc)
-        return status_of(root, facts, now, reasons_of(facts, settings), lambda game: game_schemas(game, settings))
+        return status_of(
+            layout.root, facts, now, reasons_of(facts, settings), lambda game: game_schemas(game, settings)
+        )
 
     return read
 
 
-def local_root(root: str, why: str, how: str) -> str:
-    """Return the root's path; `why` it must be on this machine and `how` `demux status` does without go into the error.
+def reached(settings: Settings, why: str, how: str) -> Layout:
+    """Return the root's layout; `why` it must be reached and `how` `demux status` does without go into the error.
 
     Raises:
-        SettingsInvalid: it is not on this machine.
+        SettingsInvalid: only Spark reaches it.
     """
-    parts = urlsplit(root)
-    if parts.scheme == "file" and parts.netloc in {"", "localhost"}:
-        return unquote(parts.path)
-    if "://" in root:
+    layout = layout_of(settings)
+    if not layout.storage.reaches(layout.root):
         raise SettingsInvalid(
-            f"The root {root} is not on this machine, and {why}.",
-            f"Use `demux status` in a terminal, which {how}; or mount the root as a folder, and name that.",
-            root=root,
+            f"The root {layout.root} is reached by Spark alone, and {why}.",
+            f"Use `demux status` in a terminal, which {how}; a root in S3, Azure or GCS needs `pip install "
+            "'protobuf-demux[store]'`.",
+            root=layout.root,
         )
-    return root
+    return layout
 
 
 def reasons_of(facts: Facts, settings: Settings) -> Mapping[str, str]:

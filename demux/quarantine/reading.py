@@ -1,4 +1,4 @@
-"""Reads quarantine on this machine, in pieces, without Spark; writes nothing.
+"""Reads quarantine, in pieces, without Spark; writes nothing.
 
 Rows are looked at in few columns; whole rows are read only where they are shown. A piece is a row group of a file.
 """
@@ -42,12 +42,12 @@ class QuarantineReader:
     """Reads the quarantine table as it was when this was made."""
 
     def __init__(self, layout: Layout) -> None:
-        """Open the table of a root at a path of this machine; one that is not there has no rows.
+        """Open the table of a root that is reached without Spark; one that is not there has no rows.
 
         Raises:
             TableUnsuited: it asks for Spark's reader.
         """
-        table = _opened(layout.quarantine)
+        table = _opened(layout, layout.quarantine)
         self._pieces = () if table is None else tuple(_pieces(table))
 
     def groups(self, choice: Choice) -> tuple[Group, ...]:
@@ -101,9 +101,9 @@ def _with_known_time(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 def games_of(layout: Layout) -> frozenset[str]:
     """Return the games that are in bronze or known, by what the tables' logs say."""
-    known = _opened(layout.games)
+    known = _opened(layout, layout.games)
     found = set() if known is None else set(known.to_pyarrow_table(columns=["game_name"]).column(0).to_pylist())
-    bronze = _opened(layout.bronze)
+    bronze = _opened(layout, layout.bronze)
     if bronze is not None:
         files = pa.table(bronze.get_add_actions(flatten=True))
         if "partition.game_name" in files.column_names:
@@ -115,7 +115,7 @@ def schemas_of(layout: Layout, refs: Collection[SchemaRef]) -> KeptSchemas:
     """Return those of the schemas that rows name which are kept."""
     ids = sorted({ref.schema_id for ref in refs if ref.schema_id is not None})
     guids = sorted({ref.guid for ref in refs if ref.guid is not None})
-    table = _opened(layout.schemas)
+    table = _opened(layout, layout.schemas)
     if table is None:
         return KeptSchemas({}, {}, {})
     wanted = pc.field("schema_id").isin(pa.array(ids, pa.int32())) | pc.field("guid").isin(pa.array(guids, pa.string()))
@@ -131,9 +131,9 @@ def schemas_of(layout: Layout, refs: Collection[SchemaRef]) -> KeptSchemas:
     )
 
 
-def _opened(path: str) -> deltalake.DeltaTable | None:
+def _opened(layout: Layout, path: str) -> deltalake.DeltaTable | None:
     try:
-        return deltalake.DeltaTable(path)
+        return layout.storage.table(path)
     except deltalake.exceptions.TableNotFoundError:
         return None
     except deltalake.exceptions.DeltaError as error:

@@ -1,4 +1,4 @@
-"""Reads the facts of a root on this machine: control tables, quarantine's causes, and the logs of all tables.
+"""Reads the facts of a root: control tables, quarantine's causes, and the logs of all tables.
 
 By `deltalake`, without Spark: no row of bronze or silver is read. Writes nothing. What is known of a file that was read
 once is kept, as files of a Delta table never change; so a second reading costs what is new.
@@ -12,7 +12,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
-from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import unquote
 
@@ -22,6 +21,7 @@ import pyarrow.parquet as pq
 
 from demux.causes import Stage
 from demux.control import KnownGame, Outcome, TaskRecord
+from demux.errors import DemuxError
 from demux.extras import deltalake
 from demux.names import names_of
 from demux.registry.protocol import SubjectVersion
@@ -33,6 +33,8 @@ from demux.text import printable
 
 _LOG = logging.getLogger("demux")
 _THREADS = 4
+# they wait for answers
+_THREADS_OF_STORE = 32
 _SETTLED_NS = 2_000_000_000
 # so that rounds of years, or of 10,000 games, fit into memory
 _MOST_RECORDS = 200_000
@@ -48,9 +50,10 @@ Found = TypeVar("Found")
 class Reader:
     """Reads one root, again and again; not from several threads at the same time."""
 
-    def __init__(self, root: str, now_ns: Callable[[], int] = time.time_ns) -> None:
-        """Prepare for the root at a path of this machine; reads nothing yet."""
-        self._layout = Layout(root)
+    def __init__(self, layout: Layout, now_ns: Callable[[], int] = time.time_ns) -> None:
+        """Prepare for a root that is reached without Spark; reads nothing yet."""
+        self._layout = layout
+        self._storage = layout.storage
         self._now_ns = now_ns
         self._records: dict[str, tuple[TaskRecord, ...]] = {}
         self._silver: dict[str, tuple[int, TableFacts]] = {}
@@ -65,7 +68,8 @@ class Reader:
         Bronze is read last: what comes in meanwhile counts as waiting, and never as decoded before it came.
         """
         layout = self._layout
-        self._notes = {} if Path(layout.root).is_dir() else {f"There is no folder {layout.root} (yet).": None}
+        is_there = self._storage.changed(layout.root) is not None
+        self._notes = {} if is_there else {f"There is no folder {layout.root} (yet).": None}
         games = self._table(layout.games, _games)
         records = self._table(layout.rounds, self._read_records)
         names = {*(games or ()), *(record.game for record in records or ()), *(self._bronze() or ())}
@@ -90,7 +94,7 @@ class Reader:
     ) -> Found | None:
         """Return what is read of a table, again only if it changed; `nothing` without one, None if it is unreadable."""
         try:
-            table = deltalake.DeltaTable(path)
+            table = self._storage.table(path)
             # one that was made anew counts its versions from 0 again
             now = f"{table.metadata().id}/{table.version()}"
             kept = self._kept.get(path)
@@ -123,14 +127,21 @@ class Reader:
                 self._notes[f"Only the newest {_MOST_RECORDS:,} tasks on record are shown."] = None
                 break
             path = unquote(file["path"])
-            kept[path] = self._records[path] if path in self._records else _records_in(self._layout.rounds, path)
+            kept[path] = self._records[path] if path in self._records else self._records_in(path)
         self._records = kept
         return tuple(sorted((one for some in reversed(kept.values()) for one in some), key=lambda one: one.finished_at))
+
+    def _records_in(self, path: str) -> tuple[TaskRecord, ...]:
+        columns = [column.name for column in ROUNDS.columns]
+        with self._storage.open(f"{self._layout.rounds}/{path}") as file:
+            rows = pq.read_table(file, columns=columns).to_pylist()
+        return tuple(_record(row) for row in rows if row["game_name"] is not None)
 
     def _tables(self, games: Iterable[str]) -> tuple[dict[str, TableFacts], frozenset[str]]:
         """Return the silver tables by game, and the games whose table cannot be read."""
         names = sorted(games)
-        with ThreadPoolExecutor(_THREADS, thread_name_prefix="status") as pool:
+        threads = _THREADS if self._storage.is_folder(self._layout.root) else _THREADS_OF_STORE
+        with ThreadPoolExecutor(threads, thread_name_prefix="status") as pool:
             looked = dict(zip(names, pool.map(self._silver_table, names), strict=True))
         for name, found in looked.items():
             if isinstance(found, Exception):
@@ -142,14 +153,16 @@ class Reader:
         path = self._layout.silver(names_of(game).key)
         try:
             # each commit is a new file in this folder
-            changed = Path(path, "_delta_log").stat().st_mtime_ns
-        except OSError:
+            changed = self._storage.changed(f"{path}/_delta_log")
+        except DemuxError as error:
+            return error
+        if changed is None:
             return None
         kept = self._silver.get(game)
         if kept is not None and kept[0] == changed:
             return kept[1]
         try:
-            found = _sizes(_actions(deltalake.DeltaTable(path)))
+            found = _sizes(_actions(self._storage.table(path)))
         except deltalake.exceptions.TableNotFoundError:
             return None
         except Exception as error:  # as in `_table`
@@ -227,12 +240,6 @@ def _by_game(table: deltalake.DeltaTable, column: str, value: str) -> Mapping[st
 def _counted(table: deltalake.DeltaTable, columns: list[str]) -> Iterator[Mapping[str, Any]]:
     for batch in table.to_pyarrow_dataset().to_batches(columns=columns):
         yield from pa.table(batch).group_by(columns).aggregate([([], "count_all")]).to_pylist()
-
-
-def _records_in(table: str, path: str) -> tuple[TaskRecord, ...]:
-    columns = [column.name for column in ROUNDS.columns]
-    rows = pq.read_table(Path(table, path), columns=columns, partitioning=None).to_pylist()
-    return tuple(_record(row) for row in rows if row["game_name"] is not None)
 
 
 def _record(row: Mapping[str, Any]) -> TaskRecord:

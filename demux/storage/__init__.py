@@ -1,42 +1,55 @@
-"""Files and folders on any file system that Spark reads, by the driver's own Hadoop client.
+"""Files and folders as Spark's session reaches them: by `Storage`, and by Hadoop's client where only Spark can.
 
-What is on this machine is read by Python, as the way through the JVM is long.
+`Storage` is the interface (`demux/storage/files.py`). What is here is for callers that have a session, and goes with
+them: the functions add only the roots that no client of ours reaches.
 """
 
 from __future__ import annotations
 
 import re
 import uuid
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from demux.storage.access import StoreAccess
+from demux.storage.files import Storage, is_version
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# a commit or a checkpoint; whoever makes the table has a file with another name there before
-_OF_A_VERSION = re.compile(r"\d{20}\.")
-_CHECKSUM = re.compile(r"\.(.*\.)?crc", re.DOTALL)
 _WILDCARDS = re.compile(r"[\[\]{}*?\\]")
+_OF_SESSION: WeakKeyDictionary[SparkSession, Storage] = WeakKeyDictionary()
+
+
+def storage_of(spark: SparkSession) -> Storage:
+    """Return how files are reached with the endpoint and the credentials that the session has for S3."""
+    if spark not in _OF_SESSION:
+        _OF_SESSION[spark] = Storage.here(StoreAccess.of_spark(lambda name: spark.conf.get(name, None)))
+    return _OF_SESSION[spark]
 
 
 def table_exists(spark: SparkSession, path: str) -> bool:
     """Return whether a Delta table is at the path."""
-    return any(_OF_A_VERSION.match(name) for name in file_names(spark, f"{path}/_delta_log"))
+    return any(is_version(name) for name in file_names(spark, f"{path}/_delta_log"))
 
 
 def exists(spark: SparkSession, path: str) -> bool:
-    """Return whether a file or folder is at the path."""
+    """Return whether a file is at the path."""
+    if (storage := _reaching(spark, path)) is not None:
+        return storage.exists(path)
     location, system = _hadoop(spark, path)
     return bool(system.exists(location))
 
 
-def file_names(spark: SparkSession, folder: str) -> list[str]:
-    """Return the names in a folder, sorted; none when there is no folder."""
-    here = local_path(spark, folder)
-    if here is not None:
-        # as Hadoop does, without its checksums
-        names = (one.name for one in Path(here).iterdir()) if _is_folder(Path(here)) else ()
-        return sorted(name for name in names if not _CHECKSUM.fullmatch(name))
+def file_names(spark: SparkSession, folder: str, after: str | None = None) -> list[str]:
+    """Return the names in a folder, sorted; none when there is no folder.
+
+    With `after`, those that are greater, and none of folders; where only Spark reaches the folder, all names.
+    """
+    if (storage := _reaching(spark, folder)) is not None:
+        if after is None:
+            return storage.names(folder)
+        return sorted(file.key for file in storage.files(folder, after) if "/" not in file.key)
     path, system = _hadoop(spark, folder)
     if not system.exists(path):
         return []
@@ -45,9 +58,8 @@ def file_names(spark: SparkSession, folder: str) -> list[str]:
 
 def read_text(spark: SparkSession, file: str) -> str:
     """Return a file's text (UTF-8)."""
-    here = local_path(spark, file)
-    if here is not None:
-        return Path(here).read_bytes().decode(errors="replace")
+    if (storage := _reaching(spark, file)) is not None:
+        return storage.read_text(file)
     path, system = _hadoop(spark, file)
     stream = system.open(path)
     try:
@@ -58,6 +70,9 @@ def read_text(spark: SparkSession, file: str) -> str:
 
 def replace_text(spark: SparkSession, file: str, text: str) -> None:
     """Write a file's text (UTF-8) in one step: whoever reads it sees all of the old or all of the new."""
+    if (storage := _reaching(spark, file)) is not None:
+        storage.write(file, text.encode())
+        return
     jvm = _jvm(spark)
     # tasks of a job may write the same text at the same time
     beside = f"{file}.{uuid.uuid4().hex}.tmp"
@@ -79,6 +94,8 @@ def replace_text(spark: SparkSession, file: str, text: str) -> None:
 
 def file_bytes(spark: SparkSession, file: str) -> int:
     """Return a file's size."""
+    if (storage := _reaching(spark, file)) is not None:
+        return storage.size(file) or 0
     path, system = _hadoop(spark, file)
     return int(system.getFileStatus(path).getLen())
 
@@ -97,22 +114,23 @@ def local_path(spark: SparkSession, path: str) -> str | None:
 
 
 def make_folder(spark: SparkSession, folder: str) -> None:
-    """Make a folder and those above it; a second call does nothing."""
+    """Make a folder and those above it, which Spark wants to see; a second call does nothing."""
     path, system = _hadoop(spark, folder)
     system.mkdirs(path)
 
 
 def remove_folder(spark: SparkSession, folder: str) -> None:
     """Remove a folder and all inside, or a file; a second call does nothing."""
+    if (storage := _reaching(spark, folder)) is not None:
+        storage.delete_folder(folder)
+        return
     path, system = _hadoop(spark, folder)
     system.delete(path, True)
 
 
-def _is_folder(path: Path) -> bool:
-    try:
-        return path.is_dir()
-    except OSError:  # below a folder that may not be entered, say: Hadoop calls that not there
-        return False
+def _reaching(spark: SparkSession, path: str) -> Storage | None:
+    storage = storage_of(spark)
+    return storage if storage.reaches(path) else None
 
 
 def _hadoop(spark: SparkSession, path: str) -> tuple[Any, Any]:

@@ -14,6 +14,7 @@ from demux.errors import BronzeRewritten, TableUnsuited
 from demux.extras import deltalake
 from demux.spark_types import spark_struct
 from demux.storage import literal_path
+from demux.tables import Layout
 
 # in a workspace, files of a Delta table may not be read as the Parquet files that they are, unless one says so
 _CHECK = "spark.databricks.delta.formatCheck.enabled"
@@ -60,35 +61,35 @@ def without(rows: DataFrame, record_ids: Iterable[str]) -> DataFrame:
     return rows.join(settled, "record_id", "left_anti").select(*rows.columns)
 
 
-def fleet_id(spark: SparkSession, bronze: str, *, is_here: bool) -> str:
-    """Return the id of the transactions that say where a game stands in this bronze table.
-
-    Args:
-        spark: the session.
-        bronze: the table's path.
-        is_here: whether it is on this machine, where it costs no Spark job.
+def fleet_id(spark: SparkSession, layout: Layout) -> str:
+    """Return the id of the transactions that say where a game stands in this root's bronze.
 
     Raises:
         TableUnsuited: the names of its columns are not those in its files.
     """
-    app_id, takes_fleets = fleet_id_of(spark, bronze, is_here=is_here)
+    app_id, takes_fleets = fleet_id_of(spark, layout)
     if not takes_fleets:
         raise TableUnsuited(
-            f"The table {bronze} has columns with other names in its files (column mapping).",
+            f"The table {layout.bronze} has columns with other names in its files (column mapping).",
             "Set run.engine: stream.",
-            table=bronze,
+            table=layout.bronze,
         )
     return app_id
 
 
-def fleet_id_of(spark: SparkSession, bronze: str, *, is_here: bool) -> tuple[str, bool]:
-    """Return the same id, and whether a fleet can read the table."""
-    table_id, properties = _detail_here(bronze) if is_here else _detail(spark, bronze)
+def fleet_id_of(spark: SparkSession, layout: Layout) -> tuple[str, bool]:
+    """Return the same id, and whether a fleet can read the table; it costs a Spark job where only Spark can open it."""
+    table_id, properties = _metadata(layout) or _detail(spark, layout.bronze)
     return f"demux-fleet/{table_id}", properties.get("delta.columnMapping.mode", "none") == "none"
 
 
-def _detail_here(table: str) -> tuple[str, Mapping[str, str]]:
-    metadata = deltalake.DeltaTable(table).metadata()
+def _metadata(layout: Layout) -> tuple[str, Mapping[str, str]] | None:
+    if not layout.storage.reaches(layout.bronze):
+        return None
+    try:
+        metadata = layout.storage.table(layout.bronze).metadata()
+    except deltalake.exceptions.DeltaError:
+        return None
     return str(metadata.id), metadata.configuration
 
 

@@ -16,6 +16,7 @@ from demux.errors import DemuxError, TaskFailed
 from demux.failures import named
 from demux.names import names_of
 from demux.reports import GameReport
+from demux.storage.files import Storage
 from demux.table_files import TableFile, remove_files
 from deserializer.fleet.games import Decoded, Due, Games
 from deserializer.fleet.job import run_job
@@ -33,10 +34,17 @@ class ByFiles:
     """Decodes games whose tables take files that Spark has not written."""
 
     def __init__(
-        self, spark: SparkSession, games: Games, quarantine: QuarantineTable, app_id: str, threads: int
+        self,
+        spark: SparkSession,
+        storage: Storage,
+        games: Games,
+        quarantine: QuarantineTable,
+        app_id: str,
+        threads: int,
     ) -> None:
         """Prepare; `threads` commit at the same time."""
         self._spark = spark
+        self._storage = storage
         self._games = games
         self._quarantine = quarantine
         self._app_id = app_id
@@ -55,7 +63,7 @@ class ByFiles:
         bad: list[TableFile] = []
         works = [self._games.work(one) for one in due.values()]
         for _ in range(_MOST_WAVES):
-            done, files = run_job(self._spark, works, self._quarantine.path, self._app_id, now)
+            done, files = run_job(self._spark, self._storage, works, self._quarantine.path, self._app_id, now)
             bad += files
             unknown: defaultdict[str, list[Written]] = defaultdict(list)
             for part in done:
@@ -71,7 +79,7 @@ class ByFiles:
             if not works:
                 break
         for work in works:
-            written[work.files.game].append(Written(work.files.game, error=_unsettled(work.files.game)))
+            written[work.game].append(Written(work.game, error=_unsettled(work.game)))
         return written, bad
 
     def _learnt(
@@ -91,7 +99,7 @@ class ByFiles:
             path = due[game].table.path
             try:
                 written[game] = [
-                    replace(part, silver=in_columns(part.silver, path, before[game], known.columns))
+                    replace(part, silver=in_columns(self._storage, part.silver, path, before[game], known.columns))
                     for part in written[game]
                 ]
             except Exception as error:  # one game's failure must not stop its neighbours
@@ -134,8 +142,8 @@ class ByFiles:
                 error = named(failure)
         else:
             # what cannot be removed now is in no table, and VACUUM removes it
-            with suppress(OSError):
-                remove_files(table.path, [file.path for file in files])
+            with suppress(OSError, DemuxError):
+                remove_files(self._storage, table.path, [file.path for file in files])
         seconds = sum(part.seconds for part in parts) + time.monotonic() - began
         if error is not None:
             self._games.forget(due.game)

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from demux.columns import Struct
 from demux.contract import Contract
+from demux.delta_log import AddedFile
 from demux.errors import DemuxError
 from demux.failures import named
 from demux.names import names_of
@@ -25,7 +26,6 @@ from deserializer.descriptions import description_of
 from deserializer.fleet.bronze import file_session, rows_in
 from deserializer.fleet.log import BronzeLog, file_path, require_readable
 from deserializer.fleet.pending import START, ByGame, Piece, Position, pending, take
-from deserializer.fleet.spread import Sized
 from deserializer.fleet.standing import standing
 from deserializer.fleet.tables import GameTable, QuarantineTable, Tables
 from deserializer.fleet.turns import Turn, fleets_turn
@@ -126,18 +126,19 @@ class Games:
                 failed[game] = named(error)
         return due, failed
 
-    def work(self, due: Due, paths: frozenset[str] | None = None) -> Sized:
+    def work(self, due: Due, paths: frozenset[str] | None = None) -> GameFiles:
         """Return the files to read, or those of these paths, and what to do with their rows."""
         chosen = [(path, size) for path, size in self.files(due) if paths is None or path in paths]
-        work = GameFiles(
+        return GameFiles(
+            self._opened_by.layout.storage,
             due.game,
             tuple(path for path, _ in chosen),
+            tuple(size for _, size in chosen),
             due.table.path,
             self.known(due.game),
             due.after.number,
             due.settled,
         )
-        return Sized(work, tuple(size for _, size in chosen))
 
     def files(self, due: Due) -> list[tuple[str, int]]:
         """Return the files that the game has to read, each with its bytes."""
@@ -256,14 +257,18 @@ class Games:
 
     def _settled(self, game: str, pieces: Iterable[Piece], quarantine: QuarantineTable) -> frozenset[str]:
         """Return the ids of the pieces' records that are in quarantine or in silver already."""
-        wanted = self._record_ids(game, [file_path(self._bronze, file) for piece in pieces for file in piece.files])
+        wanted = self._record_ids(game, [file for piece in pieces for file in piece.files])
         if not len(wanted):
             return frozenset()
         return (quarantine.ids(game) & frozenset(wanted.to_pylist())) | self._tables[game].ids_among(wanted)
 
-    def _record_ids(self, game: str, paths: Sequence[str]) -> pa.Array:
-        if self._opened_by.is_here:
-            columns = [pq.read_table(path, columns=["record_id"]).column(0) for path in paths]
+    def _record_ids(self, game: str, files: Sequence[AddedFile]) -> pa.Array:
+        paths, storage = [file_path(self._bronze, file) for file in files], self._opened_by.layout.storage
+        if self._opened_by.is_reached:
+            columns = []
+            for path, file in zip(paths, files, strict=True):
+                with storage.open(path, file.bytes) as opened:
+                    columns.append(pq.read_table(opened, columns=["record_id"]).column(0))
             return pa.chunked_array(columns, pa.string()).unique()
         only = Struct(tuple(column for column in INPUT if column.name == "record_id"))
         ids = rows_in(file_session(self._spark), game, paths, only).distinct().collect()

@@ -11,10 +11,12 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow.compute as pc
 
+from demux.errors import TaskInterrupted
 from demux.extras import deltalake
 from demux.lock import TableLock
 from demux.spark_types import spark_struct
-from demux.table_files import TableFile, append_files
+from demux.storage.files import Storage
+from demux.table_files import TableFile, append_files, remove_files
 from demux.tables import QUARANTINE
 from deserializer.fleet.pending import Position
 from deserializer.fleet.silver import require_suited
@@ -28,16 +30,18 @@ class Quarantine:
         path: where it is.
     """
 
-    def __init__(self, path: str, dropped: str, app_id: str, lock: TableLock) -> None:
+    def __init__(self, storage: Storage, path: str, dropped: str, app_id: str, lock: TableLock) -> None:
         """Prepare.
 
         Args:
+            storage: how both tables are reached.
             path: the table's.
             dropped: that of the table of rows that were dropped from it.
             app_id: of the fleet's transactions.
             lock: keeps other processes away while the table is written.
         """
         self.path = path
+        self._storage = storage
         self._dropped = dropped
         self._app_id = app_id
         self._lock = lock
@@ -53,7 +57,7 @@ class Quarantine:
             self._open.update_incremental()
             return
         try:
-            self._open = deltalake.DeltaTable(self.path)
+            self._open = self._storage.table(self.path)
         except deltalake.exceptions.TableNotFoundError:
             return
         require_suited(self._open, self.path)
@@ -67,10 +71,8 @@ class Quarantine:
         """Return the ids of the game's records that the fleet put here, those too that were dropped since."""
         if self._open is None:
             return frozenset()
-        tables = [
-            self._open,
-            *([deltalake.DeltaTable(self._dropped)] if deltalake.DeltaTable.is_deltatable(self._dropped) else []),
-        ]
+        dropped = self._storage.table_exists(self._dropped)
+        tables = [self._open, *([self._storage.table(self._dropped)] if dropped else [])]
         found: set[str] = set()
         for table in tables:
             for batch in table.to_pyarrow_dataset().to_batches(columns=["record_id", "query_id", "game_name"]):
@@ -80,12 +82,23 @@ class Quarantine:
         return frozenset(found)
 
     def append(self, files: Sequence[TableFile], positions: Mapping[str, Position]) -> None:
-        """Append files with bad rows, with the position of each game by key that has some; in one commit."""
+        """Append files with bad rows, with the position of each game by key that has some; in one commit.
+
+        Raises:
+            TaskInterrupted: another process has put bad rows of these games here since `refresh`; nothing is done.
+        """
         with self._lock(self.path):
+            seen = {key: self.position(key) for key in positions}
             if self._open is None:
                 schema = deltalake.Schema.from_json(json.dumps(spark_struct(QUARANTINE).jsonValue()))
-                self._open = deltalake.DeltaTable.create(self.path, schema, mode="ignore")
+                self._open = self._storage.create_table(self.path, schema)
             self._open.update_incremental()
+            if any(self.position(key) != position for key, position in seen.items()):
+                remove_files(self._storage, self.path, [file.path for file in files])
+                raise TaskInterrupted(
+                    f"Another process put bad rows of the same games into {self.path} meanwhile.",
+                    "Run the same command again; nothing is lost.",
+                )
             numbers = {transaction_id(self._app_id, key): position.number for key, position in positions.items()}
             append_files(self._open, files, None, numbers)
             self._open.update_incremental()

@@ -22,7 +22,10 @@ from deserializer.fleet.by_spark import BySpark
 from deserializer.fleet.games import Decoded, Due, Games
 from deserializer.fleet.silver import SilverTable
 from deserializer.fleet.silver_by_spark import SilverBySpark
-from deserializer.fleet.tables import layout_here, tables_of
+from deserializer.fleet.tables import tables_of
+
+# at the same time: they wait for answers
+_COMMITS_IN_STORE = 32
 
 
 class Fleet:
@@ -57,15 +60,15 @@ class Fleet:
         Raises:
             SettingsInvalid, TableUnsuited: as `tables_of` and `fleet_id`.
         """
-        here = layout_here(spark, layout)
-        self._app_id = fleet_id(spark, (here or layout).bronze, is_here=here is not None)
+        self._app_id = fleet_id(spark, layout)
         opened_by = tables_of(spark, layout, self._app_id, sink)
         if fleet_of(spark, layout) != self._app_id:
             # for streams that go on from here
             replace_text(spark, layout.fleet, self._app_id)
         self._games = Games(spark, opened_by, schemas, finish_stream, most_rows)
         self._quarantine = opened_by.quarantine(tables)
-        self._by_files = ByFiles(spark, self._games, self._quarantine, self._app_id, threads)
+        commits = threads if layout.storage.is_folder(layout.root) else max(threads, _COMMITS_IN_STORE)
+        self._by_files = ByFiles(spark, layout.storage, self._games, self._quarantine, self._app_id, commits)
         self._by_spark = BySpark(spark, self._games, self._quarantine, self._app_id, threads, tables)
         self._threads = threads
 

@@ -2,15 +2,14 @@
 
 The position is in the table itself, as the version of an application transaction: no checkpoint can be lost, or older
 than the table. The transaction's id has bronze's own id, so that a bronze table made anew begins anew.
-For tables of this machine.
+For tables that are reached without Spark.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -24,6 +23,7 @@ from demux.errors import TableUnsuited, TaskInterrupted
 from demux.extras import deltalake
 from demux.forgetting.marks import only_forgets
 from demux.spark_types import MESSAGE, columns_of_spark, message_in, spark_struct
+from demux.storage.files import Storage
 from demux.table_files import TableFile, append_files, remove_files, takes_files
 from demux.tables import SILVER_RESERVED
 from deserializer.fleet.upkeep import is_due, keep_up
@@ -46,17 +46,20 @@ class SilverTable:
     path: str
     everything: Struct
     message: str | None
+    _storage: Storage
     _open: deltalake.DeltaTable | None
     # commits of our own that `_open` does not know yet
     _ahead: int = 0
+    # the version of each application's transactions on which our next commit follows
+    _seen: dict[str, int | None] = field(default_factory=dict)
 
     @staticmethod
-    def at(path: str) -> SilverTable:
+    def at(storage: Storage, path: str) -> SilverTable:
         """Return the table as it is now."""
         try:
-            table = SilverTable(path, Struct(()), None, deltalake.DeltaTable(path))
+            table = SilverTable(path, Struct(()), None, storage, storage.table(path))
         except deltalake.exceptions.TableNotFoundError:
-            return SilverTable(path, Struct(()), None, None)
+            return SilverTable(path, Struct(()), None, storage, None)
         table._read()
         return table
 
@@ -91,7 +94,8 @@ class SilverTable:
         if table is None:
             return None
         found = table.transaction_version(app_id)
-        return None if found is None else int(found)
+        self._seen[app_id] = None if found is None else int(found)
+        return self._seen[app_id]
 
     def last_written_by(self, app_id: str, version: int) -> bool:
         """Return whether no batch was written since this transaction, and nothing taken away: at most rows that moved.
@@ -118,7 +122,7 @@ class SilverTable:
         """Make the table with these columns, the origin's too; a second call does nothing."""
         if self._open is None:
             schema = deltalake.Schema.from_json(json.dumps(schema_of(columns, message)))
-            self._open = deltalake.DeltaTable.create(self.path, schema, mode="ignore", description=comment or None)
+            self._open = self._storage.create_table(self.path, schema, comment or None)
             self._read()
 
     def refresh(self) -> None:
@@ -129,22 +133,35 @@ class SilverTable:
             self._read()
 
     def append(self, files: Sequence[TableFile], app_id: str, version: int) -> None:
-        """Append files and say with which transaction, in one commit; once, however often it is called."""
+        """Append files and say with which transaction, in one commit; once, however often it is called.
+
+        Raises:
+            TaskInterrupted: the table has another type of a column by now, or another process has written a transaction
+                of the application since this one asked for it; nothing was committed.
+        """
         assert self._open is not None
         if self._appended(files, app_id, version):
             self._ahead += 1
+            self._seen[app_id] = version
             if is_due(self.path, self._open.version() + self._ahead):
                 keep_up(self._open)
                 self._ahead = 0
             return
         # somebody else was faster, and may have changed what the table asks for
-        before = self.everything
+        before, has_seen, seen = self.everything, app_id in self._seen, self._seen.get(app_id)
         self.refresh()
-        if self.transaction(app_id) == version:
+        found = self.transaction(app_id)
+        if found == version:
             return
+        if has_seen and found != seen:
+            remove_files(self._storage, self.path, [file.path for file in files])
+            raise TaskInterrupted(
+                f"Another process decoded rows of {self.path} meanwhile.",
+                "Run the same command again; nothing is lost.",
+            )
         self.require_suited()
         if files and _retyped(before, self.everything):
-            remove_files(self.path, [file.path for file in files])
+            remove_files(self._storage, self.path, [file.path for file in files])
             raise TaskInterrupted(
                 f"Columns of {self.path} got another type while rows were decoded.", "Run the same command again."
             )
@@ -154,7 +171,7 @@ class SilverTable:
             # the commit may be there all the same
             self._open.update_incremental()
             if self.transaction(app_id) != version:
-                remove_files(self.path, [file.path for file in files])
+                remove_files(self._storage, self.path, [file.path for file in files])
                 raise
             return
         self._open.update_incremental()
@@ -165,13 +182,16 @@ class SilverTable:
 
     def _newest_commits(self, newest: int) -> Iterator[tuple[int, str]]:
         for version in range(newest, max(-1, newest - COMMITS_LOOKED_AT), -1):
-            file = Path(self.path, "_delta_log", commit_name(version))
-            yield version, file.read_text(encoding="utf-8") if file.exists() else ""
+            try:
+                yield version, self._storage.read_text(f"{self.path}/_delta_log/{commit_name(version)}")
+            except FileNotFoundError:
+                yield version, ""
 
     def _appended(self, files: Sequence[TableFile], app_id: str, version: int) -> bool:
         assert self._open is not None
         try:
-            return append_after(self._open.version() + self._ahead, self.path, files, {app_id: version})
+            newest = self._open.version() + self._ahead
+            return append_after(self._storage, newest, self.path, files, {app_id: version})
         except OSError:  # deltalake may know better, or says what is wrong
             return False
 
@@ -221,7 +241,7 @@ def require_suited(table: deltalake.DeltaTable, path: str) -> None:
     metadata = table.metadata()
     asks = [f"partitions by {', '.join(metadata.partition_columns)}"] if metadata.partition_columns else []
     asks += [name for name in metadata.configuration if name.startswith(("delta.constraints.", "delta.columnMapping."))]
-    if not asks and not takes_files(path):
+    if not asks and not takes_files(table):
         asks = ["features of its protocol"]
     if asks:
         raise TableUnsuited(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
 from deserializer.fleet.work import GameFiles
@@ -12,24 +12,16 @@ from deserializer.fleet.work import GameFiles
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Sized:
-    """Files of a game to read, with the bytes of each file."""
-
-    files: GameFiles
-    bytes: tuple[int, ...]
-
-
-def spread(works: Iterable[Sized], tasks: int) -> tuple[tuple[GameFiles, ...], ...]:
+def spread(works: Iterable[GameFiles], tasks: int) -> tuple[tuple[GameFiles, ...], ...]:
     """Return what each task does; no task is empty.
 
     A game with more than a task's share is cut between its files, so that several tasks work on it.
     """
     works = tuple(works)
-    share = sum(sum(work.bytes) for work in works) / max(1, tasks)
+    share = sum(sum(work.sizes) for work in works) / max(1, tasks)
     parts = [part for work in works for part in _parts(work, share)]
-    parts.sort(key=lambda part: (part.files.game, part.files.paths))
-    return balanced([(sum(part.bytes), part.files) for part in parts], tasks)
+    parts.sort(key=lambda part: (part.game, part.paths))
+    return balanced([(sum(part.sizes), part) for part in parts], tasks)
 
 
 def balanced(parts: Iterable[tuple[int, T]], tasks: int) -> tuple[tuple[T, ...], ...]:
@@ -44,15 +36,13 @@ def balanced(parts: Iterable[tuple[int, T]], tasks: int) -> tuple[tuple[T, ...],
     return tuple(tuple(mine) for _, _, mine in sorted(heap, key=lambda each: each[1]) if mine)
 
 
-def _parts(work: Sized, share: float) -> list[Sized]:
+def _parts(work: GameFiles, share: float) -> list[GameFiles]:
     ends: list[int] = []
     size = 0
-    for at, each in enumerate(work.bytes):
+    for at, each in enumerate(work.sizes):
         if size and size + each > share:
             ends.append(at)
             size = 0
         size += each
-    bounds = zip([0, *ends], [*ends, len(work.bytes)], strict=True)
-    return [
-        Sized(replace(work.files, paths=work.files.paths[begin:end]), work.bytes[begin:end]) for begin, end in bounds
-    ]
+    bounds = zip([0, *ends], [*ends, len(work.sizes)], strict=True)
+    return [replace(work, paths=work.paths[begin:end], sizes=work.sizes[begin:end]) for begin, end in bounds]

@@ -13,7 +13,6 @@ from demux.errors import SettingsInvalid, TableUnsuited
 from demux.extras import deltalake
 from demux.lock import TableLock
 from demux.settings import Sink
-from demux.storage import local_path
 from demux.tables import Layout
 from deserializer.fleet.pending import Position
 from deserializer.fleet.quarantine import Quarantine
@@ -90,10 +89,10 @@ class Tables:
 
     Attributes:
         spark: the session.
-        layout: where they are; by paths of this machine if the root is here.
+        layout: where they are.
         app_id: of the fleet's transactions.
         sink: who is to write.
-        is_here: whether that is so.
+        is_reached: whether they are reached without Spark.
         takes_files: whether files that Spark has not written are possible at all.
     """
 
@@ -101,7 +100,7 @@ class Tables:
     layout: Layout
     app_id: str
     sink: Sink
-    is_here: bool
+    is_reached: bool
     takes_files: bool
 
     def silver(self, key: str) -> GameTable:
@@ -113,7 +112,7 @@ class Tables:
         path = self.layout.silver(key)
         if self.takes_files:
             try:
-                table = SilverTable.at(path)
+                table = SilverTable.at(self.layout.storage, path)
                 table.require_suited()
             except (TableUnsuited, deltalake.exceptions.DeltaError):
                 # deltalake may not even be able to open it
@@ -127,7 +126,7 @@ class Tables:
         """Return the quarantine table; `lock` keeps other processes away while files are put into it."""
         path, dropped = self.layout.quarantine, self.layout.dropped
         return (
-            Quarantine(path, dropped, self.app_id, lock)
+            Quarantine(self.layout.storage, path, dropped, self.app_id, lock)
             if self.takes_files
             else QuarantineBySpark(self.spark, path, dropped, self.app_id)
         )
@@ -137,29 +136,22 @@ def tables_of(spark: SparkSession, layout: Layout, app_id: str, sink: Sink) -> T
     """Return how a fleet opens the tables of a root.
 
     Raises:
-        SettingsInvalid: the sink is `files`, and the root is not on this machine.
+        SettingsInvalid: the sink is `files`, and the root is not reached without Spark.
         TableUnsuited: the sink is `files`, and quarantine asks for Spark's writer.
     """
-    here = layout_here(spark, layout)
-    if here is None and sink is Sink.FILES:
+    is_reached = layout.storage.reaches(layout.root)
+    if not is_reached and sink is Sink.FILES:
         raise SettingsInvalid(
-            f"The tables under {layout.root} cannot be written as files: they are elsewhere than on this machine.",
+            f"The tables under {layout.root} cannot be written as files: only Spark reaches them.",
             "Set `run.sink` to auto or spark.",
         )
-    takes_files = here is not None and sink is not Sink.SPARK and _takes_files(here.quarantine, sink)
-    return Tables(spark, here or layout, app_id, sink, here is not None, takes_files)
+    takes_files = is_reached and sink is not Sink.SPARK and _takes_files(layout, sink)
+    return Tables(spark, layout, app_id, sink, is_reached, takes_files)
 
 
-def layout_here(spark: SparkSession, layout: Layout) -> Layout | None:
-    """Return the layout by paths of this machine; None where the root is elsewhere."""
-    path = local_path(spark, layout.root)
-    # where Spark's paths are another system's by themselves, a path without scheme would be elsewhere
-    return Layout(path) if path is not None and local_path(spark, path) == path else None
-
-
-def _takes_files(quarantine: str, sink: Sink) -> bool:
+def _takes_files(layout: Layout, sink: Sink) -> bool:
     try:
-        SilverTable.at(quarantine).require_suited()
+        SilverTable.at(layout.storage, layout.quarantine).require_suited()
     except (TableUnsuited, deltalake.exceptions.DeltaError):
         if sink is Sink.FILES:
             raise

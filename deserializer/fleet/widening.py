@@ -10,14 +10,18 @@ import pyarrow.parquet as pq
 from demux.arrow_types import arrow_fields
 from demux.columns import Struct
 from demux.projection import project
+from demux.storage.files import Storage
 from demux.table_files import TableFile, TableWriter, remove_files
 from demux.tables import SILVER_ORIGIN
 
 
-def in_columns(files: Sequence[TableFile], table: str, before: Struct, after: Struct) -> tuple[TableFile, ...]:
+def in_columns(
+    storage: Storage, files: Sequence[TableFile], table: str, before: Struct, after: Struct
+) -> tuple[TableFile, ...]:
     """Return files with the same rows in other payload columns; the old ones are removed.
 
     Args:
+        storage: how the table is reached.
         files: in no commit yet.
         table: the table's path.
         before: the payload columns that they have.
@@ -25,11 +29,12 @@ def in_columns(files: Sequence[TableFile], table: str, before: Struct, after: St
     """
     schema = pa.schema(arrow_fields(Struct((*after, *SILVER_ORIGIN))))
     own = len(before.columns)
-    with TableWriter(table, Struct((*after, *SILVER_ORIGIN))) as writer:
+    with TableWriter(storage, table, Struct((*after, *SILVER_ORIGIN))) as writer:
         for file in files:
-            for rows in pq.ParquetFile(f"{table}/{file.path}").iter_batches():
-                payload = project(rows.columns[:own], before, after, len(rows))
-                writer.add(pa.RecordBatch.from_arrays([*payload, *rows.columns[own:]], schema=schema))
+            with storage.open(f"{table}/{file.path}", file.bytes) as opened:
+                for rows in pq.ParquetFile(opened).iter_batches():
+                    payload = project(rows.columns[:own], before, after, len(rows))
+                    writer.add(pa.RecordBatch.from_arrays([*payload, *rows.columns[own:]], schema=schema))
         made = tuple(writer.close())
-    remove_files(table, [file.path for file in files])
+    remove_files(storage, table, [file.path for file in files])
     return made

@@ -24,6 +24,7 @@ from demux.columns import Struct
 from demux.errors import BronzeRewritten, DemuxError
 from demux.failures import named
 from demux.schema_ref import SchemaRef
+from demux.storage.files import Storage
 from demux.table_files import TableFile, TableWriter, stamped
 from demux.tables import QUARANTINE, SILVER_ORIGIN
 from deserializer.decisions import Decisions, UnknownRef
@@ -35,16 +36,20 @@ class GameFiles:
     """Some files of a game, and what to do with their rows.
 
     Attributes:
+        storage: how the files and the table are reached.
         game: the exact name.
         paths: of the files, absolute.
+        sizes: of the files, in bytes.
         table: the path of the silver table.
         decisions: for every schema ref that is known of.
         batch_id: the number that its bad rows carry in quarantine.
         settled: ids of records that are in silver or quarantine already.
     """
 
+    storage: Storage
     game: str
     paths: tuple[str, ...]
+    sizes: tuple[int, ...]
     table: str
     decisions: Decisions
     batch_id: int
@@ -79,17 +84,18 @@ class Written:
 
 
 def write_games(
-    works: Iterable[GameFiles], quarantine: str, query_id: str, now: datetime
+    storage: Storage, works: Iterable[GameFiles], quarantine: str, query_id: str, now: datetime
 ) -> Iterator[Written | TableFile]:
     """Yield what became of each, and then the files for quarantine, which hold the bad rows of all of them.
 
     Args:
+        storage: how the quarantine table is reached.
         works: what to do.
         quarantine: the path of the quarantine table.
         query_id: what bad rows carry there.
         now: the time of decoding.
     """
-    with TableWriter(quarantine, QUARANTINE) as bad:
+    with TableWriter(storage, quarantine, QUARANTINE) as bad:
         for work in works:
             began = time.monotonic()
             files: list[TableFile] = []
@@ -110,8 +116,11 @@ def _write(
     rows_in = rows_bad = 0
     refs: set[SchemaRef] = set()
     try:
-        with TableWriter(work.table, columns) as silver, TableWriter(quarantine, QUARANTINE) as own:
-            for part in parts_of(bronze_rows(work.paths, work.settled), work.decisions):
+        with (
+            TableWriter(work.storage, work.table, columns) as silver,
+            TableWriter(work.storage, quarantine, QUARANTINE) as own,
+        ):
+            for part in parts_of(bronze_rows(_opened(work), work.settled), work.decisions):
                 rows_in, rows_bad = rows_in + len(part.rows), rows_bad + len(part.bad)
                 refs.add(part.ref)
                 if part.good:
@@ -127,7 +136,7 @@ def _write(
             "VACUUM of bronze reach back to where a game stands.",
         ) from gone
     except UnknownRef:
-        return Written(work.game, work.paths, unknown=unknown_refs(work.paths, work.decisions)), []
+        return Written(work.game, work.paths, unknown=unknown_refs(_opened(work), work.decisions)), []
     return Written(work.game, work.paths, rows_in, rows_bad, frozenset(refs), files), further
 
 
@@ -161,23 +170,27 @@ def bad_rows(part: Part, game: str, query_id: str, batch_id: int, now: datetime)
     )
 
 
-def unknown_refs(files: Iterable[str], decisions: Decisions) -> dict[SchemaRef, int]:
-    """Return how many rows of files of bronze have each schema ref without a decision; reads these columns alone."""
+def _opened(work: GameFiles) -> Iterator[Any]:
+    for path, size in zip(work.paths, work.sizes, strict=True):
+        with work.storage.open(path, size) as file:
+            yield pq.ParquetFile(file)
+
+
+def unknown_refs(files: Iterable[Any], decisions: Decisions) -> dict[SchemaRef, int]:
+    """Return how many rows of open files of bronze have each schema ref without a decision; reads only its columns."""
     names = [column.name for column in REF]
     found: Counter[SchemaRef] = Counter()
-    for path in files:
-        file = pq.ParquetFile(path)
+    for file in files:
         counted = filled(file.read(columns=_there(file, REF)), REF).group_by(names).aggregate([([], "count_all")])
         for row in counted.to_pylist():
             found[SchemaRef(*(row[name] for name in names))] += row["count_all"]
     return {ref: rows for ref, rows in found.items() if ref not in decisions.by_ref}
 
 
-def bronze_rows(paths: Iterable[str], without: frozenset[str]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of files of bronze in the columns of `INPUT`, but the records with these ids."""
+def bronze_rows(files: Iterable[Any], without: frozenset[str]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of open Parquet files of bronze in the columns of `INPUT`, but the records with these ids."""
     settled = pa.array(sorted(without), pa.string()) if without else None
-    for path in paths:
-        file = pq.ParquetFile(path)
+    for file in files:
         # the other cores have tasks of their own: threads would only wait for one another
         for batch in file.iter_batches(_batch_rows(file.metadata), columns=_there(file, INPUT), use_threads=False):
             table = filled(pa.Table.from_batches([batch]), INPUT)

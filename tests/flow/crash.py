@@ -16,6 +16,7 @@ import bronze_ingest.file_sink
 import bronze_ingest.run
 import demux.sessions
 import deserializer.run
+from demux.storage.files import Storage
 from demux.table_files import commit_files
 
 
@@ -71,8 +72,8 @@ def after_committing(table: str) -> Iterator[None]:
     """Crash when the files of the next batch are in the table."""
     with pytest.MonkeyPatch.context() as patch:
 
-        def commit_and_crash(path: str, *args: Any) -> None:
-            commit_files(path, *args)
+        def commit_and_crash(storage: Storage, path: str, *args: Any) -> None:
+            commit_files(storage, path, *args)
             if path == table:
                 raise Crash(table)
 

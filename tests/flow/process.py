@@ -6,10 +6,11 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Protocol
 
 from demux.spark import SHORT_LIVED
@@ -36,12 +37,16 @@ class Command(Protocol):
     def __call__(self, *words: str) -> Said: ...
 
 
-def run(words: Sequence[str], preexec: Callable[[], None] | None = None) -> Said:
-    """Return how the program ended."""
+def run(
+    words: Sequence[str],
+    preexec: Callable[[], None] | None = None,
+    environment: Mapping[str, str] = MappingProxyType({}),
+) -> Said:
+    """Return how the program ended; it has these variables besides."""
     ended = subprocess.run(
         words,
         cwd=PROJECT,
-        env=ENVIRONMENT,
+        env={**ENVIRONMENT, **environment},
         capture_output=True,
         text=True,
         timeout=_PATIENCE_S,

@@ -155,7 +155,7 @@ class Root:
         """Return all rows and columns of bronze, quarantine and silver, without what passes with each run."""
         tables = [self.folder / "bronze", self.folder / "quarantine", *sorted((self.folder / "silver").glob("*"))]
         return {
-            table.relative_to(self.folder).as_posix(): (columns(table), [_lasting(row) for row in rows(table)])
+            table.relative_to(self.folder).as_posix(): (columns(table), [lasting(row) for row in rows(table)])
             for table in tables
             if DeltaTable.is_deltatable(str(table))
         }
@@ -187,7 +187,8 @@ def columns(table: str | Path) -> list[str]:
     return [field.name for field in DeltaTable(table).schema().fields]
 
 
-def _lasting(row: dict[str, Any]) -> dict[str, Any]:
+def lasting(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row without what passes with each run."""
     return {
         name: _REGISTRY.sub("registry", value) if name == "sentence" else value
         for name, value in row.items()

@@ -19,6 +19,7 @@ from demux.causes import Cause
 from demux.control import Outcome
 from demux.errors import CheckpointLost, SchemaInvalid, TableUnsuited, TaskInterrupted
 from demux.quarantine.choice import Choice
+from demux.storage.files import Storage
 from deserializer.fleet.quarantine import Quarantine
 from deserializer.fleet.silver import SilverTable
 from deserializer.fleet.work import GameFiles, Written, write_games
@@ -96,10 +97,10 @@ def test_a_game_that_cannot_be_written_holds_up_no_other_and_catches_up_by_itsel
 def test_a_game_that_kills_its_worker_fails_alone(taken_in: Root, copy: Copy, monkeypatch: pytest.MonkeyPatch) -> None:
     root = copy(taken_in, run={**FLEET, "retries": 0})
 
-    def deadly(works: Sequence[GameFiles], *args: Any) -> Iterator[object]:
+    def deadly(storage: Storage, works: Sequence[GameFiles], *args: Any) -> Iterator[object]:
         if any(work.game == "chess" for work in works):
             os._exit(7)
-        yield from write_games(works, *args)
+        yield from write_games(storage, works, *args)
 
     monkeypatch.setattr("deserializer.fleet.job.write_games", deadly)
     ended = {end.task.game: end.error for end in root.run().ended}
@@ -218,20 +219,20 @@ def test_a_worker_that_raises_says_so_and_a_passing_failure_is_tried_again(
     root = copy(taken_in, run=FLEET)
     tried = tmp_path / "tried"
 
-    def failing(works: Sequence[GameFiles], *args: Any) -> Iterator[object]:
+    def failing(storage: Storage, works: Sequence[GameFiles], *args: Any) -> Iterator[object]:
         if any(work.game == "chess" for work in works) and not tried.exists():
             tried.touch()
             yield from (
                 Written(work.game, work.paths, error=TaskInterrupted("The disk was busy.", "Again.")) for work in works
             )
         else:
-            yield from write_games(works, *args)
+            yield from write_games(storage, works, *args)
 
     monkeypatch.setattr("deserializer.fleet.job.write_games", failing)
     without_errors(root.run())
     assert root.everything() == done.everything()
 
-    def refusing(works: Sequence[GameFiles], *args: Any) -> Iterator[object]:
+    def refusing(storage: Storage, works: Sequence[GameFiles], *args: Any) -> Iterator[object]:
         yield from (Written(w.game, w.paths, error=SchemaInvalid("It is wrong.", "Correct it.")) for w in works)
 
     monkeypatch.setattr("deserializer.fleet.job.write_games", refusing)

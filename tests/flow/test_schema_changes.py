@@ -10,6 +10,7 @@ from deltalake import DeltaTable
 
 from demux.cli.reconcile import ledger_of
 from demux.errors import ApprovalNeeded, GameUnknown, TaskFailed
+from demux.storage.files import Storage
 from demux.table_files import TableFile
 from deserializer.backfill import BackfillReport, backfill_rescued
 from deserializer.fleet import by_files
@@ -88,9 +89,9 @@ def test_a_fleet_that_has_written_narrow_files_before_it_knows_better_writes_the
 ) -> None:
     anew: list[int] = []
 
-    def counted(files: Sequence[TableFile], *args: Any) -> tuple[TableFile, ...]:
+    def counted(storage: Storage, files: Sequence[TableFile], *args: Any) -> tuple[TableFile, ...]:
         anew.append(len(files))
-        return in_columns(files, *args)
+        return in_columns(storage, files, *args)
 
     monkeypatch.setattr(by_files, "in_columns", counted)
     root = root_with(root, FLEET)

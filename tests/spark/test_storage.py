@@ -1,13 +1,15 @@
-"""What is on this machine is read without the JVM, as Hadoop reads it."""
+"""What is on this machine is read and written without the JVM, as Hadoop reads and writes it."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
-from demux.storage import file_names, read_text, replace_text
+from demux.storage import exists, file_names, read_text, remove_folder, replace_text, storage_of
+from demux.storage.access import StoreAccess
 
 TEXT = 'one\r\ntwo\u2028three "é" \U0001f600\n'
 
@@ -19,16 +21,51 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return made
 
 
+def hadoop(spark: SparkSession, file: str) -> tuple[Any, Any]:
+    path = spark._jvm.org.apache.hadoop.fs.Path(file)  # type: ignore[union-attr]
+    return path, path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())
+
+
+def written_by_hadoop(spark: SparkSession, file: str, text: str) -> None:
+    path, system = hadoop(spark, file)
+    stream = system.create(path, True)
+    stream.write(bytearray(text.encode()))
+    stream.close()
+
+
+def read_by_hadoop(spark: SparkSession, file: str) -> str:
+    path, system = hadoop(spark, file)
+    stream = system.open(path)
+    text = spark._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8")  # type: ignore[union-attr]
+    stream.close()
+    return str(text)
+
+
 @pytest.mark.parametrize("before", ["", "file:"])
-def test_what_hadoop_wrote_is_read_and_named(spark: SparkSession, folder: Path, before: str) -> None:
-    replace_text(spark, f"{before}{folder}/b.txt", TEXT)
-    replace_text(spark, f"{before}{folder}/a.txt", "")
+def test_what_hadoop_wrote_is_read_named_and_replaced(spark: SparkSession, folder: Path, before: str) -> None:
+    written_by_hadoop(spark, f"{before}{folder}/b.txt", TEXT)
+    written_by_hadoop(spark, f"{before}{folder}/a.txt", "")
     (folder / "inside").mkdir()
     assert (folder / ".b.txt.crc").exists()
     assert file_names(spark, f"{before}{folder}") == ["a.txt", "b.txt", "inside"]
     assert read_text(spark, f"{before}{folder}/b.txt") == TEXT
+    # Hadoop compares what it reads with the checksum that it finds
+    replace_text(spark, f"{before}{folder}/b.txt", f"{TEXT}{TEXT}")
+    assert read_by_hadoop(spark, f"{before}{folder}/b.txt") == f"{TEXT}{TEXT}"
+    remove_folder(spark, f"{before}{folder}")
+    assert not exists(spark, f"{before}{folder}/b.txt")
+    assert not folder.exists()
 
 
 def test_there_are_no_names_where_there_is_no_folder(spark: SparkSession, tmp_path: Path) -> None:
     for missing in (tmp_path / "none", tmp_path / ("long" * 100)):
         assert file_names(spark, str(missing)) == []
+
+
+def test_files_are_reached_with_what_the_session_has_for_s3(spark: SparkSession) -> None:
+    session = spark.newSession()
+    access = StoreAccess("http://127.0.0.1:1", "us-east-1", "id", "hidden", None, path_style=True)
+    for name, value in access.spark_conf().items():
+        session.conf.set(name, value)
+    assert storage_of(session).access == access
+    assert storage_of(spark).access == StoreAccess()

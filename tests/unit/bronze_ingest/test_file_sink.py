@@ -14,6 +14,7 @@ from bronze_ingest.unwrap import wrapper_format
 from demux.arrow_types import arrow_fields
 from demux.settings import Settings
 from demux.streams import Batch
+from demux.tables import Layout
 
 CHESS = b"\x0a\x05chess\x10\x0b\x1a\x02\x00\xff"
 NO_NAME = b"\x10\x0b"
@@ -21,11 +22,12 @@ VALUES = [NO_NAME, CHESS, b"\xff", CHESS, None]
 
 
 def test_each_record_is_in_a_file_of_bronze_or_of_quarantine_and_never_in_both(tmp_path: Path) -> None:
-    bronze, quarantine = str(tmp_path / "bronze"), str(tmp_path / "quarantine")
+    layout = Layout(str(tmp_path))
+    bronze, quarantine = layout.bronze, layout.quarantine
     rows = [{"value": value, "origin": "files", "record_id": f"r{at}"} for at, value in enumerate(VALUES)]
     records = pa.RecordBatch.from_pylist(rows, schema=pa.schema(arrow_fields(SOURCE)))
     now = datetime(2026, 1, 2, tzinfo=timezone.utc)
-    work = to_files(wrapper_format(Settings()), bronze, quarantine, Batch("q", 7, retried=False), now)
+    work = to_files(wrapper_format(Settings()), layout, Batch("q", 7, retried=False), now)
     (told,) = work(iter([records]))
     found = {file["table"]: file for file in told.to_pylist()}
     good, bad = (pq.ParquetFile(Path(table, found[table]["path"])).read().to_pylist() for table in (bronze, quarantine))

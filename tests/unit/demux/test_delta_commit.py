@@ -11,6 +11,7 @@ from deltalake import DeltaTable, write_deltalake
 from demux.arrow_types import arrow_fields
 from demux.columns import Column, Primitive, Struct
 from demux.delta_commit import append_after
+from demux.storage.files import Storage
 from demux.table_files import TableFile, TableWriter
 
 COLUMNS = Struct((Column("name", Primitive.STRING), Column("count", Primitive.BIGINT)))
@@ -23,7 +24,7 @@ def table(tmp_path: Path) -> DeltaTable:
 
 def files(table: DeltaTable, *names: str) -> list[TableFile]:
     path = table.table_uri.removeprefix("file://")
-    with TableWriter(path, COLUMNS) as writer:
+    with TableWriter(Storage(), path, COLUMNS) as writer:
         rows = [pa.array(names, pa.string()), pa.array([1] * len(names), pa.int64())]
         writer.add(pa.RecordBatch.from_arrays(rows, schema=pa.schema(arrow_fields(COLUMNS))))
         return writer.close()
@@ -39,8 +40,8 @@ def names_in(table: DeltaTable) -> list[str]:
 
 def test_what_was_appended_is_read_by_others_with_its_transactions(table: DeltaTable) -> None:
     path = table.table_uri.removeprefix("file://")
-    assert append_after(0, path, files(table, "ann", "bob"), {"a": 7, "b/c": -1})
-    assert append_after(1, path, (), {"a": 8})
+    assert append_after(Storage(), 0, path, files(table, "ann", "bob"), {"a": 7, "b/c": -1})
+    assert append_after(Storage(), 1, path, (), {"a": 8})
     again = DeltaTable(path)
     assert (again.version(), names_in(again)) == (2, ["ann", "bob"])
     assert (again.transaction_version("a"), again.transaction_version("b/c")) == (8, -1)
@@ -54,14 +55,14 @@ def test_a_commit_of_somebody_else_is_never_replaced_and_nothing_is_left_behind(
     path = table.table_uri.removeprefix("file://")
     write_deltalake(path, pa.table({"name": ["cid"], "count": pa.array([1], pa.int64())}), mode="append")
     before = log_of(table)
-    assert not append_after(0, path, files(table, "ann"), {"a": 1})
+    assert not append_after(Storage(), 0, path, files(table, "ann"), {"a": 1})
     assert log_of(table) == before
     assert names_in(DeltaTable(path)) == ["cid"]
 
 
 def test_no_commit_is_made_behind_one_that_is_not_there(table: DeltaTable, tmp_path: Path) -> None:
-    assert not append_after(1, table.table_uri.removeprefix("file://"), (), {"a": 1})
-    assert not append_after(0, str(tmp_path / "elsewhere"), (), {"a": 1})
+    assert not append_after(Storage(), 1, table.table_uri.removeprefix("file://"), (), {"a": 1})
+    assert not append_after(Storage(), 0, str(tmp_path / "elsewhere"), (), {"a": 1})
     assert log_of(table) == ["00000000000000000000.json"]
 
 
@@ -73,5 +74,5 @@ def test_a_file_system_without_links_is_an_error_and_nothing_is_left_behind(
 
     monkeypatch.setattr("os.link", refuse)
     with pytest.raises(OSError, match="no links here"):
-        append_after(0, table.table_uri.removeprefix("file://"), (), {"a": 1})
+        append_after(Storage(), 0, table.table_uri.removeprefix("file://"), (), {"a": 1})
     assert log_of(table) == ["00000000000000000000.json"]

@@ -17,6 +17,7 @@ import demux.table_files
 from demux.arrow_types import arrow_fields
 from demux.columns import Column, Primitive, Struct
 from demux.delta_stats import stats_of
+from demux.storage.files import Storage
 from demux.streams import Batch
 from demux.table_files import FILES, TableFile, TableWriter, commit_files, takes_files, told
 
@@ -49,7 +50,7 @@ def rows(*offsets: int, games: list[str] = GAMES, payload: bytes = b"p") -> pa.R
 
 
 def write(table: Path, *batches: pa.RecordBatch, partition_by: str | None = "game_name") -> list[TableFile]:
-    with TableWriter(str(table), COLUMNS, partition_by) as writer:
+    with TableWriter(Storage(), str(table), COLUMNS, partition_by) as writer:
         for batch in batches:
             writer.add(batch)
         return writer.close()
@@ -68,7 +69,7 @@ def table(tmp_path: Path) -> Path:
 
 def test_rows_come_to_the_partition_of_their_game_whatever_its_name_and_stay_below_the_table(table: Path) -> None:
     files = write(table, rows(*range(20)), rows(*range(20, 33)))
-    commit_files(str(table), files, "game_name", Batch("q", 0, retried=False))
+    commit_files(Storage(), str(table), files, "game_name", Batch("q", 0, retried=False))
     assert in_table(table) == [(offset, GAMES[offset % len(GAMES)]) for offset in range(33)]
     assert {file.partition for file in files} == set(GAMES)
     inside = {path.relative_to(table).as_posix() for path in table.rglob("*.parquet")}
@@ -79,20 +80,20 @@ def test_rows_come_to_the_partition_of_their_game_whatever_its_name_and_stay_bel
 
 def test_a_batch_that_comes_again_is_not_there_twice_and_leaves_no_files(table: Path) -> None:
     for _ in range(2):
-        commit_files(str(table), write(table, rows(1, 2)), "game_name", Batch("q", 5, retried=True))
-    commit_files(str(table), write(table, rows(3)), "game_name", Batch("other", 5, retried=False))
+        commit_files(Storage(), str(table), write(table, rows(1, 2)), "game_name", Batch("q", 5, retried=True))
+    commit_files(Storage(), str(table), write(table, rows(3)), "game_name", Batch("other", 5, retried=False))
     assert [offset for offset, _ in in_table(table)] == [1, 2, 3]
     assert len(list(table.rglob("*.parquet"))) == 3
 
 
 def test_an_earlier_batch_of_the_same_query_is_not_written_after_a_later_one(table: Path) -> None:
-    commit_files(str(table), write(table, rows(1)), "game_name", Batch("q", 5, retried=False))
-    commit_files(str(table), write(table, rows(2)), "game_name", Batch("q", 4, retried=True))
+    commit_files(Storage(), str(table), write(table, rows(1)), "game_name", Batch("q", 5, retried=False))
+    commit_files(Storage(), str(table), write(table, rows(2)), "game_name", Batch("q", 4, retried=True))
     assert [offset for offset, _ in in_table(table)] == [1]
 
 
 def test_a_batch_without_rows_is_a_commit_without_files(table: Path) -> None:
-    commit_files(str(table), write(table, rows()), "game_name", Batch("q", 0, retried=False))
+    commit_files(Storage(), str(table), write(table, rows()), "game_name", Batch("q", 0, retried=False))
     assert in_table(table) == []
     assert DeltaTable(str(table)).transaction_version("q") == 0
 
@@ -117,7 +118,7 @@ def test_no_more_files_are_open_than_the_system_allows(table: Path, monkeypatch:
     monkeypatch.setattr(demux.table_files, "_OPEN_FILES", 2)
     games = [f"game {number}" for number in range(7)]
     files = write(table, rows(*range(70), games=games))
-    commit_files(str(table), files, "game_name", Batch("q", 0, retried=False))
+    commit_files(Storage(), str(table), files, "game_name", Batch("q", 0, retried=False))
     assert len(in_table(table)) == 70
 
 
@@ -125,7 +126,7 @@ def test_a_table_without_partitions_has_its_files_in_its_own_folder(tmp_path: Pa
     table = tmp_path / "table"
     DeltaTable.create(str(table), SCHEMA)
     files = write(table, rows(1, 2, 3), partition_by=None)
-    commit_files(str(table), files, None, Batch("q", 0, retried=False))
+    commit_files(Storage(), str(table), files, None, Batch("q", 0, retried=False))
     assert [file.path.startswith("part-") for file in files] == [True]
     assert [offset for offset, _ in in_table(table)] == [1, 2, 3]
 
@@ -199,9 +200,9 @@ def test_readers_that_leave_files_out_find_every_row(tmp_path: Path, fraction: l
     rows = pa.table([[1, 2], ["x", "y" * 5000], fraction, [True, None], [None, None]], schema=schema).to_batches()[0]
     table = str(tmp_path / "table")
     DeltaTable.create(table, schema)
-    with TableWriter(table, columns) as writer:
+    with TableWriter(Storage(), table, columns) as writer:
         writer.add(rows)
-        commit_files(table, writer.close(), None, Batch("q", 0, retried=False))
+        commit_files(Storage(), table, writer.close(), None, Batch("q", 0, retried=False))
     found = DeltaTable(table).to_pyarrow_dataset()
     wanted = (
         (pc.field("number") == 1, 1),
@@ -216,7 +217,7 @@ def test_readers_that_leave_files_out_find_every_row(tmp_path: Path, fraction: l
 
 
 def test_a_table_that_asks_more_of_its_writers_is_left_to_spark(table: Path, tmp_path: Path) -> None:
-    assert takes_files(str(table))
+    assert takes_files(DeltaTable(table))
     DeltaTable.create(
         str(tmp_path / "mapped"),
         SCHEMA,
@@ -227,4 +228,4 @@ def test_a_table_that_asks_more_of_its_writers_is_left_to_spark(table: Path, tmp
         },
         raise_if_key_not_exists=False,
     )
-    assert not takes_files(str(tmp_path / "mapped"))
+    assert not takes_files(DeltaTable(tmp_path / "mapped"))

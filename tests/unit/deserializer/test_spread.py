@@ -5,16 +5,17 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from demux.storage.files import Storage
 from deserializer.decisions import UNDECIDED
-from deserializer.fleet.spread import Sized, balanced, spread
+from deserializer.fleet.spread import balanced, spread
 from deserializer.fleet.work import GameFiles
 
 sizes = st.lists(st.integers(1, 1000), min_size=1, max_size=8)
 
 
-def work(game: str, *sizes: int) -> Sized:
+def work(game: str, *sizes: int) -> GameFiles:
     paths = tuple(f"{game}/{number}" for number in range(len(sizes)))
-    return Sized(GameFiles(game, paths, f"silver/{game}", UNDECIDED, 7), sizes)
+    return GameFiles(Storage(), game, paths, sizes, f"silver/{game}", UNDECIDED, 7)
 
 
 @given(st.dictionaries(st.sampled_from("abcdefgh"), sizes), st.integers(1, 5))
@@ -22,11 +23,12 @@ def test_every_file_is_read_once_and_no_task_has_much_more_than_its_share(
     games: dict[str, list[int]], tasks: int
 ) -> None:
     works = [work(game, *found) for game, found in games.items()]
-    bytes_of = {path: size for each in works for path, size in zip(each.files.paths, each.bytes, strict=True)}
+    bytes_of = {path: size for each in works for path, size in zip(each.paths, each.sizes, strict=True)}
     done = spread(works, tasks)
     assert len(done) <= tasks
     assert all(done)
-    assert sorted(path for task in done for part in task for path in part.paths) == sorted(bytes_of)
+    read = [one for task in done for part in task for one in zip(part.paths, part.sizes, strict=True)]
+    assert sorted(read) == sorted(bytes_of.items())
     loads = [sum(bytes_of[path] for part in task for path in part.paths) for task in done]
     share = sum(bytes_of.values()) / tasks
     # a file is never cut: what comes last to a task may be as large as a share and a file

@@ -15,6 +15,7 @@ from demux.arrow_types import arrow_fields
 from demux.causes import Cause
 from demux.columns import Column, Primitive, Struct
 from demux.schema_ref import SchemaRef
+from demux.storage.files import Storage
 from demux.table_files import TableFile
 from demux.tables import QUARANTINE, SILVER_ORIGIN
 from deserializer.days import Counts, Span
@@ -61,12 +62,12 @@ def work(tmp_path: Path) -> GameDays:
     paths = (bronze(tmp_path, *records),)
     nothing: frozenset[str] = frozenset()
     table = str(tmp_path / "silver")
-    return GameDays("chess", Span(FIRST, FIRST), paths, 1, table, (), REFUSED, nothing, nothing, batch_id=7)
+    return GameDays("chess", Span(FIRST, FIRST), Storage(), paths, 1, table, (), REFUSED, nothing, nothing, batch_id=7)
 
 
 def written(tmp_path: Path, work: GameDays) -> tuple[DaysWritten, list[TableFile]]:
     (tmp_path / "quarantine").mkdir(exist_ok=True)
-    one, *files = write_days([work], str(tmp_path / "quarantine"), "again", NOW)
+    one, *files = write_days(Storage(), [work], str(tmp_path / "quarantine"), "again", NOW)
     assert isinstance(one, DaysWritten)
     return one, [file for file in files if isinstance(file, TableFile)]
 

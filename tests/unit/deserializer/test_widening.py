@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 
 from demux.arrow_types import arrow_fields
 from demux.columns import Array, Column, Primitive, Struct
+from demux.storage.files import Storage
 from demux.table_files import TableWriter
 from demux.tables import SILVER_ORIGIN
 from deserializer.fleet.widening import in_columns
@@ -31,11 +32,11 @@ def test_the_same_rows_stand_in_one_file_with_the_wider_columns_and_the_new_ones
     files = []
     columns = Struct((*before, *SILVER_ORIGIN))
     for row in rows:
-        with TableWriter(str(tmp_path), columns) as writer:
+        with TableWriter(Storage(), str(tmp_path), columns) as writer:
             writer.add(pa.RecordBatch.from_pylist([row], schema=pa.schema(arrow_fields(columns))))
             files += writer.close()
 
-    made = in_columns(files, str(tmp_path), before, after)
+    made = in_columns(Storage(), files, str(tmp_path), before, after)
 
     assert [file.rows for file in made] == [2]
     assert sorted(tmp_path.iterdir()) == [tmp_path / made[0].path]
@@ -46,5 +47,5 @@ def test_the_same_rows_stand_in_one_file_with_the_wider_columns_and_the_new_ones
 
 
 def test_of_no_files_no_file_is_made(tmp_path: Path) -> None:
-    assert in_columns((), str(tmp_path), payload(Primitive.INT), payload(Primitive.BIGINT)) == ()
+    assert in_columns(Storage(), (), str(tmp_path), payload(Primitive.INT), payload(Primitive.BIGINT)) == ()
     assert list(tmp_path.iterdir()) == []

@@ -14,9 +14,9 @@ EXACTLY_ONCE = (
     ),
     Fault(
         "commit-of-another-replaced",
-        "demux/delta_commit.py",
-        "os.link(scratch, log / commit_name(version + 1))",
-        "os.replace(scratch, log / commit_name(version + 1))",
+        "demux/storage/folder.py",
+        "os.link(written, key)",
+        "os.replace(written, key)",
         "tests/unit/demux/test_delta_commit.py"
         "::test_a_commit_of_somebody_else_is_never_replaced_and_nothing_is_left_behind",
     ),

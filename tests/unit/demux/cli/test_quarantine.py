@@ -213,10 +213,10 @@ def test_a_time_that_no_calendar_has_hides_nothing_else(quarantine: Quarantine, 
     assert "    from delta, topic t, partition 0, offset 11" in quarantine("show", "t/0/11").output.splitlines()
 
 
-def test_a_root_elsewhere_is_refused_and_one_without_tables_is_empty(tmp_path: Path) -> None:
-    result = CliRunner().invoke(app, ["quarantine", "list", "--root", "s3://bucket/demux"])
+def test_a_root_that_only_spark_reaches_is_refused_and_one_without_tables_is_empty(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["quarantine", "list", "--root", "hdfs://host/demux"])
     assert isinstance(result.exception, SettingsInvalid)
-    assert "is not on this machine" in result.exception.cause
+    assert "is reached by Spark alone" in result.exception.cause
     empty = CliRunner().invoke(app, ["quarantine", "list", "--root", str(tmp_path / "nowhere")])
     assert (empty.exit_code, empty.output) == (0, "0 rows in quarantine, in 0 groups\n")
     assert not (tmp_path / "nowhere").exists()

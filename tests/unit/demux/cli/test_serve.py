@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from demux.cli.serve import local_root, reasons_of, status_reader, write_page
+from demux.cli.serve import reasons_of, status_reader, write_page
 from demux.cli.workplace import settings_of
 from demux.errors import SettingsInvalid, StorageFailed
 from demux.status.facts import Facts
@@ -22,16 +22,8 @@ from tests.statuses import known
 CHECKOUT = Path(__file__).parents[4]
 
 
-@pytest.mark.parametrize(
-    ("root", "path"),
-    [("/data/demux", "/data/demux"), ("file:///data/a%20b", "/data/a b"), ("relative", "relative")],
-)
-def test_a_root_on_this_machine_is_a_path(root: str, path: str) -> None:
-    assert local_root(root, "why", "how") == path
-
-
-@pytest.mark.parametrize("root", ["s3a://bucket/demux", "abfss://c@a.dfs.core.windows.net/x", "file://host/share"])
-def test_a_root_elsewhere_is_refused_with_what_to_do_instead(root: str) -> None:
+@pytest.mark.parametrize("root", ["hdfs://host/demux", "s3a://bucket/a%20b", "file://host/share"])
+def test_a_root_that_only_spark_reaches_is_refused_with_what_to_do_instead(root: str) -> None:
     with pytest.raises(SettingsInvalid) as caught:
         status_reader(settings_of(None, root, []))
     assert root in caught.value.cause
