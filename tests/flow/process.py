@@ -41,11 +41,12 @@ def run(
     words: Sequence[str],
     preexec: Callable[[], None] | None = None,
     environment: Mapping[str, str] = MappingProxyType({}),
+    folder: Path = PROJECT,
 ) -> Said:
-    """Return how the program ended; it has these variables besides."""
+    """Return how the program ended; it has these variables besides, and begins in the folder."""
     ended = subprocess.run(
         words,
-        cwd=PROJECT,
+        cwd=folder,
         env={**ENVIRONMENT, **environment},
         capture_output=True,
         text=True,

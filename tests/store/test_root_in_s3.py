@@ -16,7 +16,7 @@ from tools.servers.object_store import ACCESS_KEY, SECRET_KEY, ObjectStore
 NAME = "games 100%+ü"
 
 
-def run(root: str, local: Root, server: ObjectStore) -> process.Said:
+def run(root: str, local: Root, server: ObjectStore, logs: Path) -> process.Said:
     """How `demux run` ended, on a root in the store, with the source and the registry of a local one."""
     said = {
         "source.path": local.settings.source_path,
@@ -29,7 +29,7 @@ def run(root: str, local: Root, server: ObjectStore) -> process.Said:
     }
     words = [word for key, value in said.items() for word in ("--set", f"{key}={value}")]
     keys = {"STORE_KEY": ACCESS_KEY, "STORE_SECRET": SECRET_KEY}
-    return process.run([process.DEMUX, "run", "--root", root, *words], environment=keys)
+    return process.run([process.DEMUX, "run", "--root", root, *words], environment=keys, folder=logs)
 
 
 def everything(storage: Storage, root: str) -> Mapping[str, tuple[list[str], Rows]]:
@@ -50,7 +50,7 @@ def test_a_round_by_files_gives_the_tables_of_a_local_root(
     for events in (200, 60):
         local.produce(events=events, games=3, versions=2, fault_rate=0.2)
         assert [end.error for end in local.run().ended if end.error] == []
-        ended = run(root, local, object_store)
+        ended = run(root, local, object_store, tmp_path)
         assert ended.code == 0, ended.out + ended.err
         assert everything(in_store, root) == local.everything()
     commits = in_store.table(f"{root}/silver/{in_store.names(f'{root}/silver')[0]}").history()
