@@ -2,30 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import datetime
 from enum import Enum
+from typing import Any
 
-from pyspark.sql import DataFrame, Row, SparkSession, Window
-from pyspark.sql import functions as F
-from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random
+from pyspark.sql import SparkSession
 
-from demux.errors import Kind
-from demux.failures import named
 from demux.loads import Load, usual_load
-from demux.spark_types import spark_struct
-from demux.storage import table_exists
+from demux.record_table import RecordTable
 from demux.tables import APPROVALS, GAMES, ROUNDS, Layout
 
 # rounds that a game's load is made of: few, so that it follows the game
 _RECENT = 5
-_RETRYING = Retrying(
-    stop=stop_after_attempt(5),
-    wait=wait_random(0, 1),
-    retry=retry_if_exception(lambda error: named(error).kind is Kind.TRANSIENT),
-    reraise=True,
-)
+# each game's last record, and its last ones that decoded something
+_HISTORY = f"""
+    SELECT * FROM (
+        SELECT
+            *,
+            outcome <> 'failed' AND rows_in > 0 AS worked,
+            row_number() OVER (PARTITION BY game_name ORDER BY finished_at DESC NULLS LAST) AS newest,
+            row_number() OVER (
+                PARTITION BY game_name
+                ORDER BY (outcome <> 'failed' AND rows_in > 0) DESC NULLS LAST, finished_at DESC NULLS LAST
+            ) AS newest_worked
+        FROM {{records}}
+        WHERE game_name IS NOT NULL
+    ) AS ranked
+    WHERE newest = 1 OR (worked AND newest_worked <= {_RECENT})
+    ORDER BY finished_at
+"""
 
 
 class Outcome(Enum):
@@ -114,8 +121,8 @@ class Control:
     """
 
     def __init__(self, spark: SparkSession, layout: Layout) -> None:
-        self._spark = spark
-        self._layout = layout
+        self._games = RecordTable(spark, layout.storage, layout.games, GAMES)
+        self._rounds = RecordTable(spark, layout.storage, layout.rounds, ROUNDS)
         self._known: dict[str, KnownGame] | None = None
         self._history: History | None = None
 
@@ -126,16 +133,14 @@ class Control:
     def known_games(self) -> dict[str, KnownGame]:
         """Return every known game by name."""
         if self._known is None:
-            rows = self._rows(self._layout.games)
-            self._known = {r.game_name: KnownGame(r.game_name, r.cluster, r.plan_id, _utc(r.since)) for r in rows}
+            rows = self._games.select("SELECT * FROM {records}")
+            self._known = {row["game_name"]: _known_game(row) for row in rows}
         return self._known
 
     def replace_games(self, games: Iterable[KnownGame]) -> None:
         """Make the table hold exactly these games, in one transaction; a second call changes nothing."""
         games = tuple(games)
-        rows = [(game.name, game.cluster, game.plan_id, game.since) for game in games]
-        frame = self._spark.createDataFrame(rows, spark_struct(GAMES)).coalesce(1)
-        frame.write.format("delta").mode("overwrite").save(self._layout.games)
+        self._games.replace([(game.name, game.cluster, game.plan_id, game.since) for game in games])
         self._known = {game.name: game for game in games}
 
     def history(self) -> History:
@@ -154,20 +159,15 @@ class Control:
         records = tuple(records)
         further = bronze_version is not None and bronze_version > self.history().bronze_version
         if records or further:
-            # who makes the table at the same time is told of a conflict, and appends the next time
-            _RETRYING(self._append, records, bronze_version)
+            self._append(records, bronze_version)
         if self._history is not None:
             version = self._history.bronze_version if bronze_version is None else bronze_version
             self._history = self._history.after(records, max(version, self._history.bronze_version))
 
     def _read_history(self) -> History:
-        if not table_exists(self._spark, self._layout.rounds):
-            return History(-1, {})
-        records = self._spark.read.format("delta").load(self._layout.rounds)
-        latest = records.agg(F.max("bronze_version").alias("version")).first()
-        version = -1 if latest is None or latest.version is None else latest.version
-        rows = _recent(records.where(F.col("game_name").isNotNull())).collect()
-        return History(-1, {}).after(sorted(map(_record, rows), key=lambda record: record.finished_at), version)
+        (latest,) = self._rounds.select("SELECT max(bronze_version) AS version FROM {records}") or [{"version": None}]
+        version = -1 if latest["version"] is None else latest["version"]
+        return History(-1, {}).after(map(_record, self._rounds.select(_HISTORY)), version)
 
     def _append(self, records: tuple[TaskRecord, ...], bronze_version: int | None) -> None:
         rows: list[tuple[object, ...]] = [
@@ -189,70 +189,51 @@ class Control:
         ]
         # a round without tasks still says how far bronze was looked at
         none = (None, None, None, bronze_version, *[None] * (len(ROUNDS.columns) - 4))
-        frame = self._spark.createDataFrame(rows or [none], spark_struct(ROUNDS)).coalesce(1)
-        frame.write.format("delta").mode("append").save(self._layout.rounds)
-
-    def _rows(self, path: str) -> list[Row]:
-        return self._spark.read.format("delta").load(path).collect() if table_exists(self._spark, path) else []
+        self._rounds.append(rows or [none])
 
 
-def approved(spark: SparkSession, approvals: str, game: str, registry: str) -> frozenset[int]:
+def approvals_of(spark: SparkSession, layout: Layout) -> RecordTable:
+    """Return the table of approved schemas, which need not be there."""
+    return RecordTable(spark, layout.storage, layout.approvals, APPROVALS)
+
+
+def approved(table: RecordTable, game: str, registry: str) -> frozenset[int]:
     """Return the ids of the game's schemas of a registry that were approved.
 
     Args:
-        spark: the session.
-        approvals: the path of the table, which need not be there.
+        table: `approvals_of` the root.
         game: the exact name.
         registry: its name in the settings.
     """
-    if not table_exists(spark, approvals):
-        return frozenset()
-    rows = spark.read.format("delta").load(approvals)
-    mine = rows.where((F.col("game_name") == game) & (F.col("registry") == registry))
-    return frozenset(row.schema_id for row in mine.select("schema_id").distinct().collect())
+    rows = table.select("SELECT DISTINCT game_name, registry, schema_id FROM {records}")
+    return frozenset(row["schema_id"] for row in rows if (row["game_name"], row["registry"]) == (game, registry))
 
 
-def approve(
-    spark: SparkSession, approvals: str, game: str, registry: str, schema_ids: Iterable[int], now: datetime
-) -> None:
+def approve(table: RecordTable, game: str, registry: str, schema_ids: Iterable[int], now: datetime) -> None:
     """Append approvals of the game's schemas, in one transaction; a second call adds none that are there.
 
     Others may append at the same time: it needs no lock.
     """
-    new = sorted(set(schema_ids) - approved(spark, approvals, game, registry))
+    new = sorted(set(schema_ids) - approved(table, game, registry))
     if new:
-        rows = [(game, registry, schema_id, now) for schema_id in new]
-        frame = spark.createDataFrame(rows, spark_struct(APPROVALS)).coalesce(1)
-        # who makes the table at the same time is told of a conflict, and appends the next time
-        _RETRYING(lambda: frame.write.format("delta").mode("append").save(approvals))
+        table.append([(game, registry, schema_id, now) for schema_id in new])
 
 
-def _recent(tasks: DataFrame) -> DataFrame:
-    """Return each game's last record, and its last ones that decoded something."""
-    worked = (F.col("outcome") != Outcome.FAILED.value) & (F.col("rows_in") > 0)
-    of_game = Window.partitionBy("game_name")
-    newest = F.row_number().over(of_game.orderBy(F.desc("finished_at")))
-    newest_worked = F.row_number().over(of_game.orderBy(worked.desc(), F.desc("finished_at")))
-    ranked = tasks.withColumn("newest", newest).withColumn("newest_worked", newest_worked)
-    return ranked.where((F.col("newest") == 1) | (worked & (F.col("newest_worked") <= _RECENT)))
+def _known_game(row: Mapping[str, Any]) -> KnownGame:
+    return KnownGame(row["game_name"], row["cluster"], row["plan_id"], row["since"])
 
 
-def _record(row: Row) -> TaskRecord:
+def _record(row: Mapping[str, Any]) -> TaskRecord:
     return TaskRecord(
-        row.round_id,
-        row.game_name,
-        Outcome(row.outcome),
-        row.rows_in,
-        row.rows_silver,
-        row.rows_quarantined,
-        tuple(row.schema_ids or ()),
-        row.seconds,
-        row.condition,
-        row.sentence,
-        _utc(row.finished_at),
+        row["round_id"],
+        row["game_name"],
+        Outcome(row["outcome"]),
+        row["rows_in"],
+        row["rows_silver"],
+        row["rows_quarantined"],
+        tuple(row["schema_ids"] or ()),
+        row["seconds"],
+        row["condition"],
+        row["sentence"],
+        row["finished_at"],
     )
-
-
-def _utc(collected: datetime) -> datetime:
-    """Return the time in UTC; PySpark gives it in this process's zone, and without saying so."""
-    return collected.astimezone(timezone.utc)

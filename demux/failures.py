@@ -39,6 +39,8 @@ _TRANSIENT = (
     "ConnectionRefusedError",
     "TimeoutError",
     "DELTA_CONCURRENT",
+    # of deltalake
+    "CommitFailedError",
 )
 
 

@@ -19,6 +19,7 @@ from demux.errors import DemuxError, SchemaInvalid, SchemaUnknown, SubjectAmbigu
 from demux.lock import TableLock
 from demux.protobuf.comments import only_comments
 from demux.protobuf.compile import CompiledSchema, compile_files
+from demux.record_table import RecordTable
 from demux.registry.protocol import RegisteredSchema, SchemaRegistry, SubjectVersion, no_subject
 from demux.registry.subject_choice import ForeignSchema, GameSchemas, SharedSchema, choose, shared_by, shared_schemas
 from demux.schema_ref import SchemaRef
@@ -124,7 +125,7 @@ class SchemaStore:
         path: str,
         registry_of: Callable[[str], GameRegistry],
         table_lock: TableLock | None = None,
-        approvals: str | None = None,
+        approvals: RecordTable | None = None,
     ) -> None:
         """Prepare.
 
@@ -133,7 +134,7 @@ class SchemaStore:
             path: the table's path.
             registry_of: says which registry a game has.
             table_lock: keeps processes apart that write the table; None where no other one does.
-            approvals: the path of the table of approved schemas; None where nobody approves any.
+            approvals: the approved schemas; None where nobody approves any.
         """
         self._spark = spark
         self._path = path
@@ -166,7 +167,7 @@ class SchemaStore:
         registry = self._registry_of(game)
         if registry.contract.mode is not SchemaChanges.ASK or self._approvals is None:
             return registry.contract
-        return replace(registry.contract, approved=approved(self._spark, self._approvals, game, registry.name))
+        return replace(registry.contract, approved=approved(self._approvals, game, registry.name))
 
     def lookup_all(self, refs: Mapping[str, Collection[SchemaRef]]) -> dict[str, dict[SchemaRef, _Answer] | DemuxError]:
         """Return for each game what `lookup` does, or what it raises; one write of the table for each registry."""

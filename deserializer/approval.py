@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from demux.columns import Struct
-from demux.control import approve
+from demux.control import approvals_of, approve
 from demux.errors import ApprovalNeeded, NothingToApprove, SchemaUnknown
 from demux.names import names_of
 from demux.schema_ref import SchemaRef
@@ -57,7 +57,7 @@ def approve_schemas(
             "Name a schema that is to come by --schema, or set games.schema_changes to ask.",
             game=game,
         )
-    approve(spark, layout.approvals, game, registry, schema_ids, now)
+    approve(approvals_of(spark, layout), game, registry, schema_ids, now)
     return schema_ids
 
 

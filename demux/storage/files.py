@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 from demux.errors import StorageFailed
 from demux.extras import deltalake, obstore
@@ -20,6 +20,9 @@ from demux.storage.bucket import Bucket
 from demux.storage.folder import LocalFolder
 from demux.storage.location import Scheme, locate
 from demux.storage.refusals import refusal
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _OF_A_VERSION = re.compile(r"\d{20}\.")
 # deltalake (1.6.6) decodes the path of a table in a store once too often
@@ -55,6 +58,10 @@ class Storage:
         if where.scheme is Scheme.FILE:
             return True
         return where.scheme is not Scheme.OTHER and not _ESCAPE.search(where.key) and _has_clients()
+
+    def reaches_tables(self, path: str) -> bool:
+        """Return whether Delta tables at the path are read and written without Spark."""
+        return find_spec("deltalake") is not None and self.reaches(path)
 
     def is_folder(self, path: str) -> bool:
         """Return whether the path is one of this machine."""
@@ -163,6 +170,12 @@ class Storage:
             return deltalake.DeltaTable.create(
                 uri, schema, mode="ignore", description=description, storage_options=options
             )
+
+    def write_table(self, path: str, rows: pa.Table, mode: Literal["append", "overwrite"]) -> None:
+        """Add rows to a Delta table, or put them in place of its own, in one transaction; makes it where it is not."""
+        uri, options = self._table(path)
+        with _named("write", path, options):
+            deltalake.write_deltalake(uri, rows, mode=mode, storage_options=options)
 
     def _table(self, path: str) -> tuple[str, dict[str, str] | None]:
         where = locate(path, self.plain)

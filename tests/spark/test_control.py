@@ -14,15 +14,17 @@ from pyspark.sql import SparkSession
 
 from demux.control import Control, History, KnownGame, Outcome, TaskRecord
 from demux.loads import Load
+from demux.storage.files import Storage
+from demux.storage.location import Scheme
 from demux.tables import Layout
 
 NOW = datetime(2025, 3, 30, 1, 59, 59, 123_456, tzinfo=timezone.utc)
 HOSTILE = ["../../etc", "a'b; drop table x", "Chess", "chess", "`${x}`", "象棋"]
 
 
-@pytest.fixture
-def layout(tmp_path: Path) -> Layout:
-    return Layout(str(tmp_path))
+@pytest.fixture(params=[Scheme.FILE, Scheme.OTHER], ids=["without Spark", "by Spark"])
+def layout(tmp_path: Path, request: pytest.FixtureRequest) -> Layout:
+    return Layout(str(tmp_path), Storage(plain=request.param))
 
 
 def record(game: str, outcome: Outcome = Outcome.DONE, minutes: int = 0) -> TaskRecord:

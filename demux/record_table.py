@@ -1,0 +1,99 @@
+"""A Delta table of records that the driver reads and writes by itself: the control tables.
+
+Without Spark where the table is reached so, and by Spark elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any, Literal
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random
+
+from demux.arrow_types import arrow_fields
+from demux.columns import Struct
+from demux.errors import Kind
+from demux.extras import deltalake
+from demux.failures import named
+from demux.spark_types import spark_struct
+from demux.storage import table_exists
+from demux.storage.files import Storage
+
+_RETRYING = Retrying(
+    stop=stop_after_attempt(5),
+    wait=wait_random(0, 1),
+    retry=retry_if_exception(lambda error: named(error).kind is Kind.TRANSIENT),
+    reraise=True,
+)
+
+_NAME = "records"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordTable:
+    """A table of some thousand records; the first write makes it.
+
+    Attributes:
+        spark: the session.
+        storage: how files are reached without Spark.
+        path: the path or URI.
+        columns: what it is made with.
+    """
+
+    spark: SparkSession
+    storage: Storage
+    path: str
+    columns: Struct
+
+    def exists(self) -> bool:
+        """Return whether the table is there."""
+        if self._is_reached:
+            return self.storage.table_exists(self.path)
+        return table_exists(self.spark, self.path)
+
+    def select(self, query: str) -> list[Mapping[str, Any]]:
+        """Return the rows of a query, times in UTC; none where there is no table.
+
+        Args:
+            query: SQL that DataFusion and Spark read alike, from the table `{records}`.
+        """
+        if not self.exists():
+            return []
+        if self._is_reached:
+            builder = deltalake.QueryBuilder().register(_NAME, self.storage.table(self.path))
+            found = builder.execute(query.format(records=_NAME)).read_all()
+            return list(pa.table(found).to_pylist())
+        rows = self.spark.sql(query, records=self.spark.read.format("delta").load(self.path)).collect()
+        return [{name: _utc(value) for name, value in row.asDict().items()} for row in rows]
+
+    def append(self, records: Sequence[Sequence[object]]) -> None:
+        """Add records, a value for each column, in one transaction; others may append at the same time."""
+        # who makes the table at the same time is told of a conflict, and appends the next time
+        _RETRYING(self._write, records, "append")
+
+    def replace(self, records: Sequence[Sequence[object]]) -> None:
+        """Make the table hold exactly these records, in one transaction."""
+        self._write(records, "overwrite")
+
+    def _write(self, records: Sequence[Sequence[object]], mode: Literal["append", "overwrite"]) -> None:
+        if not self._is_reached:
+            frame = self.spark.createDataFrame(records, spark_struct(self.columns)).coalesce(1)
+            frame.write.format("delta").mode(mode).save(self.path)
+            return
+        fields = arrow_fields(self.columns)
+        columns = zip(*records, strict=True) if records else [()] * len(fields)
+        arrays = [pa.array(values, field.type) for values, field in zip(columns, fields, strict=True)]
+        self.storage.write_table(self.path, pa.Table.from_arrays(arrays, schema=pa.schema(fields)), mode)
+
+    @property
+    def _is_reached(self) -> bool:
+        return self.storage.reaches_tables(self.path)
+
+
+def _utc(value: object) -> object:
+    """Return a time in UTC; PySpark gives it in this process's zone, and without saying so."""
+    return value.astimezone(timezone.utc) if isinstance(value, datetime) else value
