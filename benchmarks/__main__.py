@@ -184,7 +184,7 @@ def main() -> None:
         settings = Settings(root=root, run=RunSettings(parallelism=2), spark=SparkSettings(master="local[2]"))
         spark = session(settings.spark, Path(root) / "logs")
         layout = Layout(root)
-        schemas, control = SchemaStore(spark, layout.schemas, registry_of(settings, os.environ)), Control(spark, layout)
+        schemas, control = SchemaStore(spark, layout, registry_of(settings, os.environ)), Control(spark, layout)
         bench = Bench(spark, settings, options.games, schemas, control)
         try:
             measure(bench, options.rows, options.repeats)

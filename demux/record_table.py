@@ -8,10 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from functools import reduce
+from operator import and_
 from typing import Any, Literal
 
 import pyarrow as pa
+from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random
 
 from demux.arrow_types import arrow_fields
@@ -79,6 +83,21 @@ class RecordTable:
         """Make the table hold exactly these records, in one transaction."""
         self._write(records, "overwrite")
 
+    def update(self, where: Mapping[str, str | int], values: Mapping[str, str | int]) -> None:
+        """Set columns of the records that have these values in other columns, in one transaction.
+
+        Args:
+            where: the values by column that a record has to have.
+            values: what to set, by column.
+        """
+        if self._is_reached:
+            same = " AND ".join(f"{name} = {_literal(value)}" for name, value in where.items())
+            updates = {name: _literal(value) for name, value in values.items()}
+            self.storage.table(self.path).update(updates=updates, predicate=same)
+            return
+        condition = reduce(and_, (F.col(name) == value for name, value in where.items()))
+        DeltaTable.forPath(self.spark, self.path).update(condition, {name: F.lit(one) for name, one in values.items()})
+
     def _write(self, records: Sequence[Sequence[object]], mode: Literal["append", "overwrite"]) -> None:
         if not self._is_reached:
             frame = self.spark.createDataFrame(records, spark_struct(self.columns)).coalesce(1)
@@ -92,6 +111,11 @@ class RecordTable:
     @property
     def _is_reached(self) -> bool:
         return self.storage.reaches_tables(self.path)
+
+
+def _literal(value: str | int) -> str:
+    """Return the value as DataFusion's SQL writes it."""
+    return str(value) if isinstance(value, int) else "'" + value.replace("'", "''") + "'"
 
 
 def _utc(value: object) -> object:

@@ -9,12 +9,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 
-from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
 from demux.contract import EVOLVE, Contract, SchemaChanges
-from demux.control import approved
+from demux.control import approvals_of, approved
 from demux.errors import DemuxError, SchemaInvalid, SchemaUnknown, SubjectAmbiguous
 from demux.lock import TableLock
 from demux.protobuf.comments import only_comments
@@ -23,9 +21,7 @@ from demux.record_table import RecordTable
 from demux.registry.protocol import RegisteredSchema, SchemaRegistry, SubjectVersion, no_subject
 from demux.registry.subject_choice import ForeignSchema, GameSchemas, SharedSchema, choose, shared_by, shared_schemas
 from demux.schema_ref import SchemaRef
-from demux.spark_types import spark_struct
-from demux.storage import table_exists
-from demux.tables import SCHEMAS
+from demux.tables import SCHEMAS, Layout
 
 _LOG = logging.getLogger("demux")
 
@@ -122,25 +118,22 @@ class SchemaStore:
     def __init__(
         self,
         spark: SparkSession,
-        path: str,
+        layout: Layout,
         registry_of: Callable[[str], GameRegistry],
         table_lock: TableLock | None = None,
-        approvals: RecordTable | None = None,
     ) -> None:
         """Prepare.
 
         Args:
             spark: the session.
-            path: the table's path.
+            layout: where the tables of schemas and of approvals are.
             registry_of: says which registry a game has.
             table_lock: keeps processes apart that write the table; None where no other one does.
-            approvals: the approved schemas; None where nobody approves any.
         """
-        self._spark = spark
-        self._path = path
+        self._table = RecordTable(spark, layout.storage, layout.schemas, SCHEMAS)
+        self._approvals = approvals_of(spark, layout)
         self._registry_of = registry_of
         self._table_lock = table_lock
-        self._approvals = approvals
         self._lock = threading.Lock()
         # one for each registry: one that does not answer must not hold up the games of another
         self._asking: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
@@ -165,7 +158,7 @@ class SchemaStore:
     def contract(self, game: str) -> Contract:
         """Return what the game's table does with changed schemas; what is approved by now is read where it asks."""
         registry = self._registry_of(game)
-        if registry.contract.mode is not SchemaChanges.ASK or self._approvals is None:
+        if registry.contract.mode is not SchemaChanges.ASK:
             return registry.contract
         return replace(registry.contract, approved=approved(self._approvals, game, registry.name))
 
@@ -275,10 +268,9 @@ class SchemaStore:
         return True
 
     def _load(self, known: _Known) -> None:
-        if not table_exists(self._spark, self._path):
-            return
-        columns = ("registry", "schema_id", "guid", "subject", "version", "message", "descriptor_set")
-        rows = [row.asDict() for row in self._spark.read.format("delta").load(self._path).select(*columns).collect()]
+        rows = self._table.select(
+            "SELECT registry, schema_id, guid, subject, version, message, descriptor_set FROM {records}"
+        )
         for (registry, _), shared in shared_schemas(rows).items():
             known.add(registry, shared)
         known.ids |= {(row["registry"], row["guid"]): row["schema_id"] for row in rows if row["guid"] is not None}
@@ -286,7 +278,7 @@ class SchemaStore:
     def _keep(self, fetched: list[_Fetched], registry: str, known: _Known) -> None:
         """Write what was fetched into the table, then remember it."""
         if fetched and self._table_lock is not None:
-            with self._table_lock(self._path):
+            with self._table_lock(self._table.path):
                 # another process may have been quicker
                 self._load(known)
                 self._write(fetched, registry, known)
@@ -312,12 +304,10 @@ class SchemaStore:
         if new:
             now = datetime.now(timezone.utc)
             rows = [_row(one, use, guid, registry, now) for (_, use), (one, guid) in new.items()]
-            frame = self._spark.createDataFrame(rows, spark_struct(SCHEMAS))
-            frame.coalesce(1).write.format("delta").mode("append").save(self._path)
+            self._table.append(rows)
 
     def _name(self, registry: str, schema_id: int, guid: str) -> None:
-        of_id = (F.col("registry") == registry) & (F.col("schema_id") == schema_id)
-        DeltaTable.forPath(self._spark, self._path).update(of_id, {"guid": F.lit(guid)})
+        self._table.update({"registry": registry, "schema_id": schema_id}, {"guid": guid})
 
 
 def _answers(opened: Callable[[], SchemaRegistry]) -> bool:

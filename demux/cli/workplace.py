@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 from demux.catalog import Catalog
-from demux.control import Control, approvals_of
+from demux.control import Control
 from demux.errors import DemuxError, SettingsInvalid, StorageFailed
 from demux.leased import hold_of
 from demux.lock import Access, Hold, TableLock, is_elsewhere, locked, table_lock, unlocked
@@ -293,7 +293,7 @@ def place_of(
 ) -> Workplace:
     """Return what the stages need; `tables` where other processes write the same tables at the same time."""
     layout = layout_of(settings)
-    schemas = SchemaStore(spark, layout.schemas, registry_of(settings, os.environ), tables, approvals_of(spark, layout))
+    schemas = SchemaStore(spark, layout, registry_of(settings, os.environ), tables)
     catalog = Catalog(spark, settings, schemas, has_tags=on_databricks())
     if tables is None and exists(spark, layout.fleet):
         # a stream that goes on from a fleet commits by Spark, while another game's fleet commits without

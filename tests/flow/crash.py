@@ -61,7 +61,7 @@ def after_writes(number: int, crash: type[BaseException] = Crash, *, files: bool
 
     with pytest.MonkeyPatch.context() as patch:
         methods = ((DeltaMergeBuilder, "execute"), (DeltaTable, "delete"), (DeltaTable, "update"))
-        ours = ((deltalake.DeltaTable, "create_write_transaction"),) if files else ()
+        ours = ((Storage, "write_table"), *(((deltalake.DeltaTable, "create_write_transaction"),) if files else ()))
         for owner, method in ((DataFrameWriter, "save"), *methods, *ours):
             patch.setattr(owner, method, counting(getattr(owner, method)))
         yield

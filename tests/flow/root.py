@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 from demux.catalog import Catalog
 from demux.cli.fleet import engine_of
 from demux.cli.workplace import Workplace, registry_of
-from demux.control import Control, approvals_of
+from demux.control import Control
 from demux.names import names_of
 from demux.protobuf.compile import compile_schema
 from demux.protobuf.pool import message_class, pool_of
@@ -78,7 +78,7 @@ class Root:
     def workplace(self) -> Workplace:
         """Return what a new command would work with: nothing is remembered from the command before."""
         registry = registry_of(self.settings, os.environ)
-        store = SchemaStore(self.spark, self.layout.schemas, registry, approvals=approvals_of(self.spark, self.layout))
+        store = SchemaStore(self.spark, self.layout, registry)
         catalog = Catalog(self.spark, self.settings, store, has_tags=False)
         return Workplace(
             self.settings, self.spark, store, Control(self.spark, self.layout), threading.Event(), catalog=catalog

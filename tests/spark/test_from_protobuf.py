@@ -138,9 +138,7 @@ def test_a_game_decoded_by_it_has_the_same_silver_and_quarantine(spark: SparkSes
     outcomes = []
     for setting in (Decoder.ARROW, Decoder.FROM_PROTOBUF):
         layout = layout_with_bronze(spark, tmp_path / setting.value, ROWS)
-        report = deserialize(
-            spark, layout, SchemaStore(spark, layout.schemas, every_game(registry())), "chess", setting
-        )
+        report = deserialize(spark, layout, SchemaStore(spark, layout, every_game(registry())), "chess", setting)
         outcomes.append((report, *tables(layout)))
     assert outcomes[0] == outcomes[1]
     assert [row["_record_id"] for row in outcomes[1][1]] == ["r0", "r1", "r4", "r5"]
@@ -152,7 +150,7 @@ def test_a_message_that_it_cannot_read_stops_the_game_and_writes_nothing(spark: 
     text = 'syntax = "proto3"; import "google/protobuf/struct.proto"; message M { google.protobuf.Struct any = 1; }'
     made.register("chess", text, "chess.proto", ())
     layout = layout_with_bronze(spark, tmp_path, [(1, b"")])
-    store = SchemaStore(spark, layout.schemas, every_game(made))
+    store = SchemaStore(spark, layout, every_game(made))
     with pytest.raises(DecoderUnsuited, match="schema 1: field any becomes JSON text"):
         deserialize(spark, layout, store, "chess", Decoder.FROM_PROTOBUF)
     assert not Path(layout.silver(game_key("chess"))).exists()

@@ -39,7 +39,7 @@ def registry() -> CountingRegistry:
 
 @pytest.fixture
 def schemas(spark: SparkSession, layout: Layout, registry: CountingRegistry) -> SchemaStore:
-    return SchemaStore(spark, layout.schemas, every_game(registry))
+    return SchemaStore(spark, layout, every_game(registry))
 
 
 def silver(layout: Layout, game: str) -> list[tuple[object, ...]]:
