@@ -145,7 +145,7 @@ class BenchRoot:
             place.deserialize,
             place.stop,
             Observer(),
-            elsewhere=engine,
+            together=engine,
         ).ended
 
     def _streams(self, tasks: tuple[Task, ...], on_end: OnEnd) -> tuple[Ended[GameReport], ...]:

@@ -294,14 +294,6 @@ class TaskInterrupted(DemuxError):
     exit_code = ExitCode.TRANSIENT
 
 
-class DriverDied(DemuxError):
-    """The process that ran a cluster's games ended in the middle, again and again; another one may not."""
-
-    condition = "DRIVER_DIED"
-    kind = Kind.TRANSIENT
-    exit_code = ExitCode.TRANSIENT
-
-
 class CatalogConflict(DemuxError):
     """The catalog has another table under the name of one of ours."""
 

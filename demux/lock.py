@@ -1,4 +1,4 @@
-"""One command at a time on a root, which may let others in between its steps; and one driver at a time on a table.
+"""One command at a time on a root, which may let others in between its steps; and one writer at a time on a table.
 
 On this machine by files that the operating system locks, in a store by leases (`demux/leased.py`).
 """
@@ -25,8 +25,6 @@ TableLock = Callable[[str], AbstractContextManager[object]]
 _FOREVER = -1.0
 # between two looks at whether to stop waiting
 _LOOK_S = 0.2
-# drivers notice at once that their command is dead; this is only for a machine that is very busy
-_DRIVERS_END_S = 30.0
 
 
 def is_elsewhere(root: str) -> bool:
@@ -81,7 +79,7 @@ class Hold:
                 self._alone.holder.write_text(self._name, encoding="utf-8")
             # a step of somebody else has an end soon
             timeout_s = _FOREVER
-        self._take_step(lambda lock: lock.acquire(timeout=timeout_s), wait)
+        self._take_step(lambda lock: lock.acquire(timeout=timeout_s))
 
     @property
     def tables(self) -> TableLock | None:
@@ -109,9 +107,9 @@ class Hold:
             return
         self._step.lock.release()
         yield
-        self._take_step(lambda lock: _take_turn(lock, stop), wait=True)
+        self._take_step(lambda lock: _take_turn(lock, stop))
 
-    def _take_step(self, acquire: Callable[[FileLock], object], wait: bool) -> None:
+    def _take_step(self, acquire: Callable[[FileLock], object]) -> None:
         step, root = self._step, self._root
         with _said_of(root, step.busy(root)):
             step.folder.mkdir(parents=True, exist_ok=True)
@@ -120,10 +118,6 @@ class Hold:
                 acquire(step.lock)
             finally:
                 self._door.release()
-        with _said_of(
-            root, lambda: f"{_read(step.holder)} is gone, and a driver that it started still works on {root}."
-        ):
-            _await_drivers(step.folder, wait)
             self.visits += _read(step.holder) != self._name
             step.holder.write_text(self._name, encoding="utf-8")
 
@@ -161,7 +155,7 @@ def locked(
         hold: what is taken; by default files of this machine.
 
     Raises:
-        RootLocked: another command holds the lock, or a driver of one that was killed does not end.
+        RootLocked: another command holds the lock.
         StorageFailed: the root cannot be made or written.
     """
     hold = hold or Hold(root, command, access)
@@ -172,35 +166,13 @@ def locked(
         hold.free()
 
 
-@contextmanager
-def driver_locked(root: str, cluster: str) -> Iterator[None]:
-    """Hold the lock of a cluster's driver while the block runs: the next command waits for it, should ours be killed.
-
-    Must be taken before the driver is told its work, by a command that holds the root's lock.
-
-    Raises:
-        RootLocked: another driver of the cluster does not end.
-        StorageFailed: the lock's file cannot be made.
-    """
-    if is_elsewhere(root):
-        yield
-        return
-    lock = FileLock(Path(root) / f".demux.driver.{cluster}.lock")
-    try:
-        with _said_of(root, lambda: f"Another driver of {cluster} is at work on {root}."):
-            lock.acquire(timeout=_DRIVERS_END_S)
-        yield
-    finally:
-        lock.release()
-
-
 def unlocked(table: str) -> AbstractContextManager[object]:
     """Return what holds nothing: no other process writes the table."""
     return nullcontext()
 
 
 def table_lock(root: str) -> TableLock:
-    """Return what keeps drivers apart that write the same table below the root, by a file of the operating system.
+    """Return what keeps writers apart that write the same table below the root, by a file of the operating system.
 
     On a disk, Delta commits are safe between threads of a process, not between processes. On a root that is elsewhere
     nothing is held: there the store sees to it (`spark.delta.logStore`).
@@ -248,13 +220,6 @@ def _folder_here(root: str) -> Path | None:
     if parts.scheme == "file" and parts.netloc in {"", "localhost"}:
         return Path(unquote(parts.path))
     return None if is_elsewhere(root) else Path(root)
-
-
-def _await_drivers(path: Path, wait: bool) -> None:
-    """Return when no driver of a command that was killed is left; raises `Timeout`."""
-    for file in path.glob(".demux.driver.*.lock"):
-        with FileLock(file).acquire(timeout=_FOREVER if wait else _DRIVERS_END_S):
-            pass
 
 
 def _read(holder: Path) -> str:

@@ -189,13 +189,7 @@ class RunSettings(Section):
         description="Rows of a game in one round of the fleet, about; the rest waits for the next round, so that a "
         "game with many holds up no other.",
     )
-    parallelism: int = Field(default=2, ge=1, le=256, description="Games decoded at the same time, by each driver.")
-    drivers: int = Field(
-        default=2,
-        ge=1,
-        le=100,
-        description="Drivers at the same time with `demux run --drivers`, each with spark.driver_memory of its own.",
-    )
+    parallelism: int = Field(default=2, ge=1, le=256, description="Games decoded at the same time.")
     retries: int = Field(default=2, ge=0, le=100, description="Further tries of a game after a transient failure.")
     retry_wait_s: float = Field(
         default=1.0,

@@ -24,7 +24,7 @@ from install_workflow.plan import Action, Plan, Task, make_plan
 
 Deserialize = Callable[[str], GameReport]
 OnEnd = Callable[[Ended[GameReport]], None]
-# runs tasks and tells of each end; `run_in_drivers` or `run_tasks`
+# runs tasks and tells of each end: a fleet, or `run_tasks`
 RunTasks = Callable[[tuple[Task, ...], OnEnd], tuple[Ended[GameReport], ...]]
 
 
@@ -122,7 +122,7 @@ def run_round(
     stop: threading.Event,
     observer: Observer,
     registered: Callable[[], Collection[str]] = frozenset,
-    elsewhere: RunTasks | None = None,
+    together: RunTasks | None = None,
 ) -> Round:
     """Return what one round did: bronze, then a plan, then each game that has something new.
 
@@ -137,10 +137,10 @@ def run_round(
         stop: see above.
         observer: told of the progress.
         registered: gives the games that the registry has.
-        elsewhere: runs the tasks in other drivers than this one; without it, `deserialize` does.
+        together: runs the tasks in one Spark job; without it, `deserialize` runs each.
     """
 
-    def here(tasks: tuple[Task, ...], on_end: OnEnd) -> tuple[Ended[GameReport], ...]:
+    def one_by_one(tasks: tuple[Task, ...], on_end: OnEnd) -> tuple[Ended[GameReport], ...]:
         return run_tasks(spark, tasks, lambda task: deserialize(task.game), settings.run, stop, on_end)
 
     ingested = ingest()
@@ -148,7 +148,7 @@ def run_round(
     outlook = look(spark, settings, control, registered())
     apply(control, outlook.plan, datetime.now(timezone.utc))
     observer.planned(outlook.plan, len(outlook.due))
-    ended = (elsewhere or here)(outlook.due, observer.ended)
+    ended = (together or one_by_one)(outlook.due, observer.ended)
     complete = len(ended) == len(outlook.due)
     round_id = uuid.uuid4().hex[:12]
     # a round that was stopped has not looked at every game: the next one must look again

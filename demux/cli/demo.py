@@ -58,7 +58,7 @@ def demo(
     produce_with_progress(settings, ProduceRequest(events=events, games=games, versions=3, fault_rate=0.01))
     with workplace(settings, "demo", Access.ALONE) as place:
         together = engine_of(place, settings.round_engine)
-        result = one_round(place, elsewhere=None if together is None else taking_all(together, place.stop))
+        result = one_round(place, together=None if together is None else taking_all(together, place.stop))
         failures = [end for end in result.ended if end.error is not None]
         if failures:
             console.print(round_table(result, time.monotonic() - began))

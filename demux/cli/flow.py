@@ -14,14 +14,13 @@ from pathlib import Path
 import typer
 from rich.text import Text
 
-from demux.cli.driver import WORDS, environ_for_drivers
 from demux.cli.fleet import engine_of
 from demux.cli.maintain import maintain_if_due, next_maintenance
 from demux.cli.maintain_text import next_line
 from demux.cli.progress import RoundProgress
 from demux.cli.tables import round_table
 from demux.cli.take_all import taking_all
-from demux.cli.workplace import DECODER, ROOT, SET, SETTINGS, WAIT, Workplace, console, logs_of, settings_of, workplace
+from demux.cli.workplace import DECODER, ROOT, SET, SETTINGS, WAIT, Workplace, console, settings_of, workplace
 from demux.deployments import copy_record
 from demux.errors import DemuxError, ExitCode, GameUnknown, Kind, SettingsInvalid
 from demux.lock import Access
@@ -31,11 +30,9 @@ from demux.registry.registered import Registered
 from demux.registry.unused_names import unused_names
 from demux.reports import GameReport, IngestReport
 from demux.settings import Decoder, Settings
-from demux.spark import on_databricks
 from demux.storage import table_exists
 from demux.streams import TAKE_ALL, AvailableNow, Every, Trigger
 from demux.text import printable
-from install_workflow.driver_process import Start, run_in_drivers
 from install_workflow.engine import Ended, run_tasks
 from install_workflow.plan import Plan, Task, left_out
 from install_workflow.render import as_json, as_text, waiting_lines
@@ -106,9 +103,6 @@ def run(
     decoder: Decoder | None = DECODER,
     wait: bool = WAIT,
     every: str | None = EVERY,
-    drivers: bool = typer.Option(
-        False, "--drivers", help="Each cluster of the plan in a driver of its own, run.drivers of them at a time."
-    ),
 ) -> None:
     """Run bronze, then every game of the plan that has new rows. SIGINT and SIGTERM finish what is under way.
 
@@ -117,19 +111,15 @@ def run(
     pause_s = None if every is None else seconds_of(every)
     settings = settings_of(settings_file, root, changes, decoder)
     _warn_of_unused_names(settings)
-    if drivers:
-        _require_own_drivers()
     with workplace(settings, "run", Access.ALONE, wait=wait) as place:
         trigger = TAKE_ALL if pause_s is None else AvailableNow(enough_s=place.settings.run.bronze_s)
-        broken: list[DemuxError] = []
         together = engine_of(place, settings.round_engine)
         if pause_s is None and together is not None:
             together = taking_all(together, place.stop)
-        elsewhere = _in_drivers(place, broken) if drivers else together
 
         def once() -> ExitCode:
             began = time.monotonic()
-            result = one_round(place, trigger, elsewhere)
+            result = one_round(place, trigger, together)
             console.print(round_table(result, time.monotonic() - began))
             return exit_code(result)
 
@@ -141,9 +131,6 @@ def run(
         def again() -> None:
             once()
             maintain_if_due(place)
-            # what drivers said that cannot work, those of the next round would say too
-            for error in broken:
-                raise error
 
         for_ever(place, pause_s, again)
 
@@ -151,19 +138,6 @@ def run(
 def _warn_of_unused_names(settings: Settings) -> None:
     for sentence in unused_names(settings, Registries(settings, os.environ)):
         console.print(printable(sentence), style="yellow", soft_wrap=True)
-
-
-def _require_own_drivers() -> None:
-    if on_databricks():
-        raise SettingsInvalid(
-            "A cluster of a workspace has one driver, so there are no others with --drivers.",
-            "Leave it out; a deployment has a task for each game or cluster (databricks.granularity).",
-        )
-
-
-def _in_drivers(place: Workplace, broken: list[DemuxError]) -> RunTasks:
-    start = Start(WORDS, environ_for_drivers(), logs_of(place.settings) / "drivers")
-    return lambda tasks, on_end: run_in_drivers(tasks, place.settings, start, place.stop, on_end, broken.append)
 
 
 def for_ever(place: Workplace, pause_s: float, once: Callable[[], object]) -> None:
@@ -297,8 +271,8 @@ def _print_ended(end: Ended[GameReport]) -> None:
     )
 
 
-def one_round(place: Workplace, trigger: Trigger = TAKE_ALL, elsewhere: RunTasks | None = None) -> Round:
-    """Run one round behind progress bars and return what it did; the games by `elsewhere`, or in this driver."""
+def one_round(place: Workplace, trigger: Trigger = TAKE_ALL, together: RunTasks | None = None) -> Round:
+    """Run one round behind progress bars and return what it did; the games by `together`, or each by a stream."""
 
     def registered() -> Collection[str]:
         found = place.registered()
@@ -315,7 +289,7 @@ def one_round(place: Workplace, trigger: Trigger = TAKE_ALL, elsewhere: RunTasks
             place.stop,
             progress.observer(),
             registered,
-            elsewhere,
+            together,
         )
 
 

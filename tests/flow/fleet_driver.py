@@ -155,7 +155,7 @@ def _drive(port: int, secret: str, number: int, folder: str, run: Mapping[str, o
                 place.deserialize,
                 place.stop,
                 observer,
-                elsewhere=together,
+                together=together,
             )
         except DemuxError as error:
             tell.send(f"failed: {error}")

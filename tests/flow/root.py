@@ -98,7 +98,7 @@ class Root:
             place.deserialize,
             place.stop,
             Observer(),
-            elsewhere=engine or engine_of(place, self.settings.round_engine),
+            together=engine or engine_of(place, self.settings.round_engine),
         )
 
     def produce(self, **request: Any) -> ProduceReport:

@@ -1,4 +1,4 @@
-"""Lets every Python process of a run be measured: pytest's workers, commands, drivers, and Spark's Python workers."""
+"""Lets every Python process of a run be measured: pytest's workers, commands, and Spark's Python workers."""
 
 import coverage
 

@@ -203,7 +203,7 @@ ADVICE: dict[type[DemuxError], Advice] = {
     ),
     errors.RuntimeMissing: Advice(
         (Stops.COMMAND, Stops.GAME),
-        "Nothing was begun. With `--drivers` the games of that driver fail, are not tried again, and `--every` ends.",
+        "Nothing was begun.",
         "Install what it names: Java 17, or the package, by `make setup`, pip or `spark.packages`. The reason of Spark "
         "itself is in `logs/spark.log`.",
     ),
@@ -242,13 +242,6 @@ ADVICE: dict[type[DemuxError], Advice] = {
         "What was not committed is in no table; the next try does it again, exactly once.",
         "Run the same command again. If it comes again and again, look for somebody else who writes the same tables, "
         "or for workers that die (memory, spot machines).",
-    ),
-    errors.DriverDied: Advice(
-        (Stops.GAME,),
-        "The driver was started again for the games that it had not ended, those that were under way one at a time, so "
-        "that a game that kills its driver fails alone. Other clusters go on.",
-        "See `logs/drivers/<cluster>`. Out of memory: raise `spark.driver_memory`, or lower `run.drivers` or "
-        "`run.parallelism`.",
     ),
     errors.CatalogConflict: Advice(
         (Stops.GAME,),

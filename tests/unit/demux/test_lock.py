@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from demux.errors import RootLocked, StorageFailed
-from demux.lock import driver_locked, is_elsewhere, locked, table_lock
+from demux.lock import is_elsewhere, locked, table_lock
 
 PATIENCE_S = 30.0
 
@@ -145,38 +145,3 @@ def test_a_table_elsewhere_has_no_lock(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.chdir(tmp_path)
     with table_lock(root)(f"{root}/quarantine"), table_lock(root)(f"{root}/quarantine"):
         assert list(tmp_path.iterdir()) == []
-
-
-def test_a_command_waits_for_the_driver_of_one_that_was_killed_and_begins_when_it_ends(tmp_path: Path) -> None:
-    order: list[str] = []
-    begun = threading.Event()
-
-    def command() -> None:
-        begun.set()
-        with locked(str(tmp_path), "run", wait=True):
-            order.append("command")
-
-    thread = threading.Thread(target=command)
-    with driver_locked(str(tmp_path), "cluster_001"):
-        thread.start()
-        assert begun.wait(PATIENCE_S)
-        order.append("driver")
-    thread.join(PATIENCE_S)
-    assert order == ["driver", "command"]
-
-
-def test_a_driver_that_does_not_end_keeps_commands_out_and_leaves_the_root_free_for_later(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("demux.lock._DRIVERS_END_S", 0.05)
-    root = str(tmp_path)
-    with locked(root, "run --drivers", wait=False):
-        dead = f"`demux run --drivers` (process {os.getpid()})"
-    with driver_locked(root, "a"):
-        with pytest.raises(RootLocked) as refused, locked(root, "ingest", wait=False):
-            pass
-        assert refused.value.cause == f"{dead} is gone, and a driver that it started still works on {root}."
-        with pytest.raises(RootLocked, match="Another driver of a is at work"), driver_locked(root, "a"):
-            pass
-    with locked(root, "run", wait=False):
-        pass

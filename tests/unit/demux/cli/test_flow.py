@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,7 +25,6 @@ from demux.errors import (
     GameUnknown,
     RegistryUnavailable,
     RootLocked,
-    RuntimeMissing,
     SettingsInvalid,
     StorageFailed,
     TaskInterrupted,
@@ -38,7 +36,7 @@ from demux.schema_store import SchemaStore
 from demux.settings import Settings
 from install_workflow.engine import Ended
 from install_workflow.plan import Plan, Task
-from install_workflow.run import Round, RunTasks
+from install_workflow.run import Round
 
 PROJECT = Path(__file__).parents[4]
 
@@ -145,34 +143,6 @@ class Closing:
 
     def close_round(self, records: list[TaskRecord], bronze_version: int | None) -> None:
         assert (records, bronze_version) == ([], None)
-
-
-@pytest.mark.thorough
-def test_what_no_driver_can_work_without_ends_the_rounds_and_is_not_tried_again(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    rounds: list[Round] = []
-
-    @contextmanager
-    def here(settings: Settings, command: str, access: Access, *, wait: bool) -> Iterator[Workplace]:
-        none = cast(SparkSession, None), cast(SchemaStore, None), cast(Control, None)
-        yield Workplace(settings, *none, threading.Event())
-
-    def one_round(place: Workplace, trigger: object, elsewhere: RunTasks) -> Round:
-        tasks = (Task("ok1", "deserialize_ok1", "broken"), Task("ok2", "deserialize_ok2", "b"))
-        rounds.append(Round("r", IngestReport(0, 0, 0), Plan((), ()), elsewhere(tasks, lambda _: None), True))
-        return rounds[-1]
-
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PYTHONPATH", str(PROJECT))
-    monkeypatch.setattr(Workplace, "check_source", lambda _: None)
-    monkeypatch.setattr(flow, "workplace", here)
-    monkeypatch.setattr(flow, "one_round", one_round)
-    monkeypatch.setattr(flow, "WORDS", (sys.executable, str(PROJECT / "tests" / "fakes" / "driver.py")))
-    with pytest.raises(RuntimeMissing, match="Spark did not start"):
-        flow.run(settings_file=None, root=str(tmp_path), changes=[], decoder=None, wait=False, every="1s", drivers=True)
-    (only,) = rounds
-    assert [(end.task.game, type(end.error)) for end in only.ended] == [("ok1", RuntimeMissing), ("ok2", type(None))]
 
 
 def deserialize(games: list[str], keys: list[str]) -> None:
