@@ -31,20 +31,6 @@ def column_conflicts(table: Struct, wished: Struct) -> tuple[str, ...]:
     return tuple(_conflicts(table, wished, ""))
 
 
-def covers(table: ColumnType, wished: ColumnType) -> bool:
-    """Return whether the table has every column that is wished for, nested ones too, in whatever order."""
-    match table, wished:
-        case Struct(), Struct():
-            known = {column.name.lower(): column.type for column in table}
-            return all(
-                column.name.lower() in known and covers(known[column.name.lower()], column.type) for column in wished
-            )
-        case (Array(mine), Array(theirs)) | (Map(_, mine), Map(_, theirs)):
-            return covers(mine, theirs)
-        case _:
-            return table == wished
-
-
 def taken_paths(envelope: Envelope) -> tuple[ColumnPath, ...]:
     """Return the ways to game, schema id and payload."""
     return tuple(path for path in (envelope.game, envelope.schema_id, envelope.payload) if path is not None)

@@ -6,18 +6,22 @@ which depends on its bytes alone, and what is in a table already is not put ther
 
 from __future__ import annotations
 
+import json
 from datetime import datetime, timezone
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
 
-from bronze_ingest.envelope import covers
 from bronze_ingest.rows import take_apart
 from bronze_ingest.unwrap import WrapperFormat, bronze_columns
 from demux.arrow_map import ArrowFunction, Batches, map_in_arrow, numbered
 from demux.causes import Stage
 from demux.columns import Struct
 from demux.commits import Counts
-from demux.spark_types import columns_in_json, spark_struct
+from demux.delta_commit import alter_after
+from demux.errors import TableUnsuited, TaskInterrupted
+from demux.schema_evolution import with_columns
+from demux.spark_types import spark_struct
 from demux.storage.files import Storage
 from demux.streams import Batch
 from demux.table_files import FILES, TableFile, TableWriter, commit_files, schema_json, stamped, takes_files, told
@@ -35,10 +39,10 @@ def can_write(layout: Layout) -> bool:
     return all(takes_files(storage.table(path)) for path in tables)
 
 
-def write_batch(spark: SparkSession, layout: Layout, frame: DataFrame, wrapper: WrapperFormat, batch: Batch) -> Counts:
+def write_batch(layout: Layout, frame: DataFrame, wrapper: WrapperFormat, batch: Batch) -> Counts:
     """Write a micro-batch of source records and return its counts; safe to call again for the same batch."""
     storage, bronze, quarantine = layout.storage, layout.bronze, layout.quarantine
-    _prepare(spark, storage, bronze, bronze_columns(wrapper), PARTITION)
+    _prepare(storage, bronze, bronze_columns(wrapper), PARTITION)
     now = datetime.now(timezone.utc)
     work = to_files(wrapper, layout, batch, now)
     written = map_in_arrow(frame, work, spark_struct(FILES)).collect()
@@ -47,7 +51,7 @@ def write_batch(spark: SparkSession, layout: Layout, frame: DataFrame, wrapper: 
     bad = [file for file in files if file.table == quarantine]
     commit_files(storage, bronze, good, PARTITION, batch)
     if bad:
-        _prepare(spark, storage, quarantine, QUARANTINE, None)
+        _prepare(storage, quarantine, QUARANTINE, None)
         commit_files(storage, quarantine, bad, None, batch)
     rows_good, rows_bad = (sum(file.rows for file in these) for these in (good, bad))
     return Counts(rows_good + rows_bad, rows_good, rows_bad)
@@ -86,11 +90,18 @@ def to_files(wrapper: WrapperFormat, layout: Layout, batch: Batch, now: datetime
     return write
 
 
-def _prepare(spark: SparkSession, storage: Storage, table: str, columns: Struct, partition_by: str | None) -> None:
+def _prepare(storage: Storage, path: str, columns: Struct, partition_by: str | None) -> None:
     """Make the table, or give it the columns that it does not have yet; a second call does nothing."""
-    if storage.table_exists(table) and covers(columns_in_json(schema_json(storage.table(table))), columns):
-        return
-    writer = spark.createDataFrame([], spark_struct(columns)).write.format("delta").mode("append")
-    if partition_by is not None:
-        writer = writer.partitionBy(partition_by)
-    writer.option("mergeSchema", "true").save(table)
+    table = storage.create_table(path, spark_struct(columns).jsonValue(), partition_by=partition_by)
+    now = StructType.fromJson(json.loads(schema_json(table)))
+    wanted = with_columns(now, columns)
+    if wanted is None:
+        raise TableUnsuited(
+            f"The table {path} has a column with another type than its rows have.",
+            "Fill it anew with `demux rebuild --bronze`, or take another root.",
+            table=path,
+        )
+    if wanted != now and not alter_after(storage, table, path, wanted.jsonValue()):
+        raise TaskInterrupted(
+            f"Another process wrote {path} meanwhile.", "Run the same command again; nothing is lost."
+        )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -13,14 +14,16 @@ from bronze_ingest.source import check_source, wrapper_stream
 from bronze_ingest.unwrap import WrapperFormat, bronze_columns, wrapper_format
 from demux.causes import Stage
 from demux.checkpoints import require_checkpoint
+from demux.columns import Struct
 from demux.commits import Counts
 from demux.errors import DemuxError, SettingsInvalid
 from demux.reports import IngestReport
 from demux.roots import layout_of
 from demux.settings import Settings, Sink
-from demux.spark_types import columns_of_spark
+from demux.spark_types import columns_in_json, columns_of_spark
 from demux.storage import table_exists
 from demux.streams import TAKE_ALL, Batch, Trigger, run_query
+from demux.table_files import schema_json
 from demux.tables import Layout
 
 
@@ -54,7 +57,7 @@ def ingest(
     counts: list[Counts] = []
 
     def one_batch(frame: DataFrame, batch: Batch) -> None:
-        counts.append(write_batch(spark, layout, frame, wrapper, batch))
+        counts.append(write_batch(layout, frame, wrapper, batch))
         on_batch(_report(counts[-1:]))
 
     require_checkpoint(
@@ -80,7 +83,7 @@ def ingest(
 def _writer(spark: SparkSession, layout: Layout, sink: Sink) -> Callable[..., Counts]:
     """Return the `write_batch` of the sink that the settings name, or that fits the tables."""
     if sink is Sink.SPARK:
-        return spark_sink.write_batch
+        return partial(spark_sink.write_batch, spark)
     if file_sink.can_write(layout):
         return file_sink.write_batch
     if sink is Sink.FILES:
@@ -89,19 +92,26 @@ def _writer(spark: SparkSession, layout: Layout, sink: Sink) -> Callable[..., Co
             "they have features that only Spark's own writer gives.",
             "Set `run.sink` to auto or spark.",
         )
-    return spark_sink.write_batch
+    return partial(spark_sink.write_batch, spark)
 
 
 def _require_columns(spark: SparkSession, layout: Layout, wrapper: WrapperFormat) -> None:
     if not table_exists(spark, layout.bronze):
         return
-    now = columns_of_spark(spark.read.format("delta").load(layout.bronze).schema)
+    now = _columns(spark, layout)
     if conflicts := column_conflicts(now, bronze_columns(wrapper)):
         raise SettingsInvalid(
             f"The envelope does not fit the bronze table: {' '.join(conflicts)}",
             "Correct `wrapper.proto`, take another root, or fill bronze anew with `demux rebuild --bronze`.",
             conflicts=conflicts,
         )
+
+
+def _columns(spark: SparkSession, layout: Layout) -> Struct:
+    table = layout.storage.known_table(layout.bronze)
+    if table is None:
+        return columns_of_spark(spark.read.format("delta").load(layout.bronze).schema)
+    return columns_in_json(schema_json(table))
 
 
 def _report(counts: list[Counts]) -> IngestReport:

@@ -198,8 +198,11 @@ def _due(plan: Plan, grown: Growth, done: set[str]) -> tuple[Task, ...]:
 def games_in_bronze(spark: SparkSession, layout: Layout, among: Collection[str] | None = None) -> set[str]:
     """Return the names of all games that have rows in bronze, or of those among them.
 
-    Reads the footers of all its files, or of all files of these games.
+    Reads the table's log; where only Spark opens the table, the footers of all its files, or of those of these games.
     """
+    if (table := layout.storage.known_table(layout.bronze)) is not None:
+        found = {partition["game_name"] for partition in table.partitions()} - {None}
+        return found if among is None else found & set(among)
     if not table_exists(spark, layout.bronze):
         return set()
     names = spark.read.format("delta").load(layout.bronze).select("game_name")

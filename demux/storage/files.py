@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -163,12 +164,32 @@ class Storage:
         with _named("open", path, options):
             return deltalake.DeltaTable(uri, storage_options=options)
 
-    def create_table(self, path: str, schema: deltalake.Schema, description: str | None = None) -> deltalake.DeltaTable:
-        """Return the Delta table at the path, made with this schema where there is none."""
+    def known_table(self, path: str) -> deltalake.DeltaTable | None:
+        """Return the Delta table at the path; None where there is none, or where only Spark can open it."""
+        if not self.reaches_tables(path):
+            return None
+        try:
+            return self.table(path)
+        except deltalake.exceptions.DeltaError:  # none is there, or it asks more of its readers
+            return None
+
+    def create_table(
+        self,
+        path: str,
+        schema: Mapping[str, Any],
+        description: str | None = None,
+        partition_by: str | None = None,
+    ) -> deltalake.DeltaTable:
+        """Return the Delta table at the path, made where there is none with this schema, as Spark writes schemas."""
         uri, options = self._table(path)
         with _named("make", path, options):
             return deltalake.DeltaTable.create(
-                uri, schema, mode="ignore", description=description, storage_options=options
+                uri,
+                deltalake.Schema.from_json(json.dumps(schema)),
+                mode="ignore",
+                partition_by=partition_by,
+                description=description,
+                storage_options=options,
             )
 
     def write_table(self, path: str, rows: pa.Table, mode: Literal["append", "overwrite"]) -> None:

@@ -11,7 +11,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 from demux.columns import Struct
 from demux.errors import BronzeRewritten, TableUnsuited
-from demux.extras import deltalake
 from demux.spark_types import spark_struct
 from demux.storage import literal_path
 from demux.tables import Layout
@@ -84,13 +83,8 @@ def fleet_id_of(spark: SparkSession, layout: Layout) -> tuple[str, bool]:
 
 
 def _metadata(layout: Layout) -> tuple[str, Mapping[str, str]] | None:
-    if not layout.storage.reaches(layout.bronze):
-        return None
-    try:
-        metadata = layout.storage.table(layout.bronze).metadata()
-    except deltalake.exceptions.DeltaError:
-        return None
-    return str(metadata.id), metadata.configuration
+    table = layout.storage.known_table(layout.bronze)
+    return None if table is None else (str(table.metadata().id), table.metadata().configuration)
 
 
 def _detail(spark: SparkSession, table: str) -> tuple[str, Mapping[str, str]]:

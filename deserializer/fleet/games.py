@@ -284,7 +284,7 @@ def fit(
 ) -> Decisions:
     """Return what to do with rows of each schema ref; the table is there then, and has all columns for it.
 
-    As `deserializer.sink.fitted`, without Spark where nothing of the table changes.
+    As `deserializer.sink.fitted`, without Spark where rows need not be written anew.
 
     Raises:
         ApprovalNeeded: the contract asks first; nothing was changed.
@@ -293,7 +293,9 @@ def fit(
     description = description_of(decisions, answers, table.everything)
     if not table.exists:
         table.create(description.all_columns, decisions.message, description.comment)
-    elif Struct((*decisions.columns, *SILVER_ORIGIN)) != table.everything or description.is_new:
+        return decisions
+    changes = description.is_new or Struct((*decisions.columns, *SILVER_ORIGIN)) != table.everything
+    if changes and not table.alter(description, decisions.message):
         fitted(spark, table.path, answers, contract, rows)
         table.refresh()
     return decisions

@@ -6,7 +6,6 @@ commit, the next round reads just these files again and leaves out what is in a 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 
 import pyarrow.compute as pc
@@ -90,8 +89,7 @@ class Quarantine:
         with self._lock(self.path):
             seen = {key: self.position(key) for key in positions}
             if self._open is None:
-                schema = deltalake.Schema.from_json(json.dumps(spark_struct(QUARANTINE).jsonValue()))
-                self._open = self._storage.create_table(self.path, schema)
+                self._open = self._storage.create_table(self.path, spark_struct(QUARANTINE).jsonValue())
             self._open.update_incremental()
             if any(self.position(key) != position for key, position in seen.items()):
                 remove_files(self._storage, self.path, [file.path for file in files])

@@ -17,15 +17,17 @@ import pyarrow.compute as pc
 from pyspark.sql.types import StructType
 
 from demux.columns import Struct
-from demux.delta_commit import append_after
+from demux.delta_commit import alter_after, append_after
 from demux.delta_log import commit_in, commit_name, transaction_in
 from demux.errors import TableUnsuited, TaskInterrupted
 from demux.extras import deltalake
 from demux.forgetting.marks import only_forgets
+from demux.schema_evolution import with_columns
 from demux.spark_types import MESSAGE, columns_of_spark, message_in, spark_struct
 from demux.storage.files import Storage
 from demux.table_files import TableFile, append_files, remove_files, takes_files
 from demux.tables import SILVER_RESERVED
+from deserializer.descriptions import Description
 from deserializer.fleet.upkeep import is_due, keep_up
 from deserializer.rewriting import keeps_rows
 
@@ -121,9 +123,23 @@ class SilverTable:
     def create(self, columns: Struct, message: str | None, comment: str) -> None:
         """Make the table with these columns, the origin's too; a second call does nothing."""
         if self._open is None:
-            schema = deltalake.Schema.from_json(json.dumps(schema_of(columns, message)))
-            self._open = self._storage.create_table(self.path, schema, comment or None)
+            self._open = self._storage.create_table(self.path, schema_of(columns, message), comment or None)
             self._read()
+
+    def alter(self, description: Description, message: str | None) -> bool:
+        """Add columns in one commit, with comments; return whether that was possible without writing rows anew."""
+        table = self._caught_up()
+        assert table is not None
+        columns = description.all_columns
+        schema = with_columns(_schema_in(table), columns, message, comments=description.is_new)
+        if schema is None:
+            return False
+        try:
+            is_done = alter_after(self._storage, table, self.path, schema.jsonValue(), description.comment or None)
+        except OSError:  # Spark may know better, or says what is wrong
+            return False
+        self.refresh()
+        return is_done
 
     def refresh(self) -> None:
         """Read what others did to the table."""

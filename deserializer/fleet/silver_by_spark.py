@@ -16,6 +16,7 @@ from demux.spark_types import COMMENT, columns_of_spark, message_in
 from demux.storage import exists, read_text, table_exists
 from demux.streams import Batch
 from demux.transactions import transaction_of
+from deserializer.descriptions import Description
 from deserializer.fleet.silver import COMMITS_LOOKED_AT, last_written_by, payload_in, schema_of
 
 
@@ -86,6 +87,10 @@ class SilverBySpark:
             writer = nothing.writeTo(f"delta.{quoted(self.path)}").using("delta")
             (writer.tableProperty(COMMENT, comment) if comment else writer).create()
             self.refresh()
+
+    def alter(self, description: Description, message: str | None) -> bool:
+        """Return that files are not enough for this table."""
+        return False
 
     def refresh(self) -> None:
         """Read what others did to the table."""

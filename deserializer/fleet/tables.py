@@ -14,6 +14,7 @@ from demux.extras import deltalake
 from demux.lock import TableLock
 from demux.settings import Sink
 from demux.tables import Layout
+from deserializer.descriptions import Description
 from deserializer.fleet.pending import Position
 from deserializer.fleet.quarantine import Quarantine
 from deserializer.fleet.quarantine_by_spark import QuarantineBySpark
@@ -58,6 +59,9 @@ class GameTable(Protocol):
 
     def create(self, columns: Struct, message: str | None, comment: str) -> None:
         """Make the table with these columns, the origin's too; a second call does nothing."""
+
+    def alter(self, description: Description, message: str | None) -> bool:
+        """Add columns in one commit, with comments; return whether that was possible without writing rows anew."""
 
     def refresh(self) -> None:
         """Read what others did to the table."""

@@ -10,9 +10,10 @@ from deltalake import DeltaTable, write_deltalake
 
 from demux.arrow_types import arrow_fields
 from demux.columns import Column, Primitive, Struct
-from demux.delta_commit import append_after
+from demux.delta_commit import alter_after, append_after
+from demux.spark_types import columns_in_json, spark_struct
 from demux.storage.files import Storage
-from demux.table_files import TableFile, TableWriter
+from demux.table_files import TableFile, TableWriter, schema_json
 
 COLUMNS = Struct((Column("name", Primitive.STRING), Column("count", Primitive.BIGINT)))
 
@@ -76,3 +77,41 @@ def test_a_file_system_without_links_is_an_error_and_nothing_is_left_behind(
     with pytest.raises(OSError, match="no links here"):
         append_after(Storage(), 0, table.table_uri.removeprefix("file://"), (), {"a": 1})
     assert log_of(table) == ["00000000000000000000.json"]
+
+
+def test_another_schema_keeps_rows_and_all_else_that_the_table_says(tmp_path: Path) -> None:
+    path = str(tmp_path / "table")
+    said = {"delta.appendOnly": "true", "owner": "team ü"}
+    schema = pa.schema(arrow_fields(COLUMNS))
+    table = DeltaTable.create(
+        path,
+        schema,
+        name="n",
+        description="before",
+        configuration=said,
+        partition_by="name",
+        raise_if_key_not_exists=False,
+    )
+    write_deltalake(path, pa.table({"name": ["cid"], "count": pa.array([1], pa.int64())}), mode="append")
+    table.update_incremental()
+    wider = Struct((*COLUMNS, Column("level", Primitive.INT, 3, 'of "difficulty"')))
+    assert alter_after(Storage(), table, path, spark_struct(wider).jsonValue())
+    again = DeltaTable(path)
+    assert columns_in_json(schema_json(again)) == wider
+    assert columns_in_json(schema_json(again)).columns[-1].comment == 'of "difficulty"'
+    assert again.to_pyarrow_table().to_pylist() == [{"name": "cid", "count": 1, "level": None}]
+    before, now = table.metadata(), again.metadata()
+    for metadata in (before, now):
+        assert (metadata.name, metadata.description, metadata.configuration) == ("n", "before", said)
+    assert (now.id, now.partition_columns, now.created_time) == (before.id, ["name"], before.created_time)
+    assert again.history(1)[0]["operation"] == "CHANGE COLUMNS"
+    assert alter_after(Storage(), again, path, spark_struct(wider).jsonValue(), "after")
+    assert DeltaTable(path).metadata().description == "after"
+
+
+def test_no_schema_is_given_to_a_table_that_somebody_else_has_changed_meanwhile(table: DeltaTable) -> None:
+    path = table.table_uri.removeprefix("file://")
+    write_deltalake(path, pa.table({"name": ["cid"], "count": pa.array([1], pa.int64())}), mode="append")
+    before = log_of(table)
+    assert not alter_after(Storage(), table, path, spark_struct(Struct(COLUMNS.columns[:1])).jsonValue())
+    assert log_of(table) == before
