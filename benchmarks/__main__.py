@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import os
 import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
@@ -20,18 +20,15 @@ from benchmarks import hybrid_lag, kafka_bronze, kafka_producer
 from benchmarks.decoding import rows_per_second, timed
 from benchmarks.naive import run_all
 from benchmarks.page import write_section
-from bronze_ingest.run import ingest
-from demux.cli.workplace import registry_of
-from demux.control import Control
+from benchmarks.roots import Times
+from demux.pipeline.context import Workplace, place_of
+from demux.pipeline.engines import decode_of
+from demux.pipeline.round import run_round
 from demux.protobuf.compile import CompiledSchema, compile_schema
 from demux.registry.folder import FolderRegistry
-from demux.reports import IngestReport
-from demux.schema_store import SchemaStore
-from demux.settings import RunSettings, Settings, SparkSettings
+from demux.settings import Engine, RunSettings, Settings, SparkSettings
 from demux.spark import session, stop
 from demux.tables import Layout
-from deserializer.run import deserialize
-from install_workflow.run import Observer, Round, run_round
 from producer.delta_sink import DeltaSink
 from producer.request import ProduceRequest
 from producer.run import MADE_BY, produce
@@ -46,8 +43,7 @@ class Bench:
     spark: SparkSession
     settings: Settings
     games: int
-    schemas: SchemaStore
-    control: Control
+    place: Workplace
     seconds: dict[str, list[float]] = field(default_factory=dict)
     ingested: int = 0
     decoded: int = 0
@@ -60,31 +56,14 @@ class Bench:
 
     def ours(self, what: str) -> None:
         """Run one round of this design; bronze and silver are timed apart."""
-        layout, ran, taken = Layout(self.settings.root), list[Round](), list[float]()
-
-        def timed_ingest() -> IngestReport:
-            reports: list[IngestReport] = []
-            taken.append(timed(lambda: reports.append(ingest(self.spark, self.settings))))
-            return reports[0]
-
-        total = timed(
-            lambda: ran.append(
-                run_round(
-                    self.spark,
-                    self.settings,
-                    self.control,
-                    timed_ingest,
-                    lambda game: deserialize(self.spark, layout, self.schemas, game, self.settings.decoder),
-                    threading.Event(),
-                    Observer(),
-                )
-            )
-        )
-        assert not [end.error for end in ran[0].ended if end.error]
-        self._add(f"bronze, {what}", taken[0])
-        self._add(f"this design, {what}", total - taken[0])
-        self.ingested = ran[0].ingested.rows_in or self.ingested
-        self.decoded = sum(end.report.rows_in for end in ran[0].ended if end.report) or self.decoded
+        times, began = Times(), time.monotonic()
+        times.began = began
+        ran = run_round(self.place, decode_of(self.place, Engine.STREAM), observer=times)
+        assert not [end.error for end in ran.ended if end.error]
+        self._add(f"bronze, {what}", times.bronze)
+        self._add(f"this design, {what}", time.monotonic() - began - times.bronze)
+        self.ingested = ran.ingested.rows_in or self.ingested
+        self.decoded = sum(end.report.rows_in for end in ran.ended if end.report) or self.decoded
 
     def naive(self, what: str) -> None:
         """Run one round of the naive design on the same bronze table."""
@@ -183,9 +162,7 @@ def main() -> None:
     try:
         settings = Settings(root=root, run=RunSettings(parallelism=2), spark=SparkSettings(master="local[2]"))
         spark = session(settings.spark, Path(root) / "logs")
-        layout = Layout(root)
-        schemas, control = SchemaStore(spark, layout, registry_of(settings, os.environ)), Control(spark, layout)
-        bench = Bench(spark, settings, options.games, schemas, control)
+        bench = Bench(spark, settings, options.games, place_of(settings, spark, threading.Event()))
         try:
             measure(bench, options.rows, options.repeats)
             table = lines(bench, options.rows, decoder_figures(bench, options.repeats))

@@ -14,7 +14,7 @@ from benchmarks.events import Events
 from benchmarks.roots import PARALLELISM, Bench, BenchRoot
 from benchmarks.sizes import Sizes
 from demux.cli.backfill_days import Backfilling
-from demux.cli.workplace import Workplace, place_of
+from demux.pipeline.context import Workplace, place_of
 from deserializer.days import Asked
 from deserializer.repair import rebuild
 from producer.games import games as first_games

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shutil
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,17 +17,17 @@ from benchmarks.decoding import timed
 from benchmarks.events import Events, made_events
 from benchmarks.naive import run_all
 from benchmarks.points import PLOTS
-from demux.cli.fleet import engine_of
-from demux.cli.workplace import place_of
+from demux.pipeline.context import place_of
+from demux.pipeline.engines import decode_of
+from demux.pipeline.round import Observer, run_round
+from demux.pipeline.task_pool import Ended
 from demux.protobuf.compile import compile_schema
 from demux.registry.folder import FolderRegistry
 from demux.reports import GameReport, IngestReport
 from demux.settings import Decoder, Engine, GamesSettings, RegistrySettings, RunSettings, Settings
 from demux.settings_source import SourceSettings
 from demux.settings_store import StoreSettings
-from install_workflow.engine import Ended, run_tasks
 from install_workflow.plan import Task
-from install_workflow.run import Observer, OnEnd, RunTasks, run_round
 from producer.delta_sink import DeltaSink
 from producer.games import games as first_games
 
@@ -84,7 +85,7 @@ class BenchRoot:
             run=RunSettings(engine=engine, parallelism=PARALLELISM),
         )
         self._place = place_of(self.settings, spark, threading.Event())
-        self._engine: RunTasks = engine_of(self._place, self.settings.round_engine) or self._streams
+        self._decode = decode_of(self._place, self.settings.round_engine)
         self._sink = DeltaSink(self.settings.source_path)
         self.layout = self._place.layout
 
@@ -94,25 +95,22 @@ class BenchRoot:
 
     def round(self, watch: Watch = nullcontext) -> Spent:
         """Run a round; `watch` is entered around the engine's part of it."""
-        bronze, silver = list[float](), list[float]()
+        times = Times()
 
-        def ingest() -> IngestReport:
-            reports: list[IngestReport] = []
-            bronze.append(timed(lambda: reports.append(self._place.ingest())))
-            return reports[0]
-
-        def engine(tasks: tuple[Task, ...], on_end: OnEnd) -> tuple[Ended[GameReport], ...]:
-            ended: list[Ended[GameReport]] = []
+        def decode(tasks: tuple[Task, ...]) -> Iterator[Ended[GameReport]]:
             with watch():
-                silver.append(timed(lambda: ended.extend(self._engine(tasks, on_end))))
-            return tuple(ended)
+                began = time.monotonic()
+                ended = list(self._decode(tasks))
+                times.silver = time.monotonic() - began
+            yield from ended
 
-        ended: list[Ended[GameReport]] = []
-        total = timed(lambda: ended.extend(self._run(ingest, engine)))
+        began = times.began = time.monotonic()
+        ended = run_round(self._place, decode, observer=times).ended
+        total = time.monotonic() - began
         errors = [str(end.error) for end in ended if end.error]
         assert not errors, errors[:3]
         rows = sum(end.report.rows_in for end in ended if end.report)
-        return Spent(bronze[0], silver[0], total - bronze[0] - silver[0], len(ended), rows)
+        return Spent(times.bronze, times.silver, total - times.bronze - times.silver, len(ended), rows)
 
     def naive(self, games: int) -> float:
         """Return the seconds of a round of the naive design over the same bronze, for the first so many games."""
@@ -135,24 +133,14 @@ class BenchRoot:
         path = self.layout.quarantine
         return (path,) if DeltaTable.is_deltatable(path) else ()
 
-    def _run(self, ingest: Callable[[], IngestReport], engine: RunTasks) -> tuple[Ended[GameReport], ...]:
-        place = self._place
-        return run_round(
-            self.spark,
-            self.settings,
-            place.control,
-            ingest,
-            place.deserialize,
-            place.stop,
-            Observer(),
-            together=engine,
-        ).ended
 
-    def _streams(self, tasks: tuple[Task, ...], on_end: OnEnd) -> tuple[Ended[GameReport], ...]:
-        place = self._place
-        return run_tasks(
-            self.spark, tasks, lambda task: place.deserialize(task.game), self.settings.run, place.stop, on_end
-        )
+class Times(Observer):
+    """The seconds of a round's parts."""
+
+    began = bronze = silver = 0.0
+
+    def ingested(self, report: IngestReport) -> None:
+        self.bronze = time.monotonic() - self.began
 
 
 @dataclass

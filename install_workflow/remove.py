@@ -18,7 +18,7 @@ from demux.settings import Settings
 from demux.storage import exists, file_names, read_text, remove_folder, replace_text, table_exists
 from demux.tables import Layout
 from install_workflow.removal import Folder, Part, folders, from_text, options_of, require_apart, to_text
-from install_workflow.run import games_in_bronze
+from install_workflow.round_plan import games_in_bronze
 
 # counting is one small job for each table
 _MOST_COUNTED = 100

@@ -9,11 +9,12 @@ import typer
 
 from demux.cli.backfill_days import Backfilling, dry_run, print_status
 from demux.cli.each_game import each_game
-from demux.cli.workplace import ROOT, SET, SETTINGS, TAKE_TURNS, Workplace, console, settings_of, workplace
+from demux.cli.workplace import ROOT, SET, SETTINGS, TAKE_TURNS, console, settings_of, workplace
 from demux.errors import SettingsInvalid
 from demux.lock import Access
 from demux.moments import moment_of
 from demux.names import names_of
+from demux.pipeline.context import Workplace
 from demux.storage import table_exists
 from deserializer.days import Asked, asked
 
@@ -70,7 +71,7 @@ def _asked(games: list[str], since: str | None, until: str | None) -> Asked:
 
 def _from_rescued(place: Workplace, game: list[str]) -> None:
     from deserializer.backfill import backfill_rescued
-    from install_workflow.run import games_in_bronze
+    from install_workflow.round_plan import games_in_bronze
 
     spark, layout = place.spark, place.layout
 

@@ -14,11 +14,13 @@ import typer
 
 from demux.cli.progress import BackfillProgress
 from demux.cli.tables import backfill_table, backfills_table
-from demux.cli.workplace import Workplace, console, warn
+from demux.cli.workplace import console, warn
 from demux.delta_log import newest_version
 from demux.errors import DemuxError, ExitCode, Kind, RangeInvalid, RangeRetired
 from demux.failures import named
 from demux.names import names_of
+from demux.pipeline.context import Workplace
+from demux.pipeline.task_pool import Ended, run_tasks
 from demux.quarantine.choice import require_game
 from demux.storage import table_exists
 from demux.text import counted, counted_rows, first_few, printable
@@ -44,9 +46,8 @@ from deserializer.days import (
 from deserializer.passed import Reading, readings_of
 from deserializer.redecode import Redecoding
 from deserializer.together import together
-from install_workflow.engine import Ended, run_tasks
 from install_workflow.plan import Task
-from install_workflow.run import games_in_bronze
+from install_workflow.round_plan import games_in_bronze
 
 # of days that are done in one commit: so many that commits cost little, and few seconds of work
 CHUNK_ROWS = 250_000
@@ -132,11 +133,11 @@ class Backfilling:
             request = f"demux-backfill/{uuid.uuid4()}"
             return decoded_again(self._redecoding, reading, by_game[task.game].span, request)
 
-        def on_end(end: Ended[dict[date, Counts]]) -> None:
-            progress.advance(by_game[end.task.game].rows, end.task.game)
-
-        ends = run_tasks(place.spark, tasks, work, place.settings.run, place.stop, on_end)
-        one_by_one = [self._ended(by_game[end.task.game], end) for end in ends]
+        one_by_one = []
+        for end in run_tasks(place.spark, tasks, work, place.settings.run, place.stop):
+            chunk = by_game[end.task.game]
+            progress.advance(chunk.rows, end.task.game)
+            one_by_one.append(self._ended(chunk, end))
         self._record([day for days in (*plain.values(), *one_by_one) for day in days])
 
     def _decode_together(

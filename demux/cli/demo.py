@@ -7,18 +7,19 @@ import shlex
 import shutil
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import typer
 
-from demux.cli.fleet import engine_of
 from demux.cli.flow import exit_code, one_round
 from demux.cli.look import print_status
 from demux.cli.start import produce_with_progress
 from demux.cli.tables import round_table
-from demux.cli.take_all import taking_all
 from demux.cli.workplace import ROOT, SET, SETTINGS, console, logs_of, settings_of, workplace
 from demux.lock import Access
+from demux.pipeline.drain import drain
+from demux.pipeline.engines import decode_of
 from demux.settings import Settings
 from demux.settings_yaml import text_of
 from demux.spark import SHORT_LIVED
@@ -57,8 +58,8 @@ def demo(
     began = time.monotonic()
     produce_with_progress(settings, ProduceRequest(events=events, games=games, versions=3, fault_rate=0.01))
     with workplace(settings, "demo", Access.ALONE) as place:
-        together = engine_of(place, settings.round_engine)
-        result = one_round(place, together=None if together is None else taking_all(together, place.stop))
+        decode = decode_of(place, settings.round_engine)
+        result = one_round(place, partial(drain, decode=decode, stop=place.stop))
         failures = [end for end in result.ended if end.error is not None]
         if failures:
             console.print(round_table(result, time.monotonic() - began))

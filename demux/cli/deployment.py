@@ -19,7 +19,7 @@ from install_workflow.databricks.deploy import FileStep, deployment_of
 from install_workflow.databricks.running import Discovered
 from install_workflow.databricks.turn import Turn
 from install_workflow.databricks.wheel import Wheel, find_wheel, wheel_folder
-from install_workflow.run import balance_since, look
+from install_workflow.round_plan import balance_since, look
 
 WHEEL = typer.Option(
     None, "--wheel", help="Wheel to install: a file, or a path in the workspace. Default: built from the checkout."

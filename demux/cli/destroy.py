@@ -11,9 +11,10 @@ from demux.cli.deployment import YES, ask_to_remove, print_step
 from demux.cli.grants import raise_first, revoking_text, take_back
 from demux.cli.local import destroy_here, look_at_parts, place_to_remove, print_parts, remove_parts
 from demux.cli.turn import TAKE_OVER, begin
-from demux.cli.workplace import ROOT, SET, SETTINGS, WAIT, Workplace, console, settings_of
+from demux.cli.workplace import ROOT, SET, SETTINGS, WAIT, console, settings_of
 from demux.deployments import forget_deployment, has_deployment
 from demux.errors import DemuxError
+from demux.pipeline.context import Workplace
 from demux.settings import Settings
 from install_workflow.databricks.connection import Connection
 from install_workflow.databricks.deploy import deployment_of, look_at_removal, remove_all

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable
 import typer
 from rich.text import Text
 
-from demux.cli.workplace import Workplace, console
+from demux.cli.workplace import console
 from demux.errors import DemuxError, ExitCode
 from demux.failures import named
+from demux.pipeline.context import Workplace
 from demux.text import printable
 
 

@@ -7,36 +7,38 @@ import re
 import threading
 import time
 import uuid
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import typer
 from rich.text import Text
 
-from demux.cli.fleet import engine_of
 from demux.cli.maintain import maintain_if_due, next_maintenance
 from demux.cli.maintain_text import next_line
 from demux.cli.progress import RoundProgress
 from demux.cli.tables import round_table
-from demux.cli.take_all import taking_all
-from demux.cli.workplace import DECODER, ROOT, SET, SETTINGS, WAIT, Workplace, console, settings_of, workplace
+from demux.cli.workplace import DECODER, ROOT, SET, SETTINGS, WAIT, console, settings_of, workplace
 from demux.deployments import copy_record
 from demux.errors import DemuxError, ExitCode, GameUnknown, Kind, SettingsInvalid
 from demux.lock import Access
 from demux.names import is_key, names_of
+from demux.pipeline.context import Workplace
+from demux.pipeline.drain import drain
+from demux.pipeline.engines import Decode, decode_of
+from demux.pipeline.round import Round, record_of, run_round
+from demux.pipeline.task_pool import Ended
 from demux.registry.choice import Registries
-from demux.registry.registered import Registered
 from demux.registry.unused_names import unused_names
 from demux.reports import GameReport, IngestReport
 from demux.settings import Decoder, Settings
 from demux.storage import table_exists
 from demux.streams import TAKE_ALL, AvailableNow, Every, Trigger
 from demux.text import printable
-from install_workflow.engine import Ended, run_tasks
-from install_workflow.plan import Plan, Task, left_out
-from install_workflow.render import as_json, as_text, waiting_lines
-from install_workflow.run import Round, RunTasks, games_in_bronze, look, record_of, run_round
+from install_workflow.plan import Task, left_out
+from install_workflow.render import as_json, as_text
+from install_workflow.round_plan import games_in_bronze, look
 
 EVERY = typer.Option(None, help="Go on for ever, one round every 30s, 5m or 1h.", metavar="TIME")
 _UNITS = {"s": 1, "m": 60, "h": 3600}
@@ -113,13 +115,13 @@ def run(
     _warn_of_unused_names(settings)
     with workplace(settings, "run", Access.ALONE, wait=wait) as place:
         trigger = TAKE_ALL if pause_s is None else AvailableNow(enough_s=place.settings.run.bronze_s)
-        together = engine_of(place, settings.round_engine)
-        if pause_s is None and together is not None:
-            together = taking_all(together, place.stop)
+        decode = decode_of(place, settings.round_engine)
+        if pause_s is None:
+            decode = partial(drain, decode=decode, stop=place.stop)
 
         def once() -> ExitCode:
             began = time.monotonic()
-            result = one_round(place, trigger, together)
+            result = one_round(place, decode, trigger)
             console.print(round_table(result, time.monotonic() - began))
             return exit_code(result)
 
@@ -192,18 +194,13 @@ def deserialize(
         games = _found(place, wanted, ignore_unknown=ignore_unknown)
         tasks = tuple(Task(name, names_of(name).task_key, "this machine") for name in games)
         with console.status(Text(f"decoding {', '.join(printable(task.game) for task in tasks)} …")):
-            together = engine_of(place, settings.task_engine)
-            ended = taking_all(together, place.stop)(tasks, _print_ended) if together else _streams(place, tasks)
+            ended = []
+            for end in drain(tasks, decode_of(place, settings.task_engine), place.stop):
+                _print_ended(end)
+                ended.append(end)
         round_id = uuid.uuid4().hex[:12]
         place.control.close_round([record_of(end, round_id) for end in ended], None)
     raise typer.Exit(_worst(ended, complete=len(ended) == len(tasks)))
-
-
-def _streams(place: Workplace, tasks: tuple[Task, ...]) -> tuple[Ended[GameReport], ...]:
-    def work(task: Task) -> GameReport:
-        return place.deserialize(task.game)
-
-    return run_tasks(place.spark, tasks, work, place.settings.run, place.stop, on_end=_print_ended)
 
 
 def _wanted(games: Iterable[str], keys: Iterable[str]) -> dict[str, str | None]:
@@ -271,32 +268,10 @@ def _print_ended(end: Ended[GameReport]) -> None:
     )
 
 
-def one_round(place: Workplace, trigger: Trigger = TAKE_ALL, together: RunTasks | None = None) -> Round:
-    """Run one round behind progress bars and return what it did; the games by `together`, or each by a stream."""
-
-    def registered() -> Collection[str]:
-        found = place.registered()
-        print_left_out(found)
-        return found.games
-
+def one_round(place: Workplace, decode: Decode, trigger: Trigger = TAKE_ALL) -> Round:
+    """Run one round behind progress bars and return what it did."""
     with RoundProgress() as progress:
-        return run_round(
-            place.spark,
-            place.settings,
-            place.control,
-            lambda: place.ingest(trigger),
-            place.deserialize,
-            place.stop,
-            progress.observer(),
-            registered,
-            together,
-        )
-
-
-def print_left_out(registered: Registered) -> None:
-    """Print the names in the registries that no game can have, each with the reason."""
-    for line in waiting_lines(Plan((), left_out(registered))):
-        console.print(line, style="yellow", soft_wrap=True)
+        return run_round(place, decode, trigger, progress)
 
 
 def exit_code(result: Round) -> ExitCode:

@@ -14,11 +14,9 @@ from rich.table import Table
 
 from demux.causes import Stage
 from demux.cli.deployment import YES, ask_to_remove
-from demux.cli.fleet import engine_of
 from demux.cli.forget_text import found_text, left_text, removed_text
 from demux.cli.positions import read_batch
-from demux.cli.take_all import taking_all
-from demux.cli.workplace import ROOT, SET, SETTINGS, TAKE_TURNS, Pace, Workplace, console, settings_of, workplace
+from demux.cli.workplace import ROOT, SET, SETTINGS, TAKE_TURNS, Pace, console, settings_of, workplace
 from demux.errors import ExitCode, PredicateInvalid
 from demux.forgetting.found import ALL_READ, Found, Removed, require_some
 from demux.forgetting.requests import Request, carry_out, unfinished, write_down
@@ -32,13 +30,16 @@ from demux.forgetting.search import (
 )
 from demux.lock import Access
 from demux.names import names_of
+from demux.pipeline.context import Workplace
+from demux.pipeline.drain import drain
+from demux.pipeline.engines import decode_of
+from demux.pipeline.round import record_of
 from demux.predicate.fitting import fit, missing_from, near, unknown_column
 from demux.quarantine.choice import Choice, require_game
 from demux.storage import table_exists
 from demux.text import counted, printable
-from install_workflow.engine import run_tasks
 from install_workflow.plan import Task
-from install_workflow.run import games_in_bronze, record_of
+from install_workflow.round_plan import games_in_bronze
 
 # others may have the root after so many seconds of work
 _STEP_S = 5.0
@@ -199,13 +200,7 @@ class _Forgetting:
     def _decode(self, task: Task) -> None:
         """Decode what waits of a game by the engine of the settings; a failure is told, and its rows go on waiting."""
         place = self._place
-        together = engine_of(place, place.settings.task_engine)
-        if together is not None:
-            ended = taking_all(together, place.stop)((task,), lambda _: None)
-        else:
-            ended = run_tasks(
-                place.spark, (task,), lambda one: place.deserialize(one.game), place.settings.run, place.stop
-            )
+        ended = tuple(drain((task,), decode_of(place, place.settings.task_engine), place.stop))
         place.control.close_round([record_of(end, uuid.uuid4().hex[:12]) for end in ended], None)
         for error in (end.error for end in ended if end.error is not None):
             console.print(f"{printable(task.game)}: {printable(str(error))}", style="red", soft_wrap=True)

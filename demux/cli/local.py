@@ -8,16 +8,17 @@ from datetime import datetime, timezone
 import typer
 
 from demux.cli.deployment import ask, ask_to_remove, somebody_is_there
-from demux.cli.flow import print_left_out
-from demux.cli.workplace import AfterRemoval, Workplace, console, workplace
+from demux.cli.progress import print_left_out
+from demux.cli.workplace import AfterRemoval, console, workplace
 from demux.lock import Access
+from demux.pipeline.context import Workplace
 from demux.settings import Settings
 from demux.text import first_few, printable
 from install_workflow.removal import Folder, Part
 from install_workflow.removal import as_text as folders_text
 from install_workflow.remove import is_unfinished, look_at_root, remove_from_root
 from install_workflow.render import as_text
-from install_workflow.run import apply, look
+from install_workflow.round_plan import apply, look
 
 
 def apply_here(settings: Settings, wait: bool, yes: bool) -> None:

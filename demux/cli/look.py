@@ -13,15 +13,16 @@ from rich.text import Text
 
 from demux.cli.serve import write_page
 from demux.cli.tables import overview_table
-from demux.cli.workplace import ROOT, SET, SETTINGS, Workplace, console, settings_of, workplace
+from demux.cli.workplace import ROOT, SET, SETTINGS, console, settings_of, workplace
 from demux.errors import GameUnknown
 from demux.lock import Access
 from demux.names import names_of
 from demux.overview import overview
+from demux.pipeline.context import Workplace
 from demux.registry.choice import game_schemas
 from demux.storage import table_exists
 from demux.text import printable
-from install_workflow.run import look
+from install_workflow.round_plan import look
 
 
 def status(

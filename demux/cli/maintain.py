@@ -13,11 +13,12 @@ from rich.text import Text
 
 from demux.cli.maintain_text import done_text
 from demux.cli.positions import stands_of
-from demux.cli.workplace import ROOT, SET, SETTINGS, TAKE_TURNS, Pace, Workplace, console, settings_of, workplace
+from demux.cli.workplace import ROOT, SET, SETTINGS, TAKE_TURNS, Pace, console, settings_of, workplace
 from demux.errors import DemuxError, ExitCode, Kind
 from demux.failures import named
 from demux.lock import Access
 from demux.names import names_of
+from demux.pipeline.context import Workplace
 from demux.storage import table_exists
 from demux.upkeep.due import next_due, require_safe
 from demux.upkeep.report import Done, Vacuum

@@ -17,11 +17,13 @@ from rich.progress import (
 )
 
 from demux.cli.workplace import console
+from demux.pipeline.round import Observer
+from demux.pipeline.task_pool import Ended
+from demux.registry.registered import Registered
 from demux.reports import GameReport, IngestReport
 from demux.text import printable
-from install_workflow.engine import Ended
-from install_workflow.plan import Plan
-from install_workflow.run import Observer
+from install_workflow.plan import Plan, left_out
+from install_workflow.render import waiting_lines
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -52,7 +54,7 @@ class _Bars:
         self._progress.stop()
 
 
-class RoundProgress(_Bars):
+class RoundProgress(_Bars, Observer):
     """Two bars: bronze (no length is known), then one step for each game."""
 
     def __init__(self) -> None:
@@ -61,17 +63,20 @@ class RoundProgress(_Bars):
         self._bronze = self._progress.add_task("bronze", total=None)
         self._silver = self._progress.add_task("silver", total=None, visible=False)
 
-    def observer(self) -> Observer:
-        """Return the callbacks that move the bars."""
-        return Observer(self._ingested, self._planned, self._ended)
-
-    def _ingested(self, report: IngestReport) -> None:
+    def ingested(self, report: IngestReport) -> None:
+        """Fill the bar of bronze."""
         self._progress.update(self._bronze, total=report.rows_in, completed=report.rows_in)
 
-    def _planned(self, plan: Plan, due: int) -> None:
+    def registered(self, registered: Registered) -> None:
+        """Print the names that no game can have."""
+        print_left_out(registered)
+
+    def planned(self, plan: Plan, due: int) -> None:
+        """Begin the bar of the games."""
         self._progress.update(self._silver, total=due, visible=True)
 
-    def _ended(self, end: Ended[GameReport]) -> None:
+    def ended(self, end: Ended[GameReport]) -> None:
+        """Move the bar of the games."""
         mark = "silver" if end.error is None else "failed"
         self._progress.update(self._silver, advance=1, description=f"{mark} {printable(end.task.game)}")
 
@@ -87,3 +92,9 @@ class BackfillProgress(_Bars):
     def advance(self, rows: int, game: str) -> None:
         """Move the bar by so many rows of a game, which has just ended."""
         self._progress.update(self._rows, advance=rows, description=f"rows, {printable(game)}")
+
+
+def print_left_out(registered: Registered) -> None:
+    """Print the names in the registries that no game can have, each with the reason."""
+    for line in waiting_lines(Plan((), left_out(registered))):
+        console.print(line, style="yellow", soft_wrap=True)

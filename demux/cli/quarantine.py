@@ -15,10 +15,11 @@ from demux.cli.deployment import YES, ask_to_remove
 from demux.cli.each_game import each_game
 from demux.cli.quarantine_text import drop_text, groups_json, groups_text, records_json, records_text
 from demux.cli.serve import reached
-from demux.cli.workplace import ROOT, SET, SETTINGS, TAKE_TURNS, Workplace, console, settings_of, workplace
+from demux.cli.workplace import ROOT, SET, SETTINGS, TAKE_TURNS, console, settings_of, workplace
 from demux.errors import DemuxError, SettingsInvalid
 from demux.lock import Access
 from demux.moments import moment_of
+from demux.pipeline.context import Workplace
 from demux.quarantine.choice import Choice, require_game
 from demux.quarantine.drop import drop as drop_rows
 from demux.quarantine.drop import droppable

@@ -8,11 +8,12 @@ import typer
 
 from demux.cli.ledger_text import ledger_json, ledger_text
 from demux.cli.positions import source_stand_of, stands_of
-from demux.cli.workplace import ROOT, SET, SETTINGS, Workplace, console, settings_of, workplace
+from demux.cli.workplace import ROOT, SET, SETTINGS, console, settings_of, workplace
 from demux.errors import ExitCode
 from demux.ledger.account import Grain, Ledger
 from demux.ledger.reconcile import reconcile as reconciled
 from demux.lock import Access
+from demux.pipeline.context import Workplace
 
 
 def reconcile(

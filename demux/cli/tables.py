@@ -11,9 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 from demux.overview import Overview
+from demux.pipeline.round import Round
 from demux.text import counted, first_few, printable
 from deserializer.days import Backfill, Day, State
-from install_workflow.run import Round
 
 
 def round_table(result: Round, seconds: float) -> RenderableType:

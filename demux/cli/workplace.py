@@ -11,34 +11,26 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from contextlib import contextmanager
+from dataclasses import replace
 from enum import Enum
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import typer
-from pyspark.sql import SparkSession
 from rich.console import Console
 
-from demux.catalog import Catalog
-from demux.control import Control
-from demux.errors import DemuxError, SettingsInvalid, StorageFailed
+from demux.errors import SettingsInvalid, StorageFailed
 from demux.leased import hold_of
-from demux.lock import Access, Hold, TableLock, is_elsewhere, locked, table_lock, unlocked
+from demux.lock import Access, Hold, is_elsewhere, locked
+from demux.pipeline.context import Workplace, place_of
 from demux.progress import ProgressLog
-from demux.registry.choice import Registries, game_schemas
-from demux.registry.registered import Registered, registered_games
-from demux.reports import GameReport, IngestReport
 from demux.roots import layout_of, s3_access
-from demux.schema_store import GameRegistry, SchemaStore
 from demux.secrets import is_secret_option
 from demux.settings import Decoder, Settings
 from demux.settings_file import load
 from demux.spark import has_session, on_databricks, session, stop
-from demux.storage import exists
-from demux.streams import TAKE_ALL, Trigger
 from demux.tables import Layout
 from demux.text import printable
 from install_workflow.remove import require_whole
@@ -99,116 +91,6 @@ def settings_of(
 def warn(sentence: str) -> None:
     """Print a sentence on standard error, so that JSON on standard output stays JSON."""
     _warnings.print(printable(sentence), style="yellow")
-
-
-@dataclass(frozen=True, slots=True)
-class Workplace:
-    """A root that is locked for one command, and the session that works on it.
-
-    Attributes:
-        settings: all settings.
-        spark: the session.
-        schemas: the schemas in use.
-        control: the control tables.
-        stop: once set, what is under way finishes.
-        tables: keeps processes of the same command apart that write one table.
-        catalog: where the tables are registered.
-        hold: the root, as the command holds it.
-    """
-
-    settings: Settings
-    spark: SparkSession
-    schemas: SchemaStore
-    control: Control
-    stop: threading.Event
-    tables: TableLock = unlocked
-    catalog: Catalog | None = None
-    hold: Hold | None = None
-
-    @property
-    def visits(self) -> int:
-        """How often other commands had the root in between: what was read of its tables before may be old."""
-        return 0 if self.hold is None else self.hold.visits
-
-    @contextmanager
-    def away(self) -> Iterator[None]:
-        """Let other commands have the root while the block runs; between two steps, when nothing is under way.
-
-        Raises:
-            KeyboardInterrupt: as `demux.lock.Hold.away`.
-        """
-        before = self.visits
-        with nullcontext() if self.hold is None else self.hold.away(self.stop):
-            yield
-        if self.visits != before:
-            self.control.forget()
-            self.schemas.forget()
-
-    def give_way(self) -> None:
-        """Let other commands have the root for a moment; raises as `away`."""
-        with self.away():
-            pass
-
-    @property
-    def layout(self) -> Layout:
-        """Where the root's tables are."""
-        return layout_of(self.settings)
-
-    def check_source(self) -> None:
-        """Return nothing when the source can be read; raises as the bronze stage would."""
-        from bronze_ingest.source import check_source
-
-        check_source(self.spark, self.settings)
-
-    def registered(self) -> Registered:
-        """Return the games that the registries name; none, and a warning, where a registry cannot be asked."""
-        try:
-            return registered_games(self.settings, Registries(self.settings, os.environ))
-        except DemuxError as error:
-            logging.getLogger("demux").warning("games.subjects: %s", error)
-            warn(f"Games that only the registry has are left out: {error.cause}")
-            return Registered()
-
-    def ingest(
-        self,
-        trigger: Trigger = TAKE_ALL,
-        *,
-        accept_gaps: bool = False,
-        on_batch: Callable[[IngestReport], None] = lambda _: None,
-    ) -> IngestReport:
-        """Run the bronze stage."""
-        from bronze_ingest.run import ingest
-
-        def first_batch(report: IngestReport) -> None:
-            # a query that goes on for ever has no other time for it
-            if not began:
-                self._register_bronze()
-            began.append(report)
-            on_batch(report)
-
-        began: list[IngestReport] = []
-        result = ingest(self.spark, self.settings, trigger, accept_gaps=accept_gaps, on_batch=first_batch)
-        if not began:
-            self._register_bronze()
-        return result
-
-    def _register_bronze(self) -> None:
-        """Make bronze's tables known to the catalog; the games must not wait for that, so a refusal is only told."""
-        try:
-            if self.catalog is not None:
-                self.catalog.register_bronze()
-        except DemuxError as error:
-            logging.getLogger("demux").warning("%s", error)
-            warn(f"{error.cause} {error.remedy}")
-
-    def deserialize(self, game: str) -> GameReport:
-        """Run the silver stage for one game."""
-        from deserializer.run import deserialize
-
-        report = deserialize(self.spark, self.layout, self.schemas, game, self.settings.decoder, self.tables)
-        if self.catalog is not None:
-            self.catalog.register_game(game)
-        return report
 
 
 class AfterRemoval(Enum):
@@ -278,7 +160,7 @@ def _with_spark(settings: Settings, after_removal: AfterRemoval, hold: Hold) -> 
         if after_removal is AfterRemoval.REFUSE:
             require_whole(spark, layout_of(settings))
         spark.streams.addListener(progress)
-        yield replace(place_of(settings, spark, stopping, hold.tables), hold=hold)
+        yield replace(place_of(settings, spark, stopping, hold.tables), hold=hold, warn=warn)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -286,30 +168,6 @@ def _with_spark(settings: Settings, after_removal: AfterRemoval, hold: Hold) -> 
             spark.streams.removeListener(progress)
         else:
             stop(spark)
-
-
-def place_of(
-    settings: Settings, spark: SparkSession, stopping: threading.Event, tables: TableLock | None = None
-) -> Workplace:
-    """Return what the stages need; `tables` where other processes write the same tables at the same time."""
-    layout = layout_of(settings)
-    schemas = SchemaStore(spark, layout, registry_of(settings, os.environ), tables)
-    catalog = Catalog(spark, settings, schemas, has_tags=on_databricks())
-    if tables is None and exists(spark, layout.fleet):
-        # a stream that goes on from a fleet commits by Spark, while another game's fleet commits without
-        tables = table_lock(settings.root)
-    return Workplace(settings, spark, schemas, Control(spark, layout), stopping, tables or unlocked, catalog)
-
-
-def registry_of(settings: Settings, environ: Mapping[str, str]) -> Callable[[str], GameRegistry]:
-    """Return what says which registry a game has, and what the settings say of its schemas."""
-    registries = Registries(settings, environ)
-
-    def of(game: str) -> GameRegistry:
-        schemas = game_schemas(game, settings)
-        return GameRegistry(schemas, lambda: registries.of(schemas.registry), settings.games.contract_of(game))
-
-    return of
 
 
 def logs_of(settings: Settings) -> Path:

@@ -5,7 +5,7 @@ Games whose tables only Spark can write are decoded one by one, in the same roun
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 
 from pyspark.sql import SparkSession
@@ -72,10 +72,8 @@ class Fleet:
         self._by_spark = BySpark(spark, self._games, self._quarantine, self._app_id, threads, tables)
         self._threads = threads
 
-    def decode(
-        self, games: Iterable[str], now: datetime, on_end: Callable[[Decoded], None] = lambda _: None
-    ) -> tuple[Decoded, ...]:
-        """Return how each game ended, by name: its rows are in silver or in quarantine, up to its share of the round.
+    def decode(self, games: Iterable[str], now: datetime) -> Iterator[Decoded]:
+        """Yield how each game ended, in order of time: its rows are in silver or in quarantine, up to its share.
 
         A second call takes what is new; after a crash anywhere, each game goes on where its own table says. One game's
         failure stops no other.
@@ -83,27 +81,17 @@ class Fleet:
         Args:
             games: exact names.
             now: the time of decoding.
-            on_end: told of each end, in order of time.
         """
-        ended: list[Decoded] = []
-
-        def end(one: Decoded) -> None:
-            ended.append(one)
-            on_end(one)
-
         self._quarantine.refresh()
         due, failed = self._games.due(games, self._quarantine, self._threads)
         for game, error in failed.items():
-            end(Decoded(game, None, error))
+            yield Decoded(game, None, error)
         for one in due.values():
             if not one.pieces:
-                end(Decoded(one.game, GameReport(one.game, 0, 0, 0, (), one.rows_waiting), None))
+                yield Decoded(one.game, GameReport(one.game, 0, 0, 0, (), one.rows_waiting), None)
         active = {game: one for game, one in due.items() if one.pieces}
-        for done in self._by_files.decode(_with(SilverTable, active), now):
-            end(done)
-        for done in self._by_spark.decode(_with(SilverBySpark, active)):
-            end(done)
-        return tuple(sorted(ended, key=lambda one: one.game))
+        yield from self._by_files.decode(_with(SilverTable, active), now)
+        yield from self._by_spark.decode(_with(SilverBySpark, active))
 
 
 def fleet_of(spark: SparkSession, layout: Layout) -> str | None:

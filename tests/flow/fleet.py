@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from install_workflow.run import Round
+from demux.pipeline.round import Round
 from tests.flow.root import Root
 
 EVENT = 'syntax = "proto3"; message Event { string name = 1; }'

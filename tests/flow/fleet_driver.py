@@ -22,10 +22,13 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from demux.cli.fleet import engine_of
 from demux.errors import DemuxError
+from demux.pipeline.engines import decode_of
+from demux.pipeline.round import Observer, run_round
+from demux.pipeline.task_pool import Ended
+from demux.reports import GameReport, IngestReport
 from demux.streams import TAKE_ALL
-from install_workflow.run import Observer, run_round
+from install_workflow.plan import Plan
 from tests.flow.root import Root
 
 _FORKS = multiprocessing.get_context("forkserver")
@@ -135,32 +138,31 @@ def _drive(port: int, secret: str, number: int, folder: str, run: Mapping[str, o
     """Run round after round, as `demux run --every` does; never returns."""
     root = Root.at(_attached(port, secret, number), Path(folder), run=run)
     place = root.workplace()
-    together = engine_of(place, place.settings.round_engine)
-    observer = Observer(
-        ingested=lambda _: tell.send("taken in"),
-        planned=lambda _, due: tell.send(f"planned {due}"),
-        ended=lambda end: tell.send("ended" if end.error is None else f"failed: {end.error}"),
-    )
-
-    def ingest() -> Any:
-        return place.ingest(TAKE_ALL)
-
+    decode = decode_of(place, place.settings.round_engine)
+    observer = _Teller(tell)
     while True:
         try:
-            run_round(
-                root.spark,
-                root.settings,
-                place.control,
-                ingest,
-                place.deserialize,
-                place.stop,
-                observer,
-                together=together,
-            )
+            run_round(place, decode, TAKE_ALL, observer)
         except DemuxError as error:
             tell.send(f"failed: {error}")
         else:
             tell.send("round")
+
+
+class _Teller(Observer):
+    """Tells another process of a round's progress."""
+
+    def __init__(self, tell: Connection) -> None:
+        self._tell = tell
+
+    def ingested(self, report: IngestReport) -> None:
+        self._tell.send("taken in")
+
+    def planned(self, plan: Plan, due: int) -> None:
+        self._tell.send(f"planned {due}")
+
+    def ended(self, end: Ended[GameReport]) -> None:
+        self._tell.send("ended" if end.error is None else f"failed: {end.error}")
 
 
 def _attached(port: int, secret: str, number: int) -> SparkSession:

@@ -19,17 +19,17 @@ from google.protobuf.message import Message
 from pyspark.sql import SparkSession
 
 from demux.catalog import Catalog
-from demux.cli.fleet import engine_of
-from demux.cli.workplace import Workplace, registry_of
 from demux.control import Control
 from demux.names import names_of
+from demux.pipeline.context import Workplace, registry_of
+from demux.pipeline.engines import Decode, decode_of
+from demux.pipeline.round import Round, run_round
 from demux.protobuf.compile import compile_schema
 from demux.protobuf.pool import message_class, pool_of
 from demux.registry.folder import FolderRegistry
 from demux.schema_store import SchemaStore
 from demux.settings import Settings
 from demux.tables import Layout
-from install_workflow.run import Observer, Round, RunTasks, run_round
 from producer.delta_sink import DeltaSink
 from producer.report import ProduceReport
 from producer.request import ProduceRequest
@@ -84,22 +84,13 @@ class Root:
             self.settings, self.spark, store, Control(self.spark, self.layout), threading.Event(), catalog=catalog
         )
 
-    def run(self, place: Workplace | None = None, engine: RunTasks | None = None) -> Round:
+    def run(self, place: Workplace | None = None, decode: Decode | None = None) -> Round:
         """Run one round by the engine of the settings, as a new `demux run` does.
 
-        With a place, it is the next round of the process that has it; with an engine, that one decodes.
+        With a place, it is the next round of the process that has it; `decode` replaces the engine.
         """
         place = place or self.workplace()
-        return run_round(
-            self.spark,
-            self.settings,
-            place.control,
-            place.ingest,
-            place.deserialize,
-            place.stop,
-            Observer(),
-            together=engine or engine_of(place, self.settings.round_engine),
-        )
+        return run_round(place, decode or decode_of(place, self.settings.round_engine))
 
     def produce(self, **request: Any) -> ProduceReport:
         """Send the simulator's events."""

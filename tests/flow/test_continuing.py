@@ -12,8 +12,8 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from demux.errors import SourceMissing
+from demux.pipeline.round import Round
 from demux.tables import SILVER_ORIGIN
-from install_workflow.run import Round
 from producer.report import ProduceReport
 from tests.flow.fleet import STREAM
 from tests.flow.root import Root, Rows, by_id, columns, rows, wrapper

@@ -11,11 +11,11 @@ from pyspark.sql import SparkSession
 
 from demux.control import Control
 from demux.names import names_of
+from demux.pipeline.round import record_of
+from demux.pipeline.task_pool import Ended
 from demux.reports import GameReport
 from demux.tables import Layout
-from install_workflow.engine import Ended
 from install_workflow.plan import Task
-from install_workflow.run import record_of
 from tests.fakes.registry_server import FakeRegistry
 from tests.fakes.registry_server import serving as serving_registry
 from tests.fakes.workspace.fake import FakeWorkspace

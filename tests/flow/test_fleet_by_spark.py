@@ -153,11 +153,11 @@ def test_a_round_without_new_rows_has_no_job_and_no_commit(taken_in: Root, copy:
     place = root.workplace()
     fleet = Fleet(root.spark, root.layout, place.schemas, place.deserialize, 10**6, 2, sink=root.settings.run.sink)
     games = ["chess", "go"]
-    first = fleet.decode(games, datetime.now(timezone.utc))
+    first = tuple(fleet.decode(games, datetime.now(timezone.utc)))
     assert [one.report is not None and one.report.rows_in > 0 for one in first] == [True, True]
     tracker = root.spark.sparkContext.statusTracker()
     before = max(tracker.getJobIdsForGroup(None)), [len(writers(root, game)) for game in games]
-    second = fleet.decode(games, datetime.now(timezone.utc))
+    second = tuple(fleet.decode(games, datetime.now(timezone.utc)))
     assert [one.report is not None and one.report.rows_in for one in second] == [0, 0]
     assert (max(tracker.getJobIdsForGroup(None)), [len(writers(root, game)) for game in games]) == before
 

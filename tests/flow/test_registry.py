@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from install_workflow.run import Round
+from demux.pipeline.round import Round
 from tests.flow.process import Command
 from tests.flow.root import Root, wrapper
 

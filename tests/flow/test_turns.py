@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from demux.cli.fleet import engine_of
 from demux.lock import Access, locked
+from demux.pipeline.engines import decode_of
 from demux.settings import Engine
 from deserializer.repair import rebuild
 from tests.flow.fleet import FLEET, without_errors
@@ -23,10 +23,10 @@ def test_a_fleet_reads_tables_again_that_others_changed_while_it_was_away(
     folder = str(root.folder)
     with locked(folder, "run", wait=False) as hold:
         place = replace(root.workplace(), hold=hold)
-        engine = engine_of(place, Engine.FLEET)
+        decode = decode_of(place, Engine.FLEET)
         for one in (undisturbed, root):
             one.produce(events=60, games=2, versions=2)
-        without_errors(root.run(place, engine))
+        without_errors(root.run(place, decode))
         known = place.control.known_games()
         with place.away(), locked(folder, "rebuild", wait=False, access=Access.TURNS):
             other = root.workplace()
@@ -34,7 +34,7 @@ def test_a_fleet_reads_tables_again_that_others_changed_while_it_was_away(
                 rebuild(root.spark, root.layout, other.schemas, game)
         for one in (undisturbed, root):
             one.produce(events=60, games=2, versions=2)
-        without_errors(root.run(place, engine))
+        without_errors(root.run(place, decode))
     without_errors(undisturbed.run())
     assert len(known) == 2
     assert root.everything() == undisturbed.everything()

@@ -14,10 +14,10 @@ from pyspark.sql import SparkSession
 
 from demux.causes import Cause, Stage
 from demux.names import names_of
+from demux.pipeline.round import Round
 from demux.protobuf.wrapper import default_wrapper
 from demux.settings import Engine
 from demux.tables import SILVER_ORIGIN
-from install_workflow.run import Round
 from producer.faults import Fault
 from producer.games import HOSTILE
 from producer.report import ProduceReport

@@ -19,8 +19,10 @@ from pyspark.sql import DataFrame, SparkSession
 from bronze_ingest.source import wrapper_stream
 from demux.cli import main as demux
 from demux.cli.flow import one_round
-from demux.cli.workplace import Workplace, logs_of, settings_of, workplace
+from demux.cli.workplace import logs_of, settings_of, workplace
 from demux.lock import Access
+from demux.pipeline.context import Workplace
+from demux.pipeline.engines import decode_of
 from demux.spark import session
 
 
@@ -57,7 +59,7 @@ def look_around(file: str) -> None:
     logging.basicConfig(level=logging.INFO, stream=sys.stderr)
     with workplace(settings_of(Path(file), None, []), "run", Access.ALONE) as place:
         print(place.ingest())
-        for end in one_round(place).ended:
+        for end in one_round(place, decode_of(place, place.settings.round_engine)).ended:
             print(end)
         print(place, place.settings)
         print_conf(place.spark)

@@ -11,13 +11,13 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from google.protobuf.message import Message
 from pyspark.sql import SparkSession
 
+from demux.pipeline.round import Round
 from demux.protobuf.compile import compile_schema
 from demux.protobuf.pool import message_class, pool_of
 from demux.quarantine.choice import Choice
 from demux.registry.protocol import Reference, RegisteredSchema
 from demux.settings import RunSettings
 from deserializer.repair import games_in_quarantine, replay
-from install_workflow.run import Round
 from tests.flow.root import Root
 from tests.kafka.records import PATIENCE_S, SILENT, make_topic
 

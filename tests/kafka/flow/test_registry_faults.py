@@ -15,9 +15,9 @@ from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from pyspark.sql import SparkSession
 
 from demux.errors import Kind
+from demux.pipeline.round import Round
 from demux.registry.choice import open_registry
 from demux.registry.protocol import ErasableRegistry, Reference
-from install_workflow.run import Round
 from tests.fakes.registry_server import FakeRegistry, Fault, Passing, Way, proto, serving
 from tests.flow.root import Root, Rows, wrapper
 from tests.kafka.pipeline import classes, deliver, ends, kafka_root, replayed, sentences

@@ -10,8 +10,9 @@ import pytest
 import typer
 
 from demux.cli.each_game import each_game
-from demux.cli.workplace import Pace, Workplace
+from demux.cli.workplace import Pace
 from demux.errors import ExitCode, GameUnknown
+from demux.pipeline.context import Workplace
 
 
 @dataclass

@@ -16,7 +16,6 @@ from pyspark.sql import SparkSession
 
 from demux.cli import flow
 from demux.cli.flow import exit_code, seconds_of
-from demux.cli.workplace import Workplace
 from demux.control import Control, TaskRecord
 from demux.errors import (
     CheckpointLost,
@@ -31,12 +30,13 @@ from demux.errors import (
 )
 from demux.lock import Access
 from demux.names import game_key
+from demux.pipeline.context import Workplace
+from demux.pipeline.round import Round
+from demux.pipeline.task_pool import Ended
 from demux.reports import GameReport, IngestReport
 from demux.schema_store import SchemaStore
 from demux.settings import Settings
-from install_workflow.engine import Ended
 from install_workflow.plan import Plan, Task
-from install_workflow.run import Round
 
 PROJECT = Path(__file__).parents[4]
 

@@ -7,8 +7,8 @@ import pytest
 from demux.cli.progress import BackfillProgress, RoundProgress
 from demux.cli.workplace import console
 from demux.errors import TaskFailed
+from demux.pipeline.task_pool import Ended
 from demux.reports import GameReport, IngestReport
-from install_workflow.engine import Ended
 from install_workflow.plan import Plan, Task
 
 HOSTILE = ["[bold]x[/bold]", "[/b]", r"\[/b]", ":heart:", "[link=x]", "100%", "{task}", "\\"]
@@ -25,10 +25,9 @@ def test_what_is_printed_is_printed_as_it_is(name: str) -> None:
 def test_a_round_shows_the_name_of_the_game_that_ended_last(name: str) -> None:
     report = GameReport(name, 1, 1, 0, (1,))
     with console.capture() as shown, RoundProgress() as progress:
-        observer = progress.observer()
-        observer.ingested(IngestReport(1, 1, 0))
-        observer.planned(Plan((), ()), 1)
-        observer.ended(Ended(Task(name, "deserialize", "cluster_001"), report, None, 1.0))
+        progress.ingested(IngestReport(1, 1, 0))
+        progress.planned(Plan((), ()), 1)
+        progress.ended(Ended(Task(name, "deserialize", "cluster_001"), report, None, 1.0))
     assert f"silver {name} " in shown.get()
 
 
@@ -43,6 +42,6 @@ def test_a_backfill_shows_how_many_rows_are_done_and_of_which_game_the_last_ones
 def test_a_round_says_which_game_failed_last() -> None:
     error = TaskFailed("It broke.", "Mend it.")
     with console.capture() as shown, RoundProgress() as progress:
-        progress.observer().planned(Plan((), ()), 1)
-        progress.observer().ended(Ended(Task("[/b]", "deserialize", "cluster_001"), None, error, 1.0))
+        progress.planned(Plan((), ()), 1)
+        progress.ended(Ended(Task("[/b]", "deserialize", "cluster_001"), None, error, 1.0))
     assert "failed [/b] " in shown.get()

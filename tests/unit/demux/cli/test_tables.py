@@ -17,12 +17,12 @@ from demux.causes import Cause
 from demux.cli.tables import backfill_table, backfills_table, overview_table, round_table
 from demux.errors import CheckpointLost, DemuxError, RegistryUnavailable
 from demux.overview import GameOverview, Overview
+from demux.pipeline.round import Round
+from demux.pipeline.task_pool import Ended
 from demux.reports import GameReport, IngestReport
 from demux.settings import GamesSettings
 from deserializer.days import Asked, Backfill, Counts, Day, State
-from install_workflow.engine import Ended
 from install_workflow.plan import Task, make_plan
-from install_workflow.run import Round
 
 Golden = Callable[[str, str], None]
 

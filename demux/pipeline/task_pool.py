@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -47,9 +47,8 @@ def run_tasks(
     work: Callable[[Task], Report],
     settings: RunSettings,
     stop: threading.Event,
-    on_end: Callable[[Ended[Report]], None] = lambda _: None,
-) -> tuple[Ended[Report], ...]:
-    """Return how each task ended, by game name; a task that was not begun when `stop` was set is left out.
+) -> Iterator[Ended[Report]]:
+    """Yield how each task ended, in order of time; a task that was not begun when `stop` was set is left out.
 
     Args:
         spark: the session.
@@ -57,7 +56,6 @@ def run_tasks(
         work: does one task; called from several threads.
         settings: parallelism, retries and waits.
         stop: once set, tasks under way finish and no other begins.
-        on_end: told of each end, in the calling thread, in order of time.
     """
 
     def one(task: Task) -> Ended[Report] | None:
@@ -72,14 +70,11 @@ def run_tasks(
             return Ended(task, None, named(error), time.monotonic() - started)
         return Ended(task, report, None, time.monotonic() - started)
 
-    ended: list[Ended[Report]] = []
     with ThreadPoolExecutor(max_workers=settings.parallelism, thread_name_prefix="game") as pool:
         for future in as_completed([pool.submit(one, task) for task in tasks]):
             result = future.result()
             if result is not None:
-                ended.append(result)
-                on_end(result)
-    return tuple(sorted(ended, key=lambda result: result.task.game))
+                yield result
 
 
 def _with_retries(work: Callable[[], Report], settings: RunSettings, stop: threading.Event) -> Report:

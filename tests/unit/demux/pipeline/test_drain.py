@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from demux.cli.take_all import take_all
 from demux.errors import SchemaInvalid
+from demux.pipeline.drain import drain
+from demux.pipeline.task_pool import Ended
 from demux.reports import GameReport
-from install_workflow.engine import Ended
 from install_workflow.plan import Task
-from install_workflow.run import OnEnd
 
 SHARE = 10
 
@@ -32,13 +31,10 @@ class Bronze:
     after: Callable[[int], None] = lambda _: None
     fails: frozenset[tuple[str, int]] = frozenset()
 
-    def __call__(self, tasks: tuple[Task, ...], on_end: OnEnd) -> tuple[Ended[GameReport], ...]:
+    def __call__(self, tasks: tuple[Task, ...]) -> Iterator[Ended[GameReport]]:
         self.rounds.append([task.game for task in tasks])
-        ended = tuple(self._read(task) for task in tasks)
-        for end in ended:
-            on_end(end)
+        yield from [self._read(task) for task in tasks]
         self.after(len(self.rounds))
-        return ended
 
     def _read(self, task: Task) -> Ended[GameReport]:
         if (task.game, len(self.rounds)) in self.fails:
@@ -50,13 +46,12 @@ class Bronze:
 
 
 def test_a_game_with_many_rows_has_several_rounds_and_one_report() -> None:
-    bronze, told = Bronze({"chess": 25, "go": 5}), list[str]()
-    chess, go = take_all(tasks_of("chess", "go"), bronze, threading.Event(), lambda end: told.append(end.task.game))
+    bronze = Bronze({"chess": 25, "go": 5})
+    # who ends first comes first
+    go, chess = drain(tasks_of("chess", "go"), bronze, threading.Event())
     assert bronze.rounds == [["chess", "go"], ["chess"], ["chess"]]
     assert chess.report == GameReport("chess", 25, 22, 3, (1, 2, 3), 0)
     assert (chess.seconds, go.report) == (1.5, GameReport("go", 5, 4, 1, (1,), 0))
-    # once each, and who ends first is told first
-    assert told == ["go", "chess"]
 
 
 def test_what_comes_meanwhile_is_for_the_next_call() -> None:
@@ -66,7 +61,7 @@ def test_what_comes_meanwhile_is_for_the_next_call() -> None:
         bronze.waiting["chess"] += 20
 
     bronze.after = more
-    (end,) = take_all(tasks_of("chess"), bronze, threading.Event(), lambda _: None)
+    (end,) = drain(tasks_of("chess"), bronze, threading.Event())
     assert len(bronze.rounds) == 3
     assert end.report is not None
     assert (end.report.rows_in, end.report.rows_waiting) == (30, 35)
@@ -74,37 +69,34 @@ def test_what_comes_meanwhile_is_for_the_next_call() -> None:
 
 def test_a_game_that_fails_later_has_failed_and_leaves_the_others() -> None:
     bronze = Bronze({"chess": 25, "go": 15}, fails=frozenset({("chess", 2)}))
-    chess, go = take_all(tasks_of("chess", "go"), bronze, threading.Event(), lambda _: None)
+    chess, go = drain(tasks_of("chess", "go"), bronze, threading.Event())
     assert (chess.report, type(chess.error), chess.seconds) == (None, SchemaInvalid, 1.0)
     assert go.report is not None
     assert go.report.rows_in == 15
 
 
 def test_a_stop_ends_after_the_round_and_says_what_waits() -> None:
-    stop, told = threading.Event(), list[str]()
+    stop = threading.Event()
     bronze = Bronze({"chess": 25}, after=lambda _: stop.set())
-    (end,) = take_all(tasks_of("chess"), bronze, stop, lambda end: told.append(end.task.game))
-    assert (len(bronze.rounds), told) == (1, ["chess"])
+    (end,) = drain(tasks_of("chess"), bronze, stop)
+    assert (len(bronze.rounds), end.task.game) == (1, "chess")
     assert end.report is not None
     assert end.report.rows_waiting == 15
-    assert take_all(tasks_of("chess"), bronze, stop, lambda _: None) == ()
+    assert list(drain(tasks_of("chess"), bronze, stop)) == []
 
 
 def test_rows_that_nobody_can_read_are_not_waited_for() -> None:
-    def stuck(tasks: tuple[Task, ...], on_end: OnEnd) -> tuple[Ended[GameReport], ...]:
-        ended = tuple(Ended(task, GameReport(task.game, 0, 0, 0, (), 7), None, 0.0) for task in tasks)
-        for end in ended:
-            on_end(end)
-        return ended
+    def stuck(tasks: tuple[Task, ...]) -> Iterator[Ended[GameReport]]:
+        yield from (Ended(task, GameReport(task.game, 0, 0, 0, (), 7), None, 0.0) for task in tasks)
 
-    (end,) = take_all(tasks_of("chess"), stuck, threading.Event(), lambda _: None)
+    (end,) = drain(tasks_of("chess"), stuck, threading.Event())
     assert end.report == GameReport("chess", 0, 0, 0, (), 7)
 
 
 @given(st.dictionaries(st.sampled_from("abcdef"), st.integers(0, 60)))
 def test_every_row_is_read_in_as_few_rounds_as_the_largest_game_needs(waiting: dict[str, int]) -> None:
-    bronze, told = Bronze(dict(waiting)), list[str]()
-    ended = take_all(tasks_of(*waiting), bronze, threading.Event(), lambda end: told.append(end.task.game))
+    bronze = Bronze(dict(waiting))
+    ended = list(drain(tasks_of(*waiting), bronze, threading.Event()))
     assert {end.task.game: end.report.rows_in for end in ended if end.report is not None} == waiting
     assert len(bronze.rounds) == max((max(1, -(-rows // SHARE)) for rows in waiting.values()), default=0)
-    assert sorted(told) == sorted(waiting)
+    assert sorted(end.task.game for end in ended) == sorted(waiting)

@@ -8,12 +8,13 @@ from typing import cast
 
 from demux.control import Control, History, KnownGame, Outcome
 from demux.errors import RegistryUnavailable
+from demux.pipeline.round import record_of
+from demux.pipeline.task_pool import Ended
 from demux.reports import GameReport
 from demux.settings import GamesSettings, Policy
 from install_workflow.balance import Balance
-from install_workflow.engine import Ended
 from install_workflow.plan import Plan, Task, make_plan
-from install_workflow.run import apply, balance_now, record_of
+from install_workflow.round_plan import apply, balance_now
 
 FIRST, LATER = datetime(2025, 1, 1, tzinfo=timezone.utc), datetime(2025, 2, 1, tzinfo=timezone.utc)
 CHESS = Task("chess", "deserialize_chess", "cluster_001")

@@ -1,79 +1,76 @@
-"""The fleet engine as what runs a round's tasks: retries, stopping, and the catalog, as with a stream for each game."""
+"""What decodes the games of a round: one fleet for all of them, or a stream for each."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime, timezone
+from functools import partial
 
-from demux.cli.workplace import Workplace
 from demux.errors import DemuxError, Kind
 from demux.failures import named
+from demux.pipeline.context import Workplace
+from demux.pipeline.task_pool import Ended, run_tasks
 from demux.reports import GameReport
 from demux.settings import Engine
 from deserializer.fleet.games import Decoded
 from deserializer.fleet.run import Fleet
-from install_workflow.engine import Ended
 from install_workflow.plan import Task
-from install_workflow.run import OnEnd, RunTasks
 
 _LOG = logging.getLogger("demux")
 
 _MOST_WAIT_S = 60.0
 
-
-def engine_of(place: Workplace, engine: Engine) -> RunTasks | None:
-    """Return what runs the games' tasks together, for all rounds of a command; None: each has a stream of its own."""
-    return _Together(place) if engine is Engine.FLEET else None
+# yields how each task ended, in order of time; a task that was not begun when work was to stop is left out
+Decode = Callable[[tuple[Task, ...]], Iterator[Ended[GameReport]]]
 
 
-class _Together:
-    """Runs tasks by one fleet, which keeps what it knows from round to round."""
+def decode_of(place: Workplace, engine: Engine) -> Decode:
+    """Return what decodes games, for all rounds of a command."""
+    return _FleetEngine(place) if engine is Engine.FLEET else partial(_by_streams, place)
+
+
+def _by_streams(place: Workplace, tasks: tuple[Task, ...]) -> Iterator[Ended[GameReport]]:
+    """Decode each game by a stream of its own, some side by side."""
+    yield from run_tasks(place.spark, tasks, lambda task: place.deserialize(task.game), place.settings.run, place.stop)
+
+
+class _FleetEngine:
+    """Decodes games by one fleet, which keeps what it knows from round to round."""
 
     def __init__(self, place: Workplace) -> None:
         self._place = place
         self._fleet: Fleet | None = None
         self._visits = place.visits
 
-    def __call__(self, tasks: tuple[Task, ...], on_end: OnEnd) -> tuple[Ended[GameReport], ...]:
-        """Return how each task ended, by game name; once `stop` is set no further try begins."""
+    def __call__(self, tasks: tuple[Task, ...]) -> Iterator[Ended[GameReport]]:
+        """Yield how each task ended; transient failures are tried again, but not once `stop` is set."""
         run, stop = self._place.settings.run, self._place.stop
         waiting = {task.game: task for task in tasks}
-        ended: list[Ended[GameReport]] = []
         for tried in range(run.retries + 1):
             if not waiting or stop.is_set():
-                break
+                return
             if tried:
                 stop.wait(min(_MOST_WAIT_S, run.retry_wait_s * 2 ** (tried - 1)))
             again = tried < run.retries and not stop.is_set()
-
-            def end(decoded: Decoded, again: bool = again) -> None:
+            for decoded in self._decoded(tuple(waiting)):
                 error = decoded.error or self._registered(decoded.game)
                 if again and error is not None and error.kind is Kind.TRANSIENT:
-                    return
-                one = Ended(waiting.pop(decoded.game), None if error else decoded.report, error, decoded.seconds)
-                ended.append(one)
-                on_end(one)
+                    continue
+                yield Ended(waiting.pop(decoded.game), None if error else decoded.report, error, decoded.seconds)
 
-            self._decode(tuple(waiting), end)
-        return tuple(sorted(ended, key=lambda one: one.task.game))
-
-    def _decode(self, games: tuple[str, ...], end: Callable[[Decoded], None]) -> None:
-        told: set[str] = set()
-
-        def once(decoded: Decoded) -> None:
-            told.add(decoded.game)
-            end(decoded)
-
+    def _decoded(self, games: tuple[str, ...]) -> Iterator[Decoded]:
+        ended: set[str] = set()
         try:
-            self._there().decode(games, datetime.now(timezone.utc), once)
-        except Exception as error:  # told of each game, as a stream would
+            for decoded in self._there().decode(games, datetime.now(timezone.utc)):
+                ended.add(decoded.game)
+                yield decoded
+        except Exception as error:  # of each game that has not ended, as a stream would
             _LOG.exception("the fleet failed")
             # a table may have changed who can write it
             self._fleet = None
-            for game in games:
-                if game not in told:
-                    end(Decoded(game, None, named(error)))
+            failure = named(error)
+            yield from (Decoded(game, None, failure) for game in games if game not in ended)
 
     def _there(self) -> Fleet:
         place = self._place

@@ -2,58 +2,21 @@
 
 from __future__ import annotations
 
-import threading
-import uuid
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import datetime
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from demux.control import Control, History, KnownGame, Outcome, TaskRecord
+from demux.control import Control, History, KnownGame, Outcome
 from demux.delta_log import Growth, growth
-from demux.reports import GameReport, IngestReport
 from demux.roots import layout_of
 from demux.settings import Settings
 from demux.storage import table_exists
 from demux.tables import Layout
 from install_workflow.balance import Balance
-from install_workflow.engine import Ended, run_tasks
 from install_workflow.plan import Action, Plan, Task, make_plan
-
-Deserialize = Callable[[str], GameReport]
-OnEnd = Callable[[Ended[GameReport]], None]
-# runs tasks and tells of each end: a fleet, or `run_tasks`
-RunTasks = Callable[[tuple[Task, ...], OnEnd], tuple[Ended[GameReport], ...]]
-
-
-@dataclass(frozen=True, slots=True)
-class Round:
-    """What one round did.
-
-    Attributes:
-        round_id: its id in the control table.
-        ingested: what bronze took in.
-        plan: the plan that was applied.
-        ended: how each game's task ended, by game name; games without new rows have none.
-        complete: every task that had something to do was begun.
-    """
-
-    round_id: str
-    ingested: IngestReport
-    plan: Plan
-    ended: tuple[Ended[GameReport], ...]
-    complete: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Observer:
-    """Who is told of a round's progress."""
-
-    ingested: Callable[[IngestReport], None] = lambda _: None
-    planned: Callable[[Plan, int], None] = lambda *_: None
-    ended: Callable[[Ended[GameReport]], None] = lambda _: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,74 +74,6 @@ def apply(control: Control, plan: Plan, now: datetime) -> None:
     ]
     if games != sorted(known.values(), key=lambda game: game.name):
         control.replace_games(games)
-
-
-def run_round(
-    spark: SparkSession,
-    settings: Settings,
-    control: Control,
-    ingest: Callable[[], IngestReport],
-    deserialize: Deserialize,
-    stop: threading.Event,
-    observer: Observer,
-    registered: Callable[[], Collection[str]] = frozenset,
-    together: RunTasks | None = None,
-) -> Round:
-    """Return what one round did: bronze, then a plan, then each game that has something new.
-
-    Once `stop` is set, tasks under way finish and no other begins. A second round does only what is new or left.
-
-    Args:
-        spark: the session.
-        settings: all settings.
-        control: the root's control tables; the same for all rounds of a process.
-        ingest: runs the bronze stage.
-        deserialize: runs the silver stage for one game; called from several threads.
-        stop: see above.
-        observer: told of the progress.
-        registered: gives the games that the registry has.
-        together: runs the tasks in one Spark job; without it, `deserialize` runs each.
-    """
-
-    def one_by_one(tasks: tuple[Task, ...], on_end: OnEnd) -> tuple[Ended[GameReport], ...]:
-        return run_tasks(spark, tasks, lambda task: deserialize(task.game), settings.run, stop, on_end)
-
-    ingested = ingest()
-    observer.ingested(ingested)
-    outlook = look(spark, settings, control, registered())
-    apply(control, outlook.plan, datetime.now(timezone.utc))
-    observer.planned(outlook.plan, len(outlook.due))
-    ended = (together or one_by_one)(outlook.due, observer.ended)
-    complete = len(ended) == len(outlook.due)
-    round_id = uuid.uuid4().hex[:12]
-    # a round that was stopped has not looked at every game: the next one must look again
-    version = outlook.bronze_version if complete else None
-    control.close_round([record_of(end, round_id) for end in ended], version)
-    return Round(round_id, ingested, outlook.plan, ended, complete)
-
-
-def record_of(end: Ended[GameReport], round_id: str) -> TaskRecord:
-    """Return the control table's row for a task that ended now."""
-    report, error = end.report, end.error
-    return TaskRecord(
-        round_id,
-        end.task.game,
-        _outcome(report),
-        report.rows_in if report else 0,
-        report.rows_silver if report else 0,
-        report.rows_quarantined if report else 0,
-        report.schema_ids if report else (),
-        end.seconds,
-        error.condition if error else None,
-        f"{error.cause} {error.remedy}" if error else None,
-        datetime.now(timezone.utc),
-    )
-
-
-def _outcome(report: GameReport | None) -> Outcome:
-    if report is None:
-        return Outcome.FAILED
-    return Outcome.BEHIND if report.rows_waiting else Outcome.DONE
 
 
 def _due(plan: Plan, grown: Growth, done: set[str]) -> tuple[Task, ...]:

@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from demux.pipeline.engines import Decode
+from demux.pipeline.task_pool import Ended
 from demux.reports import GameReport
-from install_workflow.engine import Ended
 from install_workflow.plan import Task
-from install_workflow.run import OnEnd, RunTasks
 
 
-def taking_all(decode: RunTasks, stop: threading.Event) -> RunTasks:
-    """Return what runs tasks as `take_all`."""
-    return lambda tasks, on_end: take_all(tasks, decode, stop, on_end)
-
-
-def take_all(
-    tasks: tuple[Task, ...], decode: RunTasks, stop: threading.Event, on_end: OnEnd
-) -> tuple[Ended[GameReport], ...]:
-    """Return how each task ended, by game name, once the rows that waited at its first look are read.
+def drain(tasks: tuple[Task, ...], decode: Decode, stop: threading.Event) -> Iterator[Ended[GameReport]]:
+    """Yield how each task ended, once the rows that waited at its first look are read.
 
     Every game has its share of each round, so that one with many rows holds up no other. What comes to bronze meanwhile
     is for the next call, as a stream leaves it. A task that was not begun when `stop` was set is left out; one that was
@@ -28,28 +21,21 @@ def take_all(
 
     Args:
         tasks: what to run.
-        decode: runs a round of them.
+        decode: decodes a round of them.
         stop: once set, no further round begins.
-        on_end: told of each end, in order of time.
     """
     sums: dict[str, Ended[GameReport]] = {}
     left: dict[str, int] = {}
-
-    def add(end: Ended[GameReport]) -> None:
-        game = end.task.game
-        sums[game] = _sum(sums.get(game), end)
-        left[game] = _left(left, end)
-        if not left[game]:
-            on_end(sums[game])
-
     due = tasks
     while due and not stop.is_set():
-        decode(due, add)
+        for end in decode(due):
+            game = end.task.game
+            sums[game] = _sum(sums.get(game), end)
+            left[game] = _left(left, end)
+            if not left[game]:
+                yield sums[game]
         due = tuple(task for task in due if left.get(task.game))
-    for task in due:
-        if task.game in sums:
-            on_end(sums[task.game])
-    return tuple(sums[game] for game in sorted(sums))
+    yield from (sums[task.game] for task in due if task.game in sums)
 
 
 def _left(before: Mapping[str, int], end: Ended[GameReport]) -> int:

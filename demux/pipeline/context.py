@@ -1,0 +1,163 @@
+"""A root that is held for one command, with all that its stages need."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from demux.catalog import Catalog
+from demux.control import Control
+from demux.errors import DemuxError
+from demux.lock import Hold, TableLock, table_lock, unlocked
+from demux.registry.choice import Registries, game_schemas
+from demux.registry.registered import Registered, registered_games
+from demux.reports import GameReport, IngestReport
+from demux.roots import layout_of
+from demux.schema_store import GameRegistry, SchemaStore
+from demux.settings import Settings
+from demux.spark import on_databricks
+from demux.storage import exists
+from demux.streams import TAKE_ALL, Trigger
+from demux.tables import Layout
+
+
+@dataclass(frozen=True, slots=True)
+class Workplace:
+    """A root that is locked for one command, and the session that works on it.
+
+    Attributes:
+        settings: all settings.
+        spark: the session.
+        schemas: the schemas in use.
+        control: the control tables.
+        stop: once set, what is under way finishes.
+        tables: keeps processes of the same command apart that write one table.
+        catalog: where the tables are registered.
+        hold: the root, as the command holds it.
+        warn: shows a sentence to the person who began the command.
+    """
+
+    settings: Settings
+    spark: SparkSession
+    schemas: SchemaStore
+    control: Control
+    stop: threading.Event
+    tables: TableLock = unlocked
+    catalog: Catalog | None = None
+    hold: Hold | None = None
+    warn: Callable[[str], None] = lambda _: None
+
+    @property
+    def visits(self) -> int:
+        """How often other commands had the root in between: what was read of its tables before may be old."""
+        return 0 if self.hold is None else self.hold.visits
+
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        """Let other commands have the root while the block runs; between two steps, when nothing is under way.
+
+        Raises:
+            KeyboardInterrupt: as `demux.lock.Hold.away`.
+        """
+        before = self.visits
+        with nullcontext() if self.hold is None else self.hold.away(self.stop):
+            yield
+        if self.visits != before:
+            self.control.forget()
+            self.schemas.forget()
+
+    def give_way(self) -> None:
+        """Let other commands have the root for a moment; raises as `away`."""
+        with self.away():
+            pass
+
+    @property
+    def layout(self) -> Layout:
+        """Where the root's tables are."""
+        return layout_of(self.settings)
+
+    def check_source(self) -> None:
+        """Return nothing when the source can be read; raises as the bronze stage would."""
+        from bronze_ingest.source import check_source
+
+        check_source(self.spark, self.settings)
+
+    def registered(self) -> Registered:
+        """Return the games that the registries name; none, and a warning, where a registry cannot be asked."""
+        try:
+            return registered_games(self.settings, Registries(self.settings, os.environ))
+        except DemuxError as error:
+            logging.getLogger("demux").warning("games.subjects: %s", error)
+            self.warn(f"Games that only the registry has are left out: {error.cause}")
+            return Registered()
+
+    def ingest(
+        self,
+        trigger: Trigger = TAKE_ALL,
+        *,
+        accept_gaps: bool = False,
+        on_batch: Callable[[IngestReport], None] = lambda _: None,
+    ) -> IngestReport:
+        """Run the bronze stage."""
+        from bronze_ingest.run import ingest
+
+        def first_batch(report: IngestReport) -> None:
+            # a query that goes on for ever has no other time for it
+            if not began:
+                self._register_bronze()
+            began.append(report)
+            on_batch(report)
+
+        began: list[IngestReport] = []
+        result = ingest(self.spark, self.settings, trigger, accept_gaps=accept_gaps, on_batch=first_batch)
+        if not began:
+            self._register_bronze()
+        return result
+
+    def _register_bronze(self) -> None:
+        """Make bronze's tables known to the catalog; the games must not wait for that, so a refusal is only told."""
+        try:
+            if self.catalog is not None:
+                self.catalog.register_bronze()
+        except DemuxError as error:
+            logging.getLogger("demux").warning("%s", error)
+            self.warn(f"{error.cause} {error.remedy}")
+
+    def deserialize(self, game: str) -> GameReport:
+        """Run the silver stage for one game."""
+        from deserializer.run import deserialize
+
+        report = deserialize(self.spark, self.layout, self.schemas, game, self.settings.decoder, self.tables)
+        if self.catalog is not None:
+            self.catalog.register_game(game)
+        return report
+
+
+def place_of(
+    settings: Settings, spark: SparkSession, stopping: threading.Event, tables: TableLock | None = None
+) -> Workplace:
+    """Return what the stages need; `tables` where other processes write the same tables at the same time."""
+    layout = layout_of(settings)
+    schemas = SchemaStore(spark, layout, registry_of(settings, os.environ), tables)
+    catalog = Catalog(spark, settings, schemas, has_tags=on_databricks())
+    if tables is None and exists(spark, layout.fleet):
+        # a stream that goes on from a fleet commits by Spark, while another game's fleet commits without
+        tables = table_lock(settings.root)
+    return Workplace(settings, spark, schemas, Control(spark, layout), stopping, tables or unlocked, catalog)
+
+
+def registry_of(settings: Settings, environ: Mapping[str, str]) -> Callable[[str], GameRegistry]:
+    """Return what says which registry a game has, and what the settings say of its schemas."""
+    registries = Registries(settings, environ)
+
+    def of(game: str) -> GameRegistry:
+        schemas = game_schemas(game, settings)
+        return GameRegistry(schemas, lambda: registries.of(schemas.registry), settings.games.contract_of(game))
+
+    return of
