@@ -21,7 +21,7 @@ from demux.ledger.standing import Stands
 from demux.settings_maintain import MaintainSettings
 from demux.storage import local_path, table_exists
 from demux.tables import Layout
-from demux.upkeep import by_spark, here, retiring
+from demux.upkeep import by_files, by_spark, retiring
 from demux.upkeep.files import Ordering
 from demux.upkeep.old_rounds import remove_old_rounds
 from demux.upkeep.reading import read_unread, still_read_downstream
@@ -149,7 +149,7 @@ class Upkeep:
             try:
                 one = replace(table, path=path)
                 last = self._state.ordered.get(table.name)
-                done, now = here.tidy(one, settings.target_bytes, last, dry_run=self.request.dry_run, between=between)
+                done, now = by_files.tidy(one, settings.target_bytes, last, dry_run=self.request.dry_run, between=between)
             except (NotImplementedError, deltalake.exceptions.DeltaError):
                 # Spark knows more than deltalake
                 pass
@@ -193,12 +193,12 @@ class Upkeep:
         waiting = unread.names
         removed = size = 0
         kept: set[str] = set()
-        for file, file_size in here.unneeded(path, keep, others):
+        for file, file_size in by_files.unneeded(path, keep, others):
             if file.name in waiting:
                 kept.add(file.name)
                 continue
             if not self.request.dry_run:
-                here.remove(file)
+                by_files.remove(file)
             removed, size = removed + 1, size + file_size
         self.held_back += _held(unread, kept)
         return replace(done, removed=removed, removed_bytes=size)

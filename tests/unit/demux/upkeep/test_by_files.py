@@ -12,7 +12,7 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 from demux.upkeep.files import LiveFile, Ordering
-from demux.upkeep.here import live_files, remove, tidy, unneeded
+from demux.upkeep.by_files import live_files, remove, tidy, unneeded
 from demux.upkeep.joining import suits
 from demux.upkeep.report import Done, Kind, Table
 
@@ -84,7 +84,7 @@ def test_rows_are_brought_together_by_the_columns_that_the_table_has(tmp_path: P
 
 
 def test_what_others_change_between_two_steps_stays_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("demux.upkeep.here._STEP_BYTES", 1)
+    monkeypatch.setattr("demux.upkeep.by_files._STEP_BYTES", 1)
     table = table_of(tmp_path)
     fill(table, "card", "chess", "go")
     before = rows_of(table)
