@@ -85,7 +85,7 @@ def readings_of(
         try:
             pieces = pending(log.of_game(game, position) if commits is None else commits, game, position)
             require_readable(game, pieces)
-            paths = tuple(file_path(here.bronze, file) for piece in pieces for file in piece.files)
+            paths = tuple(file_path(here.bronze, file.path) for piece in pieces for file in piece.files)
             found[game] = Reading(game, version, paths)
         except Exception as error:  # one game's failure must not stop its neighbours
             found[game] = named(error)

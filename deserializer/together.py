@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta, timezone
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -27,13 +28,14 @@ from demux.names import names_of
 from demux.removed import Reason
 from demux.schema_ref import SchemaRef
 from demux.settings import Decoder, Sink
-from demux.storage.location import locate
+from demux.storage.files import Storage
 from demux.table_files import TableFile
-from demux.tables import SILVER_ORIGIN, Layout
+from demux.tables import SILVER_ORIGIN
 from demux.upkeep.joining import suits
 from deserializer.days import Counts, Span
 from deserializer.decisions import UNDECIDED, Decisions
 from deserializer.fleet.games import fit, lasting
+from deserializer.fleet.log import file_path
 from deserializer.fleet.quarantine import Quarantine
 from deserializer.fleet.silver import SilverTable, columns_in, require_suited
 from deserializer.fleet.spread import balanced
@@ -91,10 +93,10 @@ class Together:
     For one process, in whose turn nobody else writes below the root.
     """
 
-    def __init__(self, redecoding: Redecoding, here: Layout, threads: int) -> None:
-        """Prepare for a root on this machine; `threads` look and commit at the same time."""
+    def __init__(self, redecoding: Redecoding, threads: int) -> None:
+        """Prepare; `threads` look and commit at the same time."""
         self._redecoding = redecoding
-        self._here = here
+        self._layout = redecoding.layout
         self._threads = threads
         self._decisions: dict[str, Decisions] = {}
         self._files: tuple[int, Mapping[str | None, Sequence[Part]]] = (-1, {})
@@ -113,8 +115,8 @@ class Together:
         now = datetime.now(timezone.utc)
         written, bad = self._written(works, request, now)
         if bad:
-            lock = self._redecoding.lock
-            Quarantine(self._here.storage, self._here.quarantine, self._here.dropped, request, lock).append(bad, {})
+            layout, lock = self._layout, self._redecoding.lock
+            Quarantine(layout.storage, layout.quarantine, layout.dropped, request, lock).append(bad, {})
         with ThreadPoolExecutor(self._threads, thread_name_prefix="commit") as pool:
             ended = list(pool.map(lambda one: _committed(works[one.game], one), written.values()))
         done = [one.game for one, is_there in zip(written.values(), ended, strict=True) if is_there]
@@ -150,7 +152,7 @@ class Together:
         """Return what became of each game, and the files for quarantine; where the job dies, all is left to Spark."""
         if not works:
             return [], []
-        quarantine, storage = self._here.quarantine, self._here.storage
+        quarantine, storage = self._layout.quarantine, self._layout.storage
 
         def write(parts: Iterator[Sequence[GameDays]]) -> Iterator[DaysWritten | TableFile]:
             for part in parts:
@@ -178,7 +180,7 @@ class Together:
             if isinstance(answers, DemuxError):
                 return False
             try:
-                table = SilverTable.at(self._here.storage, self._here.silver(names_of(game).key))
+                table = SilverTable.at(self._layout.storage, self._layout.silver(names_of(game).key))
                 self._decisions[game] = fit(spark, table, answers, schemas.contract(game), refs[game])
             except Exception as error:  # Spark says it
                 _LOG.info("days of a game are left to Spark: %s", error)
@@ -193,13 +195,14 @@ class Together:
 
     def _works(self, wanted: Mapping[str, tuple[Reading, Span]]) -> dict[str, _Work]:
         """Return what is to be done, by game, of those that are not left to Spark."""
-        bronze = _opened(self._here.bronze)
+        bronze = self._opened(self._layout.bronze)
         if bronze is None:
             return {}
         files = self._bronze_files(bronze)
         spans = {game: span for game, (_, span) in wanted.items()}
-        aside = _ids_by_game(self._here.quarantine, "stage", Stage.SILVER.value, spans)
-        forgotten = _ids_by_game(self._here.removed, "reason", Reason.FORGOTTEN.value, dict.fromkeys(wanted))
+        layout, everything = self._layout, dict.fromkeys(wanted)
+        aside = _ids_by_game(layout.storage, layout.quarantine, "stage", Stage.SILVER.value, spans)
+        forgotten = _ids_by_game(layout.storage, layout.removed, "reason", Reason.FORGOTTEN.value, everything)
         plain: list[GameDays] = []
         for game, (reading, span) in wanted.items():
             parts = files.get(game, ())
@@ -213,10 +216,10 @@ class Together:
                 GameDays(
                     game,
                     span,
-                    self._here.storage,
+                    self._layout.storage,
                     tuple(part.where for part in read),
                     sum(part.bytes for part in read),
-                    self._here.silver(names_of(game).key),
+                    self._layout.silver(names_of(game).key),
                     (),
                     UNDECIDED,
                     aside[game],
@@ -232,10 +235,10 @@ class Together:
             return {work.days.game: work for work in pool.map(self._work, plain) if work is not None}
 
     def _work(self, days: GameDays) -> _Work | None:
-        table = _opened(days.table)
+        table = self._opened(days.table)
         if table is None or not _takes_files(table):
             return None
-        parts = parts_of_table(table, "_timestamp").get(None, ())
+        parts = parts_of_table(table, days.table, "_timestamp").get(None, ())
         sizes = {part.path: part.bytes for part in parts if part.may_have(days.span)}
         files = tuple(sizes)
         # where its files are others by now, nobody has looked at them
@@ -246,16 +249,21 @@ class Together:
             decisions = UNDECIDED
         return _Work(table, sizes, replace(days, files=files, decisions=decisions, replaced=replaced))
 
+    def _opened(self, path: str) -> deltalake.DeltaTable | None:
+        """Return a table of whose files every row counts, by its columns' names; None where it is another or none."""
+        table = self._layout.storage.known_table(path)
+        return table if table is not None and suits(table) else None
+
     def _bronze_files(self, bronze: deltalake.DeltaTable) -> Mapping[str | None, Sequence[Part]]:
         version, files = self._files
         if version != bronze.version():
-            files = parts_of_table(bronze, "timestamp")
+            files = parts_of_table(bronze, self._layout.bronze, "timestamp")
             self._files = bronze.version(), files
         return files
 
 
 def together(redecoding: Redecoding, sink: Sink, threads: int) -> Together | None:
-    """Return what decodes many games together; None where all is for Spark (settings, a root elsewhere).
+    """Return what decodes many games together; None where all is for Spark: by the settings, or as it alone gets there.
 
     Args:
         redecoding: what decodes game by game.
@@ -264,16 +272,14 @@ def together(redecoding: Redecoding, sink: Sink, threads: int) -> Together | Non
     """
     if redecoding.decoder is Decoder.FROM_PROTOBUF:
         return None
-    layout = redecoding.layout
-    if not layout.storage.is_folder(layout.root) or not tables_of(redecoding.spark, layout, "", sink).takes_files:
+    if not tables_of(redecoding.spark, redecoding.layout, "", sink).takes_files:
         return None
-    return Together(redecoding, replace(layout, root=locate(layout.root).key), threads)
+    return Together(redecoding, threads)
 
 
-def parts_of_table(table: deltalake.DeltaTable, time_column: str) -> dict[str | None, list[Part]]:
+def parts_of_table(table: deltalake.DeltaTable, path: str, time_column: str) -> dict[str | None, list[Part]]:
     """Return the files of a table by the value of its partition, None without; with the bounds of a column of times."""
     actions = pa.table(table.get_add_actions(flatten=True))
-    uris = {_name(uri): uri.removeprefix("file://") for uri in table.file_uris()}
     names = table.metadata().partition_columns
 
     def column(name: str) -> list[Any]:
@@ -282,9 +288,8 @@ def parts_of_table(table: deltalake.DeltaTable, time_column: str) -> dict[str | 
     values = column(f"partition.{names[0]}") if names else [None] * actions.num_rows
     bounds = (map(_utc, column(f"{end}.{time_column}")) for end in ("min", "max"))
     found: defaultdict[str | None, list[Part]] = defaultdict(list)
-    for value, path, size, first, last in zip(values, column("path"), column("size_bytes"), *bounds, strict=True):
-        name = _name(path)
-        found[value].append(Part(name, path, uris[name], size, first, last))
+    for value, entry, size, first, last in zip(values, column("path"), column("size_bytes"), *bounds, strict=True):
+        found[value].append(Part(_name(entry), entry, file_path(path, unquote(entry)), size, first, last))
     return found
 
 
@@ -306,14 +311,6 @@ def _committed(work: _Work, written: DaysWritten) -> bool:
     return True
 
 
-def _opened(path: str) -> deltalake.DeltaTable | None:
-    """Return a table of whose files every row counts, by the name of its column; None where it is another or none."""
-    if not deltalake.DeltaTable.is_deltatable(path):
-        return None
-    table = deltalake.DeltaTable(path)
-    return table if suits(table) else None
-
-
 def _takes_files(table: deltalake.DeltaTable) -> bool:
     # rows that stay are no change, and only Spark says so to who reads the changes
     if table.metadata().configuration.get("delta.enableChangeDataFeed") == "true":
@@ -325,21 +322,24 @@ def _takes_files(table: deltalake.DeltaTable) -> bool:
     return True
 
 
-def _ids_by_game(path: str, column: str, value: str, spans: Mapping[str, Span | None]) -> Mapping[str, frozenset[str]]:
+def _ids_by_game(
+    storage: Storage, path: str, column: str, value: str, spans: Mapping[str, Span | None]
+) -> Mapping[str, frozenset[str]]:
     """Return ids of records by game, in a table that may not be there.
 
     Args:
+        storage: how the table is reached.
         path: the table's.
         column: one that has the same value in all rows that count.
         value: this one.
         spans: the games that count, and of which days; None: all rows.
     """
     found: defaultdict[str, set[str]] = defaultdict(set)
-    if deltalake.DeltaTable.is_deltatable(path):
+    if storage.table_exists(path):
         names = pa.array(sorted(spans), pa.string())
         columns = ["game_name", "record_id", "timestamp", column]
         # deltalake (1.6.6) finds not all by a filter of its own
-        for batch in deltalake.DeltaTable(path).to_pyarrow_dataset().to_batches(columns=columns):
+        for batch in storage.table(path).to_pyarrow_dataset().to_batches(columns=columns):
             mine = pc.and_(pc.equal(batch.column(column), value), pc.is_in(batch.column("game_name"), names))
             rows = batch.filter(pc.fill_null(mine, False))
             for game in pc.unique(rows.column("game_name")).to_pylist():

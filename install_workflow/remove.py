@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
+from demux.bronze import games_in_bronze
 from demux.control import Control
 from demux.errors import RemovalUnfinished
 from demux.roots import layout_of
@@ -18,7 +19,6 @@ from demux.settings import Settings
 from demux.storage import exists, file_names, read_text, remove_folder, replace_text, table_exists
 from demux.tables import Layout
 from install_workflow.removal import Folder, Part, folders, from_text, options_of, require_apart, to_text
-from install_workflow.round_plan import games_in_bronze
 
 # counting is one small job for each table
 _MOST_COUNTED = 100

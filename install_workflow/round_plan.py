@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
+from demux.bronze import games_in_bronze
 from demux.control import Control, History, KnownGame, Outcome
 from demux.delta_log import Growth, growth
 from demux.roots import layout_of
 from demux.settings import Settings
-from demux.storage import table_exists
-from demux.tables import Layout
 from install_workflow.balance import Balance
 from install_workflow.plan import Action, Plan, Task, make_plan
 
@@ -88,19 +86,3 @@ def _due(plan: Plan, grown: Growth, done: set[str]) -> tuple[Task, ...]:
             or change.task.game in grown.partitions
         )
     )
-
-
-def games_in_bronze(spark: SparkSession, layout: Layout, among: Collection[str] | None = None) -> set[str]:
-    """Return the names of all games that have rows in bronze, or of those among them.
-
-    Reads the table's log; where only Spark opens the table, the footers of all its files, or of those of these games.
-    """
-    if (table := layout.storage.known_table(layout.bronze)) is not None:
-        found = {partition["game_name"] for partition in table.partitions()} - {None}
-        return found if among is None else found & set(among)
-    if not table_exists(spark, layout.bronze):
-        return set()
-    names = spark.read.format("delta").load(layout.bronze).select("game_name")
-    if among is not None:
-        names = names.where(F.col("game_name").isin(sorted(among)))
-    return {row.game_name for row in names.distinct().collect()}

@@ -70,8 +70,8 @@ def _asked(games: list[str], since: str | None, until: str | None) -> Asked:
 
 
 def _from_rescued(place: Workplace, game: list[str]) -> None:
+    from demux.bronze import games_in_bronze
     from deserializer.backfill import backfill_rescued
-    from install_workflow.round_plan import games_in_bronze
 
     spark, layout = place.spark, place.layout
 

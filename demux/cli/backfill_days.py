@@ -12,6 +12,7 @@ from datetime import date, datetime, timezone
 
 import typer
 
+from demux.bronze import games_in_bronze
 from demux.cli.progress import BackfillProgress
 from demux.cli.tables import backfill_table, backfills_table
 from demux.cli.workplace import console, warn
@@ -47,7 +48,6 @@ from deserializer.passed import Reading, readings_of
 from deserializer.redecode import Redecoding
 from deserializer.together import together
 from install_workflow.plan import Task
-from install_workflow.round_plan import games_in_bronze
 
 # of days that are done in one commit: so many that commits cost little, and few seconds of work
 CHUNK_ROWS = 250_000

@@ -15,6 +15,7 @@ from pathlib import Path
 import typer
 from rich.text import Text
 
+from demux.bronze import games_in_bronze
 from demux.cli.maintain import maintain_if_due, next_maintenance
 from demux.cli.maintain_text import next_line
 from demux.cli.progress import RoundProgress
@@ -38,7 +39,7 @@ from demux.streams import TAKE_ALL, AvailableNow, Every, Trigger
 from demux.text import printable
 from install_workflow.plan import Task, left_out
 from install_workflow.render import as_json, as_text
-from install_workflow.round_plan import games_in_bronze, look
+from install_workflow.round_plan import look
 
 EVERY = typer.Option(None, help="Go on for ever, one round every 30s, 5m or 1h.", metavar="TIME")
 _UNITS = {"s": 1, "m": 60, "h": 3600}

@@ -12,6 +12,7 @@ import typer
 from rich.console import RenderableType
 from rich.table import Table
 
+from demux.bronze import games_in_bronze
 from demux.causes import Stage
 from demux.cli.deployment import YES, ask_to_remove
 from demux.cli.forget_text import found_text, left_text, removed_text
@@ -39,7 +40,6 @@ from demux.quarantine.choice import Choice, require_game
 from demux.storage import table_exists
 from demux.text import counted, printable
 from install_workflow.plan import Task
-from install_workflow.round_plan import games_in_bronze
 
 # others may have the root after so many seconds of work
 _STEP_S = 5.0

@@ -14,7 +14,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from demux.delta_log import commit_name, newest_version, transaction_in
-from demux.storage import file_names, local_path, read_text
+from demux.storage import file_names, read_text
+from demux.storage.location import locate
 from demux.tables import Layout
 
 _THREADS = 8
@@ -55,7 +56,7 @@ def silver_keys(spark: SparkSession, layout: Layout) -> set[str]:
 
 def silver_snapshots(spark: SparkSession, layout: Layout, keys: Iterable[str]) -> dict[str, Snapshot]:
     """Return the silver tables as they are now, by key, without those that are not there."""
-    here = local_path(spark, layout.root)
+    here = locate(layout.root).key if layout.storage.is_folder(layout.root) else None
 
     def look(key: str) -> Snapshot:
         found = None if here is None else _plain_files(Layout(here).silver(key))

@@ -105,14 +105,6 @@ def literal_path(path: str) -> str:
     return _WILDCARDS.sub(lambda found: "\\" + found[0], path)
 
 
-def local_path(spark: SparkSession, path: str) -> str | None:
-    """Return the path as this machine's own file system has it; None for one elsewhere."""
-    location, system = _hadoop(spark, path)
-    if system.getScheme() != "file":
-        return None
-    return str(system.makeQualified(location).toUri().getPath())
-
-
 def make_folder(spark: SparkSession, folder: str) -> None:
     """Make a folder and those above it, which Spark wants to see; a second call does nothing."""
     path, system = _hadoop(spark, folder)

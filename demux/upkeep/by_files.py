@@ -1,4 +1,4 @@
-"""Maintenance of one table of this machine, without Spark: `deltalake` joins, orders and says what nobody needs.
+"""Maintenance of one table without Spark: `deltalake` joins, orders and says what nobody needs.
 
 What is removed is removed by us, so that a table from which nothing goes gets no commit that says so.
 """
@@ -6,15 +6,16 @@ What is removed is removed by us, so that a table from which nothing goes gets n
 from __future__ import annotations
 
 import math
+import re
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 
 import pyarrow as pa
 
 from demux.extras import deltalake
+from demux.storage.files import Storage
 from demux.upkeep.files import LiveFile, Ordering, files_after, is_out_of_order, joinings, steps
 from demux.upkeep.joining import join, suits
 from demux.upkeep.report import Done, Table
@@ -23,14 +24,16 @@ from demux.upkeep.report import Done, Table
 _STEP_BYTES = 256 * 2**20
 # so many commits since the last checkpoint of a log are read again and again
 _COMMITS = 10
+_OF_CHECKPOINT = re.compile(r"\d{20}\.checkpoint.*\.parquet")
 
 
 def tidy(
-    table: Table, target: int, last: Ordering | None, *, dry_run: bool, between: Callable[[], None]
+    storage: Storage, table: Table, target: int, last: Ordering | None, *, dry_run: bool, between: Callable[[], None]
 ) -> tuple[Done, Ordering | None]:
     """Return what was joined or ordered, and the table's last order; what fits already is only looked at.
 
     Args:
+        storage: how the table is reached.
         table: the table; it must be there.
         target: size in bytes up to which files are joined.
         last: when its rows were brought together last.
@@ -40,7 +43,7 @@ def tidy(
     Raises:
         NotImplementedError: the table is one for Spark.
     """
-    opened = deltalake.DeltaTable(table.path)
+    opened = storage.table(table.path)
     if not suits(opened):
         raise NotImplementedError(table.path)
     files = live_files(opened)
@@ -64,7 +67,7 @@ def tidy(
                 # what others have changed meanwhile would be there twice
                 opened.update_incremental()
             _join(opened, target, [one.partition for one in group])
-    _checkpoint(opened, table.path)
+    _checkpoint(storage, opened, table.path)
     after = live_files(opened)
     return replace(done, files_after=len(after), bytes_after=sum(file.bytes for file in after)), last
 
@@ -82,30 +85,42 @@ def live_files(table: deltalake.DeltaTable) -> tuple[LiveFile, ...]:
     )
 
 
-def unneeded(path: str, keep: timedelta, still_read: Collection[str]) -> Iterator[tuple[Path, int]]:
-    """Yield the files below a table that no version of the last time needs, with their sizes.
+def unneeded(storage: Storage, path: str, keep: timedelta, still_read: Collection[str]) -> dict[str, int]:
+    """Return the files below a table that no version of the last time needs: path below the table, and bytes.
 
     Args:
+        storage: how the table is reached.
         path: the table.
         keep: how long a file stays that was removed from the table, or never was in it; counted in whole hours.
         still_read: names of files that somebody is still to read.
     """
-    table = deltalake.DeltaTable(path)
+    table = storage.table(path)
     hours = math.ceil(keep / timedelta(hours=1))
-    listed = table.vacuum(hours, dry_run=True, enforce_retention_duration=False, full=True)
+    old = set(table.vacuum(hours, dry_run=True, enforce_retention_duration=False, full=True))
+    if not old:
+        return {}
     # whatever deltalake makes of a path: no two files have the same name
-    needed = {one.rsplit("/", 1)[-1] for one in table.file_uris()}
-    for name in listed:
-        file = Path(path, name)
+    needed = {_name(one) for one in table.file_uris()}
+    return {
+        file.key: file.bytes
+        for file in storage.files(path)
         # with a file goes the checksum that Spark's client keeps beside it
-        if not file.name.startswith(".") and file.name not in needed and file.name not in still_read and file.is_file():
-            yield file, file.stat().st_size
+        if file.key in old and not _is_needed(_name(file.key), needed, still_read)
+    }
 
 
-def remove(file: Path) -> None:
-    """Remove a file, and the checksum that Spark's client keeps beside it; a second call does nothing."""
-    file.unlink(missing_ok=True)
-    file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
+def remove(storage: Storage, path: str, keys: Collection[str]) -> None:
+    """Remove files below a table, and the checksums of Spark's client for a folder; a second call does nothing."""
+    checksums = [f"{folder}{slash}.{name}.crc" for folder, slash, name in (key.rpartition("/") for key in keys)]
+    storage.delete(f"{path}/{key}" for key in (*keys, *(checksums if storage.is_folder(path) else ())))
+
+
+def _is_needed(name: str, needed: Collection[str], still_read: Collection[str]) -> bool:
+    return name.startswith(".") or name in needed or name in still_read
+
+
+def _name(path: str) -> str:
+    return path.rsplit("/", 1)[-1]
 
 
 def _join(table: deltalake.DeltaTable, target: int, partitions: Collection[str | None]) -> None:
@@ -117,11 +132,10 @@ def _join(table: deltalake.DeltaTable, target: int, partitions: Collection[str |
         join(table, target)
 
 
-def _checkpoint(table: deltalake.DeltaTable, path: str) -> None:
+def _checkpoint(storage: Storage, table: deltalake.DeltaTable, path: str) -> None:
     """Let readers of the log begin near its end."""
-    names = (one.name for one in Path(path, "_delta_log").glob("*.checkpoint*.parquet"))
-    checkpoints = (int(name[:20]) for name in names if name[:20].isdigit())
-    if table.version() - max(checkpoints, default=-1) > _COMMITS:
+    names = (name for name in storage.names(f"{path}/_delta_log") if _OF_CHECKPOINT.match(name))
+    if table.version() - max((int(name[:20]) for name in names), default=-1) > _COMMITS:
         table.create_checkpoint()
 
 

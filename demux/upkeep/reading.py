@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from demux.bronze import games_in_bronze
 from demux.checkpoints import read_checkpoint
 from demux.delta_log import commit_in, commit_name, commits_among
-from demux.extras import deltalake
 from demux.ledger.snapshots import last_batches, silver_keys
 from demux.ledger.standing import Stands
 from demux.names import names_of
-from demux.storage import file_names, local_path, read_text, table_exists
+from demux.storage import file_names, read_text, table_exists
 from demux.tables import Layout
 from demux.upkeep.report import Kind, Table
 from demux.upkeep.unread import Unread, Waiting, waiting_in
@@ -31,22 +30,11 @@ def read_unread(spark: SparkSession, layout: Layout, stands: Stands) -> Unread:
     log = sorted(commits_among(file_names(spark, f"{layout.bronze}/_delta_log")))
     if not log:
         return Unread()
-    games = games_of(spark, layout)
+    games = games_in_bronze(spark, layout)
     least = min((stood.get(names_of(game).key, 0) for game in games), default=log[-1])
     texts = _texts(spark, layout.bronze, [version for version in log if version >= least])
     waiting = waiting_in(texts, stood, games, log[0])
     return Unread(waiting, _passed(spark, layout, waiting, stood, games, log[-1], log[0]))
-
-
-def games_of(spark: SparkSession, layout: Layout) -> frozenset[str]:
-    """Return the exact names of the games that bronze has rows of."""
-    here = local_path(spark, layout.bronze)
-    if here is None:
-        rows = spark.read.format("delta").load(layout.bronze).select("game_name").distinct().collect()
-        return frozenset(row.game_name for row in rows if row.game_name is not None)
-    partitions = deltalake.DeltaTable(here).partitions()
-    values: list[str | None] = [one["game_name"] for one in partitions]
-    return frozenset(value for value in values if value is not None)
 
 
 def _passed(
@@ -68,12 +56,8 @@ def _passed(
 
 
 def _texts(spark: SparkSession, table: str, versions: list[int]) -> Iterator[tuple[int, str]]:
-    # asked once for all commits
-    here = local_path(spark, table)
     for version in versions:
-        name = f"_delta_log/{commit_name(version)}"
-        text = read_text(spark, f"{table}/{name}") if here is None else Path(here, name).read_text(encoding="utf-8")
-        yield version, text
+        yield version, read_text(spark, f"{table}/_delta_log/{commit_name(version)}")
 
 
 def still_read_downstream(spark: SparkSession, layout: Layout, table: Table) -> frozenset[str] | None:

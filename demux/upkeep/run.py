@@ -19,7 +19,8 @@ from demux.extras import deltalake
 from demux.failures import named
 from demux.ledger.standing import Stands
 from demux.settings_maintain import MaintainSettings
-from demux.storage import local_path, table_exists
+from demux.storage import table_exists
+from demux.storage.files import Storage
 from demux.tables import Layout
 from demux.upkeep import by_files, by_spark, retiring
 from demux.upkeep.files import Ordering
@@ -144,18 +145,18 @@ class Upkeep:
 
     def _tidied(self, table: Table, between: Callable[[], None]) -> Done:
         settings = self.request.settings
-        path = local_path(self.spark, table.path)
-        if path is not None:
+        if self._storage.reaches_tables(table.path):
             try:
-                one = replace(table, path=path)
                 last = self._state.ordered.get(table.name)
-                done, now = by_files.tidy(one, settings.target_bytes, last, dry_run=self.request.dry_run, between=between)
+                done, now = by_files.tidy(
+                    self._storage, table, settings.target_bytes, last, dry_run=self.request.dry_run, between=between
+                )
             except (NotImplementedError, deltalake.exceptions.DeltaError):
                 # Spark knows more than deltalake
                 pass
             else:
                 self._ordered(table, last, now)
-                return replace(done, table=table)
+                return done
         self._for_spark.add(table.name)
         session = by_spark.upkeep_session(self.spark, settings.target_bytes)
         done, seen, ordered = by_spark.tidy(
@@ -171,9 +172,8 @@ class Upkeep:
         still_read = still_read_downstream(self.spark, self.layout, table)
         if still_read is None:
             return done
-        path = local_path(self.spark, table.path)
-        if path is not None and table.name not in self._for_spark:
-            return self._removed_here(path, done, unread, keep, still_read)
+        if self._storage.reaches_tables(table.path) and table.name not in self._for_spark:
+            return self._removed_by_files(table.path, done, unread, keep, still_read)
         if not dry_run and not still_read:
             self._removed_by_spark(table, unread, keep)
         return replace(done, removed=None, removed_bytes=None)
@@ -189,19 +189,21 @@ class Upkeep:
         # what was kept for games goes as soon as they have read it, whether or not the table changes
         self._saw(table, replace(seen, vacuumed_ms=None) if late else seen)
 
-    def _removed_here(self, path: str, done: Done, unread: Unread, keep: timedelta, others: Collection[str]) -> Done:
-        waiting = unread.names
-        removed = size = 0
-        kept: set[str] = set()
-        for file, file_size in by_files.unneeded(path, keep, others):
-            if file.name in waiting:
-                kept.add(file.name)
-                continue
-            if not self.request.dry_run:
-                by_files.remove(file)
-            removed, size = removed + 1, size + file_size
+    def _removed_by_files(
+        self, path: str, done: Done, unread: Unread, keep: timedelta, others: Collection[str]
+    ) -> Done:
+        old = by_files.unneeded(self._storage, path, keep, others)
+        names = {key: key.rsplit("/", 1)[-1] for key in old}
+        kept = unread.names.intersection(names.values())
+        removed = [key for key, name in names.items() if name not in kept]
+        if not self.request.dry_run:
+            by_files.remove(self._storage, path, removed)
         self.held_back += _held(unread, kept)
-        return replace(done, removed=removed, removed_bytes=size)
+        return replace(done, removed=len(removed), removed_bytes=sum(old[key] for key in removed))
+
+    @property
+    def _storage(self) -> Storage:
+        return self.layout.storage
 
     def _guarded(self, table: Table, work: Callable[[Table], Done]) -> Done:
         began = time.monotonic()

@@ -142,7 +142,7 @@ class Games:
 
     def files(self, due: Due) -> list[tuple[str, int]]:
         """Return the files that the game has to read, each with its bytes."""
-        return [(file_path(self._bronze, file), file.bytes) for piece in due.pieces for file in piece.files]
+        return [(file_path(self._bronze, file.path), file.bytes) for piece in due.pieces for file in piece.files]
 
     def decisions(self, due: Due, refs: Mapping[SchemaRef, int]) -> Decisions:
         """Return what to do with rows of these schema refs, once the table has all columns for it.
@@ -263,7 +263,7 @@ class Games:
         return (quarantine.ids(game) & frozenset(wanted.to_pylist())) | self._tables[game].ids_among(wanted)
 
     def _record_ids(self, game: str, files: Sequence[AddedFile]) -> pa.Array:
-        paths, storage = [file_path(self._bronze, file) for file in files], self._opened_by.layout.storage
+        paths, storage = [file_path(self._bronze, file.path) for file in files], self._opened_by.layout.storage
         if self._opened_by.is_reached:
             columns = []
             for path, file in zip(paths, files, strict=True):

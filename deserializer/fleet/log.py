@@ -75,9 +75,9 @@ class BronzeLog:
         return Commit(version, tuple(files), at_once=True)
 
 
-def file_path(bronze: str, file: AddedFile) -> str:
-    """Return where a file of bronze is."""
-    return file.path if _ABSOLUTE.match(file.path) else f"{bronze}/{file.path}"
+def file_path(table: str, path: str) -> str:
+    """Return where a file of a table is, by the path that the log has, decoded."""
+    return path if _ABSOLUTE.match(path) else f"{table}/{path}"
 
 
 def _path(spark: SparkSession, told: str) -> str:

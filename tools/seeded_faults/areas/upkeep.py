@@ -8,9 +8,9 @@ UPKEEP = (
     Fault(
         "unread-file-removed",
         "demux/upkeep/by_files.py",
-        "file.name not in needed and file.name not in still_read and file.is_file()",
-        "file.name not in needed and file.is_file()",
-        "tests/unit/demux/upkeep/test_here.py::test_old_files_are_unneeded_and_those_that_somebody_reads_still_are_not",
+        "name in needed or name in still_read",
+        "name in needed",
+        "tests/unit/demux/upkeep/test_by_files.py::test_old_files_are_unneeded_and_those_that_somebody_reads_still_are_not",
     ),
     Fault(
         "retention-takes-unread-rows",

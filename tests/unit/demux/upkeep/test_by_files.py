@@ -11,8 +11,9 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
-from demux.upkeep.files import LiveFile, Ordering
+from demux.storage.files import Storage
 from demux.upkeep.by_files import live_files, remove, tidy, unneeded
+from demux.upkeep.files import LiveFile, Ordering
 from demux.upkeep.joining import suits
 from demux.upkeep.report import Done, Kind, Table
 
@@ -37,11 +38,11 @@ def rows_of(table: Table) -> list[dict[str, object]]:
 
 
 def tidied(table: Table, last: Ordering | None = None, *, dry_run: bool = False) -> tuple[Done, Ordering | None]:
-    return tidy(table, TARGET, last, dry_run=dry_run, between=lambda: None)
+    return tidy(Storage(), table, TARGET, last, dry_run=dry_run, between=lambda: None)
 
 
 def old_files(table: Table, keep: timedelta = NOW, still_read: Collection[str] = ()) -> set[str]:
-    return {str(file.relative_to(table.path)) for file, _ in unneeded(table.path, keep, still_read)}
+    return set(unneeded(Storage(), table.path, keep, still_read))
 
 
 def test_small_files_become_one_of_each_partition_and_no_row_changes(tmp_path: Path) -> None:
@@ -97,7 +98,7 @@ def test_what_others_change_between_two_steps_stays_changed(tmp_path: Path, monk
         DeltaTable(table.path).delete("number = 3")
         fill(table, "tag", files=1)
 
-    done, _ = tidy(table, TARGET, None, dry_run=False, between=others)
+    done, _ = tidy(Storage(), table, TARGET, None, dry_run=False, between=others)
     assert (visits, done.files_before, done.files_after) == (2, 15, 5)
     assert [row for row in rows_of(table) if row["game_name"] != "tag"] == [row for row in before if row["number"] != 3]
 
@@ -131,8 +132,8 @@ def test_what_a_writer_left_that_died_is_unneeded_once_it_is_old(tmp_path: Path)
     assert old_files(table, timedelta(hours=1)) == set()
     os.utime(left, (0, 0))
     assert old_files(table, timedelta(hours=1)) == {"game_name=chess/part-left.parquet"}
-    remove(left)
-    remove(left)
+    for _ in range(2):
+        remove(Storage(), table.path, ["game_name=chess/part-left.parquet"])
     assert [file.name for file in left.parent.iterdir() if "left" in file.name] == []
     assert len(rows_of(table)) == 2
 
