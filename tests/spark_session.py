@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from demux.settings import SparkSettings
 from demux.spark import SHORT_LIVED, session, stop
+from demux.storage.access import StoreAccess
 
 # a test's queries see few rows: to compile code for each takes longer than to interpret it
 INTERPRETED: Mapping[str, str] = {
@@ -36,7 +37,8 @@ def lane_of_spark() -> str:
 @contextmanager
 def one_session(logs: Path) -> Iterator[SparkSession]:
     """Hold the process's session while the block runs."""
-    spark = session(SparkSettings(master="local[2]", conf={**_JVM, **INTERPRETED}), logs)
+    # with the jars of S3; a test of a store says which server it is
+    spark = session(SparkSettings(master="local[2]", conf={**_JVM, **INTERPRETED}), logs, StoreAccess())
     try:
         yield spark
     finally:

@@ -15,17 +15,21 @@ from demux.storage.access import StoreAccess
 from demux.storage.files import Storage, is_version
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
 _WILDCARDS = re.compile(r"[\[\]{}*?\\]")
-_OF_SESSION: WeakKeyDictionary[SparkSession, Storage] = WeakKeyDictionary()
+_OF_CONTEXT: WeakKeyDictionary[SparkContext, Storage] = WeakKeyDictionary()
 
 
 def storage_of(spark: SparkSession) -> Storage:
     """Return how files are reached with the endpoint and the credentials that the session has for S3."""
-    if spark not in _OF_SESSION:
-        _OF_SESSION[spark] = Storage.here(StoreAccess.of_spark(lambda name: spark.conf.get(name, None)))
-    return _OF_SESSION[spark]
+    # further sessions of a process have the same files
+    context = spark.sparkContext
+    if context not in _OF_CONTEXT:
+        conf = context.getConf()
+        _OF_CONTEXT[context] = Storage.here(StoreAccess.of_spark(lambda name: conf.get(name)))
+    return _OF_CONTEXT[context]
 
 
 def table_exists(spark: SparkSession, path: str) -> bool:
@@ -115,7 +119,9 @@ def remove_folder(spark: SparkSession, folder: str) -> None:
     """Remove a folder and all inside, or a file; a second call does nothing."""
     if (storage := _reaching(spark, folder)) is not None:
         storage.delete_folder(folder)
-        return
+        if storage.is_folder(folder):
+            return
+        # Hadoop's client has an object of its own for each empty folder, which ours cannot name
     path, system = _hadoop(spark, folder)
     system.delete(path, True)
 

@@ -129,8 +129,10 @@ class Bucket:
 
         def listed() -> list[str]:
             found = self._client.list_with_delimiter(folder or None)
-            keys = [*found["common_prefixes"], *(one["path"] for one in found["objects"])]
-            return sorted(str(key).rstrip("/").rpartition("/")[2] for key in keys)
+            keys = [str(key).rstrip("/") for key in found["common_prefixes"]]
+            keys += [str(one["path"]) for one in found["objects"]]
+            # an empty object of the folder's own name is how other clients make a folder
+            return sorted(key.rpartition("/")[2] for key in keys if key != folder)
 
         return self._tried("list", folder, listed)
 

@@ -25,6 +25,22 @@ class Crash(RuntimeError):
 
 
 @contextmanager
+def after_making(table: str) -> Iterator[None]:
+    """Crash when the table is there, and nothing in it."""
+    with pytest.MonkeyPatch.context() as patch:
+        create = Storage.create_table
+
+        def create_and_crash(self: Storage, path: str, *args: Any, **options: Any) -> deltalake.DeltaTable:
+            made = create(self, path, *args, **options)
+            if path == table:
+                raise Crash(table)
+            return made
+
+        patch.setattr(Storage, "create_table", create_and_crash)
+        yield
+
+
+@contextmanager
 def after_writing(table: str) -> Iterator[None]:
     """Crash when Spark's next write to the table is committed."""
     with pytest.MonkeyPatch.context() as patch:

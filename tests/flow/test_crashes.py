@@ -25,7 +25,7 @@ Place = Callable[[Root], AbstractContextManager[None]]
     [
         pytest.param(
             "files",
-            lambda root: crash.after_writing(root.layout.bronze),
+            lambda root: crash.after_making(root.layout.bronze),
             id="files: bronze is made, and nothing in it",
         ),
         pytest.param(

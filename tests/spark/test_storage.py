@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import pytest
 from pyspark.sql import SparkSession
 
+import demux.storage
 from demux.storage import exists, file_names, read_text, remove_folder, replace_text, storage_of
 from demux.storage.access import StoreAccess
 
@@ -62,10 +64,11 @@ def test_there_are_no_names_where_there_is_no_folder(spark: SparkSession, tmp_pa
         assert file_names(spark, str(missing)) == []
 
 
-def test_files_are_reached_with_what_the_session_has_for_s3(spark: SparkSession) -> None:
-    session = spark.newSession()
+def test_every_session_of_a_process_reaches_files_as_its_first_one_was_told(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
     access = StoreAccess("http://127.0.0.1:1", "us-east-1", "id", "hidden", None, path_style=True)
-    for name, value in access.spark_conf().items():
-        session.conf.set(name, value)
-    assert storage_of(session).access == access
-    assert storage_of(spark).access == StoreAccess()
+    conf = spark.sparkContext.getConf().setAll(list(access.spark_conf().items()))
+    monkeypatch.setattr(demux.storage, "_OF_CONTEXT", WeakKeyDictionary())
+    monkeypatch.setattr(spark.sparkContext, "_conf", conf)
+    assert storage_of(spark.newSession()).access == access

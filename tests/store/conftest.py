@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from pyspark.sql import SparkSession
 
+import demux.storage
 from demux.storage.access import StoreAccess
 from demux.storage.files import Storage
 from tools.servers.object_store import ACCESS_KEY, SECRET_KEY, ObjectStore, start_object_store
@@ -22,3 +24,17 @@ def object_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectSto
 def in_store(object_store: ObjectStore) -> Storage:
     """How its files are reached."""
     return Storage(StoreAccess(object_store.url, access_key=ACCESS_KEY, secret_key=SECRET_KEY))
+
+
+@pytest.fixture
+def spark_in_store(spark: SparkSession, in_store: Storage) -> Iterator[SparkSession]:
+    """The session, which reaches the server as a new one would by the settings."""
+    context, said = spark.sparkContext, in_store.access.spark_conf()
+    hadoop = context._jsc.hadoopConfiguration()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(demux.storage._OF_CONTEXT, context, in_store)
+        for name, value in said.items():
+            hadoop.set(name.removeprefix("spark.hadoop."), value)
+        yield spark
+    for name in said:
+        hadoop.unset(name.removeprefix("spark.hadoop."))

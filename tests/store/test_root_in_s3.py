@@ -1,35 +1,21 @@
-"""A root in an S3 server: the same tables as on a disk, written by files."""
+"""A root in an S3 server: every command works there, and leaves the tables that it leaves in a folder."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 from demux.storage.files import Storage
-from tests.flow import process
+from tests.flow.process import Command, Said
 from tests.flow.root import Root, Rows, lasting
 from tools.servers.object_store import ACCESS_KEY, SECRET_KEY, ObjectStore
 
 NAME = "games 100%+ü"
-
-
-def run(root: str, local: Root, server: ObjectStore, logs: Path) -> process.Said:
-    """How `demux run` ended, on a root in the store, with the source and the registry of a local one."""
-    said = {
-        "source.path": local.settings.source_path,
-        "registry.path": local.settings.registry_path,
-        "store.endpoint": server.url,
-        "store.access_key": "secret:env/STORE_KEY",
-        "store.secret_key": "secret:env/STORE_SECRET",
-        "run.sink": "files",
-        "spark.master": "local[2]",
-    }
-    words = [word for key, value in said.items() for word in ("--set", f"{key}={value}")]
-    keys = {"STORE_KEY": ACCESS_KEY, "STORE_SECRET": SECRET_KEY}
-    return process.run([process.DEMUX, "run", "--root", root, *words], environment=keys, folder=logs)
+GAME = "chess"
 
 
 def everything(storage: Storage, root: str) -> Mapping[str, tuple[list[str], Rows]]:
@@ -42,16 +28,93 @@ def everything(storage: Storage, root: str) -> Mapping[str, tuple[list[str], Row
     return found
 
 
-@pytest.mark.slow
-def test_a_round_by_files_gives_the_tables_of_a_local_root(
-    spark: SparkSession, in_store: Storage, object_store: ObjectStore, tmp_path: Path
-) -> None:
-    local, root = Root.at(spark, tmp_path / "local"), f"s3://demux/{tmp_path.name}/{NAME}"
-    for events in (200, 60):
-        local.produce(events=events, games=3, versions=2, fault_rate=0.2)
-        assert [end.error for end in local.run().ended if end.error] == []
-        ended = run(root, local, object_store, tmp_path)
-        assert ended.code == 0, ended.out + ended.err
+@pytest.fixture
+def both(
+    command: Command,
+    spark_in_store: SparkSession,
+    in_store: Storage,
+    object_store: ObjectStore,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> tuple[Root, Callable[..., tuple[Said, Said]], Callable[[], None]]:
+    """A root in a folder, what runs a command there and in the store, and what compares the tables of both."""
+    local, root = Root.at(spark_in_store, tmp_path / "local"), f"s3://demux/{tmp_path.name}/{NAME}"
+    monkeypatch.setenv("STORE_KEY", ACCESS_KEY)
+    monkeypatch.setenv("STORE_SECRET", SECRET_KEY)
+    monkeypatch.chdir(tmp_path)
+    said = {
+        "source.path": local.settings.source_path,
+        "registry.path": local.settings.registry_path,
+        "store.endpoint": object_store.url,
+        "store.access_key": "secret:env/STORE_KEY",
+        "store.secret_key": "secret:env/STORE_SECRET",
+    }
+    settings = [word for key, value in said.items() for word in ("--set", f"{key}={value}")]
+
+    def run(*words: str) -> tuple[Said, Said]:
+        ended = tuple(command(*words, "--root", where, *settings) for where in (str(local.folder), root))
+        assert ended[0].code == ended[1].code, ended
+        return ended[0], ended[1]
+
+    def same() -> None:
         assert everything(in_store, root) == local.everything()
-    commits = in_store.table(f"{root}/silver/{in_store.names(f'{root}/silver')[0]}").history()
-    assert [commit.get("engineInfo") for commit in commits][:2] == ["protobuf-demux", "protobuf-demux"]
+
+    return local, run, same
+
+
+@pytest.mark.slow
+def test_every_command_does_in_a_store_what_it_does_in_a_folder(
+    both: tuple[Root, Callable[..., tuple[Said, Said]], Callable[[], None]], in_store: Storage, tmp_path: Path
+) -> None:
+    local, run, same = both
+    local.produce(events=100, games=2, versions=2, fault_rate=0.2)
+    for words in (["ingest"], ["plan"], ["apply"], ["deserialize", "--game", GAME], ["run"]):
+        assert run(*words)[1].code == 0, words
+    same()
+    root = f"s3://demux/{tmp_path.name}/{NAME}"
+    # by files, not by Spark
+    history = in_store.table(f"{root}/bronze").history()
+    assert {str(commit.get("engineInfo", "delta-rs")).partition(":")[0] for commit in history} == {"delta-rs"}
+
+    local.produce(events=40, games=2, versions=3, fault_rate=0.1)
+    assert run("run", "--set", "run.engine=stream")[1].code == 0
+    same()
+
+    looks = (
+        ["status"],
+        ["show", GAME],
+        ["plan", "--json"],
+        ["quarantine", "list"],
+        ["quarantine", "show", "--game", GAME],
+        ["schemas", "list"],
+        ["maintain", "--dry-run"],
+        ["backfill", "--from", "2000-01-01", "--dry-run"],
+        ["reconcile"],
+    )
+    for words in looks:
+        here, there = run(*words)
+        assert (there.code, len(there.out.splitlines())) == (0, len(here.out.splitlines())), (words, here, there)
+    here, there = (json.loads(said.out) for said in run("reconcile", "--json"))
+    assert here == there
+
+    person = local.silver(GAME)[0]["user_name"]
+    for words in (
+        ["backfill", "--from", "2000-01-01"],
+        ["rebuild", "--game", GAME],
+        ["quarantine", "replay"],
+        ["backfill", "--rescued"],
+        ["quarantine", "drop", "--older-than", "0s", "--cause", "MALFORMED_PAYLOAD", "--yes"],
+        ["forget", "--where", f"user_name = '{person}'", "--unreadable-too", "--yes"],
+        ["maintain", "--set", "maintain.keep=0s", "--force"],
+    ):
+        here, there = run(*words)
+        # 7: some records could not be searched, here as there
+        assert there.code in ({0, 7} if words[0] == "forget" else {0}), (words, there)
+        same()
+    assert run("reconcile")[1].code == 0
+
+    assert run("destroy", "--tables", "--checkpoints", "--yes")[1].code == 0
+    # an object without bytes stands for a folder
+    left = [file.key for file in in_store.files(root) if file.bytes and not file.key.startswith("control/")]
+    assert left == []
+    assert "nothing" in run("destroy", "--tables", "--checkpoints", "--yes")[1].out.lower()
