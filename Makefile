@@ -48,7 +48,7 @@ test-current: .venv/current/.ready ## every test on Spark 4.0 but the long ones
 	exit $$failed
 
 test-oldest: .venv/oldest/.ready ## what may end otherwise on another Spark, on Spark 3.4
-	@$(call with_java,oldest) $(OLDEST)/python -m pytest $(SIDE_BY_SIDE) -m "(both_lanes or oldest) and not long" tests/spark tests/flow tests/kafka/flow
+	@$(call with_java,oldest) $(OLDEST)/python -m pytest $(SIDE_BY_SIDE) -m "(both_lanes or oldest) and not long" tests/spark tests/flow tests/kafka/flow tests/store
 
 test-long: .venv/current/.ready ## what goes on for an hour: random kills by the hundreds, fuzz by millions, a soak; SEED=... repeats
 	@echo 'seed $(SEED): `make test-long SEED=$(SEED)` repeats what follows'

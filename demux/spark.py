@@ -42,13 +42,19 @@ _S3_PACKAGES: Mapping[str, tuple[str, ...]] = {
         "software.amazon.awssdk:s3-transfer-manager:2.25.53",
         "software.amazon.awssdk:sts:2.25.53",
     ),
-    "3.4": ("org.apache.hadoop:hadoop-aws:3.3.4",),
+    "3.4": (
+        "org.apache.hadoop:hadoop-aws:3.3.4",
+        "com.amazonaws:aws-java-sdk-dynamodb:1.12.262",
+        "com.amazonaws:aws-java-sdk-s3:1.12.262",
+        "com.amazonaws:aws-java-sdk-sts:1.12.262",
+    ),
 }
 _S3_CONF: Mapping[str, str] = {
-    "spark.jars.excludes": "software.amazon.awssdk:bundle",
+    "spark.jars.excludes": "software.amazon.awssdk:bundle,com.amazonaws:aws-java-sdk-bundle",
+    # the default of Hadoop 3.4: objects that stand for folders are not looked for after each write
+    "spark.hadoop.fs.s3a.directory.marker.retention": "keep",
     # what others call s3://, Hadoop calls s3a://
     "spark.hadoop.fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem",
-    "spark.hadoop.fs.AbstractFileSystem.s3.impl": "org.apache.hadoop.fs.s3a.S3A",
 }
 
 # the property of a thread that says which of FAIR scheduling's pools its jobs go to
