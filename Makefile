@@ -43,6 +43,7 @@ test: .venv/current/.ready .venv/oldest/.ready ## every test but the long ones; 
 
 test-current: .venv/current/.ready ## every test on Spark 4.0 but the long ones
 	@$(call with_java,current) CHROME_BIN=$$(sh tools/setup.sh browser current) && export CHROME_BIN; failed=0; \
+	$(BIN)/python -m tools.servers build || failed=1; \
 	$(BIN)/python -m pytest -n 2 $(PURE) || failed=1; \
 	$(BIN)/python -m pytest $(SIDE_BY_SIDE) tests/spark tests/flow tests/kafka tests/store tests/browser || failed=1; \
 	exit $$failed

@@ -1,4 +1,4 @@
-"""`python -m tools.servers up|down|status|lock`, which `make up` and `make down` call."""
+"""`python -m tools.servers up|down|status|build|lock`, which `make up`, `make down` and `make test` call."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 
 from demux.errors import DemuxError
 from tools.servers.detached import BROKER_PORT, REGISTRY_PORT, STORE_PORT, Detached, Ports, down, known, up
+from tools.servers.object_store import built
 from tools.servers.packages import KAFKA, REGISTRY, cache_folder, write_sums
 
 _NOT_RUNNING = 3
@@ -26,6 +27,9 @@ def main(words: Sequence[str], environment: Mapping[str, str]) -> int:
                 return _down(asked.folder)
             case "status":
                 return _status(known(asked.folder))
+            case "build":
+                print(built(cache_folder(environment)))
+                return 0
             case _:
                 return _lock()
     except DemuxError as error:
@@ -37,9 +41,9 @@ def _parser(folder: Path) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tools.servers", description=__doc__)
     parser.add_argument(
         "command",
-        choices=("up", "down", "status", "lock"),
+        choices=("up", "down", "status", "build", "lock"),
         help="start the servers; stop exactly those, and remove their data; tell which run; "
-        "or write locks/*.sha256 anew for other versions",
+        "build the S3 server, once; or write locks/*.sha256 anew for other versions",
     )
     parser.add_argument("--broker-port", type=int, default=BROKER_PORT, help="default: %(default)s")
     parser.add_argument("--registry-port", type=int, default=REGISTRY_PORT, help="default: %(default)s")
