@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 
 from demux.settings import Settings
 from demux.settings_store import access_of
@@ -28,4 +29,17 @@ def layout_of(settings: Settings) -> Layout:
     Raises:
         SecretMissing: as `demux.secrets.resolve`.
     """
-    return Layout(settings.root, Storage.here(access_of(settings.store, os.environ)))
+    return Layout(settings.root, storage_for(settings, os.environ))
+
+
+def storage_for(settings: Settings, environ: Mapping[str, str]) -> Storage:
+    """Return how this process reaches files by the settings.
+
+    Args:
+        settings: all settings.
+        environ: where `secret:env/NAME` is looked up.
+
+    Raises:
+        SecretMissing: as `demux.secrets.resolve`.
+    """
+    return Storage.here(access_of(settings.store, environ))

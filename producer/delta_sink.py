@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import shutil
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from demux.errors import SettingsInvalid, StorageFailed
+from demux.storage.files import Storage
 from producer.records import Position, Records
 
 # the table's description: deltalake refuses table properties that are not Delta's own
@@ -22,6 +22,7 @@ MARK = "Simulated events, made by the demux producer"
 _HEADER_NAME, _HEADER_VALUE = "made-by", b"demux producer"
 _APPLICATION = "demux producer"
 _NO_POSITION = Position({})
+_DATA = re.compile(r"part-[^/]*\.parquet")
 
 
 class DeltaSink:
@@ -33,10 +34,12 @@ class DeltaSink:
     Args:
         path: the table's path or URI.
         topic: what the column `topic` says.
+        storage: how the table is reached.
     """
 
-    def __init__(self, path: str, topic: str = "events") -> None:
+    def __init__(self, path: str, topic: str = "events", storage: Storage | None = None) -> None:
         self._path = path
+        self._files = storage or Storage()
         self._topic = topic
         self._position: Position | None = None
         self._last_commit: int | None = None
@@ -59,19 +62,19 @@ class DeltaSink:
         """Append the records in one commit, with the offsets that follow; not safe to repeat, it appends again."""
         before = self.position() if self._position is None else self._position
         offsets, after = _offsets(records.partitions, before)
-        # each commit names the application: what another producer commits in between is seen here, or by Delta
-        properties = CommitProperties(app_transactions=[Transaction(_APPLICATION, after.sent)])
         with self._storage():
             table = self._table()
             if table is not None and table.transaction_version(_APPLICATION) != self._last_commit:
                 raise StorageFailed(f"Another producer wrote to {self._path}.", "Run again when it has ended.")
-            write_deltalake(
-                table or self._path,
+            # each commit names the application: what another producer commits in between is seen here, or by Delta
+            self._files.write_table(
+                self._path,
                 self._arrow(records, offsets),
-                mode="append",
+                "append",
+                table=table,
                 name=self._topic,
                 description=MARK,
-                commit_properties=properties,
+                transactions={_APPLICATION: after.sent},
             )
         self._position, self._last_commit = after, after.sent
 
@@ -107,20 +110,17 @@ class DeltaSink:
             table = self._table()
             if table is None or not _is_marked(table):
                 return False
-            folder = Path(self._path)
-            if not folder.is_dir():
-                raise StorageFailed(f"{self._path} is not a folder of this machine.", "Remove the table there by hand.")
             # the log goes last: until then a second call can finish what the first began
-            for file in folder.glob("part-*.parquet"):
-                file.unlink()
-            shutil.rmtree(folder / "_delta_log")
-            if not any(folder.iterdir()):
-                folder.rmdir()
+            data = [file.key for file in self._files.files(self._path) if _DATA.fullmatch(file.key)]
+            self._files.delete(f"{self._path}/{key}" for key in data)
+            self._files.delete_folder(f"{self._path}/_delta_log")
+            if self._files.is_folder(self._path) and not self._files.names(self._path):
+                self._files.delete_folder(self._path)
         self._position, self._last_commit = None, None
         return True
 
     def _table(self) -> DeltaTable | None:
-        return DeltaTable(self._path) if DeltaTable.is_deltatable(self._path) else None
+        return self._files.table(self._path) if self._files.table_exists(self._path) else None
 
     def _arrow(self, records: Records, offsets: npt.NDArray[np.int64]) -> pa.Table:
         count = len(records.values)

@@ -7,6 +7,7 @@ import shlex
 import shutil
 import sys
 import time
+from enum import Enum
 from functools import partial
 from pathlib import Path
 
@@ -27,8 +28,17 @@ from producer.request import ProduceRequest
 
 # as `make up` and docker-compose.yml start them
 _KAFKA_DEFAULTS = {"root": "demux-data-kafka", "registry.url": "http://127.0.0.1:8081/apis/ccompat/v7"}
+_STORE_DEFAULTS = {"root": "s3://demux/demo", "store.endpoint": "http://127.0.0.1:7070"}
+_STORE_KEYS = {"access_key": "demux", "secret_key": "demux-on-loopback"}
+_STORE_FOLDER = "demux-data-store"
 # not demux.yml, which may be the user's own
 _SETTINGS_FILE = "demo.yml"
+
+
+class Store(Enum):
+    """An object store of which the demonstration knows how it is reached."""
+
+    S3 = "s3"
 
 
 def demo(
@@ -36,6 +46,9 @@ def demo(
     games: int = typer.Option(20, help="Games."),
     kafka: bool = typer.Option(
         False, "--kafka", help="Over a broker and a schema registry, such as those that `make up` starts."
+    ),
+    store: Store | None = typer.Option(
+        None, "--store", help="In an object store, such as the S3 server that `make up` starts."
     ),
     settings_file: Path | None = SETTINGS,
     root: str | None = ROOT,
@@ -47,12 +60,17 @@ def demo(
 
     Example: `demux demo --events 100000`
     """
+    defaults: dict[str, object] = {}
     if kafka:
         changes = ["source.kind=kafka", *changes]
-    settings = settings_of(settings_file, root, changes, defaults=_KAFKA_DEFAULTS if kafka else None)
+        defaults |= _KAFKA_DEFAULTS
+    if store is not None:
+        defaults |= {**_STORE_DEFAULTS, **_key_files()}
+    settings = settings_of(settings_file, root, changes, defaults=defaults)
     options = _options(settings_file, root, changes)
-    if kafka:
-        options = f" -c {shlex.quote(os.path.relpath(_written(settings)))}"
+    if defaults:
+        folder = Path(settings.root if store is None else _STORE_FOLDER)
+        options = f" -c {shlex.quote(os.path.relpath(_written(settings, folder)))}"
     spark = settings.spark.model_copy(update={"conf": {**SHORT_LIVED, **settings.spark.conf}})
     settings = settings.model_copy(update={"spark": spark})
     began = time.monotonic()
@@ -70,9 +88,20 @@ def demo(
     raise typer.Exit(exit_code(result))
 
 
-def _written(settings: Settings) -> Path:
-    """Write what differs from the defaults into a settings file below the root, for the next commands."""
-    path = Path(settings.root) / _SETTINGS_FILE
+def _key_files() -> dict[str, object]:
+    """Write the keys of the server that `make up` starts into files, and return references to them."""
+    found: dict[str, object] = {}
+    for name, key in _STORE_KEYS.items():
+        path = Path(_STORE_FOLDER).absolute() / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(key, encoding="ascii")
+        found[f"store.{name}"] = f"secret:file{path}"
+    return found
+
+
+def _written(settings: Settings, folder: Path) -> Path:
+    """Write what differs from the defaults into a settings file in the folder, for the next commands."""
+    path = folder / _SETTINGS_FILE
     path.parent.mkdir(parents=True, exist_ok=True)
     computed = {"source": {"path"}, "registry": {"path"}}
     text = text_of(settings.model_dump(mode="json", exclude_defaults=True, exclude=computed))

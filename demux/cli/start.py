@@ -13,6 +13,7 @@ from demux.cli.workplace import ROOT, SET, SETTINGS, console, settings_of
 from demux.errors import SettingsInvalid
 from demux.registry.choice import open_registry
 from demux.registry.protocol import ErasableRegistry
+from demux.roots import layout_of
 from demux.settings import Settings
 from demux.settings_file import DEFAULT_FILE
 from demux.settings_source import SourceKind
@@ -98,7 +99,7 @@ def _sink(settings: Settings) -> Sink:
         case SourceKind.DELTA:
             from producer.delta_sink import DeltaSink
 
-            return DeltaSink(settings.source_path)
+            return DeltaSink(settings.source_path, storage=layout_of(settings).storage)
         case SourceKind.KAFKA:
             # an extra brings its library
             from producer.kafka.sink import KafkaSink

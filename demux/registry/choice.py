@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
-from pathlib import Path
 
 from demux.errors import SettingsInvalid
 from demux.registry.confluent import ConfluentRegistry
@@ -13,6 +12,7 @@ from demux.registry.folder import FolderRegistry
 from demux.registry.protocol import ErasableRegistry
 from demux.registry.rest import Rest
 from demux.registry.subject_choice import GameSchemas
+from demux.roots import storage_for
 from demux.settings import RegistrySettings, Settings
 from demux.subjects import SubjectRule
 
@@ -67,7 +67,7 @@ def open_registry(
     """
     section = registry_settings(settings, name)
     if section.url is None:
-        return FolderRegistry(Path(section.path or settings.under_root("registry")), made_by)
+        return FolderRegistry(section.path or settings.under_root("registry"), made_by, storage_for(settings, environ))
     return ConfluentRegistry(Rest(section, environ), made_by)
 
 

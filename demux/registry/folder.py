@@ -1,42 +1,58 @@
-"""A schema registry that is a folder of `.proto` files and a manifest, `registry.yml`."""
+"""A schema registry that is a folder of `.proto` files and a manifest, `registry.yml`; here or in an object store."""
 
 from __future__ import annotations
 
-import fcntl
-import os
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from demux.errors import RegistryUnavailable, SchemaInvalid, SchemaUnknown
+from demux.errors import DemuxError, RegistryUnavailable, SchemaInvalid, SchemaUnknown
 from demux.names import game_key
 from demux.registry.guids import no_guids
 from demux.registry.imports import only_needed, path_mistake, schema_mistake, transitive_imports
 from demux.registry.manifest import Entry, Manifest, read_manifest, with_entries, without_entries
 from demux.registry.protocol import NewSchema, Reference, RegisteredSchema
+from demux.storage.files import Storage
+from demux.storage.location import locate
 
 MANIFEST = "registry.yml"
-_LOCK = ".registry.lock"
+# in a store a request costs tens of milliseconds: so long, what was read is not asked for again
+_FRESH_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    stamp: tuple[int, int, int]
+    """The manifest as it was read.
+
+    Attributes:
+        tag: of the file's version; None where there is none.
+        text: the file's.
+        manifest: what it says.
+        at: when it was read, on the clock that only grows.
+    """
+
+    tag: str | None
     text: str
     manifest: Manifest
+    at: float
 
 
 class FolderRegistry:
-    """A registry in a folder; reads see every change of the folder at once.
+    """A registry in a folder. Reads see every change of a folder of this machine at once, of one in a store after 1 s.
 
     Args:
-        folder: where `registry.yml` and the `.proto` files are.
+        folder: a path or URI: where `registry.yml` and the `.proto` files are.
         made_by: the mark on what is registered through this object.
+        storage: how files are reached.
     """
 
-    def __init__(self, folder: Path, made_by: str | None = None) -> None:
-        self._folder = folder
+    def __init__(self, folder: str | Path, made_by: str | None = None, storage: Storage | None = None) -> None:
+        self._storage = storage or Storage()
+        self._folder = str(folder)
+        # links are only there
+        self._here = Path(locate(self._folder).key) if self._storage.is_folder(self._folder) else None
         self._made_by = made_by
         self._seen: _Seen | None = None
 
@@ -46,13 +62,13 @@ class FolderRegistry:
         Raises:
             SchemaInvalid: as of every registry, and where entries give the id to different texts.
         """
-        entries = [entry for entry in self._read().manifest.entries if entry.schema_id == schema_id]
+        entries = self._entries(schema_id)
         if not entries:
             raise SchemaUnknown(
                 f"The registry in {self._folder} has no schema {schema_id}.",
                 f"Add the schema to {MANIFEST}, then replay the quarantine.",
                 schema_id=schema_id,
-                folder=str(self._folder),
+                folder=self._folder,
             )
         first, *others = (self._load(entry) for entry in entries)
         for other, entry in zip(others, entries[1:], strict=True):
@@ -74,18 +90,19 @@ class FolderRegistry:
 
     def versions(self, subject: str) -> tuple[RegisteredSchema, ...]:
         """Return the subject's schemas in order of version; none for an unknown subject."""
-        return tuple(self._load(entry) for entry in _of_subject(self._read().manifest, subject))
+        return tuple(self._load(entry) for entry in _of_subject(self._recent().manifest, subject))
 
     def subjects(self) -> tuple[str, ...]:
         """Return all subjects in alphabetical order."""
-        return tuple(sorted({entry.subject for entry in self._read().manifest.entries}))
+        return tuple(sorted({entry.subject for entry in self._recent().manifest.entries}))
 
     def register(
         self, subject: str, text: str, path: str, references: tuple[Reference, ...], message: str | None = None
     ) -> int:
         """Return the id of this content under this subject, registered now if it was not; a second call is safe.
 
-        Writes the files under a folder of their own, then replaces the manifest in one step, under a lock.
+        Writes the files under a folder of their own, then replaces the manifest in one step; where somebody else was
+        quicker with that, it looks again.
         """
         return self.register_all([NewSchema(subject, text, path, references, message)])[0]
 
@@ -94,7 +111,7 @@ class FolderRegistry:
         for schema in schemas:
             if mistake := schema_mistake(schema):
                 raise _invalid(f"The schema of {schema.subject!r} cannot be kept: {mistake}.", subject=schema.subject)
-        with self._locked(make=True):
+        while True:
             seen = self._read(missing_is_empty=True)
             manifest, ids = seen.manifest, []
             for schema in schemas:
@@ -103,50 +120,62 @@ class FolderRegistry:
                     known = self._write(manifest, schema)
                     manifest = Manifest((*manifest.entries, known), known.schema_id + 1)
                 ids.append(known.schema_id)
-            if added := manifest.entries[len(seen.manifest.entries) :]:
-                self._replace(with_entries(seen.text or None, self._name, added, manifest.next_id))
-        return tuple(ids)
+            added = manifest.entries[len(seen.manifest.entries) :]
+            if not added or self._replace(seen, with_entries(seen.text or None, self._name, added, manifest.next_id)):
+                return tuple(ids)
 
     def remove(self, *, made_by: str) -> tuple[int, ...]:
         """Return the ids taken out: exactly the entries with this mark, and the files only they need.
 
         A second call finds nothing. Entries and files of others stay; so do the ids, which are not given again.
         """
-        if not (self._folder / MANIFEST).exists():
-            return ()
-        with self._locked():
-            seen = self._read()
+        while True:
+            seen = self._read(missing_is_empty=True)
             gone = [entry for entry in seen.manifest.entries if entry.made_by == made_by]
             if not gone:
                 return ()
             kept = [entry for entry in seen.manifest.entries if entry.made_by != made_by]
             files = self._files(gone) - self._files(kept)
-            ids = tuple(sorted({entry.schema_id for entry in gone}))
-            self._replace(without_entries(seen.text, self._name, gone, seen.manifest.next_id))
-            self._delete(files)
-        return ids
+            if self._replace(seen, without_entries(seen.text, self._name, gone, seen.manifest.next_id)):
+                self._delete(files)
+                return tuple(sorted({entry.schema_id for entry in gone}))
 
     @property
     def _name(self) -> str:
-        return str(self._folder / MANIFEST)
+        return f"{self._folder}/{MANIFEST}"
+
+    def _entries(self, schema_id: int) -> list[Entry]:
+        def found() -> list[Entry]:
+            return [entry for entry in self._recent().manifest.entries if entry.schema_id == schema_id]
+
+        if entries := found():
+            return entries
+        # it may be new
+        self._seen = None
+        return found()
+
+    def _recent(self) -> _Seen:
+        if self._here is None and self._seen is not None and time.monotonic() - self._seen.at < _FRESH_S:
+            return self._seen
+        return self._read()
 
     def _read(self, missing_is_empty: bool = False) -> _Seen:
-        path = self._folder / MANIFEST
-        try:
-            status = path.stat()
-            stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
-            if self._seen is None or self._seen.stamp != stamp:
-                text = path.read_text("utf-8")
-                self._seen = _Seen(stamp, text, read_manifest(text, self._name))
+        with _told(self._name):
+            try:
+                found = self._storage.read_tagged(self._name)
+            except FileNotFoundError:
+                if missing_is_empty:
+                    return _Seen(None, "", read_manifest(None, self._name), time.monotonic())
+                raise
+        if self._seen is not None and self._seen.tag == found.tag:
+            self._seen = replace(self._seen, at=time.monotonic())
             return self._seen
-        except FileNotFoundError as error:
-            if missing_is_empty:
-                return _Seen((0, 0, 0), "", read_manifest(None, self._name))
-            raise _unavailable(self._name, error) from error
+        try:
+            text = found.data.decode()
         except UnicodeDecodeError as error:
             raise _invalid(f"{self._name} is not UTF-8 text.", file=self._name) from error
-        except OSError as error:
-            raise _unavailable(self._name, error) from error
+        self._seen = _Seen(found.tag, text, read_manifest(text, self._name), time.monotonic())
+        return self._seen
 
     def _load(self, entry: Entry) -> RegisteredSchema:
         where = f"{self._name} line {entry.line} (id {entry.schema_id})"
@@ -169,17 +198,25 @@ class FolderRegistry:
         return None if path_mistake(name) else self._text(prefix + name, where)
 
     def _text(self, relative: str, where: str) -> str | None:
-        path = self._folder / relative
-        try:
-            if not path.resolve().is_relative_to(self._folder.resolve()):
-                raise _invalid(f"{where}: the file {relative!r} is outside of the folder.", file=self._name)
-            return path.read_bytes().decode() if path.is_file() else None
-        except UnicodeDecodeError as error:
-            raise _invalid(f"{where}: the file {relative!r} is not UTF-8 text.", file=self._name) from error
-        except RuntimeError as error:
-            raise _invalid(f"{where}: the file {relative!r} is a link to itself.", file=self._name) from error
-        except OSError as error:
-            raise _unavailable(str(path), error) from error
+        path = f"{self._folder}/{relative}"
+        with _told(path):
+            try:
+                if self._here is not None and not self._is_inside(relative):
+                    raise _invalid(f"{where}: the file {relative!r} is outside of the folder.", file=self._name)
+                # a pipe would keep us waiting
+                if self._here is not None and not (self._here / relative).is_file():
+                    return None
+                return self._storage.read(path).decode()
+            except FileNotFoundError:
+                return None
+            except UnicodeDecodeError as error:
+                raise _invalid(f"{where}: the file {relative!r} is not UTF-8 text.", file=self._name) from error
+            except RuntimeError as error:
+                raise _invalid(f"{where}: the file {relative!r} is a link to itself.", file=self._name) from error
+
+    def _is_inside(self, relative: str) -> bool:
+        assert self._here is not None
+        return (self._here / relative).resolve().is_relative_to(self._here.resolve())
 
     def _known(self, manifest: Manifest, schema: NewSchema) -> Entry | None:
         wanted = (schema.text, only_needed(schema), schema.message)
@@ -193,71 +230,55 @@ class FolderRegistry:
     def _write(self, manifest: Manifest, schema: NewSchema) -> Entry:
         versions = _of_subject(manifest, schema.subject)
         version = versions[-1].version + 1 if versions else 1
-        root = self._new_root(f"{game_key(schema.subject)}/v{version}")
-        for reference in (Reference(schema.path, schema.text), *only_needed(schema)):
-            path = self._folder / root / reference.path
-            try:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(reference.text, "utf-8", newline="")
-            except OSError as error:
-                raise _unavailable(str(path), error) from error
+        files = (Reference(schema.path, schema.text), *only_needed(schema))
+        root = self._written(f"{game_key(schema.subject)}/v{version}", files)
         file = f"{root}/{schema.path}"
         return Entry(manifest.next_id, schema.subject, version, file, root, schema.message, self._made_by)
 
-    def _new_root(self, wanted: str) -> str:
-        """Return a folder that is not there yet, so that no file of anybody is overwritten."""
+    def _written(self, wanted: str, files: Sequence[Reference]) -> str:
+        """Return the folder that the files are in now; where another file is in their way, it has another name."""
         root, attempt = wanted, 1
-        while (self._folder / root).exists() or (self._folder / root).is_symlink():
+        while not self._create_all(root, files):
             attempt += 1
             root = f"{wanted}-{attempt}"
-        if not (self._folder / root).resolve().is_relative_to(self._folder.resolve()):
-            raise _invalid(f"The folder {self._folder / root} is a link to somewhere else.", file=root)
         return root
 
-    def _files(self, entries: Sequence[Entry]) -> set[Path]:
-        files: set[Path] = set()
+    def _create_all(self, root: str, files: Sequence[Reference]) -> bool:
+        if self._here is not None and not self._is_inside(root):
+            raise _invalid(f"The folder {self._here / root} is a link to somewhere else.", file=root)
+        with _told(f"{self._folder}/{root}"):
+            return all(self._storage.create(f"{self._folder}/{root}/{one.path}", one.text.encode()) for one in files)
+
+    def _files(self, entries: Sequence[Entry]) -> set[str]:
+        files: set[str] = set()
         for entry in entries:
             with suppress(SchemaInvalid):
                 loaded = self._load(entry)
-                root = self._folder / entry.import_root
-                files |= {root / name for name in (loaded.path, *(reference.path for reference in loaded.references))}
+                begin = f"{root}/" if (root := entry.import_root.strip("/")) else ""
+                files |= {begin + name for name in (loaded.path, *(reference.path for reference in loaded.references))}
         return files
 
-    def _delete(self, files: set[Path]) -> None:
-        for path in sorted(files):
+    def _delete(self, files: set[str]) -> None:
+        with suppress(OSError, DemuxError):
+            self._storage.delete(f"{self._folder}/{file}" for file in sorted(files))
+        if self._here is None:
+            return
+        for file in sorted(files):
             with suppress(OSError):
-                path.unlink()
-                for parent in path.parents:
-                    if parent == self._folder:
+                for parent in (self._here / file).parents:
+                    if parent == self._here:
                         break
                     parent.rmdir()
 
-    def _replace(self, text: str) -> None:
-        temporary = self._folder / f"{MANIFEST}.{os.getpid()}.tmp"
-        try:
-            with temporary.open("w", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(self._folder / MANIFEST)
-        except OSError as error:
-            raise _unavailable(self._name, error) from error
-        finally:
-            temporary.unlink(missing_ok=True)
+    def _replace(self, seen: _Seen, text: str) -> bool:
+        """Write the manifest; return False where it is not the one any more that was read."""
+        with _told(self._name):
+            if seen.tag is None:
+                is_done = self._storage.create(self._name, text.encode())
+            else:
+                is_done = self._storage.replace(self._name, text.encode(), seen.tag) is not None
         self._seen = None
-
-    @contextmanager
-    def _locked(self, make: bool = False) -> Iterator[None]:
-        try:
-            if make:
-                self._folder.mkdir(parents=True, exist_ok=True)
-            lock = (self._folder / _LOCK).open("a")
-        except OSError as error:
-            raise _unavailable(str(self._folder), error) from error
-        with lock:
-            # the kernel gives it back when the process ends, however it ends
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
+        return is_done
 
 
 def _of_subject(manifest: Manifest, subject: str) -> list[Entry]:
@@ -269,9 +290,17 @@ def _invalid(cause: str, **fields: object) -> SchemaInvalid:
     return SchemaInvalid(cause, "Correct the registry's folder.", **fields)
 
 
-def _unavailable(path: str, error: OSError) -> RegistryUnavailable:
-    return RegistryUnavailable(
-        f"The registry cannot use {path}: {error.strerror or error}.",
-        "Check that the folder is there and may be used; then run again.",
-        path=path,
-    )
+@contextmanager
+def _told(path: str) -> Iterator[None]:
+    """Say that a file of the registry cannot be used, and why; a schema's own mistakes stay what they are."""
+    try:
+        yield
+    except (SchemaInvalid, SchemaUnknown):
+        raise
+    except (DemuxError, OSError) as error:
+        cause = error.cause if isinstance(error, DemuxError) else f"{error.strerror or error}."
+        raise RegistryUnavailable(
+            f"The registry cannot use {path}: {cause}",
+            "Check that the folder is there and may be used; then run again.",
+            path=path,
+        ) from error

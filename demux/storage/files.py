@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 from demux.errors import StorageFailed
@@ -192,11 +193,40 @@ class Storage:
                 storage_options=options,
             )
 
-    def write_table(self, path: str, rows: pa.Table, mode: Literal["append", "overwrite"]) -> None:
-        """Add rows to a Delta table, or put them in place of its own, in one transaction; makes it where it is not."""
+    def write_table(
+        self,
+        path: str,
+        rows: pa.Table,
+        mode: Literal["append", "overwrite"],
+        *,
+        table: deltalake.DeltaTable | None = None,
+        name: str | None = None,
+        description: str | None = None,
+        transactions: Mapping[str, int] = MappingProxyType({}),
+    ) -> None:
+        """Add rows to a Delta table, or put them in place of its own, in one commit; makes it where it is not.
+
+        Args:
+            path: a path or URI.
+            rows: in the table's columns.
+            mode: whether they are added.
+            table: the table as it was read: what somebody else has committed since then is a conflict.
+            name: of a new table.
+            description: of a new table.
+            transactions: versions of application transactions by id.
+        """
         uri, options = self._table(path)
+        done = [deltalake.Transaction(app_id, version) for app_id, version in transactions.items()]
         with _named("write", path, options):
-            deltalake.write_deltalake(uri, rows, mode=mode, storage_options=options)
+            deltalake.write_deltalake(
+                table or uri,
+                rows,
+                mode=mode,
+                name=name,
+                description=description,
+                storage_options=options,
+                commit_properties=deltalake.CommitProperties(app_transactions=done),
+            )
 
     def _table(self, path: str) -> tuple[str, dict[str, str] | None]:
         where = locate(path, self.plain)

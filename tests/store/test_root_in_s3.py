@@ -118,3 +118,26 @@ def test_every_command_does_in_a_store_what_it_does_in_a_folder(
     left = [file.key for file in in_store.files(root) if file.bytes and not file.key.startswith("control/")]
     assert left == []
     assert "nothing" in run("destroy", "--tables", "--checkpoints", "--yes")[1].out.lower()
+
+
+def test_the_demonstration_has_everything_in_the_store_and_goes_on_there(
+    command: Command,
+    spark_in_store: SparkSession,
+    in_store: Storage,
+    object_store: ObjectStore,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    root = f"s3://demux/{tmp_path.name}/demo"
+    words = ("demo", "--store", "s3", "--events", "60", "--games", "2", "--root", root)
+    said = command(*words, "--set", f"store.endpoint={object_store.url}")
+    assert (said.code, said.err) == (0, "")
+    assert {"source", "registry", "bronze", "silver"} <= set(in_store.names(root))
+    assert in_store.table(f"{root}/source").count() == 60
+    assert "produce --versions 4 -c demux-data-store/demo.yml" in said.out
+    settings = ("-c", "demux-data-store/demo.yml")
+    assert ACCESS_KEY not in Path("demux-data-store/demo.yml").read_text("utf-8").split()
+    assert command("produce", "--versions", "4", "--games", "2", "--events", "40", *settings).code == 0
+    assert command("run", *settings).code == 0
+    assert in_store.table(f"{root}/bronze").count() + in_store.table(f"{root}/quarantine").count() >= 100
