@@ -140,4 +140,4 @@ def test_the_demonstration_has_everything_in_the_store_and_goes_on_there(
     assert ACCESS_KEY not in Path("demux-data-store/demo.yml").read_text("utf-8").split()
     assert command("produce", "--versions", "4", "--games", "2", "--events", "40", *settings).code == 0
     assert command("run", *settings).code == 0
-    assert in_store.table(f"{root}/bronze").count() + in_store.table(f"{root}/quarantine").count() >= 100
+    assert in_store.table(f"{root}/bronze").count() > 60
