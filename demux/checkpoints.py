@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from demux.delta_log import newest_transaction
 from demux.errors import CheckpointLost, TableLost
-from demux.storage import file_names, read_text, table_exists
+from demux.storage import Files, file_names, read_text, table_exists
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +32,12 @@ class Checkpoint:
         return self.begun if self.begun > self.done else None
 
 
-def read_checkpoint(spark: SparkSession, checkpoint: str) -> Checkpoint:
+def read_checkpoint(files: Files, checkpoint: str) -> Checkpoint:
     """Return how far the checkpoint is."""
-    if "metadata" not in file_names(spark, checkpoint):
+    if "metadata" not in file_names(files, checkpoint):
         return Checkpoint(None, -1, -1)
-    query_id = json.loads(read_text(spark, f"{checkpoint}/metadata"))["id"]
-    return Checkpoint(query_id, _last(spark, f"{checkpoint}/offsets"), _last(spark, f"{checkpoint}/commits"))
+    query_id = json.loads(read_text(files, f"{checkpoint}/metadata"))["id"]
+    return Checkpoint(query_id, _last(files, f"{checkpoint}/offsets"), _last(files, f"{checkpoint}/commits"))
 
 
 def require_checkpoint(
@@ -94,5 +94,5 @@ def _has_rows(spark: SparkSession, table: str, condition: str) -> bool:
     return bool(spark.read.format("delta").load(table).where(condition).limit(1).count())
 
 
-def _last(spark: SparkSession, folder: str) -> int:
-    return max((int(name) for name in file_names(spark, folder) if name.isdigit()), default=-1)
+def _last(files: Files, folder: str) -> int:
+    return max((int(name) for name in file_names(files, folder) if name.isdigit()), default=-1)

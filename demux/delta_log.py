@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 from pyspark.sql import SparkSession
 
-from demux.storage import file_names, read_text
+from demux.storage import Files, file_names, read_text
 
 _COMMIT = re.compile(r"(\d{20})\.json")
 # the query writes every batch to its table: more commits in between would be somebody else's
@@ -126,9 +126,9 @@ def _added(action: Mapping[str, Any], column: str) -> AddedFile:
     )
 
 
-def newest_version(spark: SparkSession, table: str) -> int:
+def newest_version(files: Files, table: str) -> int:
     """Return the table's version; -1 where there is no table."""
-    return max(_commits(spark, table), default=-1)
+    return max(_commits(files, table), default=-1)
 
 
 def newest_transaction(spark: SparkSession, table: str, app_id: str) -> int | None:
@@ -172,8 +172,8 @@ def _lines(commit: str) -> list[str]:
     return commit.split("\n")
 
 
-def _commits(spark: SparkSession, table: str, after: str | None = None) -> set[int]:
-    return commits_among(file_names(spark, f"{table}/_delta_log", after))
+def _commits(files: Files, table: str, after: str | None = None) -> set[int]:
+    return commits_among(file_names(files, f"{table}/_delta_log", after))
 
 
 def _text(spark: SparkSession, table: str, version: int) -> str:

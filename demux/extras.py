@@ -17,6 +17,7 @@ EXTRA_OF: Mapping[str, str] = {
     "confluent_kafka": "kafka",
     "delta": "local",
     "deltalake": "disk",
+    "duckdb": "disk",
     "obstore": "store",
     "pandas": "local",
     "py4j": "local",
@@ -52,9 +53,11 @@ if TYPE_CHECKING:
     import deltalake as deltalake
     import deltalake.exceptions
     import deltalake.transaction
+    import duckdb as duckdb
     import obstore as obstore
     import obstore.exceptions
     import obstore.store
 else:
     deltalake = _Lazy("deltalake")
+    duckdb = _Lazy("duckdb")
     obstore = _Lazy("obstore")

@@ -42,13 +42,13 @@ class RecordTable:
     """A table of some thousand records; the first write makes it.
 
     Attributes:
-        spark: the session.
+        spark: the session; None where tables are only read, and reached without it.
         storage: how files are reached without Spark.
         path: the path or URI.
         columns: what it is made with.
     """
 
-    spark: SparkSession
+    spark: SparkSession | None
     storage: Storage
     path: str
     columns: Struct
@@ -57,7 +57,7 @@ class RecordTable:
         """Return whether the table is there."""
         if self._is_reached:
             return self.storage.table_exists(self.path)
-        return table_exists(self.spark, self.path)
+        return table_exists(self._session, self.path)
 
     def select(self, query: str) -> list[Mapping[str, Any]]:
         """Return the rows of a query, times in UTC; none where there is no table.
@@ -71,7 +71,7 @@ class RecordTable:
             builder = deltalake.QueryBuilder().register(_NAME, self.storage.table(self.path))
             found = builder.execute(query.format(records=_NAME)).read_all()
             return list(pa.table(found).to_pylist())
-        rows = self.spark.sql(query, records=self.spark.read.format("delta").load(self.path)).collect()
+        rows = self._session.sql(query, records=self._session.read.format("delta").load(self.path)).collect()
         return [{name: _utc(value) for name, value in row.asDict().items()} for row in rows]
 
     def append(self, records: Sequence[Sequence[object]]) -> None:
@@ -96,17 +96,24 @@ class RecordTable:
             self.storage.table(self.path).update(updates=updates, predicate=same)
             return
         condition = reduce(and_, (F.col(name) == value for name, value in where.items()))
-        DeltaTable.forPath(self.spark, self.path).update(condition, {name: F.lit(one) for name, one in values.items()})
+        DeltaTable.forPath(self._session, self.path).update(
+            condition, {name: F.lit(one) for name, one in values.items()}
+        )
 
     def _write(self, records: Sequence[Sequence[object]], mode: Literal["append", "overwrite"]) -> None:
         if not self._is_reached:
-            frame = self.spark.createDataFrame(records, spark_struct(self.columns)).coalesce(1)
+            frame = self._session.createDataFrame(records, spark_struct(self.columns)).coalesce(1)
             frame.write.format("delta").mode(mode).save(self.path)
             return
         fields = arrow_fields(self.columns)
         columns = zip(*records, strict=True) if records else [()] * len(fields)
         arrays = [pa.array(values, field.type) for values, field in zip(columns, fields, strict=True)]
         self.storage.write_table(self.path, pa.Table.from_arrays(arrays, schema=pa.schema(fields)), mode)
+
+    @property
+    def _session(self) -> SparkSession:
+        assert self.spark is not None
+        return self.spark
 
     @property
     def _is_reached(self) -> bool:

@@ -16,7 +16,7 @@ from demux.control import Control
 from demux.errors import RemovalUnfinished
 from demux.roots import layout_of
 from demux.settings import Settings
-from demux.storage import exists, file_names, read_text, remove_folder, replace_text, table_exists
+from demux.storage import Files, exists, file_names, read_text, remove_folder, replace_text, table_exists
 from demux.tables import Layout
 from install_workflow.removal import Folder, Part, folders, from_text, options_of, require_apart, to_text
 
@@ -74,14 +74,14 @@ def remove_from_root(
     remove_folder(spark, layout.removal)
 
 
-def require_whole(spark: SparkSession, layout: Layout) -> None:
+def require_whole(files: Files, layout: Layout) -> None:
     """Check that no removal was interrupted, or is under way: who only looks may come beside one.
 
     Raises:
         RemovalUnfinished: one was, or is.
     """
-    if is_unfinished(spark, layout):
-        options = options_of(folder.part for folder in _left(spark, layout))
+    if is_unfinished(files, layout):
+        options = options_of(folder.part for folder in _left(files, layout))
         raise RemovalUnfinished(
             f"`demux destroy` has not finished removing tables or checkpoints of {layout.root}.",
             f"If it does not run any more, run `demux destroy {options}` again: it removes the rest.",
@@ -89,13 +89,13 @@ def require_whole(spark: SparkSession, layout: Layout) -> None:
         )
 
 
-def is_unfinished(spark: SparkSession, layout: Layout) -> bool:
+def is_unfinished(files: Files, layout: Layout) -> bool:
     """Return whether a removal was interrupted."""
-    return exists(spark, layout.removal)
+    return exists(files, layout.removal)
 
 
-def _left(spark: SparkSession, layout: Layout) -> tuple[Folder, ...]:
-    return from_text(read_text(spark, layout.removal), layout)
+def _left(files: Files, layout: Layout) -> tuple[Folder, ...]:
+    return from_text(read_text(files, layout.removal), layout)
 
 
 def _new(spark: SparkSession, layout: Layout, control: Control, parts: Iterable[Part]) -> tuple[Folder, ...]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import typer
+from pyspark.sql import SparkSession
 
 from demux.cli.ledger_text import ledger_json, ledger_text
 from demux.cli.positions import source_stand_of, stands_of
@@ -13,7 +16,10 @@ from demux.errors import ExitCode
 from demux.ledger.account import Grain, Ledger
 from demux.ledger.reconcile import reconcile as reconciled
 from demux.lock import Access
-from demux.pipeline.context import Workplace
+from demux.roots import layout_of
+from demux.settings import Settings
+from demux.settings_source import SourceKind
+from install_workflow.remove import require_whole
 
 
 def reconcile(
@@ -24,6 +30,9 @@ def reconcile(
     strict: bool = typer.Option(
         False, "--strict", help="Holes in Kafka's offsets count: for topics without transactions and compaction."
     ),
+    by_spark: bool = typer.Option(
+        False, "--spark", help="Start Spark, for tables that nothing else reads: deletion vectors, column mapping."
+    ),
     settings_file: Path | None = SETTINGS,
     root: str | None = ROOT,
     changes: list[str] = SET,
@@ -33,21 +42,40 @@ def reconcile(
     Records in the source = bronze + retired + quarantine + dropped + forgotten; bronze + retired = silver +
     quarantine + dropped + waiting. Retired is what `demux maintain` took out of bronze, being old; dropped what
     `demux quarantine drop` took away; forgotten what `demux forget` did. Changes nothing, and may run at any time.
+    Starts Spark only with --spark, or where only Spark reaches the tables.
 
     Example: `demux reconcile --game chess --rounds`
     """
-    with workplace(settings_of(settings_file, root, changes), "reconcile", Access.LOOK) as place:
-        with console.status("counting …"):
-            ledger = ledger_of(place, games or None, Grain.ROUND if rounds else Grain.GAME)
-        if json:
-            typer.echo(ledger_json(ledger))
-        else:
-            console.print(ledger_text(ledger, everything or rounds))
+    settings = settings_of(settings_file, root, changes)
+    with _session(settings, by_spark) as spark, console.status("counting …"):
+        ledger = ledger_of(settings, games or None, Grain.ROUND if rounds else Grain.GAME, spark)
+    if json:
+        typer.echo(ledger_json(ledger))
+    else:
+        console.print(ledger_text(ledger, everything or rounds))
     if not ledger.balances or (strict and ledger.holes):
         raise typer.Exit(ExitCode.UNBALANCED)
 
 
-def ledger_of(place: Workplace, games: list[str] | None = None, grain: Grain = Grain.GAME) -> Ledger:
+def ledger_of(
+    settings: Settings,
+    games: list[str] | None = None,
+    grain: Grain = Grain.GAME,
+    spark: SparkSession | None = None,
+) -> Ledger:
     """Return the ledger of a root, whichever engine and source it has; as `demux.ledger.reconcile.reconcile`."""
-    stands, source = stands_of(place.spark, place.layout), source_stand_of(place.spark, place.settings)
-    return reconciled(place.spark, place.layout, stands, source, games, grain)
+    layout = layout_of(settings)
+    return reconciled(spark, layout, stands_of(spark, layout), source_stand_of(spark, settings), games, grain)
+
+
+@contextmanager
+def _session(settings: Settings, by_spark: bool) -> Iterator[SparkSession | None]:
+    """Yield a session where one is asked for, or where nothing else reaches the tables; None elsewhere."""
+    layout = layout_of(settings)
+    tables = [settings.root, *([settings.source_path] if settings.source.kind is SourceKind.DELTA else [])]
+    if by_spark or not all(map(layout.storage.reaches_tables, tables)):
+        with workplace(settings, "reconcile", Access.LOOK) as place:
+            yield place.spark
+    else:
+        require_whole(layout.storage, layout)
+        yield None

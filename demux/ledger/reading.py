@@ -10,23 +10,30 @@ Then the source. At last where everybody stands once more: a game that was rebui
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import SparkSession
 
 from demux.columns import Struct
-from demux.ledger.counting import Which
-from demux.ledger.snapshots import Snapshot, silver_keys, silver_snapshots, snapshot
+from demux.ledger.counting import both_readings
+from demux.ledger.engine import Engine
+from demux.ledger.snapshots import Snapshot, register, silver_keys, silver_snapshots, snapshot
 from demux.ledger.standing import SourceStand, Stands, settled
 from demux.names import names_of
-from demux.removed import Reason
-from demux.spark_types import spark_struct
-from demux.tables import BRONZE, DROPPED, REMOVED, Layout
+from demux.tables import BRONZE, DROPPED, QUARANTINE, REMOVED, SOURCE_OPTIONAL, Layout
 
-# what tells a row of bronze from all others, but for copies that its source holds
-_IDENTITY = ["game_name", "record_id", "batch_id"]
+_COUNTED = frozenset(
+    ("stage", "reason", "game_name", "record_id", "batch_id", "origin", "topic", "partition", "offset")
+)
+
+
+def _counted(columns: Struct) -> Struct:
+    return Struct(tuple(column for column in columns if column.name in _COUNTED))
+
+
+_BRONZE, _QUARANTINE, _DROPPED, _REMOVED = map(_counted, (BRONZE, QUARANTINE, DROPPED, REMOVED))
+_SOURCE = _counted(SOURCE_OPTIONAL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,26 +60,9 @@ class Reading:
     stood: Mapping[str, int]
     source_stand: SourceStand | None
 
-    def dropped_rows(self, spark: SparkSession) -> DataFrame:
-        """Return the dropped rows; none of a table that is not there."""
-        return _rows(spark, self.dropped, DROPPED)
-
-    def removed_rows(self, spark: SparkSession) -> DataFrame:
-        """Return the removed rows; none of a table that is not there."""
-        return _rows(spark, self.removed, REMOVED)
-
-    def retired_rows(self, spark: SparkSession) -> DataFrame:
-        """Return the retired rows that bronze has no more: of one that was interrupted it may still have them."""
-        retired = self.removed_rows(spark).where(F.col("reason") == Reason.RETIRED.value)
-        return retired.join(self.bronze_rows(spark).select(*_IDENTITY), _IDENTITY, "left_anti")
-
-    def bronze_rows(self, spark: SparkSession) -> DataFrame:
-        """Return bronze's rows; none of a table that is not there."""
-        return _rows(spark, self.bronze, BRONZE)
-
 
 def read(
-    spark: SparkSession,
+    spark: SparkSession | None,
     layout: Layout,
     stands: Stands,
     source_stand: Callable[[], SourceStand],
@@ -81,23 +71,33 @@ def read(
     """Return the versions to count; opens each table's log, takes no lock.
 
     Args:
-        spark: the session.
+        spark: the session, where there is one.
         layout: where the tables are.
         stands: says where games stand, by key.
         source_stand: says where bronze stands in its source.
         games: the exact names; None: all games.
+
+    Raises:
+        TableUnsuited: only Spark can read one of the tables, and there is no session.
     """
+
+    def look(path: str, columns: Struct, version: int | None = None) -> Snapshot:
+        return snapshot(spark, layout.storage, path, columns, version)
+
     source_before = source_stand()
-    keys = silver_keys(spark, layout) if games is None else {names_of(game).key for game in games}
+    keys = silver_keys(spark or layout.storage, layout) if games is None else {names_of(game).key for game in games}
     before = stands(keys)
-    first = snapshot(spark, layout.quarantine)
+    first = look(layout.quarantine, _QUARANTINE)
     silver = silver_snapshots(spark, layout, keys)
-    second = snapshot(spark, layout.quarantine)
-    dropped = snapshot(spark, layout.dropped)
-    bronze = snapshot(spark, layout.bronze)
-    removed = snapshot(spark, layout.removed)
+    second = look(layout.quarantine, _QUARANTINE)
+    dropped = look(layout.dropped, _DROPPED)
+    bronze = look(layout.bronze, _BRONZE)
+    removed = look(layout.removed, _REMOVED)
     table, version = source_before.table, source_before.version
-    source = None if table is None or version is None else (Snapshot(table, version), snapshot(spark, table))
+    source = None
+    if table is not None and version is not None:
+        now = look(table, _SOURCE)
+        source = (now if version == now.version else look(table, _SOURCE, version), now)
     after = stands(keys)
     same = source_stand().writer == source_before.writer
     return Reading(
@@ -112,12 +112,15 @@ def read(
     )
 
 
-def twice(spark: SparkSession, both: tuple[Snapshot, Snapshot]) -> Iterator[tuple[DataFrame, Which]]:
-    """Yield the rows of two readings of a table, once where they are the same."""
-    different = ((both[0], Which.FIRST), (both[1], Which.SECOND))
-    readings = ((both[0], Which.BOTH),) if both[0] == both[1] else different
-    yield from ((one.frame(spark), which) for one, which in readings if one.version >= 0)
-
-
-def _rows(spark: SparkSession, table: Snapshot, columns: Struct) -> DataFrame:
-    return spark.createDataFrame([], spark_struct(columns)) if table.version < 0 else table.frame(spark)
+def register_twice(
+    engine: Engine,
+    spark: SparkSession | None,
+    name: str,
+    both: tuple[Snapshot, Snapshot],
+    only: tuple[str, Collection[str]] | None = None,
+) -> None:
+    """Make the rows of two readings of a table known to the engine, once where they are the same; as `register`."""
+    same = both[0] == both[1]
+    for when, table in (("now", both[1]),) if same else (("before", both[0]), ("now", both[1])):
+        register(engine, spark, f"{name}_{when}", table, only)
+    engine.execute(both_readings(name, same=same))

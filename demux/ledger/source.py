@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, Row, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import SparkSession
 
-from demux.causes import Stage
-from demux.ledger import counting
-from demux.ledger.account import Difference, Hole, Intake, Kind, intake
-from demux.ledger.counting import TAKEN
-from demux.ledger.reading import Reading, twice
-from demux.ledger.snapshots import Snapshot, together
+from demux.errors import TableUnsuited
+from demux.extras import duckdb
+from demux.ledger.account import Difference, Hole, Intake, Kind, Taken, intake
+from demux.ledger.counting import INNER_HOLES, NO_SOURCE, NUMBERED_IN_SOURCE, NUMBERED_TAKEN, SEEN, TAKEN_VIEWS
+from demux.ledger.engine import Engine
+from demux.ledger.reading import Reading, register_twice
 from demux.ledger.standing import Part, Range, Seen, SourceStand, holes
-from demux.ledger.tallies import tallies_of_source, with_examples
+from demux.ledger.tallies import tallies_of, with_examples
 
 _MOST_RANGES = 100
 _MOST_SHOWN = 20
-_ENDS = "log string, partition int, end long"
+_ENDS = pa.schema([("log", pa.string()), ("partition", pa.int32()), ("ended", pa.int64())])
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,96 +34,55 @@ class SourceSide:
     notes: tuple[str, ...] = ()
 
 
-def of_source(spark: SparkSession, reading: Reading) -> SourceSide:
-    """Return what balances between the source and bronze."""
+def of_source(engine: Engine, spark: SparkSession | None, reading: Reading) -> SourceSide:
+    """Return what balances between the source and bronze, of a reading whose other tables the engine knows."""
     stand = reading.source_stand
     if stand is None:
         return SourceSide(None, notes=("The source was not compared: bronze was made again meanwhile.",))
-    taken = [reading.bronze_rows(spark)]
-    parts = [counting.taken_in_bronze(taken[0])]
-    if reading.quarantine[1].version >= 0:
-        quarantine = reading.quarantine[1].frame(spark)
-        taken.append(quarantine.where(F.col("stage") == Stage.BRONZE.value))
-        parts.append(counting.taken_in_quarantine(quarantine))
-    if reading.dropped.version >= 0:
-        dropped = reading.dropped_rows(spark)
-        taken.append(_only_dropped(dropped, taken[1:]))
-        parts.append(counting.taken_and_dropped(dropped))
-    if reading.removed.version >= 0:
-        removed = reading.removed_rows(spark)
-        taken.append(_not_in(removed, taken))
-        parts.append(counting.taken_and_retired(reading.retired_rows(spark)))
-        parts.append(counting.taken_and_forgotten(removed))
-    table = _Table(None) if reading.source is None else _table(spark, reading.source)
-    records = counting.takings(together([*parts, *table.rows]))
-    tallies = tallies_of_source(records)
-    wrong = with_examples(spark, reading, records, tallies, TAKEN)
-    if table.numbered and (short := table.numbered - _numbered(taken)) > 0:
+    numbered, notes = _read_table(engine, spark, reading)
+    ends = [(*part, end) for part, end in stand.ends.items()]
+    engine.register("ends", pa.table(list(zip(*ends, strict=True)) or [[], [], []], schema=_ENDS))
+    engine.execute(TAKEN_VIEWS)
+    tallies = tallies_of(engine, Taken)
+    wrong = with_examples(engine, spark, reading.bronze, Taken, tallies)
+    if numbered and (short := numbered - _number(engine, NUMBERED_TAKEN)) > 0:
         wrong = (Difference(Kind.NOT_TAKEN_IN, None, short, None, None), *wrong)
-    notes = table.notes
     if stand.table is not None and stand.version is None:
         notes = ("The source was not compared: bronze has not read a first version of its table whole.",)
-    return SourceSide(intake(tallies, table.numbered), wrong, _holes(spark, stand, taken), notes)
+    return SourceSide(intake(tallies, numbered), wrong, _holes(engine, stand), notes)
 
 
-@dataclass(frozen=True, slots=True)
-class _Table:
-    """A source table to be counted.
+def _read_table(engine: Engine, spark: SparkSession | None, reading: Reading) -> tuple[int | None, tuple[str, ...]]:
+    """Make the source table known to the engine, an empty one where it cannot be read.
 
-    Attributes:
-        numbered: how many records it has without a position; None where it cannot be read.
-        rows: those with one, for `counting.takings`.
-        notes: why it cannot be read.
+    Returns:
+        How many records it has without a position, None where it cannot be read; why it cannot be read.
     """
-
-    numbered: int | None
-    rows: tuple[DataFrame, ...] = ()
-    notes: tuple[str, ...] = ()
-
-
-def _table(spark: SparkSession, both: tuple[Snapshot, Snapshot]) -> _Table:
+    engine.execute(NO_SOURCE)
+    if reading.source is None:
+        return None, ()
     try:
-        readings = list(twice(spark, both))
-        numbered = counting.with_ids(readings[0][0]).where("id IS NULL").count()
-    except (PySparkException, Py4JJavaError):
+        register_twice(engine, spark, "source", reading.source)
+        return _number(engine, NUMBERED_IN_SOURCE), ()
+    except (TableUnsuited, duckdb.InvalidInputException, PySparkException, Py4JJavaError):
         # its log or its old files are gone
-        return _Table(None, notes=(f"The source was not compared: version {both[0].version} of it cannot be read.",))
-    return _Table(numbered, tuple(counting.of_source(frame, which) for frame, which in readings))
+        engine.execute(NO_SOURCE)
+        return None, (f"The source was not compared: version {reading.source[0].version} of it cannot be read.",)
 
 
-def _only_dropped(dropped: DataFrame, quarantine: Sequence[DataFrame]) -> DataFrame:
-    """Return the rows dropped at stage bronze that are not in quarantine any more, or again."""
-    return _not_in(dropped.where(F.col("stage") == Stage.BRONZE.value), quarantine)
+def _number(engine: Engine, query: str) -> int:
+    ((number,),) = engine.execute(query).fetchall()
+    return int(number)
 
 
-def _not_in(rows: DataFrame, tables: Sequence[DataFrame]) -> DataFrame:
-    """Return the rows of records that are in none of these."""
-    for table in tables:
-        rows = rows.join(table.select("record_id"), "record_id", "left_anti")
-    return rows
-
-
-def _numbered(taken: Sequence[DataFrame]) -> int:
-    """Return how many records have a number of ours."""
-    positions = ["origin", "topic", "partition", "offset"]
-    return together([frame.select(*positions) for frame in taken]).where(counting.is_numbered()).count()
-
-
-def _holes(spark: SparkSession, stand: SourceStand, taken: Sequence[DataFrame]) -> tuple[Hole, ...]:
+def _holes(engine: Engine, stand: SourceStand) -> tuple[Hole, ...]:
     """Return the holes in Kafka's offsets, up to where bronze stands: behind that, a batch may be half written."""
     if not stand.ends:
         return ()
-    ends = spark.createDataFrame([(*part, end) for part, end in stand.ends.items()], _ENDS)
-    columns = ["origin", "record_id", "partition", "offset"]
-    offsets = counting.kafka_offsets(together([frame.select(*columns) for frame in taken]), ends)
-    seen = {(row.log, row.partition): _seen(row) for row in counting.seen(offsets).collect()}
-    if any(one.last - one.first + 1 > one.offsets for one in seen.values()):
-        inner: defaultdict[Part, list[Range]] = defaultdict(list)
-        for row in counting.inner_holes(offsets, _MOST_RANGES).collect():
-            inner[row.log, row.partition].append((row["first"], row["end"]))
-        seen = {part: replace(one, inner=tuple(sorted(inner[part]))) for part, one in seen.items()}
+    found = engine.execute(SEEN).fetchall()
+    inner: defaultdict[Part, list[Range]] = defaultdict(list)
+    if any(last - first + 1 > offsets for _, _, first, last, offsets in found):
+        for log, partition, first, end in engine.execute(INNER_HOLES, {"most": _MOST_RANGES}).fetchall():
+            inner[log, partition].append((first, end))
+    seen = {(log, part): Seen(*offsets, tuple(sorted(inner[log, part]))) for log, part, *offsets in found}
     return holes(seen, stand, _MOST_SHOWN)
-
-
-def _seen(row: Row) -> Seen:
-    return Seen(row["first"], row["last"], row["offsets"])

@@ -1,14 +1,14 @@
 """Files and folders as Spark's session reaches them: by `Storage`, and by Hadoop's client where only Spark can.
 
 `Storage` is the interface (`demux/storage/files.py`). What is here is for callers that have a session, and goes with
-them: the functions add only the roots that no client of ours reaches.
+them: the functions add only the roots that no client of ours reaches. Those that read take a `Storage` too.
 """
 
 from __future__ import annotations
 
 import re
 import uuid
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import WeakKeyDictionary
 
 from demux.storage.access import StoreAccess
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 _WILDCARDS = re.compile(r"[\[\]{}*?\\]")
 _OF_CONTEXT: WeakKeyDictionary[SparkContext, Storage] = WeakKeyDictionary()
 
+# what reads files: a session, or a storage where there is none
+Files: TypeAlias = "SparkSession | Storage"
+
 
 def storage_of(spark: SparkSession) -> Storage:
     """Return how files are reached with the endpoint and the credentials that the session has for S3."""
@@ -32,42 +35,42 @@ def storage_of(spark: SparkSession) -> Storage:
     return _OF_CONTEXT[context]
 
 
-def table_exists(spark: SparkSession, path: str) -> bool:
+def table_exists(files: Files, path: str) -> bool:
     """Return whether a Delta table is at the path."""
-    return any(is_version(name) for name in file_names(spark, f"{path}/_delta_log"))
+    return any(is_version(name) for name in file_names(files, f"{path}/_delta_log"))
 
 
-def exists(spark: SparkSession, path: str) -> bool:
+def exists(files: Files, path: str) -> bool:
     """Return whether a file is at the path."""
-    if (storage := _reaching(spark, path)) is not None:
+    if (storage := _reaching(files, path)) is not None:
         return storage.exists(path)
-    location, system = _hadoop(spark, path)
+    location, system = _hadoop(files, path)
     return bool(system.exists(location))
 
 
-def file_names(spark: SparkSession, folder: str, after: str | None = None) -> list[str]:
+def file_names(files: Files, folder: str, after: str | None = None) -> list[str]:
     """Return the names in a folder, sorted; none when there is no folder.
 
     With `after`, those that are greater, and none of folders; where only Spark reaches the folder, all names.
     """
-    if (storage := _reaching(spark, folder)) is not None:
+    if (storage := _reaching(files, folder)) is not None:
         if after is None:
             return storage.names(folder)
         return sorted(file.key for file in storage.files(folder, after) if "/" not in file.key)
-    path, system = _hadoop(spark, folder)
+    path, system = _hadoop(files, folder)
     if not system.exists(path):
         return []
     return sorted(str(status.getPath().getName()) for status in system.listStatus(path))
 
 
-def read_text(spark: SparkSession, file: str) -> str:
+def read_text(files: Files, file: str) -> str:
     """Return a file's text (UTF-8)."""
-    if (storage := _reaching(spark, file)) is not None:
+    if (storage := _reaching(files, file)) is not None:
         return storage.read_text(file)
-    path, system = _hadoop(spark, file)
+    path, system = _hadoop(files, file)
     stream = system.open(path)
     try:
-        return str(getattr(_jvm(spark), "org.apache.commons.io.IOUtils").toString(stream, "UTF-8"))
+        return str(getattr(_jvm(files), "org.apache.commons.io.IOUtils").toString(stream, "UTF-8"))
     finally:
         stream.close()
 
@@ -126,16 +129,18 @@ def remove_folder(spark: SparkSession, folder: str) -> None:
     system.delete(path, True)
 
 
-def _reaching(spark: SparkSession, path: str) -> Storage | None:
-    storage = storage_of(spark)
+def _reaching(files: Files, path: str) -> Storage | None:
+    if isinstance(files, Storage):
+        return files
+    storage = storage_of(files)
     return storage if storage.reaches(path) else None
 
 
-def _hadoop(spark: SparkSession, path: str) -> tuple[Any, Any]:
+def _hadoop(spark: Any, path: str) -> tuple[Any, Any]:
     # by its whole name: with every dot, all jars are searched for one more class that is not there
     location = getattr(_jvm(spark), "org.apache.hadoop.fs.Path")(path)
     return location, location.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())
 
 
-def _jvm(spark: SparkSession) -> Any:
+def _jvm(spark: Any) -> Any:
     return spark.sparkContext._jvm

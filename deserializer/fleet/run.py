@@ -14,7 +14,7 @@ from demux.lock import TableLock, unlocked
 from demux.reports import GameReport
 from demux.schema_store import SchemaStore
 from demux.settings import Sink
-from demux.storage import exists, read_text, replace_text
+from demux.storage import Files, exists, read_text, replace_text
 from demux.tables import Layout
 from deserializer.fleet.bronze import fleet_id
 from deserializer.fleet.by_files import ByFiles
@@ -94,9 +94,9 @@ class Fleet:
         yield from self._by_spark.decode(_with(SilverBySpark, active))
 
 
-def fleet_of(spark: SparkSession, layout: Layout) -> str | None:
+def fleet_of(files: Files, layout: Layout) -> str | None:
     """Return the id of the transactions of the root's fleet; None where there never was one."""
-    return read_text(spark, layout.fleet) if exists(spark, layout.fleet) else None
+    return read_text(files, layout.fleet) if exists(files, layout.fleet) else None
 
 
 def _with(kind: type[object], due: Mapping[str, Due]) -> dict[str, Due]:

@@ -66,7 +66,7 @@ def payload(root: Root, schema_id: int, name: str, before: str = "x") -> bytes:
 
 
 def balanced(root: Root, where: object = "") -> Ledger:
-    ledger = ledger_of(root.workplace())
+    ledger = ledger_of(root.settings)
     assert (ledger.differences, ledger.notes) == ((), ()), where
     return ledger
 

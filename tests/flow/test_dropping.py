@@ -44,7 +44,7 @@ def dropped(root: Root) -> list[dict[str, Any]]:
 
 
 def balanced(root: Root, killed_at: int = 0) -> Ledger:
-    ledger = ledger_of(root.workplace())
+    ledger = ledger_of(root.settings)
     assert (ledger.differences, ledger.notes) == ((), ()), killed_at
     return ledger
 

@@ -50,7 +50,7 @@ def data_files(table: str) -> set[str]:
 
 
 def balanced(root: Root) -> Ledger:
-    ledger = ledger_of(root.workplace())
+    ledger = ledger_of(root.settings)
     assert (ledger.differences, ledger.notes) == ((), ())
     assert ledger.intake is not None
     assert ledger.intake.source == len(root.source())

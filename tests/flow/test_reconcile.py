@@ -18,7 +18,7 @@ from bronze_ingest.repair import rebuild_bronze
 from demux.causes import Cause
 from demux.cli.positions import source_stand_of, stands_of
 from demux.cli.reconcile import ledger_of
-from demux.errors import GameUnknown, TaskFailed
+from demux.errors import GameUnknown, TableUnsuited, TaskFailed
 from demux.ledger.account import Example, Grain, Intake, Kind, Ledger
 from demux.ledger.reconcile import reconcile
 from demux.ledger.standing import Stand
@@ -44,7 +44,7 @@ def run(root: Root) -> None:
 
 
 def ledger(root: Root, *games: str, grain: Grain = Grain.GAME) -> Ledger:
-    return ledger_of(root.workplace(), list(games) or None, grain)
+    return ledger_of(root.settings, list(games) or None, grain)
 
 
 def wrong(found: Ledger) -> Found:
@@ -172,11 +172,40 @@ def test_a_lost_row_is_still_found_after_the_tables_were_compacted_and_vacuumed(
     for table in (root.silver_path("chess"), root.silver_path("go"), root.layout.quarantine):
         compact(table)
     require_balance(root)
-    path = root.silver_path("chess")
-    root.spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
-    root.spark.sql(f"DELETE FROM delta.`{path}` WHERE _record_id = '{gone}'")
-    assert DeltaTable(path).protocol().min_reader_version == 3
+    remove(root.silver_path("chess"), f"_record_id = '{gone}'")
     assert wrong(ledger(root)) == {("lost", "chess"): 1}
+
+
+@pytest.mark.both_lanes
+@pytest.mark.parametrize(
+    ("properties", "version"),
+    [
+        pytest.param("'delta.enableDeletionVectors' = 'true'", 3, id="deletion-vectors"),
+        pytest.param(
+            "'delta.columnMapping.mode' = 'name', 'delta.minReaderVersion' = '2', 'delta.minWriterVersion' = '5'",
+            2,
+            id="column-mapping",
+        ),
+    ],
+)
+def test_tables_that_only_spark_reads_are_counted_by_spark_and_refused_without_it(
+    done: Root, copy: Copy, properties: str, version: int
+) -> None:
+    root = copy(done)
+    gone, stray = (row["_record_id"] for row in root.silver("chess")[:2])
+    append_again(root.silver_path("chess"), "_record_id", stray, into=root.silver_path("go"))
+    for table in (root.silver_path("chess"), root.layout.bronze, root.layout.quarantine):
+        root.spark.sql(f"ALTER TABLE delta.`{table}` SET TBLPROPERTIES ({properties})")
+        assert DeltaTable(table).protocol().min_reader_version == version
+    root.spark.sql(f"DELETE FROM delta.`{root.silver_path('chess')}` WHERE _record_id = '{gone}'")
+    for games, expected in ((None, {("lost", "chess"): 1, ("stray", "go"): 1}), (["go"], {("stray", "go"): 1})):
+        found = ledger_of(root.settings, games, spark=root.spark)
+        assert wrong(found) == expected
+        assert found.differences[-1].examples == (Example(stray, None, "chess"),)
+    with pytest.raises(TableUnsuited) as caught:
+        ledger(root)
+    assert root.layout.quarantine in caught.value.cause
+    assert caught.value.remedy == "Run the same command with --spark."
 
 
 def compact(table: str) -> None:
@@ -340,9 +369,9 @@ def test_the_position_comes_from_whoever_is_asked(done: Root) -> None:
     def never(keys: Collection[str]) -> Mapping[str, Stand]:
         return {}
 
-    source = source_stand_of(done.spark, done.settings)
-    assert reconcile(done.spark, done.layout, never, source).balances
-    assert set(stands_of(done.spark, done.layout)(["chess", "go", "none"])) == {"chess", "go"}
+    source = source_stand_of(None, done.settings)
+    assert reconcile(None, done.layout, never, source).balances
+    assert set(stands_of(None, done.layout)(["chess", "go", "none"])) == {"chess", "go"}
 
 
 def test_the_command_tells_what_does_not_balance_by_its_exit_code(done: Root, copy: Copy, command: Command) -> None:

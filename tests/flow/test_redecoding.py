@@ -131,7 +131,7 @@ def rebuilt(root: Root, game: str, accept_loss: bool = False) -> None:
 
 
 def balances(root: Root) -> bool:
-    return ledger_of(root.workplace()).balances
+    return ledger_of(root.settings).balances
 
 
 def causes(root: Root, game: str) -> Counter[tuple[str, date]]:

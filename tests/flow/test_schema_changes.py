@@ -51,7 +51,7 @@ def values(root: Root, game: str, *names: str) -> list[tuple[Any, ...]]:
 
 
 def require_balance(root: Root) -> None:
-    assert ledger_of(root.workplace()).balances
+    assert ledger_of(root.settings).balances
 
 
 @pytest.mark.parametrize(

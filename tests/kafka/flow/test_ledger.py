@@ -8,9 +8,8 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
-from demux.cli.positions import source_stand_of, stands_of
+from demux.cli.reconcile import ledger_of
 from demux.ledger.account import Example, Hole, Kind, Ledger
-from demux.ledger.reconcile import reconcile
 from demux.settings import Settings
 from tests.kafka.intake import Intake, of_chess
 from tests.kafka.records import Record, forget, make_topic, put
@@ -19,8 +18,7 @@ from tools.servers.broker import Broker
 
 def ledger(root: Intake) -> Ledger:
     settings = Settings.model_validate({"root": root.layout.root, "source": {"kind": "kafka"}, "kafka": root.kafka})
-    stands = stands_of(root.spark, root.layout)
-    return reconcile(root.spark, root.layout, stands, source_stand_of(root.spark, settings))
+    return ledger_of(settings)
 
 
 def test_offsets_that_are_nowhere_are_holes_and_a_record_that_is_there_twice_does_not_balance(
