@@ -165,7 +165,7 @@ class RemovalUnfinished(DemuxError):
 
 
 class TableUnsuited(DemuxError):
-    """A table has a feature, such as column mapping, that only Spark knows, and the settings keep Spark from it."""
+    """A table has a feature, such as column mapping, that only Spark knows, and the command works without Spark."""
 
     condition = "TABLE_UNSUITED"
 

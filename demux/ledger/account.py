@@ -1,6 +1,6 @@
 """What balances and what does not: how often each record stands where, and what that means. Pure.
 
-Counting is Spark's (`counting.py`): it gives tallies, one for all records that stand in the same places. What they mean
+Counting is the engine's (`counting.py`): it gives tallies, one for all records that stand in the same places. What they mean
 is decided here.
 """
 

@@ -141,7 +141,7 @@ ADVICE: dict[type[DemuxError], Advice] = {
         (Stops.GAME,),
         "Nothing is written; the rows wait in bronze.",
         "Set what it names: `run.sink: auto` lets Spark write such a table in the same round; `run.engine: stream` "
-        "reads such a bronze. Both can be changed at any time.",
+        "reads such a bronze; `demux reconcile --spark` counts it. All can be changed at any time.",
     ),
     errors.RemovalUnfinished: Advice(
         (Stops.COMMAND,),

@@ -43,7 +43,9 @@ for task in {TASKS!r}:
     sys.argv = ["demux", task, "--help"]
     main()
 """
-    done = started(code, {"confluent_kafka", "deltalake", "sqlglot", "grpc", "grpc_tools", "hatchling", "matplotlib"})
+    done = started(
+        code, {"confluent_kafka", "deltalake", "duckdb", "sqlglot", "grpc", "grpc_tools", "hatchling", "matplotlib"}
+    )
     assert (done.returncode, done.stderr) == (0, "")
     assert [task for task in TASKS if f"Usage: demux {task} " in done.stdout] == list(TASKS)
 
@@ -54,6 +56,7 @@ for task in {TASKS!r}:
     [
         ("pyspark", "local", "--help"),
         ("deltalake", "disk", "produce --events 1 --root {root}"),
+        ("duckdb", "disk", "reconcile --root {root}"),
         (
             "confluent_kafka",
             "kafka",

@@ -22,8 +22,8 @@ LEDGER = (
     Fault(
         "last-batch-never-due",
         "demux/ledger/counting.py",
-        'F.col("batch") <= F.col("bound")',
-        'F.col("batch") < F.col("bound")',
-        "tests/flow/test_reconcile.py::test_a_truncated_table_is_found_and_so_is_one_that_is_gone[fleet]",
+        "NULLIF(batch_id <= bound, FALSE)",
+        "NULLIF(batch_id < bound, FALSE)",
+        "tests/unit/demux/ledger/test_counting.py::test_a_row_of_the_last_batch_that_a_game_has_read_is_due",
     ),
 )
