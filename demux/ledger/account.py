@@ -1,7 +1,7 @@
 """What balances and what does not: how often each record stands where, and what that means. Pure.
 
-Counting is the engine's (`counting.py`): it gives tallies, one for all records that stand in the same places. What they mean
-is decided here.
+Counting is the engine's (`counting.py`): it gives tallies, one for all records that stand in the same places. What they
+mean is decided here.
 """
 
 from __future__ import annotations

@@ -18,7 +18,8 @@ from pyspark.sql import SparkSession
 from demux.columns import Struct
 from demux.ledger.counting import both_readings
 from demux.ledger.engine import Engine
-from demux.ledger.snapshots import Snapshot, register, silver_keys, silver_snapshots, snapshot
+from demux.ledger.registering import register
+from demux.ledger.snapshots import Snapshot, silver_keys, silver_snapshots, snapshot
 from demux.ledger.standing import SourceStand, Stands, settled
 from demux.names import names_of
 from demux.tables import BRONZE, DROPPED, QUARANTINE, REMOVED, SOURCE_OPTIONAL, Layout

@@ -12,7 +12,8 @@ from demux.ledger.account import Account, Grain, Ledger, Places, Tally, accounts
 from demux.ledger.counting import GAMES, PLACES_VIEWS
 from demux.ledger.engine import Engine, counting_engine
 from demux.ledger.reading import Reading, read, register_twice
-from demux.ledger.snapshots import last_batches, register, register_silver
+from demux.ledger.registering import register, register_silver
+from demux.ledger.snapshots import last_batches
 from demux.ledger.source import of_source
 from demux.ledger.standing import SourceStand, Stands
 from demux.ledger.tallies import tallies_of, with_examples

@@ -1,16 +1,15 @@
-"""Tables at a version that does not change while they are counted, and their rows for the engine.
+"""Tables at a version that does not change while they are counted.
 
 By `deltalake`; by Spark, where there is a session, what asks more of its readers. Writes nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -20,14 +19,12 @@ from demux.columns import Column, Primitive, Struct, sql_name
 from demux.delta_log import commit_name, newest_version, transaction_in
 from demux.errors import TableUnsuited
 from demux.extras import deltalake
-from demux.ledger.engine import Engine
 from demux.storage import Files, file_names, read_text
 from demux.storage.files import Storage
 from demux.tables import Layout
 
 _THREADS = 8
 _SILVER = Struct((Column("_record_id", Primitive.STRING),))
-_OF_GAMES = Struct((Column("game", Primitive.STRING), *_SILVER))
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,84 +110,6 @@ def silver_snapshots(spark: SparkSession | None, layout: Layout, keys: Iterable[
         return {key: one for key, one in zip(names, found, strict=True) if one.version >= 0}
 
 
-def register(
-    engine: Engine,
-    spark: SparkSession | None,
-    name: str,
-    table: Snapshot,
-    only: tuple[str, Collection[str]] | None = None,
-) -> None:
-    """Make the rows of a table known to the engine; of `only`, a column and values, those that have one of the values.
-
-    Raises:
-        TableUnsuited: Spark must read it, and there is no session.
-    """
-    if table.version < 0:
-        engine.register(name, _schema(table.columns).empty_table())
-    elif table.rows is not None:
-        engine.register(name, table.rows if only is None else table.rows.filter(pc.field(only[0]).isin(list(only[1]))))
-    else:
-        frame = table.frame(spark)
-        _copy(engine, name, frame if only is None else frame.where(F.col(only[0]).isin(*only[1])), table.columns)
-
-
-def register_silver(
-    engine: Engine, spark: SparkSession | None, tables: Mapping[str, Snapshot], names: Mapping[str, str]
-) -> None:
-    """Make all rows of the silver tables known to the engine, as one table: game, _record_id.
-
-    Args:
-        engine: the engine.
-        spark: the session.
-        tables: the tables by key.
-        names: the games' exact names by key; a key that no game has is its own name.
-    """
-    schema = _schema(_OF_GAMES)
-    fragments = [
-        one.format.make_fragment(one.path, one.filesystem, pc.field("game") == names.get(key, key))
-        for key, table in tables.items()
-        if table.rows is not None
-        for one in table.rows.get_fragments()
-    ]
-    engine.register("silver_files", ds.FileSystemDataset(fragments, schema, ds.ParquetFileFormat()))
-    engine.register("silver_by_spark", schema.empty_table())
-    frames = [
-        table.frame(spark).select(F.lit(names.get(key, key)).alias("game"), "_record_id")
-        for key, table in tables.items()
-        if table.rows is None
-    ]
-    if frames:
-        engine.unregister("silver_by_spark")
-        _copy(engine, "silver_by_spark", _together(frames), _OF_GAMES)
-    engine.execute("CREATE TEMP VIEW silver AS FROM silver_files UNION ALL FROM silver_by_spark")
-
-
-def _together(frames: Sequence[DataFrame]) -> DataFrame:
-    """Return the rows of all frames; as a tree, as a chain of a thousand is too deep for Spark."""
-    while len(frames) > 1:
-        pairs = [frames[at : at + 2] for at in range(0, len(frames), 2)]
-        frames = [pair[0].unionByName(pair[1]) if len(pair) == 2 else pair[0] for pair in pairs]
-    return frames[0]
-
-
-def _copy(engine: Engine, name: str, frame: DataFrame, columns: Struct) -> None:
-    """Make the rows of a frame a table of the engine, batch by batch."""
-    engine.register("batch", _schema(columns).empty_table())
-    engine.execute(f"CREATE TEMP TABLE {name} AS FROM batch")
-    for row in frame.mapInArrow(_packed, "batch binary").toLocalIterator(prefetchPartitions=True):
-        engine.register("batch", pa.ipc.open_stream(row.batch).read_all().cast(_schema(columns)))
-        engine.execute(f"INSERT INTO {name} FROM batch")
-
-
-def _packed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Return a row for each batch, which a session can give without a Python object for each value."""
-    for batch in batches:
-        packed = pa.BufferOutputStream()
-        with pa.ipc.new_stream(packed, batch.schema) as writer:
-            writer.write_batch(batch)
-        yield pa.RecordBatch.from_pydict({"batch": [packed.getvalue().to_pybytes()]})
-
-
 def _rows(table: deltalake.DeltaTable, columns: Struct) -> ds.Dataset:
     """Return the table's rows; its files are opened when the rows are read."""
     if table.protocol().min_reader_version == 2:
@@ -198,14 +117,11 @@ def _rows(table: deltalake.DeltaTable, columns: Struct) -> ds.Dataset:
         raise deltalake.exceptions.DeltaProtocolError("The table has column mapping.")
     everything = pa.schema(table.schema())
     has = {name.lower(): name for name in everything.names}
-    wanted = pa.schema(one.with_name(has.get(one.name, one.name)) for one in arrow_fields(columns))
+    wanted = [one.with_name(has.get(one.name, one.name)) for one in arrow_fields(columns)]
+    partitions = {name: everything.field(name) for name in table.metadata().partition_columns}
     # without the bounds of other columns: deltalake (1.6.6) takes one that has none for one without values
-    partitions = pa.schema(everything.field(name) for name in table.metadata().partition_columns)
-    return table.to_pyarrow_dataset(schema=partitions).replace_schema(wanted)
-
-
-def _schema(columns: Struct) -> pa.Schema:
-    return pa.schema(arrow_fields(columns))
+    rows = table.to_pyarrow_dataset(schema=pa.schema(partitions.values()))
+    return rows.replace_schema(pa.schema(partitions.get(one.name, one) for one in wanted))
 
 
 def last_batches(files: Files, bronze: str, writer: str, versions: Iterable[int]) -> dict[int, int]:

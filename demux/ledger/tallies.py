@@ -12,7 +12,8 @@ from pyspark.sql import SparkSession
 from demux.ledger.account import Difference, Example, Grain, Kind, Tally, differences
 from demux.ledger.counting import Counted, examples_in, tallies_in
 from demux.ledger.engine import Engine
-from demux.ledger.snapshots import Snapshot, register
+from demux.ledger.registering import register
+from demux.ledger.snapshots import Snapshot
 
 _MOST_EXAMPLES = 20
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -41,7 +42,7 @@ class Tables:
     def layout(self) -> Layout:
         return Layout(str(self.folder))
 
-    def source(self, *offsets: int | None, **names: str) -> None:
+    def source(self, *offsets: int | None, partition_by: str | None = None, **names: str) -> None:
         """Append records to the source table; `names` are its columns' own names."""
         columns = {
             "topic": pa.array(["t"] * len(offsets)),
@@ -49,7 +50,7 @@ class Tables:
             "offset": pa.array(offsets, pa.int64()),
         }
         rows = pa.table({names.get(name, name): values for name, values in columns.items()})
-        write_deltalake(self.folder / "source", rows, mode="append")
+        write_deltalake(self.folder / "source", rows, mode="append", partition_by=partition_by)
 
     def bronze(self, game: str, *offsets: int) -> None:
         """Append a batch to bronze."""
@@ -144,12 +145,30 @@ def test_what_went_for_good_is_counted_and_what_an_interrupted_retirement_has_le
     assert found.intake == Intake(3, 0, 6, 1, 1, 1)
 
 
-def test_columns_of_a_source_are_found_whatever_their_case_and_numbered_records_by_their_number(tables: Tables) -> None:
+@pytest.mark.parametrize("partition_by", [None, "PARTITION"])
+def test_columns_of_a_source_are_found_whatever_their_case_and_numbered_records_by_their_number(
+    tables: Tables, partition_by: str | None
+) -> None:
     names = {"topic": "Topic", "partition": "PARTITION", "offset": "Offset"}
-    tables.source(1, 2, None, None, **names)
+    tables.source(1, 2, None, None, partition_by=partition_by, **names)
     tables.bronze("chess", 1, 2)
     missing, found = tables.ledger().differences[0], tables.ledger()
     assert (missing.kind, missing.rows, found.intake) == (Kind.NOT_TAKEN_IN, 2, Intake(2, 0, 4))
+
+
+def test_a_column_without_bounds_is_read_like_any_other(tables: Tables) -> None:
+    """Spark keeps the bounds of the first 32 columns."""
+    tables.bronze("chess", 1)
+    tables.append(tables.layout.quarantine, QUARANTINE, 1, stage="silver", game_name="chess")
+    log = Path(tables.layout.quarantine, "_delta_log", f"{0:020}.json")
+    text = log.read_text(encoding="utf-8")
+    add = json.loads(next(line for line in text.splitlines() if line.startswith('{"add"')))
+    add["add"]["stats"] = json.dumps({"numRecords": 1, "minValues": {}, "maxValues": {}, "nullCount": {"cause": 1}})
+    lines = [
+        json.dumps(add, separators=(",", ":")) if line.startswith('{"add"') else line for line in text.splitlines()
+    ]
+    log.write_text("\n".join(lines), encoding="utf-8")
+    assert tables.ledger().accounts == (Account("chess", None, 1, 0, 1, 0, 0, 0),)
 
 
 def test_a_version_of_the_source_that_is_gone_is_said(tables: Tables) -> None:
