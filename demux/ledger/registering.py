@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -33,7 +33,7 @@ def register(
     if table.version < 0:
         engine.register(name, _schema(table.columns).empty_table())
     elif table.rows is not None:
-        engine.register(name, table.rows if only is None else table.rows.filter(pc.field(only[0]).isin(list(only[1]))))
+        engine.register(name, table.rows if only is None else table.rows.filter(_is_one_of(*only)))
     else:
         frame = table.frame(spark)
         _copy(engine, name, frame if only is None else frame.where(F.col(only[0]).isin(*only[1])), table.columns)
@@ -70,6 +70,11 @@ def register_silver(
     engine.execute("CREATE TEMP VIEW silver AS FROM silver_files UNION ALL FROM silver_by_spark")
 
 
+def _is_one_of(column: str, values: Collection[str]) -> pc.Expression:
+    # as large text it is compared with partition values, and not with the bounds of files: `counting_engine` says why
+    return pc.field(column).cast(pa.large_string()).isin(pa.array([*values], pa.large_string()))
+
+
 def _together(frames: Sequence[DataFrame]) -> DataFrame:
     """Return the rows of all frames; as a tree, as a chain of a thousand is too deep for Spark."""
     while len(frames) > 1:
@@ -87,7 +92,7 @@ def _copy(engine: Engine, name: str, frame: DataFrame, columns: Struct) -> None:
         engine.execute(f"INSERT INTO {name} FROM batch")
 
 
-def _packed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _packed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Return a row for each batch, which a session can give without a Python object for each value."""
     for batch in batches:
         packed = pa.BufferOutputStream()

@@ -40,8 +40,8 @@ def of_source(engine: Engine, spark: SparkSession | None, reading: Reading) -> S
     if stand is None:
         return SourceSide(None, notes=("The source was not compared: bronze was made again meanwhile.",))
     numbered, notes = _read_table(engine, spark, reading)
-    ends = [(*part, end) for part, end in stand.ends.items()]
-    engine.register("ends", pa.table(list(zip(*ends, strict=True)) or [[], [], []], schema=_ENDS))
+    ends = [{"log": log, "partition": part, "ended": end} for (log, part), end in stand.ends.items()]
+    engine.register("ends", pa.Table.from_pylist(ends, schema=_ENDS))
     engine.execute(TAKEN_VIEWS)
     tallies = tallies_of(engine, Taken)
     wrong = with_examples(engine, spark, reading.bronze, Taken, tallies)
@@ -84,5 +84,8 @@ def _holes(engine: Engine, stand: SourceStand) -> tuple[Hole, ...]:
     if any(last - first + 1 > offsets for _, _, first, last, offsets in found):
         for log, partition, first, end in engine.execute(INNER_HOLES, {"most": _MOST_RANGES}).fetchall():
             inner[log, partition].append((first, end))
-    seen = {(log, part): Seen(*offsets, tuple(sorted(inner[log, part]))) for log, part, *offsets in found}
+    seen = {
+        (log, part): Seen(first, last, offsets, tuple(sorted(inner[log, part])))
+        for log, part, first, last, offsets in found
+    }
     return holes(seen, stand, _MOST_SHOWN)

@@ -176,15 +176,16 @@ def test_a_lost_row_is_still_found_after_the_tables_were_compacted_and_vacuumed(
     assert wrong(ledger(root)) == {("lost", "chess"): 1}
 
 
-@pytest.mark.both_lanes
 @pytest.mark.parametrize(
     ("properties", "version"),
     [
+        # Delta 2.4 on Spark 3.4 cannot delete rows of such a table
         pytest.param("'delta.enableDeletionVectors' = 'true'", 3, id="deletion-vectors"),
         pytest.param(
             "'delta.columnMapping.mode' = 'name', 'delta.minReaderVersion' = '2', 'delta.minWriterVersion' = '5'",
             2,
             id="column-mapping",
+            marks=pytest.mark.both_lanes,
         ),
     ],
 )

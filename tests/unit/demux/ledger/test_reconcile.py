@@ -171,6 +171,20 @@ def test_a_column_without_bounds_is_read_like_any_other(tables: Tables) -> None:
     assert tables.ledger().accounts == (Account("chess", None, 1, 0, 1, 0, 0, 0),)
 
 
+def test_files_that_deltalake_has_written_anew_are_searched_too(tables: Tables) -> None:
+    """They hold string views, whose bounds Arrow compares with no other text."""
+    tables.bronze("chess", 1, 2, 3)
+    tables.silver("go", 1, 2)
+    for stage in ("bronze", "silver"):
+        tables.append(tables.layout.quarantine, QUARANTINE, *range(8), stage=stage, game_name="chess")
+    DeltaTable(tables.layout.quarantine).optimize.compact()
+    for table, column in (("bronze", "record_id"), ("quarantine", "record_id"), ("silver/go", "_record_id")):
+        DeltaTable(f"{tables.folder}/{table}").delete(f"{column} = 't/0/3'")
+    for games, strays in ((None, {"go": 2, "chess": 5}), (["go"], {"go": 2}), (["chess"], {"chess": 5})):
+        found = tables.ledger(games).differences
+        assert {one.game: one.rows for one in found if one.kind is Kind.STRAY} == strays
+
+
 def test_a_version_of_the_source_that_is_gone_is_said(tables: Tables) -> None:
     tables.source(1)
     tables.source(2)
