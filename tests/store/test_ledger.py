@@ -27,11 +27,11 @@ def test_partitions_of_any_name_are_read_and_silver_tables_are_one(in_store: Sto
     assert snapshot(None, in_store, f"{path}/none", BRONZE).version == -1
     with counting_engine() as engine:
         register(engine, None, "bronze", found)
-        register(engine, None, "some", found, ("game_name", ["a/b", "a%20b"]))
+        register(engine, None, "chosen", found, ("game_name", ["a/b", "a%20b"]))
         register_silver(engine, None, {"one": found, "other": found}, {"other": "The Other"})
         assert dict(engine.execute("FROM bronze").fetchall()) == dict(
             zip(NAMES, map(str, range(len(NAMES))), strict=True)
         )
-        assert sorted(engine.execute("FROM some").fetchall()) == [("a%20b", "2"), ("a/b", "1")]
+        assert sorted(engine.execute("FROM chosen").fetchall()) == [("a%20b", "2"), ("a/b", "1")]
         counts = engine.execute("SELECT game, COUNT(_record_id) FROM silver GROUP BY game").fetchall()
         assert sorted(counts) == [("The Other", len(NAMES)), ("one", len(NAMES))]
