@@ -1,6 +1,6 @@
 """The engine that counts: DuckDB, in this process.
 
-It reads what is registered with it, and no file, no other variable of this process and no network. What does not fit
+It has what is copied into it, and reads no file, no other variable of this process and no network. What does not fit
 into memory is in a temporary folder, which is removed when the block ends.
 """
 
@@ -16,7 +16,7 @@ from demux.extras import duckdb
 
 Engine: TypeAlias = "duckdb.DuckDBPyConnection"
 
-_MEMORY = "400MiB"
+_MEMORY = "300MiB"
 # each one needs memory of its own
 _MOST_THREADS = 4
 
@@ -30,8 +30,6 @@ def counting_engine() -> Iterator[Engine]:
             "threads": min(_MOST_THREADS, os.cpu_count() or 1),
             "temp_directory": folder,
             "preserve_insertion_order": False,
-            # Arrow (26) cannot compare text with the bounds of a file that has string views, as deltalake writes them
-            "disabled_optimizers": "filter_pushdown,join_filter_pushdown",
             "autoinstall_known_extensions": False,
             "autoload_known_extensions": False,
             "python_enable_replacements": False,

@@ -1,4 +1,7 @@
-"""Rows of tables made known to the engine: as Arrow, read where they are, and copied where Spark reads them."""
+"""Rows of tables copied into the engine, batch by batch, each file read once.
+
+A scan that the engine left before its end would go on in Arrow's threads, and end the process with a fault at its exit.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ from demux.columns import Column, Primitive, Struct
 from demux.ledger.engine import Engine
 from demux.ledger.snapshots import Snapshot
 
+_AHEAD = {"batch_size": 65_536, "batch_readahead": 4, "fragment_readahead": 2}
 _SILVER = Struct((Column("game", Primitive.STRING), Column("_record_id", Primitive.STRING)))
 
 
@@ -33,10 +37,10 @@ def register(
     if table.version < 0:
         engine.register(name, _schema(table.columns).empty_table())
     elif table.rows is not None:
-        engine.register(name, table.rows if only is None else table.rows.filter(_is_one_of(*only)))
+        _copy_files(engine, name, table.rows, None if only is None else _is_one_of(*only))
     else:
         frame = table.frame(spark)
-        _copy(engine, name, frame if only is None else frame.where(F.col(only[0]).isin(*only[1])), table.columns)
+        _copy_frame(engine, name, frame if only is None else frame.where(F.col(only[0]).isin(*only[1])), table.columns)
 
 
 def register_silver(
@@ -57,7 +61,7 @@ def register_silver(
         if table.rows is not None
         for one in table.rows.get_fragments()
     ]
-    engine.register("silver_files", ds.FileSystemDataset(fragments, schema, ds.ParquetFileFormat()))
+    _copy_files(engine, "silver_files", ds.FileSystemDataset(fragments, schema, ds.ParquetFileFormat()))
     engine.register("silver_by_spark", schema.empty_table())
     frames = [
         table.frame(spark).select(F.lit(names.get(key, key)).alias("game"), "_record_id")
@@ -66,12 +70,13 @@ def register_silver(
     ]
     if frames:
         engine.unregister("silver_by_spark")
-        _copy(engine, "silver_by_spark", _together(frames), _SILVER)
+        _copy_frame(engine, "silver_by_spark", _together(frames), _SILVER)
     engine.execute("CREATE TEMP VIEW silver AS FROM silver_files UNION ALL FROM silver_by_spark")
 
 
 def _is_one_of(column: str, values: Collection[str]) -> pc.Expression:
-    # as large text it is compared with partition values, and not with the bounds of files: `counting_engine` says why
+    # as large text it is compared with partition values, and not with the bounds of files: Arrow (26) cannot compare
+    # text with those of string views, as deltalake writes them
     return pc.field(column).cast(pa.large_string()).isin(pa.array([*values], pa.large_string()))
 
 
@@ -83,7 +88,15 @@ def _together(frames: Sequence[DataFrame]) -> DataFrame:
     return frames[0]
 
 
-def _copy(engine: Engine, name: str, frame: DataFrame, columns: Struct) -> None:
+def _copy_files(engine: Engine, name: str, rows: ds.Dataset, only: pc.Expression | None = None) -> None:
+    """Make the rows of files a table of the engine; little is read ahead."""
+    options = ds.ParquetFragmentScanOptions(pre_buffer=False)
+    engine.register("rows", rows.scanner(filter=only, fragment_scan_options=options, **_AHEAD))
+    engine.execute(f"CREATE TEMP TABLE {name} AS FROM rows")
+    engine.unregister("rows")
+
+
+def _copy_frame(engine: Engine, name: str, frame: DataFrame, columns: Struct) -> None:
     """Make the rows of a frame a table of the engine, batch by batch."""
     engine.register("batch", _schema(columns).empty_table())
     engine.execute(f"CREATE TEMP TABLE {name} AS FROM batch")
