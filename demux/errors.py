@@ -17,7 +17,7 @@ class Kind(Enum):
 
 
 class ExitCode(IntEnum):
-    """Exit codes of the `demux` command (README, "Exit codes")."""
+    """Exit codes of the `demux` command (docs/runbook.md, "Exit codes")."""
 
     OK = 0
     UNEXPECTED = 1

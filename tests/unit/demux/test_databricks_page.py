@@ -1,4 +1,4 @@
-"""docs/databricks.md and the README's "On Databricks": settings that load, transcripts that commands did print."""
+"""docs/databricks.md: settings that load, transcripts that commands printed."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from tests.conftest import GOLDEN
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "databricks.md").read_text("utf-8")
-README = (ROOT / "README.md").read_text("utf-8")
-SECTION = README.partition("## On Databricks\n")[2].partition("\n## ")[0]
+SECTION = PAGE.partition("## A first deployment\n")[2].partition("\n## ")[0]
 EXAMPLES = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
 
 

@@ -1,4 +1,4 @@
-"""docs/kafka.md and the README: every example of settings is loaded, every cause and condition is one that there is."""
+"""docs/kafka.md and the README: every example of settings loads."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from demux.causes import Cause
 from demux.settings import Settings
 from demux.settings_file import load
 
@@ -23,7 +22,3 @@ def test_an_example_of_the_pages_is_a_settings_file(text: str, tmp_path: Path) -
     file = tmp_path / "demux.yml"
     file.write_text(text)
     assert load(file, {}, {}) != Settings()
-
-
-def test_the_readme_says_what_each_cause_means() -> None:
-    assert set(re.findall(r"^\| `([A-Z_]+)` \|", README, re.MULTILINE)) == {cause.value for cause in Cause}

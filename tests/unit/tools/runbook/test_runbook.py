@@ -23,7 +23,6 @@ from tools.runbook.records import Replay, meaning, quarantined
 from tools.runbook.sentences import said_in
 
 ROOT = Path(__file__).parents[4]
-README = (ROOT / "README.md").read_text("utf-8")
 STAGES = ("demux", "producer", "bronze_ingest", "install_workflow", "deserializer")
 SOURCES = {
     path.relative_to(ROOT).as_posix(): path.read_text("utf-8")
@@ -78,14 +77,6 @@ def test_the_meaning_is_one_sentence_of_its_own(error: type[DemuxError]) -> None
 def test_a_replay_is_offered_for_the_causes_that_the_command_replays() -> None:
     replayed = {cause for cause in Cause if quarantined(cause).replay is not Replay.NEVER}
     assert replayed == set(REPLAYABLE) == {cause for cause in Cause if quarantined(cause).stage is Stage.SILVER}
-
-
-def test_the_readme_says_of_causes_and_exit_codes_what_the_page_says() -> None:
-    causes = {
-        f"| `{cause.value}` | {quarantined(cause).stage.value} | {quarantined(cause).meaning} |" for cause in Cause
-    }
-    codes = {f"| {code.value} | {meaning(code)} |" for code in ExitCode}
-    assert (causes | codes) - set(README.splitlines()) == set()
 
 
 def test_no_two_headings_are_alike_so_that_each_link_leads_to_its_own() -> None:

@@ -1,0 +1,50 @@
+"""README, ARCHITECTURE, CONTRIBUTING and docs: links that lead somewhere, sizes, the glossary."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+# most lines of pages that everybody reads
+LONGEST = {"README.md": 150, "CONTRIBUTING.md": 80}
+
+
+def anchors(text: str) -> set[str]:
+    """The anchors that GitHub gives to the headings of a page."""
+    heads = re.findall(r"^#+ (.*)$", re.sub(r"```.*?```", "", text, flags=re.DOTALL), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_leads_to_a_file_and_a_heading(page: Path) -> None:
+    text = re.sub(r"```.*?```", "", page.read_text("utf-8"), flags=re.DOTALL)
+    links = re.findall(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]*))?\)|(?:src|srcset)=\"([^\"]+)\"", text)
+    for file, anchor, source in links:
+        target = (page.parent / (file or source)).resolve() if file or source else page
+        assert target.exists(), f"{page.name}: {file or source}"
+        if anchor:
+            assert anchor in anchors(target.read_text("utf-8")), f"{page.name}: {file}#{anchor}"
+
+
+@pytest.mark.parametrize("name", LONGEST)
+def test_a_page_that_everybody_reads_is_short(name: str) -> None:
+    assert len((ROOT / name).read_text("utf-8").splitlines()) <= LONGEST[name]
+
+
+def test_the_readme_links_every_page_of_a_task() -> None:
+    readme = (ROOT / "README.md").read_text("utf-8")
+    linked = set(re.findall(r"\]\((docs/[\w-]+\.md)", readme))
+    # these two are linked from where they are needed
+    pages = {f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")} - {"docs/glossary.md", "docs/sessions.md"}
+    assert linked == pages
+
+
+def test_the_glossary_has_at_most_40_terms_in_order() -> None:
+    rows = re.findall(r"^\| ([^|]+?) \| [^|]+ \|$", (ROOT / "docs" / "glossary.md").read_text("utf-8"), re.MULTILINE)
+    terms = [term for term in rows if term not in ("term", "---")]
+    assert terms == sorted(terms)
+    assert 20 < len(set(terms)) == len(terms) <= 40
