@@ -13,13 +13,13 @@ from pydantic import BaseModel
 from demux.causes import Cause, Stage
 from demux.cli.app import app
 from demux.cli.quarantine import REPLAYABLE
-from demux.errors import DemuxError, ExitCode
+from demux.errors import DemuxError
 from demux.settings import Settings
 from demux.settings_template import section_in
 from tests.conftest import Golden
 from tools.runbook.advice import ADVICE
 from tools.runbook.page import CONDITIONS, page
-from tools.runbook.records import Replay, meaning, quarantined
+from tools.runbook.records import Replay, quarantined
 from tools.runbook.sentences import said_in
 
 ROOT = Path(__file__).parents[4]
