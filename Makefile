@@ -10,7 +10,7 @@ OLDEST := .venv/oldest/bin
 CODE := demux producer bronze_ingest install_workflow deserializer tests benchmarks tools
 PURE = $(wildcard tests/unit tests/property)
 # each process has one Spark session, and one of three waits for a server or a process most of the time;
-# a file's tests stay together (tests/order.py)
+# a file's tests stay together (tests/support/order.py)
 SIDE_BY_SIDE := -n 3 --dist loadfile --no-loadscope-reorder
 # what tests that draw by chance begin with; `make test-long SEED=...` repeats what failed
 SEED := $(or $(SEED),$(shell date +%s))

@@ -16,19 +16,21 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from benchmarks import hybrid_lag, kafka_bronze, kafka_producer
-from benchmarks.decoding import rows_per_second, timed
-from benchmarks.naive import run_all
-from benchmarks.page import write_section
-from benchmarks.roots import Times
+from benchmarks.kafka import bronze as kafka_bronze
+from benchmarks.kafka import hybrid_lag
+from benchmarks.kafka import producer as kafka_producer
+from benchmarks.parts.decoding import rows_per_second, timed
+from benchmarks.support.naive import run_all
+from benchmarks.support.page import write_section
+from benchmarks.support.roots import Times
+from demux.core.protobuf.schema.protoc import CompiledSchema, compile_schema
+from demux.core.registry.folder import FolderRegistry
+from demux.core.settings.settings import Engine, RunSettings, Settings, SparkSettings
+from demux.core.streaming.session import session, stop
+from demux.core.tables import Layout
 from demux.pipeline.context import Workplace, place_of
 from demux.pipeline.engines import decode_of
 from demux.pipeline.round import run_round
-from demux.protobuf.compile import CompiledSchema, compile_schema
-from demux.registry.folder import FolderRegistry
-from demux.settings import Engine, RunSettings, Settings, SparkSettings
-from demux.spark import session, stop
-from demux.tables import Layout
 from producer.delta_sink import DeltaSink
 from producer.request import ProduceRequest
 from producer.run import MADE_BY, produce
@@ -179,7 +181,7 @@ def main() -> None:
         shutil.rmtree(root, ignore_errors=True)
     # a process of its own: its memory is measured, too
     sizes = (f"--{name}={getattr(options, name)}" for name in ("games", "rows", "repeats"))
-    subprocess.run([sys.executable, "-m", "benchmarks.fleet", *sizes], check=True)
+    subprocess.run([sys.executable, "-m", "benchmarks.parts.fleet", *sizes], check=True)
 
 
 if __name__ == "__main__":

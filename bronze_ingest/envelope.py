@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterator, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from demux.arrow_types import arrow_fields
-from demux.columns import Array, Column, ColumnType, Map, Struct, sql_name
-from demux.protobuf.wrapper import ColumnPath, Envelope
+from demux.core.columns.arrow import arrow_fields
+from demux.core.columns.types import Array, Column, ColumnType, Map, Struct, sql_name
+from demux.core.protobuf.envelope import ColumnPath, Envelope
 
 PREFIX = "wrapper_"
 

@@ -12,20 +12,29 @@ from datetime import datetime, timezone
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from bronze_ingest.rows import take_apart
+from bronze_ingest.to_columns import take_apart
 from bronze_ingest.unwrap import WrapperFormat, bronze_columns
-from demux.arrow_map import ArrowFunction, Batches, map_in_arrow, numbered
-from demux.causes import Stage
-from demux.columns import Struct
-from demux.commits import Counts
-from demux.delta_commit import alter_after
-from demux.errors import TableUnsuited, TaskInterrupted
-from demux.schema_evolution import with_columns
-from demux.spark_types import spark_struct
-from demux.storage.files import Storage
-from demux.streams import Batch
-from demux.table_files import FILES, TableFile, TableWriter, commit_files, schema_json, stamped, takes_files, told
-from demux.tables import QUARANTINE, Layout
+from demux.core.causes import Stage
+from demux.core.columns.map_in_arrow import ArrowFunction, Batches, map_in_arrow, numbered
+from demux.core.columns.spark import spark_struct
+from demux.core.columns.types import Struct
+from demux.core.delta.batch_commit import Counts
+from demux.core.delta.commit import alter_after
+from demux.core.delta.parquet_writer import (
+    FILES,
+    TableFile,
+    TableWriter,
+    commit_files,
+    schema_json,
+    stamped,
+    takes_files,
+    told,
+)
+from demux.core.delta.schema_evolution import with_columns
+from demux.core.errors import TableUnsuited, TaskInterrupted
+from demux.core.storage.files import Storage
+from demux.core.streaming.query import Batch
+from demux.core.tables import QUARANTINE, Layout
 
 PARTITION = "game_name"
 

@@ -12,19 +12,19 @@ from bronze_ingest.archive.batches import with_files
 from bronze_ingest.envelope import column_conflicts
 from bronze_ingest.source import check_source, wrapper_stream
 from bronze_ingest.unwrap import WrapperFormat, bronze_columns, wrapper_format
-from demux.causes import Stage
-from demux.checkpoints import require_checkpoint
-from demux.columns import Struct
-from demux.commits import Counts
-from demux.errors import DemuxError, SettingsInvalid
-from demux.reports import IngestReport
-from demux.roots import layout_of
-from demux.settings import Settings, Sink
-from demux.spark_types import columns_in_json, columns_of_spark
-from demux.storage import table_exists
-from demux.streams import TAKE_ALL, Batch, Trigger, run_query
-from demux.table_files import schema_json
-from demux.tables import Layout
+from demux.core.causes import Stage
+from demux.core.columns.spark import columns_in_json, columns_of_spark
+from demux.core.columns.types import Struct
+from demux.core.delta.batch_commit import Counts
+from demux.core.delta.parquet_writer import schema_json
+from demux.core.errors import DemuxError, SettingsInvalid
+from demux.core.reports import IngestReport
+from demux.core.root.layout import layout_of
+from demux.core.settings.settings import Settings, Sink
+from demux.core.storage import table_exists
+from demux.core.streaming.checkpoints import require_checkpoint
+from demux.core.streaming.query import TAKE_ALL, Batch, Trigger, run_query
+from demux.core.tables import Layout
 
 
 def ingest(

@@ -12,21 +12,21 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from bronze_ingest.archive.batches import require_same_reading
-from bronze_ingest.archive.rows import ARCHIVED
+from bronze_ingest.archive.record_batch import ARCHIVED
 from bronze_ingest.archive.stream import archive_stream
-from bronze_ingest.kafka.admin import topics_now
-from bronze_ingest.kafka.offsets import kafka_offsets, source_line
-from bronze_ingest.kafka.position import KAFKA
+from bronze_ingest.kafka.checkpoint_offsets import KAFKA
+from bronze_ingest.kafka.lost_offsets import kafka_offsets, source_line
 from bronze_ingest.kafka.source import client_options, kafka_stream
-from bronze_ingest.kafka.topics import follow, require_offsets
-from demux.checkpoints import read_checkpoint
-from demux.errors import SettingsInvalid, SourceMissing
-from demux.roots import layout_of
-from demux.settings import Settings
-from demux.settings_source import ArchiveSettings, SourceKind
-from demux.spark_types import spark_type
-from demux.storage import make_folder, read_text, table_exists
-from demux.tables import SOURCE_OPTIONAL, Layout
+from bronze_ingest.kafka.topic_history import follow, require_offsets
+from bronze_ingest.kafka.topic_metadata import topics_now
+from demux.core.columns.spark import spark_type
+from demux.core.errors import SettingsInvalid, SourceMissing
+from demux.core.root.layout import layout_of
+from demux.core.settings.settings import Settings
+from demux.core.settings.source import ArchiveSettings, SourceKind
+from demux.core.storage import make_folder, read_text, table_exists
+from demux.core.streaming.checkpoints import read_checkpoint
+from demux.core.tables import SOURCE_OPTIONAL, Layout
 
 # what every source gives: value, SOURCE_OPTIONAL, origin, record_id (NULL: the batch gives one), refused_sentence
 SOURCE = ARCHIVED

@@ -6,14 +6,14 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from bronze_ingest.rows import EXAMINED, take_apart, with_fields
+from bronze_ingest.to_columns import EXAMINED, take_apart, with_fields
 from bronze_ingest.unwrap import WrapperFormat, bronze_columns
-from demux.arrow_map import ArrowFunction, Batches, map_in_arrow, numbered
-from demux.causes import Stage
-from demux.commits import REFUSED, Counts, OnRetry, Rows, Target, commit
-from demux.spark_types import spark_struct
-from demux.streams import Batch
-from demux.tables import QUARANTINE, Layout
+from demux.core.causes import Stage
+from demux.core.columns.map_in_arrow import ArrowFunction, Batches, map_in_arrow, numbered
+from demux.core.columns.spark import spark_struct
+from demux.core.delta.batch_commit import REFUSED, Counts, OnRetry, Rows, Target, commit
+from demux.core.streaming.query import Batch
+from demux.core.tables import QUARANTINE, Layout
 
 
 def write_batch(spark: SparkSession, layout: Layout, frame: DataFrame, wrapper: WrapperFormat, batch: Batch) -> Counts:

@@ -12,16 +12,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bronze_ingest.envelope import column_at, extra_arrays, extra_columns
-from bronze_ingest.frames import Frames, after_frames, frames_before, frames_in_headers
 from bronze_ingest.framing import HEADER
-from demux.causes import Cause
-from demux.columns import Struct
-from demux.names import invalid_reason
-from demux.protobuf.decoder import decoder_of
-from demux.protobuf.wrapper import Envelope, envelope_of
-from demux.settings import Settings
-from demux.settings_source import PayloadFraming, WrapperFraming
-from demux.tables import BRONZE
+from bronze_ingest.framing_batch import Frames, after_frames, frames_before, frames_in_headers
+from demux.core.causes import Cause
+from demux.core.columns.types import Struct
+from demux.core.names import invalid_reason
+from demux.core.protobuf.decode.decoder import decoder_of
+from demux.core.protobuf.envelope import Envelope, envelope_of
+from demux.core.settings.settings import Settings
+from demux.core.settings.source import PayloadFraming, WrapperFraming
+from demux.core.tables import BRONZE
 
 _MIN_ID, _MAX_ID = -(2**31), 2**31 - 1
 _STAMPED = {"ingested_at", "batch_id"}

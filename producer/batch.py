@@ -13,7 +13,7 @@ from producer import events
 from producer.events import Words, Writer, payloads, random_words
 from producer.faults import Fault, spoiled
 from producer.records import Records
-from producer.wrap import head, wrapped
+from producer.wrapper_encoding import head, wrapped
 
 Made = Counter[tuple[str, Fault | None]]
 

@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from demux.errors import SettingsInvalid, StorageFailed
-from demux.storage.files import Storage
+from demux.core.errors import SettingsInvalid, StorageFailed
+from demux.core.storage.files import Storage
 from producer.records import Position, Records
 
 # the table's description: deltalake refuses table properties that are not Delta's own

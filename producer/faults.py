@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from enum import Enum
 
-from demux.causes import Cause
-from producer.wrap import head, wrapped
+from demux.core.causes import Cause
+from producer.wrapper_encoding import head, wrapped
 
 
 class Fault(Enum):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from demux.names import game_key
+from demux.core.names import game_key
 
 _READABLE = (
     "chess",

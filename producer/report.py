@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from demux.causes import Cause
+from demux.core.causes import Cause
 from producer.batch import Made
 from producer.faults import Fault, cause_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from demux.errors import SettingsInvalid
+from demux.core.errors import SettingsInvalid
 from producer.faults import Fault
 from producer.games import HOSTILE
 

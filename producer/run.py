@@ -10,9 +10,9 @@ from datetime import datetime, timedelta, timezone
 import numpy as np
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
-from demux.protobuf.compile import compile_schema
-from demux.protobuf.pool import message_class, pool_of
-from demux.registry.protocol import ErasableRegistry, NewSchema, SchemaRegistry
+from demux.core.protobuf.schema.descriptor_pool import message_class, pool_of
+from demux.core.protobuf.schema.protoc import compile_schema
+from demux.core.registry.protocol import ErasableRegistry, NewSchema, SchemaRegistry
 from producer.batch import Made, Recipe, batch
 from producer.events import Writer
 from producer.games import Game, games

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.order import file_of, group_of, rank, read_costs
+from tests.support.order import file_of, group_of, rank, read_costs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from xdist.remote import Producer
     from xdist.scheduler import Scheduling
 
-    from tests.flow.process import Command, Said
+    from tests.support.flow.process import Command, Said
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -41,7 +41,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     table = config.getoption("--costs")
     if table is not None:
-        from tests.profiling import Profile
+        from tests.support.profiling import Profile
 
         config.pluginmanager.register(Profile(config, table))
 
@@ -69,7 +69,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Schedul
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The one session of a process, whatever the folder of the test."""
     # a unit test needs none
-    from tests.spark_session import one_session
+    from tests.support.spark_session import one_session
 
     with one_session(tmp_path_factory.mktemp("spark")) as spark:
         yield spark
@@ -78,7 +78,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 @pytest.fixture(scope="session")
 def lane() -> str:
     """Which environment this is: `current` or `oldest`."""
-    from tests.spark_session import lane_of_spark
+    from tests.support.spark_session import lane_of_spark
 
     return lane_of_spark()
 
@@ -94,8 +94,8 @@ def seed(request: pytest.FixtureRequest) -> int:
 def command(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
     """Runs `demux` with these words in this process, on the session that the tests share."""
     from demux.cli import main
-    from demux.cli.workplace import console
-    from tests.flow.process import Said
+    from demux.cli.command import console
+    from tests.support.flow.process import Said
 
     # nothing is folded
     monkeypatch.setattr(console, "_width", 1000)

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from demux.errors import RuntimeMissing
+from demux.core.errors import RuntimeMissing
 
 _SETUP = Path(__file__).parent / "setup.sh"
 _DEADLINE_S = 60.0

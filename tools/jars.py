@@ -9,10 +9,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from demux.errors import RuntimeMissing
-from demux.settings import SparkSettings
-from demux.spark import session, stop
-from demux.storage.access import StoreAccess
+from demux.core.errors import RuntimeMissing
+from demux.core.settings.settings import SparkSettings
+from demux.core.storage.access import StoreAccess
+from demux.core.streaming.session import session, stop
 
 _TRIES = 3
 

@@ -8,14 +8,14 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from random import Random
 
-from demux.control import KnownGame, Outcome, TaskRecord
-from demux.registry.protocol import SubjectVersion
-from demux.status.content import status_json
-from demux.status.facts import Arrival, Facts, SetAside, TableFacts
-from demux.status.model import Status
-from demux.status.page import page
-from demux.status.server import REFRESH_S
-from demux.status.summary import status_of
+from demux.core.control.games_and_rounds import KnownGame, Outcome, TaskRecord
+from demux.core.registry.protocol import SubjectVersion
+from demux.operations.status.facts import Arrival, Facts, SetAside, TableFacts
+from demux.operations.status.html_page import page
+from demux.operations.status.http_server import REFRESH_S
+from demux.operations.status.json_view import status_json
+from demux.operations.status.model import Status
+from demux.operations.status.summary import status_of
 from producer.games import games
 from tools.chromium import Tab, browser
 

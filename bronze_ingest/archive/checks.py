@@ -9,10 +9,10 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from bronze_ingest.archive.opening import local_path
-from demux.errors import SettingsInvalid, StorageFailed
-from demux.settings_source import ArchiveSettings, Clean
-from demux.text import printable
+from bronze_ingest.archive.file_open import local_path
+from demux.core.errors import SettingsInvalid, StorageFailed
+from demux.core.settings.source import ArchiveSettings, Clean
+from demux.core.text import printable
 
 _GLOB = frozenset("{}[]*?\\")
 _HIDDEN = ("_", ".")

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from bronze_ingest.archive.content import CHUNK_BYTES, Content
-from bronze_ingest.archive.rows import MAX_BATCH_BYTES, MAX_BATCH_ROWS, MAX_RECORD_BYTES, Rows, piece
+from bronze_ingest.archive.byte_reader import CHUNK_BYTES, Content
+from bronze_ingest.archive.record_batch import MAX_BATCH_BYTES, MAX_BATCH_ROWS, MAX_RECORD_BYTES, Rows, piece
 
 _MAX_VARINT_BYTES = 10
 _MAX_LENGTH = 2**31 - 1

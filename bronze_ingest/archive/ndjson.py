@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from bronze_ingest.archive.content import Content, lines
-from bronze_ingest.archive.rows import MAX_RECORD_BYTES, Optional, Rows
+from bronze_ingest.archive.byte_reader import Content, lines
+from bronze_ingest.archive.record_batch import MAX_RECORD_BYTES, Optional, Rows
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)

@@ -8,10 +8,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from bronze_ingest.archive.content import CHUNK_BYTES
-from bronze_ingest.archive.opening import ArchiveFile
+from bronze_ingest.archive.byte_reader import CHUNK_BYTES
+from bronze_ingest.archive.file_open import ArchiveFile
 from bronze_ingest.archive.parquet_columns import column_of, converted_to, names_of, size_of
-from bronze_ingest.archive.rows import (
+from bronze_ingest.archive.record_batch import (
     CUT,
     MAX_BATCH_BYTES,
     MAX_BATCH_ROWS,
@@ -21,9 +21,9 @@ from bronze_ingest.archive.rows import (
     batch_of,
     piece,
 )
-from demux.arrow_types import arrow_type
-from demux.tables import SOURCE_OPTIONAL
-from demux.text import printable
+from demux.core.columns.arrow import arrow_type
+from demux.core.tables import SOURCE_OPTIONAL
+from demux.core.text import printable
 
 _MAX_REASON = 200
 _FIRST_ROWS = 16

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from demux.tables import SOURCE_OPTIONAL
+from demux.core.tables import SOURCE_OPTIONAL
 
 _BYTES = (
     pa.types.is_binary,

@@ -10,14 +10,14 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from bronze_ingest.archive.checks import require_consistent, require_names
-from bronze_ingest.archive.files import records
-from bronze_ingest.archive.opening import open_archive
-from bronze_ingest.archive.rows import ARCHIVED, CUT
-from demux.arrow_map import ArrowFunction, map_in_arrow
-from demux.errors import SourceMissing, StorageFailed
-from demux.settings_source import ArchiveSettings, Clean
-from demux.spark_types import spark_struct
-from demux.text import printable
+from bronze_ingest.archive.file_open import open_archive
+from bronze_ingest.archive.formats import records
+from bronze_ingest.archive.record_batch import ARCHIVED, CUT
+from demux.core.columns.map_in_arrow import ArrowFunction, map_in_arrow
+from demux.core.columns.spark import spark_struct
+from demux.core.errors import SourceMissing, StorageFailed
+from demux.core.settings.source import ArchiveSettings, Clean
+from demux.core.text import printable
 
 _FILES = "path STRING, modificationTime TIMESTAMP, length LONG, content BINARY"
 # Spark forgets files that are older than this than the newest one, and then passes over a late one in silence

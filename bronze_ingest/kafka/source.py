@@ -10,17 +10,17 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from demux.kafka_client import ClientOptions, java_options
-from demux.settings_source import KafkaSettings
-from demux.settings_types import epoch_ms
-from demux.tables import SOURCE_OPTIONAL
+from demux.core.kafka.client_options import ClientOptions, java_options
+from demux.core.settings.source import KafkaSettings
+from demux.core.settings.types import epoch_ms
+from demux.core.tables import SOURCE_OPTIONAL
 
 
 def client_options(spark: SparkSession, kafka: KafkaSettings) -> ClientOptions:
     """Return the options of the Java client; reads the environment and resolves secrets.
 
     Raises:
-        SettingsInvalid, SecretMissing: as for `demux.kafka_client.java_options`.
+        SettingsInvalid, SecretMissing: as for `demux.core.kafka.client_options.java_options`.
     """
     version: str = kafka_classes(spark).common.utils.AppInfoParser.getVersion()
     return java_options(kafka, os.environ, version)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from demux.extras import missing_extra
+from demux.core.extras import missing_extra
 
 
 def main() -> None:

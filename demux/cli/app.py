@@ -9,29 +9,17 @@ import sys
 import typer
 from rich.console import Console
 
-from demux.cli import (
-    apply,
-    backfill,
-    demo,
-    destroy,
-    export,
-    flow,
-    forget,
-    grants,
-    look,
-    maintain,
-    plan,
-    quarantine,
-    reconcile,
-    repair,
-    schemas,
-    serve,
-    sessions,
-    start,
-)
-from demux.errors import ExitCode
-from demux.failures import named
-from demux.text import printable
+from demux.cli.deploy import apply, destroy, export, grants, plan
+from demux.cli.inspect import reconcile, schemas, serve
+from demux.cli.inspect import status as look
+from demux.cli.repair import backfill, forget, maintain, quarantine, sessions
+from demux.cli.repair import rebuild as repair
+from demux.cli.run import demo
+from demux.cli.run import produce as start
+from demux.cli.run import run as flow
+from demux.core.error_mapping import named
+from demux.core.errors import ExitCode
+from demux.core.text import printable
 
 app = typer.Typer(
     name="demux",

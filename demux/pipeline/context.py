@@ -11,20 +11,20 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from demux.catalog import Catalog
-from demux.control import Control
-from demux.errors import DemuxError
-from demux.lock import Hold, TableLock, table_lock, unlocked
-from demux.registry.choice import Registries, game_schemas
-from demux.registry.registered import Registered, registered_games
-from demux.reports import GameReport, IngestReport
-from demux.roots import layout_of
-from demux.schema_store import GameRegistry, SchemaStore
-from demux.settings import Settings
-from demux.spark import on_databricks
-from demux.storage import exists
-from demux.streams import TAKE_ALL, Trigger
-from demux.tables import Layout
+from demux.core.catalog.registration import Catalog
+from demux.core.control.games_and_rounds import Control
+from demux.core.errors import DemuxError
+from demux.core.registry.game_discovery import Registered, registered_games
+from demux.core.registry.selection import Registries, game_schemas
+from demux.core.reports import GameReport, IngestReport
+from demux.core.root.layout import layout_of
+from demux.core.root.lock import Hold, TableLock, table_lock, unlocked
+from demux.core.schemas.store import GameRegistry, SchemaStore
+from demux.core.settings.settings import Settings
+from demux.core.storage import exists
+from demux.core.streaming.query import TAKE_ALL, Trigger
+from demux.core.streaming.session import on_databricks
+from demux.core.tables import Layout
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Workplace:
         """Let other commands have the root while the block runs; between two steps, when nothing is under way.
 
         Raises:
-            KeyboardInterrupt: as `demux.lock.Hold.away`.
+            KeyboardInterrupt: as `demux.core.root.lock.Hold.away`.
         """
         before = self.visits
         with nullcontext() if self.hold is None else self.hold.away(self.stop):
@@ -131,7 +131,7 @@ class Workplace:
 
     def deserialize(self, game: str) -> GameReport:
         """Run the silver stage for one game."""
-        from deserializer.run import deserialize
+        from deserializer.stream.run import deserialize
 
         report = deserialize(self.spark, self.layout, self.schemas, game, self.settings.decoder, self.tables)
         if self.catalog is not None:

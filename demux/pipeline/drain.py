@@ -6,10 +6,10 @@ import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from demux.core.reports import GameReport
 from demux.pipeline.engines import Decode
 from demux.pipeline.task_pool import Ended
-from demux.reports import GameReport
-from install_workflow.plan import Task
+from install_workflow.planning.plan import Task
 
 
 def drain(tasks: tuple[Task, ...], decode: Decode, stop: threading.Event) -> Iterator[Ended[GameReport]]:

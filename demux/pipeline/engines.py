@@ -7,15 +7,15 @@ from collections.abc import Callable, Iterator
 from datetime import datetime, timezone
 from functools import partial
 
-from demux.errors import DemuxError, Kind
-from demux.failures import named
+from demux.core.error_mapping import named
+from demux.core.errors import DemuxError, Kind
+from demux.core.reports import GameReport
+from demux.core.settings.settings import Engine
 from demux.pipeline.context import Workplace
 from demux.pipeline.task_pool import Ended, run_tasks
-from demux.reports import GameReport
-from demux.settings import Engine
-from deserializer.fleet.games import Decoded
-from deserializer.fleet.run import Fleet
-from install_workflow.plan import Task
+from deserializer.fleet.game_state import Decoded
+from deserializer.fleet.round import Fleet
+from install_workflow.planning.plan import Task
 
 _LOG = logging.getLogger("demux")
 

@@ -6,15 +6,15 @@ import uuid
 from dataclasses import dataclass
 from datetime import datetime, timezone
 
-from demux.control import Outcome, TaskRecord
+from demux.core.control.games_and_rounds import Outcome, TaskRecord
+from demux.core.registry.game_discovery import Registered
+from demux.core.reports import GameReport, IngestReport
+from demux.core.streaming.query import TAKE_ALL, Trigger
 from demux.pipeline.context import Workplace
 from demux.pipeline.engines import Decode
 from demux.pipeline.task_pool import Ended
-from demux.registry.registered import Registered
-from demux.reports import GameReport, IngestReport
-from demux.streams import TAKE_ALL, Trigger
-from install_workflow.plan import Plan
-from install_workflow.round_plan import apply, look
+from install_workflow.planning.plan import Plan
+from install_workflow.planning.round_plan import apply, look
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,11 @@ from typing import Generic, TypeVar
 from pyspark.sql import SparkSession
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_exponential
 
-from demux.errors import DemuxError, Kind
-from demux.failures import named
-from demux.settings import RunSettings
-from demux.spark import POOL
-from install_workflow.plan import Task
+from demux.core.error_mapping import named
+from demux.core.errors import DemuxError, Kind
+from demux.core.settings.settings import RunSettings
+from demux.core.streaming.session import POOL
+from install_workflow.planning.plan import Task
 
 _LOG = logging.getLogger("demux")
 

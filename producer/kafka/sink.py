@@ -8,12 +8,12 @@ from collections.abc import Mapping
 import numpy as np
 from confluent_kafka import Producer
 
-from demux.errors import DemuxError, NotAcknowledged, SettingsInvalid, StorageFailed
-from demux.settings_source import KafkaSettings
-from producer.kafka.cluster import Cluster, Topic
-from producer.kafka.marks import MARKS, Marks
-from producer.kafka.reasons import Reason
-from producer.kafka.sending import Reports, send
+from demux.core.errors import DemuxError, NotAcknowledged, SettingsInvalid, StorageFailed
+from demux.core.settings.source import KafkaSettings
+from producer.kafka.admin import Cluster, Topic
+from producer.kafka.errors import Reason
+from producer.kafka.ownership_marks import MARKS, Marks
+from producer.kafka.sender import Reports, send
 from producer.records import Position, Records
 
 _NO_POSITION = Position({})

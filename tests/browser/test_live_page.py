@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from demux.status import server
-from demux.status.model import Status
-from demux.status.server import Sites, StatusServer
-from tests.statuses import busy, key
+from demux.operations.status import http_server as server
+from demux.operations.status.http_server import Sites, StatusServer
+from demux.operations.status.model import Status
+from tests.support.data.statuses import busy, key
 from tools.chromium import Tab
 
 TILE = "document.querySelector('#tiles dd').textContent"

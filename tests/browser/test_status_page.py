@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from demux.status.content import status_json
-from demux.status.facts import Facts
-from demux.status.model import Status
-from demux.status.page import page
-from demux.status.summary import status_of
-from demux.text import printable
-from tests.statuses import HOSTILE, NOW, WORSE, busy, known, record
+from demux.core.text import printable
+from demux.operations.status.facts import Facts
+from demux.operations.status.html_page import page
+from demux.operations.status.json_view import status_json
+from demux.operations.status.model import Status
+from demux.operations.status.summary import status_of
+from tests.support.data.statuses import HOSTILE, NOW, WORSE, busy, known, record
 from tools.chromium import Tab
 from tools.screenshot import PICTURES, take
 

@@ -1,6 +1,6 @@
 """What a payload of any bytes must become, by `google.protobuf` and the words of docs/columns.md. Free of Spark.
 
-Nothing of the product decides here. `tests.oracle` says what a row is; this module says whether there is one.
+Nothing of the product decides here. `tests.support.oracle` says what a row is; this module says whether there is one.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
-from demux.protobuf.labels import is_repeated
+from demux.core.protobuf.compatibility.labels import is_repeated
 from tests.corpus.versions import Version, class_of
-from tests.messages import FIRST_SECOND, LAST_SECOND
-from tests.oracle import Row, fields_of, oracle_row
+from tests.support.data.messages import FIRST_SECOND, LAST_SECOND
+from tests.support.oracle import Row, fields_of, oracle_row
 
 _VARINT = 0
 

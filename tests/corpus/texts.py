@@ -9,10 +9,10 @@ from __future__ import annotations
 import base64
 from pathlib import PurePosixPath
 
-from demux.registry.protocol import NewSchema, Reference
+from demux.core.registry.protocol import NewSchema, Reference
 from tests.corpus.installed import TYPES, installed_text, module_of
 from tests.corpus.versions import Version
-from tests.proto_text import proto_text
+from tests.support.data.proto_text import proto_text
 
 # hundreds of messages in one file, extensions of Google's options, and features that no text of ours has
 SERIALIZED = ("NanoPBOptions", "google.protobuf.FileDescriptorProto", "perfetto.protos.TraceConfig")

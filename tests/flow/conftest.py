@@ -9,8 +9,8 @@ import pytest
 from filelock import FileLock
 from pyspark.sql import SparkSession
 
-from tests.flow.fleet import STREAM
-from tests.flow.root import Root
+from tests.support.flow.fleet import STREAM
+from tests.support.flow.root import Root
 
 Once = Callable[[str, Callable[[Path], object]], Root]
 

@@ -15,10 +15,10 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from tests.kafka.records import PATIENCE_S, SILENT
+from tests.support.kafka.records import PATIENCE_S, SILENT
 from tools.servers.broker import Broker, BrokerSettings, start_broker
 from tools.servers.registry import Registry, start_registry
-from tools.servers.security import Secured, secured
+from tools.servers.tls.security import Secured, secured
 
 # room for a record of 10 MB
 _MAX_MESSAGE_BYTES = 20_000_000

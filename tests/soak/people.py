@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from demux.lock import Access, locked
-from demux.tables import Layout
-from tests.flow.root import rows
+from demux.core.root.lock import Access, locked
+from demux.core.tables import Layout
+from tests.support.flow.root import rows
 
 _PERSON = re.compile(rb"user_[0-9]{4}")
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.flow.process import DEMUX, ENVIRONMENT, PROJECT
+from tests.support.flow.process import DEMUX, ENVIRONMENT, PROJECT
 
 _PATIENCE_S = 600
 _STOP_S = 180

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 
-from demux.registry.folder import MANIFEST, FolderRegistry
+from demux.core.registry.folder import MANIFEST, FolderRegistry
 from producer.delta_sink import DeltaSink
 from producer.request import ProduceRequest
 from producer.run import MADE_BY, produce

@@ -12,13 +12,13 @@ from datetime import datetime, timedelta, timezone
 from itertools import islice
 from pathlib import Path
 
-from demux.settings_yaml import text_of
+from demux.core.settings.loading.yaml_positions import text_of
 from tests.soak.acts import Act, Deed, Odds, deeds, words
 from tests.soak.people import people, remembered
 from tests.soak.processes import Ended, LiveRun, Processes, tail
 from tests.soak.sending import Load, Sending
 from tests.soak.verdict import failed_tasks, mistakes, warnings
-from tests.spark_session import INTERPRETED
+from tests.support.spark_session import INTERPRETED
 
 # runs a command to its end
 Runs = Callable[[Sequence[str]], Ended]

@@ -11,14 +11,14 @@ from deltalake import DeltaTable
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from google.protobuf.message import Message
 
-from demux.causes import Cause
-from demux.names import names_of
-from demux.protobuf.compile import compile_schema
-from demux.protobuf.pool import message_class, pool_of
-from demux.registry.folder import FolderRegistry
-from demux.tables import Layout
-from tests.flow.fleet_oracle import Tables, differences
-from tests.flow.root import by_id, rows
+from demux.core.causes import Cause
+from demux.core.names import names_of
+from demux.core.protobuf.schema.descriptor_pool import message_class, pool_of
+from demux.core.protobuf.schema.protoc import compile_schema
+from demux.core.registry.folder import FolderRegistry
+from demux.core.tables import Layout
+from tests.support.flow.fleet_oracle import Tables, differences
+from tests.support.flow.root import by_id, rows
 
 _SHOWN = 3
 _WARNED = re.compile(r"^[0-9: ,-]+ (?:WARNING|ERROR) (.+)$", re.MULTILINE)

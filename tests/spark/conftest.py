@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from deserializer.decoders import ARROW, FromProtobuf, RowDecoder
-from tests.spark_session import compiled, lane_of_spark
+from deserializer.decoders.select import ARROW, FromProtobuf, RowDecoder
+from tests.support.spark_session import compiled, lane_of_spark
 
 # spark's own is on the class path of the oldest lane only
 DECODERS = {"oldest": ("arrow", "from_protobuf"), "current": ("arrow",)}[lane_of_spark()]

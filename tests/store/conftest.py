@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-import demux.storage
-from demux.storage.access import StoreAccess
-from demux.storage.files import Storage
+import demux.core.storage
+from demux.core.storage.access import StoreAccess
+from demux.core.storage.files import Storage
 from tools.servers.object_store import ACCESS_KEY, SECRET_KEY, ObjectStore, start_object_store
 
 
@@ -32,7 +32,7 @@ def spark_in_store(spark: SparkSession, in_store: Storage) -> Iterator[SparkSess
     context, said = spark.sparkContext, in_store.access.spark_conf()
     hadoop = context._jsc.hadoopConfiguration()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(demux.storage._OF_CONTEXT, context, in_store)
+        patch.setitem(demux.core.storage._OF_CONTEXT, context, in_store)
         for name, value in said.items():
             hadoop.set(name.removeprefix("spark.hadoop."), value)
         yield spark

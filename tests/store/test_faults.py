@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from demux.errors import Kind, TaskInterrupted
-from demux.storage.access import StoreAccess
-from demux.storage.files import Storage
+from demux.core.errors import Kind, TaskInterrupted
+from demux.core.storage.access import StoreAccess
+from demux.core.storage.files import Storage
 from tests.fakes.store_proxy import Fault, StoreProxy
 from tools.servers.object_store import ACCESS_KEY, SECRET_KEY, ObjectStore
 
@@ -109,7 +109,7 @@ def test_a_page_of_a_listing_that_fails_ends_no_listing_early(
 def test_a_store_that_goes_on_refusing_is_a_failure_that_may_pass(
     storage: Storage, proxy: StoreProxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("demux.storage.bucket._PAUSES_S", ())
+    monkeypatch.setattr("demux.core.storage.bucket._PAUSES_S", ())
     proxy.decide = lambda request: Fault.RESET if request.kind == "conditional PUT" else None
     try:
         with pytest.raises(TaskInterrupted) as failed:

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from demux.errors import StorageFailed
-from demux.storage.access import StoreAccess
-from demux.storage.files import Storage
+from demux.core.errors import StorageFailed
+from demux.core.storage.access import StoreAccess
+from demux.core.storage.files import Storage
 from tools.servers.object_store import ACCESS_KEY, ObjectStore
 
 NAMES = ["plain", "a b", "100%", "p%20q", "game_name=a%2Fb", "a+b=c&d", "ü漢字🎮", "[x]{y}~^`|", "#1?", 'q"\\w', "..x"]

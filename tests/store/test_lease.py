@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from demux.errors import TaskInterrupted
-from demux.storage.files import Storage
-from demux.storage.lease import Lease, LeaseHeld
+from demux.core.errors import TaskInterrupted
+from demux.core.storage.files import Storage
+from demux.core.storage.lease import Lease, LeaseHeld
 
 PERIOD_S = 1.0
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake import write_deltalake
 
-from demux.columns import Column, Primitive, Struct
-from demux.ledger.engine import counting_engine
-from demux.ledger.registering import register, register_silver
-from demux.ledger.snapshots import snapshot
-from demux.storage.files import Storage
-from demux.storage.location import Scheme, locate
+from demux.core.columns.types import Column, Primitive, Struct
+from demux.core.storage.files import Storage
+from demux.core.storage.location import Scheme, locate
+from demux.operations.reconcile.duckdb_engine import counting_engine
+from demux.operations.reconcile.row_registration import register, register_silver
+from demux.operations.reconcile.table_snapshots import snapshot
 
 NAMES = ("chess", "a/b", "a%20b", "a=b", "[b]*?", 'a"b', "x\ny", "🎲", "..", "a+b&c#d", None)
 BRONZE = Struct((Column("game_name", Primitive.STRING), Column("_record_id", Primitive.STRING)))

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from demux.errors import RegistryUnavailable, SchemaUnknown
-from demux.registry.folder import FolderRegistry
-from demux.registry.protocol import NewSchema, Reference
-from demux.storage.files import Storage
+from demux.core.errors import RegistryUnavailable, SchemaUnknown
+from demux.core.registry.folder import FolderRegistry
+from demux.core.registry.protocol import NewSchema, Reference
+from demux.core.storage.files import Storage
 from producer.delta_sink import DeltaSink
 from producer.request import ProduceRequest
 from producer.run import MADE_BY, clean_up, produce

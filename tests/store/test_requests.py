@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from demux.names import names_of
+from demux.core.names import names_of
+from demux.core.reports import GameReport
+from demux.core.settings.settings import Engine, Settings
 from demux.pipeline.context import place_of
 from demux.pipeline.engines import decode_of
 from demux.pipeline.round import run_round
 from demux.pipeline.task_pool import Ended
-from demux.reports import GameReport
-from demux.settings import Engine, Settings
-from install_workflow.plan import Task
+from install_workflow.planning.plan import Task
 from tests.fakes.store_proxy import Request, StoreProxy
-from tests.flow.fleet import without_errors
-from tests.flow.root import Root
+from tests.support.flow.fleet import without_errors
+from tests.support.flow.root import Root
 from tools.servers.object_store import ACCESS_KEY, SECRET_KEY, ObjectStore
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from demux.storage.files import Storage
-from tests.flow.process import Command, Said
-from tests.flow.root import Root, Rows, lasting
+from demux.core.storage.files import Storage
+from tests.support.flow.process import Command, Said
+from tests.support.flow.root import Root, Rows, lasting
 from tools.servers.object_store import ACCESS_KEY, SECRET_KEY, ObjectStore
 
 NAME = "games 100%+ü"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from demux.storage.files import Storage
+from demux.core.storage.files import Storage
 
 
 @pytest.mark.both_lanes

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from demux.errors import RootLocked, TaskInterrupted
-from demux.leased import LeasedHold, hold_of
-from demux.lock import Access, Hold, locked
-from demux.storage.files import Storage
+from demux.core.errors import RootLocked, TaskInterrupted
+from demux.core.root.lease import LeasedHold, hold_of
+from demux.core.root.lock import Access, Hold, locked
+from demux.core.storage.files import Storage
 
 
 def test_a_command_in_its_pause_lets_those_in_who_take_turns_and_nobody_of_its_own_kind(

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from demux.columns import Column, Primitive, Struct
-from demux.spark_types import spark_struct
-from demux.storage.files import Storage
-from demux.upkeep.by_files import remove, tidy, unneeded
-from demux.upkeep.report import Kind, Table
-from deserializer.together import parts_of_table
+from demux.core.columns.spark import spark_struct
+from demux.core.columns.types import Column, Primitive, Struct
+from demux.core.storage.files import Storage
+from demux.operations.maintenance.file_table import remove, tidy, unneeded
+from demux.operations.maintenance.report import Kind, Table
+from deserializer.redecode.backfill_files import parts_of_table
 
 # a partition's folder has the value with escapes, and the log has those escaped again
 GAMES = ["chess", "a/b ü%41+", "100% 象棋"]

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tests.oracle import Json, Micros, arrow_rows, difference, plain
+from tests.support.oracle import Json, Micros, arrow_rows, difference, plain
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from demux import errors
-from demux.errors import DemuxError
+from demux.core import errors
+from demux.core.errors import DemuxError
 
 
 class Stops(Enum):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from demux.causes import Cause, Stage
-from demux.errors import DemuxError, ExitCode, Kind
-from demux.ledger.account import MEANING
-from demux.ledger.account import Kind as Wrong
+from demux.core.causes import Cause, Stage
+from demux.core.errors import DemuxError, ExitCode, Kind
+from demux.operations.reconcile.balance import MEANING
+from demux.operations.reconcile.balance import Kind as Wrong
 from tools.runbook.advice import ADVICE, Stops
 from tools.runbook.records import Replay, meaning, quarantined, unbalanced
 from tools.runbook.sentences import OPEN, Said, said_in

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from demux.causes import Cause, Stage
-from demux.errors import ExitCode
-from demux.ledger.account import Kind
+from demux.core.causes import Cause, Stage
+from demux.core.errors import ExitCode
+from demux.operations.reconcile.balance import Kind
 
 
 class Replay(Enum):

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from demux.errors import DemuxError
+from demux.core.errors import DemuxError
 from tools.servers.detached import BROKER_PORT, REGISTRY_PORT, STORE_PORT, Detached, Ports, down, known, up
 from tools.servers.object_store import built
 from tools.servers.packages import KAFKA, REGISTRY, cache_folder, write_sums

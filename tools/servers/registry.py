@@ -12,11 +12,11 @@ from http.client import HTTPException
 from pathlib import Path
 from types import TracebackType
 
-from tools.servers.certificates import KeyStore
 from tools.servers.java import JAVA, SHORT_LIVED
 from tools.servers.packages import REGISTRY, cache_folder, installed
 from tools.servers.ports import HOST, free_ports
 from tools.servers.process import Launch, Life, ServerProcess
+from tools.servers.tls.certificates import KeyStore
 
 # the part of its API that speaks as Confluent's does
 API = "/apis/ccompat/v7"

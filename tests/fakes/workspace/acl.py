@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from tests.fakes.workspace.exchange import Refused
+from tests.fakes.workspace.http.exchange import Refused
 
 # the kind, such as `group_name`, and the name
 Principal = tuple[str, str]

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.fakes.workspace.exchange import Answer, Refused, Request, answered, unknown_endpoint
+from tests.fakes.workspace.http.exchange import Answer, Refused, Request, answered, unknown_endpoint
 from tests.fakes.workspace.users import Users
 
 _PREFIX = "/api/2.1/unity-catalog/"

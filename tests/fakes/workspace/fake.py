@@ -8,12 +8,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tests.fakes.workspace.catalog import Catalog
-from tests.fakes.workspace.exchange import Answer, Refused, Request, answered, unknown_endpoint
-from tests.fakes.workspace.faults import Fault, Faults, When
 from tests.fakes.workspace.files import Files
-from tests.fakes.workspace.jobs import Jobs
+from tests.fakes.workspace.http.exchange import Answer, Refused, Request, answered, unknown_endpoint
+from tests.fakes.workspace.http.faults import Fault, Faults, When
+from tests.fakes.workspace.jobs.jobs import Jobs
+from tests.fakes.workspace.jobs.runs import Runs
 from tests.fakes.workspace.permissions import Permissions
-from tests.fakes.workspace.runs import Runs
 from tests.fakes.workspace.secrets import Secrets
 from tests.fakes.workspace.tree import Tree
 from tests.fakes.workspace.users import Users

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from tests.fakes.workspace.catalog import Catalog
-from tests.fakes.workspace.exchange import Answer, Refused, Request, answered, unknown_endpoint
+from tests.fakes.workspace.http.exchange import Answer, Refused, Request, answered, unknown_endpoint
 
 _PREFIX = "/api/2.0/fs/"
 _MODIFIED = "Tue, 14 Nov 2023 22:13:20 GMT"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tests.fakes.workspace.acl import Principal, entries, owner_of, shown
-from tests.fakes.workspace.exchange import Answer, Refused, Request, answered, unknown_endpoint
-from tests.fakes.workspace.jobs import Jobs, StoredJob
+from tests.fakes.workspace.http.exchange import Answer, Refused, Request, answered, unknown_endpoint
+from tests.fakes.workspace.jobs.jobs import Jobs, StoredJob
 from tests.fakes.workspace.users import Users
 
 _PREFIX = "/api/2.0/permissions/jobs/"

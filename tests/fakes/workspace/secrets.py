@@ -6,7 +6,7 @@ import base64
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tests.fakes.workspace.exchange import Answer, Refused, Request, answered, unknown_endpoint
+from tests.fakes.workspace.http.exchange import Answer, Refused, Request, answered, unknown_endpoint
 
 
 @dataclass(slots=True)

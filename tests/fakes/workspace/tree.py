@@ -12,7 +12,7 @@ from email.parser import BytesParser
 from pathlib import PurePosixPath
 from typing import Any
 
-from tests.fakes.workspace.exchange import Answer, Refused, Request, answered, unknown_endpoint
+from tests.fakes.workspace.http.exchange import Answer, Refused, Request, answered, unknown_endpoint
 from tests.fakes.workspace.users import Users
 
 _PREFIX = "/api/2.0/workspace/"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tests.fakes.workspace.exchange import Answer, Refused, Request, answered, unknown_endpoint
+from tests.fakes.workspace.http.exchange import Answer, Refused, Request, answered, unknown_endpoint
 
 
 @dataclass(slots=True)

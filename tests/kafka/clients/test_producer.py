@@ -10,17 +10,28 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, Re
 from confluent_kafka.admin import AlterConfigOpType as Change
 from confluent_kafka.admin import ConfigEntry as Entry
 
-from demux.errors import NotAcknowledged, SettingsInvalid, StorageFailed
-from demux.registry.memory import MemoryRegistry
-from demux.settings_source import Compression, KafkaSettings
+from demux.core.errors import NotAcknowledged, SettingsInvalid, StorageFailed
+from demux.core.registry.memory import MemoryRegistry
+from demux.core.settings.source import Compression, KafkaSettings
 from producer.faults import Fault
-from producer.kafka.cluster import Cluster
-from producer.kafka.marks import Marks
+from producer.kafka.admin import Cluster
+from producer.kafka.ownership_marks import Marks
 from producer.kafka.sink import KafkaSink
 from producer.request import ProduceRequest
 from producer.run import MADE_BY, clean_up, produce
-from tests.kafka.produced import NOW, SMALL, delete_topic, expected, read, records, rows_of, run, settings, topics
-from tests.kafka.records import PATIENCE_S, SILENT, make_topic, send
+from tests.support.kafka.produced import (
+    NOW,
+    SMALL,
+    delete_topic,
+    expected,
+    read,
+    records,
+    rows_of,
+    run,
+    settings,
+    topics,
+)
+from tests.support.kafka.records import PATIENCE_S, SILENT, make_topic, send
 from tools.servers.broker import Broker
 
 

@@ -13,11 +13,11 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from demux.errors import KafkaUnavailable, Kind, NotAcknowledged
+from demux.core.errors import KafkaUnavailable, Kind, NotAcknowledged
 from producer.kafka.sink import KafkaSink
 from producer.records import Records
-from tests.kafka.produced import NOW, read, records, settings
-from tests.kafka.records import PATIENCE_S, SILENT
+from tests.support.kafka.produced import NOW, read, records, settings
+from tests.support.kafka.records import PATIENCE_S, SILENT
 from tools.servers.broker import Broker, start_broker
 from tools.servers.ports import free_ports
 

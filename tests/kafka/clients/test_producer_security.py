@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from demux.errors import DemuxError, KafkaRefused, KafkaUnavailable, SettingsInvalid
-from demux.settings_source import KafkaSettings
-from producer.kafka.marks import MARKS
+from demux.core.errors import DemuxError, KafkaRefused, KafkaUnavailable, SettingsInvalid
+from demux.core.settings.source import KafkaSettings
+from producer.kafka.ownership_marks import MARKS
 from producer.kafka.sink import KafkaSink
-from tests.kafka.produced import read, records, settings, topics
-from tests.kafka.records import make_topic
+from tests.support.kafka.produced import read, records, settings, topics
+from tests.support.kafka.records import make_topic
 from tools.servers.broker import Broker
-from tools.servers.certificates import STORE_PASSWORD
 from tools.servers.listeners import Listener
-from tools.servers.security import PASSWORDS, Secured
+from tools.servers.tls.certificates import STORE_PASSWORD
+from tools.servers.tls.security import PASSWORDS, Secured
 
 SECRETS = {
     **{name.upper(): password for name, password in PASSWORDS.items()},

@@ -9,14 +9,14 @@ import pytest
 from confluent_kafka.schema_registry import Schema, SchemaReference, SchemaRegistryClient
 from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet
 
-from demux.errors import RegistryRefused, SchemaIncompatible, SchemaInvalid, SchemaUnknown
-from demux.protobuf.compile import CompiledSchema, compile_schema
-from demux.registry.confluent import ConfluentRegistry
-from demux.registry.protocol import NewSchema, Reference, SubjectVersion
-from demux.registry.rest import Rest
-from demux.settings import RegistrySettings
+from demux.core.errors import RegistryRefused, SchemaIncompatible, SchemaInvalid, SchemaUnknown
+from demux.core.protobuf.schema.protoc import CompiledSchema, compile_schema
+from demux.core.registry.confluent.http_client import Rest
+from demux.core.registry.confluent.registry import ConfluentRegistry
+from demux.core.registry.protocol import NewSchema, Reference, SubjectVersion
+from demux.core.settings.settings import RegistrySettings
 from tools.servers.registry import Registry
-from tools.servers.security import Secured
+from tools.servers.tls.security import Secured
 
 
 def connected(

@@ -23,17 +23,17 @@ from confluent_kafka.admin import (
 from confluent_kafka.schema_registry import Schema, SchemaReference, SchemaRegistryClient
 from confluent_kafka.schema_registry.error import SchemaRegistryError
 
-from demux.storage.access import StoreAccess
-from demux.storage.files import Storage
-from tests.kafka.records import PATIENCE_S, SILENT, make_topic, received, send
+from demux.core.storage.access import StoreAccess
+from demux.core.storage.files import Storage
+from tests.support.kafka.records import PATIENCE_S, SILENT, make_topic, received, send
 from tools.servers.broker import Broker, BrokerSettings, start_broker
 from tools.servers.errors import PortTaken, ServerFailed
-from tools.servers.identity import IdentityProvider
 from tools.servers.listeners import Listener
 from tools.servers.object_store import ACCESS_KEY, SECRET_KEY
 from tools.servers.ports import free_ports, is_free
 from tools.servers.registry import Registry, start_registry
-from tools.servers.security import Mechanism, Secured
+from tools.servers.tls.identity import IdentityProvider
+from tools.servers.tls.security import Mechanism, Secured
 
 PROJECT = Path(__file__).parents[3]
 

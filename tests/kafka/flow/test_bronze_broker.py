@@ -13,13 +13,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from bronze_ingest.file_sink import write_batch
-from demux.checkpoints import read_checkpoint
-from demux.errors import KafkaUnavailable, Kind, OffsetsLost
-from demux.reports import IngestReport
-from demux.settings_source import KafkaSettings
-from tests.flow.process import wait_until
-from tests.kafka.intake import Intake, of_chess
-from tests.kafka.records import Record, make_topic, put
+from demux.core.errors import KafkaUnavailable, Kind, OffsetsLost
+from demux.core.reports import IngestReport
+from demux.core.settings.source import KafkaSettings
+from demux.core.streaming.checkpoints import read_checkpoint
+from tests.support.flow.process import wait_until
+from tests.support.kafka.intake import Intake, of_chess
+from tests.support.kafka.records import Record, make_topic, put
 from tools.servers.broker import Broker, start_broker
 from tools.servers.ports import free_ports
 

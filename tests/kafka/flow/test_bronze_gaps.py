@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from bronze_ingest.kafka.position import move
-from demux.errors import OffsetsLost
-from demux.reports import IngestReport
-from tests.flow.crash import Crash, after_writing
-from tests.kafka.intake import Intake, of_chess
-from tests.kafka.produced import delete_topic
-from tests.kafka.records import Record, add_partitions, forget, make_topic, put
+from bronze_ingest.kafka.checkpoint_offsets import move
+from demux.core.errors import OffsetsLost
+from demux.core.reports import IngestReport
+from tests.support.flow.crash import Crash, after_writing
+from tests.support.kafka.intake import Intake, of_chess
+from tests.support.kafka.produced import delete_topic
+from tests.support.kafka.records import Record, add_partitions, forget, make_topic, put
 from tools.servers.broker import Broker
 
 REMEDY = "Restore them, or run `demux ingest --accept-gaps` once: it goes on without them and writes the gap down."
@@ -52,7 +52,7 @@ def after_moving() -> Iterator[None]:
             move(*args)
             raise Crash
 
-        patch.setattr("bronze_ingest.kafka.topics.move", move_and_crash)
+        patch.setattr("bronze_ingest.kafka.topic_history.move", move_and_crash)
         yield
 
 

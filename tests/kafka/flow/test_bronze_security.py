@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from demux.errors import KafkaRefused, KafkaUnavailable, SettingsInvalid
-from demux.reports import IngestReport
-from tests.kafka.intake import Intake, of_chess
-from tests.kafka.records import Record, make_topic, put
+from demux.core.errors import KafkaRefused, KafkaUnavailable, SettingsInvalid
+from demux.core.reports import IngestReport
+from tests.support.kafka.intake import Intake, of_chess
+from tests.support.kafka.records import Record, make_topic, put
 from tools.servers.broker import Broker
-from tools.servers.certificates import STORE_PASSWORD
 from tools.servers.listeners import Listener
-from tools.servers.security import PASSWORDS, Secured
+from tools.servers.tls.certificates import STORE_PASSWORD
+from tools.servers.tls.security import PASSWORDS, Secured
 
 Way = tuple[Listener, Callable[[Secured, str], dict[str, Any]]]
 Make = Callable[..., Intake]

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from demux.causes import Cause
-from demux.errors import SettingsInvalid, TopicMissing
-from demux.reports import IngestReport
-from tests.flow.process import wait_until
-from tests.kafka.intake import GAME, Intake, of_chess
-from tests.kafka.records import End, Record, add_partitions, make_topic, offsets_of, put, put_transaction
+from demux.core.causes import Cause
+from demux.core.errors import SettingsInvalid, TopicMissing
+from demux.core.reports import IngestReport
+from tests.support.flow.process import wait_until
+from tests.support.kafka.intake import GAME, Intake, of_chess
+from tests.support.kafka.records import End, Record, add_partitions, make_topic, offsets_of, put, put_transaction
 from tools.servers.broker import Broker
 
 # a topic forgets what is older than a week

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 
-from demux.settings_file import load
-from demux.tables import Layout
-from producer.kafka.marks import MARKS
-from tests.flow.process import Command, Said
-from tests.flow.root import rows
-from tests.kafka.produced import topics
-from tests.kafka.records import make_topic
+from demux.core.settings.loading.loader import load
+from demux.core.tables import Layout
+from producer.kafka.ownership_marks import MARKS
+from tests.support.flow.process import Command, Said
+from tests.support.flow.root import rows
+from tests.support.kafka.produced import topics
+from tests.support.kafka.records import make_topic
 from tools.servers.broker import Broker
 from tools.servers.registry import Registry
 

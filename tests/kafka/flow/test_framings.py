@@ -14,11 +14,11 @@ from google.protobuf.message import Message
 from pyspark.sql import SparkSession
 
 from bronze_ingest.framing import HEADER
-from producer.wrap import head, wrapped
-from tests.envelopes import RICH, RICH_FIELDS
+from producer.wrapper_encoding import head, wrapped
 from tests.fakes.registry_server import FakeRegistry, serving
-from tests.flow.root import Root, Rows, wrapper
-from tests.kafka.pipeline import Record, classes, deliver, ends, kafka_root, replayed
+from tests.support.data.envelopes import RICH, RICH_FIELDS
+from tests.support.flow.root import Root, Rows, wrapper
+from tests.support.kafka.pipeline import Record, classes, deliver, ends, kafka_root, replayed
 from tools.servers.broker import Broker
 from tools.servers.registry import Registry
 

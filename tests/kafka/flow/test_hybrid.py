@@ -14,18 +14,18 @@ import pytest
 from pyspark.sql import SparkSession
 
 from bronze_ingest.run import ingest
-from demux.causes import Cause
-from demux.errors import SettingsInvalid, StorageFailed, TaskFailed
-from demux.reports import IngestReport
-from demux.settings import Settings, Sink
-from demux.settings_source import ArchiveFormat, Clean
-from demux.streams import TAKE_ALL, Every, Trigger
-from demux.tables import Layout
-from tests.archives import SUFFIXES, Archived, archive_bytes, delimited, json_line, of, write_archive
-from tests.flow import crash
-from tests.flow.process import wait_until
-from tests.kafka.intake import Intake, of_chess
-from tests.kafka.records import make_topic, send
+from demux.core.causes import Cause
+from demux.core.errors import SettingsInvalid, StorageFailed, TaskFailed
+from demux.core.reports import IngestReport
+from demux.core.settings.settings import Settings, Sink
+from demux.core.settings.source import ArchiveFormat, Clean
+from demux.core.streaming.query import TAKE_ALL, Every, Trigger
+from demux.core.tables import Layout
+from tests.support.data.archives import SUFFIXES, Archived, archive_bytes, delimited, json_line, of, write_archive
+from tests.support.flow import crash
+from tests.support.flow.process import wait_until
+from tests.support.kafka.intake import Intake, of_chess
+from tests.support.kafka.records import make_topic, send
 from tools.servers.broker import Broker
 
 DELIMITED, PARQUET, NDJSON = ArchiveFormat.DELIMITED, ArchiveFormat.PARQUET, ArchiveFormat.NDJSON

@@ -8,11 +8,11 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
-from demux.cli.reconcile import ledger_of
-from demux.ledger.account import Example, Hole, Kind, Ledger
-from demux.settings import Settings
-from tests.kafka.intake import Intake, of_chess
-from tests.kafka.records import Record, forget, make_topic, put
+from demux.cli.inspect.reconcile import ledger_of
+from demux.core.settings.settings import Settings
+from demux.operations.reconcile.balance import Example, Hole, Kind, Ledger
+from tests.support.kafka.intake import Intake, of_chess
+from tests.support.kafka.records import Record, forget, make_topic, put
 from tools.servers.broker import Broker
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from bronze_ingest.repair import rebuild_bronze
-from demux.errors import OffsetsLost
-from demux.reports import IngestReport
-from demux.settings import Settings
-from tests.kafka.intake import Intake, of_chess
-from tests.kafka.records import Record, forget, make_topic, put
+from bronze_ingest.rebuild import rebuild_bronze
+from demux.core.errors import OffsetsLost
+from demux.core.reports import IngestReport
+from demux.core.settings.settings import Settings
+from tests.support.kafka.intake import Intake, of_chess
+from tests.support.kafka.records import Record, forget, make_topic, put
 from tools.servers.broker import Broker
 
 

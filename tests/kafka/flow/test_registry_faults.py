@@ -14,13 +14,13 @@ import pytest
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from pyspark.sql import SparkSession
 
-from demux.errors import Kind
+from demux.core.errors import Kind
+from demux.core.registry.protocol import ErasableRegistry, Reference
+from demux.core.registry.selection import open_registry
 from demux.pipeline.round import Round
-from demux.registry.choice import open_registry
-from demux.registry.protocol import ErasableRegistry, Reference
 from tests.fakes.registry_server import FakeRegistry, Fault, Passing, Way, proto, serving
-from tests.flow.root import Root, Rows, wrapper
-from tests.kafka.pipeline import classes, deliver, ends, kafka_root, replayed, sentences
+from tests.support.flow.root import Root, Rows, wrapper
+from tests.support.kafka.pipeline import classes, deliver, ends, kafka_root, replayed, sentences
 from tools.servers.broker import Broker
 from tools.servers.ports import free_ports
 from tools.servers.registry import Registry

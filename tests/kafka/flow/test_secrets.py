@@ -16,18 +16,18 @@ from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12Certificat
 from cryptography.x509 import load_pem_x509_certificate
 from deltalake import DeltaTable
 
-from demux.settings_yaml import text_of
+from demux.core.settings.loading.yaml_positions import text_of
 from tests.fakes.workspace.fake import FakeWorkspace
+from tests.fakes.workspace.http.server import serving as workspace_serving
 from tests.fakes.workspace.secrets import Secrets
-from tests.fakes.workspace.server import serving as workspace_serving
-from tests.flow.process import Said, run
-from tests.flow.root import rows, wrapper
-from tests.kafka.pipeline import classes, send
-from tests.kafka.records import make_topic
+from tests.support.flow.process import Said, run
+from tests.support.flow.root import rows, wrapper
+from tests.support.kafka.pipeline import classes, send
+from tests.support.kafka.records import make_topic
 from tools.servers.broker import Broker
 from tools.servers.listeners import Listener
 from tools.servers.registry import Registry
-from tools.servers.security import Secured
+from tools.servers.tls.security import Secured
 
 EVENT = 'syntax = "proto3";\nmessage Event { string name = 1; }\n'
 # stands in options beside the passwords, and goes all the ways that they go
@@ -117,7 +117,7 @@ def left(
             [
                 "env",
                 *(f"{name}={value}" for name, value in environ.items()),
-                *(sys.executable, "-m", "tests.kafka.leaking"),
+                *(sys.executable, "-m", "tests.support.kafka.leaking"),
                 *map(str, files),
             ]
         )

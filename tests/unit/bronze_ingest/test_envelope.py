@@ -12,13 +12,13 @@ import pytest
 
 from bronze_ingest.envelope import column_conflicts, extra_arrays, extra_columns
 from bronze_ingest.unwrap import Unwrapped, WrapperFormat, bronze_columns, unwrap, wrapper_format
-from demux.arrow_types import arrow_type
-from demux.columns import EMPTY_STRUCT, Array, Column, Map, Primitive, Struct
-from demux.protobuf.decoder import decoder_of
-from demux.settings import Settings
-from demux.tables import BRONZE, SOURCE_OPTIONAL
-from tests.envelopes import RICH, RICH_FIELDS, message_of, wrapper_of
-from tests.messages import payloads
+from demux.core.columns.arrow import arrow_type
+from demux.core.columns.types import EMPTY_STRUCT, Array, Column, Map, Primitive, Struct
+from demux.core.protobuf.decode.decoder import decoder_of
+from demux.core.settings.settings import Settings
+from demux.core.tables import BRONZE, SOURCE_OPTIONAL
+from tests.support.data.envelopes import RICH, RICH_FIELDS, message_of, wrapper_of
+from tests.support.data.messages import payloads
 
 HEADERS = next(arrow_type(column.type) for column in SOURCE_OPTIONAL if column.name == "headers")
 

@@ -16,9 +16,9 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bronze_ingest.frames import Frames, after_frames, frames_before, frames_in_headers
 from bronze_ingest.framing import Frame, NotFramed, frame_before, frame_in_header
-from tests.protos import of_text
+from bronze_ingest.framing_batch import Frames, after_frames, frames_before, frames_in_headers
+from tests.support.data.protos import of_text
 
 NESTED = """
     message First { int32 x = 1; }

@@ -9,15 +9,15 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bronze_ingest.rows import EXAMINED, with_fields
 from bronze_ingest.source import SOURCE
 from bronze_ingest.spark_sink import to_examined, to_fields
+from bronze_ingest.to_columns import EXAMINED, with_fields
 from bronze_ingest.unwrap import wrapper_format
-from demux.arrow_types import arrow_fields
-from demux.commits import REFUSED, Rows
-from demux.settings import Settings
-from demux.streams import Batch
-from demux.tables import BRONZE, QUARANTINE
+from demux.core.columns.arrow import arrow_fields
+from demux.core.delta.batch_commit import REFUSED, Rows
+from demux.core.settings.settings import Settings
+from demux.core.streaming.query import Batch
+from demux.core.tables import BRONZE, QUARANTINE
 
 FORMAT = wrapper_format(Settings())
 BATCH = Batch("q", 7, retried=False)

@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bronze_ingest.unwrap import Unwrapped, WrapperFormat, unwrap, wrapper_format
-from demux.arrow_types import arrow_type
-from demux.causes import Cause
-from demux.names import MAX_NAME_BYTES, invalid_reason
-from demux.protobuf.pool import message_class, pool_of
-from demux.protobuf.wrapper import default_wrapper
-from demux.settings import GamesSettings, Settings
-from demux.tables import SOURCE_OPTIONAL
+from demux.core.causes import Cause
+from demux.core.columns.arrow import arrow_type
+from demux.core.names import MAX_NAME_BYTES, invalid_reason
+from demux.core.protobuf.envelope import default_wrapper
+from demux.core.protobuf.schema.descriptor_pool import message_class, pool_of
+from demux.core.settings.settings import GamesSettings, Settings
+from demux.core.tables import SOURCE_OPTIONAL
 
 COMPILED = default_wrapper()
 FORMAT = wrapper_format(Settings())

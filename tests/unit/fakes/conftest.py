@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 from databricks.sdk import WorkspaceClient
 
-from tests.fakes.workspace.client import client_of
 from tests.fakes.workspace.fake import FakeWorkspace
-from tests.fakes.workspace.server import serving
+from tests.fakes.workspace.http.client import client_of
+from tests.fakes.workspace.http.server import serving
 
 
 @pytest.fixture

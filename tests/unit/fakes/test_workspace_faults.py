@@ -9,10 +9,10 @@ import requests
 from databricks.sdk import WorkspaceClient
 from databricks.sdk.errors import InternalError, NotFound, PermissionDenied
 
-from tests.fakes.workspace.client import HastyClock, client_of
 from tests.fakes.workspace.fake import FakeWorkspace
-from tests.fakes.workspace.faults import ALWAYS, Fault, Way, When
-from tests.fakes.workspace.server import serving
+from tests.fakes.workspace.http.client import HastyClock, client_of
+from tests.fakes.workspace.http.faults import ALWAYS, Fault, Way, When
+from tests.fakes.workspace.http.server import serving
 
 CREATE = "POST /api/2.2/jobs/create"
 

@@ -7,9 +7,9 @@ import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from google.protobuf.message import Message
 
-from demux.protobuf.compile import compile_schema
-from demux.protobuf.pool import message_class, pool_of
-from demux.registry.protocol import RegisteredSchema
+from demux.core.protobuf.schema.descriptor_pool import message_class, pool_of
+from demux.core.protobuf.schema.protoc import compile_schema
+from demux.core.registry.protocol import RegisteredSchema
 from producer.events import Writer
 from producer.games import games
 from producer.schemas import proto_path, proto_text

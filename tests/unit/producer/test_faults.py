@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from google.protobuf.message import DecodeError, Message
 
-from demux.causes import Cause
-from demux.names import MAX_NAME_BYTES, invalid_reason
+from demux.core.causes import Cause
+from demux.core.names import MAX_NAME_BYTES, invalid_reason
 from producer.events import Writer, payloads, random_words
 from producer.faults import Fault, cause_of, spoiled
 

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from demux.causes import Cause
-from demux.errors import RegistryUnavailable, SettingsInvalid, StorageFailed
-from demux.registry.folder import FolderRegistry
-from demux.registry.memory import MemoryRegistry
+from demux.core.causes import Cause
+from demux.core.errors import RegistryUnavailable, SettingsInvalid, StorageFailed
+from demux.core.registry.folder import FolderRegistry
+from demux.core.registry.memory import MemoryRegistry
 from producer.delta_sink import DeltaSink
 from producer.faults import Fault
 from producer.records import Records

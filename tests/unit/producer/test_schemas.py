@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from demux.protobuf.compile import compile_schema
-from demux.registry.protocol import RegisteredSchema
+from demux.core.protobuf.schema.protoc import compile_schema
+from demux.core.registry.protocol import RegisteredSchema
 from producer.games import HOSTILE, games
 from producer.schemas import Kind, columns, message_name, proto_path, proto_text
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from demux.status.model import State
+from demux.operations.status.model import State
 from tools.screenshot import IMAGES, PICTURES, status
 
 ROOT = Path(__file__).parents[3]

@@ -7,83 +7,83 @@ from tools.seeded_faults.fault import Fault
 EXACTLY_ONCE = (
     Fault(
         "files-without-transaction",
-        "demux/table_files.py",
+        "demux/core/delta/parquet_writer.py",
         "done = [Transaction(app_id, version) for app_id, version in transactions.items()]",
         "done: list[Transaction] = []",
-        "tests/unit/demux/test_table_files.py::test_a_batch_that_comes_again_is_not_there_twice_and_leaves_no_files",
+        "tests/unit/demux/core/delta/test_parquet_writer.py::test_a_batch_that_comes_again_is_not_there_twice_and_leaves_no_files",
     ),
     Fault(
         "commit-of-another-replaced",
-        "demux/storage/folder.py",
+        "demux/core/storage/folder.py",
         "os.link(written, key)",
         "os.replace(written, key)",
-        "tests/unit/demux/test_delta_commit.py"
+        "tests/unit/demux/core/delta/test_commit.py"
         "::test_a_commit_of_somebody_else_is_never_replaced_and_nothing_is_left_behind",
     ),
     Fault(
         "position-skips-a-file",
-        "deserializer/fleet/pending.py",
+        "deserializer/offsets/unread_files.py",
         "Position(commit.version, index) >= since",
         "Position(commit.version, index) > since",
-        "tests/unit/deserializer/test_pending.py::test_what_was_read_does_not_come_again",
+        "tests/unit/deserializer/offsets/test_pending.py::test_what_was_read_does_not_come_again",
     ),
     Fault(
         "table-lock-not-taken",
-        "demux/lock.py",
+        "demux/core/root/lock.py",
         'return FileLock(folder / f".demux.table.{name}.lock")',
         "return nullcontext(name)",
-        "tests/unit/demux/test_lock.py::test_a_table_is_written_by_one_at_a_time_and_another_table_is_not_held_up",
+        "tests/unit/demux/core/root/test_lock.py::test_a_table_is_written_by_one_at_a_time_and_another_table_is_not_held_up",
     ),
     Fault(
         "quarantine-written-without-its-lock",
-        "deserializer/fleet/quarantine.py",
+        "deserializer/silver/file_quarantine.py",
         "with self._lock(self.path):",
         "if True:",
-        "tests/unit/deserializer/test_fleet_quarantine.py::test_quarantine_is_made_and_written_while_its_lock_is_held",
+        "tests/unit/deserializer/offsets/test_fleet_quarantine.py::test_quarantine_is_made_and_written_while_its_lock_is_held",
     ),
     Fault(
         "stream-batch-without-transaction",
-        "demux/commits.py",
+        "demux/core/delta/batch_commit.py",
         'writer = writer.option("txnAppId", batch.query_id).option("txnVersion", batch.batch_id)',
         'writer = writer.option("txnAppId", batch.query_id)',
-        "tests/spark/test_commits.py::test_a_batch_that_comes_again_writes_nothing_and_counts_the_same",
+        "tests/spark/core/test_batch_commit.py::test_a_batch_that_comes_again_writes_nothing_and_counts_the_same",
     ),
     Fault(
         "retry-decides-again",
-        "demux/commits.py",
+        "demux/core/delta/batch_commit.py",
         ', "record_id", "left_anti"\n',
         ', "record_id", "left"\n',
-        "tests/spark/test_commits.py"
+        "tests/spark/core/test_batch_commit.py"
         "::test_when_the_world_changed_before_the_retry_the_table_decides_which_rows_were_bad",
     ),
     Fault(
         "older-checkpoint-accepted",
-        "demux/checkpoints.py",
+        "demux/core/streaming/checkpoints.py",
         "if written is None or written <= found.begun:",
         "if written is None or written >= 0:",
-        "tests/spark/test_checkpoints.py::test_a_checkpoint_that_is_older_than_its_table_is_refused",
+        "tests/spark/core/test_checkpoints.py::test_a_checkpoint_that_is_older_than_its_table_is_refused",
     ),
     Fault(
         "stream-quarantine-without-its-lock",
-        "demux/commits.py",
+        "demux/core/delta/batch_commit.py",
         """        with target.lock(target.quarantine):
             append(examined(Rows.REFUSED), target.quarantine, batch)""",
         """        append(examined(Rows.REFUSED), target.quarantine, batch)""",
-        "tests/spark/test_commits.py::test_quarantine_is_written_while_its_lock_is_held",
+        "tests/spark/core/test_batch_commit.py::test_quarantine_is_written_while_its_lock_is_held",
     ),
     Fault(
         "replay-writes-one-copy-more",
-        "deserializer/repair.py",
+        "deserializer/redecode/replay.py",
         'F.col("_copy") <= F.col("_room")',
         'F.col("_copy") <= F.col("_room") + 1',
-        "tests/spark/test_repairs.py"
+        "tests/spark/silver/test_repairs.py"
         "::test_a_copy_of_a_record_that_is_in_silver_since_long_is_replayed_all_the_same_and_once",
     ),
     Fault(
         "quarantine-without-positions",
-        "deserializer/fleet/by_files.py",
+        "deserializer/fleet/file_writer.py",
         "self._quarantine.append(bad, positions)",
         "self._quarantine.append(bad, {})",
-        "tests/flow/test_fleet.py::test_what_appears_between_a_crash_and_the_next_round_moves_no_row_to_a_second_place",
+        "tests/flow/fleet/test_fleet.py::test_what_appears_between_a_crash_and_the_next_round_moves_no_row_to_a_second_place",
     ),
 )

@@ -7,36 +7,36 @@ from tools.seeded_faults.fault import Fault
 INTAKE = (
     Fault(
         "length-of-128-in-one-byte",
-        "producer/wrap.py",
+        "producer/wrapper_encoding.py",
         "if size < 128 else",
         "if size <= 128 else",
-        "tests/unit/producer/test_wrap.py::test_a_wrapper_is_the_same_bytes_as_protobufs_own",
+        "tests/unit/producer/test_wrapper_encoding.py::test_a_wrapper_is_the_same_bytes_as_protobufs_own",
     ),
     Fault(
         "key-of-another-game",
-        "demux/names.py",
+        "demux/core/names.py",
         'if _PLAIN_KEY.fullmatch(name) and "__" not in name:',
         "if _PLAIN_KEY.fullmatch(name):",
-        "tests/unit/demux/test_names.py"
+        "tests/unit/demux/core/test_names.py"
         "::test_different_names_have_different_keys_even_beside_names_that_are_keys_of_others",
     ),
     Fault(
         "path-left-escaped",
-        "demux/delta_log.py",
+        "demux/core/delta/log.py",
         '    return AddedFile(\n        unquote(action["path"]),',
         '    return AddedFile(\n        action["path"],',
-        "tests/unit/demux/test_delta_log.py::test_a_commit_tells_its_files_as_the_file_system_has_them",
+        "tests/unit/demux/core/delta/test_log.py::test_a_commit_tells_its_files_as_the_file_system_has_them",
     ),
     Fault(
         "record-ids-shared-by-batches",
-        "bronze_ingest/rows.py",
+        "bronze_ingest/to_columns.py",
         'prefix = f"{batch.query_id}/{batch.batch_id}"',
         'prefix = f"{batch.query_id}/0"',
-        "tests/unit/bronze_ingest/test_rows.py::test_a_record_without_all_of_its_position_is_numbered_in_its_batch",
+        "tests/unit/bronze_ingest/test_to_columns.py::test_a_record_without_all_of_its_position_is_numbered_in_its_batch",
     ),
     Fault(
         "swapped-columns-in-quarantine",
-        "bronze_ingest/rows.py",
+        "bronze_ingest/to_columns.py",
         '("value", "key", "headers")',
         '("key", "value", "headers")',
         "tests/unit/bronze_ingest/test_spark_sink.py"
@@ -47,14 +47,14 @@ INTAKE = (
         "bronze_ingest/archive/delimited.py",
         "if size > 0x7F:",
         "if size > 0x80:",
-        "tests/unit/bronze_ingest/test_archive_files.py::test_a_length_is_read_however_many_bytes_it_takes",
+        "tests/unit/bronze_ingest/archive/test_archive_files.py::test_a_length_is_read_however_many_bytes_it_takes",
     ),
     Fault(
         "one-expired-offset-passed-over",
-        "bronze_ingest/kafka/offsets.py",
+        "bronze_ingest/kafka/lost_offsets.py",
         "if at < first:",
         "if at + 1 < first:",
-        "tests/unit/bronze_ingest/test_offsets.py::test_what_expired_is_lost_up_to_the_first_record_that_is_there",
+        "tests/unit/bronze_ingest/kafka/test_offsets.py::test_what_expired_is_lost_up_to_the_first_record_that_is_there",
     ),
     Fault(
         "lost-refused-row",

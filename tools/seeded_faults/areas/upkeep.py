@@ -7,24 +7,24 @@ from tools.seeded_faults.fault import Fault
 UPKEEP = (
     Fault(
         "unread-file-removed",
-        "demux/upkeep/by_files.py",
+        "demux/operations/maintenance/file_table.py",
         "name in needed or name in still_read",
         "name in needed",
-        "tests/unit/demux/upkeep/test_by_files.py::test_old_files_are_unneeded_and_those_that_somebody_reads_still_are_not",
+        "tests/unit/demux/operations/maintenance/test_file_table.py::test_old_files_are_unneeded_and_those_that_somebody_reads_still_are_not",
     ),
     Fault(
         "retention-takes-unread-rows",
-        "demux/upkeep/retiring.py",
+        "demux/operations/maintenance/bronze_retention.py",
         'F.col("batch_id") <= F.col("bound")',
         'F.col("batch_id") <= F.col("bound") + 1',
-        "tests/flow/test_maintaining.py"
+        "tests/flow/operations/test_maintaining.py"
         "::test_rows_that_wait_are_read_after_files_were_joined_and_removed_and_older_rows_retired[fleet]",
     ),
     Fault(
         "forgotten-row-decoded-again",
-        "deserializer/passed.py",
+        "deserializer/redecode/processed_rows.py",
         "    if not forgotten.limit(1).count():",
         "    if forgotten.limit(1).count():",
-        "tests/spark/test_passed.py::test_a_day_has_its_own_rows_and_what_is_to_be_forgotten_is_in_none",
+        "tests/spark/silver/test_processed_rows.py::test_a_day_has_its_own_rows_and_what_is_to_be_forgotten_is_in_none",
     ),
 )

@@ -10,10 +10,10 @@ import pytest
 from typer.testing import CliRunner
 
 from demux.cli.app import app
-from demux.errors import DemuxError, ExitCode
-from tests.deployments import WHEEL_NAME, Demux, small_wheel, write_settings
+from demux.core.errors import DemuxError, ExitCode
 from tests.fakes.workspace.fake import FakeWorkspace
-from tests.fakes.workspace.server import serving
+from tests.fakes.workspace.http.server import serving
+from tests.support.databricks.deployments import WHEEL_NAME, Demux, small_wheel, write_settings
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ import typer
 
 from demux.cli import main
 from demux.cli.app import app
-from demux.cli.workplace import console
-from demux.errors import ExitCode, StorageFailed
+from demux.cli.command import console
+from demux.core.errors import ExitCode, StorageFailed
 
 
 @pytest.fixture(autouse=True)

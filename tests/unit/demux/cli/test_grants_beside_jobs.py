@@ -11,11 +11,11 @@ import pytest
 from typer.testing import CliRunner
 
 from demux.cli.app import app
-from demux.errors import ExitCode, PlanRefused, WorkspaceRefused
+from demux.core.errors import ExitCode, PlanRefused, WorkspaceRefused
 from tests.conftest import Golden
-from tests.deployments import WHEEL_NAME, Demux, write_settings
 from tests.fakes.workspace.fake import FakeWorkspace
-from tests.terminal import at_terminal, on_terminal
+from tests.support.databricks.deployments import WHEEL_NAME, Demux, write_settings
+from tests.support.terminal import at_terminal, on_terminal
 
 CHANGING = ("POST", "PUT", "PATCH", "DELETE")
 TABLES = [f"main.silver.{game}" for game in ("chess", "go", "ludo")]

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from hypothesis import given
 from hypothesis import strategies as st
 
-from demux.errors import SchemaInvalid
+from demux.core.errors import SchemaInvalid
+from demux.core.reports import GameReport
 from demux.pipeline.drain import drain
 from demux.pipeline.task_pool import Ended
-from demux.reports import GameReport
-from install_workflow.plan import Task
+from install_workflow.planning.plan import Task
 
 SHARE = 10
 

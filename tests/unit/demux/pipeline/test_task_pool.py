@@ -11,11 +11,11 @@ from typing import cast
 import pytest
 from pyspark.sql import SparkSession
 
-from demux.errors import CheckpointLost, Kind, RegistryUnavailable, StorageFailed, TaskFailed
+from demux.core.errors import CheckpointLost, Kind, RegistryUnavailable, StorageFailed, TaskFailed
+from demux.core.settings.settings import RunSettings
+from demux.core.streaming.session import POOL
 from demux.pipeline.task_pool import Ended, run_tasks
-from demux.settings import RunSettings
-from demux.spark import POOL
-from install_workflow.plan import Task
+from install_workflow.planning.plan import Task
 
 # nothing here may wait for ever
 PATIENCE_S = 30.0

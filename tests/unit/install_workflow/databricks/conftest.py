@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.fakes.workspace.fake import FakeWorkspace
-from tests.fakes.workspace.server import serving
-from tests.installers import (
+from tests.fakes.workspace.http.server import serving
+from tests.support.databricks.installers import (
     Clock,
     Installer,
     emptied,

@@ -10,12 +10,12 @@ import pytest
 import typer
 from pydantic import BaseModel
 
-from demux.causes import Cause, Stage
 from demux.cli.app import app
-from demux.cli.quarantine import REPLAYABLE
-from demux.errors import DemuxError
-from demux.settings import Settings
-from demux.settings_template import section_in
+from demux.cli.repair.quarantine import REPLAYABLE
+from demux.core.causes import Cause, Stage
+from demux.core.errors import DemuxError
+from demux.core.settings.loading.template import section_in
+from demux.core.settings.settings import Settings
 from tests.conftest import Golden
 from tools.runbook.advice import ADVICE
 from tools.runbook.page import CONDITIONS, page

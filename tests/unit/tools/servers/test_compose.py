@@ -11,7 +11,7 @@ import pyspark
 import pytest
 from ruamel.yaml import YAML
 
-from demux.settings_file import load
+from demux.core.settings.loading.loader import load
 from tools.servers import object_store
 from tools.servers.broker import PROPERTIES
 from tools.servers.detached import BROKER_PORT, REGISTRY_PORT, STORE_PORT

@@ -1,0 +1,1 @@
+"""What the measurements share: roots, events, sizes, pages, plots."""

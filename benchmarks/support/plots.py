@@ -1,0 +1,86 @@
+"""The plots of the README, drawn from their points: `python -m benchmarks.support.plots`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+from benchmarks.support.points import FLEET, NAIVE, PLOTS, Point, loaded, series
+
+_INK, _GRID = "#24292f", "#d0d7de"
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """How a design is drawn; the colours are told apart by everybody (Okabe and Ito), the marks without colour."""
+
+    label: str
+    colour: str
+    marker: str
+
+
+_LOOKS = {
+    NAIVE: _Look("a stream for each game (naive, tuned)", "#d55e00", "s"),
+    FLEET: _Look("run.engine: fleet", "#0072b2", "o"),
+}
+
+
+def draw_all(points: Sequence[Point], folder: Path = PLOTS) -> tuple[Path, ...]:
+    """Write both plots and return their paths."""
+    folder.mkdir(parents=True, exist_ok=True)
+    games = next((point.games for point in points if point.plot == "rows"), 0)
+    rows = next((point.rows for point in points if point.plot == "games"), 0)
+    return (
+        _draw(points, "games", f"active games, {rows:,} new rows each", folder / "games.svg"),
+        _draw(points, "rows", f"new rows of each game, {games} games", folder / "rows.svg"),
+    )
+
+
+def _draw(points: Sequence[Point], plot: str, across: str, path: Path) -> Path:
+    # no date, and ids that depend on nothing but the drawing
+    with mpl.rc_context(
+        {"svg.hashsalt": "demux", "svg.fonttype": "path", "font.size": 13, "font.family": "DejaVu Sans"}
+    ):
+        # a white ground of its own: a page may be dark
+        figure = Figure(figsize=(7.2, 4.3), layout="constrained", facecolor="white")
+        axes = figure.add_subplot()
+        for design, look in _LOOKS.items():
+            xs, ys = series(points, plot, design)
+            axes.plot(xs, ys, label=look.label, color=look.colour, marker=look.marker, linewidth=2.2, markersize=7)
+        _dress(axes, across)
+        figure.savefig(path, format="svg", metadata={"Date": None, "Creator": None})
+    return path
+
+
+def _dress(axes: Any, across: str) -> None:
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel(across, color=_INK)
+    axes.set_ylabel("seconds to decode a round", color=_INK)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(LogLocator(10))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+        axis.set_minor_formatter(NullFormatter())
+    axes.grid(visible=True, which="major", color=_GRID, linewidth=0.8)
+    axes.tick_params(colors=_INK, which="both")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, labelcolor=_INK, loc="upper left")
+    low, high = axes.get_ylim()
+    # room for the legend
+    axes.set_ylim(low, high * 3)
+
+
+def main() -> None:
+    """Draw what was measured last."""
+    for path in draw_all(loaded(PLOTS)):
+        print(path)
+
+
+if __name__ == "__main__":
+    main()

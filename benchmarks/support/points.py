@@ -1,0 +1,56 @@
+"""What the plots show: seconds of rounds by design, games and rows; kept in a file, so that they can be drawn again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+PLOTS = Path(__file__).parents[2] / "docs" / "plots"
+_FILE = "points.json"
+
+NAIVE, FLEET = "naive", "fleet"
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One figure.
+
+    Attributes:
+        plot: `games` or `rows`: what is on the other axis.
+        design: `naive` or `fleet`.
+        games: how many were active.
+        rows: new rows of each.
+        seconds: of decoding, in a round.
+    """
+
+    plot: str
+    design: str
+    games: int
+    rows: int
+    seconds: float
+
+
+def save(points: Iterable[Point], folder: Path) -> None:
+    """Write the points into the folder of the plots, one on each line."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = ",\n".join(json.dumps(asdict(point)) for point in points)
+    (folder / _FILE).write_text(f"[\n{lines}\n]\n", encoding="utf-8")
+
+
+def loaded(folder: Path) -> tuple[Point, ...]:
+    """Return the points that were saved."""
+    return tuple(Point(**point) for point in json.loads((folder / _FILE).read_text(encoding="utf-8")))
+
+
+def series(points: Sequence[Point], plot: str, design: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Return games, or rows of a game, in order, and the seconds of each."""
+    mine = [point for point in points if (point.plot, point.design) == (plot, design)]
+    pairs = sorted((getattr(point, plot), point.seconds) for point in mine)
+    return tuple(x for x, _ in pairs), tuple(y for _, y in pairs)
+
+
+def steps(last: int, all_steps: Sequence[int]) -> tuple[int, ...]:
+    """Return the steps up to the last one, which is there too."""
+    return (*(step for step in all_steps if step < last), last)

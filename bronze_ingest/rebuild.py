@@ -1,0 +1,146 @@
+"""Bronze again from its source, and with it everything that was made from bronze."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import reduce
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from bronze_ingest.kafka.lost_offsets import Topic
+from bronze_ingest.kafka.source import client_options
+from bronze_ingest.kafka.topic_metadata import topics_now
+from bronze_ingest.run import ingest
+from bronze_ingest.source import check_source
+from bronze_ingest.unwrap import bronze_columns, wrapper_format
+from demux.core.causes import Stage
+from demux.core.columns.spark import spark_struct
+from demux.core.columns.types import Struct
+from demux.core.delta.removal_reason import Reason
+from demux.core.errors import ForgottenWouldReturn, OffsetsLost
+from demux.core.reports import IngestReport
+from demux.core.root.layout import layout_of
+from demux.core.settings.settings import Settings
+from demux.core.settings.source import Clean, SourceKind
+from demux.core.storage import file_names, remove_folder, table_exists
+from demux.core.tables import DROPPED, QUARANTINE, REMOVED, ROUNDS, SILVER_ORIGIN, Layout
+from demux.core.text import counted
+
+_MAX_SHOWN = 5
+
+
+def rebuild_bronze(
+    spark: SparkSession, settings: Settings, *, accept_gaps: bool = False, accept_return: bool = False
+) -> IngestReport:
+    """Return what was taken in from the beginning of the source, after all tables below the root were emptied.
+
+    Silver tables are emptied too, and filled again by the next run. Safe to call again after a crash; a run after a
+    crash is refused with `CheckpointLost`, or fills the emptied tables.
+
+    Raises:
+        SourceMissing: there is no source to build from; nothing was touched.
+        OffsetsLost: bronze has records that the source has no more, and `accept_gaps` is off; nothing was touched.
+        ForgottenWouldReturn: records were forgotten on request, and `accept_return` is off; nothing was touched.
+    """
+    layout = layout_of(settings)
+    check_source(spark, settings)
+    if not accept_return:
+        _require_none_forgotten(spark, layout)
+    if not accept_gaps:
+        _require_all(spark, settings, layout)
+    remove_folder(spark, layout.bronze_checkpoint)
+    # a table may be gone whose checkpoint is there, and the other way round
+    folders = (f"{layout.root}/silver", f"{layout.root}/checkpoints/silver")
+    for key in sorted({key for folder in folders for key in file_names(spark, folder)}):
+        remove_folder(spark, layout.silver_checkpoint(key))
+        _empty(spark, layout.silver(key), SILVER_ORIGIN)
+    _empty(spark, layout.rounds, ROUNDS)
+    _empty(spark, layout.quarantine, QUARANTINE)
+    # what is bad still comes to quarantine again
+    _empty(spark, layout.dropped, DROPPED)
+    # and what was old, to bronze; so does what was forgotten, which counts as forgotten no more
+    _empty(spark, layout.removed, REMOVED)
+    _empty(spark, layout.bronze, bronze_columns(wrapper_format(settings)), "game_name")
+    return ingest(spark, settings)
+
+
+def _require_none_forgotten(spark: SparkSession, layout: Layout) -> None:
+    """Check that nobody was forgotten: a source may have their records still, some with other ids than before."""
+    if not table_exists(spark, layout.removed):
+        return
+    removed = spark.read.format("delta").load(layout.removed)
+    forgotten = removed.where(F.col("reason") == Reason.FORGOTTEN.value).select("record_id").distinct().count()
+    if forgotten:
+        raise ForgottenWouldReturn(
+            f"A rebuild from the source may bring back {counted(forgotten, 'record')} that somebody asked to forget.",
+            "Remove them from the source first; `demux rebuild --bronze --accept-return` then takes in what it has, "
+            "and `demux forget` must be given once more for whoever is still there.",
+            records=forgotten,
+        )
+
+
+def _require_all(spark: SparkSession, settings: Settings, layout: Layout) -> None:
+    """Check that the source still has every record that bronze or its quarantine has, as far as can be known."""
+    gone = list(_gone(spark, settings, layout))
+    if gone:
+        raise OffsetsLost(
+            f"A rebuild would lose records that the source does not have any more: {'; '.join(gone[:_MAX_SHOWN])}.",
+            "Copy the bronze table first; `demux rebuild --bronze --accept-gaps` then goes on without them.",
+            gone=tuple(gone),
+        )
+
+
+def _gone(spark: SparkSession, settings: Settings, layout: Layout) -> Iterator[str]:
+    now: Mapping[str, Topic] = {}
+    if settings.source.kind is SourceKind.KAFKA:
+        now = topics_now(spark, settings.kafka, client_options(spark, settings.kafka))
+    again = _made_again(spark, layout)
+    for row in _positions(spark, layout):
+        if row.origin == SourceKind.FILES.value and settings.archive.clean is not Clean.KEEP:
+            yield f"{row.rows:,} of archived files that were moved or deleted"
+        elif row.origin == SourceKind.KAFKA.value:
+            place = f"topic {row.topic}, partition {row.partition}"
+            topic = now.get(row.topic)
+            if topic is None or row.partition not in topic.earliest:
+                yield f"{place}: {row.rows:,} records, and it is not read now"
+            elif row.topic in again:
+                yield f"{place}: the topic was deleted and made again"
+            elif topic.earliest[row.partition] > row.first:
+                yield f"{place}: offsets {row.first} to {topic.earliest[row.partition] - 1}"
+
+
+def _positions(spark: SparkSession, layout: Layout) -> list[Any]:
+    """Return where the records came from, by origin, topic and partition, with their number and first offset."""
+    places = [
+        spark.read.format("delta").load(table).where(condition).select("origin", "topic", "partition", "offset")
+        for table, condition in (
+            (layout.bronze, "true"),
+            (layout.quarantine, f"stage = '{Stage.BRONZE.value}'"),
+            (layout.removed, f"reason = '{Reason.RETIRED.value}'"),
+        )
+        if table_exists(spark, table)
+    ]
+    if not places:
+        return []
+    grouped = reduce(DataFrame.unionByName, places).groupBy("origin", "topic", "partition")
+    found: list[Any] = (
+        grouped.agg(F.count(F.lit(1)).alias("rows"), F.min("offset").alias("first"))
+        .orderBy("origin", "topic", "partition")
+        .collect()
+    )
+    return found
+
+
+def _made_again(spark: SparkSession, layout: Layout) -> set[str]:
+    if not table_exists(spark, layout.topics):
+        return set()
+    made = spark.read.format("delta").load(layout.topics).groupBy("topic").count().where("count > 1").collect()
+    return {row.topic for row in made}
+
+
+def _empty(spark: SparkSession, table: str, columns: Struct, *partition_by: str) -> None:
+    if table_exists(spark, table):
+        nothing = spark.createDataFrame([], spark_struct(columns)).write.format("delta").partitionBy(*partition_by)
+        nothing.mode("overwrite").option("overwriteSchema", "true").save(table)

@@ -1,0 +1,1 @@
+"""Commands about the plan: plan, apply, destroy, export, grants."""

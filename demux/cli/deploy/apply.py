@@ -1,0 +1,169 @@
+"""`demux apply`: make it as the plan says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+
+from demux.cli.command import ROOT, SET, SETTINGS, WAIT, console, settings_of
+from demux.cli.deploy.deploy_text import plan_text
+from demux.cli.deploy.grants import grants_left_out, make_grants
+from demux.cli.deploy.installer_identity import TAKE_OVER, begin
+from demux.cli.deploy.local_plan import apply_here
+from demux.cli.deploy.workspace_options import (
+    DISCOVERED,
+    WHEEL,
+    YES,
+    ask,
+    games_seen,
+    print_step,
+    somebody_is_there,
+    wheel_for,
+)
+from demux.core.errors import SettingsInvalid
+from demux.core.settings.settings import Settings
+from install_workflow.databricks.api.client import Connection
+from install_workflow.databricks.api.jobs_api import Workspace
+from install_workflow.databricks.apply.deploy import deployment_of, install, look, require_applicable, settle
+from install_workflow.databricks.apply.deployment_lock import Turn
+from install_workflow.databricks.apply.settings_files import needed
+from install_workflow.databricks.apply.wheel import Wheel
+from install_workflow.databricks.diff.changes import WorkspacePlan, require_modest, require_no_twin
+from install_workflow.databricks.diff.plan_file import from_text
+from install_workflow.databricks.diff.render import as_text
+from install_workflow.databricks.grants.apply import Outlook as Grants
+from install_workflow.databricks.grants.apply import look_beside
+from install_workflow.databricks.grants.diff import require_modest as require_modest_grants
+from install_workflow.databricks.grants.render import as_text as grants_text
+from install_workflow.databricks.jobs.oversized_settings import SettingsFile
+from install_workflow.databricks.jobs.task_arguments import arguments
+
+
+def apply(
+    settings_file: Path | None = SETTINGS,
+    root: str | None = ROOT,
+    changes: list[str] = SET,
+    saved: Path | None = typer.Option(
+        None, "--plan", help="Apply this plan, unless the workspace changed since it was saved.", metavar="FILE"
+    ),
+    force: bool = typer.Option(
+        False,
+        "--force",
+        help="Even where it removes more than a quarter of the games, or makes a second job of a name.",
+    ),
+    discovered: bool = DISCOVERED,
+    wheel: str | None = WHEEL,
+    take_over: bool = TAKE_OVER,
+    wait: bool = WAIT,
+    yes: bool = YES,
+) -> None:
+    """Install the jobs in the workspace, or change them, so that they are as the settings want; again, nothing changes.
+
+    Without `databricks.name`, write down which game runs where on this machine. On a terminal you are asked.
+
+    Example: `demux apply --set databricks.name=prod --yes`
+    """
+    settings = settings_of(settings_file, root, changes)
+    if settings.databricks.name is None and not (saved or wheel or force or discovered or take_over):
+        apply_here(settings, wait, yes)
+        return
+    # the other options are about a workspace alone
+    deployment_of(settings)
+    if saved is not None and discovered:
+        raise SettingsInvalid(
+            "--plan and --discovered exclude each other: a saved plan is applied as it was saved.",
+            "Save it by `demux plan --discovered --out FILE`, or leave out one of the two.",
+        )
+    workspace, found = Workspace(Connection()), wheel_for(settings, wheel)
+    turn = begin(workspace, settings, take_over)
+    read = _from_file(saved, workspace, settings, found, turn) if saved is not None else None
+    coming = read or _made(workspace, settings, found, turn, discovered)
+    if not force:
+        coming.require_modest()
+    if not coming.is_empty and not yes and somebody_is_there():
+        ask("Apply this plan?")
+    _do(coming, workspace, found, turn)
+
+
+@dataclass(frozen=True, slots=True)
+class _Coming:
+    """What is applied.
+
+    Attributes:
+        plan: of the jobs.
+        must_upload: whether the wheel is not there yet.
+        files: the settings files that are not there yet.
+        known: names of games, for those that a task tells by their key.
+        grants: what changes among the grants; None where nothing is granted.
+    """
+
+    plan: WorkspacePlan
+    must_upload: bool
+    files: tuple[SettingsFile, ...]
+    known: frozenset[str]
+    grants: Grants | None
+
+    @property
+    def has_jobs(self) -> bool:
+        """Whether something changes but grants."""
+        return not self.plan.is_empty or self.must_upload or bool(self.files)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing changes."""
+        return not self.has_jobs and (self.grants is None or self.grants.plan.is_empty)
+
+    def require_modest(self) -> None:
+        """Let it pass if it takes no more away than may go without --force."""
+        if self.has_jobs:
+            require_no_twin(self.plan)
+            require_modest(self.plan)
+        if self.grants is not None:
+            require_modest_grants(self.grants.plan)
+
+
+def _do(coming: _Coming, workspace: Workspace, wheel: Wheel, turn: Turn) -> None:
+    if coming.has_jobs:
+        install(workspace, wheel, coming.plan, print_step, turn, coming.known, coming.files)
+    else:
+        settle(workspace, coming.plan, turn, coming.known)
+    if coming.grants is not None and not coming.grants.plan.is_empty:
+        make_grants(coming.grants)
+    if not coming.is_empty:
+        console.print("applied")
+
+
+def _made(workspace: Workspace, settings: Settings, wheel: Wheel, turn: Turn, discovered: bool) -> _Coming:
+    """Make the plan anew, and print it."""
+    outlook = look(workspace, settings, wheel, games_seen(turn, settings, discovered), turn.filled)
+    games = frozenset(task.game for task in outlook.games.tasks)
+    grants = look_beside(workspace.connection, settings, games)
+    console.print(plan_text(outlook, wheel), soft_wrap=True)
+    if said := grants_text(grants.plan) if grants else grants_left_out(settings):
+        console.print(said, soft_wrap=True)
+    known = games.union(settings.games.allow)
+    return _Coming(outlook.plan, outlook.must_upload, outlook.files, known, grants)
+
+
+def _from_file(saved: Path, workspace: Workspace, settings: Settings, wheel: Wheel, turn: Turn) -> _Coming:
+    """Take the plan from the file, and print it; it has no grants."""
+    plan = _read(saved, workspace.connection.host)
+    must_upload = require_applicable(plan, workspace, settings, wheel, turn.filled)
+    jobs = [change.job.settings for change in plan.changes if change.job is not None]
+    files = needed(workspace.connection, jobs, arguments(settings).files)
+    console.print(as_text(plan), soft_wrap=True)
+    if sentence := grants_left_out(settings):
+        console.print(sentence, soft_wrap=True)
+    return _Coming(plan, must_upload, files, frozenset(settings.games.allow), None)
+
+
+def _read(file: Path, host: str) -> WorkspacePlan:
+    try:
+        return from_text(file.read_text(encoding="utf-8"), host)
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8"
+        raise SettingsInvalid(
+            f"The plan {file} cannot be read: {reason}.", "Save one: `demux plan --out FILE`.", path=str(file)
+        ) from error

@@ -1,0 +1,98 @@
+"""`demux destroy`: remove what `demux apply` made."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from demux.cli.command import ROOT, SET, SETTINGS, WAIT, console, settings_of
+from demux.cli.deploy.deploy_text import removal_text
+from demux.cli.deploy.grants import raise_first, revoking_text, take_back
+from demux.cli.deploy.installer_identity import TAKE_OVER, begin
+from demux.cli.deploy.local_plan import destroy_here, look_at_parts, place_to_remove, print_parts, remove_parts
+from demux.cli.deploy.workspace_options import YES, ask_to_remove, print_step
+from demux.core.control.deployments_table import forget_deployment, has_deployment
+from demux.core.errors import DemuxError
+from demux.core.settings.settings import Settings
+from demux.pipeline.context import Workplace
+from install_workflow.databricks.api.client import Connection
+from install_workflow.databricks.api.jobs_api import Workspace
+from install_workflow.databricks.apply.deploy import deployment_of, look_at_removal, remove_all
+from install_workflow.databricks.grants.apply import look_at_revoking
+from install_workflow.destroy.apply import is_unfinished
+from install_workflow.destroy.plan import Folder, Part
+
+TABLES = typer.Option(False, "--tables", help="Also our tables below the root: silver, quarantine, bronze, control.")
+CHECKPOINTS = typer.Option(False, "--checkpoints", help="Also the streams' checkpoints.")
+
+
+def destroy(
+    settings_file: Path | None = SETTINGS,
+    root: str | None = ROOT,
+    changes: list[str] = SET,
+    tables: bool = TABLES,
+    checkpoints: bool = CHECKPOINTS,
+    take_over: bool = TAKE_OVER,
+    wait: bool = WAIT,
+    yes: bool = YES,
+) -> None:
+    """Remove what `demux apply` made: jobs, wheels, settings files, grants, record; or here, which game runs where.
+
+    Tables and checkpoints stay, unless you ask for them; with a deployment, that needs a Spark here that reaches the
+    root. Then the table control/deployments forgets the deployment; else it keeps its last rows. Source, registry,
+    archive and log files always stay. All of it is listed before, and you are asked.
+
+    Example: `demux destroy --tables --checkpoints`
+    """
+    settings = settings_of(settings_file, root, changes)
+    parts = frozenset(part for part, asked in ((Part.TABLES, tables), (Part.CHECKPOINTS, checkpoints)) if asked)
+    if settings.databricks.name is None:
+        if take_over:
+            # it is about a workspace alone
+            deployment_of(settings)
+        destroy_here(settings, parts, wait, yes)
+    elif not parts:
+        _destroy_deployment(settings, take_over, yes)
+    else:
+        with place_to_remove(settings, wait) as place:
+            _destroy_deployment(settings, take_over, yes, place, look_at_parts(place, parts))
+    kept = " and ".join(f"{part.value}s" for part in reversed(Part) if part not in parts)
+    console.print(f"destroyed; the {kept} are as they were" if kept else "destroyed")
+
+
+def _destroy_deployment(
+    settings: Settings, take_over: bool, yes: bool, place: Workplace | None = None, found: tuple[Folder, ...] = ()
+) -> None:
+    workspace = Workspace(Connection())
+    turn = begin(workspace, settings, take_over)
+    removal = look_at_removal(workspace, settings, turn)
+    granted = look_at_revoking(workspace.connection, settings)
+    if text := revoking_text(granted):
+        console.print(text, soft_wrap=True)
+    console.print(removal_text(removal), soft_wrap=True)
+    print_parts(found)
+    copied = place is not None and _has_copy(place, turn.deployment, found)
+    if copied:
+        console.print(f"- forget where the games of {turn.deployment} ran (control/deployments)", soft_wrap=True)
+    if removal.is_empty and not granted.kept.version and not found and not copied:
+        raise typer.Exit
+    ask_to_remove(yes)
+    refused: list[DemuxError] = []
+    # the deployment is claimed before the first call; the jobs, which would write the tables again, go before those
+    remove_all(workspace, removal, print_step, turn, lambda: refused.extend(take_back(granted, turn.keep)))
+    if place is not None:
+        remove_parts(place, found)
+        if copied:
+            forget_deployment(place.spark, place.layout, turn.deployment)
+    raise_first(refused)
+
+
+def _has_copy(place: Workplace, deployment: str, found: tuple[Folder, ...]) -> bool:
+    """Return whether the table of deployments stays and has rows of this one; half removed tables are not read."""
+    goes = place.layout.deployments in {folder.path for folder in found}
+    return (
+        not goes
+        and not is_unfinished(place.spark, place.layout)
+        and has_deployment(place.spark, place.layout, deployment)
+    )

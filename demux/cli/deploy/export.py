@@ -1,0 +1,109 @@
+"""`demux export bundle`: the same jobs as files, for teams that deploy by CI."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import typer
+
+from demux.cli.command import ROOT, SET, SETTINGS, console, settings_of
+from demux.cli.deploy.installer_identity import looked_at
+from demux.cli.deploy.workspace_options import DISCOVERED, WHEEL, games_seen, print_step, wheel_for
+from demux.core.errors import SettingsInvalid, StorageFailed
+from demux.core.text import printable
+from install_workflow.databricks.api.client import Connection
+from install_workflow.databricks.api.jobs_api import Workspace
+from install_workflow.databricks.apply.deploy import FileCall, FileStep, deployment_of, look, upload_wheel
+from install_workflow.databricks.apply.settings_files import upload_files
+from install_workflow.databricks.diff.asset_bundle import HEAD, bundle_files, require_exportable
+from install_workflow.planning.render import waiting_lines
+
+export = typer.Typer(help="Write the plan in the form of another tool.", no_args_is_help=True)
+
+
+@export.callback()
+def group() -> None:
+    """Write the plan in the form of another tool."""
+
+
+@export.command("bundle")
+def bundle(
+    out: Path = typer.Option(
+        ..., "--out", help="The folder to write; is made where it is not there.", metavar="FOLDER"
+    ),
+    settings_file: Path | None = SETTINGS,
+    root: str | None = ROOT,
+    changes: list[str] = SET,
+    discovered: bool = DISCOVERED,
+    wheel: str | None = WHEEL,
+) -> None:
+    """Write a Databricks Asset Bundle that installs what `demux apply` would, and upload the wheel that it names.
+
+    Example: `demux export bundle --out bundle`
+    """
+    settings = settings_of(settings_file, root, changes)
+    deployment_of(settings)
+    require_exportable(settings)
+    workspace, found = Workspace(Connection()), wheel_for(settings, wheel)
+    outlook = look(workspace, settings, found, games_seen(looked_at(workspace, settings), settings, discovered))
+    files = bundle_files(outlook.jobs, settings, found.path)
+    with _told(out):
+        stale = _stale(out, files)
+        (out / "resources").mkdir(parents=True, exist_ok=True)
+    upload_wheel(workspace, found, print_step)
+    upload_files(workspace.connection, outlook.files, lambda path: print_step(FileStep(FileCall.UPLOAD, path)))
+    for line in waiting_lines(outlook.games):
+        console.print(line, soft_wrap=True)
+    with _told(out):
+        _write(out, files, stale)
+    console.print(f"Engine {settings.task_engine.value}.")
+    console.print(f"wrote {', '.join(files)} below {printable(str(out))}", soft_wrap=True)
+
+
+def _stale(folder: Path, files: Mapping[str, str]) -> list[Path]:
+    """Return the files of an earlier bundle that this one has no more.
+
+    Raises:
+        SettingsInvalid: a file to be written is there and is not ours.
+    """
+    others = [str(folder / path) for path in files if (folder / path).exists() and not _is_ours(folder / path)]
+    if others:
+        raise SettingsInvalid(
+            f"{', '.join(others)} was not written by `demux export bundle`.",
+            "Name another folder with --out, or move it away; nothing was written.",
+            paths=tuple(others),
+        )
+    kept = {folder / path for path in files}
+    return [path for path in sorted((folder / "resources").glob("*.yml")) if path not in kept and _is_ours(path)]
+
+
+def _is_ours(file: Path) -> bool:
+    try:
+        with file.open(encoding="utf-8") as opened:
+            return opened.readline() == HEAD
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
+def _write(folder: Path, files: Mapping[str, str], stale: list[Path]) -> None:
+    for path, text in files.items():
+        (folder / path).write_text(text, encoding="utf-8", newline="\n")
+    # the bundle would go on to have a job that the plan has no more
+    for file in stale:
+        file.unlink()
+        console.print(f"removed {printable(str(file))}", soft_wrap=True)
+
+
+@contextmanager
+def _told(folder: Path) -> Iterator[None]:
+    """Run the block; a refusal of the file system is told in our words."""
+    try:
+        yield
+    except OSError as error:
+        raise StorageFailed(
+            f"The bundle cannot be written below {folder}: {error.strerror or error}.",
+            "Name a folder that can be written with --out.",
+            path=str(folder),
+        ) from error

@@ -1,0 +1,147 @@
+"""`demux grants plan` and `demux grants apply`: who may read which game's table in Unity Catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import typer
+
+from demux.cli.command import ROOT, SET, SETTINGS, console, settings_of
+from demux.cli.deploy.installer_identity import looked_at
+from demux.cli.deploy.workspace_options import YES, ask, somebody_is_there
+from demux.core.errors import DemuxError
+from demux.core.settings.settings import Settings
+from demux.core.text import counted, printable
+from install_workflow.databricks.api.client import Connection
+from install_workflow.databricks.api.jobs_api import Workspace
+from install_workflow.databricks.grants.apply import Outlook, look
+from install_workflow.databricks.grants.apply import apply as apply_grants
+from install_workflow.databricks.grants.desired import place_of
+from install_workflow.databricks.grants.diff import GrantChange, require_modest
+from install_workflow.databricks.grants.render import as_json, as_text, call_lines
+
+grants = typer.Typer(help="Say who may read which game's table in Unity Catalog.", no_args_is_help=True)
+
+JSON = typer.Option(False, "--json", help="Print JSON.")
+
+
+@grants.callback()
+def group() -> None:
+    """Say who may read which game's table in Unity Catalog."""
+
+
+@grants.command("plan")
+def plan(
+    settings_file: Path | None = SETTINGS,
+    root: str | None = ROOT,
+    changes: list[str] = SET,
+    json: bool = JSON,
+    everything: bool = typer.Option(False, "--all", help="Also list what stays as it is."),
+) -> None:
+    """Show which grants would be made or taken back, and which are not ours; change nothing.
+
+    Example: `demux grants plan --set 'grants.games={chess: [chess-team]}'`
+    """
+    found = _looked(settings_file, root, changes).plan
+    console.print(as_json(found) if json else as_text(found, everything), soft_wrap=True)
+
+
+@grants.command("apply")
+def apply(
+    settings_file: Path | None = SETTINGS,
+    root: str | None = ROOT,
+    changes: list[str] = SET,
+    json: bool = JSON,
+    force: bool = typer.Option(False, "--force", help="Also if many tables lose their readers with their game."),
+    yes: bool = YES,
+) -> None:
+    """Make and take back grants until they are as the settings say; those that others made stay.
+
+    On a terminal you are asked.
+
+    Example: `demux grants apply`
+    """
+    found = _looked(settings_file, root, changes)
+    if not force:
+        require_modest(found.plan)
+    if not json:
+        console.print(as_text(found.plan), soft_wrap=True)
+    if not found.plan.is_empty and not yes and somebody_is_there():
+        ask("Apply this plan?", err=json)
+    if not json:
+        make_grants(found)
+        return
+    outcome = apply_grants(found)
+    console.print(as_json(found.plan, outcome), soft_wrap=True)
+    if outcome.failed:
+        raise outcome.failed[0]
+
+
+def make_grants(found: Outlook) -> None:
+    """Make and take back grants until they are as the plan says, and print each call.
+
+    Raises:
+        DemuxError: the first of what the workspace refused, once all others were tried; or as `apply`.
+    """
+    raise_first(_made(found, lambda: None))
+
+
+def raise_first(failed: Sequence[DemuxError]) -> None:
+    """Print all errors but the first, and raise that; return if there is none."""
+    for error in failed[1:]:
+        console.print(printable(str(error)), style="red", soft_wrap=True)
+    if failed:
+        raise failed[0]
+
+
+def revoking_text(found: Outlook) -> str:
+    """Return a line for our record, and for each grant that a destroyed deployment takes back; "" for none."""
+    record = [f"- remove {printable(found.files.folder)}"] if found.kept.version else []
+    return "\n".join([*record, *([as_text(found.plan)] if found.plan.changes else [])])
+
+
+def take_back(found: Outlook, before: Callable[[], None]) -> Sequence[DemuxError]:
+    """Take back all that is ours, print each call, and return what was refused; our record goes if nothing was.
+
+    Args:
+        found: what takes it back.
+        before: called before each call.
+
+    Raises:
+        DemuxError: as `apply`, where nothing else can be tried.
+    """
+    if not found.kept.version:
+        return ()
+    failed = _made(found, before)
+    if not failed and found.files.remove():
+        console.print(f"- remove {printable(found.files.folder)}: done", soft_wrap=True)
+    return failed
+
+
+def _made(found: Outlook, before: Callable[[], None]) -> Sequence[DemuxError]:
+    outcome = apply_grants(found, lambda _, made: _print_call(made), before)
+    console.print(f"{counted(len(outcome.done), 'grant')} changed")
+    return outcome.failed
+
+
+def grants_left_out(settings: Settings) -> str:
+    """Return the sentence of a plan without grants that the settings ask for; "" where they ask for none."""
+    if not settings.grants.games and not settings.grants.patterns:
+        return ""
+    if settings.databricks.catalog is None:
+        return "! grants: databricks.catalog is not set, so nobody is granted anything"
+    return "! grants are not in a saved plan: make them by `demux grants apply`"
+
+
+def _looked(settings_file: Path | None, root: str | None, changes: list[str]) -> Outlook:
+    settings = settings_of(settings_file, root, changes)
+    # mistakes in the settings come before those of the login
+    place_of(settings)
+    connection = Connection()
+    return look(connection, settings, known=looked_at(Workspace(connection), settings).games)
+
+
+def _print_call(made: Sequence[GrantChange]) -> None:
+    for line in call_lines(made):
+        console.print(f"{line}: done", soft_wrap=True)

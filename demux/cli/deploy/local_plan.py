@@ -1,0 +1,92 @@
+"""`demux apply` and `demux destroy` without a deployment: which game runs where on this machine is written down."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from datetime import datetime, timezone
+
+import typer
+
+from demux.cli.command import AfterRemoval, console, workplace
+from demux.cli.deploy.workspace_options import ask, ask_to_remove, somebody_is_there
+from demux.cli.output.progress import print_left_out
+from demux.core.root.lock import Access
+from demux.core.settings.settings import Settings
+from demux.core.text import first_few, printable
+from demux.pipeline.context import Workplace
+from install_workflow.destroy.apply import is_unfinished, look_at_root, remove_from_root
+from install_workflow.destroy.plan import Folder, Part
+from install_workflow.destroy.plan import as_text as folders_text
+from install_workflow.planning.render import as_text
+from install_workflow.planning.round_plan import apply, look
+
+
+def apply_here(settings: Settings, wait: bool, yes: bool) -> None:
+    """Write down which game runs where and which waits, after asking whoever is there; again, nothing changes."""
+    with workplace(settings, "apply", Access.ALONE, wait=wait) as place:
+        registered = place.registered()
+        plan = look(place.spark, place.settings, place.control, registered.games).plan
+        print_left_out(registered)
+        console.print(as_text(plan), soft_wrap=True)
+        if not plan.is_empty and not yes and somebody_is_there():
+            ask("Apply this plan?")
+        # a game that waits is written down too, and is no change of the plan
+        apply(place.control, plan, datetime.now(timezone.utc))
+        if not plan.is_empty:
+            console.print("applied; `demux run` runs the games so")
+
+
+def destroy_here(settings: Settings, parts: frozenset[Part], wait: bool, yes: bool) -> None:
+    """Forget which game runs where, and remove these parts of the root; all of it is listed before, and asked for.
+
+    Raises:
+        typer.Exit: there is nothing to remove.
+    """
+    with place_to_remove(settings, wait) as place:
+        found = look_at_parts(place, parts)
+        # half removed tables are not read
+        games = [] if is_unfinished(place.spark, place.layout) else sorted(place.control.known_games())
+        if games:
+            console.print(f"- forget where {_games(games)} ran (control/games)", soft_wrap=True)
+        print_parts(found)
+        if not games and not found:
+            console.print("nothing to remove")
+            raise typer.Exit
+        ask_to_remove(yes)
+        if games:
+            place.control.replace_games(())
+        remove_parts(place, found)
+
+
+def place_to_remove(settings: Settings, wait: bool) -> AbstractContextManager[Workplace]:
+    """Return the workplace of `destroy`, which alone works on a root whose removal was interrupted."""
+    return workplace(settings, "destroy", Access.ALONE, wait=wait, after_removal=AfterRemoval.GO_ON)
+
+
+def look_at_parts(place: Workplace, parts: frozenset[Part]) -> tuple[Folder, ...]:
+    """Return what goes from the root; raises as `look_at_root`, and as `Catalog.require` where tables go."""
+    found = look_at_root(place.spark, place.settings, place.control, parts)
+    if place.catalog is not None and any(folder.part is Part.TABLES for folder in found):
+        place.catalog.require()
+    return found
+
+
+def print_parts(found: tuple[Folder, ...]) -> None:
+    """Print what goes from the root."""
+    if found:
+        console.print(folders_text(found), soft_wrap=True)
+
+
+def remove_parts(place: Workplace, found: tuple[Folder, ...]) -> None:
+    """Remove the folders, and say each; the catalog forgets the tables."""
+    forget = place.catalog.forget if place.catalog is not None else lambda _: None
+    remove_from_root(place.spark, place.layout, found, _print_gone, forget)
+
+
+def _print_gone(folder: Folder) -> None:
+    console.print(f"- remove {folder.part.value} {printable(folder.path)}: done", soft_wrap=True)
+
+
+def _games(games: list[str]) -> str:
+    names = first_few([printable(game) for game in games])
+    return f"{len(games):,} {'game' if len(games) == 1 else 'games'} ({names})"

@@ -1,0 +1,79 @@
+"""`demux plan`: what runs where and what would change, on this machine or in a workspace."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from demux.cli.command import ROOT, SET, SETTINGS, console, settings_of
+from demux.cli.deploy.deploy_text import plan_json, plan_text
+from demux.cli.deploy.grants import grants_left_out
+from demux.cli.deploy.installer_identity import print_busy, turn_of
+from demux.cli.deploy.workspace_options import DISCOVERED, WHEEL, games_seen, wheel_for
+from demux.cli.run.run import local_plan
+from demux.core.errors import StorageFailed
+from demux.core.text import printable
+from install_workflow.databricks.api.client import Connection
+from install_workflow.databricks.api.jobs_api import Workspace
+from install_workflow.databricks.apply.deploy import deployment_of, look
+from install_workflow.databricks.diff.plan_file import to_text
+from install_workflow.databricks.grants.apply import look_beside
+from install_workflow.databricks.grants.render import as_text as grants_text
+
+
+def plan(
+    settings_file: Path | None = SETTINGS,
+    root: str | None = ROOT,
+    changes: list[str] = SET,
+    json: bool = typer.Option(False, "--json", help="Print the plan as JSON."),
+    everything: bool = typer.Option(False, "--all", help="Also list what stays as it is."),
+    out: Path | None = typer.Option(None, "--out", help="Save the plan for `demux apply --plan FILE`.", metavar="FILE"),
+    discovered: bool = DISCOVERED,
+    wheel: str | None = WHEEL,
+) -> None:
+    """Show which game would run where, what would change, and which games wait; change nothing.
+
+    With `databricks.name` it is about the jobs in the workspace.
+
+    Example: `demux plan --set games.limit=10`
+    """
+    settings = settings_of(settings_file, root, changes)
+    if settings.databricks.name is None:
+        if out is not None or discovered or wheel is not None:
+            # these are about a workspace alone
+            deployment_of(settings)
+        local_plan(settings, json, everything)
+        return
+    workspace = Workspace(Connection())
+    found = wheel_for(settings, wheel)
+    turn = turn_of(workspace, settings)
+    if json:
+        turn.look()
+    else:
+        print_busy(turn)
+    outlook = look(workspace, settings, found, games_seen(turn, settings, discovered), turn.filled)
+    if out is not None:
+        _save(out, to_text(outlook.plan, workspace.connection.host))
+    granting = look_beside(workspace.connection, settings, (task.game for task in outlook.games.tasks))
+    if json:
+        console.print(plan_json(outlook, found, granting.plan if granting else None), soft_wrap=True)
+        return
+    console.print(plan_text(outlook, found, everything), soft_wrap=True)
+    if granting is not None:
+        console.print(grants_text(granting.plan, everything), soft_wrap=True)
+    if (granting is None or out is not None) and (sentence := grants_left_out(settings)):
+        console.print(sentence, soft_wrap=True)
+    if out is not None:
+        console.print(f"saved to {printable(str(out))}", soft_wrap=True)
+
+
+def _save(file: Path, text: str) -> None:
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise StorageFailed(
+            f"The plan cannot be saved to {file}: {error.strerror or error}.",
+            "Name a file that can be written with --out FILE.",
+            path=str(file),
+        ) from error

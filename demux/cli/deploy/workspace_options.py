@@ -1,0 +1,88 @@
+"""What the commands about a deployment share: the wheel, the games that were seen, and the person who is asked."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import typer
+
+from demux.cli.command import console, workplace
+from demux.cli.deploy.deploy_text import step_line
+from demux.core.errors import ExitCode, SettingsInvalid
+from demux.core.registry.game_discovery import registered_games
+from demux.core.registry.selection import Registries
+from demux.core.root.lock import Access
+from demux.core.settings.settings import Settings
+from install_workflow.databricks.apply.apply_jobs import Step
+from install_workflow.databricks.apply.deploy import FileStep, deployment_of
+from install_workflow.databricks.apply.deployment_lock import Turn
+from install_workflow.databricks.apply.wheel import Wheel, find_wheel, wheel_folder
+from install_workflow.databricks.diff.deployed_games import Discovered
+from install_workflow.planning.round_plan import balance_since, look
+
+WHEEL = typer.Option(
+    None, "--wheel", help="Wheel to install: a file, or a path in the workspace. Default: built from the checkout."
+)
+DISCOVERED = typer.Option(False, "--discovered", help="Also take the games that bronze has; needs Spark.")
+YES = typer.Option(False, "--yes", "-y", help="Do not ask.")
+
+
+def wheel_for(settings: Settings, given: str | None) -> Wheel:
+    """Return the wheel of the deployment; raises as `find_wheel`."""
+    return find_wheel(given, wheel_folder(settings.databricks.wheel_path or "", deployment_of(settings)))
+
+
+def games_seen(turn: Turn, settings: Settings, discovered: bool) -> Discovered:
+    """Return the games that the registries name, and where wanted what bronze says of the games, by Spark.
+
+    Args:
+        turn: ours, with the record as it is.
+        settings: all settings.
+        discovered: whether to look at bronze.
+
+    Raises:
+        DemuxError: as `registered_games`, and as `workplace`.
+    """
+    # before Spark starts: a registry that is down is told at once
+    registered = registered_games(settings, Registries(settings, os.environ))
+    if not discovered:
+        return Discovered(registered=registered, recorded=turn.games)
+    with workplace(settings, "plan", Access.LOOK) as place:
+        outlook = look(place.spark, place.settings, place.control)
+        history = place.control.history()
+    games = {change.task.game for change in outlook.plan.changes} | {each.game for each in outlook.plan.waiting}
+    rebalance = balance_since(turn.last_change, history)
+    return Discovered(frozenset(games), history.loads, registered, rebalance, turn.games)
+
+
+def print_step(step: Step | FileStep) -> None:
+    """Print a call that was made."""
+    if line := step_line(step):
+        console.print(line, soft_wrap=True)
+
+
+def somebody_is_there() -> bool:
+    """Return whether somebody can be asked."""
+    # a task on a cluster may have no standard input at all
+    return sys.stdin is not None and sys.stdin.isatty()
+
+
+def ask(question: str, *, err: bool = False) -> None:
+    """Ask, and end the command unless the answer is yes; with `err` on standard error, where the output is JSON."""
+    if not typer.confirm(question, err=err):
+        console.print("nothing was changed")
+        raise typer.Exit(ExitCode.INTERRUPTED)
+
+
+def ask_to_remove(yes: bool) -> None:
+    """Ask, unless the answer was given before; end the command unless it is yes.
+
+    Raises:
+        SettingsInvalid: nobody can be asked.
+    """
+    if yes:
+        return
+    if not somebody_is_there():
+        raise SettingsInvalid("Nobody can be asked, and --yes is not given.", "Give --yes; nothing was removed.")
+    ask("Remove all this?")

@@ -1,0 +1,1 @@
+"""Commands that only look: status, show, serve, reconcile, schemas."""

@@ -1,0 +1,81 @@
+"""`demux reconcile`: prove from the tables that every record is in exactly one place, or say which is not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import typer
+from pyspark.sql import SparkSession
+
+from demux.cli.command import ROOT, SET, SETTINGS, console, settings_of, workplace
+from demux.cli.inspect.reconcile_text import ledger_json, ledger_text
+from demux.core.errors import ExitCode
+from demux.core.root.layout import layout_of
+from demux.core.root.lock import Access
+from demux.core.settings.settings import Settings
+from demux.core.settings.source import SourceKind
+from demux.operations.reconcile.balance import Grain, Ledger
+from demux.operations.reconcile.reconcile import reconcile as reconciled
+from demux.pipeline.read_offsets import source_stand_of, stands_of
+from install_workflow.destroy.apply import require_whole
+
+
+def reconcile(
+    games: list[str] = typer.Option([], "--game", help="Only this game (exact name). May be repeated."),
+    rounds: bool = typer.Option(False, "--rounds", help="An account of each round (batch of bronze) of each game."),
+    everything: bool = typer.Option(False, "--all", help="Also list the games that balance."),
+    json: bool = typer.Option(False, "--json", help="Print the ledger as JSON."),
+    strict: bool = typer.Option(
+        False, "--strict", help="Holes in Kafka's offsets count: for topics without transactions and compaction."
+    ),
+    by_spark: bool = typer.Option(
+        False, "--spark", help="Start Spark, for tables that nothing else reads: deletion vectors, column mapping."
+    ),
+    settings_file: Path | None = SETTINGS,
+    root: str | None = ROOT,
+    changes: list[str] = SET,
+) -> None:
+    """Prove that every record is in exactly one place, from the tables alone; exit code 6 if one is not.
+
+    Records in the source = bronze + retired + quarantine + dropped + forgotten; bronze + retired = silver +
+    quarantine + dropped + waiting. Retired is what `demux maintain` took out of bronze, being old; dropped what
+    `demux quarantine drop` took away; forgotten what `demux forget` did. Changes nothing, and may run at any time.
+    Starts Spark only with --spark, or where only Spark reaches the tables.
+
+    Example: `demux reconcile --game chess --rounds`
+    """
+    settings = settings_of(settings_file, root, changes)
+    with _session(settings, by_spark) as spark, console.status("counting …"):
+        ledger = ledger_of(settings, games or None, Grain.ROUND if rounds else Grain.GAME, spark)
+    if json:
+        typer.echo(ledger_json(ledger))
+    else:
+        console.print(ledger_text(ledger, everything or rounds))
+    if not ledger.balances or (strict and ledger.holes):
+        raise typer.Exit(ExitCode.UNBALANCED)
+
+
+def ledger_of(
+    settings: Settings,
+    games: list[str] | None = None,
+    grain: Grain = Grain.GAME,
+    spark: SparkSession | None = None,
+) -> Ledger:
+    """Return the ledger of a root, whichever engine and source it has; as `reconcile.reconcile`."""
+    layout = layout_of(settings)
+    return reconciled(spark, layout, stands_of(spark, layout), source_stand_of(spark, settings), games, grain)
+
+
+@contextmanager
+def _session(settings: Settings, by_spark: bool) -> Iterator[SparkSession | None]:
+    """Yield a session where one is asked for, or where nothing else reaches the tables; None elsewhere."""
+    layout = layout_of(settings)
+    tables = [settings.root, *([settings.source_path] if settings.source.kind is SourceKind.DELTA else [])]
+    if by_spark or not all(map(layout.storage.reaches_tables, tables)):
+        with workplace(settings, "reconcile", Access.LOOK) as place:
+            yield place.spark
+    else:
+        require_whole(layout.storage, layout)
+        yield None

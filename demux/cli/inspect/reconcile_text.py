@@ -1,0 +1,135 @@
+"""A ledger in words and as JSON; pure. Every name from outside is made printable, every list is cut short."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from demux.core.text import counted, counted_rows, first_few, printable
+from demux.operations.reconcile.balance import MEANING, Account, Difference, Example, Hole, Ledger
+
+_MOST_LINES = 50
+_MOST_EXAMPLES = 3
+_MOST_CHARACTERS = 120
+
+
+def ledger_text(ledger: Ledger, everything: bool) -> RenderableType:
+    """Return what was found: the accounts that do not balance (with `everything`, all), and what is wrong with them."""
+    lines: list[RenderableType] = [*_intake_lines(ledger)]
+    shown = [account for account in ledger.accounts if everything or not account.balances]
+    if ledger.accounts:
+        lines.append(_table(ledger.accounts, shown if everything else shown[:_MOST_LINES]))
+    for difference in ledger.differences[:_MOST_LINES]:
+        lines += _difference_lines(difference)
+    if len(ledger.differences) > _MOST_LINES:
+        lines.append(Text(f"and {len(ledger.differences) - _MOST_LINES} more: --json has all of them", "red"))
+    lines += [Text(_hole_line(hole), "yellow") for hole in ledger.holes[:_MOST_LINES]]
+    lines += [Text(note, "yellow") for note in ledger.notes]
+    lines.append(_verdict(ledger))
+    return Group(*lines)
+
+
+def ledger_json(ledger: Ledger) -> str:
+    """Return the same as JSON: all accounts and differences, each with its first 20 examples."""
+    content: dict[str, Any] = {
+        "balances": ledger.balances,
+        "source": None if ledger.intake is None else asdict(ledger.intake),
+        "accounts": [{**asdict(account), "balances": account.balances} for account in ledger.accounts],
+        "differences": [
+            {**asdict(one), "kind": one.kind.value, "meaning": MEANING[one.kind]} for one in ledger.differences
+        ],
+        "holes": [asdict(hole) for hole in ledger.holes],
+        "notes": ledger.notes,
+    }
+    return json.dumps(content, indent=2)
+
+
+def _intake_lines(ledger: Ledger) -> Iterator[Text]:
+    found = ledger.intake
+    if found is None:
+        return
+    source = "" if found.source is None else f"{found.source:,} records in the source before where bronze stands; "
+    dropped = f", {found.dropped:,} dropped from there" if found.dropped else ""
+    retired = f", {found.retired:,} retired" if found.retired else ""
+    forgotten = f", {found.forgotten:,} forgotten" if found.forgotten else ""
+    refused = f"{found.quarantined:,} in quarantine at stage bronze"
+    yield Text(f"{source}{found.bronze:,} in bronze{retired}, {refused}{dropped}{forgotten}")
+
+
+def _table(accounts: tuple[Account, ...], shown: list[Account]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    rounds = any(account.batch is not None for account in shown)
+    table.add_column("game", overflow="fold")
+    if rounds:
+        table.add_column("batch", justify="right")
+    columns = _columns(accounts)
+    for name in columns.values():
+        table.add_column(name, justify="right", no_wrap=True)
+    for account in shown:
+        batch = [] if not rounds else ["" if account.batch is None else str(account.batch)]
+        table.add_row(Text(printable(account.game)), *batch, *_numbers([account], columns))
+    table.add_section()
+    total = counted(len({account.game for account in accounts}), "game")
+    table.add_row(Text(total, "bold"), *([""] if rounds else []), *_numbers(accounts, columns))
+    return table
+
+
+def _columns(accounts: Sequence[Account]) -> Mapping[str, str]:
+    """Return the heads of the columns by field; nobody has dropped or retired a row in most tables."""
+    retired = {"retired": "retired"} if any(account.retired for account in accounts) else {}
+    dropped = {"dropped": "dropped"} if any(account.dropped for account in accounts) else {}
+    placed = {"silver": "silver", "quarantined": "quarantine"}
+    rest = {"waiting": "waiting", "missing": "missing", "surplus": "surplus"}
+    return {"bronze": "bronze", **retired, **placed, **dropped, **rest}
+
+
+def _numbers(accounts: Sequence[Account], columns: Iterable[str]) -> list[str]:
+    return [f"{sum(getattr(account, name) for account in accounts):,}" for name in columns]
+
+
+def _difference_lines(difference: Difference) -> Iterator[Text]:
+    game = "" if difference.game is None else f"{printable(difference.game)}: "
+    rows = counted_rows(difference.rows)
+    yield Text(f"{difference.kind.value}: {game}{rows}{_batches(difference)}: {MEANING[difference.kind]}", "red")
+    names = [_example(example) for example in difference.examples]
+    if names:
+        more = difference.rows - min(len(names), _MOST_EXAMPLES)
+        shown = ", ".join(names[:_MOST_EXAMPLES])
+        yield Text(f"    {shown}{f' and {more:,} more' if more > 0 else ''}", "red")
+
+
+def _batches(difference: Difference) -> str:
+    first, last = difference.first_batch, difference.last_batch
+    if first is None:
+        return ""
+    return f" of batch {first}" if first == last else f" of batches {first} to {last}"
+
+
+def _example(example: Example) -> str:
+    position = printable(example.record_id)
+    cut = position if len(position) <= _MOST_CHARACTERS else f"{position[:_MOST_CHARACTERS]}…"
+    batch = "" if example.batch is None else f" (batch {example.batch})"
+    owner = "" if example.owner is None else f" (bronze has it for {printable(example.owner)})"
+    return f"{cut}{batch}{owner}"
+
+
+def _hole_line(hole: Hole) -> str:
+    ranges = [f"{first}" if end == first + 1 else f"{first} to {end - 1}" for first, end in hole.ranges]
+    return (
+        f"hole: topic {printable(hole.log)}, partition {hole.partition}: {counted(hole.offsets, 'offset')} not there "
+        f"({first_few(ranges)}): lost records, or markers of transactions, or what compaction removed"
+    )
+
+
+def _verdict(ledger: Ledger) -> Text:
+    if ledger.balances:
+        return Text("balances: every record is in exactly one place", "green")
+    rows = sum(difference.rows for difference in ledger.differences)
+    return Text(f"does not balance: {rows:,} {'row' if rows == 1 else 'rows'} too many or not there", "bold red")

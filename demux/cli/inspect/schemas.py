@@ -1,0 +1,279 @@
+"""`demux schemas list | show | diff | check`: look at the registry, change nothing, no Spark; and `approve`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence, Set
+from contextlib import contextmanager
+from datetime import datetime, timezone
+from pathlib import Path
+
+import typer
+
+from demux.cli.command import ROOT, SET, SETTINGS, console, settings_of, workplace
+from demux.cli.inspect.schema_check import NamedRegistry, SubjectCheck, candidate, check, compiled_versions
+from demux.cli.inspect.schema_text import (
+    Listed,
+    check_json,
+    check_lines,
+    columns_table,
+    comparison_lines,
+    diff_json,
+    list_json,
+    list_table,
+    schema_text,
+)
+from demux.core.errors import ExitCode, RegistryUnavailable, SchemaInvalid, SettingsInvalid
+from demux.core.protobuf.compatibility.compare import compare, silver_columns, table_of
+from demux.core.protobuf.schema.protoc import compile_files, compile_schema
+from demux.core.registry.protocol import RegisteredSchema, SubjectVersion
+from demux.core.registry.selection import DEFAULT, game_schemas, open_registry, registry_name_for, registry_settings
+from demux.core.registry.subject_choice import ForeignSchema, choose, shared_by
+from demux.core.root.lock import Access
+from demux.core.settings.settings import Settings
+from demux.core.text import printable
+
+schemas = typer.Typer(help="Look at schemas, and at what a changed one would break.", no_args_is_help=True)
+
+_REGISTRY = typer.Option(DEFAULT, "--registry", help="The registry: a name in `registries`, or `default`.")
+_REGISTRIES = typer.Option(None, "--registry", help="Only this registry: a name in `registries`, or `default`.")
+_GAME = typer.Option(None, "--game", help="As a record of this game (exact name) means it, in the game's registry.")
+_JSON = typer.Option(False, "--json", help="Print JSON.")
+
+
+@schemas.callback()
+def group() -> None:
+    """Look at schemas, and at what a changed one would break."""
+
+
+@schemas.command("list")
+def list_all(
+    registry: str | None = _REGISTRIES,
+    json: bool = _JSON,
+    settings_file: Path | None = SETTINGS,
+    root: str | None = ROOT,
+    changes: list[str] = SET,
+) -> None:
+    """List the schemas of all registries: id, subject, version, message, compatibility mode.
+
+    Example: `demux schemas list`
+    """
+    settings = settings_of(settings_file, root, changes)
+    asked = _Asked(settings, [registry] if registry else _names(settings))
+    found: list[Listed] = []
+    for one, subject in asked.subjects():
+        with asked.problems_of(f"subject {subject} cannot be used"):
+            level = one.opened.compatibility(subject)
+            found += [Listed(one.name, schema, level) for schema in one.versions(subject)]
+    if json:
+        typer.echo(list_json(found, asked.problems))
+    else:
+        console.print(list_table(found, asked.problems))
+    raise typer.Exit(asked.exit_code)
+
+
+@schemas.command("show")
+def show(
+    schema_id: int = typer.Argument(..., metavar="ID", min=1, help="The schema's id."),
+    columns: bool = typer.Option(False, "--columns", help="Show the silver columns that it makes instead."),
+    game: str | None = _GAME,
+    registry: str = _REGISTRY,
+    settings_file: Path | None = SETTINGS,
+    root: str | None = ROOT,
+    changes: list[str] = SET,
+) -> None:
+    """Show a schema's text and those that it imports from the registry, or the silver columns that it makes.
+
+    Example: `demux schemas show 7 --columns`
+    """
+    settings = settings_of(settings_file, root, changes)
+    if columns:
+        console.print(columns_table(silver_columns(compile_schema(_meant(settings, registry, game, schema_id)))))
+    elif game is not None:
+        console.print(schema_text(_meant(settings, registry, game, schema_id)), soft_wrap=True)
+    else:
+        console.print(schema_text(_open(settings, registry).schema(schema_id)), soft_wrap=True)
+
+
+@schemas.command("diff")
+def diff(
+    old_id: int = typer.Argument(..., metavar="OLD_ID", min=1, help="The older schema's id."),
+    new_id: int = typer.Argument(..., metavar="NEW_ID", min=1, help="The newer schema's id."),
+    game: str | None = _GAME,
+    registry: str = _REGISTRY,
+    json: bool = _JSON,
+    settings_file: Path | None = SETTINGS,
+    root: str | None = ROOT,
+    changes: list[str] = SET,
+) -> None:
+    """Show what differs between two schemas, on the wire and for a silver table that the older one has filled.
+
+    Example: `demux schemas diff 7 9`
+    """
+    settings = settings_of(settings_file, root, changes)
+    old, new = (_meant(settings, registry, game, schema_id) for schema_id in (old_id, new_id))
+    opened = _open(settings, registry_name_for(game, settings) if game is not None else registry)
+    before = [version for version in opened.versions(old.subject) if version.version < old.version]
+    comparison = compare(compile_schema(old), compile_schema(new), table_of(compiled_versions([*before, old])))
+    if json:
+        typer.echo(diff_json(old, new, comparison))
+        return
+    names = (f"{one.subject} version {one.version} (schema {one.schema_id})" for one in (old, new))
+    console.print(printable(" -> ".join(names)), style="bold")
+    console.print(comparison_lines(comparison))
+
+
+@schemas.command("check")
+def check_file(
+    file: Path = typer.Argument(..., metavar="FILE", help="The changed .proto file."),
+    game: list[str] = typer.Option([], "--game", help="Only subjects NAME and NAME-value. May be repeated."),
+    subject: list[str] = typer.Option(
+        [], "--subject", help="Only this subject, whatever message it holds. May be repeated."
+    ),
+    import_root: list[Path] = typer.Option(
+        [], "--import-root", help="Folder that import paths start at. May be repeated. Default: found by the imports."
+    ),
+    registry: str | None = _REGISTRIES,
+    json: bool = _JSON,
+    settings_file: Path | None = SETTINGS,
+    root: str | None = ROOT,
+    changes: list[str] = SET,
+) -> None:
+    """Say which games a changed .proto file would break, and how; exit code 3 if it breaks any.
+
+    The file is compared with the latest version of each subject that holds a message of the same name, and with the
+    silver table that all its versions make.
+
+    Example: `demux schemas check games/chess.proto`
+    """
+    settings = settings_of(settings_file, root, changes)
+    new = candidate(file, import_root)
+    asked = _Asked(settings, [registry] if registry else _names(settings, game, subject))
+    wanted = frozenset([*subject, *game, *(f"{name}-value" for name in game)])
+    checks: list[SubjectCheck] = []
+    seen: set[str] = set()
+    for one, name in asked.subjects():
+        seen.add(name)
+        if wanted and name not in wanted:
+            continue
+        with asked.problems_of(f"subject {name} cannot be compared"):
+            checked = check(one, name, new, by_name=name not in subject)
+            checks += [] if checked is None else [checked]
+    if not asked.problems:
+        _require(game, subject, seen)
+    if json:
+        typer.echo(check_json(str(file), checks, asked.problems))
+    else:
+        console.print(check_lines(str(file), checks, asked.problems))
+    raise typer.Exit(ExitCode.GAMES_FAILED if any(one.breaks for one in checks) else asked.exit_code)
+
+
+@schemas.command("approve")
+def approve(
+    game: str = typer.Option(..., "--game", help="The game (exact name)."),
+    schema: list[int] = typer.Option(
+        [], "--schema", min=1, help="Only the schema of this id. May be repeated. Default: all that the game waits for."
+    ),
+    settings_file: Path | None = SETTINGS,
+    root: str | None = ROOT,
+    changes: list[str] = SET,
+) -> None:
+    """Let changed schemas change a game's table that asks first (games.schema_changes: ask); rounds may go on.
+
+    Example: `demux schemas approve --game chess`
+    """
+    from deserializer.redecode.schema_approval import approve_schemas
+
+    settings = settings_of(settings_file, root, changes)
+    # one commit to a table of its own: a command that goes on need not end for it
+    with workplace(settings, "schemas approve", Access.LOOK) as place:
+        registry, now = registry_name_for(game, settings), datetime.now(timezone.utc)
+        approved = approve_schemas(place.spark, place.layout, place.schemas, game, registry, tuple(schema), now)
+    ids = ", ".join(str(schema_id) for schema_id in approved)
+    console.print(f"{printable(game)}: approved schema {ids}; the next round takes its rows")
+
+
+class _Asked:
+    """Registries, one after the other; what one of several cannot answer is kept as a problem."""
+
+    def __init__(self, settings: Settings, names: Sequence[str]) -> None:
+        self._settings = settings
+        self._names = names
+        self.problems: list[str] = []
+        self.exit_code = ExitCode.OK
+
+    def subjects(self) -> Iterator[tuple[NamedRegistry, str]]:
+        """Yield each registry with each of its subjects.
+
+        Raises:
+            RegistryUnavailable: the only one gives no usable answer.
+        """
+        for name in self._names:
+            one = _open(self._settings, name)
+            try:
+                subjects = one.opened.subjects()
+            except RegistryUnavailable as silent:
+                if len(self._names) == 1:
+                    raise
+                self.exit_code = silent.exit_code
+                self.problems.append(f"registry {name}: {silent.cause}")
+                continue
+            yield from ((one, subject) for subject in subjects)
+
+    @contextmanager
+    def problems_of(self, what: str) -> Iterator[None]:
+        """Keep it as a problem where the registry's entries cannot be used."""
+        try:
+            yield
+        except SchemaInvalid as invalid:
+            self.problems.append(f"{what}: {invalid.cause}")
+
+
+def _names(settings: Settings, games: Sequence[str] = (), subjects: Sequence[str] = ()) -> list[str]:
+    """Return the names of the registries that the games are in, or of all."""
+    if games and not subjects:
+        return list(dict.fromkeys(registry_name_for(game, settings) for game in games))
+    return [DEFAULT, *settings.registries]
+
+
+def _require(games: Sequence[str], subjects: Sequence[str], seen: Set[str]) -> None:
+    missing = [name for name in subjects if name not in seen]
+    missing += [game for game in games if seen.isdisjoint((game, f"{game}-value"))]
+    if missing:
+        raise SettingsInvalid(
+            f"The registry has no subject of {', '.join(map(repr, missing))}.",
+            "See `demux schemas list`; names are exact.",
+        )
+
+
+def _meant(settings: Settings, registry: str, game: str | None, schema_id: int) -> RegisteredSchema:
+    """Return the schema as a record of the game means it, or as all its subjects do.
+
+    Raises:
+        SettingsInvalid: its subjects mean different messages and no game is named, or it is no schema of the game's.
+        SubjectAmbiguous: as `choose`.
+    """
+    if game is not None:
+        schemas = game_schemas(game, settings)
+        opened = _open(settings, schemas.registry)
+        schema = opened.schema(schema_id)
+        shared = shared_by(schema, compile_files(schema))
+        meant = choose(shared, None, schemas, frozenset(opened.opened.subjects()))
+        if isinstance(meant, ForeignSchema):
+            raise SettingsInvalid(meant.cause, "If the game means it, name its subject in games.subjects_of.")
+        return schema.used_as(SubjectVersion(meant.subject, meant.version, meant.message))
+    schema = _open(settings, registry).schema(schema_id)
+    if schema.others:
+        shared = shared_by(schema, compile_files(schema))
+        if len({use.message for use in shared.uses}) > 1:
+            told = ", ".join(f"{use.subject} ({use.message})" for use in shared.uses)
+            raise SettingsInvalid(
+                f"Schema {schema_id} is of several subjects that mean different messages: {told}.",
+                "Name the game with --game.",
+            )
+    return schema.used_as(schema.use)
+
+
+def _open(settings: Settings, name: str) -> NamedRegistry:
+    messages = registry_settings(settings, name).messages
+    return NamedRegistry(name, open_registry(settings, name, environ=os.environ), messages)

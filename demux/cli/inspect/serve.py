@@ -1,0 +1,149 @@
+"""`demux serve` and `demux status --html`: the status as a page, without Spark; both only read."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from datetime import datetime, timezone
+from pathlib import Path
+
+import typer
+
+from demux.cli.command import ROOT, SET, SETTINGS, console, settings_of, warn
+from demux.core.errors import DemuxError, PlanRefused, SettingsInvalid, StorageFailed
+from demux.core.registry.selection import game_schemas
+from demux.core.root.layout import layout_of
+from demux.core.settings.settings import Settings
+from demux.core.tables import Layout
+from demux.operations.status.facts import Facts
+from demux.operations.status.html_page import page
+from demux.operations.status.http_server import Sites, StatusServer
+from demux.operations.status.json_view import status_json
+from demux.operations.status.model import Status
+from demux.operations.status.prometheus import MOST_GAMES
+from demux.operations.status.reader import Reader
+from demux.operations.status.routes import LOOPBACK
+from demux.operations.status.summary import status_of
+from install_workflow.planning.plan import make_plan
+
+PORT = 8642
+
+
+def serve(
+    port: int = typer.Option(PORT, min=0, max=65535, help="Port; 0 takes any free one."),
+    host: str = typer.Option("127.0.0.1", help="Address to listen at. Others than loopback let others look in."),
+    allow_host: list[str] = typer.Option(
+        [], help="Another name of this server, such as that of a proxy before it. May be repeated.", metavar="NAME"
+    ),
+    metrics_games: int = typer.Option(
+        MOST_GAMES, min=0, help="Games with series of their own in /metrics, those with most rows; the rest is summed."
+    ),
+    settings_file: Path | None = SETTINGS,
+    root: str | None = ROOT,
+    changes: list[str] = SET,
+) -> None:
+    """Serve the status as a page that keeps itself up to date, with /metrics and /healthz; until Ctrl-C or SIGTERM.
+
+    Only reads, starts no Spark, and takes no lock: it may run beside `demux run --every 30s`.
+
+    Example: `demux serve --port 8642`
+    """
+    settings = settings_of(settings_file, root, changes)
+    _log_to_terminal()
+    sites = Sites(status_reader(settings), metrics_games)
+    server = StatusServer(sites, host, port, allow_host)
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    try:
+        server.start()
+        if host not in LOOPBACK:
+            warn(f"Whoever reaches {host} sees the status: there is no login. Put a proxy that asks for one before it.")
+        console.print(f"The status is at {server.url} (Ctrl-C ends it)", soft_wrap=True)
+        stop.wait()
+    finally:
+        server.stop()
+
+
+def write_page(settings: Settings, file: Path) -> None:
+    """Write the page of the status as it is now, in one step.
+
+    Raises:
+        SettingsInvalid: only Spark reaches the root.
+        StorageFailed: the file cannot be written.
+    """
+    text = page(status_json(status_reader(settings)()))
+    beside = file.with_name(f".{file.name}.tmp")
+    try:
+        beside.write_text(text, encoding="utf-8")
+        beside.replace(file)
+    except OSError as error:
+        raise StorageFailed(
+            f"The page {file} cannot be written: {error.strerror or error}.",
+            "Name another file with --html, in a folder that is there and that you may write to.",
+            path=str(file),
+        ) from error
+    console.print(f"{file} is the status as it is now; `demux serve` shows it as it goes on", soft_wrap=True)
+
+
+def _log_to_terminal() -> None:
+    """Tell of what cannot be read on standard error: nothing is written below the root, not even a log."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    log = logging.getLogger("demux")
+    log.handlers, log.propagate = [handler], False
+
+
+def status_reader(settings: Settings) -> Callable[[], Status]:
+    """Return what reads the status of the root of these settings, again and again.
+
+    Raises:
+        SettingsInvalid: only Spark reaches the root.
+    """
+    layout = reached(settings, "the page is made without Spark", "reads it by Spark")
+    reader = Reader(layout)
+
+    def read() -> Status:
+        facts = reader.read()
+        now = datetime.now(timezone.utc)
+        return status_of(
+            layout.root, facts, now, reasons_of(facts, settings), lambda game: game_schemas(game, settings)
+        )
+
+    return read
+
+
+def reached(settings: Settings, why: str, how: str) -> Layout:
+    """Return the root's layout; `why` it must be reached and `how` `demux status` does without go into the error.
+
+    Raises:
+        SettingsInvalid: only Spark reaches it.
+    """
+    layout = layout_of(settings)
+    if not layout.storage.reaches(layout.root):
+        raise SettingsInvalid(
+            f"The root {layout.root} is reached by Spark alone, and {why}.",
+            f"Use `demux status` in a terminal, which {how}; a root in S3, Azure or GCS needs `pip install "
+            "'protobuf-demux[store]'`.",
+            root=layout.root,
+        )
+    return layout
+
+
+def reasons_of(facts: Facts, settings: Settings) -> Mapping[str, str]:
+    """Return why each known game is not admitted that is not, by name; as `demux plan` says it."""
+    running = {name: game.cluster for name, game in facts.games.items() if game.cluster is not None}
+    if len(running) == len(facts.games):
+        return {}
+    try:
+        plan = make_plan(facts.games, running, settings.games, settings.run.per_cluster)
+    except PlanRefused as error:
+        return dict.fromkeys(facts.games, _refused(error))
+    return {waiting.game: waiting.reason for waiting in plan.waiting}
+
+
+def _refused(error: DemuxError) -> str:
+    return f"the plan is refused: {error.cause} {error.remedy}"

@@ -1,0 +1,164 @@
+"""Tables for the terminal; every name from outside is made printable and is never markup."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Literal
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from demux.core.text import counted, first_few, printable
+from demux.operations.reconcile.record_counts import Overview
+from demux.pipeline.round import Round
+from deserializer.redecode.backfill_plan import Backfill, Day, State
+
+
+def round_table(result: Round, seconds: float) -> RenderableType:
+    """Return what a round did: a line for each game that had new rows or failed, failures with their remedy."""
+    took_in = result.ingested
+    # a game that failed, or was rebuilt since, is looked at although it may have nothing new
+    busy = [end for end in result.ended if end.report is None or end.report.rows_in]
+    lines: list[RenderableType] = [
+        Text(
+            f"bronze: {took_in.rows_in:,} records in, {took_in.rows_bronze:,} to bronze, "
+            f"{took_in.rows_quarantined:,} to quarantine"
+        )
+    ]
+    if busy:
+        table = _table("game", ">rows in", ">silver", ">quarantine", ">seconds")
+        for end in busy:
+            report = end.report
+            counts = (report.rows_in, report.rows_silver, report.rows_quarantined) if report else ("failed", "", "")
+            table.add_row(_name(end.task.game), *(_number(count) for count in counts), f"{end.seconds:.1f}")
+        lines.append(table)
+    behind = {end.task.game: end.report.rows_waiting for end in result.ended if end.report and end.report.rows_waiting}
+    lines += [
+        Text(f"{printable(game)}: about {rows:,} rows wait for the next round", "yellow")
+        for game, rows in behind.items()
+    ]
+    errors = {end.task.game: end.error for end in result.ended if end.error is not None}
+    lines += _error_lines({game: f"{e.condition} {e.cause} {e.remedy}" for game, e in errors.items()})
+    if result.plan.waiting:
+        lines.append(Text(f"{len(result.plan.waiting)} games wait in bronze, see `demux status`", "yellow"))
+    idle, left = (len(result.plan.tasks) - len(ended) for ended in (busy, result.ended))
+    rest = f"{idle} had none" if result.complete else f"the other {left} come in the next round"
+    lines.append(Text(f"{counted(len(busy), 'game')} had new rows, {rest}; {seconds:.1f} s"))
+    return Group(*lines)
+
+
+def overview_table(overview: Overview, waiting: Mapping[str, str]) -> RenderableType:
+    """Return where every record is: a line for each game, then the records that never got as far as a game.
+
+    Args:
+        overview: the counts.
+        waiting: why a game is not admitted, by name.
+    """
+    table = _table("game", ">rows in", ">silver", ">waiting", "=quarantine", "versions", ">seconds")
+    for game in overview.games:
+        table.add_row(
+            _name(game.game),
+            _number(game.rows_in),
+            _number(game.silver),
+            _number(game.waiting),
+            _causes(game.quarantine, "\n"),
+            ", ".join(str(version) for version in game.versions),
+            "" if game.seconds is None else f"{game.seconds:.1f}",
+        )
+    table.add_section()
+    table.add_row(
+        Text(f"{len(overview.games)} games", "bold"),
+        _number(sum(game.rows_in for game in overview.games)),
+        _number(sum(game.silver for game in overview.games)),
+        _number(sum(game.waiting for game in overview.games)),
+        _number(sum(sum(game.quarantine.values()) for game in overview.games)),
+    )
+    lines: list[RenderableType] = [table]
+    if overview.no_bronze:
+        lines.append(Text.assemble("records without a game, in quarantine: ", _causes(overview.no_bronze)))
+    if dropped := {printable(game.game): game.dropped for game in overview.games if game.dropped}:
+        lines.append(Text.assemble("dropped from quarantine: ", _causes(dropped)))
+    if retired := {printable(game.game): game.retired for game in overview.games if game.retired}:
+        lines.append(Text.assemble("retired from bronze, being old: ", _causes(retired)))
+    lines += [Text(line, "yellow") for line in _waiting_lines(overview, waiting)]
+    lines += _error_lines({game.game: " ".join(game.error) for game in overview.games if game.error is not None})
+    return Group(*lines)
+
+
+def backfill_table(backfill: Backfill) -> RenderableType:
+    """Return what a backfill has done, in all its runs: a line for each game."""
+    table = _table("game", ">days done", ">rows in", ">silver", ">quarantine", ">seconds")
+    by_game: dict[str, list[Day]] = {}
+    for day in backfill.days:
+        by_game.setdefault(day.game, []).append(day)
+    for game, days in by_game.items():
+        done = [day for day in days if day.state is State.DONE]
+        counts = [day.counts for day in done]
+        table.add_row(
+            _name(game),
+            Text(f"{len(done):,} of {len(days):,}"),
+            _number(sum(one.rows_in for one in counts)),
+            _number(sum(one.rows_silver for one in counts)),
+            _number(sum(one.rows_quarantined for one in counts)),
+            f"{sum(day.seconds for day in done):.1f}",
+        )
+    return table
+
+
+def backfills_table(backfills: Iterable[Backfill], parallelism: int) -> RenderableType:
+    """Return how backfills stand: a line for each; of one that is not done, about how long the rest takes."""
+    table = _table("=begun (UTC)", "games", "=from", "=to", ">days done", ">failed", ">rows done", "=left")
+    for one in backfills:
+        done = sum(day.state is State.DONE for day in one.days)
+        seconds = one.seconds_left(parallelism)
+        left = "" if one.is_done else "?" if seconds is None else f"about {max(1, round(seconds)):,} s"
+        table.add_row(
+            f"{one.begun:%Y-%m-%d %H:%M}",
+            _name(first_few(one.asked.games) if one.asked.games else "all"),
+            str(one.asked.first or ""),
+            str(one.asked.last or ""),
+            Text(f"{done:,} of {len(one.days):,}"),
+            _number(sum(day.state is State.FAILED for day in one.days)),
+            Text(f"{one.rows(State.DONE):,} of {one.rows(*State):,}"),
+            left,
+        )
+    return table
+
+
+def _waiting_lines(overview: Overview, waiting: Mapping[str, str]) -> list[str]:
+    bronze = {game.game: game.bronze for game in overview.games}
+    return [
+        f"{printable(game)} waits in bronze with {bronze.get(game, 0):,} rows: {reason}"
+        for game, reason in sorted(waiting.items())
+    ]
+
+
+def _error_lines(errors: Mapping[str, str]) -> list[Text]:
+    """Return a line for each different sentence: what fails for all games is said once."""
+    games: dict[str, list[str]] = {}
+    for game, sentence in errors.items():
+        games.setdefault(sentence, []).append(printable(game))
+    return [Text(f"failed: {', '.join(names)}: {printable(text)}", "red") for text, names in games.items()]
+
+
+def _table(*columns: str) -> Table:
+    """Return an empty table; `>` marks a column of numbers, `=` a column of words that must stay whole, others fold."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    for column in columns:
+        justify: Literal["right", "left"] = "right" if column.startswith(">") else "left"
+        table.add_column(column.lstrip(">="), justify=justify, overflow="fold", no_wrap=column[0] in ">=")
+    return table
+
+
+def _name(game: str) -> Text:
+    return Text(printable(game))
+
+
+def _number(value: int | str) -> Text:
+    return Text(f"{value:,}" if isinstance(value, int) else value)
+
+
+def _causes(counts: Mapping[str, int], between: str = ", ") -> Text:
+    return Text(between.join(f"{cause} {count:,}" for cause, count in sorted(counts.items())))

@@ -1,0 +1,1 @@
+"""Commands that change tables again: rebuild, backfill, quarantine, forget, maintain, sessions."""

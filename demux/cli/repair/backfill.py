@@ -1,0 +1,88 @@
+"""`demux backfill`: decode days of games again, or fill columns that came after the rows."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from pathlib import Path
+
+import typer
+
+from demux.cli.command import ROOT, SET, SETTINGS, TAKE_TURNS, console, settings_of, workplace
+from demux.cli.repair.backfill_days import Backfilling, dry_run, print_status
+from demux.core.errors import SettingsInvalid
+from demux.core.names import names_of
+from demux.core.root.lock import Access
+from demux.core.storage import table_exists
+from demux.core.time_expressions import moment_of
+from demux.pipeline.context import Workplace
+from demux.pipeline.per_game import each_game
+from deserializer.redecode.backfill_plan import Asked, asked
+
+DAYS = "2026-01-31 (UTC), a time in it, or an age (7d)"
+
+
+def backfill(
+    game: list[str] = typer.Option([], "--game", "--games", help="Only this game (exact name). May be repeated."),
+    since: str | None = typer.Option(None, "--from", help=f"The first day: {DAYS}.", metavar="DAY"),
+    until: str | None = typer.Option(None, "--to", help="The last day, which belongs to the range.", metavar="DAY"),
+    rescued: bool = typer.Option(False, "--rescued", help="Fill columns from what was kept in `_rescued` instead."),
+    status: bool = typer.Option(False, "--status", help="Only list the backfills of this root, the newest first."),
+    dry_run_only: bool = typer.Option(False, "--dry-run", help="Only say how much there is to do."),
+    settings_file: Path | None = SETTINGS,
+    root: str | None = ROOT,
+    changes: list[str] = SET,
+    wait: bool = TAKE_TURNS,
+) -> None:
+    """Decode days again from bronze, as they are by the schemas and settings of now; readers see one change a step.
+
+    Killed, give it again: it goes on with what is not done. A `demux run --every` goes on meanwhile.
+
+    Example: `demux backfill --games chess --from 2026-01-01 --to 2026-01-31`
+    """
+    ways = [rescued, status, since is not None or until is not None]
+    if sum(ways) != 1 or (dry_run_only and not ways[2]):
+        raise SettingsInvalid(
+            "Say what to do again: days, or columns.",
+            "Give --from, --to or both; or --rescued; or --status. With days, --dry-run says how much that is.",
+        )
+    settings = settings_of(settings_file, root, changes)
+    if status:
+        with workplace(settings, "backfill", Access.LOOK) as place:
+            print_status(place)
+    elif rescued:
+        with workplace(settings, "backfill", Access.TURNS, wait=wait) as place:
+            _from_rescued(place, game)
+    else:
+        wanted = _asked(game, since, until)
+        with workplace(settings, "backfill", Access.LOOK if dry_run_only else Access.TURNS, wait=wait) as place:
+            if dry_run_only:
+                dry_run(place, wanted)
+            else:
+                Backfilling(place, wanted).run()
+
+
+def _asked(games: list[str], since: str | None, until: str | None) -> Asked:
+    now = datetime.now(timezone.utc)
+    first, last = (
+        None if text is None else moment_of(text, now, option) for text, option in ((since, "--from"), (until, "--to"))
+    )
+    return asked(games, first, last)
+
+
+def _from_rescued(place: Workplace, game: list[str]) -> None:
+    from demux.core.delta.bronze_games import games_in_bronze
+    from deserializer.redecode.rescue_backfill import backfill_rescued
+
+    spark, layout = place.spark, place.layout
+
+    def fill(name: str) -> str:
+        report = backfill_rescued(spark, layout, place.schemas, name)
+        return f"{report.filled:,} rows filled, {report.left:,} still hold something"
+
+    def has_table(name: str) -> bool:
+        return table_exists(spark, layout.silver(names_of(name).key))
+
+    games = [*dict.fromkeys(game)] or [*filter(has_table, sorted(games_in_bronze(spark, layout)))]
+    if not games:
+        console.print("no game has a table")
+    each_game(place, games, "filling", fill)

@@ -1,0 +1,270 @@
+"""The flow of `demux backfill --from --to`: what there is to do, wave by wave, and what has become of it."""
+
+from __future__ import annotations
+
+import logging
+import shlex
+import time
+import uuid
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from datetime import date, datetime, timezone
+
+import typer
+
+from demux.cli.command import console, warn
+from demux.cli.output.progress import BackfillProgress
+from demux.cli.output.tables import backfill_table, backfills_table
+from demux.core.delta.bronze_games import games_in_bronze
+from demux.core.delta.log import newest_version
+from demux.core.error_mapping import named
+from demux.core.errors import DemuxError, ExitCode, Kind, RangeInvalid, RangeRetired
+from demux.core.names import names_of
+from demux.core.storage import table_exists
+from demux.core.text import counted, counted_rows, first_few, printable
+from demux.operations.quarantine.filter import require_game
+from demux.pipeline.context import Workplace
+from demux.pipeline.task_pool import Ended, run_tasks
+from deserializer.redecode.backfill_files import together
+from deserializer.redecode.backfill_plan import (
+    Asked,
+    Backfill,
+    Chunk,
+    Counts,
+    Day,
+    State,
+    There,
+    chunks,
+    ended,
+    estimate,
+    failed,
+    require_found,
+    resumed,
+    to_do,
+    waves,
+)
+from deserializer.redecode.backfill_spark import decoded_again, games_retired, require_not_retired_in, rows_by_day
+from deserializer.redecode.backfill_state import backfills, record
+from deserializer.redecode.processed_rows import Reading, readings_of
+from deserializer.redecode.replace_rows import Redecoding
+from install_workflow.planning.plan import Task
+
+# of days that are done in one commit: so many that commits cost little, and few seconds of work
+CHUNK_ROWS = 250_000
+# of games that are done in one Spark job
+_WAVE_ROWS = 1_000_000
+_WAVE_GAMES = 200
+_LISTED = 10
+_LOG = logging.getLogger("demux")
+
+
+class Backfilling:
+    """One backfill: goes on with what a run before has left of it."""
+
+    def __init__(self, place: Workplace, wanted: Asked) -> None:
+        """Look at what there is to do; nothing is written.
+
+        Raises:
+            GameUnknown: bronze has no rows of a game that is asked for.
+            RangeInvalid: bronze has no row of the range.
+        """
+        found = _there(place, wanted)
+        before = resumed(backfills(place.spark, place.layout, 1, wanted), wanted)
+        days = to_do(found.days, before)
+        self._place = place
+        self._is_new = before is None
+        self._undated = found.undated
+        self._failed: dict[str, DemuxError] = {}
+        self._redecoding = Redecoding(place.spark, place.layout, place.schemas, place.settings.decoder, place.tables)
+        self._together = together(self._redecoding, place.settings.run.sink, place.settings.run.parallelism)
+        begun = _now() if before is None else before.begun
+        self._backfill = Backfill(uuid.uuid4().hex if before is None else before.id, wanted, begun, days)
+
+    @property
+    def undated(self) -> Mapping[str, int]:
+        """Rows that say of no day, by game."""
+        return self._undated
+
+    @property
+    def backfill(self) -> Backfill:
+        """What there is to do, and what is done."""
+        return self._backfill
+
+    def run(self) -> None:
+        """Do it, and tell; between two waves others may have the root.
+
+        Raises:
+            Exit: with the code of what has failed, or of an interruption.
+        """
+        backfill = self._backfill
+        done = sum(day.state is State.DONE for day in backfill.days)
+        told = "new" if self._is_new else f"goes on, {done:,} of {len(backfill.days):,} days are done"
+        console.print(f"backfill {backfill.id} ({told})")
+        # what is to be done is written down before anything is
+        waiting = [replace(day, state=State.WAITING) for day in backfill.days if day.state is not State.DONE]
+        self._record(waiting)
+        self._refuse_retired()
+        with BackfillProgress(backfill.rows(*State), backfill.rows(State.DONE)) as progress:
+            left = chunks([day for day in self._backfill.days if day.game not in self._failed], CHUNK_ROWS)
+            games = self._place.settings.run.parallelism
+            if self._together is not None and games > 1:
+                games = _WAVE_GAMES
+            for number, wave in enumerate(waves(left, games, _WAVE_ROWS)):
+                if number:
+                    self._place.give_way()
+                if self._place.stop.is_set():
+                    break
+                self._wave([chunk for chunk in wave if chunk.game not in self._failed], progress)
+        self._tell()
+
+    def _wave(self, wave: Collection[Chunk], progress: BackfillProgress) -> None:
+        place = self._place
+        by_game = {chunk.game: chunk for chunk in wave}
+        began = time.monotonic()
+        readings = self._readings(by_game)
+        plain = self._decode_together(by_game, readings, began)
+        for game in plain:
+            progress.advance(by_game[game].rows, game)
+        tasks = [Task(game, names_of(game).task_key, "this machine") for game in by_game if game not in plain]
+
+        def work(task: Task) -> dict[date, Counts]:
+            # why it is not known may have passed
+            reading = readings[task.game] if task.game in readings else self._reading(task.game)
+            request = f"demux-backfill/{uuid.uuid4()}"
+            return decoded_again(self._redecoding, reading, by_game[task.game].span, request)
+
+        one_by_one = []
+        for end in run_tasks(place.spark, tasks, work, place.settings.run, place.stop):
+            chunk = by_game[end.task.game]
+            progress.advance(chunk.rows, end.task.game)
+            one_by_one.append(self._ended(chunk, end))
+        self._record([day for days in (*plain.values(), *one_by_one) for day in days])
+
+    def _decode_together(
+        self, by_game: Mapping[str, Chunk], readings: Mapping[str, Reading], began: float
+    ) -> dict[str, tuple[Day, ...]]:
+        """Return the days of the games that were done in one Spark job, since then; the others are left."""
+        if self._together is None:
+            return {}
+        wanted = {game: (reading, by_game[game].span) for game, reading in readings.items()}
+        try:
+            counts = self._together.decoded(wanted, f"demux-backfill/{uuid.uuid4()}")
+        except Exception as error:  # one by one, it shows which game it is
+            _LOG.info("days of games are decoded one by one: %s", named(error))
+            return {}
+        rows = max(1, sum(by_game[game].rows for game in counts))
+        seconds = (time.monotonic() - began) / rows
+        return {game: ended(by_game[game], each, seconds * by_game[game].rows) for game, each in counts.items()}
+
+    def _readings(self, games: Collection[str]) -> dict[str, Reading]:
+        """Return what games have read; those are left out of which nobody knows it."""
+        try:
+            found = self._look(games)
+        except Exception as error:  # each game's own task tries it again
+            _LOG.info("what games have read is not known: %s", named(error))
+            return {}
+        return {game: one for game, one in found.items() if isinstance(one, Reading)}
+
+    def _reading(self, game: str) -> Reading:
+        """Return what the game has read, or raise why nobody knows."""
+        found = self._look([game])[game]
+        if isinstance(found, DemuxError):
+            raise found
+        return found
+
+    def _look(self, games: Collection[str]) -> dict[str, Reading | DemuxError]:
+        place = self._place
+        return readings_of(place.spark, place.layout, games, place.deserialize, place.settings.run.parallelism)
+
+    def _ended(self, chunk: Chunk, end: Ended[dict[date, Counts]]) -> tuple[Day, ...]:
+        if end.report is not None:
+            return ended(chunk, end.report, end.seconds)
+        assert end.error is not None
+        self._failed[chunk.game] = end.error
+        return _failed(chunk.days, end.error)
+
+    def _refuse_retired(self) -> None:
+        """Leave out the games that lack rows of the range in bronze, before anything of them is done."""
+        place = self._place
+        spark, layout, wanted = place.spark, place.layout, self._backfill.asked
+        version = newest_version(spark, layout.bronze)
+        for game in sorted({day.game for day in self._backfill.days} & games_retired(spark, layout, wanted)):
+            try:
+                require_not_retired_in(spark, layout, game, version, wanted)
+            except RangeRetired as error:
+                self._failed[game] = error
+                self._record(_failed([day for day in self._backfill.days if day.game == game], error))
+
+    def _record(self, days: Collection[Day]) -> None:
+        """Write down how days stand, and remember it."""
+        record(self._place.spark, self._place.layout, self._backfill, days, _now())
+        known = {(day.game, day.day): day for day in (*self._backfill.days, *days)}
+        self._backfill = replace(self._backfill, days=tuple(known[key] for key in sorted(known)))
+
+    def _tell(self) -> None:
+        console.print(backfill_table(self._backfill))
+        for game, error in self._failed.items():
+            console.print(f"failed: {printable(game)}: {printable(str(error))}", style="red", soft_wrap=True)
+        tell_undated(self._undated)
+        if self._failed:
+            transient = all(error.kind is Kind.TRANSIENT for error in self._failed.values())
+            raise typer.Exit(ExitCode.TRANSIENT if transient else ExitCode.GAMES_FAILED)
+        if not self._backfill.is_done:
+            raise typer.Exit(ExitCode.INTERRUPTED)
+
+
+def dry_run(place: Workplace, wanted: Asked) -> None:
+    """Print how much there is to do, and about how long that takes; nothing is written."""
+    backfilling = Backfilling(place, wanted)
+    days = [day for day in backfilling.backfill.days if day.state is not State.DONE]
+    loads = place.control.history().loads
+    rates = {game: load.seconds / load.rows for game, load in loads.items() if load.seconds is not None and load.rows}
+    seconds = estimate(days, rates, place.settings.run.parallelism)
+    games = len({day.game for day in days})
+    about = "nobody knows yet how long that takes" if seconds is None else f"about {max(1, round(seconds)):,} s"
+    console.print(
+        f"{counted(games, 'game')}, {counted(len(days), 'day')}, {counted_rows(sum(day.rows for day in days))}: {about}"
+    )
+    tell_undated(backfilling.undated)
+    console.print("nothing was decoded")
+
+
+def print_status(place: Workplace) -> None:
+    """Print the newest backfills of the root."""
+    found = backfills(place.spark, place.layout, _LISTED)
+    parallelism = place.settings.run.parallelism
+    console.print(backfills_table(found, parallelism) if found else "no backfill yet")
+
+
+def _there(place: Workplace, wanted: Asked) -> There:
+    """Return what bronze has of the games that are asked for, if they have a table."""
+    rows = rows_by_day(place.spark, place.layout, wanted)
+    for game in wanted.games:
+        if game not in rows:
+            require_game(game, games_in_bronze(place.spark, place.layout))
+    decoded = [game for game in rows if table_exists(place.spark, place.layout.silver(names_of(game).key))]
+    if without := sorted(rows.keys() - decoded):
+        warn(f"Left out, as nothing of them is decoded yet: {first_few([printable(game) for game in without])}.")
+    if not decoded:
+        raise RangeInvalid(
+            "None of these games has a table yet: what bronze has of them is still to be decoded for the first time.",
+            "Run `demux run`.",
+        )
+    found = There.of({game: rows[game] for game in decoded}, wanted)
+    require_found(found.days, wanted, found.span)
+    return found
+
+
+def tell_undated(undated: Mapping[str, int]) -> None:
+    """Say how many rows belong to no day, and what decodes them again."""
+    for game, rows in sorted(undated.items()):
+        rebuild = f"demux rebuild --game {shlex.quote(game)}"
+        warn(f"{counted_rows(rows)} of {printable(game)} say of no day; `{printable(rebuild)}` decodes them again.")
+
+
+def _failed(days: Iterable[Day], error: DemuxError) -> tuple[Day, ...]:
+    return failed(days, error.condition, f"{error.cause} {error.remedy}")
+
+
+def _now() -> datetime:
+    return datetime.now(timezone.utc)

@@ -1,0 +1,237 @@
+"""`demux forget`: find somebody's records in silver, quarantine and bronze, and remove them for good."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+
+import typer
+from rich.console import RenderableType
+from rich.table import Table
+
+from demux.cli.command import ROOT, SET, SETTINGS, TAKE_TURNS, Pace, console, settings_of, workplace
+from demux.cli.deploy.workspace_options import YES, ask_to_remove
+from demux.cli.repair.forget_text import found_text, left_text, removed_text
+from demux.core.causes import Stage
+from demux.core.delta.bronze_games import games_in_bronze
+from demux.core.errors import ExitCode, PredicateInvalid
+from demux.core.names import names_of
+from demux.core.root.lock import Access
+from demux.core.storage import table_exists
+from demux.core.text import counted, printable
+from demux.operations.erasure.requests import Request, carry_out, unfinished, write_down
+from demux.operations.erasure.results import ALL_READ, Found, Removed, require_some
+from demux.operations.erasure.search import (
+    Scope,
+    columns_of,
+    rows_after,
+    searched,
+    searched_without_game,
+    session_of,
+)
+from demux.operations.predicate.binder import fit, missing_from, near, unknown_column
+from demux.operations.quarantine.filter import Choice, require_game
+from demux.pipeline.context import Workplace
+from demux.pipeline.drain import drain
+from demux.pipeline.engines import decode_of
+from demux.pipeline.read_offsets import read_batch
+from demux.pipeline.round import record_of
+from install_workflow.planning.plan import Task
+
+# others may have the root after so many seconds of work
+_STEP_S = 5.0
+_MOST_NEAR = 3
+
+
+def forget(
+    where: str = typer.Option(
+        ..., "--where", help="Whom: a condition on columns of the games' tables, such as \"user_name = 'ann'\"."
+    ),
+    game: list[str] = typer.Option([], "--game", help="Only this game (exact name). May be repeated. Default: all."),
+    dry_run: bool = typer.Option(False, "--dry-run", help="Only say what would go; decodes nothing before."),
+    unreadable_too: bool = typer.Option(
+        False,
+        "--unreadable-too",
+        help="Also remove quarantined records that nobody can decode and whose bytes have a text of --where.",
+    ),
+    force: bool = typer.Option(False, "--force", help="Also where all rows of a table are meant."),
+    settings_file: Path | None = SETTINGS,
+    root: str | None = ROOT,
+    changes: list[str] = SET,
+    wait: bool = TAKE_TURNS,
+    yes: bool = YES,
+) -> None:
+    """Remove somebody's records from silver, bronze and quarantine, bytes included; what goes is listed before.
+
+    Streams go on. Killed anywhere, give it again: what was begun is finished first. Exit code 7: not all records could
+    be searched. --where is written down nowhere, but your shell may keep it.
+
+    Example: `demux forget --where "player.name = 'ann' AND country = 'AT'" --dry-run`
+    """
+    # takes a while to import
+    from demux.operations.predicate.parser import parse
+
+    predicate = parse(where)
+    if not force:
+        require_some(predicate, ())
+    settings = settings_of(settings_file, root, changes)
+    with workplace(settings, "forget", Access.LOOK if dry_run else Access.TURNS, wait=wait) as place:
+        scope = Scope(session_of(place.spark), place.layout, place.schemas, predicate, unreadable_too)
+        work = _Forgetting(place, scope, game, dry_run=dry_run, force=force)
+        code = work.run(lambda: ask_to_remove(yes))
+    raise typer.Exit(code)
+
+
+class _Forgetting:
+    """One request, game by game."""
+
+    def __init__(self, place: Workplace, scope: Scope, games: Sequence[str], *, dry_run: bool, force: bool) -> None:
+        self._place = place
+        self._scope = scope
+        self._wanted = games
+        self._dry_run = dry_run
+        self._force = force
+        self._pace = Pace(place, _STEP_S)
+
+    def run(self, ask: Callable[[], None]) -> ExitCode:
+        """Return how it ended."""
+        games = self._games()
+        _require_columns(self._scope, games)
+        finished = self._finish()
+        found = self._search(games)
+        _print(found_text(found))
+        if not any(one.rows for one in found):
+            console.print("nobody is meant by this")
+        elif self._dry_run:
+            console.print("nothing was removed")
+        else:
+            if not self._force:
+                require_some(self._scope.predicate, found)
+            # whoever thinks about it must not hold up a stream
+            with self._place.away():
+                ask()
+            finished += self._remove(one for one in found if one.rows)
+        if finished:
+            _print(removed_text(finished))
+        left = [*left_text(found, self._scope.unreadable_too)]
+        _print(left)
+        return ExitCode.UNSEARCHED if left and not self._dry_run else ExitCode.OK
+
+    def _games(self) -> list[str]:
+        """Return the games that are meant; raises `GameUnknown`."""
+        spark, layout = self._place.spark, self._place.layout
+        known = {*self._place.control.known_games(), *games_in_bronze(spark, layout)}
+        if table_exists(spark, layout.quarantine):
+            rows = self._scope.table(layout.quarantine).where(Choice(stage=Stage.SILVER).sql())
+            known |= {row.game_name for row in rows.select("game_name").distinct().collect()}
+        for name in self._wanted:
+            require_game(name, known)
+        return sorted(set(self._wanted) or known)
+
+    def _finish(self) -> list[Removed]:
+        """Return what was removed of requests that were killed; of one that only looks, nothing."""
+        left = unfinished(self._place.spark, self._place.layout)
+        if self._dry_run:
+            if left:
+                console.print(f"{counted(len(left), 'part')} of requests before this are not done: without --dry-run")
+            return []
+        return [self._carried_out(request, self._read_by(request.game)) for request in left]
+
+    def _search(self, games: Iterable[str]) -> list[Found]:
+        found = []
+        with console.status("searching …"):
+            for name in games:
+                self._step()
+                with searched(self._scope, name, self._read_batch(name)) as search:
+                    found.append(search.found)
+            if not self._wanted:
+                self._step()
+                with searched_without_game(self._scope) as search:
+                    found.append(search.found)
+        return found
+
+    def _remove(self, found: Iterable[Found]) -> list[Removed]:
+        """Return what was removed; searched again, as others may have written meanwhile."""
+        removed = []
+        request_id = uuid.uuid4().hex[:12]
+        with console.status("removing …"):
+            for one in found:
+                self._step()
+                again = (
+                    searched_without_game(self._scope)
+                    if one.game is None
+                    else searched(self._scope, one.game, self._read_batch(one.game))
+                )
+                request = Request(request_id, one.game)
+                with again as search:
+                    if search.rows is None:
+                        continue
+                    write_down(self._place.spark, self._place.layout, request, search.rows, datetime.now(timezone.utc))
+                removed.append(self._carried_out(request))
+        return removed
+
+    def _carried_out(self, request: Request, read: int | None = None) -> Removed:
+        removed = carry_out(self._place.spark, self._place.layout, request, read)
+        # whom it was is told nowhere
+        logging.getLogger("demux").info("forget: %s", removed)
+        return removed
+
+    def _read_by(self, game: str | None) -> int:
+        return ALL_READ if game is None else read_batch(self._place.spark, self._place.layout, game)
+
+    def _read_batch(self, game: str) -> int:
+        """Return the last batch that the game has read, once it has read what waits, if it may and can."""
+        spark, layout = self._place.spark, self._place.layout
+        batch = read_batch(spark, layout, game)
+        if self._dry_run or not rows_after(self._scope, game, batch) or not self._is_decoded_here(game):
+            return batch
+        self._decode(Task(game, names_of(game).task_key, "this machine"))
+        return read_batch(spark, layout, game)
+
+    def _is_decoded_here(self, game: str) -> bool:
+        known = self._place.control.known_games().get(game)
+        if known is not None and known.cluster is not None:
+            return True
+        return table_exists(self._place.spark, self._place.layout.silver(names_of(game).key))
+
+    def _decode(self, task: Task) -> None:
+        """Decode what waits of a game by the engine of the settings; a failure is told, and its rows go on waiting."""
+        place = self._place
+        ended = tuple(drain((task,), decode_of(place, place.settings.task_engine), place.stop))
+        place.control.close_round([record_of(end, uuid.uuid4().hex[:12]) for end in ended], None)
+        for error in (end.error for end in ended if end.error is not None):
+            console.print(f"{printable(task.game)}: {printable(str(error))}", style="red", soft_wrap=True)
+
+    def _step(self) -> None:
+        """Let others have the root, if we had it for a while; ends the command where it was told to stop."""
+        if self._place.stop.is_set():
+            raise typer.Exit(ExitCode.INTERRUPTED)
+        self._pace()
+
+
+def _require_columns(scope: Scope, games: Iterable[str]) -> None:
+    """Check that a table has what the predicate names, and that it fits all tables that have; without tables, nothing.
+
+    Raises:
+        PredicateInvalid: no table has, or it does not fit one.
+    """
+    tables = {game: columns_of(scope.spark, scope.layout, game) for game in games}
+    columns = {game: found for game, found in tables.items() if found is not None}
+    missing = {game: missing_from(scope.predicate, found) for game, found in columns.items()}
+    for game in (game for game, lacks in missing.items() if not lacks):
+        try:
+            fit(scope.predicate, columns[game])
+        except PredicateInvalid as error:
+            raise PredicateInvalid(f"Of the game {printable(game)}: {error.cause}", error.remedy, game=game) from error
+    if missing and all(missing.values()):
+        nearest = [path for game, lacks in missing.items() for path in near(lacks[0], columns[game])]
+        first = next(iter(missing.values()))[0]
+        raise unknown_column(first, tuple(dict.fromkeys(nearest))[:_MOST_NEAR])
+
+
+def _print(lines: Iterable[RenderableType]) -> None:
+    for line in lines:
+        console.print(line, soft_wrap=not isinstance(line, Table))

@@ -1,0 +1,102 @@
+"""What a request to forget somebody has found and removed, in words; pure. It never says whom it meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+
+from rich import box
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from demux.core.text import counted, counted_rows, first_few, printable
+from demux.operations.erasure.results import Found, Removed
+
+_MOST_LINES = 50
+_WITHOUT_GAME = "(no game)"
+
+FINAL = (
+    "Old files keep the bytes until they are vacuumed: `demux maintain --vacuum`, once what you keep is over "
+    "(maintain.keep); the least and greatest values of a column are in a table's log until that is cleaned. The source "
+    "(topic, table, archive), sessions (`demux sessions --anew`), copies and backups are not touched."
+)
+
+
+def found_text(found: Sequence[Found]) -> Iterator[RenderableType]:
+    """Yield what was found: a line for each game that has something, and what could not be searched."""
+    shown = [one for one in found if one.rows or one.unreadable]
+    if shown:
+        yield _found_table(shown)
+    searched = [one for one in found if one.game is not None and not one.lacks]
+    clean = sum(not one.rows and not one.unreadable for one in searched)
+    if clean:
+        yield Text(f"{counted(clean, 'game')} with nothing that is meant")
+    yield from map(Text, _not_searched(found))
+
+
+def removed_text(removed: Sequence[Removed]) -> Iterator[RenderableType]:
+    """Yield what was removed: a line for each game, and what is still to be done."""
+    table = _table("silver", "bronze", "quarantine")
+    for one in removed[:_MOST_LINES]:
+        table.add_row(_name(one.game), f"{one.silver:,}", f"{one.bronze:,}", f"{one.quarantine:,}")
+    if len(removed) > _MOST_LINES:
+        table.add_row(Text(f"and {len(removed) - _MOST_LINES} more"))
+    table.add_section()
+    sums = (sum(one.silver for one in removed), sum(one.bronze for one in removed), sum(o.quarantine for o in removed))
+    table.add_row(Text("rows removed", "bold"), *(f"{number:,}" for number in sums))
+    yield table
+    if removed:
+        requests = sorted({one.request for one in removed})
+        yield Text(f"{counted(len(requests), 'request')} done: {', '.join(requests)} (control/removed, control/forget)")
+    yield Text(FINAL)
+
+
+def left_text(found: Iterable[Found], unreadable_too: bool) -> Iterator[Text]:
+    """Yield why the command must be run again, or with more."""
+    found = tuple(found)
+    unsearched = sum(one.unsearched for one in found)
+    suspect = 0 if unreadable_too else sum(one.suspect for one in found)
+    if unsearched:
+        yield Text(
+            f"{counted_rows(unsearched)} of bronze could not be searched, as nobody has decoded them yet (a game that "
+            "waits or fails: `demux status`): run this again once they are, with the same --where.",
+            "yellow",
+        )
+    if suspect:
+        yield Text(
+            f"Nobody can read {counted_rows(suspect)} of quarantine with one of the texts in the bytes: look there "
+            "(`demux quarantine show`), and give --unreadable-too to remove that as well.",
+            "yellow",
+        )
+
+
+def _not_searched(found: Iterable[Found]) -> Iterator[str]:
+    found = tuple(found)
+    lacking = [one for one in found if one.lacks]
+    if lacking:
+        columns = first_few(sorted({printable(path) for path in chain.from_iterable(one.lacks for one in lacking)}))
+        names = first_few([printable(one.game or "") for one in lacking])
+        yield f"{counted(len(lacking), 'game')} left out, whose tables have no {columns}: {names}"
+
+
+def _found_table(shown: Sequence[Found]) -> Table:
+    table = _table("silver", "bronze", "quarantine", "unreadable", "of these suspect")
+    for one in shown[:_MOST_LINES]:
+        numbers = (one.silver, one.bronze, one.quarantine, one.unreadable, one.suspect)
+        table.add_row(_name(one.game), *(f"{number:,}" for number in numbers))
+    if len(shown) > _MOST_LINES:
+        table.add_row(Text(f"and {len(shown) - _MOST_LINES} more"))
+    return table
+
+
+def _table(*numbers: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("game", overflow="fold")
+    for name in numbers:
+        table.add_column(name, justify="right", no_wrap=True)
+    return table
+
+
+def _name(game: str | None) -> Text:
+    return Text(_WITHOUT_GAME if game is None else printable(game))

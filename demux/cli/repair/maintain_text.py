@@ -1,0 +1,82 @@
+"""What maintenance did, as a table, and what holds it back; pure. Every name from outside is made printable."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from demux.core.settings.maintenance import NEVER
+from demux.core.text import counted, first_few, printable
+from demux.operations.maintenance.report import Done, HeldBack, sums
+
+_MOST_LINES = 20
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+
+
+def done_text(done: Sequence[Done], held_back: Sequence[HeldBack], *, dry_run: bool) -> RenderableType:
+    """Return what was done by kind of table, what failed, and which games hold old files of bronze back."""
+    lines: list[RenderableType] = [_table(done)]
+    lines += [Text(line, "yellow") for line in _held_lines(held_back)]
+    lines += [Text(line, "red") for line in _error_lines(done)]
+    if dry_run:
+        lines.append(Text("nothing was changed"))
+    return Group(*lines)
+
+
+def next_line(due: datetime | None, every: str) -> str:
+    """Return when maintenance is due next, as `demux plan` says it; `every` is the setting."""
+    if every == NEVER:
+        return "Maintenance: only by `demux maintain`."
+    if due is None:
+        return f"Maintenance: {every} after the first round of `demux run`."
+    return f"Maintenance: due at {due:%Y-%m-%d %H:%M} UTC, at the end of a round of `demux run`."
+
+
+def _table(done: Sequence[Done]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("tables", no_wrap=True)
+    for head in ("number", "files", "then", "size", "rows out", "files out", "their size"):
+        table.add_column(head, justify="right", no_wrap=True)
+    for one in sums(done):
+        table.add_row(
+            one.kind.value,
+            f"{one.tables:,}",
+            f"{one.files_before:,}",
+            f"{one.files_after:,}",
+            _size(one.bytes_after),
+            f"{one.rows:,}",
+            "not counted" if one.removed is None else f"{one.removed:,}",
+            "" if one.removed_bytes is None else _size(one.removed_bytes),
+        )
+    return table
+
+
+def _held_lines(held_back: Sequence[HeldBack]) -> Iterator[str]:
+    for one in held_back[:_MOST_LINES]:
+        since = "the beginning" if one.since is None else f"{one.since:%Y-%m-%d %H:%M} UTC"
+        files = "old files" if one.files is None else counted(one.files, "old file")
+        stay = "stays" if one.files == 1 else "stay"
+        yield f"{printable(one.game)} has not read bronze since {since}: {files} of bronze {stay} for it"
+    if len(held_back) > _MOST_LINES:
+        yield f"and {len(held_back) - _MOST_LINES} games more"
+
+
+def _error_lines(done: Sequence[Done]) -> Iterator[str]:
+    """Yield a line for each different sentence: what fails for all tables is said once."""
+    names: dict[str, list[str]] = {}
+    for one in done:
+        if one.error is not None:
+            names.setdefault(str(one.error), []).append(one.table.name)
+    yield from (f"failed: {first_few(tables)}: {printable(sentence)}" for sentence, tables in names.items())
+
+
+def _size(count: int) -> str:
+    size, at = float(count), 0
+    while size >= 1024 and at < len(_UNITS) - 1:
+        size, at = size / 1024, at + 1
+    return f"{size:,.0f} {_UNITS[at]}" if at == 0 or size >= 10 else f"{size:.1f} {_UNITS[at]}"

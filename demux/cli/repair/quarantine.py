@@ -1,0 +1,261 @@
+"""`demux quarantine`: look at the records that were set aside, decode them again, or drop them for good."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime, timezone
+from pathlib import Path
+
+import typer
+from rich.text import Text
+
+from demux.cli.command import ROOT, SET, SETTINGS, TAKE_TURNS, console, settings_of, workplace
+from demux.cli.deploy.workspace_options import YES, ask_to_remove
+from demux.cli.inspect.serve import reached
+from demux.cli.repair.quarantine_text import drop_text, groups_json, groups_text, records_json, records_text
+from demux.core.causes import OF_BRONZE, Cause, Stage
+from demux.core.errors import DemuxError, SettingsInvalid
+from demux.core.registry.selection import game_schemas
+from demux.core.root.lock import Access
+from demux.core.settings.settings import Settings
+from demux.core.tables import Layout
+from demux.core.text import first_few, printable
+from demux.core.time_expressions import moment_of
+from demux.operations.quarantine.drop import drop as drop_rows
+from demux.operations.quarantine.drop import droppable
+from demux.operations.quarantine.filter import Choice, require_game
+from demux.operations.quarantine.reader import QuarantineReader, games_of, schemas_of
+from demux.operations.quarantine.records import Looked, Record, looked
+from demux.pipeline.context import Workplace
+from demux.pipeline.per_game import each_game
+
+quarantine = typer.Typer(help="Work with the records that were set aside.", no_args_is_help=True)
+
+REPLAYABLE = [cause for cause in Cause if cause not in OF_BRONZE]
+_SAMPLE_FIELDS = 20
+
+GAME = typer.Option(None, "--game", help="Only this game (exact name). Default: all games.")
+CAUSE = typer.Option([], "--cause", help="Only records of this cause. May be repeated.")
+SINCE = typer.Option(
+    None,
+    "--since",
+    help="Only records set aside then or later: 2026-01-31, 2026-01-31T12:00 (UTC), or an age (7d, 12h).",
+)
+JSON = typer.Option(False, "--json", help="Print it as JSON.")
+
+
+@quarantine.callback()
+def group() -> None:
+    """Work with the records that were set aside."""
+
+
+@quarantine.command("list")
+def list_groups(
+    game: str | None = GAME,
+    cause: list[Cause] = CAUSE,
+    since: str | None = SINCE,
+    limit: int = typer.Option(20, min=1, max=1000, help="How many groups, those with most rows first."),
+    json: bool = JSON,
+    settings_file: Path | None = SETTINGS,
+    root: str | None = ROOT,
+    changes: list[str] = SET,
+) -> None:
+    """Show what was set aside, by cause, game and schema, and of each the newest record, decoded as far as it goes.
+
+    Only looks, and starts no Spark: it may run at any time, beside anything.
+
+    Example: `demux quarantine list --since 7d`
+    """
+    settings = settings_of(settings_file, root, changes)
+    layout, choice = _looked_at(settings, Choice(game, tuple(cause)), since)
+    reader = QuarantineReader(layout)
+    groups = reader.groups(choice)
+    shown = groups[:limit]
+    records = reader.records(one.newest for one in shown)
+    found = _decoded(layout, settings, [records[one.newest] for one in shown], _SAMPLE_FIELDS)
+    together = list(zip(shown, found, strict=True))
+    if json:
+        typer.echo(groups_json(together, groups))
+    else:
+        _print(groups_text(together, groups))
+
+
+@quarantine.command("show")
+def show(
+    record_id: str | None = typer.Argument(
+        None, help="A record's position, as `list` has it. Default: the newest ones."
+    ),
+    game: str | None = GAME,
+    cause: list[Cause] = CAUSE,
+    since: str | None = SINCE,
+    limit: int = typer.Option(10, min=1, max=1000, help="How many records, the newest first."),
+    fields: int = typer.Option(100, min=1, max=10_000, help="How many fields of each."),
+    json: bool = JSON,
+    settings_file: Path | None = SETTINGS,
+    root: str | None = ROOT,
+    changes: list[str] = SET,
+) -> None:
+    """Show whole records: where each came from, why it was set aside, its bytes, and what they hold as far as it goes.
+
+    Only looks, and starts no Spark: it may run at any time, beside anything.
+
+    Example: `demux quarantine show events/0/17`
+    """
+    settings = settings_of(settings_file, root, changes)
+    layout, choice = _looked_at(settings, Choice(game, tuple(cause), record_id=record_id), since)
+    rows, records = QuarantineReader(layout).newest(choice, limit)
+    if record_id is not None and not rows:
+        raise SettingsInvalid(
+            f"Quarantine has no such record {printable(record_id)!r}.",
+            "See `demux quarantine show` for some that it has, and their positions.",
+            record_id=record_id,
+        )
+    found = _decoded(layout, settings, records, fields)
+    if json:
+        typer.echo(records_json(found, rows))
+    elif found:
+        _print(records_text(found, rows))
+    else:
+        console.print("nothing in quarantine is meant by this")
+
+
+@quarantine.command("replay")
+def replay(
+    game: str | None = GAME,
+    cause: list[Cause] = typer.Option(REPLAYABLE, help="Only records of this cause. May be repeated."),
+    since: str | None = SINCE,
+    settings_file: Path | None = SETTINGS,
+    root: str | None = ROOT,
+    changes: list[str] = SET,
+    wait: bool = TAKE_TURNS,
+) -> None:
+    """Decode quarantined payloads again, once: what decodes now moves to silver, the rest stays with today's cause.
+
+    Killed midway, give it again: no record comes twice. Records that never became a bronze row have no payload to
+    decode; for these see `demux rebuild --bronze`.
+
+    Example: `demux quarantine replay --cause UNKNOWN_SCHEMA`
+    """
+    from deserializer.redecode.replay import games_in_quarantine
+    from deserializer.redecode.replay import replay as replay_game
+
+    _require_replayable(cause)
+    choice = Choice(game, tuple(cause), since=_moment("--since", since))
+    with workplace(settings_of(settings_file, root, changes), "quarantine replay", Access.TURNS, wait=wait) as place:
+        games = games_in_quarantine(place.spark, place.layout, choice)
+        if not games:
+            _require_seen(place, game)
+            console.print("nothing in quarantine is meant by this")
+
+        def decode(name: str) -> str:
+            report = replay_game(place.spark, place.layout, place.schemas, name, choice)
+            return f"{report.decoded:,} decoded, {report.tried - report.decoded:,} stay"
+
+        each_game(place, games, "decoding", decode)
+
+
+@quarantine.command("drop")
+def drop(
+    older_than: str = typer.Option(
+        ...,
+        "--older-than",
+        help="Records set aside before then: an age (90d, 12h), or 2026-01-31, 2026-01-31T12:00 (UTC).",
+    ),
+    game: str | None = GAME,
+    cause: list[Cause] = CAUSE,
+    stage: Stage | None = typer.Option(None, help="Only records that this stage set aside."),
+    dry_run: bool = typer.Option(False, "--dry-run", help="Only say what would go."),
+    settings_file: Path | None = SETTINGS,
+    root: str | None = ROOT,
+    changes: list[str] = SET,
+    wait: bool = TAKE_TURNS,
+    yes: bool = YES,
+) -> None:
+    """Take old records out of quarantine for good; what goes is listed before, and you are asked.
+
+    They stay on record, without their bytes, in the table control/dropped, so `demux reconcile` goes on balancing. The
+    bytes are in the table's old files until a VACUUM. Killed midway, give it again. `demux rebuild` decodes bronze
+    anew, and brings back what still fails.
+
+    Example: `demux quarantine drop --older-than 90d --cause MALFORMED_WRAPPER --dry-run`
+    """
+    now = datetime.now(timezone.utc)
+    before = moment_of(older_than, now, "--older-than")
+    if before > now:
+        raise SettingsInvalid(f"--older-than {older_than} is in the future.", "Name a time that is past, or an age.")
+    if game is not None and stage is Stage.BRONZE:
+        raise SettingsInvalid("Records of stage bronze have no game.", "Leave out --game, or --stage bronze.")
+    choice = Choice(game, tuple(cause), stage, before=before)
+    access = Access.LOOK if dry_run else Access.TURNS
+    with workplace(settings_of(settings_file, root, changes), "quarantine drop", access, wait=wait) as place:
+        found = droppable(place.spark, place.layout, choice)
+        if not found:
+            _require_seen(place, game)
+            console.print("nothing in quarantine is meant by this")
+            return
+        _print(drop_text(found, before))
+        if dry_run:
+            console.print("nothing was dropped")
+            return
+        # a question takes its time
+        with place.away():
+            ask_to_remove(yes)
+        with console.status("dropping …"):
+            drop_rows(place.spark, place.layout, choice, now)
+    console.print(
+        "dropped; control/dropped says which, and the next VACUUM of quarantine removes their bytes", soft_wrap=True
+    )
+
+
+def _looked_at(settings: Settings, choice: Choice, since: str | None) -> tuple[Layout, Choice]:
+    """Return where the tables are, and which rows are meant.
+
+    Raises:
+        SettingsInvalid: only Spark reaches the root, or `--since` is no time.
+        GameUnknown: nobody has seen the game.
+    """
+    choice = replace(choice, since=_moment("--since", since))
+    layout = reached(settings, "quarantine is read without Spark", "counts it by Spark")
+    if choice.game is not None:
+        require_game(choice.game, games_of(layout))
+    return layout, choice
+
+
+def _moment(option: str, text: str | None) -> datetime | None:
+    return None if text is None else moment_of(text, datetime.now(timezone.utc), option)
+
+
+def _decoded(layout: Layout, settings: Settings, records: Sequence[Record], most: int) -> list[Looked]:
+    schemas = schemas_of(layout, {one.ref for one in records if one.stage == Stage.SILVER.value})
+    found = []
+    for one in records:
+        found.append(looked(one, game_schemas(one.game or "", settings), schemas, most))
+    return found
+
+
+def _require_replayable(causes: Iterable[Cause]) -> None:
+    never = sorted(cause.value for cause in OF_BRONZE.intersection(causes))
+    if never:
+        raise SettingsInvalid(
+            f"Records with the cause {first_few(never)} never became a row of bronze: there is no payload to decode.",
+            "Leave the cause out. Where a setting was wrong, correct it, and `demux rebuild --bronze` reads the source "
+            "again.",
+            causes=tuple(never),
+        )
+
+
+def _require_seen(place: Workplace, game: str | None) -> None:
+    """Check that a game without such rows is a game at all; raises as `require_game`."""
+    from deserializer.redecode.replay import require_game as require_in_bronze
+
+    if game is not None and game not in (known := place.control.known_games()):
+        try:
+            require_in_bronze(place.spark, place.layout, game)
+        except DemuxError:
+            require_game(game, known)
+
+
+def _print(lines: Iterable[Text]) -> None:
+    for line in lines:
+        console.print(line, soft_wrap=True)

@@ -1,0 +1,259 @@
+"""What is in quarantine in words and as JSON; pure. What comes from outside is made printable, and cut short."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from rich.text import Text
+
+from demux.core.causes import Stage
+from demux.core.protobuf.wire.wire_dump import Dump, Part
+from demux.core.schemas.ref import SchemaRef
+from demux.core.text import counted, counted_rows, printable
+from demux.operations.quarantine.drop import Droppable, rows_of
+from demux.operations.quarantine.records import Looked, Record
+from demux.operations.quarantine.summary import Group, Key, total
+
+_MOST_CHARACTERS = 300
+_MOST_BYTES = 256
+_MOST_HEADERS = 20
+_MOST_LINES = 50
+
+
+def groups_text(shown: Sequence[tuple[Group, Looked]], groups: Sequence[Group]) -> Iterator[Text]:
+    """Yield a block for each group that is shown, with its newest record; then how many rows and groups there are."""
+    for group, looked in shown:
+        key = group.key
+        yield Text.assemble(
+            (printable(key.cause), "bold"), f" {_whose(key)}: {counted_rows(group.rows)}, {_when(group)}"
+        )
+        yield Text(f"    {_cut(looked.record.sentence)}")
+        yield Text(f"    newest: {_cut(looked.record.record_id)}: {_in_a_line(looked)}", "dim")
+    more = len(groups) - len(shown)
+    rest = (
+        f"; {counted_rows(total(groups[len(shown) :]))} in {counted(more, 'group')} more: --limit shows them"
+        if more
+        else ""
+    )
+    yield Text(f"{counted_rows(total(groups))} in quarantine, in {counted(len(groups), 'group')}{rest}")
+
+
+def groups_json(shown: Sequence[tuple[Group, Looked]], groups: Sequence[Group]) -> str:
+    """Return the same as a JSON object: rows, groups, more_groups."""
+    found = [
+        {
+            **_key_json(group.key),
+            "rows": group.rows,
+            "first": _time(group.first),
+            "last": _time(group.last),
+            "sentence": looked.record.sentence,
+            "newest": {"record_id": looked.record.record_id, **_content_json(looked)},
+        }
+        for group, looked in shown
+    ]
+    content = {"rows": total(groups), "groups": found, "more_groups": len(groups) - len(shown)}
+    return json.dumps(content, indent=2, ensure_ascii=True)
+
+
+def record_text(looked: Looked) -> Iterator[Text]:
+    """Yield all that is known of a record."""
+    one = looked.record
+    game = "" if one.game is None else f" {_cut(printable(one.game))}"
+    schema = f" {_schema(one.ref)}" if one.stage == Stage.SILVER.value else ""
+    yield Text.assemble((_cut(one.record_id), "bold"), f" {printable(one.cause)}{game}{schema}")
+    yield Text(f"    {_cut(one.sentence)}")
+    batch = "" if one.batch_id is None else f", in batch {one.batch_id} of {_cut(one.query_id or '')}"
+    yield Text(f"    set aside {_moment(one.quarantined_at)} at stage {one.stage}{batch}")
+    yield Text(f"    from {_origin(one)}")
+    if one.key is not None:
+        yield Text(f"    key {_bytes(one.key)}")
+    for name, value in one.headers[:_MOST_HEADERS]:
+        yield Text(f"    header {_cut(name or '')}: {'' if value is None else _bytes(value)}")
+    if len(one.headers) > _MOST_HEADERS:
+        yield Text(f"    and {counted(len(one.headers) - _MOST_HEADERS, 'header')} more")
+    yield from _content_lines(looked)
+
+
+def records_text(found: Sequence[Looked], rows: int) -> Iterator[Text]:
+    """Yield the records, and how many there are."""
+    for looked in found:
+        yield from record_text(looked)
+    if rows > len(found):
+        yield Text(f"the newest {len(found)} of {counted_rows(rows)}: --limit shows more")
+
+
+def records_json(found: Sequence[Looked], rows: int) -> str:
+    """Return the same as a JSON object: rows, records."""
+    return json.dumps({"rows": rows, "records": [_record_json(looked) for looked in found]}, indent=2)
+
+
+def drop_text(found: Sequence[Droppable], before: datetime) -> Iterator[Text]:
+    """Yield what a drop takes away."""
+    for one in found[:_MOST_LINES]:
+        game = "without a game" if one.game is None else f"of {_cut(printable(one.game))}"
+        yield Text(f"- drop {counted_rows(one.rows)} {printable(one.cause)} {game}")
+    if len(found) > _MOST_LINES:
+        yield Text(
+            f"- and {counted_rows(rows_of(found[_MOST_LINES:]))} of {len(found) - _MOST_LINES} more causes and games"
+        )
+    yield Text(f"{counted_rows(rows_of(found))} set aside before {_moment(before)}")
+
+
+def _whose(key: Key) -> str:
+    if key.stage == Stage.BRONZE.value:
+        return "without a game"
+    schema = "several schemas" if key.others else _schema(SchemaRef(key.schema_id, key.guid))
+    return f"{_cut(printable(key.game or ''))} {schema}"
+
+
+def _schema(ref: SchemaRef) -> str:
+    if ref.guid is not None:
+        return f"schema {_cut(ref.guid)}"
+    return "no schema id" if ref.schema_id is None else f"schema {ref.schema_id}"
+
+
+def _when(group: Group) -> str:
+    if group.first == group.last:
+        return _moment(group.last)
+    return f"{_moment(group.first)} to {_moment(group.last)}"
+
+
+def _moment(moment: datetime | None) -> str:
+    return "nobody knows when" if moment is None else f"{moment:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _origin(one: Record) -> str:
+    parts = [one.origin or "an unknown source"]
+    parts += [] if one.topic is None else [f"topic {_cut(printable(one.topic))}"]
+    parts += [] if one.partition is None else [f"partition {one.partition}"]
+    parts += [] if one.offset is None else [f"offset {one.offset}"]
+    parts += [] if one.timestamp is None else [_moment(one.timestamp)]
+    return ", ".join(parts)
+
+
+def _content_lines(looked: Looked) -> Iterator[Text]:
+    content, dump = looked.record.content, looked.dump
+    if content is None or dump is None:
+        yield Text("    no bytes")
+        return
+    yield Text(f"    {len(content):,} bytes: {_hex(content)}" if content else "    0 bytes")
+    yield Text(
+        f"    as {looked.message}:" if looked.message is not None else "    without a schema, as far as it can be told:"
+    )
+    yield from (Text(f"      {line}") for line in _part_lines(dump.parts))
+    if dump.more:
+        yield Text(f"      and {counted(dump.more, 'field')} more")
+    yield Text(f"      {_end(dump)}", "yellow" if dump.stop else "")
+
+
+def _part_lines(parts: Iterable[Part], indent: str = "") -> Iterator[str]:
+    for part in parts:
+        if part.value is not None:
+            yield f"{indent}{_label(part)}: {part.value}"
+        else:
+            yield f"{indent}{_label(part)}:"
+            yield from _part_lines(part.parts, f"{indent}  ")
+
+
+def _in_a_line(looked: Looked) -> str:
+    if looked.dump is None:
+        return "no bytes"
+    fields = ", ".join(_part_in_a_line(part) for part in looked.dump.parts)
+    return f"{_cut(fields)}{'; ' if fields else ''}{_end(looked.dump)}"
+
+
+def _part_in_a_line(part: Part) -> str:
+    if part.value is not None:
+        return f"{_label(part)}: {part.value}"
+    return f"{_label(part)}: {{{', '.join(_part_in_a_line(each) for each in part.parts)}}}"
+
+
+def _label(part: Part) -> str:
+    return str(part.number) if part.name is None else f"{part.number} {printable(part.name)}"
+
+
+def _end(dump: Dump) -> str:
+    return "to the end" if dump.stop is None else f"stops at byte {dump.stop.offset}: {dump.stop.reason}"
+
+
+def _cut(text: str) -> str:
+    # it may grow when it is made printable
+    shown = printable(text[:_MOST_CHARACTERS])
+    return f"{shown[:_MOST_CHARACTERS]}…" if max(len(text), len(shown)) > _MOST_CHARACTERS else shown
+
+
+def _hex(content: bytes) -> str:
+    more = "…" if len(content) > _MOST_BYTES else ""
+    return f"{content[:_MOST_BYTES].hex()}{more}"
+
+
+def _bytes(content: bytes) -> str:
+    """Return bytes as text where they are, else as hexadecimal digits."""
+    try:
+        text = content[:_MOST_BYTES].decode()
+    except UnicodeDecodeError:
+        return f"0x{_hex(content)}"
+    return f'"{printable(text)}"{"…" if len(content) > _MOST_BYTES else ""}'
+
+
+def _time(moment: datetime | None) -> str | None:
+    return None if moment is None else moment.isoformat()
+
+
+def _key_json(key: Key) -> Mapping[str, Any]:
+    return {
+        "cause": key.cause,
+        "stage": key.stage,
+        "game": key.game,
+        "schema_id": key.schema_id,
+        "schema_guid": key.guid,
+        "several_schemas": key.others,
+    }
+
+
+def _record_json(looked: Looked) -> Mapping[str, Any]:
+    one = looked.record
+    return {
+        "record_id": one.record_id,
+        "cause": one.cause,
+        "stage": one.stage,
+        "game": one.game,
+        "schema_id": one.ref.schema_id,
+        "schema_guid": one.ref.guid,
+        "message_indexes": one.ref.message_indexes,
+        "sentence": one.sentence,
+        "quarantined_at": _time(one.quarantined_at),
+        "query_id": one.query_id,
+        "batch_id": one.batch_id,
+        "origin": one.origin,
+        "topic": one.topic,
+        "partition": one.partition,
+        "offset": one.offset,
+        "timestamp": _time(one.timestamp),
+        "key": None if one.key is None else _hex(one.key),
+        "headers": [
+            {"key": name, "value": None if value is None else _hex(value)}
+            for name, value in one.headers[:_MOST_HEADERS]
+        ],
+        "hex": None if one.content is None else _hex(one.content),
+        **_content_json(looked),
+    }
+
+
+def _content_json(looked: Looked) -> Mapping[str, Any]:
+    content, dump = looked.record.content, looked.dump
+    return {
+        "bytes": None if content is None else len(content),
+        "message": looked.message,
+        "fields": [] if dump is None else [_part_json(part) for part in dump.parts],
+        "more_fields": 0 if dump is None else dump.more,
+        "stops": None if dump is None or dump.stop is None else {"byte": dump.stop.offset, "reason": dump.stop.reason},
+    }
+
+
+def _part_json(part: Part) -> Mapping[str, Any]:
+    inside = {"value": part.value} if part.value is not None else {"fields": [_part_json(one) for one in part.parts]}
+    return {"number": part.number, "name": part.name, **inside}

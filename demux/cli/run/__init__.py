@@ -1,0 +1,1 @@
+"""Commands that move data: produce, ingest, deserialize, run, demo."""

@@ -1,0 +1,129 @@
+"""`demux demo`: the whole flow on simulated games; again, and it continues."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import sys
+import time
+from enum import Enum
+from functools import partial
+from pathlib import Path
+
+import typer
+
+from demux.cli.command import ROOT, SET, SETTINGS, console, logs_of, settings_of, workplace
+from demux.cli.inspect.status import print_status
+from demux.cli.output.tables import round_table
+from demux.cli.run.produce import produce_with_progress
+from demux.cli.run.run import exit_code, one_round
+from demux.core.root.lock import Access
+from demux.core.settings.loading.yaml_positions import text_of
+from demux.core.settings.settings import Settings
+from demux.core.streaming.session import SHORT_LIVED
+from demux.pipeline.drain import drain
+from demux.pipeline.engines import decode_of
+from producer.request import ProduceRequest
+
+# as `make up` and docker-compose.yml start them
+_KAFKA_DEFAULTS = {"root": "demux-data-kafka", "registry.url": "http://127.0.0.1:8081/apis/ccompat/v7"}
+_STORE_DEFAULTS = {"root": "s3://demux/demo", "store.endpoint": "http://127.0.0.1:7070"}
+_STORE_KEYS = {"access_key": "demux", "secret_key": "demux-on-loopback"}
+_STORE_FOLDER = "demux-data-store"
+# not demux.yml, which may be the user's own
+_SETTINGS_FILE = "demo.yml"
+
+
+class Store(Enum):
+    """An object store of which the demonstration knows how it is reached."""
+
+    S3 = "s3"
+
+
+def demo(
+    events: int = typer.Option(20_000, help="New events."),
+    games: int = typer.Option(20, help="Games."),
+    kafka: bool = typer.Option(
+        False, "--kafka", help="Over a broker and a schema registry, such as those that `make up` starts."
+    ),
+    store: Store | None = typer.Option(
+        None, "--store", help="In an object store, such as the S3 server that `make up` starts."
+    ),
+    settings_file: Path | None = SETTINGS,
+    root: str | None = ROOT,
+    changes: list[str] = SET,
+) -> None:
+    """Produce events of 20 games in 3 schema versions, 1 % of them faulty, run everything, and show where they are.
+
+    Calling it again continues with new events; nothing is doubled.
+
+    Example: `demux demo --events 100000`
+    """
+    defaults: dict[str, object] = {}
+    if kafka:
+        changes = ["source.kind=kafka", *changes]
+        defaults |= _KAFKA_DEFAULTS
+    if store is not None:
+        defaults |= {**_STORE_DEFAULTS, **_key_files()}
+    settings = settings_of(settings_file, root, changes, defaults=defaults)
+    options = _options(settings_file, root, changes)
+    if defaults:
+        folder = Path(settings.root if store is None else _STORE_FOLDER)
+        options = f" -c {shlex.quote(os.path.relpath(_written(settings, folder)))}"
+    spark = settings.spark.model_copy(update={"conf": {**SHORT_LIVED, **settings.spark.conf}})
+    settings = settings.model_copy(update={"spark": spark})
+    began = time.monotonic()
+    produce_with_progress(settings, ProduceRequest(events=events, games=games, versions=3, fault_rate=0.01))
+    with workplace(settings, "demo", Access.ALONE) as place:
+        decode = decode_of(place, settings.round_engine)
+        result = one_round(place, partial(drain, decode=decode, stop=place.stop))
+        failures = [end for end in result.ended if end.error is not None]
+        if failures:
+            console.print(round_table(result, time.monotonic() - began))
+        print_status(place)
+    console.print(f"{time.monotonic() - began:.0f} s; Spark's log is {logs_of(settings) / 'spark.log'}", soft_wrap=True)
+    first = result.plan.tasks[0].game if result.plan.tasks else "chess"
+    console.print(_next_steps(first, options), soft_wrap=True)
+    raise typer.Exit(exit_code(result))
+
+
+def _key_files() -> dict[str, object]:
+    """Write the keys of the server that `make up` starts into files, and return references to them."""
+    found: dict[str, object] = {}
+    for name, key in _STORE_KEYS.items():
+        path = Path(_STORE_FOLDER).absolute() / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(key, encoding="ascii")
+        found[f"store.{name}"] = f"secret:file{path}"
+    return found
+
+
+def _written(settings: Settings, folder: Path) -> Path:
+    """Write what differs from the defaults into a settings file in the folder, for the next commands."""
+    path = folder / _SETTINGS_FILE
+    path.parent.mkdir(parents=True, exist_ok=True)
+    computed = {"source": {"path"}, "registry": {"path"}}
+    text = text_of(settings.model_dump(mode="json", exclude_defaults=True, exclude=computed))
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def _next_steps(game: str, options: str) -> str:
+    """Return the next commands, each on a line of its own that can be copied whole, its meaning below it."""
+    command = "demux" if shutil.which("demux") else os.path.relpath(sys.argv[0])
+    steps = [
+        (f"show {shlex.quote(game)}", "the newest rows of a table"),
+        ("produce --versions 4", "events with a new schema version; `demux run` with the same options takes them in"),
+        ("plan --all", "which game runs where, and why"),
+    ]
+    return "\n".join(["Try next", *(f"  {command} {words}{options}\n      {meaning}" for words, meaning in steps)])
+
+
+def _options(settings_file: Path | None, root: str | None, changes: list[str]) -> str:
+    """Return the options that make the next command work on the same root."""
+    given = [] if settings_file is None else ["-c", str(settings_file)]
+    given += [] if root is None else ["--root", root]
+    for change in changes:
+        given += ["--set", change]
+    return "".join(f" {shlex.quote(word)}" for word in given)

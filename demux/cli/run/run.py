@@ -1,0 +1,300 @@
+"""`demux ingest`, `run` and `deserialize`: the flow, whole or stage by stage."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import typer
+from rich.text import Text
+
+from demux.cli.command import DECODER, ROOT, SET, SETTINGS, WAIT, console, settings_of, workplace
+from demux.cli.output.progress import RoundProgress
+from demux.cli.output.tables import round_table
+from demux.cli.repair.maintain import maintain_if_due, next_maintenance
+from demux.cli.repair.maintain_text import next_line
+from demux.core.control.deployments_table import copy_record
+from demux.core.delta.bronze_games import games_in_bronze
+from demux.core.errors import DemuxError, ExitCode, GameUnknown, Kind, SettingsInvalid
+from demux.core.names import is_key, names_of
+from demux.core.registry.selection import Registries
+from demux.core.registry.unused_names import unused_names
+from demux.core.reports import GameReport, IngestReport
+from demux.core.root.lock import Access
+from demux.core.settings.settings import Decoder, Settings
+from demux.core.storage import table_exists
+from demux.core.streaming.query import TAKE_ALL, AvailableNow, Every, Trigger
+from demux.core.text import printable
+from demux.pipeline.context import Workplace
+from demux.pipeline.drain import drain
+from demux.pipeline.engines import Decode, decode_of
+from demux.pipeline.round import Round, record_of, run_round
+from demux.pipeline.task_pool import Ended
+from install_workflow.planning.plan import Task, left_out
+from install_workflow.planning.render import as_json, as_text
+from install_workflow.planning.round_plan import look
+
+EVERY = typer.Option(None, help="Go on for ever, one round every 30s, 5m or 1h.", metavar="TIME")
+_UNITS = {"s": 1, "m": 60, "h": 3600}
+
+
+def ingest(
+    settings_file: Path | None = SETTINGS,
+    root: str | None = ROOT,
+    changes: list[str] = SET,
+    wait: bool = WAIT,
+    every: str | None = EVERY,
+    deployment_record: Path | None = typer.Option(
+        None,
+        "--deployment-record",
+        help="Folder of the record that `demux apply` keeps; copied to the table control/deployments.",
+        metavar="FOLDER",
+    ),
+    accept_gaps: bool = typer.Option(
+        False, "--accept-gaps", help="Go on where Kafka has lost records that were not read yet; writes the gap down."
+    ),
+) -> None:
+    """Take everything new in the source into bronze, or into quarantine.
+
+    Example: `demux ingest --set source.path=/data/wrappers`
+    """
+    pause_s = None if every is None else seconds_of(every)
+    settings = settings_of(settings_file, root, changes)
+    with workplace(settings, "ingest", Access.ALONE, wait=wait) as place:
+        if deployment_record is not None:
+            copy_record(place.spark, place.layout, deployment_record)
+        if pause_s is None:
+            with console.status("unwrapping …"):
+                report = place.ingest(accept_gaps=accept_gaps)
+            _print_ingested(report)
+            return
+        trigger = Every(pause_s, place.stop)
+        for_ever(place, pause_s, lambda: place.ingest(trigger, accept_gaps=accept_gaps, on_batch=_print_ingested))
+
+
+def _print_ingested(report: IngestReport) -> None:
+    console.print(
+        f"{report.rows_in:,} records: {report.rows_bronze:,} to bronze, {report.rows_quarantined:,} to quarantine"
+    )
+
+
+def local_plan(settings: Settings, json: bool, everything: bool) -> None:
+    """Print which game would run where on this machine, what would change, and which games wait."""
+    with workplace(settings, "plan", Access.LOOK) as place:
+        registered = place.registered()
+        plan = look(place.spark, place.settings, place.control, registered.games).plan
+        maintenance = next_line(next_maintenance(place), settings.maintain.every)
+    shown = replace(plan, waiting=(*plan.waiting, *left_out(registered)))
+    text = as_json(shown) if json else as_text(shown, everything)
+    console.print(text, soft_wrap=True)
+    if not json:
+        console.print(f"Engine {settings.round_engine.value}.")
+        console.print(maintenance)
+
+
+def run(
+    settings_file: Path | None = SETTINGS,
+    root: str | None = ROOT,
+    changes: list[str] = SET,
+    decoder: Decoder | None = DECODER,
+    wait: bool = WAIT,
+    every: str | None = EVERY,
+) -> None:
+    """Run bronze, then every game of the plan that has new rows. SIGINT and SIGTERM finish what is under way.
+
+    Example: `demux run --every 30s`
+    """
+    pause_s = None if every is None else seconds_of(every)
+    settings = settings_of(settings_file, root, changes, decoder)
+    _warn_of_unused_names(settings)
+    with workplace(settings, "run", Access.ALONE, wait=wait) as place:
+        trigger = TAKE_ALL if pause_s is None else AvailableNow(enough_s=place.settings.run.bronze_s)
+        decode = decode_of(place, settings.round_engine)
+        if pause_s is None:
+            decode = partial(drain, decode=decode, stop=place.stop)
+
+        def once() -> ExitCode:
+            began = time.monotonic()
+            result = one_round(place, decode, trigger)
+            console.print(round_table(result, time.monotonic() - began))
+            return exit_code(result)
+
+        if pause_s is None:
+            code = once()
+            maintain_if_due(place)
+            raise typer.Exit(code)
+
+        def again() -> None:
+            once()
+            maintain_if_due(place)
+
+        for_ever(place, pause_s, again)
+
+
+def _warn_of_unused_names(settings: Settings) -> None:
+    for sentence in unused_names(settings, Registries(settings, os.environ)):
+        console.print(printable(sentence), style="yellow", soft_wrap=True)
+
+
+def for_ever(place: Workplace, pause_s: float, once: Callable[[], object]) -> None:
+    """Call `once` every `pause_s` seconds until the place's `stop` is set; what fails for now is told and tried again.
+
+    In between, other commands may have the root.
+
+    Raises:
+        DemuxError: the source cannot be read at the very first time, when somebody is watching; or a terminal failure.
+    """
+    place.check_source()
+    while not place.stop.is_set():
+        began = time.monotonic()
+        try:
+            once()
+        except DemuxError as error:
+            if error.kind is not Kind.TRANSIENT:
+                raise
+            console.print(str(error), style="red", soft_wrap=True)
+        try:
+            with place.away():
+                place.stop.wait(max(0.0, began + pause_s - time.monotonic()))
+        except KeyboardInterrupt:
+            # told to stop while others had the root; nothing is under way
+            return
+
+
+def deserialize(
+    games: list[str] = typer.Option([], "--game", help="The exact game name. May be repeated.", metavar="NAME"),
+    keys: list[str] = typer.Option(
+        [], "--game-key", help="A game by its key, the name of its table. May be repeated.", metavar="KEY"
+    ),
+    settings_file: Path | None = SETTINGS,
+    root: str | None = ROOT,
+    changes: list[str] = SET,
+    decoder: Decoder | None = DECODER,
+    wait: bool = WAIT,
+    ignore_unknown: bool = typer.Option(
+        False,
+        "--ignore-unknown",
+        help="A game that bronze has no rows of is nothing to do, and no error. Tasks of a job are given this.",
+    ),
+) -> None:
+    """Decode the new bronze rows of one game or several into their silver tables; a game's failure stops no other.
+
+    Example: `demux deserialize --game chess`
+    """
+    wanted = _wanted(games, keys)
+    settings = settings_of(settings_file, root, changes, decoder)
+    _warn_of_unused_names(settings)
+    with workplace(settings, "deserialize", Access.ALONE, wait=wait) as place:
+        games = _found(place, wanted, ignore_unknown=ignore_unknown)
+        tasks = tuple(Task(name, names_of(name).task_key, "this machine") for name in games)
+        with console.status(Text(f"decoding {', '.join(printable(task.game) for task in tasks)} …")):
+            ended = []
+            for end in drain(tasks, decode_of(place, settings.task_engine), place.stop):
+                _print_ended(end)
+                ended.append(end)
+        round_id = uuid.uuid4().hex[:12]
+        place.control.close_round([record_of(end, round_id) for end in ended], None)
+    raise typer.Exit(_worst(ended, complete=len(ended) == len(tasks)))
+
+
+def _wanted(games: Iterable[str], keys: Iterable[str]) -> dict[str, str | None]:
+    """Return the games that were asked for by key, each once, with the exact name where it was given."""
+    wanted: dict[str, str | None] = {**dict.fromkeys(keys), **{names_of(name).key: name for name in games}}
+    if not wanted:
+        raise SettingsInvalid("Say which game.", "Give --game NAME, or --game-key KEY.")
+    # told before Spark starts
+    for key in wanted:
+        if not is_key(key):
+            raise _unknown_key(key)
+    return wanted
+
+
+def _found(place: Workplace, wanted: Mapping[str, str | None], *, ignore_unknown: bool) -> list[str]:
+    """Return the exact names of the games of these keys that bronze has rows of, sorted; print which it has none of.
+
+    Raises:
+        GameUnknown: bronze has no rows of one of them, and that is not to be ignored; nothing was decoded.
+    """
+    from deserializer.redecode.replay import no_rows_of
+
+    known = _in_bronze(place, wanted)
+    for key, name in wanted.items():
+        if key not in known:
+            error = _unknown_key(key) if name is None else no_rows_of(name)
+            if not ignore_unknown:
+                raise error
+            console.print(f"{printable(error.cause)} There is nothing to do.", style="yellow", soft_wrap=True)
+    return sorted(known[key] for key in wanted if key in known)
+
+
+def _in_bronze(place: Workplace, wanted: Mapping[str, str | None]) -> dict[str, str]:
+    """Return the exact names of games that bronze has or had rows of, by key, these games among them if they are."""
+    if not table_exists(place.spark, place.layout.bronze):
+        return {}
+    known = {names_of(name).key: name for name in place.control.known_games()}
+    missing = {key: name for key, name in wanted.items() if key not in known}
+    if not missing:
+        return known
+    # to find a name by its key takes a look at all games of bronze
+    named = [name for name in missing.values() if name is not None]
+    among = named if len(named) == len(missing) else None
+    return known | {names_of(name).key: name for name in games_in_bronze(place.spark, place.layout, among)}
+
+
+def _unknown_key(key: str) -> GameUnknown:
+    return GameUnknown(
+        f"No game has the key {printable(key)!r}.",
+        "A key is the name of the game's table below silver; `demux status` has the games' names, for --game.",
+        key=key,
+    )
+
+
+def _print_ended(end: Ended[GameReport]) -> None:
+    name = printable(end.task.game)
+    if end.report is None:
+        console.print(f"{name}: {printable(str(end.error))}", style="red", soft_wrap=True)
+        return
+    console.print(
+        f"{name}: {end.report.rows_in:,} rows: {end.report.rows_silver:,} to silver, "
+        f"{end.report.rows_quarantined:,} to quarantine, in {end.seconds:.1f} s"
+        + (f"; about {end.report.rows_waiting:,} wait for the next run" if end.report.rows_waiting else ""),
+        soft_wrap=True,
+    )
+
+
+def one_round(place: Workplace, decode: Decode, trigger: Trigger = TAKE_ALL) -> Round:
+    """Run one round behind progress bars and return what it did."""
+    with RoundProgress() as progress:
+        return run_round(place, decode, trigger, progress)
+
+
+def exit_code(result: Round) -> ExitCode:
+    """Return the exit code of a round: failures first, then an interruption."""
+    return _worst(result.ended, complete=result.complete)
+
+
+def _worst(ended: Iterable[Ended[GameReport]], *, complete: bool) -> ExitCode:
+    errors = [end.error for end in ended if end.error is not None]
+    if errors:
+        return ExitCode.TRANSIENT if all(e.kind is Kind.TRANSIENT for e in errors) else ExitCode.GAMES_FAILED
+    return ExitCode.OK if complete else ExitCode.INTERRUPTED
+
+
+def seconds_of(text: str) -> float:
+    """Return the seconds of `30s`, `5m`, `1h` or `30`.
+
+    Raises:
+        SettingsInvalid: it is none of these, not positive, or longer than a thread can wait.
+    """
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", text.strip())
+    seconds = float(found[1]) * _UNITS[found[2] or "s"] if found else 0.0
+    if not 0 < seconds <= threading.TIMEOUT_MAX:
+        raise SettingsInvalid(f"--every {text!r} is not a time.", "Write 30s, 5m or 1h.", option=text)
+    return seconds

@@ -1,0 +1,1 @@
+"""What every stage uses: words, settings, tables, schemas. Imports no stage."""

@@ -1,0 +1,1 @@
+"""Registers tables in a catalog, with comments and tags."""

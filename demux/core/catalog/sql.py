@@ -1,0 +1,175 @@
+"""How the tables of a root are called in a catalog, and the SQL that registers and tags them. Pure.
+
+Tags are Unity Catalog's: open-source Spark cannot even parse them, so those statements never ran in a test.
+https://docs.databricks.com/aws/en/sql/language-manual/sql-ref-syntax-ddl-alter-table (`SET TAGS`)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+from demux.core.names import names_of, quoted, sql_string
+from demux.core.protobuf.schema.option_tags import MAX_TAGS
+from demux.core.settings.databricks import DatabricksSettings
+from demux.core.tables import Layout
+
+# a table's or a column's tags by key
+TagsByKey = Mapping[str, str]
+
+# the same bucket by Hadoop's names and by Amazon's own
+_SCHEMES = {"s3a": "s3", "s3n": "s3"}
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogTable:
+    """A table in a catalog, and the path or URI where its files are."""
+
+    catalog: str
+    schema: str
+    name: str
+    location: str
+
+    @property
+    def full_name(self) -> str:
+        """The name for people; its parts are letters, digits and `_`."""
+        return f"{self.catalog}.{self.schema}.{self.name}"
+
+    @property
+    def schema_sql(self) -> str:
+        """The name of its schema for SQL."""
+        return ".".join(map(quoted, (self.catalog, self.schema)))
+
+    @property
+    def sql(self) -> str:
+        """The name for SQL."""
+        return ".".join(map(quoted, (self.catalog, self.schema, self.name)))
+
+
+def look_into(table: CatalogTable) -> str:
+    """Return the SQL that fails where Spark has no such catalog, or may not look into it."""
+    return f"SHOW SCHEMAS IN {quoted(table.catalog)} LIKE {sql_string(table.schema)}"
+
+
+def schemas_of(settings: DatabricksSettings) -> tuple[str, ...]:
+    """Return the schemas of the tables as SQL names them; none without a catalog."""
+    if settings.catalog is None:
+        return ()
+    return tuple(
+        f"{quoted(settings.catalog)}.{quoted(name)}" for name in (settings.bronze_schema, settings.silver_schema)
+    )
+
+
+def silver_in(settings: DatabricksSettings, layout: Layout, game: str) -> CatalogTable | None:
+    """Return a game's table; None without a catalog."""
+    if settings.catalog is None:
+        return None
+    key = names_of(game).key
+    return CatalogTable(settings.catalog, settings.silver_schema, key, layout.silver(key))
+
+
+def bronze_in(settings: DatabricksSettings, layout: Layout) -> tuple[CatalogTable, ...]:
+    """Return bronze, quarantine and the control tables, those too that are not there yet; none without a catalog."""
+    if settings.catalog is None:
+        return ()
+    places = {
+        "bronze": layout.bronze,
+        "quarantine": layout.quarantine,
+        "control_schemas": layout.schemas,
+        "control_games": layout.games,
+        "control_deployments": layout.deployments,
+        "control_rounds": layout.rounds,
+        "control_topics": layout.topics,
+        "control_gaps": layout.gaps,
+        "control_dropped": layout.dropped,
+        "control_removed": layout.removed,
+        "control_backfills": layout.backfills,
+        "control_approvals": layout.approvals,
+    }
+    return tuple(CatalogTable(settings.catalog, settings.bronze_schema, *place) for place in places.items())
+
+
+def table_at(settings: DatabricksSettings, layout: Layout, location: str) -> CatalogTable | None:
+    """Return what the root's table at this path is called; None where the root has none there, or without a catalog."""
+    if settings.catalog is None:
+        return None
+    key = location.rpartition("/")[2]
+    if location == layout.silver(key):
+        return CatalogTable(settings.catalog, settings.silver_schema, key, location)
+    return next((table for table in bronze_in(settings, layout) if table.location == location), None)
+
+
+def create_schema(schema: str) -> str:
+    """Return the SQL that makes a schema of `schemas_of`."""
+    return f"CREATE SCHEMA IF NOT EXISTS {schema}"
+
+
+def create_table(table: CatalogTable) -> str:
+    """Return the SQL that makes the table known; its columns and comments are the files' own."""
+    return f"CREATE TABLE IF NOT EXISTS {table.sql} USING DELTA LOCATION {sql_string(table.location)}"
+
+
+def drop_table(table: CatalogTable) -> str:
+    """Return the SQL that lets the catalog forget the table; its files stay."""
+    return f"DROP TABLE IF EXISTS {table.sql}"
+
+
+def is_same_place(one: str, other: str) -> bool:
+    """Return whether two paths or URIs are the same place; a catalog may show one in percent-encoding."""
+    return bool(_spellings(one) & _spellings(other))
+
+
+def held_tags(table: CatalogTable) -> tuple[str, str]:
+    """Return the SQL that reads a table's tags (`tag_name`, `tag_value`) and its columns' (`column_name` before)."""
+    schema = f"{quoted(table.catalog)}.information_schema"
+    # unity catalog keeps names in lower case
+    where = f"WHERE schema_name = {sql_string(table.schema.lower())} AND table_name = {sql_string(table.name)}"
+    return (
+        f"SELECT tag_name, tag_value FROM {schema}.table_tags {where}",
+        f"SELECT column_name, tag_name, tag_value FROM {schema}.column_tags {where}",
+    )
+
+
+def set_tags(
+    table: CatalogTable,
+    wanted: TagsByKey,
+    columns: Mapping[str, TagsByKey],
+    held: TagsByKey,
+    held_columns: Mapping[str, TagsByKey],
+) -> list[str]:
+    """Return the SQL that sets what differs, one statement for each table or column; takes no tag away.
+
+    Args:
+        table: the table.
+        wanted: its tags.
+        columns: its columns' tags, by name.
+        held: its tags now.
+        held_columns: its columns' tags now, by name.
+    """
+    alter = f"ALTER TABLE {table.sql}"
+    changes = [(f"{alter} SET TAGS", _due(wanted, held))]
+    for name, tags in columns.items():
+        changes.append((f"{alter} ALTER COLUMN {quoted(name)} SET TAGS", _due(tags, held_columns.get(name, {}))))
+    return [f"{head} ({_pairs(due.items())})" for head, due in changes if due]
+
+
+def _due(wanted: TagsByKey, held: TagsByKey) -> TagsByKey:
+    changed = {key: value for key, value in wanted.items() if held.get(key, value) != value}
+    new = [(key, value) for key, value in wanted.items() if key not in held]
+    return {**changed, **dict(new[: max(0, MAX_TAGS - len(held))])}
+
+
+def _pairs(tags: Iterable[tuple[str, str]]) -> str:
+    return ", ".join(f"{sql_string(key)} = {sql_string(value)}" for key, value in sorted(tags))
+
+
+def _spellings(place: str) -> set[str]:
+    scheme, separator, rest = place.partition(":")
+    if not separator or "/" in scheme:
+        scheme, rest = "file", place
+    scheme = _SCHEMES.get(scheme.lower(), scheme.lower())
+    path = rest.rstrip("/")
+    # file:/a, file:///a and /a are the same; s3://a and s3:/a are not
+    path = "/" + path.lstrip("/") if scheme == "file" else path
+    return {f"{scheme}:{spelling}" for spelling in (path, unquote(path))}

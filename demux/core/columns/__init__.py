@@ -1,0 +1,1 @@
+"""Column types, and what they are in Arrow and in Spark."""

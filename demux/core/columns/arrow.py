@@ -1,0 +1,46 @@
+"""Column types as Arrow types."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import pyarrow as pa
+
+from demux.core.columns.types import Array, ColumnType, Map, Primitive, Struct
+
+AnyArray = TypeVar("AnyArray", pa.Array, pa.ChunkedArray)
+
+_PRIMITIVES = {
+    Primitive.BOOLEAN: pa.bool_(),
+    Primitive.INT: pa.int32(),
+    Primitive.BIGINT: pa.int64(),
+    Primitive.FLOAT: pa.float32(),
+    Primitive.DOUBLE: pa.float64(),
+    Primitive.DECIMAL_20_0: pa.decimal128(20, 0),
+    Primitive.STRING: pa.string(),
+    Primitive.BINARY: pa.binary(),
+    Primitive.TIMESTAMP: pa.timestamp("us", tz="UTC"),
+}
+
+
+def arrow_type(column_type: ColumnType) -> pa.DataType:
+    """Return the Arrow type that holds the column's values without loss."""
+    match column_type:
+        case Primitive():
+            return _PRIMITIVES[column_type]
+        case Array(element):
+            return pa.list_(pa.field("element", arrow_type(element)))
+        case Map(key, value):
+            return pa.map_(_PRIMITIVES[key], arrow_type(value))
+        case Struct():
+            return pa.struct(arrow_fields(column_type))
+
+
+def as_type(column: AnyArray, wanted: pa.DataType) -> AnyArray:
+    """Return the column in this type; as it is where it has it already, which a cast would take longer to find out."""
+    return column if column.type == wanted else column.cast(wanted)
+
+
+def arrow_fields(struct: Struct) -> list[pa.Field]:
+    """Return a nullable Arrow field for each column, in order."""
+    return [pa.field(column.name, arrow_type(column.type)) for column in struct]

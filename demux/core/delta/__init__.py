@@ -1,0 +1,1 @@
+"""Delta tables: log, commits, application transactions, files."""

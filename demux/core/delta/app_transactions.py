@@ -1,0 +1,100 @@
+"""The application transactions in a Delta table's log, however old: Spark writes them, and tells them to nobody."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from demux.core.delta.log import commit_name, commits_among, transaction_in, transactions_in
+from demux.core.storage import file_names, literal_path, read_text
+
+# in one file, in parts, or with a UUID (https://github.com/delta-io/delta/blob/master/PROTOCOL.md#checkpoints)
+_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.\d{10}\.(?P<parts>\d{10})|\.[0-9a-fA-F-]{36})?\.(?:parquet|json)")
+_TXN = "txn STRUCT<appId: STRING, version: BIGINT>"
+
+
+@dataclass(frozen=True, slots=True)
+class Transactions:
+    """The newest version of each application's transactions, by its id, as of a version of the table; -1 for none."""
+
+    version: int = -1
+    by_id: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """The newest checkpoint of a log: its version, -1 for none, and its files."""
+
+    version: int
+    files: tuple[str, ...]
+
+
+def transaction_of(spark: SparkSession, table: str, app_id: str) -> int | None:
+    """Return the newest version of the application's transactions; None when there is none.
+
+    Reads the newest commits first. Only where no commit since the last checkpoint has one, a Spark job reads that.
+    """
+    log = f"{table}/_delta_log"
+    names = file_names(spark, log)
+    checkpoint = newest_checkpoint(names)
+    for version in sorted(_commits(names, checkpoint.version), reverse=True):
+        found = transaction_in(read_text(spark, f"{log}/{commit_name(version)}"), app_id)
+        if found is not None:
+            return found
+    return _in_checkpoint(spark, log, checkpoint, app_id).get(app_id)
+
+
+def transactions(spark: SparkSession, table: str, prefix: str, known: Transactions | None = None) -> Transactions:
+    """Return the transactions of all applications whose id begins like this.
+
+    Args:
+        spark: the session.
+        table: the table's path; it need not be there.
+        prefix: of the ids.
+        known: what an earlier call returned: then only newer commits are read, if they are all there.
+    """
+    log = f"{table}/_delta_log"
+    names = file_names(spark, log)
+    checkpoint = newest_checkpoint(names)
+    newest = max(_commits(names, -1), default=checkpoint.version)
+    if known is None or len(_commits(names, known.version)) != newest - known.version:
+        known = Transactions(checkpoint.version, _in_checkpoint(spark, log, checkpoint, prefix))
+    by_id = dict(known.by_id)
+    for version in sorted(_commits(names, known.version)):
+        by_id |= transactions_in(read_text(spark, f"{log}/{commit_name(version)}"), prefix)
+    return Transactions(newest, by_id)
+
+
+def newest_checkpoint(names: Iterable[str]) -> Checkpoint:
+    """Return the newest checkpoint that is whole, from the names of a log's files."""
+    whole: dict[int, list[str]] = {}
+    parts: defaultdict[tuple[int, int], list[str]] = defaultdict(list)
+    for name in names:
+        if (found := _CHECKPOINT.fullmatch(name)) is None:
+            continue
+        if found["parts"]:
+            parts[int(found[1]), int(found["parts"])].append(name)
+        else:
+            whole[int(found[1])] = [name]
+    whole |= {version: files for (version, all_parts), files in parts.items() if len(files) == all_parts}
+    newest = max(whole, default=-1)
+    return Checkpoint(newest, tuple(whole.get(newest, ())))
+
+
+def _commits(names: Iterable[str], after: int) -> set[int]:
+    return {version for version in commits_among(names) if version > after}
+
+
+def _in_checkpoint(spark: SparkSession, log: str, checkpoint: Checkpoint, prefix: str) -> dict[str, int]:
+    paths = [f"{log}/{name}" for name in checkpoint.files]
+    if not paths:
+        return {}
+    if paths[0].endswith(".json"):
+        return transactions_in(read_text(spark, paths[0]), prefix)
+    found = spark.read.schema(_TXN).parquet(*map(literal_path, paths)).select("txn.*")
+    return {row.appId: row.version for row in found.where(F.col("appId").startswith(prefix)).collect()}

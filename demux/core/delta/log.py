@@ -1,0 +1,180 @@
+"""What a Delta table's log says without reading the table: its version, and which partitions grew since another one."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import unquote
+
+from pyspark.sql import SparkSession
+
+from demux.core.storage import Files, file_names, read_text
+
+_COMMIT = re.compile(r"(\d{20})\.json")
+# the query writes every batch to its table: more commits in between would be somebody else's
+_COMMITS_LOOKED_AT = 10
+
+
+@dataclass(frozen=True, slots=True)
+class AddedFile:
+    """A file that a commit added to a partitioned table.
+
+    Attributes:
+        path: below the table, or absolute, decoded from the log's own writing.
+        partition: value of the partition column; None for the NULL partition, or a table that has no such column.
+        bytes: its size.
+        rows: how many it has; None where the log does not say.
+        whole: whether all its rows count: it has no deletion vector.
+    """
+
+    path: str
+    partition: str | None
+    bytes: int
+    rows: int | None
+    whole: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """What a commit did to a table's rows; files that only moved (OPTIMIZE) are left out.
+
+    Attributes:
+        version: the table's version after it.
+        added: the files with new rows, in the log's order.
+        removed: partition by path of files whose rows it took away, or wrote anew.
+        at_once: its files stand for several commits, and are read together or not at all.
+    """
+
+    version: int
+    added: tuple[AddedFile, ...]
+    removed: Mapping[str, str | None] = field(default_factory=dict)
+    at_once: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """What came to a partitioned table after a version.
+
+    Attributes:
+        version: the table's version now.
+        commits: the commits since, in order; None when the log does not reach back.
+    """
+
+    version: int
+    commits: tuple[Commit, ...] | None
+
+    @property
+    def partitions(self) -> frozenset[str] | None:
+        """Values of the partition column whose partitions got rows; None when the log does not reach back."""
+        if self.commits is None:
+            return None
+        added = (file.partition for commit in self.commits for file in commit.added)
+        return frozenset(value for value in added if value is not None)
+
+
+def growth(spark: SparkSession, table: str, column: str, since: int) -> Growth:
+    """Return what came in the commits after version `since` (-1: in all commits).
+
+    Reads one small file for each commit after `since`, no data and no checkpoint.
+    """
+    # from the last one on that is known, which is there unless the table was made anew
+    commits = _commits(spark, table, commit_name(since - 1)) if since > 0 else set()
+    commits = commits or _commits(spark, table)
+    latest = max(commits, default=-1)
+    wanted = range(since + 1, latest + 1)
+    # a table that was made anew counts from 0 again
+    if since > latest or any(version not in commits for version in wanted):
+        return Growth(latest, None)
+    return Growth(latest, tuple(commit_in(version, _text(spark, table, version), column) for version in wanted))
+
+
+def commit_in(version: int, text: str, column: str) -> Commit:
+    """Return what a commit file says.
+
+    Args:
+        version: the commit's.
+        text: the commit file's, one JSON action on each line.
+        column: the partition column.
+    """
+    added: list[AddedFile] = []
+    removed: dict[str, str | None] = {}
+    for line in _lines(text):
+        kind = next((kind for kind in ("add", "remove") if line.startswith(f'{{"{kind}"')), None)
+        action = json.loads(line)[kind] if kind else {}
+        # a rewrite (OPTIMIZE) moves rows that were there before
+        if not action.get("dataChange", True):
+            continue
+        match kind:
+            case "add":
+                added.append(_added(action, column))
+            case "remove":
+                removed[unquote(action["path"])] = (action.get("partitionValues") or {}).get(column)
+    return Commit(version, tuple(added), removed)
+
+
+def _added(action: Mapping[str, Any], column: str) -> AddedFile:
+    stats = json.loads(action.get("stats") or "{}")
+    return AddedFile(
+        unquote(action["path"]),
+        action["partitionValues"].get(column),
+        action.get("size", 0),
+        stats.get("numRecords"),
+        whole=not action.get("deletionVector"),
+    )
+
+
+def newest_version(files: Files, table: str) -> int:
+    """Return the table's version; -1 where there is no table."""
+    return max(_commits(files, table), default=-1)
+
+
+def newest_transaction(spark: SparkSession, table: str, app_id: str) -> int | None:
+    """Return the application's newest transaction version in the table's newest commits, None if none."""
+    commits = _commits(spark, table)
+    for version in sorted(commits, reverse=True)[:_COMMITS_LOOKED_AT]:
+        found = transaction_in(_text(spark, table, version), app_id)
+        if found is not None:
+            return found
+    return None
+
+
+def transaction_in(commit: str, app_id: str) -> int | None:
+    """Return the application's transaction version in a commit file's text, if it has one."""
+    return transactions_in(commit, app_id).get(app_id)
+
+
+def transactions_in(commit: str, prefix: str) -> dict[str, int]:
+    """Return versions by application id, of ids that begin like this, in a commit file's text."""
+    found = (json.loads(line)["txn"] for line in _lines(commit) if line.startswith('{"txn"'))
+    return {txn["appId"]: int(txn["version"]) for txn in found if txn["appId"].startswith(prefix)}
+
+
+def has_metadata(commit: str, text: str) -> bool:
+    """Return whether a commit, by its file's text, carries this text as its `userMetadata`."""
+    return f'"userMetadata":"{text}"' in commit
+
+
+def commit_name(version: int) -> str:
+    """Return the name of a commit's file."""
+    return f"{version:020}.json"
+
+
+def commits_among(names: Iterable[str]) -> set[int]:
+    """Return the versions whose commits are among the names of a log's files."""
+    return {int(found[1]) for name in names if (found := _COMMIT.fullmatch(name))}
+
+
+def _lines(commit: str) -> list[str]:
+    # not splitlines: JSON lets a line separator of Unicode stand inside a text
+    return commit.split("\n")
+
+
+def _commits(files: Files, table: str, after: str | None = None) -> set[int]:
+    return commits_among(file_names(files, f"{table}/_delta_log", after))
+
+
+def _text(spark: SparkSession, table: str, version: int) -> str:
+    return read_text(spark, f"{table}/_delta_log/{commit_name(version)}")

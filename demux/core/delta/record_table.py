@@ -1,0 +1,130 @@
+"""A Delta table of records that the driver reads and writes by itself: the control tables.
+
+Without Spark where the table is reached so, and by Spark elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from functools import reduce
+from operator import and_
+from typing import Any, Literal
+
+import pyarrow as pa
+from delta.tables import DeltaTable
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random
+
+from demux.core.columns.arrow import arrow_fields
+from demux.core.columns.spark import spark_struct
+from demux.core.columns.types import Struct
+from demux.core.error_mapping import named
+from demux.core.errors import Kind
+from demux.core.extras import deltalake
+from demux.core.storage import table_exists
+from demux.core.storage.files import Storage
+
+_RETRYING = Retrying(
+    stop=stop_after_attempt(5),
+    wait=wait_random(0, 1),
+    retry=retry_if_exception(lambda error: named(error).kind is Kind.TRANSIENT),
+    reraise=True,
+)
+
+_NAME = "records"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordTable:
+    """A table of some thousand records; the first write makes it.
+
+    Attributes:
+        spark: the session; None where tables are only read, and reached without it.
+        storage: how files are reached without Spark.
+        path: the path or URI.
+        columns: what it is made with.
+    """
+
+    spark: SparkSession | None
+    storage: Storage
+    path: str
+    columns: Struct
+
+    def exists(self) -> bool:
+        """Return whether the table is there."""
+        if self._is_reached:
+            return self.storage.table_exists(self.path)
+        return table_exists(self._session, self.path)
+
+    def select(self, query: str) -> list[Mapping[str, Any]]:
+        """Return the rows of a query, times in UTC; none where there is no table.
+
+        Args:
+            query: SQL that DataFusion and Spark read alike, from the table `{records}`.
+        """
+        if not self.exists():
+            return []
+        if self._is_reached:
+            builder = deltalake.QueryBuilder().register(_NAME, self.storage.table(self.path))
+            found = builder.execute(query.format(records=_NAME)).read_all()
+            return list(pa.table(found).to_pylist())
+        rows = self._session.sql(query, records=self._session.read.format("delta").load(self.path)).collect()
+        return [{name: _utc(value) for name, value in row.asDict().items()} for row in rows]
+
+    def append(self, records: Sequence[Sequence[object]]) -> None:
+        """Add records, a value for each column, in one transaction; others may append at the same time."""
+        # who makes the table at the same time is told of a conflict, and appends the next time
+        _RETRYING(self._write, records, "append")
+
+    def replace(self, records: Sequence[Sequence[object]]) -> None:
+        """Make the table hold exactly these records, in one transaction."""
+        self._write(records, "overwrite")
+
+    def update(self, where: Mapping[str, str | int], values: Mapping[str, str | int]) -> None:
+        """Set columns of the records that have these values in other columns, in one transaction.
+
+        Args:
+            where: the values by column that a record has to have.
+            values: what to set, by column.
+        """
+        if self._is_reached:
+            same = " AND ".join(f"{name} = {_literal(value)}" for name, value in where.items())
+            updates = {name: _literal(value) for name, value in values.items()}
+            self.storage.table(self.path).update(updates=updates, predicate=same)
+            return
+        condition = reduce(and_, (F.col(name) == value for name, value in where.items()))
+        DeltaTable.forPath(self._session, self.path).update(
+            condition, {name: F.lit(one) for name, one in values.items()}
+        )
+
+    def _write(self, records: Sequence[Sequence[object]], mode: Literal["append", "overwrite"]) -> None:
+        if not self._is_reached:
+            frame = self._session.createDataFrame(records, spark_struct(self.columns)).coalesce(1)
+            frame.write.format("delta").mode(mode).save(self.path)
+            return
+        fields = arrow_fields(self.columns)
+        columns = zip(*records, strict=True) if records else [()] * len(fields)
+        arrays = [pa.array(values, field.type) for values, field in zip(columns, fields, strict=True)]
+        self.storage.write_table(self.path, pa.Table.from_arrays(arrays, schema=pa.schema(fields)), mode)
+
+    @property
+    def _session(self) -> SparkSession:
+        assert self.spark is not None
+        return self.spark
+
+    @property
+    def _is_reached(self) -> bool:
+        return self.storage.reaches_tables(self.path)
+
+
+def _literal(value: str | int) -> str:
+    """Return the value as DataFusion's SQL writes it."""
+    return str(value) if isinstance(value, int) else "'" + value.replace("'", "''") + "'"
+
+
+def _utc(value: object) -> object:
+    """Return a time in UTC; PySpark gives it in this process's zone, and without saying so."""
+    return value.astimezone(timezone.utc) if isinstance(value, datetime) else value

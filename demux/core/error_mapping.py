@@ -1,0 +1,83 @@
+"""Failures of Spark and the file system in our words: which condition, transient or terminal, what to do."""
+
+from __future__ import annotations
+
+from demux.core.errors import DemuxError, StorageFailed, TaskFailed, TaskInterrupted
+from demux.core.extras import missing_extra
+
+# an error's text has Java's trace behind it, which says less
+_WORKER_TRACE = "Traceback (most recent call last):"
+_STORAGE = (
+    "No space left on device",
+    "Permission denied",
+    "Read-only file system",
+    "Not a directory",
+    "Operation not permitted",
+    "Disk quota exceeded",
+    "File too large",
+    "Mkdirs failed to create",
+    "AccessDeniedException",
+    "Unable to create",
+    "ParentNotDirectoryException",
+    "FileAlreadyExistsException",
+    "FileExistsError",
+)
+# delta and the file system say these when somebody else was quicker, or a worker went away
+_TRANSIENT = (
+    "ConcurrentAppendException",
+    "ConcurrentWriteException",
+    "ConcurrentTransactionException",
+    "MetadataChangedException",
+    "ProtocolChangedException",
+    "ExecutorLostFailure",
+    "Python worker exited unexpectedly",
+    "FetchFailedException",
+    "Connection reset",
+    "TimeoutException",
+    "DisconnectException",
+    "ConnectException",
+    "ConnectionRefusedError",
+    "TimeoutError",
+    "DELTA_CONCURRENT",
+    # of deltalake
+    "CommitFailedError",
+)
+
+
+def named(error: BaseException) -> DemuxError:
+    """Return the error in our words; a `DemuxError` comes back as it is."""
+    if isinstance(error, DemuxError):
+        return error
+    if (missing := missing_extra(error)) is not None:
+        return missing
+    text = f"{type(error).__name__}: {error}"
+    reason = _sentence(text)
+    # a conflict of two writers may also name the file that both wanted
+    if any(sign in text for sign in _TRANSIENT):
+        return TaskInterrupted(f"The work was interrupted: {reason}.", "Run the same command again.")
+    found = next((sign for sign in _STORAGE if sign in text), None)
+    if found is not None:
+        return StorageFailed(
+            f"The storage refused to work ({found}): {reason}.",
+            "Free space or grant write permission on the root, then run the same command again; nothing is lost.",
+        )
+    return TaskFailed(f"{reason}.", "See the log file for the whole story, then run the same command again.")
+
+
+def _sentence(text: str) -> str:
+    """Return the line that says most, at most 300 characters."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    causes = [line for line in lines if line.startswith("Caused by:")]
+    if raised := _raised_in_worker(text):
+        best = raised
+    elif causes:
+        best = causes[-1].removeprefix("Caused by: ")
+    else:
+        best = lines[0] if lines else "unknown"
+    return best[:300].rstrip(".")
+
+
+def _raised_in_worker(text: str) -> str | None:
+    """Return what a Python worker raised: the first line behind its trace's indented ones."""
+    _, found, trace = text.partition(_WORKER_TRACE)
+    return next((line for line in trace.splitlines() if line and not line[0].isspace()), None) if found else None

@@ -1,0 +1,260 @@
+"""Our Kafka settings as the options of the two clients: librdkafka in the producer, Java's under Spark.
+
+Resolves secrets, which are kept apart from the rest and out of every `repr`; apart from that, pure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import PurePosixPath
+
+from demux.core.errors import SettingsInvalid
+from demux.core.secrets import is_reference, is_secret_option, resolve
+from demux.core.settings.source import KafkaSettings, SaslMechanism
+
+_LOGIN = "org.apache.kafka.common.security"
+# librdkafka stops at a name that it does not know, and `kafka.options` is made for Java's consumer: these it knows
+_LIBRDKAFKA_NAMES = """
+    batch.num.messages batch.size broker.address.family broker.address.ttl client.dns.lookup client.id client.rack
+    compression.level connections.max.idle.ms delivery.timeout.ms enable.metrics.push
+    enable.ssl.certificate.verification https.ca.location linger.ms max.in.flight.requests.per.connection
+    message.copy.max.bytes message.max.bytes message.timeout.ms metadata.max.age.ms queue.buffering.max.kbytes
+    queue.buffering.max.messages receive.message.max.bytes reconnect.backoff.max.ms reconnect.backoff.ms
+    request.timeout.ms retries retry.backoff.max.ms retry.backoff.ms sasl.kerberos.keytab sasl.kerberos.principal
+    sasl.kerberos.service.name sasl.mechanism sasl.mechanisms sasl.oauthbearer.client.id
+    sasl.oauthbearer.client.secret sasl.oauthbearer.extensions sasl.oauthbearer.method sasl.oauthbearer.scope
+    sasl.oauthbearer.token.endpoint.url sasl.password sasl.username security.protocol socket.connection.setup.timeout.ms
+    socket.keepalive.enable socket.max.fails socket.nagle.disable socket.receive.buffer.bytes socket.send.buffer.bytes
+    socket.timeout.ms ssl.ca.location ssl.ca.pem ssl.certificate.location ssl.certificate.pem ssl.cipher.suites
+    ssl.crl.location ssl.curves.list ssl.endpoint.identification.algorithm ssl.key.location ssl.key.password ssl.key.pem
+    ssl.providers ssl.sigalgs.list topic.metadata.refresh.interval.ms
+"""
+
+
+class StoreType(Enum):
+    """How certificates and keys are laid out in a file; the values are Java's own."""
+
+    PEM = "PEM"
+    PKCS12 = "PKCS12"
+    JKS = "JKS"
+
+
+_ENDINGS: Mapping[str, StoreType] = {
+    ".pem": StoreType.PEM,
+    ".crt": StoreType.PEM,
+    ".p12": StoreType.PKCS12,
+    ".pfx": StoreType.PKCS12,
+    ".jks": StoreType.JKS,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ClientOptions:
+    """Options of a Kafka client, for this moment only; never store or log what `revealed` returns.
+
+    Attributes:
+        plain: those that anybody may see.
+        secret: those that nobody may.
+    """
+
+    plain: Mapping[str, str]
+    secret: Mapping[str, str] = field(repr=False)
+
+    def revealed(self) -> dict[str, str]:
+        """Return all of them."""
+        return {**self.plain, **self.secret}
+
+    def secret_names(self) -> str | None:
+        """Return a Java regular expression of the names of the secret options; None when there are none."""
+        # Java takes these escapes too
+        return "|".join(re.escape(name) for name in sorted(self.secret)) or None
+
+    def secrets_in_plans(self) -> str | None:
+        """Return a Java regular expression of what Spark's plans say of the secret options, and of those after them.
+
+        A value may have anything in it, so the end of all options is the only end that is sure.
+        """
+        names = self.secret_names()
+        return names and rf"(?s)(?:{names}) -> .*?(?=\),None\)|\z)"
+
+
+def librdkafka_options(kafka: KafkaSettings, environ: Mapping[str, str]) -> ClientOptions:
+    """Return the options of a librdkafka client; those of `kafka.options` that it does not know are left out.
+
+    Raises:
+        SettingsInvalid: the settings need something that librdkafka cannot do.
+        SecretMissing: a secret is not there.
+    """
+    if kafka.sasl_mechanism is not None and kafka.username is None:
+        raise SettingsInvalid(
+            "The producer cannot read a login from sasl.jaas.config.",
+            "Set kafka.username and kafka.password in its place.",
+        )
+    found: dict[str, str | None] = {
+        "bootstrap.servers": kafka.bootstrap_servers,
+        "security.protocol": kafka.security_protocol.value,
+        **_librdkafka_stores(kafka),
+        **_librdkafka_login(kafka),
+    }
+    known = _LIBRDKAFKA_NAMES.split()
+    for name, value in kafka.options.items():
+        if name in known:
+            # Java's word for "do not compare the host with the certificate" is no word
+            found[name] = value or ("none" if name == "ssl.endpoint.identification.algorithm" else value)
+    return _options(found, environ)
+
+
+def java_options(kafka: KafkaSettings, environ: Mapping[str, str], kafka_version: str = "3.9.0") -> ClientOptions:
+    """Return the options of Spark's Kafka source, each name with the prefix `kafka.`.
+
+    Args:
+        kafka: the settings.
+        environ: the environment, for secrets, and to see that Databricks keeps the client's classes elsewhere.
+        kafka_version: the version of the Java client; Spark 3.4 has 3.3.2, Spark 4.0 has 3.9.0.
+
+    Raises:
+        SettingsInvalid: a store's file name does not say its type, or a PEM file is given a store password.
+        SecretMissing: a secret is not there.
+    """
+    package = ("kafkashaded." if "DATABRICKS_RUNTIME_VERSION" in environ else "") + _LOGIN
+    found: dict[str, str | None] = {
+        "bootstrap.servers": kafka.bootstrap_servers,
+        "security.protocol": kafka.security_protocol.value,
+        **_java_stores(kafka),
+        **_java_login(kafka, package, kafka_version),
+        **kafka.options,
+    }
+    options = _options(found, environ)
+    secret = dict(options.secret)
+    if kafka.sasl_mechanism is not None and "sasl.jaas.config" not in kafka.options:
+        secret["sasl.jaas.config"] = _jaas(kafka, package, environ)
+    return ClientOptions(
+        {f"kafka.{name}": value for name, value in options.plain.items()},
+        {f"kafka.{name}": value for name, value in secret.items()},
+    )
+
+
+def store_type(path: str) -> StoreType:
+    """Return the type of a trust or key store, by the ending of its name.
+
+    Raises:
+        SettingsInvalid: the ending says nothing.
+    """
+    found = _ENDINGS.get(PurePosixPath(path).suffix.lower())
+    if found is None:
+        raise SettingsInvalid(
+            f"The name of {path} does not say what kind of store it is.",
+            f"Name it with one of the endings {', '.join(_ENDINGS)}.",
+            path=path,
+        )
+    return found
+
+
+def _options(found: Mapping[str, str | None], environ: Mapping[str, str]) -> ClientOptions:
+    given = {name: value for name, value in found.items() if value is not None}
+    hidden = {name for name, value in given.items() if is_reference(value) or is_secret_option(name)}
+    return ClientOptions(
+        {name: value for name, value in given.items() if name not in hidden},
+        {name: resolve(given[name], environ) if is_reference(given[name]) else given[name] for name in sorted(hidden)},
+    )
+
+
+def _librdkafka_stores(kafka: KafkaSettings) -> Mapping[str, str | None]:
+    found: dict[str, str | None] = {}
+    if kafka.truststore is not None:
+        if store_type(kafka.truststore) is not StoreType.PEM:
+            raise _unreadable("kafka.truststore", kafka.truststore, "a PEM file")
+        found["ssl.ca.location"] = kafka.truststore
+    match kafka.keystore and store_type(kafka.keystore):
+        case StoreType.PEM:
+            found["ssl.certificate.location"] = found["ssl.key.location"] = kafka.keystore
+            found["ssl.key.password"] = kafka.key_password
+        case StoreType.PKCS12:
+            found["ssl.keystore.location"] = kafka.keystore
+            found["ssl.keystore.password"] = kafka.keystore_password
+        case StoreType.JKS:
+            raise _unreadable("kafka.keystore", str(kafka.keystore), "a PEM or PKCS12 file")
+    return found
+
+
+def _librdkafka_login(kafka: KafkaSettings) -> Mapping[str, str | None]:
+    match kafka.sasl_mechanism:
+        case None:
+            return {}
+        case SaslMechanism.OAUTHBEARER:
+            return {
+                "sasl.mechanism": kafka.sasl_mechanism.value,
+                "sasl.oauthbearer.method": "oidc",
+                "sasl.oauthbearer.client.id": kafka.username,
+                "sasl.oauthbearer.client.secret": kafka.password,
+                "sasl.oauthbearer.token.endpoint.url": kafka.token_url,
+                "sasl.oauthbearer.scope": kafka.token_scope,
+            }
+        case _:
+            return {
+                "sasl.mechanism": kafka.sasl_mechanism.value,
+                "sasl.username": kafka.username,
+                "sasl.password": kafka.password,
+            }
+
+
+def _java_stores(kafka: KafkaSettings) -> Mapping[str, str | None]:
+    found: dict[str, str | None] = {}
+    stores = {
+        "truststore": (kafka.truststore, kafka.truststore_password),
+        "keystore": (kafka.keystore, kafka.keystore_password),
+    }
+    for name, (path, password) in stores.items():
+        if path is None:
+            continue
+        kind = store_type(path)
+        if kind is StoreType.PEM and password is not None:
+            raise SettingsInvalid(
+                f"kafka.{name}_password is set, and the PEM file {path} has no password of its own.",
+                "Remove it; the password of an encrypted key goes under kafka.key_password.",
+                path=path,
+            )
+        found |= {f"ssl.{name}.location": path, f"ssl.{name}.type": kind.value, f"ssl.{name}.password": password}
+    return {**found, "ssl.key.password": kafka.key_password}
+
+
+def _java_login(kafka: KafkaSettings, package: str, kafka_version: str) -> Mapping[str, str | None]:
+    found: dict[str, str | None] = {"sasl.mechanism": kafka.sasl_mechanism and kafka.sasl_mechanism.value}
+    if kafka.sasl_mechanism is SaslMechanism.OAUTHBEARER:
+        # every client from 3.1 to 3.9 has the class in `secured`; 4 has it one package up only
+        within = "oauthbearer.secured" if int(kafka_version.partition(".")[0]) < 4 else "oauthbearer"
+        found["sasl.login.callback.handler.class"] = f"{package}.{within}.OAuthBearerLoginCallbackHandler"
+        found["sasl.oauthbearer.token.endpoint.url"] = kafka.token_url
+    return found
+
+
+def _jaas(kafka: KafkaSettings, package: str, environ: Mapping[str, str]) -> str:
+    password = kafka.password and resolve(kafka.password, environ)
+    match kafka.sasl_mechanism:
+        case SaslMechanism.OAUTHBEARER:
+            module = "oauthbearer.OAuthBearerLoginModule"
+            values = {"clientId": kafka.username, "clientSecret": password, "scope": kafka.token_scope}
+        case SaslMechanism.PLAIN:
+            module, values = "plain.PlainLoginModule", {"username": kafka.username, "password": password}
+        case _:
+            module, values = "scram.ScramLoginModule", {"username": kafka.username, "password": password}
+    parts = [f"{name}={_quoted(value)}" for name, value in values.items() if value is not None]
+    return f"{package}.{module} required {' '.join(parts)};"
+
+
+def _quoted(text: str) -> str:
+    # read by java.io.StreamTokenizer: a quote or a line end closes the string, a backslash escapes
+    for character, escaped in (("\\", r"\\"), ('"', r"\""), ("\n", r"\n"), ("\r", r"\r")):
+        text = text.replace(character, escaped)
+    return f'"{text}"'
+
+
+def _unreadable(setting: str, path: str, better: str) -> SettingsInvalid:
+    return SettingsInvalid(
+        f"The producer's Kafka client cannot read the store {path}.",
+        f"Name {better} under {setting}; Spark's client reads that too.",
+        path=path,
+    )

@@ -1,0 +1,195 @@
+"""Two versions of a message, compared field by field: on the wire, for a registry, and for the silver table. Pure.
+
+On the wire the rules of https://protobuf.dev/programming-guides/proto3/#updating hold (`wire_compatibility`).
+A registry refuses what Confluent's "Schema Evolution and Compatibility for Schema Registry" lists for Protobuf
+(https://docs.confluent.io/platform/current/schema-registry/fundamentals/schema-evolution.html), which is stricter in
+some places; other registries may differ. The silver table does what `demux.core.columns.schema_merge` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from google.protobuf.descriptor import Descriptor
+from google.protobuf.descriptor_pb2 import FileDescriptorSet
+
+from demux.core.columns.schema_merge import align
+from demux.core.columns.types import Struct
+from demux.core.errors import SchemaInvalid
+from demux.core.protobuf.compatibility.changes import Change, Comparison, Effect, Kind
+from demux.core.protobuf.compatibility.declarations import Declaration, Declared, declaration
+from demux.core.protobuf.compatibility.enum_changes import enum_changes, message_reserved
+from demux.core.protobuf.compatibility.field_changes import (
+    BOTH,
+    NEITHER,
+    added,
+    change,
+    is_reused,
+    local_name,
+    moved,
+    of_field,
+    removed,
+    renumbered,
+    reused,
+)
+from demux.core.protobuf.compatibility.table_impact import Numbers, SilverTable
+from demux.core.protobuf.schema.column_mapping import MAX_COLUMNS, Presence, columns_of, shape_of
+from demux.core.protobuf.schema.descriptor_pool import pool_of
+from demux.core.protobuf.schema.protoc import CompiledSchema
+from demux.core.tables import SILVER_RESERVED
+
+
+def compare(old: CompiledSchema, new: CompiledSchema, table: Struct | None = None) -> Comparison:
+    """Return all that differs between two versions, and what the game's table makes of the newer one.
+
+    Args:
+        old: the older version.
+        new: the newer version.
+        table: the table's payload columns before the newer one; None = as the older version alone makes them.
+
+    Raises:
+        SchemaInvalid: a version cannot be used, or they unfold into more than `MAX_COLUMNS` fields to compare.
+    """
+    silver = SilverTable(silver_columns(old) if table is None else table, silver_columns(new), SILVER_RESERVED)
+    changes = tuple(_Comparing(silver).roots(_descriptor(old), _descriptor(new)))
+    return Comparison(changes, silver.alignment.added, silver.alignment.conflicts, silver.alignment.widened)
+
+
+def silver_columns(schema: CompiledSchema) -> Struct:
+    """Return the payload columns that the schema alone gives a silver table.
+
+    Raises:
+        SchemaInvalid: the schema cannot be used.
+    """
+    return columns_of(shape_of(_descriptor(schema), SILVER_RESERVED))
+
+
+def table_of(schemas: Iterable[CompiledSchema]) -> Struct:
+    """Return the payload columns of a table that took rows of all these versions in this order.
+
+    A version that does not fit, or cannot be used, changes nothing: its rows are in quarantine.
+    """
+    table = Struct(())
+    for schema in schemas:
+        try:
+            table = align(table, silver_columns(schema), SILVER_RESERVED).columns
+        except SchemaInvalid:
+            continue
+    return table
+
+
+class _Comparing:
+    """Walks both messages side by side; a pair of types met inside itself ends the walk."""
+
+    def __init__(self, silver: SilverTable) -> None:
+        self._silver = silver
+        self._fields = 0
+
+    def roots(self, old: Descriptor, new: Descriptor) -> Iterator[Change]:
+        if old.full_name != new.full_name:
+            refused = NEITHER if local_name(old) == local_name(new) else BOTH
+            yield change("", 0, Kind.MESSAGE_TYPE_CHANGED, old.full_name, new.full_name, refused=refused)
+        yield from self._messages(old, new, "", (), frozenset())
+
+    def _messages(
+        self, old: Descriptor, new: Descriptor, path: str, numbers: Numbers, above: frozenset[tuple[str, str]]
+    ) -> Iterator[Change]:
+        pair = (old.full_name, new.full_name)
+        if pair in above or (old.full_name == new.full_name and old.full_name.startswith("google.protobuf.")):
+            return
+        was, now = declaration(old), declaration(new)
+        elsewhere = moved(was, now)
+        for number in sorted(was.fields.keys() | now.fields.keys()):
+            self._count()
+            at = (*numbers, number)
+            if number in was.fields and number in now.fields:
+                yield from self._kept(was, now, path, at)
+                yield from self._inside(was.fields[number], now.fields[number], path, at, above | {pair})
+            else:
+                yield from self._gone_or_new(was, now, elsewhere, path, at)
+        yield from message_reserved(was, now, path.rstrip("."))
+
+    def _kept(self, was: Declaration, now: Declaration, path: str, at: Numbers) -> Iterator[Change]:
+        number = at[-1]
+        before, after = was.fields[number], now.fields[number]
+        here = path + after.name
+        if is_reused(number, was, now):
+            yield self._on_column(reused(number, was, now, here), at)
+            return
+        for one in of_field(number, was, now, here):
+            yield self._on_values(one, at, _unset(before, after))
+        if before.enum is not None and after.enum is not None:
+            for one in enum_changes(before.enum, after.enum, here, number):
+                yield self._on_values(one, at, "")
+
+    def _inside(
+        self, before: Declared, after: Declared, path: str, at: Numbers, above: frozenset[tuple[str, str]]
+    ) -> Iterator[Change]:
+        if before.message is not None and after.message is not None:
+            yield from self._messages(before.message, after.message, f"{path}{after.name}.", at, above)
+
+    def _gone_or_new(
+        self, was: Declaration, now: Declaration, elsewhere: Mapping[str, int], path: str, at: Numbers
+    ) -> Iterator[Change]:
+        number = at[-1]
+        if number in was.fields:
+            gone = was.fields[number]
+            if gone.name not in elsewhere:
+                yield self._on_column(removed(gone, was, now, path), at)
+            return
+        new = now.fields[number]
+        if new.name not in elsewhere:
+            yield self._on_column(added(new, was, now, path), at)
+            return
+        before = was.fields[elsewhere[new.name]]
+        _, stays = self._silver.of_field((*at[:-1], before.number))
+        one = self._on_column(renumbered(before, new, path), at)
+        yield replace(one, silver="; ".join(filter(None, (one.silver, stays))))
+
+    def _on_column(self, one: Change, numbers: Numbers) -> Change:
+        effect, sentence = self._silver.of_field(numbers)
+        return replace(one, effect=effect, silver=sentence)
+
+    def _on_values(self, one: Change, numbers: Numbers, unset: str) -> Change:
+        effect, sentence = Effect.NONE, ""
+        match one.kind:
+            case Kind.PRESENCE_CHANGED | Kind.MOVED_INTO_ONEOF | Kind.MOVED_OUT_OF_ONEOF:
+                effect, sentence = self._silver.of_values(numbers, unset)
+            case Kind.ENUM_VALUE_RENAMED:
+                effect, sentence = self._silver.of_values(numbers, f"column {{column}} says {one.new}, not {one.old}")
+            case Kind.JSON_NAME_CHANGED:
+                effect, sentence = self._silver.of_values(numbers, "")
+            case (
+                Kind.FIELD_RENAMED
+                | Kind.TYPE_CHANGED
+                | Kind.MESSAGE_TYPE_CHANGED
+                | Kind.ENCODING_CHANGED
+                | Kind.CARDINALITY_CHANGED
+                | Kind.MAP_CHANGED
+            ):
+                effect, sentence = self._silver.of_field(numbers)
+        return replace(one, effect=effect, silver=sentence)
+
+    def _count(self) -> None:
+        self._fields += 1
+        if self._fields > MAX_COLUMNS:
+            raise SchemaInvalid(
+                f"The two versions unfold into more than {MAX_COLUMNS} fields to compare.", "Compare smaller messages."
+            )
+
+
+def _descriptor(schema: CompiledSchema) -> Descriptor:
+    pool = pool_of(FileDescriptorSet.FromString(schema.descriptor_set))
+    descriptor: Descriptor = pool.FindMessageTypeByName(schema.message)
+    return descriptor
+
+
+def _unset(before: Declared, after: Declared) -> str:
+    """Return what an unset field's column holds now, with `{column}` for its path; empty where that is the same."""
+    match before.presence is Presence.IMPLICIT, after.presence is Presence.IMPLICIT:
+        case True, False:
+            return "column {column} is NULL where the field is unset, no longer the default"
+        case False, True:
+            return "column {column} holds the default where the field is unset, no longer NULL"
+    return ""

@@ -1,0 +1,197 @@
+"""The changes of one field between two versions of its message; the silver table is not asked here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
+
+from demux.core.protobuf.compatibility.changes import FINE, Change, Direction, Effect, Kind, Reading, Wire, worst
+from demux.core.protobuf.compatibility.declarations import Declaration, Declared
+from demux.core.protobuf.compatibility.wire_compatibility import (
+    cardinality_reading,
+    field_reading,
+    missing_reading,
+    oneof_reading,
+    presence_reading,
+    type_reading,
+    unknown_reading,
+)
+from demux.core.protobuf.schema.column_mapping import Cardinality
+
+BOTH = frozenset(Direction)
+NEITHER = frozenset[Direction]()
+
+_TEXTS = (FieldDescriptor.TYPE_STRING, FieldDescriptor.TYPE_BYTES)
+
+
+def change(
+    path: str,
+    number: int,
+    kind: Kind,
+    old: str | None,
+    new: str | None,
+    backward: Reading = FINE,
+    forward: Reading = FINE,
+    refused: frozenset[Direction] | None = None,
+) -> Change:
+    """Return the change without its effect on the silver table; what no reader can read, a registry refuses."""
+    if refused is None:
+        refused = _where(backward, forward, Wire.INCOMPATIBLE)
+    return Change(path, number, kind, old, new, backward, forward, refused, Effect.NONE, "")
+
+
+def added(field: Declared, was: Declaration, now: Declaration, path: str) -> Change:
+    """Return the change of a field that the older version has not."""
+    backward, forward = missing_reading(field), unknown_reading(field, now.fields, was.fields)
+    refused = BOTH if backward.wire is Wire.INCOMPATIBLE else _where(backward, forward, Wire.LOSS)
+    if was.reserves(field.number):
+        backward = worst(backward, Reading(Wire.LOSS, f"number {field.number} was reserved, and may be another field"))
+    return change(path + field.name, field.number, Kind.FIELD_ADDED, None, field.text, backward, forward, refused)
+
+
+def removed(field: Declared, was: Declaration, now: Declaration, path: str) -> Change:
+    """Return the change of a field that the newer version has not."""
+    backward, forward = unknown_reading(field, was.fields, now.fields), missing_reading(field)
+    refused = BOTH if forward.wire is Wire.INCOMPATIBLE else _where(backward, forward, Wire.LOSS)
+    return change(path + field.name, field.number, Kind.FIELD_REMOVED, field.text, None, backward, forward, refused)
+
+
+def renumbered(before: Declared, after: Declared, path: str) -> Change:
+    """Return the change of a field that has its name and another number: one removed, another added."""
+    gone = Reading(Wire.LOSS, f"what stands under number {before.number} is no longer {after.name}")
+    unread = Reading(Wire.LOSS, f"what stands under number {after.number} is not yet {after.name}")
+    return change(
+        path + after.name,
+        after.number,
+        Kind.NUMBER_CHANGED,
+        f"{before.text} = {before.number}",
+        f"{after.text} = {after.number}",
+        worst(missing_reading(after), gone),
+        worst(missing_reading(before), unread),
+        NEITHER,
+    )
+
+
+def moved(was: Declaration, now: Declaration) -> dict[str, int]:
+    """Return the older number of each name whose number is gone and that has a new number now."""
+    gone = {field.name: number for number, field in was.fields.items() if number not in now.fields}
+    new = {field.name for number, field in now.fields.items() if number not in was.fields}
+    return {name: number for name, number in gone.items() if name in new}
+
+
+def is_reused(number: int, was: Declaration, now: Declaration) -> bool:
+    """Return whether the number belongs to another field now: another name, and that was no mere renaming."""
+    before, after = was.fields[number], now.fields[number]
+    if before.name == after.name:
+        return False
+    if after.name in was.names or before.name in now.names:
+        return True
+    both = worst(type_reading(before, after), type_reading(after, before))
+    return both.wire is Wire.INCOMPATIBLE
+
+
+def reused(number: int, was: Declaration, now: Declaration, path: str) -> Change:
+    """Return the change of a number that belongs to another field now."""
+    before, after = was.fields[number], now.fields[number]
+    backward = Reading(Wire.INCOMPATIBLE, f"{before.name} is read as {after.name}")
+    forward = Reading(Wire.INCOMPATIBLE, f"{after.name} is read as {before.name}")
+    # a registry knows no names: to it this is a renaming, or another type
+    refused = _where(
+        field_reading(number, was.fields, now.fields), field_reading(number, now.fields, was.fields), Wire.INCOMPATIBLE
+    )
+    old, new = f"{before.name}: {before.text}", f"{after.name}: {after.text}"
+    return change(path, number, Kind.NUMBER_REUSED, old, new, backward, forward, refused)
+
+
+def of_field(number: int, was: Declaration, now: Declaration, path: str) -> Iterator[Change]:
+    """Yield the changes of a field that both versions have; those inside its message or enum are not among them."""
+    before, after = was.fields[number], now.fields[number]
+    if before.name != after.name:
+        yield change(path, number, Kind.FIELD_RENAMED, before.name, after.name)
+    retyped = _type_change(before, after, path)
+    if retyped is not None:
+        yield retyped
+        if retyped.wire is Wire.INCOMPATIBLE:
+            return
+    if before.cardinality is not after.cardinality:
+        yield _cardinality_change(before, after, path)
+    elif not (was.is_map_entry or now.is_map_entry) and (before.message is None) == (after.message is None):
+        yield from _placing(number, was, now, path)
+    yield from _writing(before, after, path)
+
+
+def local_name(message: Descriptor) -> str:
+    """Return the message's name without its package."""
+    package = message.file.package
+    name: str = message.full_name
+    return name.removeprefix(f"{package}.") if package else name
+
+
+def _type_change(before: Declared, after: Declared, path: str) -> Change | None:
+    is_map = Cardinality.MAP in (before.cardinality, after.cardinality)
+    messages = before.message is not None and after.message is not None
+    if before.type_name == after.type_name or (is_map and messages):
+        return None
+    backward, forward = type_reading(before, after), type_reading(after, before)
+    kind, refused = Kind.TYPE_CHANGED, None
+    if before.message is not None and after.message is not None:
+        kind = Kind.MESSAGE_TYPE_CHANGED if before.delimited == after.delimited else Kind.ENCODING_CHANGED
+        refused = BOTH if local_name(before.message) != local_name(after.message) else None
+    elif before.message is not None or after.message is not None:
+        refused = BOTH
+    return change(path, before.number, kind, before.text, after.text, backward, forward, refused)
+
+
+def _cardinality_change(before: Declared, after: Declared, path: str) -> Change:
+    backward = worst(cardinality_reading(before, after), presence_reading(before, after))
+    forward = worst(cardinality_reading(after, before), presence_reading(after, before))
+    kinds = {before.cardinality, after.cardinality}
+    kind = Kind.MAP_CHANGED if kinds == {Cardinality.MAP, Cardinality.REPEATED} else Kind.CARDINALITY_CHANGED
+    numeric = after.message is None and after.proto_type not in _TEXTS
+    refused = BOTH if numeric or Cardinality.MAP in kinds else None
+    return change(path, before.number, kind, before.text, after.text, backward, forward, refused)
+
+
+def _placing(number: int, was: Declaration, now: Declaration, path: str) -> Iterator[Change]:
+    before, after = was.fields[number], now.fields[number]
+    if before.oneof != after.oneof:
+        backward = worst(oneof_reading(number, was.fields, now.fields), presence_reading(before, after))
+        forward = worst(oneof_reading(number, now.fields, was.fields), presence_reading(after, before))
+        lost_in_oneof = _where(
+            oneof_reading(number, was.fields, now.fields), oneof_reading(number, now.fields, was.fields), Wire.LOSS
+        )
+        refused = lost_in_oneof | _where(backward, forward, Wire.INCOMPATIBLE)
+        kind = _oneof_kind(before, after)
+        yield change(path, number, kind, before.text, after.text, backward, forward, refused)
+    elif before.presence is not after.presence:
+        backward, forward = presence_reading(before, after), presence_reading(after, before)
+        yield change(path, number, Kind.PRESENCE_CHANGED, before.text, after.text, backward, forward)
+    if before.proto_type == after.proto_type and before.default != after.default:
+        lost = Reading(Wire.LOSS, "where the field is unset, another default is read")
+        yield change(path, number, Kind.DEFAULT_CHANGED, before.default, after.default, lost, lost)
+
+
+def _oneof_kind(before: Declared, after: Declared) -> Kind:
+    if before.oneof is None:
+        return Kind.MOVED_INTO_ONEOF
+    return Kind.MOVED_OUT_OF_ONEOF if after.oneof is None else Kind.ONEOF_CHANGED
+
+
+def _writing(before: Declared, after: Declared, path: str) -> Iterator[Change]:
+    lists = before.cardinality is after.cardinality is Cardinality.REPEATED
+    if lists and before.packed != after.packed:
+        # https://protobuf.dev/programming-guides/encoding/#packed: a parser takes either form for the other
+        yield change(path, before.number, Kind.PACKED_CHANGED, _packing(before), _packing(after))
+    if before.name == after.name and before.json_name != after.json_name:
+        yield change(path, before.number, Kind.JSON_NAME_CHANGED, before.json_name, after.json_name)
+
+
+def _packing(field: Declared) -> str:
+    return "packed" if field.packed else "expanded"
+
+
+def _where(backward: Reading, forward: Reading, at_least: Wire) -> frozenset[Direction]:
+    bad = list(Wire)[list(Wire).index(at_least) :]
+    pairs = ((Direction.BACKWARD, backward), (Direction.FORWARD, forward))
+    return frozenset(direction for direction, reading in pairs if reading.wire in bad)

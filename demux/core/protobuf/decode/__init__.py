@@ -1,0 +1,1 @@
+"""Decodes payloads by a schema: in Arrow batches, and by google.protobuf as the reference."""

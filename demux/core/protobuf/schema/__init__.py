@@ -1,0 +1,1 @@
+"""Descriptors: compiled schemas, messages, columns, comments and options."""

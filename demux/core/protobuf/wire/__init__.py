@@ -1,0 +1,1 @@
+"""The wire format: varints, fields, and payloads that may be broken."""

@@ -1,0 +1,337 @@
+"""A payload taken apart as far as it goes, with or without its schema, to be looked at. Pure.
+
+Walks the wire format (https://protobuf.dev/programming-guides/encoding/) and ends where that is broken, with the place
+and the reason. Whatever the bytes are: no exception, no deep recursion, work and output within bounds.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from enum import IntEnum
+
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
+
+from demux.core.protobuf.compatibility.labels import is_repeated
+from demux.core.text import printable
+
+_MOST_DEPTH = 16
+_MOST_LOOKED_AT = 20_000
+_MOST_CHARACTERS = 200
+_MOST_HEX = 32
+_MOST_TEXT = 800
+_MOST_NUMBERS = 20
+_MAX_NUMBER = 2**29 - 1
+_MAX_LENGTH = 2**31 - 1
+
+
+class Wire(IntEnum):
+    """Wire types, as they stand in a field's tag."""
+
+    VARINT = 0
+    FIXED64 = 1
+    LENGTH = 2
+    GROUP = 3
+    END_GROUP = 4
+    FIXED32 = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A field of a message.
+
+    Attributes:
+        number: its number.
+        name: its name in the schema; None where there is none, or the schema has the field in another wire type.
+        value: its value for people to read, control characters escaped; None where it has parts.
+        parts: the fields inside.
+    """
+
+    number: int
+    name: str | None
+    value: str | None
+    parts: tuple[Part, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Where the wire format is broken, in bytes from the beginning of the payload, and why."""
+
+    offset: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Dump:
+    """What a payload holds, as far as it goes.
+
+    Attributes:
+        parts: its first fields; nested ones count too.
+        more: how many further fields it has, as far as it was looked at.
+        stop: where it ends before its end; None where all of it is in the wire format.
+    """
+
+    parts: tuple[Part, ...]
+    more: int
+    stop: Stop | None
+
+
+def dump(payload: bytes, message: Descriptor | None = None, most: int = 100) -> Dump:
+    """Return what a payload holds.
+
+    Without a schema, bytes inside a field are shown as a message where they could be one, else as text or hexadecimal
+    digits: that is a guess.
+
+    Args:
+        payload: the bytes.
+        message: what they should be; None where nobody knows.
+        most: how many fields are shown.
+    """
+    walk = _Walk(payload, most)
+    try:
+        parts, _ = walk.message(0, len(payload), message, 0, None)
+        return Dump(tuple(parts), walk.more, None)
+    except _Broken as broken:
+        return Dump(broken.parts, walk.more, Stop(broken.offset, broken.reason))
+
+
+class _Broken(Exception):
+    """The wire format ends here; with the fields of the message before."""
+
+    def __init__(self, offset: int, reason: str) -> None:
+        super().__init__(reason)
+        self.offset = offset
+        self.reason = reason
+        self.parts: tuple[Part, ...] = ()
+
+
+@dataclass(slots=True)
+class _Walk:
+    """Goes through one payload."""
+
+    payload: bytes
+    most: int
+    more: int = 0
+    shown: int = 0
+    looked_at: int = 0
+
+    def message(
+        self, at: int, end: int, kind: Descriptor | None, depth: int, group: int | None
+    ) -> tuple[list[Part], int]:
+        """Return the fields between two places, and where they end; of a group: behind the tag that ends it."""
+        parts: list[Part] = []
+        try:
+            while at < end:
+                begin = at
+                number, wire, at = self._tag(at, end, kind is None and group is not None)
+                if wire is Wire.END_GROUP:
+                    if number != group:
+                        raise _Broken(begin, f"a group {number} ends here, and none has begun")
+                    return parts, at
+                part, at = self._field(number, wire, at, end, kind, depth)
+                if part is not None:
+                    parts.append(part)
+            if group is not None:
+                raise _Broken(end, f"the group {group} does not end")
+        except _Broken as broken:
+            broken.parts = (*parts, *broken.parts)
+            raise
+        return parts, at
+
+    def _field(
+        self, number: int, wire: Wire, at: int, end: int, kind: Descriptor | None, depth: int
+    ) -> tuple[Part | None, int]:
+        """Return the field behind a tag, None where enough are shown, and where it ends."""
+        is_shown = self._take()
+        known = None if kind is None else kind.fields_by_number.get(number)
+        if known is not None and not _suits(known, wire):
+            known = None
+        name = None if known is None else known.name
+        if wire is Wire.GROUP:
+            inside = None if known is None else known.message_type
+            part, at = self._nested(number, name, at, end, inside, depth, group=number)
+            return (part if is_shown else None), at
+        if wire is not Wire.LENGTH:
+            value, at = self._number(wire, at, end)
+            return (Part(number, name, _shown_number(value, wire, known)) if is_shown else None), at
+        length, begin = self._varint(at, end, "the field's length", 5)
+        if length > min(_MAX_LENGTH, end - begin):
+            raise _Broken(at, f"the field {number} has {length:,} bytes, and {end - begin:,} are left")
+        end = begin + length
+        if known is not None and known.message_type is not None and depth < _MOST_DEPTH:
+            part, end = self._nested(number, name, begin, end, known.message_type, depth)
+            return (part if is_shown else None), end
+        if not is_shown:
+            return None, end
+        inside_parts = self._guessed(begin, end, depth) if known is None else None
+        if inside_parts is not None:
+            return Part(number, None, None, inside_parts), end
+        return Part(number, name, _shown_bytes(self.payload[begin:end], known)), end
+
+    def _nested(
+        self,
+        number: int,
+        name: str | None,
+        at: int,
+        end: int,
+        kind: Descriptor | None,
+        depth: int,
+        group: int | None = None,
+    ) -> tuple[Part, int]:
+        if depth >= _MOST_DEPTH:
+            raise _Broken(at, f"messages are nested deeper than {_MOST_DEPTH}: not looked at any further")
+        try:
+            parts, at = self.message(at, end, kind, depth + 1, group)
+        except _Broken as broken:
+            broken.parts = (Part(number, name, None, broken.parts),)
+            raise
+        return Part(number, name, None, tuple(parts)), at
+
+    def _guessed(self, begin: int, end: int, depth: int) -> tuple[Part, ...] | None:
+        """Return the fields of bytes that could be a message; None where they could not."""
+        content = self.payload[begin:end]
+        if not content or depth >= _MOST_DEPTH or _is_plain_text(content):
+            return None
+        before = self.shown, self.more
+        try:
+            return tuple(self.message(begin, end, None, depth + 1, None)[0])
+        except _Broken:
+            # a wrong guess leaves no trace
+            self.shown, self.more = before
+            return None
+
+    def _take(self) -> bool:
+        """Count a field, and return whether it is shown."""
+        self.looked_at += 1
+        if self.shown < self.most:
+            self.shown += 1
+            return True
+        self.more += 1
+        return False
+
+    def _tag(self, at: int, end: int, is_skipped: bool) -> tuple[int, Wire, int]:
+        if self.looked_at >= _MOST_LOOKED_AT:
+            raise _Broken(at, f"more than {_MOST_LOOKED_AT:,} fields: not looked at any further")
+        tag, behind = self._varint(at, end, "a field's tag", 5)
+        number = tag >> 3
+        # the reference lets the number 0 pass where it skips a group that it does not know
+        if number > _MAX_NUMBER or (not number and not is_skipped):
+            raise _Broken(at, f"no field has the number {number:,}")
+        if tag & 7 > Wire.FIXED32:
+            raise _Broken(at, f"the field {number:,} has the wire type {tag & 7}, which there is not")
+        return number, Wire(tag & 7), behind
+
+    def _number(self, wire: Wire, at: int, end: int) -> tuple[int, int]:
+        if wire is Wire.VARINT:
+            return self._varint(at, end, "a number")
+        size = 8 if wire is Wire.FIXED64 else 4
+        if end - at < size:
+            raise _Broken(at, f"a number of {size} bytes, and {end - at} are left")
+        return int.from_bytes(self.payload[at : at + size], "little"), at + size
+
+    def _varint(self, at: int, end: int, what: str, most: int = 10) -> tuple[int, int]:
+        value = 0
+        for place in range(most):
+            if at + place >= end:
+                raise _Broken(at, f"{what} does not end")
+            byte = self.payload[at + place]
+            value |= (byte & 0x7F) << (7 * place)
+            if byte < 0x80:
+                return value & (2**64 - 1), at + place + 1
+        raise _Broken(at, f"{what} has more than {most} bytes")
+
+
+_FIXED64 = frozenset({FieldDescriptor.TYPE_FIXED64, FieldDescriptor.TYPE_SFIXED64, FieldDescriptor.TYPE_DOUBLE})
+_FIXED32 = frozenset({FieldDescriptor.TYPE_FIXED32, FieldDescriptor.TYPE_SFIXED32, FieldDescriptor.TYPE_FLOAT})
+_OF_BYTES = frozenset({FieldDescriptor.TYPE_STRING, FieldDescriptor.TYPE_BYTES, FieldDescriptor.TYPE_MESSAGE})
+_SIGNED = frozenset({FieldDescriptor.TYPE_INT32, FieldDescriptor.TYPE_INT64, FieldDescriptor.TYPE_ENUM})
+_ZIGZAG = frozenset({FieldDescriptor.TYPE_SINT32, FieldDescriptor.TYPE_SINT64})
+_OF_32_BITS = frozenset({FieldDescriptor.TYPE_INT32, FieldDescriptor.TYPE_UINT32, FieldDescriptor.TYPE_ENUM})
+
+
+def _wire_of(kind: int) -> Wire:
+    if kind in _FIXED64:
+        return Wire.FIXED64
+    if kind in _FIXED32:
+        return Wire.FIXED32
+    if kind == FieldDescriptor.TYPE_GROUP:
+        return Wire.GROUP
+    return Wire.LENGTH if kind in _OF_BYTES else Wire.VARINT
+
+
+def _suits(known: FieldDescriptor, wire: Wire) -> bool:
+    """Return whether a field of the schema is read from this wire type; numbers of a list may be packed."""
+    wanted = _wire_of(known.type)
+    return wire is wanted or (wire is Wire.LENGTH and is_repeated(known) and wanted is not Wire.GROUP)
+
+
+def _shown_number(value: int, wire: Wire, known: FieldDescriptor | None) -> str:
+    """Return a number as the schema reads it; without one unsigned, and as what else it may be."""
+    if known is None:
+        return str(value)
+    if known.type == FieldDescriptor.TYPE_BOOL:
+        return "true" if value else "false"
+    if known.type in _ZIGZAG:
+        value = value & 0xFFFFFFFF if known.type == FieldDescriptor.TYPE_SINT32 else value
+        return str((value >> 1) ^ -(value & 1))
+    if known.type == FieldDescriptor.TYPE_DOUBLE:
+        return repr(struct.unpack("<d", value.to_bytes(8, "little"))[0])
+    if known.type == FieldDescriptor.TYPE_FLOAT:
+        return f"{struct.unpack('<f', value.to_bytes(4, 'little'))[0]:.9g}"
+    bits = 32 if known.type in _OF_32_BITS or wire is Wire.FIXED32 else 64
+    value &= 2**bits - 1
+    is_signed = known.type in _SIGNED or known.type in (FieldDescriptor.TYPE_SFIXED32, FieldDescriptor.TYPE_SFIXED64)
+    if is_signed and value >= 2 ** (bits - 1):
+        value -= 2**bits
+    if known.enum_type is not None and (named := known.enum_type.values_by_number.get(value)) is not None:
+        return str(named.name)
+    return str(value)
+
+
+def _shown_bytes(content: bytes, known: FieldDescriptor | None) -> str:
+    if known is not None and known.type == FieldDescriptor.TYPE_BYTES:
+        return _hex(content)
+    if known is not None and known.type not in _OF_BYTES:
+        return _packed(content, known)
+    if known is not None and known.type == FieldDescriptor.TYPE_MESSAGE:
+        return f"{_hex(content)} (nested too deep)"
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return f"{_hex(content)} (no UTF-8 text from its byte {error.start} on)" if known is not None else _hex(content)
+    if known is None and not _is_plain_text(content):
+        return _hex(content)
+    more = f" … ({len(content):,} bytes)" if len(text) > _MOST_CHARACTERS else ""
+    return f'"{printable(text[:_MOST_CHARACTERS])}"{more}'
+
+
+def _packed(content: bytes, known: FieldDescriptor) -> str:
+    """Return the first numbers of a packed list."""
+    walk = _Walk(content, 0)
+    wire, at, found = _wire_of(known.type), 0, list[str]()
+    try:
+        while at < len(content) and len(found) < _MOST_NUMBERS:
+            value, at = walk._number(wire, at, len(content))
+            found.append(_shown_number(value, wire, known))
+    except _Broken as broken:
+        return f"[{', '.join(found)}] and then, at its byte {broken.offset}: {broken.reason}"
+    more = f", … ({len(content):,} bytes)" if at < len(content) else ""
+    return f"[{', '.join(found)}{more}]"
+
+
+def _is_plain_text(content: bytes) -> bool:
+    """Return whether the bytes are text that people write; of long ones only the beginning is looked at."""
+    begin = content[:_MOST_TEXT]
+    try:
+        # a character that is cut in two says nothing
+        text = begin.decode("utf-8", "strict" if len(content) <= _MOST_TEXT else "ignore")
+    except UnicodeDecodeError:
+        return False
+    return bool(text) and all(character.isprintable() or character in "\t\n\r" for character in text)
+
+
+def _hex(content: bytes) -> str:
+    if not content:
+        return '""'
+    more = f" … ({len(content):,} bytes)" if len(content) > _MOST_HEX else ""
+    return f"0x{content[:_MOST_HEX].hex()}{more}"

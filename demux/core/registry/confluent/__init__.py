@@ -1,0 +1,1 @@
+"""A schema registry over HTTP, by Confluent's API."""

@@ -1,0 +1,198 @@
+"""The resources of a Confluent-compatible registry: one method per question, "there is none" as None."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import TypeVar
+from urllib.parse import quote
+
+from pydantic import TypeAdapter
+
+from demux.core.errors import SchemaIncompatible, SchemaInvalid
+from demux.core.registry.confluent.http_client import Method, Rest
+from demux.core.registry.confluent.responses import (
+    ANYTHING,
+    FOUND,
+    IDS,
+    LEVEL,
+    NAMES,
+    NUMBERS,
+    PLACES,
+    REGISTERED,
+    STORED,
+    VERDICT,
+    Found,
+    Place,
+    Rejected,
+    Stored,
+)
+from demux.core.registry.ownership_marks import Mark
+
+T = TypeVar("T")
+
+PROTOBUF, AVRO = "PROTOBUF", "AVRO"
+_STILL_NEEDED = 42206
+
+
+class Deletion(Enum):
+    """What became of a version that should go."""
+
+    GONE = "gone"
+    STILL_NEEDED = "another schema refers to it"
+
+
+class Resources:
+    """What the registry keeps, by its REST API.
+
+    Every method raises `RegistryRefused` and `RegistryUnavailable`.
+
+    Attributes:
+        url: where the registry is, without secrets.
+    """
+
+    def __init__(self, rest: Rest) -> None:
+        self._rest = rest
+        self.url = rest.url
+
+    def by_id(self, schema_id: int) -> Stored | None:
+        """Return the schema of this id."""
+        return self._asked(f"schemas/ids/{schema_id}", STORED)
+
+    def places(self, schema_id: int) -> list[Place]:
+        """Return the versions that have this id; those that were deleted where there is no other."""
+        for query in ({}, {"deleted": "true"}):
+            try:
+                places = self._rest.get(f"schemas/ids/{schema_id}/versions", PLACES, query)
+            except Rejected:
+                # not every registry knows the question, and the schema can do without the answer
+                continue
+            if places:
+                return places
+        return []
+
+    def id_of_guid(self, guid: str) -> int | None:
+        """Return the id of the schema with this GUID."""
+        ids = self._asked(f"schemas/guids/{_quoted(guid)}/ids", IDS)
+        return ids[0].id if ids else None
+
+    def subjects(self) -> list[str]:
+        """Return all subjects."""
+        try:
+            return self._rest.get("subjects", NAMES)
+        except Rejected as rejected:
+            raise self._rest.unexpected(rejected) from None
+
+    def numbers(self, subject: str, *, deleted: bool = False) -> list[int]:
+        """Return the subject's versions, in order, deleted ones too if so wished; none for an unknown subject."""
+        numbers = self._asked(f"subjects/{_quoted(subject)}/versions", NUMBERS, _deleted(deleted))
+        return sorted(numbers or [])
+
+    def version(self, subject: str, version: int) -> Stored | None:
+        """Return a version of a subject."""
+        return self._asked(f"subjects/{_quoted(subject)}/versions/{version}", STORED)
+
+    def level(self, subject: str) -> str | None:
+        """Return the subject's compatibility, or that of all subjects where it has none of its own."""
+        own = self._asked(f"config/{_quoted(subject)}", LEVEL) or self._asked("config", LEVEL)
+        return own.level if own else None
+
+    def lookup(self, schema: Mark, *, deleted: bool = False) -> Found | None:
+        """Return the version of the subject that has this content; deleted ones too if so wished."""
+        path = f"subjects/{_quoted(schema.subject)}"
+        try:
+            return self._rest.ask(Method.POST, path, FOUND, query=_deleted(deleted), body=_body(schema))
+        except Rejected as rejected:
+            # a text that the registry cannot read is none that it has
+            if rejected.is_unknown or rejected.status == 422:
+                return None
+            raise self._rest.unexpected(rejected) from None
+
+    def check(self, new: Mark) -> None:
+        """Return when the registry says nothing against this as the subject's next version.
+
+        Raises:
+            SchemaIncompatible: it says what is against it.
+        """
+        path = f"compatibility/subjects/{_quoted(new.subject)}/versions"
+        try:
+            verdict = self._rest.ask(Method.POST, path, VERDICT, query={"verbose": "true"}, body=_body(new))
+        except Rejected:
+            # a new subject, an unknown question, or (Apicurio) imports in the schema: registering asks once more
+            return
+        # apicurio says no without a reason, at level NONE too; it gives the reason, if there is one, when registering
+        if not verdict.is_compatible and verdict.messages:
+            raise self._incompatible(new.subject, "; ".join(verdict.messages))
+
+    def add(self, new: Mark, kind: str = PROTOBUF) -> None:
+        """Make this content a version of its subject, if it is none.
+
+        Raises:
+            SchemaIncompatible: the registry says that it breaks the subject's compatibility.
+            SchemaInvalid: the registry cannot keep it.
+        """
+        path = f"subjects/{_quoted(new.subject)}/versions"
+        try:
+            self._rest.ask(Method.POST, path, REGISTERED, body=_body(new, kind))
+        except Rejected as rejected:
+            if rejected.status == 409:
+                raise self._incompatible(new.subject, rejected.message) from None
+            if rejected.status == 422:
+                raise SchemaInvalid(
+                    f"The registry at {self.url} refuses the schema of {new.subject!r}: {rejected.message}.",
+                    "Correct the schema.",
+                    subject=new.subject,
+                ) from None
+            raise self._rest.unexpected(rejected) from None
+
+    def erase(self, subject: str, version: int) -> Deletion:
+        """Take a version out for good; a second call is safe."""
+        path = f"subjects/{_quoted(subject)}/versions/{version}"
+        # a version must be deleted before it can be deleted for good
+        for query in (None, {"permanent": "true"}):
+            if self._delete(path, query) is Deletion.STILL_NEEDED:
+                return Deletion.STILL_NEEDED
+        return Deletion.GONE
+
+    def _delete(self, path: str, query: Mapping[str, str] | None) -> Deletion:
+        try:
+            self._rest.ask(Method.DELETE, path, ANYTHING, query=query)
+        except Rejected as rejected:
+            if rejected.code == _STILL_NEEDED:
+                return Deletion.STILL_NEEDED
+            if not rejected.is_unknown:
+                raise self._rest.unexpected(rejected) from None
+        return Deletion.GONE
+
+    def _asked(self, path: str, shape: TypeAdapter[T], query: Mapping[str, str] | None = None) -> T | None:
+        try:
+            return self._rest.get(path, shape, query)
+        except Rejected as rejected:
+            if rejected.status != 404:
+                raise self._rest.unexpected(rejected) from None
+            has_code = rejected.is_unknown
+        if not has_code:
+            # such a 404 may come from anything that is no registry
+            self.subjects()
+        return None
+
+    def _incompatible(self, subject: str, reason: str) -> SchemaIncompatible:
+        return SchemaIncompatible(
+            f"The registry at {self.url} refuses the new version of {subject!r} as incompatible: {reason}.",
+            "Change the schema so that it suits the versions before, or relax the subject's compatibility there.",
+            subject=subject,
+            reason=reason,
+        )
+
+
+def _body(schema: Mark, kind: str = PROTOBUF) -> dict[str, object]:
+    references = [reference.model_dump() for reference in schema.references]
+    return {"schema": schema.text, "schemaType": kind, "references": references}
+
+
+def _deleted(wished: bool) -> dict[str, str] | None:
+    return {"deleted": "true"} if wished else None
+
+
+def _quoted(segment: str) -> str:
+    return quote(segment, safe="")

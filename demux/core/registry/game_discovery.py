@@ -1,0 +1,49 @@
+"""Which games the registries name by their subjects."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from demux.core.names import invalid_reason
+from demux.core.registry.selection import DEFAULT, Registries, registry_name_for
+from demux.core.settings.settings import Settings
+from demux.core.settings.subject_pattern import games_named
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """The games that subjects name; empty where nobody asked for them (`games.subjects`).
+
+    Attributes:
+        games: those that can have a table.
+        left_out: those that cannot, each with the sentence why, by name.
+    """
+
+    games: frozenset[str] = frozenset()
+    left_out: tuple[tuple[str, str], ...] = ()
+
+
+def registered_games(settings: Settings, registries: Registries) -> Registered:
+    """Return the games that `games.subjects` finds, each in the registry that has the game's schemas.
+
+    Asks each registry once for its list of subjects, and none without `games.subjects`.
+
+    Raises:
+        RegistryUnavailable, RegistryRefused, SchemaInvalid: as `SchemaRegistry.subjects`.
+        SecretMissing, SettingsInvalid: as `open_registry`.
+    """
+    if settings.games.subjects is None:
+        return Registered()
+    named: set[str] = set()
+    for registry in _asked(settings):
+        found = games_named(settings.games.subjects, registries.of(registry).subjects())
+        named |= {game for game in found if registry_name_for(game, settings) == registry}
+    reasons = {game: invalid_reason(game, settings.games.max_name_bytes) for game in named}
+    left_out = tuple((game, reason) for game, reason in sorted(reasons.items()) if reason)
+    return Registered(frozenset(game for game, reason in reasons.items() if not reason), left_out)
+
+
+def _asked(settings: Settings) -> tuple[str, ...]:
+    # where a pattern takes every game, there may be no other registry at all
+    takes_all = any("*" in registry.games for registry in settings.registries.values())
+    return (*(() if takes_all else (DEFAULT,)), *settings.registries)

@@ -1,0 +1,1 @@
+"""A root: where its tables are, and which command holds it."""

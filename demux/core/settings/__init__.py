@@ -1,0 +1,1 @@
+"""The settings: sections, types, and the checks between them."""

@@ -1,0 +1,100 @@
+"""How stores are reached: endpoint and credentials, said once, in the words of each client. Pure.
+
+Where nothing is said, each client takes the cloud's own way: environment, instance or workload identity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from demux.core.storage.location import Scheme
+
+_REGION = "us-east-1"
+_ENDPOINT = "spark.hadoop.fs.s3a.endpoint"
+_REGION_OF = "spark.hadoop.fs.s3a.endpoint.region"
+_ACCESS_KEY = "spark.hadoop.fs.s3a.access.key"
+_SECRET_KEY = "spark.hadoop.fs.s3a.secret.key"
+_SESSION_TOKEN = "spark.hadoop.fs.s3a.session.token"
+_PATH_STYLE = "spark.hadoop.fs.s3a.path.style.access"
+
+
+@dataclass(frozen=True, slots=True)
+class StoreAccess:
+    """What the settings say of object stores, with the secrets themselves; never printed.
+
+    Attributes:
+        endpoint: URL of an S3 server other than Amazon's.
+        region: of the bucket.
+        access_key: id of the key.
+        secret_key: the key.
+        session_token: of short-lived keys.
+        path_style: whether the bucket is in the path, not in the host's name; None: with an endpoint of its own.
+        ca_file: PEM file of further certificate authorities.
+    """
+
+    endpoint: str | None = None
+    region: str | None = None
+    access_key: str | None = field(default=None, repr=False)
+    secret_key: str | None = field(default=None, repr=False)
+    session_token: str | None = field(default=None, repr=False)
+    path_style: bool | None = None
+    ca_file: str | None = None
+
+    @property
+    def is_path_style(self) -> bool:
+        """Whether the bucket is in the path of a request."""
+        return self.endpoint is not None if self.path_style is None else self.path_style
+
+    @property
+    def is_plain_http(self) -> bool:
+        """Whether requests are not encrypted."""
+        return self.endpoint is not None and self.endpoint.lower().startswith("http://")
+
+    def client_options(self, scheme: Scheme) -> dict[str, str]:
+        """Return the options of the Rust crate `object_store`, which `obstore` and `deltalake` have in common."""
+        if scheme is not Scheme.S3:
+            return {}
+        region = self.region or (_REGION if self.endpoint is not None else None)
+        is_said = self.path_style is not None or self.endpoint is not None
+        style = None if not is_said else "false" if self.is_path_style else "true"
+        said = {
+            "aws_endpoint_url": self.endpoint,
+            "aws_region": region,
+            "aws_access_key_id": self.access_key,
+            "aws_secret_access_key": self.secret_key,
+            "aws_session_token": self.session_token,
+            "aws_virtual_hosted_style_request": style,
+        }
+        return {name: value for name, value in said.items() if value is not None}
+
+    def table_options(self, scheme: Scheme) -> dict[str, str]:
+        """Return the storage options of `deltalake`."""
+        options = {name.upper(): value for name, value in self.client_options(scheme).items()}
+        return options | ({"AWS_ALLOW_HTTP": "true"} if options and self.is_plain_http else {})
+
+    def spark_conf(self) -> Mapping[str, str]:
+        """Return the properties by which Spark's own S3 client does the same; it shows keys redacted."""
+        said = {
+            _ENDPOINT: self.endpoint,
+            _REGION_OF: self.region or (_REGION if self.endpoint is not None else None),
+            _ACCESS_KEY: self.access_key,
+            _SECRET_KEY: self.secret_key,
+            _SESSION_TOKEN: self.session_token,
+            _PATH_STYLE: "true" if self.is_path_style else None,
+            "spark.hadoop.fs.s3a.connection.ssl.enabled": "false" if self.is_plain_http else None,
+        }
+        return {name: value for name, value in said.items() if value is not None}
+
+    @staticmethod
+    def of_spark(conf: Callable[[str], str | None]) -> StoreAccess:
+        """Return what such properties say; the inverse of `spark_conf`, but for `ca_file`, which is Java's matter."""
+        path_style = conf(_PATH_STYLE)
+        return StoreAccess(
+            conf(_ENDPOINT),
+            conf(_REGION_OF),
+            conf(_ACCESS_KEY),
+            conf(_SECRET_KEY),
+            conf(_SESSION_TOKEN),
+            None if path_style is None else path_style.lower() == "true",
+        )

@@ -1,0 +1,278 @@
+"""Every file, by path or URI, wherever it is: the one way to files that are reached without Spark."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal
+
+from demux.core.errors import StorageFailed
+from demux.core.extras import deltalake, obstore
+from demux.core.storage.access import StoreAccess
+from demux.core.storage.backend import Backend, NewFile, StoredFile, Tagged
+from demux.core.storage.bucket import Bucket
+from demux.core.storage.folder import LocalFolder
+from demux.core.storage.location import Scheme, locate
+from demux.core.storage.refusals import refusal
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_OF_A_VERSION = re.compile(r"\d{20}\.")
+# deltalake (1.6.6) decodes the path of a table in a store once too often
+_ESCAPE = re.compile("%[0-9A-Fa-f]{2}")
+# of the whole answer; files are read in parts of 32 MiB at most
+_TIMEOUT = "120s"
+_CONNECT_TIMEOUT = "5s"
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """How this process reaches files; a value that Spark's tasks get too.
+
+    Every method takes a path of this machine or a URI. A missing file is a `FileNotFoundError`. A folder of this
+    machine that fails raises an `OSError`, a store a `DemuxError`.
+
+    Attributes:
+        access: endpoint and credentials.
+        plain: what a path without a scheme is: FILE, or OTHER where Spark takes it for another file system's.
+    """
+
+    access: StoreAccess = field(default_factory=StoreAccess)
+    plain: Scheme = Scheme.FILE
+
+    @staticmethod
+    def here(access: StoreAccess) -> Storage:
+        """Return how this process reaches files; on Databricks a path without a scheme is the workspace's."""
+        return Storage(access, Scheme.OTHER if "DATABRICKS_RUNTIME_VERSION" in os.environ else Scheme.FILE)
+
+    def reaches(self, path: str) -> bool:
+        """Return whether the path is reached without Spark: here, or in a store whose client is installed."""
+        where = locate(path, self.plain)
+        if where.scheme is Scheme.FILE:
+            return True
+        return where.scheme is not Scheme.OTHER and not _ESCAPE.search(where.key) and _has_clients()
+
+    def reaches_tables(self, path: str) -> bool:
+        """Return whether Delta tables at the path are read and written without Spark."""
+        return find_spec("deltalake") is not None and self.reaches(path)
+
+    def is_folder(self, path: str) -> bool:
+        """Return whether the path is one of this machine."""
+        return locate(path, self.plain).scheme is Scheme.FILE
+
+    def read(self, path: str) -> bytes:
+        """Return a file's bytes."""
+        backend, key = self._at(path)
+        return backend.read(key)
+
+    def read_text(self, path: str) -> str:
+        """Return a file's text (UTF-8)."""
+        return self.read(path).decode(errors="replace")
+
+    def read_range(self, path: str, start: int, length: int) -> bytes:
+        """Return some of a file's bytes; fewer where it ends before."""
+        backend, key = self._at(path)
+        return backend.read_range(key, start, length)
+
+    def read_tagged(self, path: str) -> Tagged:
+        """Return a file's bytes and its tag."""
+        backend, key = self._at(path)
+        return backend.read_tagged(key)
+
+    def open(self, path: str, size: int | None = None) -> BinaryIO:
+        """Return a file that can be read from anywhere; its size, where that is known, saves requests."""
+        backend, key = self._at(path)
+        return backend.open(key, size)
+
+    def size(self, path: str) -> int | None:
+        """Return a file's size in bytes; None where there is no such file."""
+        backend, key = self._at(path)
+        return backend.size(key)
+
+    def exists(self, path: str) -> bool:
+        """Return whether there is a file; a folder is none."""
+        return self.size(path) is not None
+
+    def write(self, path: str, data: bytes) -> None:
+        """Write a file in one step: a reader sees all of the old or all of the new."""
+        backend, key = self._at(path)
+        backend.write(key, data)
+
+    def create(self, path: str, data: bytes) -> bool:
+        """Write a file where there is none; return whether the file there is this one; see `Backend.create`."""
+        backend, key = self._at(path)
+        return backend.create(key, data)
+
+    def replace(self, path: str, data: bytes, tag: str) -> str | None:
+        """Write a file in place of the version with this tag; see `Backend.replace`."""
+        backend, key = self._at(path)
+        return backend.replace(key, data, tag)
+
+    def writer(self, path: str) -> NewFile:
+        """Return a new file to write to, of any size."""
+        backend, key = self._at(path)
+        return backend.writer(key)
+
+    def names(self, folder: str) -> list[str]:
+        """Return the names in a folder, files' and folders', sorted; none where there is no folder."""
+        backend, key = self._at(folder)
+        return backend.names(key)
+
+    def changed(self, folder: str) -> int | None:
+        """Return a number that is another one once a file of the folder came or went; see `Backend.changed`."""
+        backend, key = self._at(folder)
+        return backend.changed(key)
+
+    def files(self, folder: str, after: str | None = None) -> Iterator[StoredFile]:
+        """Yield the files below a folder at any depth, their keys being paths from there on.
+
+        Args:
+            folder: a path or URI.
+            after: only those whose path below the folder is greater than this one.
+        """
+        backend, key = self._at(folder)
+        begin = f"{key}/" if key else ""
+        for entry in backend.files(key, None if after is None else f"{begin}{after}"):
+            yield replace(entry, key=entry.key[len(begin) :])
+
+    def delete(self, paths: Iterable[str]) -> None:
+        """Remove files, all of one store; what is not there is not missed."""
+        found = [self._at(path) for path in paths]
+        if found:
+            found[0][0].delete([key for _, key in found])
+
+    def delete_folder(self, folder: str) -> None:
+        """Remove all files below a folder, or the file of this name."""
+        backend, key = self._at(folder)
+        backend.delete_folder(key)
+
+    def table_exists(self, path: str) -> bool:
+        """Return whether a Delta table is at the path."""
+        return any(is_version(name) for name in self.names(f"{path}/_delta_log"))
+
+    def table(self, path: str) -> deltalake.DeltaTable:
+        """Return the Delta table at the path; raises `deltalake.exceptions.TableNotFoundError` where there is none."""
+        uri, options = self._table(path)
+        with _named("open", path, options):
+            return deltalake.DeltaTable(uri, storage_options=options)
+
+    def known_table(self, path: str) -> deltalake.DeltaTable | None:
+        """Return the Delta table at the path; None where there is none, or where only Spark can open it."""
+        if not self.reaches_tables(path):
+            return None
+        try:
+            return self.table(path)
+        except deltalake.exceptions.DeltaError:  # none is there, or it asks more of its readers
+            return None
+
+    def create_table(
+        self,
+        path: str,
+        schema: Mapping[str, Any],
+        description: str | None = None,
+        partition_by: str | None = None,
+    ) -> deltalake.DeltaTable:
+        """Return the Delta table at the path, made where there is none with this schema, as Spark writes schemas."""
+        uri, options = self._table(path)
+        with _named("make", path, options):
+            return deltalake.DeltaTable.create(
+                uri,
+                deltalake.Schema.from_json(json.dumps(schema)),
+                mode="ignore",
+                partition_by=partition_by,
+                description=description,
+                storage_options=options,
+            )
+
+    def write_table(
+        self,
+        path: str,
+        rows: pa.Table,
+        mode: Literal["append", "overwrite"],
+        *,
+        table: deltalake.DeltaTable | None = None,
+        name: str | None = None,
+        description: str | None = None,
+        transactions: Mapping[str, int] = MappingProxyType({}),
+    ) -> None:
+        """Add rows to a Delta table, or put them in place of its own, in one commit; makes it where it is not.
+
+        Args:
+            path: a path or URI.
+            rows: in the table's columns.
+            mode: whether they are added.
+            table: the table as it was read: what somebody else has committed since then is a conflict.
+            name: of a new table.
+            description: of a new table.
+            transactions: versions of application transactions by id.
+        """
+        uri, options = self._table(path)
+        done = [deltalake.Transaction(app_id, version) for app_id, version in transactions.items()]
+        with _named("write", path, options):
+            deltalake.write_deltalake(
+                table or uri,
+                rows,
+                mode=mode,
+                name=name,
+                description=description,
+                storage_options=options,
+                commit_properties=deltalake.CommitProperties(app_transactions=done),
+            )
+
+    def _table(self, path: str) -> tuple[str, dict[str, str] | None]:
+        where = locate(path, self.plain)
+        if where.scheme is Scheme.FILE:
+            return where.key, None
+        return where.url, self.access.table_options(where.scheme)
+
+    def _at(self, path: str) -> tuple[Backend, str]:
+        where = locate(path, self.plain)
+        # a client must not be used on both sides of a fork
+        return _backend(where.scheme, where.container, self.access, os.getpid()), where.key
+
+
+def is_version(name: str) -> bool:
+    """Return whether a file of a log is a commit or a checkpoint: who makes a table has other files there before."""
+    return _OF_A_VERSION.match(name) is not None
+
+
+@contextmanager
+def _named(verb: str, path: str, options: Mapping[str, str] | None) -> Iterator[None]:
+    """Say in our words why a store did not let `deltalake` do this."""
+    try:
+        yield
+    except OSError as error:
+        if options is None:
+            raise
+        raise refusal(verb, path, "GenericError", str(error)) from error
+
+
+@lru_cache(maxsize=1)
+def _has_clients() -> bool:
+    return all(find_spec(name) is not None for name in ("deltalake", "obstore"))
+
+
+@lru_cache(maxsize=64)
+def _backend(scheme: Scheme, container: str, access: StoreAccess, process: int) -> Backend:
+    if scheme is Scheme.FILE:
+        return LocalFolder()
+    uri = f"{scheme.value}://{container}"
+    if scheme is Scheme.OTHER:
+        raise StorageFailed(f"Files of {uri} cannot be read without Spark.", "Name a folder, s3://, abfss:// or gs://.")
+    options: dict[str, Any] = {"timeout": _TIMEOUT, "connect_timeout": _CONNECT_TIMEOUT}
+    if access.is_plain_http:
+        options["allow_http"] = True
+    if access.ca_file is not None:
+        options["root_certificate"] = Path(access.ca_file).read_text(encoding="ascii")
+    # each cloud's options have a type of their own
+    from_url: Any = obstore.store.from_url
+    return Bucket(from_url(uri, config=access.client_options(scheme), client_options=options), uri)

@@ -1,0 +1,1 @@
+"""Spark sessions, streaming queries, and their checkpoints."""

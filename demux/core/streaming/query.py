@@ -1,0 +1,138 @@
+"""One query, its trigger, and its failure told in our words."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from demux.core.error_mapping import named
+from demux.core.streaming.checkpoints import read_checkpoint
+
+QUERY_ID = "sql.streaming.queryId"
+_LOOK_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class AvailableNow:
+    """Take what is there now, then end.
+
+    Attributes:
+        enough_s: begin no further batch after so many seconds; the rest waits for the next run. None: take all.
+    """
+
+    enough_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Every:
+    """Go on until `stop` is set; a batch under way finishes.
+
+    Attributes:
+        seconds: a batch begins at most so often.
+        stop: ends the query.
+    """
+
+    seconds: float
+    stop: threading.Event = field(compare=False)
+
+
+Trigger = AvailableNow | Every
+TAKE_ALL = AvailableNow()
+
+
+class _Enough(Exception):
+    """The time for batches is used up; not a failure."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Which micro-batch of which query this is: the identity of all that it writes.
+
+    Attributes:
+        query_id: the query's own id, from its checkpoint.
+        batch_id: counts from 0 in the life of a checkpoint.
+        retried: the batch was begun before, and may have written some of its tables.
+    """
+
+    query_id: str
+    batch_id: int
+    retried: bool
+
+
+def run_query(
+    spark: SparkSession,
+    source: DataFrame,
+    checkpoint: str,
+    query_name: str,
+    on_batch: Callable[[DataFrame, Batch], None],
+    trigger: Trigger = TAKE_ALL,
+) -> None:
+    """Run the query until its trigger is through, with every batch through `on_batch`.
+
+    A second run continues where the checkpoint says; an unfinished batch comes again with `retried`, alone at first:
+    Kafka's source fails for ever at an unfinished batch whose topic got a partition since (SPARK-53560).
+
+    Args:
+        spark: the session.
+        source: a streaming frame.
+        checkpoint: the checkpoint's path.
+        query_name: shown in logs and the Spark UI.
+        on_batch: writes one micro-batch; what it writes must be safe to write again for the same `Batch`.
+        trigger: when batches begin, and when the query ends.
+
+    Raises:
+        DemuxError: what `on_batch` raised, or the query's own failure in our words.
+    """
+    unfinished = read_checkpoint(spark, checkpoint).unfinished
+    raised: list[Exception] = []
+    began = time.monotonic()
+
+    def each(frame: DataFrame, batch_id: int) -> None:
+        query_id = frame.sparkSession.sparkContext.getLocalProperty(QUERY_ID)
+        assert query_id is not None
+        try:
+            if batches and _is_enough(trigger, began):
+                raise _Enough
+            batches.append(batch_id)
+            on_batch(frame, Batch(query_id, batch_id, retried=batch_id == unfinished))
+        except Exception as error:
+            raised.append(error)
+            raise
+
+    batches: list[int] = []
+    writer = source.writeStream.foreachBatch(each).option("checkpointLocation", checkpoint).queryName(query_name)
+    try:
+        if unfinished is not None:
+            writer.trigger(once=True).start().awaitTermination()
+        if not isinstance(trigger, Every):
+            writer.trigger(availableNow=True).start().awaitTermination()
+        elif not trigger.stop.is_set():
+            _until_stopped(
+                writer.trigger(processingTime=f"{int(trigger.seconds * 1000)} milliseconds").start(), trigger
+            )
+    except Exception as error:
+        if raised and isinstance(raised[0], _Enough):
+            return
+        # the query wraps what our own code raised into text; the original says more
+        raise named(raised[0] if raised else error) from error
+
+
+def _is_enough(trigger: Trigger, began: float) -> bool:
+    match trigger:
+        case Every(stop=stop):
+            # between two batches of a backlog the query is hardly ever seen idle
+            return stop.is_set()
+        case AvailableNow(enough_s):
+            return enough_s is not None and time.monotonic() > began + enough_s
+
+
+def _until_stopped(query: Any, trigger: Every) -> None:
+    # raises what made the query fail
+    while not query.awaitTermination(_LOOK_S):
+        if trigger.stop.is_set() and not query.status["isTriggerActive"]:
+            query.stop()

@@ -1,0 +1,1 @@
+"""What a team does with tables afterwards: prove, look, repair, maintain, erase."""

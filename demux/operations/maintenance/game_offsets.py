@@ -1,0 +1,84 @@
+"""Where every game stands in bronze, and what it has still to read: bronze's log, read as it is now."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from pyspark.sql import SparkSession
+
+from demux.core.delta.bronze_games import games_in_bronze
+from demux.core.delta.log import commit_in, commit_name, commits_among
+from demux.core.names import names_of
+from demux.core.storage import file_names, read_text, table_exists
+from demux.core.streaming.checkpoints import read_checkpoint
+from demux.core.tables import Layout
+from demux.operations.maintenance.report import Kind, Table
+from demux.operations.maintenance.unread_files import Unread, Waiting, waiting_in
+from demux.operations.reconcile.read_offsets import Stands
+from demux.operations.reconcile.table_snapshots import last_batches, silver_keys
+
+
+def read_unread(spark: SparkSession, layout: Layout, stands: Stands) -> Unread:
+    """Return what the games have still to read; reads bronze's log from where the slowest one stands.
+
+    Nobody else may write below the root meanwhile, or what comes meanwhile is not in it.
+    """
+    if not table_exists(spark, layout.bronze):
+        return Unread()
+    stood = {key: stand.version for key, stand in stands(silver_keys(spark, layout)).items()}
+    log = sorted(commits_among(file_names(spark, f"{layout.bronze}/_delta_log")))
+    if not log:
+        return Unread()
+    games = games_in_bronze(spark, layout)
+    least = min((stood.get(names_of(game).key, 0) for game in games), default=log[-1])
+    texts = _texts(spark, layout.bronze, [version for version in log if version >= least])
+    waiting = waiting_in(texts, stood, games, log[0])
+    return Unread(waiting, _passed(spark, layout, waiting, stood, games, log[-1], log[0]))
+
+
+def _passed(
+    spark: SparkSession,
+    layout: Layout,
+    waiting: dict[str, Waiting],
+    stood: dict[str, int],
+    games: frozenset[str],
+    newest: int,
+    begins: int,
+) -> dict[str, int]:
+    writer = read_checkpoint(spark, layout.bronze_checkpoint).query_id
+    known = [game for game in games if stood.get(names_of(game).key, -1) >= begins]
+    if writer is None or not known:
+        return {}
+    before = {game: waiting[game].version if game in waiting else newest + 1 for game in known}
+    batches = last_batches(spark, layout.bronze, writer, before.values())
+    return {game: batches[version] for game, version in before.items() if version in batches}
+
+
+def _texts(spark: SparkSession, table: str, versions: list[int]) -> Iterator[tuple[int, str]]:
+    for version in versions:
+        yield version, read_text(spark, f"{table}/_delta_log/{commit_name(version)}")
+
+
+def still_read_downstream(spark: SparkSession, layout: Layout, table: Table) -> frozenset[str] | None:
+    """Return the names of a table's files that a stream of ours behind it is still to read; None: nobody knows which.
+
+    Streams of others are not known: they have the time that files are kept.
+    """
+    if table.path == f"{layout.root}/sessions/{table.path.rpartition('/')[2]}" or table.kind is not Kind.SILVER:
+        return frozenset()
+    checkpoint = layout.sessions_checkpoint(table.path.rpartition("/")[2])
+    found = read_checkpoint(spark, checkpoint)
+    if found.query_id is None:
+        return frozenset()
+    if found.done < 0:
+        return None
+    offset = json.loads(read_text(spark, f"{checkpoint}/offsets/{found.done}").split("\n")[-1])
+    since = int(offset["reservoirVersion"])
+    versions = sorted(commits_among(file_names(spark, f"{table.path}/_delta_log")))
+    if offset.get("isStartingVersion") is True or not versions or versions[0] > since:
+        return None
+    texts = _texts(spark, table.path, [version for version in versions if version >= since])
+    return frozenset(
+        file.path.rsplit("/", 1)[-1] for version, text in texts for file in commit_in(version, text, "").added
+    )

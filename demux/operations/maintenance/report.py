@@ -1,0 +1,122 @@
+"""What maintenance did, or would do. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import Enum
+
+from demux.core.errors import DemuxError
+
+
+class Kind(Enum):
+    """What a table is for."""
+
+    BRONZE = "bronze"
+    SILVER = "silver"
+    QUARANTINE = "quarantine"
+    CONTROL = "control"
+
+
+class Vacuum(Enum):
+    """Whether files go that no table needs any more."""
+
+    YES = "yes"
+    NO = "no"
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table to be maintained.
+
+    Attributes:
+        kind: what it is for.
+        path: where it is.
+        name: its path below the root.
+        order: columns by which its rows are brought together.
+    """
+
+    kind: Kind
+    path: str
+    name: str
+    order: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What was done to a table.
+
+    Attributes:
+        table: which.
+        files_before: files of the newest version before.
+        files_after: and after.
+        bytes_after: their sizes together.
+        removed: files that no table needed any more; None where nobody counts them.
+        removed_bytes: their sizes together; None where nobody counts them.
+        rows: rows that were retired, or were too old.
+        seconds: how long it took.
+        error: why it ended before its time.
+    """
+
+    table: Table
+    files_before: int = 0
+    files_after: int = 0
+    bytes_after: int = 0
+    removed: int | None = 0
+    removed_bytes: int | None = 0
+    rows: int = 0
+    seconds: float = 0.0
+    error: DemuxError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HeldBack:
+    """A game that has still to read what bronze's newest version has not got any more.
+
+    Attributes:
+        game: the exact name.
+        since: when the first came that it has still to read; None where nobody knows.
+        files: how many stay for it; None where nobody counts them.
+    """
+
+    game: str
+    since: datetime | None
+    files: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """What was done to the tables of a kind; as `Done`."""
+
+    kind: Kind
+    tables: int
+    files_before: int
+    files_after: int
+    bytes_after: int
+    removed: int | None
+    removed_bytes: int | None
+    rows: int
+
+
+def sums(done: Iterable[Done]) -> tuple[Sums, ...]:
+    """Return what was done by kind, in the order of the kinds, without those that have no table."""
+    found: dict[Kind, Sums] = {}
+    for one in done:
+        kind = one.table.kind
+        so_far = found.get(kind, Sums(kind, 0, 0, 0, 0, 0, 0, 0))
+        found[kind] = replace(
+            so_far,
+            tables=so_far.tables + 1,
+            files_before=so_far.files_before + one.files_before,
+            files_after=so_far.files_after + one.files_after,
+            bytes_after=so_far.bytes_after + one.bytes_after,
+            removed=_plus(so_far.removed, one.removed),
+            removed_bytes=_plus(so_far.removed_bytes, one.removed_bytes),
+            rows=so_far.rows + one.rows,
+        )
+    return tuple(found[kind] for kind in Kind if kind in found)
+
+
+def _plus(first: int | None, second: int | None) -> int | None:
+    return None if first is None or second is None else first + second

@@ -1,0 +1,269 @@
+"""The flow of maintenance: what is old leaves bronze, files are joined and removed, table by table.
+
+Between two tables others may have the root, so streams go on meanwhile. One table's failure stops no other. Killed
+anywhere and called again, it does what is left.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from threading import Event, Lock
+
+from pyspark.sql import SparkSession
+
+from demux.core.error_mapping import named
+from demux.core.extras import deltalake
+from demux.core.settings.maintenance import MaintainSettings
+from demux.core.storage import table_exists
+from demux.core.storage.files import Storage
+from demux.core.tables import Layout
+from demux.operations.maintenance import bronze_retention as retiring
+from demux.operations.maintenance import file_table as by_files
+from demux.operations.maintenance import spark_table as by_spark
+from demux.operations.maintenance.compaction_plan import Ordering
+from demux.operations.maintenance.game_offsets import read_unread, still_read_downstream
+from demux.operations.maintenance.report import Done, HeldBack, Kind, Table, Vacuum
+from demux.operations.maintenance.round_retention import remove_old_rounds
+from demux.operations.maintenance.state import Seen, State, read_state, write_state
+from demux.operations.maintenance.unread_files import Unread
+from demux.operations.reconcile.read_offsets import Stands
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked for.
+
+    Attributes:
+        settings: how long what is kept.
+        vacuum: whether old files go.
+        dry_run: only say what would be done.
+        now: the time (UTC).
+        new_id: for the rows that go.
+        threads: that maintain tables at the same time.
+        whole: whether all tables are meant, bronze too.
+    """
+
+    settings: MaintainSettings
+    vacuum: Vacuum
+    dry_run: bool
+    now: datetime
+    new_id: str
+    threads: int
+    whole: bool = True
+
+
+@dataclass(slots=True)
+class Upkeep:
+    """Maintains the tables of a root.
+
+    Attributes:
+        spark: the session.
+        layout: where the tables are.
+        request: what is asked for.
+        stands: says where games stand in bronze.
+        give_way: called between two steps: others may have the root then.
+        stop: once set, no other table begins.
+        held_back: games for which old files of bronze stay; filled as it goes along.
+        retired: rows that left bronze, by game.
+    """
+
+    spark: SparkSession
+    layout: Layout
+    request: Request
+    stands: Stands
+    give_way: Callable[[], None]
+    stop: Event
+    held_back: list[HeldBack] = field(default_factory=list)
+    retired: dict[str, int] = field(default_factory=dict)
+    _state: State = field(default_factory=State)
+    _for_spark: set[str] = field(default_factory=set)
+    _one_writes: Lock = field(default_factory=Lock)
+
+    def run(self, tables: Collection[Table]) -> Iterator[Done]:
+        """Yield what was done to each table, as it ends."""
+        self._state = read_state(self.spark, self.layout)
+        bronze = [table for table in tables if table.kind is Kind.BRONZE]
+        for table in bronze:
+            yield self._guarded(table, self._bronze)
+        others = [table for table in tables if table.kind is not Kind.BRONZE]
+        for group in _groups(others, self.request.threads):
+            self.give_way()
+            if self.stop.is_set():
+                return
+            with ThreadPoolExecutor(len(group), thread_name_prefix="upkeep") as pool:
+                yield from pool.map(lambda table: self._guarded(table, self._other), group)
+        if self.request.whole and not self.request.dry_run:
+            self._note(lambda state: replace(state, since=self.request.now, finished=True))
+
+    def _bronze(self, table: Table) -> Done:
+        rows = self._retire()
+        done = self._tidied(table, self.give_way)
+        if self.request.vacuum is Vacuum.NO:
+            return replace(done, rows=rows)
+        # in one step: what comes after it is looked at is in no old file
+        unread = read_unread(self.spark, self.layout, self.stands)
+        return replace(self._vacuumed(table, done, unread), rows=rows)
+
+    def _other(self, table: Table) -> Done:
+        rows = 0
+        if table.path == self.layout.rounds:
+            before = self.request.now - self.request.settings.rounds_kept
+            rows = remove_old_rounds(self.spark, self.layout, before, dry_run=self.request.dry_run)
+        done = replace(self._tidied(table, _go_on), rows=rows)
+        return done if self.request.vacuum is Vacuum.NO else self._vacuumed(table, done, Unread())
+
+    def _retire(self) -> int:
+        """Return how many rows left bronze, or would; what an interrupted run has begun is ended first."""
+        request, days = self.request, self.request.settings.bronze_days
+        if not request.dry_run:
+            self._finish_retiring()
+        if days is None:
+            return sum(self.retired.values())
+        passed = read_unread(self.spark, self.layout, self.stands).passed
+        if not passed:
+            return sum(self.retired.values())
+        before = request.now - timedelta(days=days)
+        rows = retiring.retirable(self.spark, self.layout, before, passed)
+        count = rows.count()
+        if request.dry_run or not count:
+            return sum(self.retired.values()) + count
+        self._state = retiring.begin(self.spark, self.layout, self._state, rows, request.new_id, request.now)
+        self._finish_retiring()
+        return sum(self.retired.values())
+
+    def _finish_retiring(self) -> None:
+        found = retiring.finish(self.spark, self.layout, self._state, self._unread, self.give_way)
+        for game, rows in found:
+            self.retired[game] = self.retired.get(game, 0) + rows
+        if self._state.retiring is not None:
+            self._note(lambda state: replace(state, retiring=None))
+
+    def _unread(self) -> Unread:
+        return read_unread(self.spark, self.layout, self.stands)
+
+    def _tidied(self, table: Table, between: Callable[[], None]) -> Done:
+        settings = self.request.settings
+        if self._storage.reaches_tables(table.path):
+            try:
+                last = self._state.ordered.get(table.name)
+                done, now = by_files.tidy(
+                    self._storage, table, settings.target_bytes, last, dry_run=self.request.dry_run, between=between
+                )
+            except (NotImplementedError, deltalake.exceptions.DeltaError):
+                # Spark knows more than deltalake
+                pass
+            else:
+                self._ordered(table, last, now)
+                return done
+        self._for_spark.add(table.name)
+        session = by_spark.upkeep_session(self.spark, settings.target_bytes)
+        done, seen, ordered = by_spark.tidy(
+            session, table, self._state.seen.get(table.name), dry_run=self.request.dry_run
+        )
+        if not self.request.dry_run:
+            self._saw(table, seen)
+            self._ordered(table, None, ordered)
+        return done
+
+    def _vacuumed(self, table: Table, done: Done, unread: Unread) -> Done:
+        keep, dry_run = self.request.settings.kept, self.request.dry_run
+        still_read = still_read_downstream(self.spark, self.layout, table)
+        if still_read is None:
+            return done
+        if self._storage.reaches_tables(table.path) and table.name not in self._for_spark:
+            return self._removed_by_files(table.path, done, unread, keep, still_read)
+        if not dry_run and not still_read:
+            self._removed_by_spark(table, unread, keep)
+        return replace(done, removed=None, removed_bytes=None)
+
+    def _removed_by_spark(self, table: Table, unread: Unread, keep: timedelta) -> None:
+        late = tuple(_late(unread, self.request.now - keep))
+        self.held_back += late
+        if unread.oldest is not None:
+            # a minute for clocks that differ
+            keep = max(keep, self.request.now - unread.oldest + timedelta(minutes=1))
+        session = by_spark.upkeep_session(self.spark, self.request.settings.target_bytes)
+        seen = by_spark.vacuum(session, table, self._state.seen[table.name], keep)
+        # what was kept for games goes as soon as they have read it, whether or not the table changes
+        self._saw(table, replace(seen, vacuumed_ms=None) if late else seen)
+
+    def _removed_by_files(
+        self, path: str, done: Done, unread: Unread, keep: timedelta, others: Collection[str]
+    ) -> Done:
+        old = by_files.unneeded(self._storage, path, keep, others)
+        names = {key: key.rsplit("/", 1)[-1] for key in old}
+        kept = unread.names.intersection(names.values())
+        removed = [key for key, name in names.items() if name not in kept]
+        if not self.request.dry_run:
+            by_files.remove(self._storage, path, removed)
+        self.held_back += _held(unread, kept)
+        return replace(done, removed=len(removed), removed_bytes=sum(old[key] for key in removed))
+
+    @property
+    def _storage(self) -> Storage:
+        return self.layout.storage
+
+    def _guarded(self, table: Table, work: Callable[[Table], Done]) -> Done:
+        began = time.monotonic()
+        try:
+            done = work(table)
+        except Exception as error:  # one table's failure must not stop its neighbours
+            done = Done(table, error=named(error))
+        return replace(done, seconds=time.monotonic() - began)
+
+    def _ordered(self, table: Table, last: Ordering | None, now: Ordering | None) -> None:
+        if now is not None and now != last:
+            self._note(lambda state: replace(state, ordered={**state.ordered, table.name: now}))
+
+    def _saw(self, table: Table, seen: Seen) -> None:
+        self._note(lambda state: replace(state, seen={**state.seen, table.name: seen}))
+
+    def _note(self, change: Callable[[State], State]) -> None:
+        with self._one_writes:
+            self._state = change(self._state)
+            write_state(self.spark, self.layout, self._state)
+
+
+def maintained_at(spark: SparkSession, layout: Layout) -> datetime | None:
+    """Return when maintenance ended last (UTC), or from when on it is counted; None where nobody has begun to count."""
+    return read_state(spark, layout).since
+
+
+def count_from(spark: SparkSession, layout: Layout, now: datetime) -> datetime | None:
+    """Return the same, from now on where nobody has begun to count; None where bronze is not there."""
+    state = read_state(spark, layout)
+    if state.since is None and table_exists(spark, layout.bronze):
+        state = replace(state, since=now)
+        write_state(spark, layout, state)
+    return state.since
+
+
+def _held(unread: Unread, kept: Collection[str]) -> Iterator[HeldBack]:
+    for game, one in sorted(unread.waiting.items()):
+        if files := len(one.names.intersection(kept)):
+            yield HeldBack(game, one.since, files)
+
+
+def _late(unread: Unread, before: datetime) -> Iterator[HeldBack]:
+    for game, one in sorted(unread.waiting.items()):
+        if one.since is None or one.since < before:
+            yield HeldBack(game, one.since, None)
+
+
+def _groups(tables: Iterable[Table], size: int) -> Iterator[list[Table]]:
+    group: list[Table] = []
+    for table in tables:
+        group.append(table)
+        if len(group) == max(1, size):
+            yield group
+            group = []
+    if group:
+        yield group
+
+
+def _go_on() -> None:
+    return

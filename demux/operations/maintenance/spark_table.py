@@ -1,0 +1,84 @@
+"""Maintenance of one table by Spark: where the root is elsewhere, or a table asks for what only Spark knows."""
+
+from __future__ import annotations
+
+import math
+import time
+from datetime import timedelta
+
+from delta.tables import DeltaTable
+from pyspark.sql import SparkSession
+
+from demux.core.delta.log import newest_version
+from demux.core.names import quoted
+from demux.operations.maintenance.compaction_plan import Ordering
+from demux.operations.maintenance.report import Done, Table
+from demux.operations.maintenance.state import Seen
+
+_SMALL = "spark.databricks.delta.optimize.minFileSize"
+_TARGET = "spark.databricks.delta.optimize.maxFileSize"
+# it keeps people from keeping too little; we have asked for --force
+_CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
+
+
+def upkeep_session(spark: SparkSession, target: int) -> SparkSession:
+    """Return a session with settings of its own, in which files are joined up to this size."""
+    session = spark.newSession()
+    for name, value in ((_SMALL, str(target // 2)), (_TARGET, str(target)), (_CHECK, "false")):
+        session.conf.set(name, value)
+    return session
+
+
+def tidy(spark: SparkSession, table: Table, seen: Seen | None, *, dry_run: bool) -> tuple[Done, Seen, Ordering | None]:
+    """Return what was joined or ordered; nothing is done to a table that is as it was the last time.
+
+    Args:
+        spark: an `upkeep_session`.
+        table: the table.
+        seen: as it was the last time.
+        dry_run: return what there is.
+    """
+    now_ms = int(time.time() * 1000)
+    version = newest_version(spark, table.path)
+    opened = DeltaTable.forPath(spark, table.path)
+    if dry_run or (seen is not None and seen.version == version):
+        files, size = _detail(opened)
+        return Done(table, files, files, size), seen or Seen(version, now_ms), None
+    before, _ = _detail(opened)
+    names = set(opened.toDF().columns)
+    columns = tuple(column for column in table.order if column in names)
+    if columns:
+        # the builder of Delta's own takes a dot in a name for a field's
+        by = ", ".join(map(quoted, columns))
+        spark.sql(f"OPTIMIZE delta.{quoted(table.path)} ZORDER BY ({by})")
+    else:
+        opened.optimize().executeCompaction()
+    after, size = _detail(DeltaTable.forPath(spark, table.path))
+    vacuumed = None if seen is None else seen.vacuumed_ms
+    now = Seen(newest_version(spark, table.path), now_ms, vacuumed)
+    return Done(table, before, after, size), now, Ordering(columns, now_ms) if columns else None
+
+
+def vacuum(spark: SparkSession, table: Table, seen: Seen, keep: timedelta) -> Seen:
+    """Remove files that no version of the last time needs, and return the table as it is now.
+
+    Nothing is done where that was done after the last change had become old enough.
+
+    Args:
+        spark: an `upkeep_session`.
+        table: the table.
+        seen: as `tidy` left it.
+        keep: how long a file stays that was removed from the table; counted in whole hours.
+    """
+    now_ms, keep_ms = int(time.time() * 1000), keep // timedelta(milliseconds=1)
+    if seen.vacuumed_ms is not None and seen.vacuumed_ms > seen.changed_ms + keep_ms:
+        return seen
+    # Delta rounds to the nearest whole hour, which may be less
+    DeltaTable.forPath(spark, table.path).vacuum(float(math.ceil(keep / timedelta(hours=1))))
+    # Spark may write down that it did
+    return Seen(newest_version(spark, table.path), seen.changed_ms, now_ms)
+
+
+def _detail(table: DeltaTable) -> tuple[int, int]:
+    row = table.detail().select("numFiles", "sizeInBytes").first()
+    return (0, 0) if row is None else (int(row.numFiles), int(row.sizeInBytes))

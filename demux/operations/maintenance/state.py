@@ -1,0 +1,86 @@
+"""When the tables were maintained, and what of it is under way: one small file below the root, written in one step."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from demux.core.storage import exists, read_text, replace_text
+from demux.core.tables import Layout
+from demux.operations.maintenance.compaction_plan import Ordering
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A table that only Spark maintains, as it was the last time.
+
+    Attributes:
+        version: its version after that.
+        changed_ms: when that was first seen.
+        vacuumed_ms: when its old files were removed last; None for never.
+    """
+
+    version: int
+    changed_ms: int
+    vacuumed_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What is known of maintenance.
+
+    Attributes:
+        since: when it ended last, or when somebody first asked (UTC); None before that.
+        finished: whether it ever ended.
+        retiring: the id of rows that are on their way out of bronze; None for none.
+        ordered: by name of a table, when its rows were brought together last.
+        seen: by name of a table that only Spark maintains.
+    """
+
+    since: datetime | None = None
+    finished: bool = False
+    retiring: str | None = None
+    ordered: Mapping[str, Ordering] = field(default_factory=dict)
+    seen: Mapping[str, Seen] = field(default_factory=dict)
+
+
+def read_state(spark: SparkSession, layout: Layout) -> State:
+    """Return what is known; nothing before the first time."""
+    if not exists(spark, layout.maintenance):
+        return State()
+    return from_text(read_text(spark, layout.maintenance))
+
+
+def write_state(spark: SparkSession, layout: Layout, state: State) -> None:
+    """Write down what is known, in one step."""
+    replace_text(spark, layout.maintenance, to_text(state))
+
+
+def to_text(state: State) -> str:
+    """Return the file's text: JSON."""
+    content: dict[str, Any] = {
+        "since": None if state.since is None else state.since.isoformat(),
+        "finished": state.finished,
+        "retiring": state.retiring,
+        "ordered": {name: {"columns": one.columns, "at_ms": one.at_ms} for name, one in state.ordered.items()},
+        "seen": {name: [one.version, one.changed_ms, one.vacuumed_ms] for name, one in state.seen.items()},
+    }
+    return json.dumps(content, indent=1)
+
+
+def from_text(text: str) -> State:
+    """Return what such a text says."""
+    content = json.loads(text)
+    since = content["since"]
+    return State(
+        None if since is None else datetime.fromisoformat(since),
+        content["finished"],
+        content["retiring"],
+        {name: Ordering(tuple(one["columns"]), one["at_ms"]) for name, one in content["ordered"].items()},
+        {name: Seen(*values) for name, values in content["seen"].items()},
+    )

@@ -1,0 +1,53 @@
+"""The tables below a root that are maintained."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+
+from pyspark.sql import SparkSession
+
+from demux.core.names import names_of
+from demux.core.settings.maintenance import MaintainSettings
+from demux.core.storage import file_names, table_exists
+from demux.core.tables import Layout
+from demux.operations.maintenance.report import Kind, Table
+
+
+def tables_of(
+    spark: SparkSession, layout: Layout, settings: MaintainSettings, names: Mapping[str, str], games: Collection[str]
+) -> tuple[Table, ...]:
+    """Return the tables that are there: bronze first, then quarantine, control and silver by name.
+
+    Args:
+        spark: the session.
+        layout: where the tables are.
+        settings: by which columns silver tables are ordered.
+        names: the games' exact names by key, as far as they are known.
+        games: exact names; only their silver tables are meant then. None of them: all tables.
+    """
+    if games:
+        keys = sorted(names_of(game).key for game in games)
+        found = _silver(layout, settings, {**names, **{names_of(game).key: game for game in games}}, keys)
+    else:
+        keys = file_names(spark, f"{layout.root}/silver")
+        found = _all(spark, layout, settings, names, keys)
+    return tuple(table for table in found if table_exists(spark, table.path))
+
+
+def _all(
+    spark: SparkSession, layout: Layout, settings: MaintainSettings, names: Mapping[str, str], keys: Collection[str]
+) -> Iterator[Table]:
+    yield Table(Kind.BRONZE, layout.bronze, "bronze")
+    yield Table(Kind.QUARANTINE, layout.quarantine, "quarantine")
+    for name in file_names(spark, f"{layout.root}/control"):
+        yield Table(Kind.CONTROL, f"{layout.root}/control/{name}", f"control/{name}")
+    yield from _silver(layout, settings, names, keys)
+    for name in file_names(spark, f"{layout.root}/sessions"):
+        yield Table(Kind.SILVER, layout.sessions(name), f"sessions/{name}")
+
+
+def _silver(
+    layout: Layout, settings: MaintainSettings, names: Mapping[str, str], keys: Collection[str]
+) -> Iterator[Table]:
+    for key in keys:
+        yield Table(Kind.SILVER, layout.silver(key), f"silver/{key}", settings.order_of(names.get(key)))

@@ -1,0 +1,186 @@
+"""Rows of quarantine counted by cause, game and schema, and the newest of them found, batch by batch. Pure.
+
+Memory does not depend on how many rows there are: so many groups are kept apart, and those after them are put together.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from demux.core.causes import Stage
+from demux.operations.quarantine.filter import Choice
+
+MOST_GROUPS = 10_000
+_OF_GAMES = ("game_name", "schema_id", "schema_guid")
+_OTHERS = ("stage", "cause", "quarantined_at")
+_KEYS = ["stage", "cause", *_OF_GAMES]
+# what a look at all rows needs; a look for one record also needs its id
+COLUMNS = (*_KEYS, "quarantined_at")
+_LONG_AGO = pa.scalar(-(2**62), pa.timestamp("us", tz="UTC"))
+_BEFORE_ALL = datetime.min.replace(tzinfo=timezone.utc)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Place:
+    """Where a row is: in which piece of the table, and which row of it."""
+
+    piece: int
+    row: int
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """What the rows of a group have in common.
+
+    Attributes:
+        stage: the stage that set them aside.
+        cause: why.
+        game: the exact name; None at stage bronze, where a name that was refused is no game.
+        schema_id: the id that they name; None for none, and where a GUID decides.
+        guid: the GUID that they name; None for none.
+        others: whether they name several schemas, which were too many to be kept apart.
+    """
+
+    stage: str
+    cause: str
+    game: str | None
+    schema_id: int | None = None
+    guid: str | None = None
+    others: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Rows with the same key.
+
+    Attributes:
+        key: what they have in common.
+        rows: how many they are.
+        first: when the first one was set aside (UTC); None where no row says so.
+        last: when the last one was.
+        newest: where that one is.
+    """
+
+    key: Key
+    rows: int
+    first: datetime | None
+    last: datetime | None
+    newest: Place
+
+
+class Grouping:
+    """Counts rows as they come."""
+
+    def __init__(self, choice: Choice, most: int = MOST_GROUPS) -> None:
+        """Prepare to count the rows that are meant, in `most` groups, and few more."""
+        self._choice = choice
+        self._most = most
+        self._found: dict[Key, Group] = {}
+
+    def add(self, batch: pa.RecordBatch, begin: Place) -> None:
+        """Count a batch with the columns of `COLUMNS`, whose first row is at this place."""
+        is_silver = pc.equal(batch.column("stage"), Stage.SILVER.value)
+        # each refused name would be a group of its own
+        of_games = [pc.if_else(is_silver, batch.column(name), None) for name in _OF_GAMES]
+        rows = pa.array(range(begin.row, begin.row + len(batch)), pa.int64())
+        times = pc.fill_null(batch.column("quarantined_at"), _LONG_AGO)
+        columns = [*(batch.column(name) for name in _OTHERS), *of_games, rows, times]
+        found = pa.table(columns, names=[*_OTHERS, *_OF_GAMES, "row", "time"]).filter(self._choice.among(batch))
+        counted, several = _counted(found, _KEYS), False
+        if len(counted) > self._most:
+            # nobody looks at so many one by one
+            counted, several = _counted(found, _KEYS[:3]), True
+        for row in counted.to_pylist():
+            key = _key(row["stage"], row["cause"], row["game_name"], row.get("schema_id"), row.get("schema_guid"))
+            newest = Place(begin.piece, row["row_last"])
+            first, last = row["quarantined_at_min"], row["quarantined_at_max"]
+            others = several and key.stage == Stage.SILVER.value
+            self._put(Group(replace(key, others=others), row["count_all"], first, last, newest))
+
+    def _put(self, group: Group) -> None:
+        key = group.key
+        is_silver = key.stage == Stage.SILVER.value
+        if is_silver and key not in self._found and len(self._found) >= self._most:
+            key = replace(key, schema_id=None, guid=None, others=True)
+        known = self._found.get(key)
+        self._found[key] = replace(group, key=key) if known is None else _together(known, group)
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """The groups, those with most rows first."""
+        return tuple(sorted(self._found.values(), key=lambda one: (-one.rows, _order(one.key))))
+
+
+class Newest:
+    """Finds the newest rows as they come."""
+
+    def __init__(self, choice: Choice, most: int) -> None:
+        """Prepare to find `most` of the rows that are meant."""
+        self._choice = choice
+        self._most = most
+        self._heap: list[tuple[datetime, int, int]] = []
+        self.rows = 0
+
+    def add(self, batch: pa.RecordBatch, begin: Place) -> None:
+        """Look at a batch with `quarantined_at` and what the choice names, whose first row is at this place."""
+        chosen = self._choice.among(batch)
+        self.rows += chosen.true_count
+        positions = pc.indices_nonzero(chosen)
+        times = batch.column("quarantined_at").take(positions)
+        order = pc.sort_indices(pa.table({"at": times}), sort_keys=[("at", "descending")])[: self._most]
+        for at in order.to_pylist():
+            # of rows of the same time the first ones
+            found = (times[at].as_py() or _BEFORE_ALL, -begin.piece, -(begin.row + positions[at].as_py()))
+            if len(self._heap) < self._most:
+                heapq.heappush(self._heap, found)
+            else:
+                heapq.heappushpop(self._heap, found)
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """Where they are, the newest first."""
+        return tuple(Place(-piece, -row) for _, piece, row in sorted(self._heap, reverse=True))
+
+
+def total(groups: Iterable[Group]) -> int:
+    """Return how many rows the groups have."""
+    return sum(group.rows for group in groups)
+
+
+def _counted(rows: pa.Table, keys: list[str]) -> pa.Table:
+    """Return the rows counted by keys; in order of time the last row of a group is its newest."""
+    ordered = rows.sort_by([("time", "ascending"), ("row", "ascending")])
+    return pa.TableGroupBy(ordered, keys, use_threads=False).aggregate(
+        [([], "count_all"), ("quarantined_at", "min"), ("quarantined_at", "max"), ("row", "last")]
+    )
+
+
+def _key(stage: str, cause: str, game: str | None, schema_id: int | None, guid: str | None) -> Key:
+    return Key(stage, cause, game, None if guid is not None else schema_id, guid)
+
+
+def _together(known: Group, more: Group) -> Group:
+    times = list(_times(known.first, more.first))
+    lasts = list(_times(known.last, more.last))
+    is_newer = (more.last or _BEFORE_ALL, more.newest) > (known.last or _BEFORE_ALL, known.newest)
+    return Group(
+        known.key,
+        known.rows + more.rows,
+        min(times, default=None),
+        max(lasts, default=None),
+        more.newest if is_newer else known.newest,
+    )
+
+
+def _times(*times: datetime | None) -> Iterator[datetime]:
+    yield from (time for time in times if time is not None)
+
+
+def _order(key: Key) -> tuple[str, str, str, int, str, bool]:
+    return key.cause, key.game or "", key.stage, key.schema_id or 0, key.guid or "", key.others

@@ -1,0 +1,116 @@
+"""Where games and bronze stand, as whoever knows the engines tells the ledger; and holes in Kafka's offsets. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from demux.operations.reconcile.balance import Hole
+
+# a topic's log and a partition of it; the log is `name@2` for the second topic of this name
+Part = tuple[str, int]
+Range = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Stand:
+    """Where a game stands.
+
+    Attributes:
+        version: all commits of bronze before this one are read, whole.
+        reader: who reads on from there, such as the id of a stream; a rebuild gives the game another one.
+    """
+
+    version: int
+    reader: str
+
+
+@dataclass(frozen=True, slots=True)
+class SourceStand:
+    """Where the stream that fills bronze stands.
+
+    Attributes:
+        writer: the stream's id, which its commits to bronze carry; None where it is lost.
+        table: the source table, where there is one.
+        version: of that table, the last version that is read whole; None for none.
+        begins: of topics' partitions, the first offset that was asked for, where that is known.
+        ends: of topics' partitions, the offset behind the last one that was read.
+        given_up: ranges of offsets that were lost before they were read, and given up.
+    """
+
+    writer: str | None
+    table: str | None = None
+    version: int | None = None
+    begins: Mapping[Part, int] = field(default_factory=dict)
+    ends: Mapping[Part, int] = field(default_factory=dict)
+    given_up: Mapping[Part, Sequence[Range]] = field(default_factory=dict)
+
+
+# by key, without those that stand at the beginning, or of which nobody knows
+Stands = Callable[[Collection[str]], Mapping[str, Stand]]
+
+
+def settled(before: Mapping[str, Stand], after: Mapping[str, Stand]) -> dict[str, int]:
+    """Return the version that each game's tables surely have all rows of, whatever went on between two looks.
+
+    A game that was rebuilt or changed its engine in between stands nowhere.
+    """
+    same = (key for key in before if key in after and before[key].reader == after[key].reader)
+    return {key: min(before[key].version, after[key].version) for key in same}
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The offsets of a partition that are in bronze or quarantine.
+
+    Attributes:
+        first: the least.
+        last: the greatest.
+        offsets: how many different ones.
+        inner: the first ranges in between that are not there.
+    """
+
+    first: int
+    last: int
+    offsets: int
+    inner: tuple[Range, ...] = ()
+
+
+def holes(seen: Mapping[Part, Seen], stand: SourceStand, most: int) -> tuple[Hole, ...]:
+    """Return the offsets that are not there, by partition, each with its first `most` ranges.
+
+    Before the first offset that is there, only where it is known with which one the stream began; behind the last one,
+    only where it is known how far it was read.
+    """
+    found = (_hole(part, seen.get(part), stand, most) for part in sorted({*seen, *stand.ends}))
+    return tuple(hole for hole in found if hole is not None)
+
+
+def _hole(part: Part, seen: Seen | None, stand: SourceStand, most: int) -> Hole | None:
+    given_up = stand.given_up.get(part, ())
+    begin, end = stand.begins.get(part), stand.ends.get(part)
+    if seen is None:
+        ranges = [(begin, end)] if begin is not None and end is not None and begin < end else []
+        inner_missing = 0
+    else:
+        ranges = [(begin, seen.first)] if begin is not None and begin < seen.first else []
+        ranges += seen.inner
+        ranges += [(seen.last + 1, end)] if end is not None and seen.last + 1 < end else []
+        inner_missing = seen.last - seen.first + 1 - seen.offsets
+    listed = 0 if seen is None else sum(last - first for first, last in seen.inner)
+    left = [one for span in ranges for one in _without(span, given_up)]
+    # ranges that are too many to list still count
+    count = sum(last - first for first, last in left) + inner_missing - listed
+    return Hole(*part, count, tuple(left[:most])) if count > 0 else None
+
+
+def _without(span: Range, given_up: Sequence[Range]) -> list[Range]:
+    """Return what is left of a range when others are taken out of it."""
+    left, begin = [], span[0]
+    for first, end in sorted(given_up):
+        if end <= begin or first >= span[1]:
+            continue
+        if first > begin:
+            left.append((begin, first))
+        begin = max(begin, end)
+    return [*left, (begin, span[1])] if begin < span[1] else left

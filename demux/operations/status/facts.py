@@ -1,0 +1,71 @@
+"""What the tables and their logs say, before anything is concluded from it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from demux.core.control.games_and_rounds import KnownGame, TaskRecord
+from demux.core.registry.protocol import SubjectVersion
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A file of bronze: how many rows of one game came, and when."""
+
+    at: datetime
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class TableFacts:
+    """What a table's log says of it.
+
+    Attributes:
+        files: how many it has now.
+        bytes: their size.
+        rows: how many they have; None where the log does not say.
+    """
+
+    files: int
+    bytes: int
+    rows: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class SetAside:
+    """Rows in quarantine; `game` is None where a record never became a bronze row."""
+
+    cause: str
+    game: str | None
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """All that is read of a root.
+
+    Attributes:
+        games: every known game by name.
+        records: how tasks ended, in order of time; the newest ones where there are very many.
+        bronze: by game, the files that came, in order of time; None where bronze could not be read.
+        silver: by game, its table; without those that are not there or cannot be read.
+        unreadable: games whose table is there and cannot be read.
+        quarantine: rows set aside; None where that could not be read.
+        dropped: rows dropped from there, by game; None where that could not be read.
+        retired: rows that were in bronze and taken out of it, by game; None where that could not be read.
+        uses: the versions of subjects that have an id, by registry and schema id.
+        notes: what could not be read, a sentence each.
+    """
+
+    games: Mapping[str, KnownGame] = field(default_factory=dict)
+    records: Sequence[TaskRecord] = ()
+    bronze: Mapping[str, Sequence[Arrival]] | None = field(default_factory=dict)
+    silver: Mapping[str, TableFacts] = field(default_factory=dict)
+    unreadable: frozenset[str] = frozenset()
+    quarantine: Sequence[SetAside] | None = ()
+    dropped: Mapping[str, int] | None = field(default_factory=dict)
+    retired: Mapping[str, int] | None = field(default_factory=dict)
+    uses: Mapping[tuple[str, int], Sequence[SubjectVersion]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()

@@ -1,0 +1,187 @@
+"""The status of a root as data: games, rounds, clusters, problems. Pure; `summary.py` makes it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import Enum
+
+from demux.core.causes import Stage
+from demux.operations.status.facts import TableFacts
+
+
+class State(Enum):
+    """How a game is, the most urgent first."""
+
+    FAILED = "failed"
+    WAITING = "waiting"
+    BEHIND = "behind"
+    CURRENT = "current"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """How a task failed: `sentence` is the cause and the remedy."""
+
+    condition: str
+    sentence: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What a game did in a round: rows of bronze that it read, and seconds of work."""
+
+    round: int
+    rows: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class GameStatus:
+    """One game.
+
+    Attributes:
+        game: its exact name.
+        key: the name of its table.
+        state: the most urgent of what holds.
+        reason: why it waits to be admitted; None when it does not.
+        cluster: where it runs; None while it waits to be admitted.
+        bronze: rows in bronze; None where bronze cannot be read.
+        quarantined: rows of it that did not decode, by cause.
+        lag_rows: rows in bronze that are neither in its table nor in quarantine; None where that is not known.
+        waiting_since: when the oldest of them came to bronze, about; None when none waits or it is not known.
+        rate: rows decoded a second, over the last 15 minutes.
+        last_success: when a task of it ended well last, in what is on record (UTC).
+        failure: how its last task failed; None when that ended well.
+        last_failure: how a task failed last, whatever came after.
+        versions: the schema versions that its rows had, in what is on record.
+        table: its silver table; None while there is none, or it cannot be read.
+        seconds: how long its last task worked.
+        share: of the seconds of all tasks on record, its own, 0 to 1; None without any.
+        recent: what it did in its last rounds, the newest last.
+    """
+
+    game: str
+    key: str
+    state: State
+    reason: str | None
+    cluster: str | None
+    bronze: int | None
+    quarantined: Mapping[str, int]
+    lag_rows: int | None
+    waiting_since: datetime | None
+    rate: float
+    last_success: datetime | None
+    failure: Failure | None
+    last_failure: Failure | None
+    versions: tuple[int, ...]
+    table: TableFacts | None
+    seconds: float | None
+    share: float | None
+    recent: tuple[Part, ...] = ()
+
+    def lag_s(self, now: datetime) -> float | None:
+        """Return for how long the oldest waiting row has waited; 0 when none does, None when that is not known."""
+        if self.waiting_since is not None:
+            return max(0.0, (now - self.waiting_since).total_seconds())
+        return None if self.lag_rows is None or self.lag_rows else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class RoundStatus:
+    """One round.
+
+    Attributes:
+        at: when it ended (UTC).
+        games: how many had something to do.
+        failed: how many of them failed.
+        rows: of bronze that were read.
+        seconds: of work, the sum of its tasks'.
+        lag_rows: rows that waited in bronze when it ended, about; None where that is not known.
+        rate: rows a second, from the end of the round before; None for the first one on record.
+    """
+
+    at: datetime
+    games: int
+    failed: int
+    rows: int
+    seconds: float
+    lag_rows: int | None
+    rate: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterStatus:
+    """A cluster of the plan: its games, how they are, and the seconds of their last tasks."""
+
+    name: str
+    games: int
+    failed: int
+    behind: int
+    lag_rows: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A failure or a reason to wait, with all games that share it, by name."""
+
+    condition: str
+    sentence: str
+    games: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """A root at a moment.
+
+    Attributes:
+        root: where it is.
+        at: when it was read (UTC).
+        games: by name.
+        rounds: the last ones, the newest last.
+        clusters: by name.
+        problems: what failed, and who waits; failures first, those of most games first.
+        no_bronze: records that never became a bronze row, by cause.
+        notes: what could not be read, a sentence each.
+        tasks: how many tasks are on record.
+    """
+
+    root: str
+    at: datetime
+    games: tuple[GameStatus, ...] = ()
+    rounds: tuple[RoundStatus, ...] = ()
+    clusters: tuple[ClusterStatus, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    no_bronze: Mapping[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    tasks: int = 0
+
+    @property
+    def lag_rows(self) -> int | None:
+        """Rows of all games that wait in bronze; None where bronze cannot be read."""
+        known = [game.lag_rows for game in self.games if game.lag_rows is not None]
+        return sum(known) if known or not self.games else None
+
+    @property
+    def states(self) -> Mapping[State, int]:
+        """How many games are in each state."""
+        counts = Counter(game.state for game in self.games)
+        return {state: counts[state] for state in State}
+
+    @property
+    def quarantined(self) -> Mapping[tuple[Stage, str], int]:
+        """Rows in quarantine by stage and cause."""
+        counts: Counter[tuple[Stage, str]] = Counter()
+        for game in self.games:
+            counts.update({(Stage.SILVER, cause): rows for cause, rows in game.quarantined.items()})
+        counts.update({(Stage.BRONZE, cause): rows for cause, rows in self.no_bronze.items()})
+        return counts
+
+    @property
+    def rate(self) -> float:
+        """Rows decoded a second, of all games, over the last 15 minutes."""
+        return sum(game.rate for game in self.games)

@@ -1,0 +1,258 @@
+"""Reads the facts of a root: control tables, quarantine's causes, and the logs of all tables.
+
+By `deltalake`, without Spark: no row of bronze or silver is read. Writes nothing. What is known of a file that was read
+once is kept, as files of a Delta table never change; so a second reading costs what is new.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timezone
+from typing import Any, TypeVar
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from demux.core.causes import Stage
+from demux.core.control.games_and_rounds import KnownGame, Outcome, TaskRecord
+from demux.core.delta.removal_reason import Reason
+from demux.core.errors import DemuxError
+from demux.core.extras import deltalake
+from demux.core.names import names_of
+from demux.core.registry.protocol import SubjectVersion
+from demux.core.registry.subject_choice import uses_by_id
+from demux.core.tables import ROUNDS, Layout
+from demux.core.text import printable
+from demux.operations.status.facts import Arrival, Facts, SetAside, TableFacts
+
+_LOG = logging.getLogger("demux")
+_THREADS = 4
+# they wait for answers
+_THREADS_OF_STORE = 32
+_SETTLED_NS = 2_000_000_000
+# so that rounds of years, or of 10,000 games, fit into memory
+_MOST_RECORDS = 200_000
+_QUARANTINE = ["stage", "cause", "game_name"]
+
+_NO_BRONZE: Mapping[str, Sequence[Arrival]] = {}
+_NO_QUARANTINE: Sequence[SetAside] = ()
+_NO_ROWS: Mapping[str, int] = {}
+
+Found = TypeVar("Found")
+
+
+class Reader:
+    """Reads one root, again and again; not from several threads at the same time."""
+
+    def __init__(self, layout: Layout, now_ns: Callable[[], int] = time.time_ns) -> None:
+        """Prepare for a root that is reached without Spark; reads nothing yet."""
+        self._layout = layout
+        self._storage = layout.storage
+        self._now_ns = now_ns
+        self._records: dict[str, tuple[TaskRecord, ...]] = {}
+        self._silver: dict[str, tuple[int, TableFacts]] = {}
+        self._kept: dict[str, tuple[str, Any]] = {}
+        # by sentence, in order: there may be one for each game
+        self._notes: dict[str, None] = {}
+        self._told: set[str] = set()
+
+    def read(self) -> Facts:
+        """Return the facts as they are now.
+
+        Bronze is read last: what comes in meanwhile counts as waiting, and never as decoded before it came.
+        """
+        layout = self._layout
+        is_there = self._storage.changed(layout.root) is not None
+        self._notes = {} if is_there else {f"There is no folder {layout.root} (yet).": None}
+        games = self._table(layout.games, _games)
+        records = self._table(layout.rounds, self._read_records)
+        names = {*(games or ()), *(record.game for record in records or ()), *(self._bronze() or ())}
+        silver, unreadable = self._tables(names)
+        return Facts(
+            games=games or {},
+            records=records or (),
+            silver=silver,
+            unreadable=unreadable,
+            uses=self._table(layout.schemas, _uses) or {},
+            quarantine=self._table(layout.quarantine, _set_aside, _NO_QUARANTINE),
+            # what is dropped is written down before it goes
+            dropped=self._table(layout.dropped, _dropped, _NO_ROWS),
+            # and so is what goes from bronze
+            retired=self._table(layout.removed, _retired, _NO_ROWS),
+            bronze=self._bronze(),
+            notes=tuple(self._notes),
+        )
+
+    def _table(
+        self, path: str, read: Callable[[deltalake.DeltaTable], Found], nothing: Found | None = None
+    ) -> Found | None:
+        """Return what is read of a table, again only if it changed; `nothing` without one, None if it is unreadable."""
+        try:
+            table = self._storage.table(path)
+            # one that was made anew counts its versions from 0 again
+            now = f"{table.metadata().id}/{table.version()}"
+            kept = self._kept.get(path)
+            if kept is None or kept[0] != now:
+                kept = self._kept[path] = now, read(table)
+            found: Found = kept[1]
+        except deltalake.exceptions.TableNotFoundError:
+            return nothing
+        except Exception as error:  # one table that asks too much must not hide the others
+            self._note(path, error)
+            return None
+        return found
+
+    def _bronze(self) -> Mapping[str, Sequence[Arrival]] | None:
+        return self._table(self._layout.bronze, _arrivals, _NO_BRONZE)
+
+    def _note(self, path: str, error: Exception) -> None:
+        sentence = f"The table {path} cannot be read without Spark ({type(error).__name__}); `demux status` counts it."
+        if sentence not in self._told:
+            self._told.add(sentence)
+            _LOG.warning("%s: %s", path, printable(str(error)))
+        self._notes[sentence] = None
+
+    def _read_records(self, table: deltalake.DeltaTable) -> Sequence[TaskRecord]:
+        """Return the newest records, in order of time."""
+        files = sorted(_actions(table).to_pylist(), key=lambda file: file["modification_time"], reverse=True)
+        kept: dict[str, tuple[TaskRecord, ...]] = {}
+        for file in files:
+            if sum(map(len, kept.values())) >= _MOST_RECORDS:
+                self._notes[f"Only the newest {_MOST_RECORDS:,} tasks on record are shown."] = None
+                break
+            path = unquote(file["path"])
+            kept[path] = self._records[path] if path in self._records else self._records_in(path)
+        self._records = kept
+        return tuple(sorted((one for some in reversed(kept.values()) for one in some), key=lambda one: one.finished_at))
+
+    def _records_in(self, path: str) -> tuple[TaskRecord, ...]:
+        columns = [column.name for column in ROUNDS.columns]
+        with self._storage.open(f"{self._layout.rounds}/{path}") as file:
+            rows = pq.read_table(file, columns=columns).to_pylist()
+        return tuple(_record(row) for row in rows if row["game_name"] is not None)
+
+    def _tables(self, games: Iterable[str]) -> tuple[dict[str, TableFacts], frozenset[str]]:
+        """Return the silver tables by game, and the games whose table cannot be read."""
+        names = sorted(games)
+        threads = _THREADS if self._storage.is_folder(self._layout.root) else _THREADS_OF_STORE
+        with ThreadPoolExecutor(threads, thread_name_prefix="status") as pool:
+            looked = dict(zip(names, pool.map(self._silver_table, names), strict=True))
+        for name, found in looked.items():
+            if isinstance(found, Exception):
+                self._note(self._layout.silver(names_of(name).key), found)
+        unreadable = frozenset(name for name, found in looked.items() if isinstance(found, Exception))
+        return {name: found for name, found in looked.items() if isinstance(found, TableFacts)}, unreadable
+
+    def _silver_table(self, game: str) -> TableFacts | Exception | None:
+        path = self._layout.silver(names_of(game).key)
+        try:
+            # each commit is a new file in this folder
+            changed = self._storage.changed(f"{path}/_delta_log")
+        except DemuxError as error:
+            return error
+        if changed is None:
+            return None
+        kept = self._silver.get(game)
+        if kept is not None and kept[0] == changed:
+            return kept[1]
+        try:
+            found = _sizes(_actions(self._storage.table(path)))
+        except deltalake.exceptions.TableNotFoundError:
+            return None
+        except Exception as error:  # as in `_table`
+            return error
+        # a file system tells times of some milliseconds: another commit may have the same one
+        if self._now_ns() - changed > _SETTLED_NS:
+            self._silver[game] = changed, found
+        return found
+
+
+def _actions(table: deltalake.DeltaTable) -> pa.Table:
+    """Return the table's files: path, size_bytes, modification_time (ms), num_records, partition values."""
+    found = pa.table(table.get_add_actions(flatten=True))
+    # bounds of all columns are many, and of no use here
+    wanted = ("path", "size_bytes", "modification_time", "num_records")
+    return found.select([name for name in found.column_names if name in wanted or name.startswith("partition.")])
+
+
+def _sizes(files: pa.Table) -> TableFacts:
+    counts = files.column("num_records") if "num_records" in files.column_names else None
+    known = counts is not None and counts.null_count == 0
+    return TableFacts(
+        len(files), pc.sum(files.column("size_bytes")).as_py() or 0, (pc.sum(counts).as_py() or 0) if known else None
+    )
+
+
+def _arrivals(table: deltalake.DeltaTable) -> Mapping[str, Sequence[Arrival]]:
+    found: dict[str, list[Arrival]] = defaultdict(list)
+    files = _actions(table)
+    if len(files):
+        files = files.select(["modification_time", "num_records", "partition.game_name"]).sort_by("modification_time")
+        for at, rows, game in zip(*(column.to_pylist() for column in files.columns), strict=True):
+            if game is not None:
+                found[game].append(Arrival(datetime.fromtimestamp(at / 1000, timezone.utc), rows or 0))
+    return {game: tuple(files) for game, files in found.items()}
+
+
+def _games(table: deltalake.DeltaTable) -> Mapping[str, KnownGame]:
+    rows = table.to_pyarrow_table().to_pylist()
+    return {row["game_name"]: KnownGame(row["game_name"], row["cluster"], row["plan_id"], row["since"]) for row in rows}
+
+
+def _uses(table: deltalake.DeltaTable) -> Mapping[tuple[str, int], Sequence[SubjectVersion]]:
+    rows = table.to_pyarrow_table(columns=["registry", "schema_id", "subject", "version", "message"])
+    return uses_by_id(rows.to_pylist())
+
+
+def _set_aside(table: deltalake.DeltaTable) -> Sequence[SetAside]:
+    """Return the counts; rows are read in pieces, as there may be a million."""
+    counts: Counter[tuple[str, str | None]] = Counter()
+    for row in _counted(table, _QUARANTINE):
+        # a name that was refused is not a game: only silver's rows count by game
+        game = row["game_name"] if row["stage"] == Stage.SILVER.value else None
+        counts[row["cause"], game] += row["count_all"]
+    return tuple(SetAside(cause, game, rows) for (cause, game), rows in counts.items())
+
+
+def _dropped(table: deltalake.DeltaTable) -> Mapping[str, int]:
+    return _by_game(table, "stage", Stage.SILVER.value)
+
+
+def _retired(table: deltalake.DeltaTable) -> Mapping[str, int]:
+    return _by_game(table, "reason", Reason.RETIRED.value)
+
+
+def _by_game(table: deltalake.DeltaTable, column: str, value: str) -> Mapping[str, int]:
+    """Return how many rows each game has with this value in a column."""
+    counts: Counter[str] = Counter()
+    for row in _counted(table, [column, "game_name"]):
+        if row[column] == value:
+            counts[row["game_name"]] += row["count_all"]
+    return counts
+
+
+def _counted(table: deltalake.DeltaTable, columns: list[str]) -> Iterator[Mapping[str, Any]]:
+    for batch in table.to_pyarrow_dataset().to_batches(columns=columns):
+        yield from pa.table(batch).group_by(columns).aggregate([([], "count_all")]).to_pylist()
+
+
+def _record(row: Mapping[str, Any]) -> TaskRecord:
+    return TaskRecord(
+        row["round_id"],
+        row["game_name"],
+        Outcome(row["outcome"]),
+        row["rows_in"],
+        row["rows_silver"],
+        row["rows_quarantined"],
+        tuple(row["schema_ids"] or ()),
+        row["seconds"],
+        row["condition"],
+        row["sentence"],
+        row["finished_at"],
+    )

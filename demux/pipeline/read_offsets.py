@@ -1,0 +1,170 @@
+"""Where the games and bronze stand, as the ledger asks it: both engines and all sources, from tables and checkpoints.
+
+Reads small files; changes nothing. What is not known for sure is left out: the ledger then calls a record waiting.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from bronze_ingest.kafka.checkpoint_offsets import KAFKA
+from bronze_ingest.kafka.lost_offsets import Loss, kafka_offsets, source_line, start_line
+from demux.core.delta.app_transactions import transaction_of
+from demux.core.delta.log import commit_in, commit_name, newest_version
+from demux.core.delta.record_table import RecordTable
+from demux.core.names import names_of
+from demux.core.root.layout import layout_of
+from demux.core.settings.settings import Settings
+from demux.core.settings.source import SourceKind
+from demux.core.storage import file_names, read_text, table_exists
+from demux.core.storage.files import Storage
+from demux.core.streaming.checkpoints import read_checkpoint
+from demux.core.tables import GAPS, TOPICS, Layout
+from demux.operations.erasure.results import ALL_READ
+from demux.operations.reconcile.read_offsets import Part, Range, SourceStand, Stand
+from demux.operations.reconcile.table_snapshots import last_batches, session_for
+from deserializer.fleet.current_offset import position_in
+from deserializer.fleet.round import fleet_of
+from deserializer.offsets.epoch import Turn
+
+_THREADS = 8
+_EXPIRED = f"SELECT * FROM {{records}} WHERE reason = '{Loss.EXPIRED.value}'"
+
+
+def stands_of(spark: SparkSession | None, layout: Layout) -> Callable[[Collection[str]], Mapping[str, Stand]]:
+    """Return what says where games stand in bronze, by key; whichever engine has decoded them."""
+
+    def stands(keys: Collection[str]) -> Mapping[str, Stand]:
+        app_id = fleet_of(spark or layout.storage, layout)
+        names = sorted(keys)
+        with ThreadPoolExecutor(_THREADS, thread_name_prefix="stands") as pool:
+            found = pool.map(lambda key: _stand(spark, layout, key, app_id), names)
+            return {key: stand for key, stand in zip(names, found, strict=True) if stand is not None}
+
+    return stands
+
+
+def read_batch(spark: SparkSession, layout: Layout, game: str) -> int:
+    """Return the last batch of bronze that a game has read whole; -1 where nobody knows of one, `ALL_READ` for all."""
+    key = names_of(game).key
+    stand = stands_of(spark, layout)([key]).get(key)
+    if stand is None:
+        return -1
+    if stand.version > newest_version(spark, layout.bronze):
+        return ALL_READ
+    writer = read_checkpoint(spark, layout.bronze_checkpoint).query_id
+    batches = {} if writer is None else last_batches(spark, layout.bronze, writer, [stand.version])
+    return batches.get(stand.version, -1)
+
+
+def _stand(spark: SparkSession | None, layout: Layout, key: str, app_id: str | None) -> Stand | None:
+    files = spark or layout.storage
+    number = None if app_id is None else _transaction(spark, layout, layout.silver(key), app_id)
+    if app_id is not None and number is not None and (turn := Turn.of(number)).is_the_fleets:
+        # what was read of the commit that it is in counts once it has read all of it
+        return Stand(turn.position.version, f"{app_id}/{turn.number}")
+    checkpoint = layout.silver_checkpoint(key)
+    found = read_checkpoint(files, checkpoint)
+    if found.query_id is None or found.done < 0:
+        return None
+    return Stand(position_in(read_text(files, f"{checkpoint}/offsets/{found.done}")).version, found.query_id)
+
+
+def _transaction(spark: SparkSession | None, layout: Layout, table: str, app_id: str) -> int | None:
+    """Return the newest version of the application's transactions; None for none."""
+    opened = layout.storage.known_table(table)
+    if opened is not None:
+        return opened.transaction_version(app_id)
+    if not table_exists(spark or layout.storage, table):
+        return None
+    return transaction_of(session_for(spark, table), table, app_id)
+
+
+def source_stand_of(spark: SparkSession | None, settings: Settings) -> Callable[[], SourceStand]:
+    """Return what says where bronze stands in its source."""
+
+    def stand() -> SourceStand:
+        layout = layout_of(settings)
+        files = spark or layout.storage
+        checkpoint = layout.bronze_checkpoint
+        found = read_checkpoint(files, checkpoint)
+        line = None
+        if found.done >= 0:
+            line = source_line(read_text(files, f"{checkpoint}/offsets/{found.done}"), KAFKA)
+        match settings.source.kind:
+            case SourceKind.FILES:
+                return SourceStand(found.query_id)
+            case SourceKind.DELTA:
+                table = settings.source_path
+                if line is None or not table_exists(files, table):
+                    return SourceStand(found.query_id)
+                return SourceStand(found.query_id, table, _read_whole(spark, layout.storage, table, json.loads(line)))
+            case SourceKind.KAFKA:
+                return _kafka(spark, layout, found.query_id, line)
+
+    return stand
+
+
+def _read_whole(spark: SparkSession | None, storage: Storage, table: str, offset: Mapping[str, Any]) -> int | None:
+    """Return the last version of the source table that a Delta source has read whole; None for none.
+
+    An offset is a commit and a file in it. Below 0, nothing of the commit is read. A stream begins with all files that
+    the table has at first, as if one commit had added them.
+    """
+    version, index = int(offset["reservoirVersion"]), int(offset["index"])
+    begins = offset.get("isStartingVersion") is True
+    if index < 0:
+        return None if begins or version == 0 else version - 1
+    if begins:
+        return version if index >= _files_at(spark, storage, table, version) - 1 else None
+    files = spark or storage
+    name = commit_name(version)
+    folder = f"{table}/_delta_log"
+    if name not in file_names(files, folder):
+        return version - 1
+    added = len(commit_in(version, read_text(files, f"{folder}/{name}"), "").added)
+    return version if index >= added - 1 else version - 1
+
+
+def _files_at(spark: SparkSession | None, storage: Storage, table: str, version: int) -> int:
+    """Return how many files a table has at a version."""
+    opened = storage.known_table(table)
+    if opened is None:
+        reader = session_for(spark, table).read.format("delta")
+        return len(reader.option("versionAsOf", version).load(table).inputFiles())
+    opened.load_as_version(version)
+    return len(opened.file_uris())
+
+
+def _kafka(spark: SparkSession | None, layout: Layout, writer: str | None, line: str | None) -> SourceStand:
+    files = spark or layout.storage
+    ends = (kafka_offsets(line) if line is not None else None) or {}
+    start = f"{layout.bronze_checkpoint}/sources/{KAFKA}"
+    begins: Mapping[str, Mapping[int, int]] = {}
+    if "0" in file_names(files, start):
+        begins = kafka_offsets(start_line(read_text(files, f"{start}/0"))) or {}
+    topics = RecordTable(spark, layout.storage, layout.topics, TOPICS).select("SELECT topic FROM {records}")
+    made = Counter(row["topic"] for row in topics)
+    given_up: defaultdict[Part, list[Range]] = defaultdict(list)
+    # of the topics as they are now: those of older ones are behind their end
+    for row in RecordTable(spark, layout.storage, layout.gaps, GAPS).select(_EXPIRED):
+        given_up[_log(row["topic"], made[row["topic"]]), row["partition"]].append(
+            (row["first_offset"], row["end_offset"])
+        )
+    return SourceStand(
+        writer,
+        begins={(topic, at): first for topic, by in begins.items() for at, first in by.items()},
+        ends={(_log(topic, made[topic]), at): end for topic, by in ends.items() for at, end in by.items()},
+        given_up=given_up,
+    )
+
+
+def _log(topic: str, number: int) -> str:
+    # as in `bronze_ingest.kafka.source`: record ids must differ
+    return topic if number < 2 else f"{topic}@{number}"

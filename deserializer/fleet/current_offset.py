@@ -1,0 +1,87 @@
+"""Where a game stands in bronze, whichever engine decoded it last.
+
+The fleet's position is in the silver table (`silver.py`), that of a stream in its checkpoint. The fleet's transaction
+says whose turn it is (`turns.py`): in a stream's, its checkpoint counts.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+
+from pyspark.sql import SparkSession
+
+from demux.core.names import names_of
+from demux.core.storage import read_text
+from demux.core.streaming.checkpoints import read_checkpoint, require_checkpoint
+from demux.core.tables import Layout
+from demux.operations.quarantine.filter import Choice
+from deserializer.offsets.epoch import Turn
+from deserializer.offsets.unread_files import START, Position
+from deserializer.silver.backend import GameTable
+
+
+def standing(
+    spark: SparkSession, layout: Layout, game: str, table: GameTable, app_id: str, *, has_begun: bool
+) -> Position | None:
+    """Return where the game stands; None where its stream was interrupted, and must end its batch first.
+
+    Args:
+        spark: the session.
+        layout: where the tables are.
+        game: the exact name.
+        table: its table.
+        app_id: of the fleet's transactions.
+        has_begun: whether the fleet has put bad rows of the game into quarantine.
+
+    Raises:
+        CheckpointLost, TableLost: as `require_checkpoint`.
+    """
+    turn = turn_of(table, app_id)
+    if turn is not None and turn.is_the_fleets:
+        return turn.position
+    checkpoint = layout.silver_checkpoint(names_of(game).key)
+    found = read_checkpoint(spark, checkpoint)
+    if found.begun < 0:
+        if (waiting := handed_over(table, app_id)) is not None:
+            return waiting
+        if has_begun and not table.has_rows():
+            # the fleet's own first round was interrupted
+            return START
+    rebuild = f"demux rebuild --game {shlex.quote(game)}"
+    require_checkpoint(spark, checkpoint, table.path, layout.quarantine, Choice(game).sql(), rebuild)
+    if found.unfinished is not None:
+        return None
+    return position_in(read_text(spark, f"{checkpoint}/offsets/{found.done}")) if found.done >= 0 else START
+
+
+def turn_of(table: GameTable, app_id: str) -> Turn | None:
+    """Return the turn that the table's transaction tells of; None when no fleet ever had it."""
+    version = table.transaction(app_id)
+    return None if version is None else Turn.of(version)
+
+
+def hand_over(table: GameTable, app_id: str) -> None:
+    """Say in the table that a stream goes on where the fleet stands; nothing where it is no fleet's."""
+    turn = turn_of(table, app_id)
+    if turn is not None and turn.is_the_fleets:
+        table.mark(app_id, turn.of_stream().version)
+
+
+def handed_over(table: GameTable, app_id: str) -> Position | None:
+    """Return where a stream is to go on that has written nothing yet; None where there is none such."""
+    turn = turn_of(table, app_id)
+    if turn is None or turn.is_the_fleets or not table.last_written_by(app_id, turn.version):
+        return None
+    return turn.position
+
+
+def position_in(offsets: str) -> Position:
+    """Return the position that a file of a stream's checkpoint has, below `offsets`.
+
+    A batch takes all files of a commit (`source`): it ends with the last one of a commit (Delta 2), or
+    before the first one of the next, index -1 (Delta 3 and later).
+    """
+    offset = json.loads(offsets.split("\n")[-1])
+    version = int(offset["reservoirVersion"])
+    return Position(version if int(offset["index"]) < 0 else version + 1)

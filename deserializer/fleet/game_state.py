@@ -1,0 +1,311 @@
+"""What a fleet knows of each game from round to round: its table, its position, and its schemas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+
+from demux.core.columns.types import Struct
+from demux.core.delta.log import AddedFile
+from demux.core.error_mapping import named
+from demux.core.errors import DemuxError
+from demux.core.names import names_of
+from demux.core.reports import GameReport
+from demux.core.schemas.ref import SchemaRef
+from demux.core.schemas.store import SchemaStore
+from demux.core.settings.schema_contract import Contract
+from demux.core.tables import SILVER_ORIGIN
+from deserializer.decoders.arrow import INPUT
+from deserializer.decoders.schema_decision import UNDECIDED, Answer, Decisions, Refusal, Writer, decide
+from deserializer.fleet.current_offset import standing
+from deserializer.fleet.worker import GameFiles
+from deserializer.offsets.bronze_files import file_session, rows_in
+from deserializer.offsets.bronze_log import BronzeLog, file_path, require_readable
+from deserializer.offsets.epoch import Turn, fleets_turn
+from deserializer.offsets.unread_files import START, ByGame, Piece, Position, pending, take
+from deserializer.silver.backend import GameTable, QuarantineTable, Tables
+from deserializer.silver.comments import description_of
+from deserializer.silver.evolve import fitted
+
+_DECIDED_AT_ONCE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """What a game has to read in this round.
+
+    Attributes:
+        game: the exact name.
+        table: its silver table.
+        pieces: what is read; none where nothing is new.
+        rows_waiting: about how many rows are left for later rounds.
+        settled: ids of records that an interrupted round has put into a table already.
+    """
+
+    game: str
+    table: GameTable
+    pieces: tuple[Piece, ...]
+    rows_waiting: int = 0
+    settled: frozenset[str] = frozenset()
+
+    @property
+    def after(self) -> Position:
+        """Where the game stands when they are read."""
+        return self.pieces[-1].after
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """How one game ended: with a report, or with an error and everything as it was.
+
+    Attributes:
+        game: the exact name.
+        report: what was done.
+        error: why nothing was.
+        seconds: of work for this game alone.
+    """
+
+    game: str
+    report: GameReport | None
+    error: DemuxError | None
+    seconds: float = 0.0
+
+
+class Games:
+    """The games of one root, as one process knows them."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        tables: Tables,
+        schemas: SchemaStore,
+        finish_stream: Callable[[str], object],
+        most_rows: int,
+    ) -> None:
+        """Prepare, as `Fleet`."""
+        self._spark = spark
+        self._opened_by = tables
+        self._bronze = tables.layout.bronze
+        self._schemas = schemas
+        self._finish_stream = finish_stream
+        self._most_rows = most_rows
+        self._tables: dict[str, GameTable] = {}
+        self._turns: dict[str, int] = {}
+        self._positions: dict[str, Position] = {}
+        self._decisions: dict[str, Decisions] = {}
+        self._log = BronzeLog(spark, self._bronze)
+
+    def due(
+        self, games: Iterable[str], quarantine: QuarantineTable, threads: int
+    ) -> tuple[dict[str, Due], dict[str, DemuxError]]:
+        """Return what each game has to read, and why some cannot be read.
+
+        Args:
+            games: exact names.
+            quarantine: the table.
+            threads: that look at tables at the same time.
+        """
+        failed: dict[str, DemuxError] = {}
+        names = sorted(set(games))
+        with ThreadPoolExecutor(threads, thread_name_prefix="standing") as pool:
+            for game, error in zip(names, pool.map(lambda game: self._stand(game, quarantine), names), strict=True):
+                if error is not None:
+                    failed[game] = error
+        due: dict[str, Due] = {}
+        standing_now = [game for game in names if game not in failed]
+        log = self._log.since(min((self._positions[game] for game in standing_now), default=START).version)
+        for game in standing_now:
+            try:
+                due[game] = self._due(game, log, quarantine)
+            except Exception as error:  # one game's failure must not stop its neighbours
+                failed[game] = named(error)
+        return due, failed
+
+    def work(self, due: Due, paths: frozenset[str] | None = None) -> GameFiles:
+        """Return the files to read, or those of these paths, and what to do with their rows."""
+        chosen = [(path, size) for path, size in self.files(due) if paths is None or path in paths]
+        return GameFiles(
+            self._opened_by.layout.storage,
+            due.game,
+            tuple(path for path, _ in chosen),
+            tuple(size for _, size in chosen),
+            due.table.path,
+            self.known(due.game),
+            due.after.number,
+            due.settled,
+        )
+
+    def files(self, due: Due) -> list[tuple[str, int]]:
+        """Return the files that the game has to read, each with its bytes."""
+        return [(file_path(self._bronze, file.path), file.bytes) for piece in due.pieces for file in piece.files]
+
+    def decisions(self, due: Due, refs: Mapping[SchemaRef, int]) -> Decisions:
+        """Return what to do with rows of these schema refs, once the table has all columns for it.
+
+        Args:
+            due: the game.
+            refs: how many rows have each.
+
+        Raises:
+            DemuxError: why that is not possible.
+        """
+        if refs.keys() - self.known(due.game).by_ref.keys():
+            for error in self.learn({due.game: refs}, {due.game: due}).values():
+                raise error
+        return self.known(due.game)
+
+    def version(self, due: Due) -> int:
+        """Return the version of the transaction that says in the game's table that they are read."""
+        return Turn(self._turns[due.game], due.after).version
+
+    def learn(self, refs: Mapping[str, Mapping[SchemaRef, int]], due: Mapping[str, Due]) -> dict[str, DemuxError]:
+        """Decide about further schema refs of these games; each table gets the columns that they add.
+
+        Args:
+            refs: how many rows of each game have each.
+            due: the games.
+
+        Returns:
+            Why that was not possible for some games.
+        """
+        known = {game: self.known(game).by_ref for game in refs}
+        found = self._schemas.lookup_all({game: {*known[game], *refs[game]} for game in refs})
+        failed: dict[str, DemuxError] = {}
+
+        def decide_one(game: str) -> None:
+            answers = found[game]
+            try:
+                if isinstance(answers, DemuxError):
+                    raise answers
+                self._decide(due[game], answers, refs[game])
+            except Exception as error:  # one game's failure must not stop its neighbours
+                failed[game] = named(error)
+
+        # a new column costs some commits by Spark, which wait more than they work
+        with ThreadPoolExecutor(_DECIDED_AT_ONCE, thread_name_prefix="learn") as pool:
+            list(pool.map(decide_one, found))
+        return failed
+
+    def _decide(self, due: Due, answers: Mapping[SchemaRef, Answer], rows: Mapping[SchemaRef, int]) -> None:
+        self._decisions[due.game] = fit(self._spark, due.table, answers, self._schemas.contract(due.game), rows)
+
+    def schema_ids(self, due: Due, refs: Iterable[SchemaRef]) -> tuple[int, ...]:
+        """Return the ids that these refs stand for, sorted; makes the table where no row has asked for it."""
+        if not due.table.exists:
+            self._decide(due, {}, {})
+        by_ref = self.known(due.game).by_ref
+        decided = ((ref, by_ref[ref]) for ref in refs)
+        ids = {each.schema_id if isinstance(each, Writer) else ref.schema_id for ref, each in decided}
+        return tuple(sorted(schema_id for schema_id in ids if schema_id is not None))
+
+    def done(self, due: Due) -> None:
+        """Remember that the game's files are read, and which of its schemas need no further look."""
+        self._positions[due.game] = due.after
+        self._decisions[due.game] = lasting(self.known(due.game))
+
+    def forget(self, game: str) -> None:
+        """Read the game's table again before the next round."""
+        self._tables.pop(game, None)
+        self._positions.pop(game, None)
+        self._decisions.pop(game, None)
+
+    def known(self, game: str) -> Decisions:
+        """Return what was decided about the game's schemas so far."""
+        return self._decisions.get(game, UNDECIDED)
+
+    def _stand(self, game: str, quarantine: QuarantineTable) -> DemuxError | None:
+        """Find out where the game stands, where that is not known; return why it cannot be found out."""
+        if game in self._positions:
+            return None
+        try:
+            table, position = self._look(game, quarantine)
+            if position is None:
+                self._finish_stream(game)
+                table, position = self._look(game, quarantine)
+        except Exception as error:  # one game's failure must not stop its neighbours
+            return named(error)
+        assert position is not None, "its stream has ended its batch"
+        self._tables[game], self._positions[game] = table, position
+        self._turns[game] = fleets_turn(table.transaction(self._opened_by.app_id))
+        return None
+
+    def _look(self, game: str, quarantine: QuarantineTable) -> tuple[GameTable, Position | None]:
+        key = names_of(game).key
+        tables = self._opened_by
+        table = tables.silver(key)
+        has_begun = quarantine.position(key) is not None
+        return table, standing(self._spark, tables.layout, game, table, tables.app_id, has_begun=has_begun)
+
+    def _due(self, game: str, log: ByGame | None, quarantine: QuarantineTable) -> Due:
+        table, position = self._tables[game], self._positions[game]
+        pieces = pending(self._log.of_game(game, position) if log is None else log, game, position)
+        require_readable(game, pieces)
+        taken, settled = take(pieces, self._most_rows), frozenset[str]()
+        bad = quarantine.position(names_of(game).key)
+        if bad is not None and bad > position:
+            # a round was interrupted between its two commits: at least what it had read is read again
+            ends = [at for at, piece in enumerate(pieces, 1) if piece.after >= bad]
+            taken = pieces[: max(len(taken), ends[0])] if ends else pieces
+            settled = self._settled(game, taken, quarantine)
+        waiting = sum(piece.rows for piece in pieces[len(taken) :])
+        return Due(game, table, taken, waiting, settled)
+
+    def _settled(self, game: str, pieces: Iterable[Piece], quarantine: QuarantineTable) -> frozenset[str]:
+        """Return the ids of the pieces' records that are in quarantine or in silver already."""
+        wanted = self._record_ids(game, [file for piece in pieces for file in piece.files])
+        if not len(wanted):
+            return frozenset()
+        return (quarantine.ids(game) & frozenset(wanted.to_pylist())) | self._tables[game].ids_among(wanted)
+
+    def _record_ids(self, game: str, files: Sequence[AddedFile]) -> pa.Array:
+        paths, storage = [file_path(self._bronze, file.path) for file in files], self._opened_by.layout.storage
+        if self._opened_by.is_reached:
+            columns = []
+            for path, file in zip(paths, files, strict=True):
+                with storage.open(path, file.bytes) as opened:
+                    columns.append(pq.read_table(opened, columns=["record_id"]).column(0))
+            return pa.chunked_array(columns, pa.string()).unique()
+        only = Struct(tuple(column for column in INPUT if column.name == "record_id"))
+        ids = rows_in(file_session(self._spark), game, paths, only).distinct().collect()
+        return pa.array([row.record_id for row in ids], pa.string())
+
+
+def fit(
+    spark: SparkSession,
+    table: GameTable,
+    answers: Mapping[SchemaRef, Answer],
+    contract: Contract,
+    rows: Mapping[SchemaRef, int],
+) -> Decisions:
+    """Return what to do with rows of each schema ref; the table is there then, and has all columns for it.
+
+    As `deserializer.silver.evolve.fitted`, without Spark where rows need not be written anew.
+
+    Raises:
+        ApprovalNeeded: the contract asks first; nothing was changed.
+    """
+    decisions = decide(table.columns, answers, table.message, contract, rows=rows)
+    description = description_of(decisions, answers, table.everything)
+    if not table.exists:
+        table.create(description.all_columns, decisions.message, description.comment)
+        return decisions
+    changes = description.is_new or Struct((*decisions.columns, *SILVER_ORIGIN)) != table.everything
+    if changes and not table.alter(description, decisions.message):
+        fitted(spark, table.path, answers, contract, rows)
+        table.refresh()
+    return decisions
+
+
+def lasting(decisions: Decisions) -> Decisions:
+    """Return them without refusals that may pass: somebody may register the schema, or correct it."""
+    by_ref = {ref: each for ref, each in decisions.by_ref.items() if not _may_pass(each)}
+    return decisions if len(by_ref) == len(decisions.by_ref) else replace(decisions, by_ref=by_ref)
+
+
+def _may_pass(decision: object) -> bool:
+    return isinstance(decision, Refusal) and decision.may_pass

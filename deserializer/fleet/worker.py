@@ -1,0 +1,222 @@
+"""Files of bronze to files of silver and quarantine, one game after the other, in a Spark worker; nothing is committed.
+
+One game's failure is its own: what it wrote is removed, and the next one begins.
+"""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from demux.core.causes import Stage
+from demux.core.columns.arrow import arrow_fields, as_type
+from demux.core.columns.map_in_arrow import MAX_BATCH_BYTES, MAX_BATCH_ROWS
+from demux.core.columns.types import Struct
+from demux.core.delta.parquet_writer import TableFile, TableWriter, stamped
+from demux.core.error_mapping import named
+from demux.core.errors import BronzeRewritten, DemuxError
+from demux.core.schemas.ref import SchemaRef
+from demux.core.storage.files import Storage
+from demux.core.tables import QUARANTINE, SILVER_ORIGIN
+from deserializer.decoders.arrow import INPUT, REF, Part, origin_of, parts_of
+from deserializer.decoders.schema_decision import Decisions, UnknownRef
+
+
+@dataclass(frozen=True, slots=True)
+class GameFiles:
+    """Some files of a game, and what to do with their rows.
+
+    Attributes:
+        storage: how the files and the table are reached.
+        game: the exact name.
+        paths: of the files, absolute.
+        sizes: of the files, in bytes.
+        table: the path of the silver table.
+        decisions: for every schema ref that is known of.
+        batch_id: the number that its bad rows carry in quarantine.
+        settled: ids of records that are in silver or quarantine already.
+    """
+
+    storage: Storage
+    game: str
+    paths: tuple[str, ...]
+    sizes: tuple[int, ...]
+    table: str
+    decisions: Decisions
+    batch_id: int
+    settled: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What became of a `GameFiles`.
+
+    Attributes:
+        game: the exact name.
+        paths: of the files that were read.
+        rows_in: how many rows they have.
+        rows_bad: how many of them went to quarantine.
+        refs: the schema refs of the rows.
+        silver: the files for silver.
+        unknown: rows by ref without a decision: nothing was written.
+        error: why nothing was written.
+        seconds: how long it took.
+    """
+
+    game: str
+    paths: tuple[str, ...] = ()
+    rows_in: int = 0
+    rows_bad: int = 0
+    refs: frozenset[SchemaRef] = frozenset()
+    silver: tuple[TableFile, ...] = ()
+    unknown: Mapping[SchemaRef, int] = field(default_factory=dict)
+    error: DemuxError | None = None
+    seconds: float = 0.0
+
+
+def write_games(
+    storage: Storage, works: Iterable[GameFiles], quarantine: str, query_id: str, now: datetime
+) -> Iterator[Written | TableFile]:
+    """Yield what became of each, and then the files for quarantine, which hold the bad rows of all of them.
+
+    Args:
+        storage: how the quarantine table is reached.
+        works: what to do.
+        quarantine: the path of the quarantine table.
+        query_id: what bad rows carry there.
+        now: the time of decoding.
+    """
+    with TableWriter(storage, quarantine, QUARANTINE) as bad:
+        for work in works:
+            began = time.monotonic()
+            files: list[TableFile] = []
+            try:
+                written, files = _write(work, quarantine, query_id, now, bad)
+            except Exception as error:  # one game's failure must not stop its neighbours
+                written = Written(work.game, work.paths, error=named(error))
+            yield replace(written, seconds=time.monotonic() - began)
+            yield from files
+        yield from bad.close()
+
+
+def _write(
+    work: GameFiles, quarantine: str, query_id: str, now: datetime, bad: TableWriter
+) -> tuple[Written, list[TableFile]]:
+    """Return what became of one, and files of its own for quarantine, where it has many bad rows."""
+    columns = Struct((*work.decisions.columns, *SILVER_ORIGIN))
+    rows_in = rows_bad = 0
+    refs: set[SchemaRef] = set()
+    try:
+        with (
+            TableWriter(work.storage, work.table, columns) as silver,
+            TableWriter(work.storage, quarantine, QUARANTINE) as own,
+        ):
+            for part in parts_of(bronze_rows(_opened(work), work.settled), work.decisions):
+                rows_in, rows_bad = rows_in + len(part.rows), rows_bad + len(part.bad)
+                refs.add(part.ref)
+                if part.good:
+                    silver.add(good_rows(part, columns, now))
+                if part.bad:
+                    own.add(bad_rows(part, work.game, query_id, work.batch_id, now))
+            files = tuple(silver.close())
+            further = own.hand_over(bad)
+    except FileNotFoundError as gone:
+        raise BronzeRewritten(
+            f"A file of bronze was removed before it was read: {gone.filename or gone}.",
+            f"Make the game's table again from bronze: `demux rebuild --game {shlex.quote(work.game)}`; and let no "
+            "VACUUM of bronze reach back to where a game stands.",
+        ) from gone
+    except UnknownRef:
+        return Written(work.game, work.paths, unknown=unknown_refs(_opened(work), work.decisions)), []
+    return Written(work.game, work.paths, rows_in, rows_bad, frozenset(refs), files), further
+
+
+def good_rows(part: Part, columns: Struct, now: datetime) -> pa.RecordBatch:
+    """Return what decoded in the columns of the silver table, decoded at this time."""
+    origin = origin_of(part)
+    fields = arrow_fields(columns)
+    decoded_at = pa.repeat(pa.scalar(now, fields[-1].type), len(part.good))
+    return pa.RecordBatch.from_arrays([*part.columns, *origin, decoded_at], schema=pa.schema(fields))
+
+
+def bad_rows(part: Part, game: str, query_id: str, batch_id: int, now: datetime) -> pa.RecordBatch:
+    """Return what did not decode in the columns of quarantine, set aside by this query and batch at this time."""
+    rows = part.rows.take(pa.array([row for row, _ in part.bad], pa.int64()))
+    sentences = pa.array([sentence for _, sentence in part.bad], pa.string())
+    told = pa.RecordBatch.from_arrays(
+        [*rows.columns, sentences], names=[*("bytes" if c.name == "payload" else c.name for c in INPUT), "sentence"]
+    )
+    return stamped(
+        told,
+        QUARANTINE,
+        stage=Stage.SILVER.value,
+        cause=part.cause,
+        game_name=game,
+        # bronze has the key and the headers of these rows
+        key=None,
+        headers=None,
+        query_id=query_id,
+        batch_id=batch_id,
+        quarantined_at=now,
+    )
+
+
+def _opened(work: GameFiles) -> Iterator[Any]:
+    for path, size in zip(work.paths, work.sizes, strict=True):
+        with work.storage.open(path, size) as file:
+            yield pq.ParquetFile(file)
+
+
+def unknown_refs(files: Iterable[Any], decisions: Decisions) -> dict[SchemaRef, int]:
+    """Return how many rows of open files of bronze have each schema ref without a decision; reads only its columns."""
+    names = [column.name for column in REF]
+    found: Counter[SchemaRef] = Counter()
+    for file in files:
+        counted = filled(file.read(columns=_there(file, REF)), REF).group_by(names).aggregate([([], "count_all")])
+        for row in counted.to_pylist():
+            found[SchemaRef(*(row[name] for name in names))] += row["count_all"]
+    return {ref: rows for ref, rows in found.items() if ref not in decisions.by_ref}
+
+
+def bronze_rows(files: Iterable[Any], without: frozenset[str]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of open Parquet files of bronze in the columns of `INPUT`, but the records with these ids."""
+    settled = pa.array(sorted(without), pa.string()) if without else None
+    for file in files:
+        # the other cores have tasks of their own: threads would only wait for one another
+        for batch in file.iter_batches(_batch_rows(file.metadata), columns=_there(file, INPUT), use_threads=False):
+            table = filled(pa.Table.from_batches([batch]), INPUT)
+            if settled is not None:
+                table = table.filter(pc.invert(pc.is_in(table.column("record_id"), settled)))
+            yield from table.to_batches()
+
+
+def _batch_rows(metadata: Any) -> int:
+    """Return how many rows may stand in memory together, which they do several times."""
+    groups = (metadata.row_group(number) for number in range(metadata.num_row_groups))
+    row_bytes = max((group.total_byte_size / max(1, group.num_rows) for group in groups), default=0)
+    return max(1, min(MAX_BATCH_ROWS, int(MAX_BATCH_BYTES / max(1, row_bytes))))
+
+
+def _there(file: Any, columns: Struct) -> list[str]:
+    # files are older than some columns
+    names = set(file.schema_arrow.names)
+    return [column.name for column in columns if column.name in names]
+
+
+def filled(table: pa.Table, columns: Struct) -> pa.Table:
+    """Return the table in these columns, NULL where it has none."""
+    fields, names = arrow_fields(columns), frozenset(table.column_names)
+    arrays = [
+        as_type(table.column(one.name), one.type) if one.name in names else pa.nulls(len(table), one.type)
+        for one in fields
+    ]
+    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))

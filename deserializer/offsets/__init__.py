@@ -1,0 +1,1 @@
+"""How far a game has read bronze, and which files it has still to read."""

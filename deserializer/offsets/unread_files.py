@@ -1,0 +1,166 @@
+"""Which files of bronze a game has still to read, and where it stands after each. Pure."""
+
+from __future__ import annotations
+
+import shlex
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from demux.core.delta.log import AddedFile, Commit
+from demux.core.errors import BronzeRewritten
+
+# a transaction's version is a long, and `turns.py` needs 15 bits: this many files in one commit, and 2^28 commits
+_FILES_PER_COMMIT = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Position:
+    """What a game reads next in bronze's log.
+
+    Attributes:
+        version: a commit.
+        index: a file in what the commit added; those before it are read.
+    """
+
+    version: int
+    index: int = 0
+
+    @property
+    def number(self) -> int:
+        """The position as one number, in the same order."""
+        return self.version * _FILES_PER_COMMIT + self.index
+
+    @staticmethod
+    def of(number: int) -> Position:
+        """Return the position that has this number."""
+        return Position(*divmod(number, _FILES_PER_COMMIT))
+
+
+START = Position(0)
+
+# a file, and its place in what its commit added
+Added = tuple[int, AddedFile]
+_Changes = tuple[Mapping[str | None, Sequence[Added]], Mapping[str | None, Sequence[str]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Files that are read together or not at all.
+
+    Attributes:
+        files: all of one game.
+        after: where the game stands when they are read.
+    """
+
+    files: tuple[AddedFile, ...]
+    after: Position
+
+    @property
+    def rows(self) -> int:
+        """About how many rows they have."""
+        return sum(_rows(file) for file in self.files)
+
+
+class ByGame:
+    """Commits of bronze in order, none left out, with what each did to each game's files; made for one round.
+
+    To look for a game's among the files of all would take the files times the games.
+    """
+
+    def __init__(self, commits: Iterable[Commit]) -> None:
+        """Prepare; a commit is taken apart when somebody asks for it."""
+        self._commits = tuple(commits)
+        self._versions = [commit.version for commit in self._commits]
+        self._changes: dict[int, _Changes] = {}
+
+    def of(self, game: str, since: int) -> Iterator[tuple[Commit, Sequence[Added], Sequence[str]]]:
+        """Yield each commit from this version on, the files that it added for the game, and the paths it took away."""
+        for commit in self._commits[bisect_left(self._versions, since) :]:
+            if commit.version not in self._changes:
+                self._changes[commit.version] = _taken_apart(commit)
+            added, removed = self._changes[commit.version]
+            yield commit, added.get(game, ()), removed.get(game, ())
+
+
+def _taken_apart(commit: Commit) -> _Changes:
+    added: defaultdict[str | None, list[Added]] = defaultdict(list)
+    removed: defaultdict[str | None, list[str]] = defaultdict(list)
+    for index, file in enumerate(commit.added):
+        added[file.partition].append((index, file))
+    for path, partition in commit.removed.items():
+        removed[partition].append(path)
+    return added, removed
+
+
+def pending(commits: ByGame, game: str, since: Position) -> tuple[Piece, ...]:
+    """Return what the game has still to read, in order.
+
+    A commit that takes files away drops those that wait. What it writes anew in their place is read in their place,
+    and left out where all of them were read before.
+
+    Args:
+        commits: bronze's, from `since.version` on; older ones are not looked at.
+        game: the exact name.
+        since: where the game stands.
+
+    Raises:
+        BronzeRewritten: a commit wrote files anew of which some were read and some not.
+    """
+    waiting: dict[str, Piece] = {}
+    for commit, added, removed in commits.of(game, since.version):
+        mine = [(index, file) for index, file in added if Position(commit.version, index) >= since]
+        # the log does not always say whose a file was
+        taken = list(dict.fromkeys([*removed, *(path for path in waiting if path in commit.removed)]))
+        for piece in _replaced(commit, mine, taken, waiting, game) if taken else _separate(commit, mine):
+            waiting |= dict.fromkeys((file.path for file in piece.files), piece)
+    return tuple(dict.fromkeys(waiting.values()))
+
+
+def take(pieces: Sequence[Piece], most_rows: int) -> tuple[Piece, ...]:
+    """Return as many pieces from the beginning as have this many rows together, and one at least."""
+    taken: list[Piece] = []
+    rows = 0
+    for piece in pieces:
+        rows += piece.rows
+        if taken and rows > most_rows:
+            break
+        taken.append(piece)
+    return tuple(taken)
+
+
+def _separate(commit: Commit, mine: Sequence[tuple[int, AddedFile]]) -> list[Piece]:
+    if commit.at_once or len(commit.added) > _FILES_PER_COMMIT:
+        return [Piece(tuple(file for _, file in mine), Position(commit.version + 1))] if mine else []
+    ends = [Position(commit.version, index + 1) for index, _ in mine[:-1]]
+    return [Piece((file,), end) for (_, file), end in zip(mine, [*ends, Position(commit.version + 1)], strict=False)]
+
+
+def _replaced(
+    commit: Commit, mine: Sequence[tuple[int, AddedFile]], taken: Sequence[str], waiting: dict[str, Piece], game: str
+) -> list[Piece]:
+    """Take the files away, and return what stands in their place."""
+    unread = [path for path in taken if path in waiting]
+    for path in unread:
+        piece = waiting.pop(path)
+        left = tuple(file for file in piece.files if file.path in waiting)
+        # in their place: the order is that of the positions
+        waiting |= {file.path: Piece(left, piece.after) for file in left}
+    if not mine or not unread:
+        return []
+    if len(unread) < len(taken):
+        raise BronzeRewritten(
+            f"Commit {commit.version} of bronze wrote {len(taken)} files of the game anew, {len(unread)} of them "
+            "before they were read.",
+            f"Make the game's table again from bronze: `demux rebuild --game {shlex.quote(game)}`.",
+            game=game,
+            version=commit.version,
+        )
+    # only whole: read again in part, nothing would say what the rest stands for
+    return [Piece(tuple(file for _, file in mine), Position(commit.version + 1))]
+
+
+def _rows(file: AddedFile) -> int:
+    # where the log does not say: a record of 100 bytes is a small one
+    return file.rows if file.rows is not None else max(1, file.bytes // 100)

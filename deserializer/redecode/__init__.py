@@ -1,0 +1,1 @@
+"""Decodes rows again and replaces them: backfill, rebuild, replay, rescued fields."""

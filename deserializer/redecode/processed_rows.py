@@ -1,0 +1,189 @@
+"""The rows of bronze that a game has read: what is decoded again; what waits is not touched.
+
+Where a game stands is said by whichever engine decoded it last (`fleet/standing.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from enum import Enum
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from demux.core.columns.types import Column, Primitive, Struct
+from demux.core.delta.log import newest_version
+from demux.core.delta.removal_reason import Reason
+from demux.core.error_mapping import named
+from demux.core.errors import DemuxError
+from demux.core.names import names_of
+from demux.core.root.lock import unlocked
+from demux.core.settings.settings import Sink
+from demux.core.storage import table_exists
+from demux.core.tables import Layout
+from deserializer.decoders.arrow import INPUT
+from deserializer.fleet.current_offset import standing
+from deserializer.fleet.round import fleet_of
+from deserializer.offsets.bronze_files import rows_in
+from deserializer.offsets.bronze_log import BronzeLog, file_path, require_readable
+from deserializer.offsets.unread_files import Position, pending
+from deserializer.redecode.backfill_plan import Span
+from deserializer.silver.backend import tables_of
+
+_BATCH = Column("batch_id", Primitive.BIGINT)
+_WITH_BATCH = Struct((*INPUT, _BATCH))
+# where no fleet ever was, no table has a transaction of this id
+_NO_FLEET = "demux-fleet/none"
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a game has read.
+
+    Attributes:
+        game: the exact name.
+        version: bronze's, as of which it is looked at; -1 where nothing is read.
+        waiting: paths of the files that the game has still to read.
+    """
+
+    game: str
+    version: int
+    waiting: tuple[str, ...] = ()
+
+
+def readings_of(
+    spark: SparkSession, layout: Layout, games: Collection[str], finish: Callable[[str], object], threads: int = 1
+) -> dict[str, Reading | DemuxError]:
+    """Return what each game has read, or why nobody knows; a batch or a round that was interrupted is finished before.
+
+    Errors: CheckpointLost and TableLost; BronzeRewritten and BronzeLogTruncated, as when the game reads on; and what
+    `finish` raises.
+
+    Args:
+        spark: the session.
+        layout: where the tables are.
+        games: exact names.
+        finish: decodes what a game has to read, and ends what was interrupted.
+        threads: that look at tables at the same time.
+    """
+    version = newest_version(spark, layout.bronze)
+    here = _Standing(spark, layout)
+    found: dict[str, Reading | DemuxError] = {}
+    positions: dict[str, Position] = {}
+    with ThreadPoolExecutor(threads, thread_name_prefix="standing") as pool:
+        for game, stands in zip(games, pool.map(here.of, games), strict=True):
+            now = here.finished(game, finish) if stands is _Stands.INTERRUPTED else stands
+            if isinstance(now, Position):
+                positions[game] = now
+            else:
+                found[game] = now if isinstance(now, DemuxError) else Reading(game, -1)
+    log = BronzeLog(spark, here.bronze)
+    commits = log.since(min(positions.values()).version) if positions else None
+    for game, position in positions.items():
+        try:
+            pieces = pending(log.of_game(game, position) if commits is None else commits, game, position)
+            require_readable(game, pieces)
+            paths = tuple(file_path(here.bronze, file.path) for piece in pieces for file in piece.files)
+            found[game] = Reading(game, version, paths)
+        except Exception as error:  # one game's failure must not stop its neighbours
+            found[game] = named(error)
+    return found
+
+
+class _Stands(Enum):
+    """Of a game that stands nowhere in bronze: it has no table, or was interrupted while it read."""
+
+    NOWHERE = "nowhere"
+    INTERRUPTED = "interrupted"
+
+
+class _Standing:
+    """Tells where games stand; opens once what all have in common."""
+
+    def __init__(self, spark: SparkSession, layout: Layout) -> None:
+        self._spark = spark
+        self._tables = tables_of(spark, layout, fleet_of(spark, layout) or _NO_FLEET, Sink.AUTO)
+        self._quarantine = self._tables.quarantine(unlocked)
+        self._quarantine.refresh()
+
+    @property
+    def bronze(self) -> str:
+        """Where bronze is."""
+        return self._tables.layout.bronze
+
+    def of(self, game: str) -> Position | _Stands | DemuxError:
+        """Return where the game stands, or why nobody knows."""
+        key, tables = names_of(game).key, self._tables
+        try:
+            table = tables.silver(key)
+            if not table.exists:
+                return _Stands.NOWHERE
+            bad = self._quarantine.position(key)
+            found = standing(self._spark, tables.layout, game, table, tables.app_id, has_begun=bad is not None)
+        except Exception as error:  # one game's failure must not stop its neighbours
+            return named(error)
+        return _Stands.INTERRUPTED if found is None or (bad is not None and bad > found) else found
+
+    def finished(self, game: str, finish: Callable[[str], object]) -> Position | _Stands | DemuxError:
+        """Return where the game stands once what was interrupted is finished, or why that cannot be."""
+        try:
+            finish(game)
+            self._quarantine.refresh()
+            found = self.of(game)
+            assert found is not _Stands.INTERRUPTED, "its stream has ended its batch"
+        except Exception as error:  # one game's failure must not stop its neighbours
+            return named(error)
+        return found
+
+
+def all_rows(spark: SparkSession, layout: Layout, game: str, version: int, span: Span | None) -> DataFrame:
+    """Return all rows that bronze has of the game in a version, those too that are to be forgotten.
+
+    They have the columns of `INPUT`, and `batch_id`.
+
+    Args:
+        spark: the session.
+        layout: where the tables are.
+        game: the exact name.
+        version: of bronze.
+        span: only of these days; None: those too that say of no day.
+    """
+    bronze = spark.read.format("delta").option("versionAsOf", version).load(layout.bronze)
+    rows = bronze.where(F.col("game_name") == F.lit(game)).select(*(column.name for column in _WITH_BATCH))
+    return rows if span is None else rows.where(span.sql("timestamp"))
+
+
+def passed_rows(spark: SparkSession, layout: Layout, reading: Reading, span: Span | None) -> DataFrame:
+    """Return the rows that the game has read, as `all_rows`, but those that are to be forgotten.
+
+    `spark` is a session that may read single files.
+    """
+    rows = without_forgotten(spark, layout, reading.game, all_rows(spark, layout, reading.game, reading.version, span))
+    if not reading.waiting:
+        return rows
+    waiting = rows_in(spark, reading.game, reading.waiting, _WITH_BATCH)
+    if span is not None:
+        waiting = waiting.where(span.sql("timestamp"))
+    batches = [row.batch_id for row in waiting.select("batch_id").distinct().collect()]
+    if not batches:
+        return rows
+    # a file that waits may be joined with others by now, and its source may hold a record twice: so many rows of the
+    # same batch are left out as wait; no others need to be compared
+    known = [batch for batch in batches if batch is not None]
+    same = F.col("batch_id").isin(known) | (F.col("batch_id").isNull() if None in batches else F.lit(False))
+    same = F.coalesce(same, F.lit(False))
+    return rows.where(~same).unionByName(rows.where(same).exceptAll(waiting.select(*rows.columns)))
+
+
+def without_forgotten(spark: SparkSession, layout: Layout, game: str, rows: DataFrame) -> DataFrame:
+    """Return rows of the game, by `record_id`, without those that somebody asked to forget, if any are here still."""
+    if not table_exists(spark, layout.removed):
+        return rows
+    removed = spark.read.format("delta").load(layout.removed)
+    mine = (F.col("game_name") == F.lit(game)) & (F.col("reason") == Reason.FORGOTTEN.value)
+    forgotten = removed.where(mine).select("record_id")
+    if not forgotten.limit(1).count():
+        return rows
+    return rows.join(forgotten.distinct(), "record_id", "left_anti").select(*rows.columns)

@@ -1,0 +1,82 @@
+"""Which changed schemas a game's rows wait for, where its table asks before it changes, and approving them."""
+
+from __future__ import annotations
+
+import shlex
+from datetime import datetime
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from demux.core.columns.types import Struct
+from demux.core.control.games_and_rounds import approvals_of, approve
+from demux.core.errors import ApprovalNeeded, NothingToApprove, SchemaUnknown
+from demux.core.names import names_of
+from demux.core.schemas.ref import SchemaRef
+from demux.core.schemas.store import SchemaStore
+from demux.core.tables import Layout
+from deserializer.decoders.arrow import REF
+from deserializer.decoders.schema_decision import decide
+from deserializer.redecode.replay import require_game
+from deserializer.silver.evolve import silver_table
+
+
+def approve_schemas(
+    spark: SparkSession,
+    layout: Layout,
+    schemas: SchemaStore,
+    game: str,
+    registry: str,
+    schema_ids: tuple[int, ...],
+    now: datetime,
+) -> tuple[int, ...]:
+    """Return the ids of the schemas that are approved now; a second call changes nothing, and rounds may go on.
+
+    Args:
+        spark: the session.
+        layout: where the tables are.
+        schemas: the schemas in use.
+        game: the exact game name.
+        registry: the name of the game's registry in the settings.
+        schema_ids: which ones, those of later rows too; none: all that the game's rows in bronze wait for.
+        now: the time of the approval.
+
+    Raises:
+        GameUnknown: bronze has no row of the game.
+        NothingToApprove: the game waits for none, or its registry does not have one of these.
+        RegistryUnavailable: a schema is not known here and the registry does not answer.
+    """
+    require_game(spark, layout, game)
+    if schema_ids:
+        _require_known(schemas, game, schema_ids)
+    else:
+        schema_ids = waited_for(spark, layout, schemas, game)
+    if not schema_ids:
+        raise NothingToApprove(
+            f"No row of the game {shlex.quote(game)} waits for an approval.",
+            "Name a schema that is to come by --schema, or set games.schema_changes to ask.",
+            game=game,
+        )
+    approve(approvals_of(spark, layout), game, registry, schema_ids, now)
+    return schema_ids
+
+
+def waited_for(spark: SparkSession, layout: Layout, schemas: SchemaStore, game: str) -> tuple[int, ...]:
+    """Return the ids of the schemas that rows of the game in bronze have, and that nobody has approved yet."""
+    bronze = spark.read.format("delta").load(layout.bronze).where(F.col("game_name") == game)
+    names = [column.name for column in REF]
+    found = bronze.groupBy(*names).count().collect()
+    refs = {SchemaRef(*(row[name] for name in names)): row["count"] for row in found}
+    table = silver_table(spark, layout.silver(names_of(game).key))
+    columns, message = (Struct(()), None) if table is None else (table.columns, table.message)
+    try:
+        decide(columns, schemas.lookup(refs, game), message, schemas.contract(game), rows=refs)
+    except ApprovalNeeded as needed:
+        return needed.schema_ids
+    return ()
+
+
+def _require_known(schemas: SchemaStore, game: str, schema_ids: tuple[int, ...]) -> None:
+    answers = schemas.lookup([SchemaRef(schema_id) for schema_id in schema_ids], game)
+    for unknown in (answer for answer in answers.values() if isinstance(answer, SchemaUnknown)):
+        raise NothingToApprove(unknown.cause, "See `demux schemas list` for the schemas that there are.", game=game)

@@ -1,0 +1,1 @@
+"""A game's silver table and quarantine, written as files or by Spark."""

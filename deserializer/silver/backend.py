@@ -1,0 +1,163 @@
+"""What a fleet needs of its tables, whoever writes them; and which of them take files written without Spark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from demux.core.columns.types import Struct
+from demux.core.errors import SettingsInvalid, TableUnsuited
+from demux.core.extras import deltalake
+from demux.core.root.lock import TableLock
+from demux.core.settings.settings import Sink
+from demux.core.tables import Layout
+from deserializer.offsets.unread_files import Position
+from deserializer.silver.comments import Description
+from deserializer.silver.file_quarantine import Quarantine
+from deserializer.silver.file_table import SilverTable
+from deserializer.silver.spark_quarantine import QuarantineBySpark
+from deserializer.silver.spark_table import SilverBySpark
+
+
+class GameTable(Protocol):
+    """One game's silver table, there or not yet: `SilverTable` takes files, `SilverBySpark` frames."""
+
+    @property
+    def path(self) -> str:
+        """Where it is."""
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is a table."""
+
+    @property
+    def everything(self) -> Struct:
+        """Its columns; none of a table that is not there."""
+
+    @property
+    def columns(self) -> Struct:
+        """Its payload columns."""
+
+    @property
+    def message(self) -> str | None:
+        """The full name of the message that it holds; None while no column says so."""
+
+    def has_rows(self) -> bool:
+        """Return whether it has rows."""
+
+    def transaction(self, app_id: str) -> int | None:
+        """Return the newest version of the application's transactions; None when there is none."""
+
+    def last_written_by(self, app_id: str, version: int) -> bool:
+        """Return whether no batch was written since this transaction, and nothing taken away."""
+
+    def ids_among(self, wanted: pa.Array) -> frozenset[str]:
+        """Return which of these record ids (STRING) the table has."""
+
+    def create(self, columns: Struct, message: str | None, comment: str) -> None:
+        """Make the table with these columns, the origin's too; a second call does nothing."""
+
+    def alter(self, description: Description, message: str | None) -> bool:
+        """Add columns in one commit, with comments; return whether that was possible without writing rows anew."""
+
+    def refresh(self) -> None:
+        """Read what others did to the table."""
+
+    def mark(self, app_id: str, version: int) -> None:
+        """Commit a transaction of this version, which must be above the one before, and no rows."""
+
+
+class QuarantineTable(Protocol):
+    """The quarantine table, there or not yet: `Quarantine` takes files."""
+
+    @property
+    def path(self) -> str:
+        """Where it is."""
+
+    def refresh(self) -> None:
+        """Read what others did to the table."""
+
+    def position(self, key: str) -> Position | None:
+        """Return up to where the game's bad rows are in the table; None when it had none yet."""
+
+    def ids(self, game: str) -> frozenset[str]:
+        """Return the ids of the game's records that the fleet put here, those too that were dropped since."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """A root's tables as one fleet opens them.
+
+    Attributes:
+        spark: the session.
+        layout: where they are.
+        app_id: of the fleet's transactions.
+        sink: who is to write.
+        is_reached: whether they are reached without Spark.
+        takes_files: whether files that Spark has not written are possible at all.
+    """
+
+    spark: SparkSession
+    layout: Layout
+    app_id: str
+    sink: Sink
+    is_reached: bool
+    takes_files: bool
+
+    def silver(self, key: str) -> GameTable:
+        """Return the game's table as it is now.
+
+        Raises:
+            TableUnsuited: it asks for Spark's writer, and the sink is `files`.
+        """
+        path = self.layout.silver(key)
+        if self.takes_files:
+            try:
+                table = SilverTable.at(self.layout.storage, path)
+                table.require_suited()
+            except (TableUnsuited, deltalake.exceptions.DeltaError):
+                # deltalake may not even be able to open it
+                if self.sink is Sink.FILES:
+                    raise
+            else:
+                return table
+        return SilverBySpark(self.spark, path)
+
+    def quarantine(self, lock: TableLock) -> QuarantineTable:
+        """Return the quarantine table; `lock` keeps other processes away while files are put into it."""
+        path, dropped = self.layout.quarantine, self.layout.dropped
+        return (
+            Quarantine(self.layout.storage, path, dropped, self.app_id, lock)
+            if self.takes_files
+            else QuarantineBySpark(self.spark, path, dropped, self.app_id)
+        )
+
+
+def tables_of(spark: SparkSession, layout: Layout, app_id: str, sink: Sink) -> Tables:
+    """Return how a fleet opens the tables of a root.
+
+    Raises:
+        SettingsInvalid: the sink is `files`, and the root is not reached without Spark.
+        TableUnsuited: the sink is `files`, and quarantine asks for Spark's writer.
+    """
+    is_reached = layout.storage.reaches(layout.root)
+    if not is_reached and sink is Sink.FILES:
+        raise SettingsInvalid(
+            f"The tables under {layout.root} cannot be written as files: only Spark reaches them.",
+            "Set `run.sink` to auto or spark.",
+        )
+    takes_files = is_reached and sink is not Sink.SPARK and _takes_files(layout, sink)
+    return Tables(spark, layout, app_id, sink, is_reached, takes_files)
+
+
+def _takes_files(layout: Layout, sink: Sink) -> bool:
+    try:
+        SilverTable.at(layout.storage, layout.quarantine).require_suited()
+    except (TableUnsuited, deltalake.exceptions.DeltaError):
+        if sink is Sink.FILES:
+            raise
+        return False
+    return True

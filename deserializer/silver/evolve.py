@@ -1,0 +1,229 @@
+"""The silver table: its columns now, columns added to it, and the frames that are written to it and to quarantine."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import pyspark
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from demux.core.causes import Stage
+from demux.core.columns.map_in_arrow import map_in_arrow
+from demux.core.columns.spark import (
+    COMMENT,
+    MESSAGE,
+    columns_of_spark,
+    message_in,
+    metadata_of,
+    spark_struct,
+    spark_type,
+)
+from demux.core.columns.types import Column, Struct
+from demux.core.delta.batch_commit import Rows
+from demux.core.error_mapping import named
+from demux.core.names import quoted
+from demux.core.schemas.ref import SchemaRef
+from demux.core.settings.schema_contract import EVOLVE, Contract
+from demux.core.storage import table_exists
+from demux.core.streaming.query import Batch
+from demux.core.tables import QUARANTINE, SILVER_ORIGIN, SILVER_RESERVED
+from deserializer.decoders.arrow import EXAMINED, to_examined
+from deserializer.decoders.schema_decision import Answer, Decisions, decide
+from deserializer.decoders.select import ARROW, RowDecoder
+from deserializer.silver.comments import Description, description_of, statements
+from deserializer.silver.rewrite import retyped, widen
+
+_LOG = logging.getLogger("demux")
+
+# `ALTER COLUMN` takes several columns from Spark 4.0 on
+_AT_ONCE = not pyspark.__version__.startswith("3.")
+
+
+@dataclass(frozen=True, slots=True)
+class Silver:
+    """A silver table as it is.
+
+    Attributes:
+        columns: its columns but the origin's.
+        message: the full name of the message that it holds; None while no column says so.
+    """
+
+    columns: Struct
+    message: str | None
+
+
+def silver_table(spark: SparkSession, table: str) -> Silver | None:
+    """Return the table; None when there is none."""
+    return _silver(_schema(spark, table)) if table_exists(spark, table) else None
+
+
+def _silver(schema: StructType) -> Silver:
+    return Silver(payload_of(schema), message_in(schema))
+
+
+def payload_of(schema: StructType) -> Struct:
+    """Return the columns of a silver table's schema but the origin's."""
+    return columns_of_spark(StructType([field for field in schema.fields if field.name not in SILVER_RESERVED]))
+
+
+def fitted(
+    spark: SparkSession,
+    table: str,
+    answers: Mapping[SchemaRef, Answer],
+    contract: Contract = EVOLVE,
+    rows: Mapping[SchemaRef, int] | None = None,
+) -> Decisions:
+    """Return what to do with the rows of each schema ref; the table gets the columns they add, and what they say.
+
+    A table that is not there is made only where a schema says something of it: else the first rows make it.
+
+    Args:
+        spark: the session.
+        table: the table's path.
+        answers: what each ref means for the game.
+        contract: what the game's table does with schemas that would change it.
+        rows: how many rows of the batch have each ref; None: nobody counted.
+
+    Raises:
+        ApprovalNeeded: the contract asks first; nothing was changed.
+    """
+    if not table_exists(spark, table):
+        decisions = decide(Struct(()), answers, contract=contract, rows=rows)
+        _create(spark, table, description_of(decisions, answers, Struct(())), decisions.message)
+        return decisions
+    now = _schema(spark, table)
+    before = _silver(now)
+    decisions = decide(before.columns, answers, before.message, contract, rows=rows)
+    columns = columns_of_spark(now)
+    description = description_of(decisions, answers, columns)
+    _evolve(spark, table, now, description.columns, decisions.message)
+    say(spark, statements(table, columns, description, _AT_ONCE))
+    return decisions
+
+
+def _create(spark: SparkSession, table: str, description: Description, message: str | None) -> None:
+    """Make the table with all comments in one commit; a second call is told that it is there."""
+    if description.said_by is None:
+        return
+    nothing = spark.createDataFrame([], spark_struct(description.all_columns))
+    writer = _of_message(nothing, description.columns.columns, message).writeTo(f"delta.{quoted(table)}").using("delta")
+    with _only_told(f"The table {table} cannot be made with its comments"):
+        (writer.tableProperty(COMMENT, description.comment) if description.comment else writer).create()
+
+
+def say(spark: SparkSession, saying: Iterable[str]) -> None:
+    """Run statements that let a table's comments follow its schemas; what goes wrong is written down and no more."""
+    with _only_told("A table's comments cannot follow its newest schema"):
+        for statement in saying:
+            spark.sql(statement)
+
+
+@contextmanager
+def _only_told(what: str) -> Iterator[None]:
+    """Write down what goes wrong: rows must not wait for a comment, and the next batch tries again."""
+    try:
+        yield
+    except (PySparkException, Py4JJavaError) as error:
+        _LOG.warning("%s: %s", what, named(error).cause)
+
+
+def evolve(spark: SparkSession, table: str, columns: Struct, message: str | None = None) -> None:
+    """Give the table these payload columns, nested ones too, before the origin's; a second call does nothing.
+
+    For wider numbers its rows are written anew, first and in a commit of their own: a crash in between leaves a table
+    that lacks the new columns, and the second call adds them.
+
+    Args:
+        spark: the session.
+        table: the table's path.
+        columns: the payload columns that it has now, some wider, and after them the new ones (`schema_merge`).
+        message: the full name of the message that it holds.
+    """
+    _evolve(spark, table, _schema(spark, table), columns, message)
+
+
+def _evolve(spark: SparkSession, table: str, now: StructType, columns: Struct, message: str | None) -> None:
+    wanted = spark_struct(Struct((*columns, *SILVER_ORIGIN)))
+    if columns_of_spark(now) == columns_of_spark(wanted):
+        return
+    wider = retyped(now, columns)
+    if wider != now:
+        _LOG.info("%s gets wider columns: it is written anew", table)
+        widen(spark, table, now, wider)
+        now = _schema(spark, table)
+    before = columns_of_spark(now)
+    if set(before) != set(columns_of_spark(wanted)):
+        # a column that is there keeps its metadata
+        names = {column.name for column in before}
+        added = [column for column in columns if column.name not in names]
+        nothing = _of_message(spark.createDataFrame([], wanted), added, message)
+        nothing.write.format("delta").mode("append").option("mergeSchema", "true").save(table)
+        now = _schema(spark, table)
+    # delta adds at the end, behind the origin's columns; also repairs a crash in between
+    for name, place in moves([field.name for field in now.fields], [field.name for field in wanted.fields]):
+        spark.sql(f"ALTER TABLE delta.{quoted(table)} ALTER COLUMN {quoted(name)} {place}")
+
+
+def _schema(spark: SparkSession, table: str) -> StructType:
+    return spark.read.format("delta").load(table).schema
+
+
+def moves(now: list[str], wanted: list[str]) -> list[tuple[str, str]]:
+    """Return the column moves, each a name and its SQL place, that take one order of the same names to the other."""
+    order = list(now)
+    result = []
+    for position, name in enumerate(wanted):
+        if order[position] == name:
+            continue
+        place = "FIRST" if position == 0 else f"AFTER {quoted(wanted[position - 1])}"
+        order.remove(name)
+        order.insert(position, name)
+        result.append((name, place))
+    return result
+
+
+def silver_rows(frame: DataFrame, decisions: Decisions, decoder: RowDecoder = ARROW) -> DataFrame:
+    """Return every row of a batch in the table's columns, and `REFUSED`."""
+    decoded_at = F.current_timestamp().alias("_decoded_at", metadata=metadata_of(SILVER_ORIGIN.columns[-1]))
+    rows = decoder.rows(frame, decisions).select("*", decoded_at)
+    return _of_message(rows, decisions.columns.columns, decisions.message)
+
+
+def _of_message(frame: DataFrame, columns: Sequence[Column], message: str | None) -> DataFrame:
+    """Return the frame with the message's name at the first of the payload columns, from where a table takes it over.
+
+    At one column only: Spark 3.4's optimizer compares every renamed column with all others.
+    """
+    if message is None or not columns:
+        return frame
+    first = columns[0]
+    renamed = F.col(quoted(first.name)).alias(first.name, metadata={**metadata_of(first), MESSAGE: message})
+    return frame.select(*(renamed if name == first.name else F.col(quoted(name)) for name in frame.columns))
+
+
+def examined_rows(frame: DataFrame, decisions: Decisions, game: str, batch: Batch, which: Rows) -> DataFrame:
+    """Return rows of a batch in the columns of `QUARANTINE`; a good one has a NULL cause."""
+    examined = map_in_arrow(frame, to_examined(decisions, which), spark_struct(EXAMINED))
+    stamped = (
+        examined.withColumnRenamed("payload", "bytes")
+        .withColumn("stage", F.lit(Stage.SILVER.value))
+        .withColumn("game_name", F.lit(game))
+        .withColumn("query_id", F.lit(batch.query_id))
+        .withColumn("batch_id", F.lit(batch.batch_id).cast("long"))
+        .withColumn("quarantined_at", F.current_timestamp())
+    )
+    known = set(stamped.columns)
+    # bronze has the key and the headers of these rows
+    return stamped.select(
+        *(
+            F.col(column.name) if column.name in known else F.lit(None).cast(spark_type(column.type)).alias(column.name)
+            for column in QUARANTINE
+        )
+    )

@@ -1,0 +1,286 @@
+"""The games' silver tables as the driver knows them: columns, message, and where each game stands in bronze.
+
+The position is in the table itself, as the version of an application transaction: no checkpoint can be lost, or older
+than the table. The transaction's id has bronze's own id, so that a bronze table made anew begins anew.
+For tables that are reached without Spark.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.types import StructType
+
+from demux.core.columns.spark import MESSAGE, columns_of_spark, message_in, spark_struct
+from demux.core.columns.types import Struct
+from demux.core.delta.commit import alter_after, append_after
+from demux.core.delta.log import commit_in, commit_name, transaction_in
+from demux.core.delta.parquet_writer import TableFile, append_files, remove_files, takes_files
+from demux.core.delta.schema_evolution import with_columns
+from demux.core.errors import TableUnsuited, TaskInterrupted
+from demux.core.extras import deltalake
+from demux.core.storage.files import Storage
+from demux.core.tables import SILVER_RESERVED
+from demux.operations.erasure.commit_marker import only_forgets
+from deserializer.silver.auto_compaction import is_due, keep_up
+from deserializer.silver.comments import Description
+from deserializer.silver.rewrite import keeps_rows
+
+# a commit for each time that somebody replayed or compacted
+COMMITS_LOOKED_AT = 100
+
+
+@dataclass(slots=True)
+class SilverTable:
+    """One game's table, there or not yet.
+
+    Attributes:
+        path: where it is.
+        everything: its columns; none of a table that is not there.
+        message: the full name of the message that it holds; None while no column says so.
+    """
+
+    path: str
+    everything: Struct
+    message: str | None
+    _storage: Storage
+    _open: deltalake.DeltaTable | None
+    # commits of our own that `_open` does not know yet
+    _ahead: int = 0
+    # the version of each application's transactions on which our next commit follows
+    _seen: dict[str, int | None] = field(default_factory=dict)
+
+    @staticmethod
+    def at(storage: Storage, path: str) -> SilverTable:
+        """Return the table as it is now."""
+        try:
+            table = SilverTable(path, Struct(()), None, storage, storage.table(path))
+        except deltalake.exceptions.TableNotFoundError:
+            return SilverTable(path, Struct(()), None, storage, None)
+        table._read()
+        return table
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is a table."""
+        return self._open is not None
+
+    @property
+    def columns(self) -> Struct:
+        """Its payload columns."""
+        return payload_in(self.everything)
+
+    def has_rows(self) -> bool:
+        """Return whether it has rows."""
+        table = self._caught_up()
+        return table is not None and table.count() > 0
+
+    def require_suited(self) -> None:
+        """Check that its files may be written without Spark.
+
+        Raises:
+            TableUnsuited: it has partitions, or asks of its writers what these files do not give.
+        """
+        table = self._caught_up()
+        if table is not None:
+            require_suited(table, self.path)
+
+    def transaction(self, app_id: str) -> int | None:
+        """Return the newest version of the application's transactions; None when there is none."""
+        table = self._caught_up()
+        if table is None:
+            return None
+        found = table.transaction_version(app_id)
+        self._seen[app_id] = None if found is None else int(found)
+        return self._seen[app_id]
+
+    def last_written_by(self, app_id: str, version: int) -> bool:
+        """Return whether no batch was written since this transaction, and nothing taken away: at most rows that moved.
+
+        Looks at the newest 100 commits.
+        """
+        table = self._caught_up()
+        if table is None:
+            return False
+        return last_written_by(self._newest_commits(table.version()), app_id, version)
+
+    def ids_among(self, wanted: pa.Array) -> frozenset[str]:
+        """Return which of these record ids (STRING) the table has; reads one column."""
+        table = self._caught_up()
+        if table is None:
+            return frozenset()
+        found: set[str] = set()
+        for batch in table.to_pyarrow_dataset().to_batches(columns=["_record_id"]):
+            mine = batch.column(0)
+            found.update(mine.filter(pc.is_in(mine, wanted)).to_pylist())
+        return frozenset(found)
+
+    def create(self, columns: Struct, message: str | None, comment: str) -> None:
+        """Make the table with these columns, the origin's too; a second call does nothing."""
+        if self._open is None:
+            self._open = self._storage.create_table(self.path, schema_of(columns, message), comment or None)
+            self._read()
+
+    def alter(self, description: Description, message: str | None) -> bool:
+        """Add columns in one commit, with comments; return whether that was possible without writing rows anew."""
+        table = self._caught_up()
+        assert table is not None
+        columns = description.all_columns
+        schema = with_columns(_schema_in(table), columns, message, comments=description.is_new)
+        if schema is None:
+            return False
+        try:
+            is_done = alter_after(self._storage, table, self.path, schema.jsonValue(), description.comment or None)
+        except OSError:  # Spark may know better, or says what is wrong
+            return False
+        self.refresh()
+        return is_done
+
+    def refresh(self) -> None:
+        """Read what others did to the table."""
+        if self._open is not None:
+            self._open.update_incremental()
+            self._ahead = 0
+            self._read()
+
+    def append(self, files: Sequence[TableFile], app_id: str, version: int) -> None:
+        """Append files and say with which transaction, in one commit; once, however often it is called.
+
+        Raises:
+            TaskInterrupted: the table has another type of a column by now, or another process has written a transaction
+                of the application since this one asked for it; nothing was committed.
+        """
+        assert self._open is not None
+        if self._appended(files, app_id, version):
+            self._ahead += 1
+            self._seen[app_id] = version
+            if is_due(self.path, self._open.version() + self._ahead):
+                keep_up(self._open)
+                self._ahead = 0
+            return
+        # somebody else was faster, and may have changed what the table asks for
+        before, has_seen, seen = self.everything, app_id in self._seen, self._seen.get(app_id)
+        self.refresh()
+        found = self.transaction(app_id)
+        if found == version:
+            return
+        if has_seen and found != seen:
+            remove_files(self._storage, self.path, [file.path for file in files])
+            raise TaskInterrupted(
+                f"Another process decoded rows of {self.path} meanwhile.",
+                "Run the same command again; nothing is lost.",
+            )
+        self.require_suited()
+        if files and _retyped(before, self.everything):
+            remove_files(self._storage, self.path, [file.path for file in files])
+            raise TaskInterrupted(
+                f"Columns of {self.path} got another type while rows were decoded.", "Run the same command again."
+            )
+        try:
+            append_files(self._open, files, None, {app_id: version})
+        except Exception:
+            # the commit may be there all the same
+            self._open.update_incremental()
+            if self.transaction(app_id) != version:
+                remove_files(self._storage, self.path, [file.path for file in files])
+                raise
+            return
+        self._open.update_incremental()
+
+    def mark(self, app_id: str, version: int) -> None:
+        """Commit a transaction of this version and no rows."""
+        self.append((), app_id, version)
+
+    def _newest_commits(self, newest: int) -> Iterator[tuple[int, str]]:
+        for version in range(newest, max(-1, newest - COMMITS_LOOKED_AT), -1):
+            try:
+                yield version, self._storage.read_text(f"{self.path}/_delta_log/{commit_name(version)}")
+            except FileNotFoundError:
+                yield version, ""
+
+    def _appended(self, files: Sequence[TableFile], app_id: str, version: int) -> bool:
+        assert self._open is not None
+        try:
+            newest = self._open.version() + self._ahead
+            return append_after(self._storage, newest, self.path, files, {app_id: version})
+        except OSError:  # deltalake may know better, or says what is wrong
+            return False
+
+    def _caught_up(self) -> deltalake.DeltaTable | None:
+        """Return the table with our own commits; None where there is none."""
+        if self._open is not None and self._ahead:
+            self._open.update_incremental()
+            self._ahead = 0
+        return self._open
+
+    def _read(self) -> None:
+        assert self._open is not None
+        schema = _schema_in(self._open)
+        self.everything, self.message = columns_of_spark(schema), message_in(schema)
+
+
+def columns_in(table: deltalake.DeltaTable) -> Struct:
+    """Return the columns of a table that is open."""
+    return columns_of_spark(_schema_in(table))
+
+
+def _schema_in(table: deltalake.DeltaTable) -> StructType:
+    return StructType.fromJson(json.loads(table.schema().to_json()))
+
+
+def _retyped(before: Struct, after: Struct) -> bool:
+    types = {column.name: column.type for column in before}
+    return any(types.get(column.name, column.type) != column.type for column in after)
+
+
+def payload_in(everything: Struct) -> Struct:
+    """Return the payload columns among a silver table's."""
+    return Struct(tuple(column for column in everything if column.name not in SILVER_RESERVED))
+
+
+def schema_of(columns: Struct, message: str | None) -> dict[str, Any]:
+    """Return the schema of a silver table as Spark writes schemas; its first payload column says which message."""
+    schema: dict[str, Any] = spark_struct(columns).jsonValue()
+    first = schema["fields"][0]
+    if message is not None and first["name"] not in SILVER_RESERVED:
+        first["metadata"][MESSAGE] = message
+    return schema
+
+
+def require_suited(table: deltalake.DeltaTable, path: str) -> None:
+    """Check that a table's files may be written without Spark; raises as `SilverTable.require_suited`."""
+    metadata = table.metadata()
+    asks = [f"partitions by {', '.join(metadata.partition_columns)}"] if metadata.partition_columns else []
+    asks += [name for name in metadata.configuration if name.startswith(("delta.constraints.", "delta.columnMapping."))]
+    if not asks and not takes_files(table):
+        asks = ["features of its protocol"]
+    if asks:
+        raise TableUnsuited(
+            f"The table {path} asks more of who writes it than files alone: {', '.join(asks)}.",
+            "Set run.sink: auto or spark, so that Spark itself writes it.",
+            table=path,
+        )
+
+
+def last_written_by(newest: Iterable[tuple[int, str]], app_id: str, version: int) -> bool:
+    """Return whether the newest batch is the application's transaction of this version, and nothing was taken away.
+
+    Args:
+        newest: commits and their files' texts, the newest first; '' for one that is not there any more.
+        app_id: the application's id.
+        version: of its transaction.
+    """
+    for at, text in newest:
+        if transaction_in(text, app_id) == version:
+            return True
+        # of rows that are forgotten bronze has nothing to be read again
+        if keeps_rows(text) or only_forgets(text):
+            continue
+        if not text or '{"txn"' in text or '"mode":"Overwrite"' in text or commit_in(at, text, "").removed:
+            return False
+    return False

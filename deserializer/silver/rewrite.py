@@ -1,0 +1,81 @@
+"""A silver table whose rows are written anew, in one commit that says of itself that they are the same rows.
+
+A column cannot be widened in place: Delta's own type widening is not there before Delta 3.2, and `deltalake` writes no
+table that has it.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
+
+from demux.core.columns.spark import spark_type
+from demux.core.columns.types import Array, ColumnType, Map, Primitive, Struct
+from demux.core.delta.log import has_metadata
+from demux.core.names import quoted
+
+# what such a commit has as its `userMetadata`
+SAME_ROWS = "demux: the same rows, written anew"
+
+
+def retyped(now: StructType, wanted: Struct) -> StructType:
+    """Return the schema with its numbers as wide as wanted: columns, their order, and metadata stay.
+
+    Args:
+        now: a table's schema.
+        wanted: columns, by name; what only one of the two has stays as the schema has it.
+    """
+    types = {column.name: column.type for column in wanted}
+    return StructType(
+        [
+            StructField(one.name, _retyped(one.dataType, types[one.name]), one.nullable, one.metadata)
+            if one.name in types
+            else one
+            for one in now.fields
+        ]
+    )
+
+
+def _retyped(now: DataType, wanted: ColumnType) -> DataType:
+    match now, wanted:
+        case StructType(), Struct():
+            return retyped(now, wanted)
+        case ArrayType(), Array(element):
+            return ArrayType(_retyped(now.elementType, element), now.containsNull)
+        case MapType(), Map(key, value):
+            return MapType(spark_type(key), _retyped(now.valueType, value), now.valueContainsNull)
+        case _, Primitive():
+            return spark_type(wanted)
+        case _:
+            return now
+
+
+def widen(spark: SparkSession, table: str, now: StructType, wider: StructType) -> None:
+    """Write the table anew in these types, in one commit; properties, comments and transactions stay.
+
+    Args:
+        spark: the session.
+        table: the table's path.
+        now: its schema.
+        wider: as `retyped` gives it.
+    """
+    rows = spark.read.format("delta").load(table)
+    columns = [
+        F.col(quoted(before.name)).cast(after.dataType).alias(after.name, metadata=after.metadata)
+        if before.dataType != after.dataType
+        else F.col(quoted(before.name))
+        for before, after in zip(now.fields, wider.fields, strict=True)
+    ]
+    replace_rows(rows.select(*columns), table, overwriteSchema="true")
+
+
+def replace_rows(rows: DataFrame, table: str, **options: str) -> None:
+    """Put these rows into the place of the table's own, in one commit with the mark; `options` of Delta's writer."""
+    writer = rows.write.format("delta").mode("overwrite").option("userMetadata", SAME_ROWS)
+    writer.options(**options).save(table)
+
+
+def keeps_rows(commit: str) -> bool:
+    """Return whether a commit, by its file's text, only wrote rows anew that were there before."""
+    return has_metadata(commit, SAME_ROWS)

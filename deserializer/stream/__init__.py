@@ -1,0 +1,1 @@
+"""A streaming query for one game."""

@@ -1,0 +1,1 @@
+"""Calls to a workspace, by databricks-sdk."""

@@ -1,0 +1,1 @@
+"""Carries out a plan: lock, wheel, settings files, jobs."""

@@ -1,0 +1,108 @@
+"""Takes a workspace's jobs to what a plan says: one call for each job that changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import partial
+from typing import Protocol
+
+from install_workflow.databricks.diff.changes import Call, JobChange, WorkspacePlan
+from install_workflow.databricks.jobs.job import Job, JobJson, Permission
+from install_workflow.databricks.jobs.job_references import with_ids
+
+
+class Jobs(Protocol):
+    """The calls that change jobs, as `Workspace` has them."""
+
+    def create(self, settings: JobJson, permissions: Sequence[Permission], again: Callable[[], None]) -> int:
+        """Return the id of the new job; `again` is called before a create that is repeated."""
+        ...
+
+    def reset(self, job_id: int, settings: JobJson) -> None:
+        """Replace all settings."""
+        ...
+
+    def permit(self, job_id: int, permissions: Sequence[Permission]) -> None:
+        """Replace all permissions but the owner's."""
+        ...
+
+    def delete(self, job_id: int) -> None:
+        """Delete the job if it is there."""
+        ...
+
+
+class Moment(Enum):
+    """On which side of a call."""
+
+    BEFORE = "before"
+    AFTER = "after"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One call, about to be made or made.
+
+    Attributes:
+        moment: which of the two.
+        call: what it does.
+        part: which of the deployment's jobs it is.
+        name: the job's name.
+        job_id: the job's id; None before it is created.
+    """
+
+    moment: Moment
+    call: Call
+    part: str
+    name: str
+    job_id: int | None
+
+
+def apply(jobs: Jobs, plan: WorkspacePlan, tell: Callable[[Step], None] = lambda _: None) -> dict[str, int]:
+    """Return the id of each part's job, once everything is as the plan says.
+
+    Stops at the first call that fails; what was done stays. Planned again and applied again, the end is the same.
+
+    Args:
+        jobs: the workspace.
+        plan: made from the state that the workspace is in.
+        tell: told of each call before and after it, and before a create that is repeated.
+
+    Raises:
+        DemuxError: as the calls of `Workspace` do.
+    """
+    ids = {change.part: change.job_id for change in plan.changes if change.job and change.job_id is not None}
+    for change in plan.changes:
+        for call in change.calls:
+            before = partial(tell, _step(Moment.BEFORE, call, change, change.job_id))
+            before()
+            job_id = _made(jobs, call, change, ids, before)
+            tell(_step(Moment.AFTER, call, change, job_id))
+    return ids
+
+
+def _made(jobs: Jobs, call: Call, change: JobChange, ids: dict[str, int], again: Callable[[], None]) -> int:
+    """Return the id of the job that the call was about."""
+    if call is Call.CREATE:
+        job = _wanted(change)
+        ids[job.part] = jobs.create(with_ids(job.settings, ids), job.permissions, again)
+        return ids[job.part]
+    assert change.job_id is not None, "only a job that is created has no id"
+    match call:
+        case Call.RESET:
+            jobs.reset(change.job_id, with_ids(_wanted(change).settings, ids))
+        case Call.PERMIT:
+            jobs.permit(change.job_id, _wanted(change).permissions)
+        case Call.DELETE:
+            jobs.delete(change.job_id)
+    return change.job_id
+
+
+def _wanted(change: JobChange) -> Job:
+    assert change.job is not None, "only a job that goes is not wanted"
+    return change.job
+
+
+def _step(moment: Moment, call: Call, change: JobChange, job_id: int | None) -> Step:
+    return Step(moment, call, change.part, change.name, job_id)

@@ -1,0 +1,347 @@
+"""A deployment's flow: the games, the jobs that run them, what the workspace has, the difference, and making it so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from demux.core.errors import PlanRefused, SettingsInvalid
+from demux.core.settings.settings import Settings
+from install_workflow.databricks.api.jobs_api import Found, Workspace
+from install_workflow.databricks.api.workspace_files import files_in, is_empty_folder, remove, remove_empty, upload
+from install_workflow.databricks.apply.apply_jobs import Moment, Step, apply
+from install_workflow.databricks.apply.deployment_lock import Turn
+from install_workflow.databricks.apply.settings_files import missing, upload_files
+from install_workflow.databricks.apply.wheel import Wheel, is_our_wheel, must_upload, wheel_folder, wheels_of
+from install_workflow.databricks.diff.changes import Call, WorkspacePlan, compare
+from install_workflow.databricks.diff.deployed_games import Discovered, plan_games
+from install_workflow.databricks.diff.drift import filled_in
+from install_workflow.databricks.diff.normalize import comparable
+from install_workflow.databricks.diff.placements import Filled, Outcome, Places, deployed_places, planned_places
+from install_workflow.databricks.diff.plan_file import require_same_state, require_unchanged
+from install_workflow.databricks.grants.api import Catalog
+from install_workflow.databricks.grants.record_files import grants_files
+from install_workflow.databricks.jobs.build import ALL, CONTINUOUS, job_name, make_jobs
+from install_workflow.databricks.jobs.job import OWNER_TAG, Job
+from install_workflow.databricks.jobs.oversized_settings import SettingsFile, is_our_settings, settings_paths
+from install_workflow.databricks.jobs.task import MAINTAIN
+from install_workflow.databricks.jobs.task_arguments import arguments
+from install_workflow.planning.plan import Plan
+
+# a job has 1,000 tasks at most, so bronze's job runs fewer parts than that
+_MAX_PARTS = 999
+NOTHING_FILLED: Filled = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """What should be, and what takes the workspace there.
+
+    Attributes:
+        games: which game runs on which cluster, and which waits.
+        jobs: the jobs as they should be.
+        plan: the difference.
+        must_upload: whether the wheel is not there yet.
+        files: the settings files that are not there yet.
+    """
+
+    games: Plan
+    jobs: tuple[Job, ...]
+    plan: WorkspacePlan
+    must_upload: bool
+    files: tuple[SettingsFile, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """All that `destroy` removes.
+
+    Attributes:
+        plan: of the jobs.
+        folder: where the deployment's wheels and settings files are.
+        files: their paths, sorted.
+        shared: those that jobs of other deployments run or read, and that stay.
+        record: the folder of the deployment's record; None where there is none.
+        empty: folders of the deployment with nothing in them, which a command that was killed left.
+        made: the folders above these that apply made, the innermost first; those go that are empty then.
+    """
+
+    plan: WorkspacePlan
+    folder: str
+    files: tuple[str, ...]
+    shared: tuple[str, ...]
+    record: str | None
+    empty: tuple[str, ...] = ()
+    made: tuple[str, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to remove."""
+        return self.plan.is_empty and not self.files and self.record is None and not self.empty
+
+
+class FileCall(Enum):
+    """A call that is about a file."""
+
+    UPLOAD = "upload"
+    REMOVE = "remove"
+
+
+@dataclass(frozen=True, slots=True)
+class FileStep:
+    """A call about a file that was made."""
+
+    call: FileCall
+    path: str
+
+
+Tell = Callable[[Step | FileStep], None]
+
+
+def look(
+    workspace: Workspace, settings: Settings, wheel: Wheel, discovered: Discovered, filled: Filled = NOTHING_FILLED
+) -> Outlook:
+    """Return what should be and the plan that takes the workspace there; changes nothing.
+
+    Args:
+        workspace: where.
+        settings: all settings.
+        wheel: what the tasks run.
+        discovered: further games.
+        filled: what the server had added to each job, as the record has it.
+
+    Raises:
+        SettingsInvalid, PlanRefused: as `make_jobs` and `make_plan`; there is no wheel, or no such catalog; another
+            deployment's root.
+        DemuxError: as the calls of `Workspace`.
+    """
+    name = deployment_of(settings)
+    _require_catalog(workspace, settings)
+    found = workspace.find(name, _names(name), settings.root)
+    _require_own_root(found, settings.root)
+    games = plan_games(found.jobs, settings, discovered)
+    jobs = make_jobs(games.tasks, settings, wheel.path)
+    plan = _compared(jobs, found, filled)
+    files = missing(workspace.connection, arguments(settings).files)
+    return Outlook(games, jobs, plan, must_upload(workspace.connection, wheel), files)
+
+
+def install(
+    workspace: Workspace,
+    wheel: Wheel,
+    plan: WorkspacePlan,
+    tell: Tell,
+    turn: Turn,
+    known: Collection[str] = (),
+    files: Sequence[SettingsFile] = (),
+) -> None:
+    """Upload the wheel and files that are missing, then make each call of the plan; again, it changes nothing.
+
+    Args:
+        workspace: where.
+        wheel: what the tasks run.
+        plan: made from a state that was read after `turn` was begun.
+        tell: told of each call.
+        turn: ours, begun.
+        known: names of games, for those that a task tells by their key.
+        files: the settings files that are not there yet.
+
+    Raises:
+        DemuxError: as the calls of `Workspace`, and as `Turn.run`; what was done stays.
+    """
+    names = {*known, *turn.games}
+
+    def work() -> Outcome:
+        upload_wheel(workspace, wheel, tell)
+        upload_files(workspace.connection, files, lambda path: tell(FileStep(FileCall.UPLOAD, path)))
+        ids = apply(workspace, plan, _keeping(turn, tell))
+        return Outcome(planned_places(plan, ids, names), _filled(workspace, plan, ids, turn.filled))
+
+    turn.run(plan.plan_id, work, lambda: _places_now(workspace, turn, names), _written(plan))
+
+
+def settle(workspace: Workspace, plan: WorkspacePlan, turn: Turn, known: Collection[str] = ()) -> bool:
+    """Return whether the record had to be put right, where the plan has nothing to do; the arguments as for `install`.
+
+    Raises:
+        DemuxError: as `Turn.heal`.
+    """
+    assert plan.is_empty, "a plan with calls is installed"
+    ids = apply(workspace, plan)
+    places = planned_places(plan, ids, {*known, *turn.games})
+    return turn.heal(plan.plan_id, Outcome(places, _filled(workspace, plan, ids, turn.filled)))
+
+
+def upload_wheel(workspace: Workspace, wheel: Wheel, tell: Callable[[FileStep], None]) -> None:
+    """Upload the wheel where it is missing; again, it changes nothing."""
+    if wheel.content is not None and upload(workspace.connection, wheel.path, wheel.content):
+        tell(FileStep(FileCall.UPLOAD, wheel.path))
+
+
+def look_at_removal(workspace: Workspace, settings: Settings, turn: Turn) -> Removal:
+    """Return all that apply made and that is there still; changes nothing. Our turn has begun."""
+    name = deployment_of(settings)
+    plan = compare((), workspace.find(name, ()).jobs)
+    wheels = settings.databricks.wheel_path or ""
+    folder = wheel_folder(wheels, name)
+    folders = (folder, turn.folder, grants_files(workspace.connection, wheels, name).folder)
+    ours = [path for path in files_in(workspace.connection, folder) if is_our_wheel(path) or is_our_settings(path)]
+    others = workspace.others(name) if ours else ()
+    shared = wheels_of(others) | settings_paths(others)
+    return Removal(
+        plan,
+        folder,
+        tuple(path for path in ours if path not in shared),
+        tuple(path for path in ours if path in shared),
+        turn.folder if turn.has_record else None,
+        tuple(each for each in folders if is_empty_folder(workspace.connection, each)),
+        turn.made,
+    )
+
+
+def remove_all(
+    workspace: Workspace, removal: Removal, tell: Tell, turn: Turn, first: Callable[[], None] = lambda: None
+) -> None:
+    """Remove the jobs, then the wheels and settings files and their folder, then the record, then folders above it.
+
+    Again, it removes what was left.
+
+    Args:
+        workspace: where.
+        removal: what goes, read after `turn` was begun.
+        tell: told of each call.
+        turn: ours, begun.
+        first: what comes before all that, once the deployment is claimed.
+
+    Raises:
+        DemuxError: as the calls of `Workspace`, as `Turn.run` and as `first`; what was done stays.
+    """
+
+    def work() -> Outcome:
+        first()
+        apply(workspace, removal.plan, _keeping(turn, tell))
+        for path in removal.files:
+            turn.keep()
+            if remove(workspace.connection, path):
+                tell(FileStep(FileCall.REMOVE, path))
+        for folder in (removal.folder, *removal.empty):
+            # what another command has just written there stays
+            if remove_empty(workspace.connection, folder) and folder in removal.empty:
+                tell(FileStep(FileCall.REMOVE, folder))
+        turn.forget()
+        if removal.record is not None:
+            tell(FileStep(FileCall.REMOVE, removal.record))
+        for folder in removal.made:
+            if remove_empty(workspace.connection, folder):
+                tell(FileStep(FileCall.REMOVE, folder))
+        return Outcome()
+
+    turn.run(removal.plan.plan_id, work, lambda: _places_now(workspace, turn, turn.games), _written(removal.plan))
+
+
+def require_applicable(
+    saved: WorkspacePlan, workspace: Workspace, settings: Settings, wheel: Wheel, filled: Filled = NOTHING_FILLED
+) -> bool:
+    """Let a saved plan pass if it is about this deployment and this wheel, and the workspace is as it was.
+
+    Returns whether the wheel is not there yet; `filled` is as for `look`.
+
+    Raises:
+        PlanRefused: it is not, or the file was changed.
+        SettingsInvalid: the wheel is not there, and is not ours to upload; there is no such catalog.
+    """
+    name = deployment_of(settings)
+    jobs = [change.job for change in saved.changes if change.job is not None]
+    owners = {str(job.settings.get("tags", {}).get(OWNER_TAG)) for job in jobs} - {name}
+    wheels = wheels_of(job.settings for job in jobs) - {wheel.path}
+    for what, others, this in (("deployment", owners, name), ("wheel", wheels, wheel.path)):
+        if others:
+            raise PlanRefused(
+                f"The plan {saved.plan_id} was saved for the {what} {', '.join(sorted(others))}, and this is {this}.",
+                "Apply it with the settings and the code that it was made with, or make it again.",
+            )
+    _require_catalog(workspace, settings)
+    found = workspace.find(name, {change.name for change in saved.changes}, settings.root)
+    _require_own_root(found, settings.root)
+    now = _compared(jobs, found, filled)
+    require_same_state(saved, now)
+    require_unchanged(saved, now)
+    return must_upload(workspace.connection, wheel)
+
+
+def deployment_of(settings: Settings) -> str:
+    """Return the deployment's name.
+
+    Raises:
+        SettingsInvalid: there is none.
+    """
+    if settings.databricks.name is None:
+        raise SettingsInvalid(
+            "databricks.name is not set, so there is no deployment in a workspace.",
+            "Set databricks.name, or run the games on this machine by `demux run`.",
+        )
+    return settings.databricks.name
+
+
+def _compared(jobs: Sequence[Job], found: Found, filled: Filled) -> WorkspacePlan:
+    """Return the plan, which mentions a foreign job only where one of ours has its name."""
+    names = {*(job.settings.get("name") for job in jobs), *(job.settings.get("name") for job in found.jobs)}
+    deployed = [replace(job, filled=filled.get(job.job_id)) for job in found.jobs]
+    return compare(jobs, deployed, [job for job in found.foreign if job.name in names])
+
+
+def _written(plan: WorkspacePlan) -> frozenset[int]:
+    """Return the ids of the jobs whose settings the plan writes, or that it removes."""
+    changed = (each.job_id for each in plan.changes if {Call.RESET, Call.DELETE} & {*each.calls})
+    return frozenset(job_id for job_id in changed if job_id is not None)
+
+
+def _filled(workspace: Workspace, plan: WorkspacePlan, ids: Mapping[str, int], known: Filled) -> Filled:
+    """Return what the server added to each job; asks for those of which it is not known, as they are just written."""
+    result = {}
+    for change in plan.changes:
+        if change.job is None:
+            continue
+        job_id = ids[change.part]
+        if job_id in known:
+            result[job_id] = known[job_id]
+        elif (settings := workspace.settings_of(job_id)) is not None:
+            result[job_id] = filled_in(comparable(settings), comparable(change.job.settings))
+    return result
+
+
+def _keeping(turn: Turn, tell: Tell) -> Callable[[Step], None]:
+    """Return what renews our claim before a call, and passes on what it is told."""
+
+    def told(step: Step) -> None:
+        if step.moment is Moment.BEFORE:
+            turn.keep()
+        tell(step)
+
+    return told
+
+
+def _places_now(workspace: Workspace, turn: Turn, known: Iterable[str]) -> Places:
+    return deployed_places(workspace.find(turn.deployment, ()).jobs, known)
+
+
+def _require_catalog(workspace: Workspace, settings: Settings) -> None:
+    if settings.databricks.catalog is not None:
+        Catalog(workspace.connection).require(settings.databricks.catalog)
+
+
+def _require_own_root(found: Found, root: str) -> None:
+    if found.sharing:
+        named = ", ".join(f"{job.deployment} (job {job.job_id})" for job in found.sharing)
+        raise PlanRefused(
+            f"There are jobs of other deployments on the root {root}, which would run the same checkpoints: {named}.",
+            "Name another root, or destroy the other deployment first.",
+            jobs=tuple(job.job_id for job in found.sharing),
+        )
+
+
+def _names(deployment: str) -> frozenset[str]:
+    """Every name that a job of the deployment can have: which ones it needs is known only after its jobs are."""
+    numbered = (f"{kind}{number:03d}" for kind in ("", "n") for number in range(1, _MAX_PARTS + 1))
+    return frozenset(job_name(deployment, part) for part in (ALL, CONTINUOUS, MAINTAIN, *numbered))

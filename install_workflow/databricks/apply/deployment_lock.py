@@ -1,0 +1,249 @@
+"""Our turn at changing a deployment: an optimistic lock on its record. Two installers at once double nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from enum import Enum
+from functools import partial
+
+from demux.core.control.deployment_record import Claim, DeploymentRecord, from_text, record_folder, to_text
+from demux.core.errors import DemuxError, DeploymentLocked
+from install_workflow.databricks.api.client import Connection
+from install_workflow.databricks.api.versioned_file import Form, Kept, RecordFiles
+from install_workflow.databricks.api.workspace_files import missing_folders
+from install_workflow.databricks.apply.presence import NothingKnown, Presence
+from install_workflow.databricks.diff.placements import Filled, Outcome, Places, recorded
+
+# how long others wait for a process that died on another machine
+LEASE = timedelta(minutes=15)
+# a call with all its tries takes less than what is left then
+RENEW = timedelta(minutes=3)
+
+
+class OnClaim(Enum):
+    """What a command does where another one has claimed the deployment."""
+
+    REFUSE = "refuse"
+    TAKE_OVER = "take over"
+
+
+@dataclass(frozen=True, slots=True)
+class Who:
+    """Who installs.
+
+    Attributes:
+        by: user and machine.
+        process: what no other process has.
+        presence: what is known of other installers of this user and machine.
+    """
+
+    by: str
+    process: str
+    presence: Presence = field(default_factory=NothingKnown)
+
+
+class Turn:
+    """One command's turn; all raise as `Connection.tried`.
+
+    `begin` comes before the jobs are read, `run` makes the changes: it claims the version after the one that was read,
+    which nobody else can have written then. So whoever makes a call has a plan from the state that is there.
+
+    Attributes:
+        deployment: its name.
+        folder: where its record is.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        wheel_path: str,
+        deployment: str,
+        who: Who,
+        clock: Callable[[], datetime],
+        record_id: str,
+    ) -> None:
+        """Make a turn that has not begun.
+
+        Args:
+            connection: the workspace.
+            wheel_path: the folder that has the record's.
+            deployment: its name.
+            who: whose turn it is.
+            clock: the time (UTC).
+            record_id: what no other record has, for one that begins with this turn.
+        """
+        about = f"the deployment {deployment}"
+        form = Form(DeploymentRecord(), partial(to_text, deployment), partial(from_text, deployment), about)
+        self.deployment = deployment
+        self.folder = record_folder(wheel_path, deployment)
+        self._files = RecordFiles(connection, self.folder, form)
+        self._connection, self._wheel_path = connection, wheel_path
+        self._who = who
+        self._clock = clock
+        self._record_id = record_id
+        self._kept: Kept[DeploymentRecord] = Kept(0, form.empty)
+
+    @property
+    def has_record(self) -> bool:
+        """Whether there is a record, as read or written last."""
+        return self._kept.version > 0
+
+    @property
+    def games(self) -> frozenset[str]:
+        """The names of the games that the record has."""
+        return frozenset(each.place.game for each in self._kept.record.games if each.place.game is not None)
+
+    @property
+    def filled(self) -> Filled:
+        """What the server added to each job, as the record has it."""
+        return self._kept.record.filled
+
+    @property
+    def made(self) -> tuple[str, ...]:
+        """The folders above the record's that were made with it, the innermost first."""
+        return self._kept.record.made
+
+    @property
+    def last_change(self) -> datetime | None:
+        """When a game was placed last (UTC), as the record has it; None where it has no game."""
+        return max((each.since for each in self._kept.record.games), default=None)
+
+    def look(self) -> Claim | None:
+        """Return who changes the deployment right now; reads the newest record, changes nothing.
+
+        A process of the same user and machine that has ended changes nothing any more.
+
+        Raises:
+            PlanRefused: the record cannot be used.
+        """
+        self._kept = self._files.read()
+        claim = self._kept.record.claim
+        if claim is None or self._clock() >= claim.until or self._is_dead(claim):
+            return None
+        return claim
+
+    def begin(self, on_claim: OnClaim = OnClaim.REFUSE) -> None:
+        """Read the record, before anything that the plan is made from; changes nothing.
+
+        Raises:
+            DeploymentLocked: another command changes the deployment.
+            PlanRefused: the record cannot be used.
+        """
+        claim = self.look()
+        if claim is not None and on_claim is OnClaim.REFUSE:
+            raise _locked(self.deployment, claim)
+
+    def run(
+        self,
+        plan_id: str,
+        work: Callable[[], Outcome],
+        look_again: Callable[[], Places],
+        written: Collection[int] = (),
+    ) -> None:
+        """Do the work while nobody else can, and record where the games are then; the claim ends whatever happens.
+
+        Args:
+            plan_id: the plan that is applied.
+            work: makes the changes, and returns how the jobs are afterwards.
+            look_again: reads from the jobs where they have each game; called where the work failed.
+            written: the ids of the jobs that the work writes or removes: what the server adds to them is not known
+                before it has ended.
+
+        Raises:
+            TaskInterrupted: another command has changed the deployment since `begin`, or took over.
+        """
+        try:
+            self._claim(plan_id, written)
+            outcome = work()
+            if self.has_record:
+                self._free(plan_id, outcome)
+        except BaseException:
+            self._give_up(plan_id, look_again)
+            raise
+
+    def keep(self) -> None:
+        """Renew the claim where some of its time is over; to be called before each call that changes something.
+
+        Raises:
+            TaskInterrupted: somebody took over.
+        """
+        claim = self._kept.record.claim
+        assert claim is not None, "only a claim can be renewed"
+        now = self._clock()
+        if now >= claim.until - LEASE + RENEW:
+            self._write(replace(self._kept.record, claim=replace(claim, until=now + LEASE)))
+
+    def heal(self, plan_id: str, outcome: Outcome) -> bool:
+        """Return whether the record had to be written, as it did not say where the games are; a second call does not.
+
+        Raises:
+            TaskInterrupted: another command has changed the deployment since `begin`.
+        """
+        before = self._kept.record
+        after = self._with(outcome, plan_id)
+        # what somebody left who died goes, too
+        if after == before:
+            return False
+        self._write(after)
+        return True
+
+    def forget(self) -> None:
+        """Remove the record, within `run`: its newest version, with our claim, comes last."""
+        self._files.remove()
+        self._kept = Kept(0, DeploymentRecord())
+        self._who.presence.leave(self._who.process)
+
+    def _is_dead(self, claim: Claim) -> bool:
+        return claim.by == self._who.by and self._who.presence.is_dead(claim.process)
+
+    def _claim(self, plan_id: str, written: Collection[int]) -> None:
+        now = self._clock()
+        claim = Claim(self._who.by, self._who.process, plan_id, now, now + LEASE)
+        filled = {job_id: fields for job_id, fields in self.filled.items() if job_id not in written}
+        # before the claim: who finds it must not take us for dead
+        self._who.presence.hold(self._who.process)
+        self._write(replace(self._kept.record, claim=claim, filled=filled))
+
+    def _free(self, plan_id: str, outcome: Outcome) -> None:
+        self._write(self._with(outcome, plan_id))
+        self._who.presence.leave(self._who.process)
+
+    def _with(self, outcome: Outcome, plan_id: str) -> DeploymentRecord:
+        """Return the record without a claim, and with the jobs as they are."""
+        games = recorded(outcome.places, self._kept.record.games, plan_id, self._clock())
+        return replace(self._kept.record, games=games, claim=None, filled=dict(outcome.filled))
+
+    def _write(self, record: DeploymentRecord) -> None:
+        if not self.has_record:
+            made = missing_folders(self._connection, self._wheel_path)
+            record = replace(record, record_id=self._record_id, made=made)
+        self._kept = self._files.write(self._kept, record)
+
+    def _give_up(self, plan_id: str, look_again: Callable[[], Places]) -> None:
+        """End the claim if it is ours: a call whose answer was lost may have made it."""
+        with suppress(DemuxError):
+            self._kept = self._files.read()
+            claim = self._kept.record.claim
+            if claim is None or claim.process != self._who.process:
+                self._who.presence.leave(self._who.process)
+                return
+            try:
+                places = look_again()
+            except DemuxError:
+                # the next apply puts right what is not so
+                places = tuple(game.place for game in self._kept.record.games)
+            self._free(plan_id, Outcome(places, self.filled))
+
+
+def _locked(deployment: str, claim: Claim) -> DeploymentLocked:
+    return DeploymentLocked(
+        f"Another command installs {deployment} since {claim.at:%H:%M:%S} UTC ({claim.by}, process {claim.process}).",
+        f"Wait until {claim.until:%H:%M:%S} UTC, or give --take-over if it is dead.",
+        deployment=deployment,
+        by=claim.by,
+        process=claim.process,
+        until=claim.until,
+    )

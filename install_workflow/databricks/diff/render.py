@@ -1,0 +1,179 @@
+"""A plan for the workspace as text for people and as JSON for programs. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from demux.core.settings.settings import Engine
+from demux.core.text import first_few, printable
+from install_workflow.databricks.diff.changes import ForeignJob, JobAction, JobChange, WorkspacePlan
+from install_workflow.databricks.diff.details import Detail, Difference
+
+_SIGNS = {
+    JobAction.CREATE: "+",
+    JobAction.UPDATE: "~",
+    JobAction.DELETE: "-",
+    JobAction.REMOVE_DOUBLE: "-",
+    JobAction.KEEP: " ",
+}
+_MARKS = {Difference.ADDED: "+", Difference.REMOVED: "-", Difference.MOVED: "~", Difference.CHANGED: "~"}
+_LONGEST = 120
+
+
+def as_text(plan: WorkspacePlan, with_kept: bool = False) -> str:
+    """Return a line for each job that changes, one below for each difference, the foreign jobs, and a summary.
+
+    What differs in the same way in several tasks of a job, such as the wheel, has one line.
+
+    Args:
+        plan: the plan.
+        with_kept: also list the jobs that stay as they are.
+    """
+    lines = []
+    for change in plan.changes:
+        if change.action is not JobAction.KEEP or with_kept:
+            lines.append(_job_line(change))
+            lines += [f"    {_MARKS[each.difference]} {_detail_text(each)}" for each in _grouped(change.details)]
+    lines += [_foreign_line(job) for job in plan.foreign]
+    counted = Counter(change.action for change in plan.changes)
+    actions = [action for action in JobAction if counted[action] or action is not JobAction.REMOVE_DOUBLE]
+    jobs = ", ".join(f"{counted[action]} to {action.value}" for action in actions)
+    games = f"{plan.removed_games} of {plan.deployed_games} games removed"
+    engine = f"; engine {printable(plan.engine)}" if plan.engine else ""
+    return "\n".join([*lines, f"Plan {plan.plan_id}: jobs: {jobs}; {games}{engine}."])
+
+
+def with_names(plan: WorkspacePlan, names: Mapping[str, str]) -> WorkspacePlan:
+    """Return the plan with the names of games in its details where a task has their keys; to be shown, not applied.
+
+    Args:
+        plan: the plan.
+        names: of games, by key.
+    """
+    changes = (replace(each, details=tuple(_named(detail, names) for detail in each.details)) for each in plan.changes)
+    return replace(plan, changes=tuple(changes))
+
+
+def as_json(plan: WorkspacePlan) -> str:
+    """Return the plan as a JSON object, with the fields of `content_of`."""
+    # ASCII alone: names come from outside, and may reach a terminal
+    return json.dumps(content_of(plan), indent=2)
+
+
+def content_of(plan: WorkspacePlan) -> dict[str, Any]:
+    """Return the plan as JSON data.
+
+    Its fields: plan_id, state_id, deployed_games, removed_games, engine, changes (action, part, name, job_id, calls,
+    reason, details of difference, subject, field, before, after, reason), foreign (job_id, name, deployment).
+    """
+    return {
+        "plan_id": plan.plan_id,
+        "state_id": plan.state_id,
+        "deployed_games": plan.deployed_games,
+        "removed_games": plan.removed_games,
+        "engine": plan.engine,
+        "changes": [_change_json(change) for change in plan.changes],
+        "foreign": [{"job_id": job.job_id, "name": job.name, "deployment": job.deployment} for job in plan.foreign],
+    }
+
+
+def _job_line(change: JobChange) -> str:
+    number = "" if change.job_id is None else f" (job {change.job_id})"
+    return f"{_SIGNS[change.action]} {change.action.value:6} {printable(change.name)}{number}: {change.reason}"
+
+
+def _foreign_line(job: ForeignJob) -> str:
+    whose = f"belongs to the deployment {job.deployment}" if job.deployment else "has not our tag"
+    return (
+        f"! leave  job {job.job_id} has the name {printable(job.name)} too, but {printable(whose)}: it is not touched"
+    )
+
+
+def _named(detail: Detail, names: Mapping[str, str]) -> Detail:
+    def named(value: Any) -> Any:
+        match value:
+            case {"games": games}:
+                return {**value, "games": [names.get(game, game) for game in games]}
+            case str() if detail.field == "game":
+                return names.get(value, value)
+        return value
+
+    if detail.before is not None and detail.after is not None:
+        # told another way: the key is what is shown
+        return detail
+    return replace(detail, before=named(detail.before), after=named(detail.after))
+
+
+def _grouped(details: Iterable[Detail]) -> list[Detail]:
+    """Return the details, those of tasks that have the same field, values and reason put together."""
+    groups: dict[str, list[Detail]] = {}
+    for detail in details:
+        alike = detail.field and detail.subject.startswith("task ") and detail.difference is not Difference.MOVED
+        groups.setdefault(repr(replace(detail, subject="task")) if alike else repr(detail), []).append(detail)
+    return [replace(group[0], subject=_subject([each.subject for each in group])) for group in groups.values()]
+
+
+def _subject(subjects: list[str]) -> str:
+    if len(subjects) == 1:
+        return subjects[0]
+    return f"tasks {first_few([subject.removeprefix('task ') for subject in subjects])}"
+
+
+def _detail_text(detail: Detail) -> str:
+    subject, field = printable(detail.subject), printable(detail.field)
+    why = f": {printable(detail.reason)}" if detail.reason else ""
+    match detail.difference:
+        case Difference.MOVED:
+            return f"{subject} moved from {_value(detail.before)} to {_value(detail.after)}{why}"
+        case Difference.ADDED | Difference.REMOVED as kind if not field:
+            return f"{subject}{_extent(detail)} {kind.value}{why}"
+        case Difference.ADDED:
+            return f"{subject}: {field} {_value(detail.after)} added{why}"
+        case Difference.REMOVED:
+            return f"{subject}: {field} {_value(detail.before)} removed{why}"
+        case Difference.CHANGED if detail.before is None:
+            return f"{subject}: {field} changed{why}"
+        case Difference.CHANGED:
+            return f"{subject}: {field} changed from {_value(detail.before)} to {_value(detail.after)}{why}"
+
+
+def _extent(detail: Detail) -> str:
+    """Return of which games a task is, by which engine if that is not a stream for each, and where it runs."""
+    known = detail.after or detail.before or {}
+    games = known.get("games", [])
+    by = "" if known.get("engine") in {None, Engine.STREAM.value} else f" by the {printable(known['engine'])}"
+    which = f"game {printable(games[0])}" if len(games) == 1 else f"{len(games)} games"
+    which = f" ({which}{by})" if games else ""
+    return f"{which} on {printable(known['cluster'])}" if "cluster" in known else which
+
+
+def _value(value: Any) -> str:
+    text = printable(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True))
+    return (text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…") or '""'
+
+
+def _change_json(change: JobChange) -> dict[str, Any]:
+    return {
+        "action": change.action.value,
+        "part": change.part,
+        "name": change.name,
+        "job_id": change.job_id,
+        "calls": [call.value for call in change.calls],
+        "reason": change.reason,
+        "details": [_detail_json(detail) for detail in change.details],
+    }
+
+
+def _detail_json(detail: Detail) -> dict[str, Any]:
+    return {
+        "difference": detail.difference.value,
+        "subject": detail.subject,
+        "field": detail.field,
+        "before": detail.before,
+        "after": detail.after,
+        "reason": detail.reason,
+    }

@@ -1,0 +1,1 @@
+"""Who may read which game's table: wanted, present, applied."""

@@ -1,0 +1,201 @@
+"""Takes the grants to what a plan says: one call for each catalog, schema or table, between two of our record."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from demux.core.errors import DemuxError, TaskInterrupted, WorkspaceRefused
+from demux.core.settings.settings import Settings
+from install_workflow.databricks.api.client import Connection
+from install_workflow.databricks.api.errors import Denied
+from install_workflow.databricks.api.jobs_api import Workspace
+from install_workflow.databricks.api.versioned_file import Kept, RecordFiles
+from install_workflow.databricks.grants.api import Catalog
+from install_workflow.databricks.grants.desired import Games, games_of, place_of, readers_of, waiting_of
+from install_workflow.databricks.grants.diff import (
+    Grant,
+    GrantChange,
+    GrantsPlan,
+    Outcome,
+    Record,
+    begun,
+    compare,
+    kind_of,
+    readers_on,
+    recorded_on,
+    settled,
+    taken_back,
+    to_read,
+)
+from install_workflow.databricks.grants.record_files import grants_files
+
+_PRINCIPAL = re.compile(r"\bprincipal\b", re.IGNORECASE)
+# an answer about the names in the call, not about us
+_ABOUT_NAMES = (400, 404)
+
+Tell = Callable[[str, Sequence[GrantChange]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """A plan, and what it was made from.
+
+    Attributes:
+        plan: the plan.
+        kept: our record.
+        files: where it is.
+        catalog: where the grants are.
+    """
+
+    plan: GrantsPlan
+    kept: Kept[Record]
+    files: RecordFiles[Record]
+    catalog: Catalog
+
+
+def look(connection: Connection, settings: Settings, games: Games | None = None, known: Iterable[str] = ()) -> Outlook:
+    """Return what would change; changes nothing.
+
+    A call or more for each game with readers; without `games` also for each job of ours and each 100 jobs of the
+    workspace.
+
+    Args:
+        connection: the workspace.
+        settings: all settings.
+        games: the games that there will be; None for those of `games.allow` and of the jobs.
+        known: names of games, for those that a task has by their key.
+
+    Raises:
+        SettingsInvalid: as `place_of`.
+        PlanRefused: our record cannot be used.
+        DemuxError: as `Connection.tried`.
+    """
+    place, catalog = place_of(settings), Catalog(connection)
+    files = grants_files(connection, settings.databricks.wheel_path or "", place.deployment)
+    kept = files.read()
+    games = games or games_of(settings, Workspace(connection).find(place.deployment, ()).jobs, known)
+    readers = readers_of(place, games, settings, readers_on(kept.record))
+    held = catalog.held(to_read(place, readers, kept.record))
+    return Outlook(compare(place, readers, held, kept.record, waiting_of(games, settings)), kept, files, catalog)
+
+
+def look_beside(connection: Connection, settings: Settings, games: Iterable[str]) -> Outlook | None:
+    """Return what would change beside the jobs of these games; None where grants are nobody's wish, and never were.
+
+    Where the section `grants` is empty, what we granted before is taken back; without a catalog nothing is looked at.
+
+    Raises:
+        SettingsInvalid, PlanRefused, DemuxError: as `look`.
+    """
+    databricks, grants = settings.databricks, settings.grants
+    if databricks.catalog is None:
+        return None
+    files = grants_files(connection, databricks.wheel_path or "", databricks.name or "")
+    if not grants.games and not grants.patterns and not files.read().version:
+        return None
+    return look(connection, settings, Games(tuple(sorted({*settings.games.allow, *games}))))
+
+
+def look_at_revoking(connection: Connection, settings: Settings) -> Outlook:
+    """Return what takes back all that is ours; changes nothing.
+
+    Raises:
+        PlanRefused: our record cannot be used.
+        DemuxError: as `Connection.tried`.
+    """
+    databricks, catalog = settings.databricks, Catalog(connection)
+    files = grants_files(connection, databricks.wheel_path or "", databricks.name or "")
+    kept = files.read()
+    return Outlook(taken_back(catalog.held(recorded_on(kept.record)), kept.record), kept, files, catalog)
+
+
+def apply(outlook: Outlook, tell: Tell = lambda _, __: None, before: Callable[[], None] = lambda: None) -> Outcome:
+    """Return what was done once everything was tried; what the workspace refuses stops nothing else.
+
+    A grant is in our record before it is made, so that one whose apply died is still ours. Looked at again and applied
+    again, the end is the same.
+
+    Args:
+        outlook: just made.
+        tell: told of each call after it, with the securable and what was done.
+        before: called before each call; what it raises ends all.
+
+    Raises:
+        TaskInterrupted: another command changed the grants at the same time.
+        WorkspaceUnavailable: no usable answer; what was done stays.
+        WorkspaceRefused: our login does not work any more.
+    """
+    plan, kept = outlook.plan, outlook.kept
+    if plan.is_empty:
+        return Outcome()
+    calls = _Calls(outlook.catalog, tell, before)
+    if plan.calls:
+        kept = outlook.files.write(kept, begun(plan, kept.record))
+        for name, changes in plan.calls.items():
+            calls.make(name, changes)
+    outlook.files.write(kept, settled(plan, calls.done))
+    return Outcome(frozenset(calls.done), (*calls.unknown_error(), *calls.failed))
+
+
+class _Calls:
+    """The calls of one apply."""
+
+    def __init__(self, catalog: Catalog, tell: Tell, before: Callable[[], None]) -> None:
+        self.done: set[Grant] = set()
+        self.failed: list[DemuxError] = []
+        self._unknown: set[str] = set()
+        self._catalog = catalog
+        self._tell = tell
+        self._before = before
+
+    def make(self, name: str, changes: Sequence[GrantChange]) -> None:
+        """Change the grants on one securable, without the principals that the workspace does not know."""
+        changes = [change for change in changes if change.grant.principal not in self._unknown]
+        if not changes:
+            return
+        self._before()
+        try:
+            self._catalog.change(name, changes)
+        except Denied as denied:
+            self.failed.append(denied)
+        except WorkspaceRefused as refused:
+            if refused.fields.get("status") not in _ABOUT_NAMES:
+                raise
+            self._one_by_one(name, changes, refused)
+        else:
+            self.done |= {change.grant for change in changes}
+            self._tell(name, changes)
+
+    def unknown_error(self) -> tuple[DemuxError, ...]:
+        """Return the sentence about all principals that the workspace does not know."""
+        if not self._unknown:
+            return ()
+        host, names = self._catalog.connection.host, sorted(self._unknown)
+        error = WorkspaceRefused(
+            f"The workspace {host} does not know {', '.join(names)}: their grants were left out.",
+            "Correct the section grants of the settings, or have them added. Unity Catalog knows groups of the account "
+            "(not the workspace's own), users by e-mail address, and service principals by application id.",
+            principals=tuple(names),
+        )
+        return (error,)
+
+    def _one_by_one(self, name: str, changes: Sequence[GrantChange], refused: WorkspaceRefused) -> None:
+        """Try each principal alone: one that is wrong refuses the whole call."""
+        principals = sorted({change.grant.principal for change in changes})
+        if self._catalog.grants_on(name) is None:
+            self.failed.append(_gone(name))
+        elif len(principals) > 1:
+            for principal in principals:
+                self.make(name, [change for change in changes if change.grant.principal == principal])
+        elif _PRINCIPAL.search(str(refused.fields.get("reason"))):
+            self._unknown.update(principals)
+        else:
+            self.failed.append(refused)
+
+
+def _gone(name: str) -> TaskInterrupted:
+    return TaskInterrupted(
+        f"The {kind_of(name)} {name} was dropped since the plan was made.", "Run the same command again.", name=name
+    )

@@ -1,0 +1,128 @@
+"""Which games there are in a workspace, and who should read the table of each. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from demux.core.errors import SettingsInvalid
+from demux.core.names import names_of
+from demux.core.settings.settings import Settings
+from install_workflow.databricks.diff.deployed_games import running
+from install_workflow.databricks.jobs.job import DeployedJob
+from install_workflow.planning.plan import Waiting
+
+_EMAIL = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the games' tables are; the full names as Unity Catalog has them, in lower case.
+
+    Attributes:
+        deployment: whose tables.
+        catalog: the catalog.
+        schema: catalog.schema.
+    """
+
+    deployment: str
+    catalog: str
+    schema: str
+
+
+@dataclass(frozen=True, slots=True)
+class Readers:
+    """Who should read the table of one game.
+
+    Attributes:
+        game: its name.
+        table: the table's full name.
+        principals: sorted, each once; () = nobody.
+    """
+
+    game: str
+    table: str
+    principals: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Games:
+    """The games that the settings or the jobs have.
+
+    Attributes:
+        names: sorted.
+        unnamed: keys of further games, sorted: a job cannot have every name, and then it has the key.
+    """
+
+    names: tuple[str, ...]
+    unnamed: tuple[str, ...] = ()
+
+
+def known_as(principal: str) -> str:
+    """Return the name under which a principal is compared: the catalog takes and shows an e-mail address in any case.
+
+    Names of groups differ by their case.
+    """
+    return principal.lower() if _EMAIL.fullmatch(principal) else principal
+
+
+def place_of(settings: Settings) -> Place:
+    """Return where the tables are.
+
+    Raises:
+        SettingsInvalid: the settings do not say where; all that is missing at once.
+    """
+    databricks = settings.databricks
+    wrong = [f"databricks.{name} is not set" for name in ("name", "catalog") if getattr(databricks, name) is None]
+    if wrong or databricks.name is None or databricks.catalog is None:
+        raise SettingsInvalid(
+            f"There is no telling which tables the grants are for: {'; '.join(wrong)}.",
+            "Set it in the section databricks of the settings.",
+            wrong=tuple(wrong),
+        )
+    catalog = databricks.catalog.lower()
+    return Place(databricks.name, catalog, f"{catalog}.{databricks.silver_schema.lower()}")
+
+
+def games_of(settings: Settings, jobs: Iterable[DeployedJob], known: Iterable[str] = ()) -> Games:
+    """Return the games of `games.allow` and of the jobs; `known` are names for those that a task has by their key."""
+    allowed = settings.games.allow
+    now = running(jobs, {*allowed, *settings.grants.games, *known})
+    return Games(tuple(sorted({*allowed, *now.games})), now.unnamed)
+
+
+def readers_of(
+    place: Place, games: Games, settings: Settings, now: Mapping[str, Collection[str]] | None = None
+) -> tuple[Readers, ...]:
+    """Return every game with who should read its table, by game.
+
+    Args:
+        place: where the tables are.
+        games: the games.
+        settings: all settings.
+        now: to whom we granted each table. Without a game's name a pattern cannot say whether they should keep it: they
+            do.
+    """
+    now = now or {} if settings.grants.patterns else {}
+    named = [
+        Readers(game, f"{place.schema}.{names_of(game).table}", _principals(game, settings)) for game in games.names
+    ]
+    unnamed = [(key, f"{place.schema}.{key}") for key in games.unnamed]
+    return (*named, *(Readers(key, table, tuple(sorted(now.get(table, ())))) for key, table in unnamed))
+
+
+def waiting_of(games: Games, settings: Settings) -> Iterator[Waiting]:
+    """Yield the games, or keys, that have readers in the settings and no name or no job in the workspace."""
+    for game in sorted(settings.grants.games.keys() - set(games.names)):
+        yield Waiting(game, "neither games.allow nor a job has this game")
+    for key in games.unnamed if settings.grants.patterns else ():
+        yield Waiting(key, "the jobs know it by this key only: put its name under games.allow")
+
+
+def _principals(game: str, settings: Settings) -> tuple[str, ...]:
+    grants = settings.grants
+    suiting = (principals for pattern, principals in grants.patterns.items() if fnmatchcase(game, pattern))
+    named = {*grants.games.get(game, ()), *(each for principals in suiting for each in principals)}
+    return tuple(sorted({known_as(principal) for principal in named}))

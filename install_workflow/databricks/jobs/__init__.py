@@ -1,0 +1,1 @@
+"""The jobs of a deployment, built from settings and plan."""

@@ -1,0 +1,176 @@
+"""The plan as jobs of a Databricks workspace. Pure, and the same for the same plan, settings and wheel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+from demux.core.errors import PlanRefused, SettingsInvalid
+from demux.core.settings.databricks import (
+    MAX_TASKS_PER_JOB,
+    DatabricksSettings,
+    Granularity,
+    PermissionSettings,
+    PrincipalKind,
+    ScheduleKind,
+)
+from demux.core.settings.settings import Engine, Settings
+from install_workflow.databricks.jobs.cluster import BRONZE, by_cluster, job_clusters
+from install_workflow.databricks.jobs.job import OWNER_TAG, PART_TAG, ROOT_TAG, Job, Permission, root_tag
+from install_workflow.databricks.jobs.partition import fits, require_contexts, split
+from install_workflow.databricks.jobs.schedule import run_as, started_by, started_every, told
+from install_workflow.databricks.jobs.task import MAINTAIN, TaskJson, TaskMaker, maker, run_job
+from install_workflow.planning.plan import Task
+
+ALL = "all"
+CONTINUOUS = "continuous"
+_PREFIX = "Game_Protobufs_wrapper"
+# a run of these goes on under the name of the deployment itself
+_MAIN = frozenset({ALL, BRONZE})
+
+
+def make_jobs(tasks: Iterable[Task], settings: Settings, wheel: str) -> tuple[Job, ...]:
+    """Return the jobs that run the plan's tasks, each job behind those that it runs.
+
+    One job has bronze, and behind it the games' tasks. What is too much for one job (`databricks.tasks_per_job` tasks,
+    100 clusters) goes into jobs of its own, which bronze's job then runs. A continuous job may have no task that waits
+    for another: it is one more job, which runs the first one. Maintenance is a job of its own, with a cluster and a
+    schedule of its own (`maintain.every`).
+
+    Args:
+        tasks: the tasks of the plan, in any order.
+        settings: all settings, `databricks.name` included.
+        wheel: the path of the wheel in the workspace or in a volume.
+
+    Raises:
+        SettingsInvalid: no name, a path that no cluster reaches, or a value that the workspace would replace.
+        PlanRefused: a cluster has more tasks than the platform allows, or a name that it does not.
+    """
+    databricks = settings.databricks
+    if databricks.name is None:
+        raise SettingsInvalid(
+            "databricks.name is not set, so there is no deployment.",
+            "Set databricks.name, or run the games on this machine by `demux run`.",
+        )
+    make, clusters = maker(settings, wheel), by_cluster(tasks)
+    require_contexts(clusters, settings)
+    others = 2 if databricks.auto_apply else 1
+    if fits(clusters, settings, others):
+        jobs = [_whole(make, clusters)]
+    else:
+        parts = split(clusters, settings)
+        _require_room(len(parts) + others, settings)
+        chosen = {part: {name: clusters[name] for name in names} for part, names in parts.items()}
+        jobs = [*(_part(make, part, games) for part, games in chosen.items()), _bronze(make, sorted(parts))]
+    if databricks.schedule.kind is ScheduleKind.CONTINUOUS:
+        jobs.append(_continuous(settings, jobs[-1].part))
+    if (interval := settings.maintain.interval) is not None:
+        jobs.append(_maintain(make, interval))
+    return tuple(jobs)
+
+
+def job_name(deployment: str, part: str) -> str:
+    """Return the name of a part's job."""
+    return f"{_PREFIX}_{deployment}" if part in _MAIN else f"{_PREFIX}_{deployment}_{part}"
+
+
+def _whole(make: TaskMaker, clusters: Mapping[str, Sequence[Task]]) -> Job:
+    games = [task for name, tasks in clusters.items() for task in make.games(name, tasks, [BRONZE])]
+    return _main(make, ALL, games, [BRONZE, *clusters])
+
+
+def _bronze(make: TaskMaker, parts: Iterable[str]) -> Job:
+    return _main(make, BRONZE, [run_job(f"run_{part}", part, [BRONZE]) for part in parts], [BRONZE])
+
+
+def _main(make: TaskMaker, part: str, after_bronze: Sequence[TaskJson], clusters: Iterable[str]) -> Job:
+    databricks = make.settings.databricks
+    tasks = [make.ingest(), *after_bronze]
+    if databricks.auto_apply:
+        tasks.append(make.discovered([task["task_key"] for task in tasks]))
+    starts = {} if databricks.schedule.kind is ScheduleKind.CONTINUOUS else started_by(databricks.schedule)
+    # whom the games' own jobs would tell as well, would be told twice
+    body = {**starts, **_timeout(databricks), **told(databricks.notifications)}
+    return _job(make.settings, part, {**_queue(databricks), **body, **_clustered(databricks, clusters), "tasks": tasks})
+
+
+def _part(make: TaskMaker, part: str, clusters: Mapping[str, Sequence[Task]]) -> Job:
+    databricks = make.settings.databricks
+    tasks = [task for name, games in clusters.items() for task in make.games(name, games, [])]
+    return _job(make.settings, part, {**_queue(databricks), **_clustered(databricks, clusters), "tasks": tasks})
+
+
+def _continuous(settings: Settings, main: str) -> Job:
+    starts = started_by(settings.databricks.schedule)
+    return _job(settings, CONTINUOUS, {**starts, "tasks": [run_job("run", main, [])]})
+
+
+def _maintain(make: TaskMaker, interval: timedelta) -> Job:
+    databricks = make.settings.databricks
+    starts = started_every(interval, databricks.schedule)
+    body = {**_queue(databricks), **starts, **_timeout(databricks), **told(databricks.notifications)}
+    return _job(make.settings, MAINTAIN, {**body, **_clustered(databricks, [MAINTAIN]), "tasks": [make.maintain()]})
+
+
+def _job(settings: Settings, part: str, body: Mapping[str, Any]) -> Job:
+    databricks = settings.databricks
+    assert databricks.name is not None
+    ours = {OWNER_TAG: databricks.name, PART_TAG: part, ROOT_TAG: root_tag(settings.root)}
+    made = {
+        "name": job_name(databricks.name, part),
+        "description": _description(settings),
+        "tags": dict(sorted({**databricks.tags, **ours}.items())),
+        "max_concurrent_runs": 1,
+        **run_as(databricks.run_as),
+        **body,
+    }
+    return Job(part, made, permissions(databricks.permissions))
+
+
+def _description(settings: Settings) -> str:
+    by = ", engine fleet" if settings.task_engine is Engine.FLEET else ""
+    return f"Made by protobuf-demux, deployment {settings.databricks.name}{by}. The next apply undoes changes by hand."
+
+
+def permissions(settings: PermissionSettings) -> tuple[Permission, ...]:
+    """Return who may do what with each job, sorted."""
+    by_kind = {
+        PrincipalKind.GROUP: settings.groups,
+        PrincipalKind.SERVICE_PRINCIPAL: settings.service_principals,
+        PrincipalKind.USER: settings.users,
+    }
+    found = [Permission(kind, name, level) for kind, levels in by_kind.items() for name, level in levels.items()]
+    return tuple(sorted(found, key=lambda permission: permission.sort_key))
+
+
+def _timeout(databricks: DatabricksSettings) -> dict[str, Any]:
+    return {"timeout_seconds": databricks.job_timeout_s} if databricks.job_timeout_s else {}
+
+
+def _queue(databricks: DatabricksSettings) -> dict[str, Any]:
+    return {"queue": {"enabled": databricks.queue}}
+
+
+def _clustered(databricks: DatabricksSettings, clusters: Iterable[str]) -> dict[str, Any]:
+    return {"job_clusters": job_clusters(clusters, databricks.cluster)}
+
+
+def _require_room(tasks: int, settings: Settings) -> None:
+    per_job = settings.databricks.tasks_per_job
+    if tasks > per_job:
+        raise PlanRefused(
+            f"Bronze's job would have {tasks} tasks, and databricks.tasks_per_job is {per_job}.",
+            _more_room(settings),
+            tasks=tasks,
+        )
+
+
+def _more_room(settings: Settings) -> str:
+    most = "" if settings.databricks.tasks_per_job == MAX_TASKS_PER_JOB else "Raise databricks.tasks_per_job, or "
+    match settings.granularity:
+        case Granularity.GAME:
+            other = "set databricks.granularity to cluster."
+        case Granularity.CLUSTER:
+            other = f"raise {settings.run.per_cluster_key}, so that there are fewer clusters."
+    return f"{most}{other}" if most else other[0].upper() + other[1:]

@@ -1,0 +1,94 @@
+"""What starts a job, and who is told of its runs, as the Jobs API has it. Pure."""
+
+from __future__ import annotations
+
+import math
+from datetime import timedelta
+from typing import Any
+
+from demux.core.settings.databricks import (
+    NotificationSettings,
+    RunAsSettings,
+    ScheduleKind,
+    ScheduleSettings,
+    TableCondition,
+)
+
+
+def started_by(settings: ScheduleSettings) -> dict[str, Any]:
+    """Return the fields of a job that say what starts it; none for a job that is started by hand."""
+    match settings.kind:
+        case ScheduleKind.NONE:
+            return {}
+        case ScheduleKind.CRON:
+            cron = {"quartz_cron_expression": settings.cron, "timezone_id": settings.timezone}
+            return {"schedule": {**cron, **_paused(settings)}}
+        case ScheduleKind.CONTINUOUS:
+            return {"continuous": _paused(settings)}
+        case ScheduleKind.FILE_ARRIVAL:
+            return {"trigger": {"file_arrival": {"url": settings.url, **_waits(settings)}, **_paused(settings)}}
+        case ScheduleKind.TABLE_UPDATE:
+            tables = {"table_names": list(settings.tables), "condition": _condition(settings.condition)}
+            return {"trigger": {"table_update": {**tables, **_waits(settings)}, **_paused(settings)}}
+
+
+def started_every(interval: timedelta, settings: ScheduleSettings) -> dict[str, Any]:
+    """Return the fields of a job that starts so often, in whole hours or days; less than an hour is one.
+
+    Args:
+        interval: how often.
+        settings: say whether schedules are paused.
+    """
+    hours = max(1, math.ceil(interval / timedelta(hours=1)))
+    count, unit = (hours, "HOURS") if hours % 24 else (hours // 24, "DAYS")
+    return {"trigger": {"periodic": {"interval": count, "unit": unit}, **_paused(settings)}}
+
+
+def told(settings: NotificationSettings) -> dict[str, Any]:
+    """Return the fields of a job that say who is told of its runs."""
+    emails = {
+        "on_start": settings.emails_on_start,
+        "on_success": settings.emails_on_success,
+        "on_failure": settings.emails_on_failure,
+    }
+    webhooks = {
+        "on_start": settings.webhooks_on_start,
+        "on_success": settings.webhooks_on_success,
+        "on_failure": settings.webhooks_on_failure,
+    }
+    fields = {
+        "email_notifications": {event: sorted(set(to)) for event, to in emails.items() if to},
+        "webhook_notifications": {
+            event: [{"id": each} for each in sorted(set(to))] for event, to in webhooks.items() if to
+        },
+    }
+    return {name: value for name, value in fields.items() if value}
+
+
+def run_as(settings: RunAsSettings) -> dict[str, Any]:
+    """Return the field of a job that says whom it runs as; none for whoever makes it."""
+    if settings.user is not None:
+        return {"run_as": {"user_name": settings.user}}
+    if settings.service_principal is not None:
+        return {"run_as": {"service_principal_name": settings.service_principal}}
+    return {}
+
+
+def _paused(settings: ScheduleSettings) -> dict[str, str]:
+    return {"pause_status": "PAUSED" if settings.paused else "UNPAUSED"}
+
+
+def _waits(settings: ScheduleSettings) -> dict[str, int]:
+    waits = {
+        "min_time_between_triggers_seconds": settings.min_interval_s,
+        "wait_after_last_change_seconds": settings.quiet_s,
+    }
+    return {name: seconds for name, seconds in waits.items() if seconds is not None}
+
+
+def _condition(condition: TableCondition) -> str:
+    match condition:
+        case TableCondition.ANY:
+            return "ANY_UPDATED"
+        case TableCondition.ALL:
+            return "ALL_UPDATED"

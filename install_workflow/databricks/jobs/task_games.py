@@ -1,0 +1,54 @@
+"""Which games a task of a job is told to deserialize. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from demux.core.names import MAX_NAME_BYTES, invalid_reason, is_key
+from demux.core.settings.settings import Engine
+from install_workflow.databricks.jobs.parse_arguments import options_of
+
+DESERIALIZE = "deserialize_"
+# a name that the workspace would change on its way is given by its key
+AS_NAME, AS_KEY = "game", "game-key"
+_ENGINE = "run.engine"
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """The games of a task, each list in the task's order.
+
+    Attributes:
+        names: exact names.
+        keys: keys of further games, in place of their names.
+        odd: what somebody wrote by hand that no game has as its name, or its key.
+    """
+
+    names: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
+    odd: tuple[str, ...] = ()
+
+
+def told(task_key: str, task: Mapping[str, Any]) -> Told:
+    """Return the games that the task of this key is told; none where it does not deserialize."""
+    if not task_key.startswith(DESERIALIZE):
+        return Told()
+    given = options_of(task)
+    names, keys = given.get(AS_NAME, ()), given.get(AS_KEY, ())
+    odd_names = {name for name in names if invalid_reason(name, MAX_NAME_BYTES)}
+    odd_keys = {key for key in keys if not is_key(key)}
+    return Told(
+        tuple(name for name in names if name not in odd_names),
+        tuple(key for key in keys if key not in odd_keys),
+        (*sorted(odd_names), *sorted(odd_keys)),
+    )
+
+
+def engine_of(task_key: str, task: Mapping[str, Any]) -> str | None:
+    """Return by which engine the task of this key decodes its games, as it is told; None where it has no games."""
+    games = told(task_key, task)
+    if not (games.names or games.keys or games.odd):
+        return None
+    return options_of(task).get(_ENGINE, (Engine.STREAM.value,))[-1]

@@ -1,0 +1,1 @@
+"""What `demux destroy` removes from a root."""

@@ -1,0 +1,123 @@
+"""Removes tables and checkpoints from a root; one that is killed midway is noticed by all who come, and ends the same.
+
+Before anything goes, a file below the root says what will; it is the last to go. So the order does not matter, nor
+how far a folder's removal came: nobody works on a root that has the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
+
+from pyspark.sql import SparkSession
+
+from demux.core.control.games_and_rounds import Control
+from demux.core.delta.bronze_games import games_in_bronze
+from demux.core.errors import RemovalUnfinished
+from demux.core.root.layout import layout_of
+from demux.core.settings.settings import Settings
+from demux.core.storage import Files, exists, file_names, read_text, remove_folder, replace_text, table_exists
+from demux.core.tables import Layout
+from install_workflow.destroy.plan import Folder, Part, folders, from_text, options_of, require_apart, to_text
+
+# counting is one small job for each table
+_MOST_COUNTED = 100
+
+
+def look_at_root(
+    spark: SparkSession, settings: Settings, control: Control, parts: Collection[Part]
+) -> tuple[Folder, ...]:
+    """Return the folders of these parts that are there, in the order of removal; changes nothing.
+
+    After a removal that was interrupted: what that one left, and nothing else. Rows are counted where the tables are
+    at most 100.
+
+    Raises:
+        RemovalUnfinished: an interrupted removal was of further parts.
+        SettingsInvalid: something that is not ours would go with a folder.
+    """
+    layout = layout_of(settings)
+    if is_unfinished(spark, layout):
+        found = _left(spark, layout)
+        if not {folder.part for folder in found} <= set(parts):
+            require_whole(spark, layout)
+    else:
+        found = _new(spark, layout, control, parts) if parts else ()
+    require_apart(settings, found)
+    return found
+
+
+def remove_from_root(
+    spark: SparkSession,
+    layout: Layout,
+    found: Iterable[Folder],
+    tell: Callable[[Folder], None] = lambda _: None,
+    unregister: Callable[[str], None] = lambda _: None,
+) -> None:
+    """Remove the folders; a second call removes what is left.
+
+    Args:
+        spark: the session.
+        layout: where the tables are.
+        found: what goes, as `look_at_root` has it.
+        tell: told of each folder that is gone.
+        unregister: told the path of each table before that goes, so that a catalog forgets it.
+    """
+    found = tuple(found)
+    if found:
+        replace_text(spark, layout.removal, to_text(found, layout))
+    for folder in found:
+        if folder.part is Part.TABLES:
+            unregister(folder.path)
+        remove_folder(spark, folder.path)
+        tell(folder)
+    remove_folder(spark, layout.removal)
+
+
+def require_whole(files: Files, layout: Layout) -> None:
+    """Check that no removal was interrupted, or is under way: who only looks may come beside one.
+
+    Raises:
+        RemovalUnfinished: one was, or is.
+    """
+    if is_unfinished(files, layout):
+        options = options_of(folder.part for folder in _left(files, layout))
+        raise RemovalUnfinished(
+            f"`demux destroy` has not finished removing tables or checkpoints of {layout.root}.",
+            f"If it does not run any more, run `demux destroy {options}` again: it removes the rest.",
+            root=layout.root,
+        )
+
+
+def is_unfinished(files: Files, layout: Layout) -> bool:
+    """Return whether a removal was interrupted."""
+    return exists(files, layout.removal)
+
+
+def _left(files: Files, layout: Layout) -> tuple[Folder, ...]:
+    return from_text(read_text(files, layout.removal), layout)
+
+
+def _new(spark: SparkSession, layout: Layout, control: Control, parts: Iterable[Part]) -> tuple[Folder, ...]:
+    # every game that a control table or bronze names
+    games = {*control.known_games(), *control.history().last, *games_in_bronze(spark, layout)}
+    found = [folder for folder in folders(layout, games, parts) if _is_there(spark, folder)]
+    if sum(folder.part is Part.TABLES for folder in found) > _MOST_COUNTED:
+        return tuple(found)
+    return tuple(_counted(spark, folder) for folder in found)
+
+
+def _is_there(spark: SparkSession, folder: Folder) -> bool:
+    match folder.part:
+        case Part.TABLES:
+            return table_exists(spark, folder.path)
+        case Part.CHECKPOINTS:
+            return bool(file_names(spark, folder.path))
+
+
+def _counted(spark: SparkSession, folder: Folder) -> Folder:
+    match folder.part:
+        case Part.TABLES:
+            return replace(folder, rows=spark.read.format("delta").load(folder.path).count())
+        case Part.CHECKPOINTS:
+            return folder

@@ -1,0 +1,1 @@
+"""Which game runs on which cluster."""

@@ -1,0 +1,285 @@
+"""The fleet engine on whole roots: the same tables as by a stream for each game, whatever happens in between."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+from pyspark.rdd import RDD
+
+import deserializer.redecode.rebuild
+from bronze_ingest.rebuild import rebuild_bronze
+from demux.core.causes import Cause
+from demux.core.control.games_and_rounds import Outcome
+from demux.core.errors import CheckpointLost, SchemaInvalid, TableUnsuited, TaskInterrupted
+from demux.core.storage.files import Storage
+from demux.operations.quarantine.filter import Choice
+from deserializer.fleet.worker import GameFiles, Written, write_games
+from deserializer.redecode.replace_rows import Redecoding
+from deserializer.redecode.replay import rebuild, replay
+from deserializer.silver.file_quarantine import Quarantine
+from deserializer.silver.file_table import SilverTable
+from tests.support.flow.fleet import EVENT, FLEET, STREAM, crash_after, without_errors
+from tests.support.flow.root import Root, wrapper
+
+Copy = Callable[..., Root]
+
+
+@pytest.mark.both_lanes
+def test_a_round_with_new_games_new_versions_and_every_fault_gives_the_same_tables_whoever_writes_them(
+    streamed: Root, copy: Copy, tmp_path: Path
+) -> None:
+    streams = copy(streamed, run=STREAM)
+    fleets = [streamed.copied_to(tmp_path / sink, run={**FLEET, "sink": sink}) for sink in ("files", "spark")]
+    for root in (streams, *fleets):
+        root.produce(events=160, games=3, versions=3, fault_rate=0.3)
+    by_stream = without_errors(streams.run())
+    for fleet in fleets:
+        assert [end.report for end in without_errors(fleet.run()).ended] == [end.report for end in by_stream.ended]
+        assert fleet.everything() == streams.everything()
+
+
+@pytest.mark.both_lanes
+@pytest.mark.parametrize(
+    ("owner", "method"),
+    [(RDD, "collect"), (Quarantine, "append"), (SilverTable, "append")],
+    ids=["files are written", "quarantine is committed", "a game is committed"],
+)
+def test_a_round_that_died_is_finished_by_the_next_one(
+    taken_in: Root, done: Root, copy: Copy, owner: type, method: str
+) -> None:
+    root = copy(taken_in, run=FLEET)
+    with crash_after(owner, method), pytest.raises(KeyboardInterrupt):
+        root.run()
+    without_errors(root.run())
+    assert root.everything() == done.everything()
+
+
+def test_what_appears_between_a_crash_and_the_next_round_moves_no_row_to_a_second_place(root: Root) -> None:
+    root = Root.at(root.spark, root.folder, run=FLEET)
+    text = 'syntax = "proto3"; message Event { string name = 1; }'
+    known = root.register("chess", text)
+    payload = root.message(known)(name="ann").SerializeToString()
+    root.send([wrapper("chess", known + number % 2, payload) for number in range(6)])
+    with crash_after(Quarantine, "append"), pytest.raises(KeyboardInterrupt):
+        root.run()
+    assert (len(root.quarantine()), len(root.silver("chess"))) == (3, 0)
+    assert root.register("chess", f"{text} // again") == known + 1
+    (end,) = without_errors(root.run()).ended
+    assert end.report is not None
+    assert (end.report.rows_in, end.report.rows_silver) == (3, 3)
+    assert [row["_record_id"] for row in root.silver("chess")] == ["t/0/0", "t/0/2", "t/0/4"]
+    assert [row["record_id"] for row in root.quarantine()] == ["t/0/1", "t/0/3", "t/0/5"]
+
+
+def test_a_game_that_cannot_be_written_holds_up_no_other_and_catches_up_by_itself(
+    taken_in: Root, done: Root, copy: Copy
+) -> None:
+    root = copy(taken_in, run=FLEET)
+    silver = root.folder / "silver"
+    silver.mkdir()
+    # not even root can make a folder where a file is
+    (silver / "chess").write_text("in the way")
+    ended = {end.task.game: end.error for end in root.run().ended}
+    assert ended.pop("chess") is not None
+    assert list(ended.values()) == [None]
+    (silver / "chess").unlink()
+    assert [end.task.game for end in without_errors(root.run()).ended] == ["chess"]
+    assert root.everything() == done.everything()
+
+
+def test_a_game_that_kills_its_worker_fails_alone(taken_in: Root, copy: Copy, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = copy(taken_in, run={**FLEET, "retries": 0})
+
+    def deadly(storage: Storage, works: Sequence[GameFiles], *args: Any) -> Iterator[object]:
+        if any(work.game == "chess" for work in works):
+            os._exit(7)
+        yield from write_games(storage, works, *args)
+
+    monkeypatch.setattr("deserializer.fleet.spark_job.write_games", deadly)
+    ended = {end.task.game: end.error for end in root.run().ended}
+    assert ended.pop("chess") is not None
+    assert list(ended.values()) == [None]
+
+
+def test_a_game_with_many_rows_takes_its_share_of_a_round_and_the_rest_waits(root: Root) -> None:
+    root = Root.at(root.spark, root.folder, run={**FLEET, "rows_per_game": 10})
+    schema_id = root.register("chess", 'syntax = "proto3"; message Event { string name = 1; }')
+    root.register("go", 'syntax = "proto3"; message Event { string name = 1; }')
+    payload = root.message(schema_id)(name="ann").SerializeToString()
+    place = root.workplace()
+    for batch in range(3):
+        root.send([wrapper("chess", schema_id, payload)] * 8, first_offset=8 * batch)
+        place.ingest()
+    reports = []
+    outcomes = []
+    for _ in range(4):
+        ended = without_errors(root.run(place)).ended
+        reports += [(end.report.rows_in, end.report.rows_waiting) for end in ended if end.report is not None]
+        outcomes.append(place.control.history().last["chess"].outcome)
+    assert reports == [(8, 16), (8, 8), (8, 0)]
+    assert outcomes == [Outcome.BEHIND, Outcome.BEHIND, Outcome.DONE, Outcome.DONE]
+    assert [row["_offset"] for row in root.silver("chess")] == sorted(range(24), key=lambda offset: f"t/0/{offset}")
+
+
+def test_a_rebuild_of_a_fleets_game_makes_the_same_table(taken_in: Root, done: Root, copy: Copy) -> None:
+    root = copy(taken_in, run=FLEET)
+    without_errors(root.run())
+    rebuild(root.spark, root.layout, root.workplace().schemas, "chess")
+    assert root.everything() == done.everything()
+    root.produce(events=60, games=2, versions=2, fault_rate=0.3)
+    without_errors(root.run())
+    assert len(root.silver("chess")) > len(done.silver("chess"))
+
+
+def test_a_stream_that_lost_its_checkpoint_is_not_taken_over(streamed: Root, copy: Copy) -> None:
+    root = copy(streamed, run={**FLEET, "retries": 0})
+    shutil.rmtree(root.folder / "checkpoints" / "silver" / "chess")
+    root.produce(events=60, games=2, versions=2, fault_rate=0.3)
+    errors = {end.task.game: end.error for end in root.run().ended}
+    assert isinstance(errors["chess"], CheckpointLost)
+    assert len(root.silver("chess")) == len(streamed.silver("chess"))
+
+
+def test_a_game_that_was_left_out_for_some_rounds_loses_no_row(root: Root) -> None:
+    with_chess = {"policy": "allow-list", "allow": ["chess", "go"]}
+    without = {"policy": "allow-list", "allow": ["go"]}
+    ids = {game: root.register(game, EVENT) for game in ("chess", "go")}
+    payload = root.message(ids["go"])(name="ann").SerializeToString()
+    for number, games in enumerate((with_chess, without, with_chess)):
+        root.send([wrapper(game, ids[game], payload) for game in ids], first_offset=2 * number)
+        without_errors(Root.at(root.spark, root.folder, run=FLEET, games=games).run())
+    assert [row["_offset"] for row in root.silver("chess")] == [0, 2, 4]
+
+
+def test_a_crash_of_the_fleet_is_finished_before_a_stream_goes_on(
+    taken_in: Root, done: Root, copy: Copy, tmp_path: Path
+) -> None:
+    root = copy(taken_in, run=FLEET)
+    with crash_after(Quarantine, "append"), pytest.raises(KeyboardInterrupt):
+        root.run()
+    streams = Root.at(root.spark, root.folder, run=STREAM)
+    without_errors(streams.run())
+    assert root.everything() == done.everything()
+    # the same once a stream has a past of its own
+    undisturbed = done.copied_to(tmp_path / "undisturbed")
+    for each in (streams, undisturbed):
+        each.produce(events=60, games=2, versions=2, fault_rate=0.3)
+    with crash_after(Quarantine, "append"), pytest.raises(KeyboardInterrupt):
+        root.run()
+    without_errors(streams.run())
+    without_errors(undisturbed.run())
+    assert root.everything() == undisturbed.everything()
+
+
+def test_a_rebuild_of_bronze_after_a_crash_brings_every_row_back(taken_in: Root, done: Root, copy: Copy) -> None:
+    root = copy(taken_in, run=FLEET)
+    with crash_after(Quarantine, "append"), pytest.raises(KeyboardInterrupt):
+        root.run()
+    rebuild_bronze(root.spark, root.settings)
+    without_errors(root.run())
+    assert {game: len(root.silver(game)) for game in ("chess", "go")} == {
+        game: len(done.silver(game)) for game in ("chess", "go")
+    }
+    assert len(root.quarantine()) == len(done.quarantine())
+
+
+def test_a_fleet_goes_on_where_rebuilds_died_and_the_same_rebuild_again_ends_them(
+    taken_in: Root, done: Root, copy: Copy
+) -> None:
+    root = copy(taken_in, run={**FLEET, "retries": 0})
+    without_errors(root.run())
+    steps: tuple[tuple[type | ModuleType, str], ...] = (
+        (Redecoding, "set_aside"),
+        (deserializer.redecode.rebuild, "remove_folder"),
+        (deserializer.redecode.rebuild, "_swap"),
+    )
+    for step in steps:
+        with crash_after(*step), pytest.raises(KeyboardInterrupt):
+            rebuild(root.spark, root.layout, root.workplace().schemas, "chess")
+    undisturbed = done.copied_to(root.folder.parent / "undisturbed")
+    for each in (root, undisturbed):
+        each.produce(events=40, games=2, versions=2, fault_rate=0.3)
+        without_errors(each.run())
+    assert root.everything()["silver/chess"] == undisturbed.everything()["silver/chess"]
+    assert {row["record_id"] for row in root.quarantine()} == {row["record_id"] for row in undisturbed.quarantine()}
+    rebuild(root.spark, root.layout, root.workplace().schemas, "chess")
+    assert root.everything() == undisturbed.everything()
+
+
+def test_a_worker_that_raises_says_so_and_a_passing_failure_is_tried_again(
+    taken_in: Root, done: Root, copy: Copy, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    root = copy(taken_in, run=FLEET)
+    tried = tmp_path / "tried"
+
+    def failing(storage: Storage, works: Sequence[GameFiles], *args: Any) -> Iterator[object]:
+        if any(work.game == "chess" for work in works) and not tried.exists():
+            tried.touch()
+            yield from (
+                Written(work.game, work.paths, error=TaskInterrupted("The disk was busy.", "Again.")) for work in works
+            )
+        else:
+            yield from write_games(storage, works, *args)
+
+    monkeypatch.setattr("deserializer.fleet.spark_job.write_games", failing)
+    without_errors(root.run())
+    assert root.everything() == done.everything()
+
+    def refusing(storage: Storage, works: Sequence[GameFiles], *args: Any) -> Iterator[object]:
+        yield from (Written(w.game, w.paths, error=SchemaInvalid("It is wrong.", "Correct it.")) for w in works)
+
+    monkeypatch.setattr("deserializer.fleet.spark_job.write_games", refusing)
+    root.produce(events=40, games=2, versions=2, fault_rate=0.0)
+    assert {end.error.cause for end in root.run().ended if end.error} == {"It is wrong."}
+
+
+def test_a_replay_between_the_fleet_and_a_stream_is_no_lost_checkpoint(taken_in: Root, copy: Copy) -> None:
+    root = copy(taken_in, run=FLEET)
+    without_errors(root.run())
+    streams = Root.at(root.spark, root.folder, run=STREAM)
+    place = streams.workplace()
+    for game in ("chess", "go"):
+        place.deserialize(game)
+        replay(root.spark, root.layout, place.schemas, game, Choice(causes=(Cause.MALFORMED_PAYLOAD,)))
+    streams.produce(events=60, games=2, versions=2, fault_rate=0.3)
+    before = len(root.silver("chess"))
+    without_errors(streams.run())
+    assert len(root.silver("chess")) > before
+
+
+def test_a_table_that_asks_more_of_its_writers_is_refused_where_files_are_wished(done: Root, copy: Copy) -> None:
+    root = copy(done, run={**FLEET, "sink": "files", "retries": 0})
+    table = root.silver_path("chess")
+    root.spark.sql(f"ALTER TABLE delta.`{table}` ADD CONSTRAINT whole CHECK (_offset >= 0)")
+    root.produce(events=60, games=2, versions=2, fault_rate=0.3)
+    errors = {end.task.game: end.error for end in root.run().ended}
+    assert isinstance(errors["chess"], TableUnsuited)
+    assert errors["go"] is None
+    without_errors(Root.at(root.spark, root.folder).run())
+    assert len(root.silver("chess")) > len(done.silver("chess"))
+
+
+def test_a_new_game_begins_where_bronzes_log_begins_later(root: Root) -> None:
+    root = Root.at(root.spark, root.folder, run=FLEET)
+    names = ["chess", "a b%20c#d?", "将棋"]
+    ids = {game: root.register(game, EVENT) for game in names}
+    payload = root.message(ids["chess"])(name="ann").SerializeToString()
+    for number in range(3):
+        root.send([wrapper(game, ids[game], payload) for game in names], first_offset=3 * number)
+        root.workplace().ingest()
+    log = root.folder / "bronze" / "_delta_log"
+    DeltaTable(root.layout.bronze).create_checkpoint()
+    for old in sorted(log.glob("*.json"))[:3]:
+        old.unlink()
+    without_errors(root.run())
+    assert [len(root.silver(game)) for game in names] == [3, 3, 3]
+    root.send([wrapper(game, ids[game], payload) for game in names], first_offset=9)
+    without_errors(root.run())
+    assert [len(root.silver(game)) for game in names] == [4, 4, 4]

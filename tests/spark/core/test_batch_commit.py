@@ -1,0 +1,148 @@
+"""A batch into two tables: once, however often it comes."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from demux.core.causes import Cause
+from demux.core.delta.batch_commit import REFUSED, Counts, OnRetry, Rows, Target, commit
+from demux.core.root.lock import TableLock, unlocked
+from demux.core.streaming.query import Batch
+from tests.support.spark.tables import read
+
+_TOO_LATE = "The batch was interrupted; this row could not be decoded then and can be now: replay it."
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """Two tables, and batches of records that are good when their number is not in `bad`."""
+
+    spark: SparkSession
+    path: Path
+
+    def commit(
+        self,
+        batch: Batch,
+        numbers: range,
+        bad: set[int],
+        on_retry: OnRetry = OnRetry.TABLE_DECIDES,
+        lock: TableLock = unlocked,
+    ) -> Counts:
+        frame = self.spark.range(numbers.start, numbers.stop, 1, 2)
+        refused = F.col("number").isin(*bad) if bad else F.lit(False)
+        records = frame.select(F.col("id").alias("number"), F.concat(F.lit("r"), "id").alias("record_id"))
+        rows = records.withColumn(REFUSED, refused)
+        table, quarantine = f"{self.path}/table", f"{self.path}/quarantine"
+        target = Target(table, quarantine, on_retry, partition_by=("record_id",), lock=lock)
+        return commit(self.spark, batch, target, rows, lambda which: examined(records, refused, which))
+
+    def good(self) -> list[int]:
+        return [number for (number,) in read(f"{self.path}/table", "number")]
+
+    def bad(self) -> list[tuple[int, str, str]]:
+        return [(n, c, s) for n, c, s in read(f"{self.path}/quarantine", "number", "cause", "sentence")]
+
+
+def examined(records: DataFrame, refused, which: Rows) -> DataFrame:  # type: ignore[no-untyped-def]
+    cause = F.when(refused, F.lit("UNKNOWN_SCHEMA"))
+    rows = records.withColumn("cause", cause).withColumn("sentence", F.when(refused, F.lit("Bad.")))
+    return rows.where(F.col("cause").isNotNull()) if which is Rows.REFUSED else rows
+
+
+@pytest.fixture
+def folder(spark: SparkSession, tmp_path: Path) -> Folder:
+    return Folder(spark, tmp_path)
+
+
+def again(batch: Batch) -> Batch:
+    return Batch(batch.query_id, batch.batch_id, retried=True)
+
+
+FIRST, SECOND = Batch("q", 0, retried=False), Batch("q", 1, retried=False)
+
+
+def test_good_rows_go_to_the_table_and_bad_ones_to_quarantine(folder: Folder) -> None:
+    assert folder.commit(FIRST, range(6), {1, 4}) == Counts(6, 4, 2)
+    assert folder.good() == [0, 2, 3, 5]
+    assert folder.bad() == [(1, "UNKNOWN_SCHEMA", "Bad."), (4, "UNKNOWN_SCHEMA", "Bad.")]
+    assert DeltaTable(f"{folder.path}/table").metadata().partition_columns == ["record_id"]
+    assert folder.commit(SECOND, range(6, 8), set()) == Counts(2, 2, 0)
+    assert folder.good() == [0, 2, 3, 5, 6, 7]
+
+
+@pytest.mark.parametrize("on_retry", OnRetry)
+def test_a_batch_that_comes_again_writes_nothing_and_counts_the_same(folder: Folder, on_retry: OnRetry) -> None:
+    first = folder.commit(FIRST, range(6), {1, 4}, on_retry)
+    assert folder.commit(again(FIRST), range(6), {1, 4}, on_retry) == first
+    assert (folder.good(), [number for number, _, _ in folder.bad()]) == ([0, 2, 3, 5], [1, 4])
+
+
+def test_a_batch_without_bad_rows_makes_no_quarantine(folder: Folder) -> None:
+    assert folder.commit(FIRST, range(3), set()) == Counts(3, 3, 0)
+    assert not (folder.path / "quarantine").exists()
+
+
+def test_a_batch_without_good_rows_makes_an_empty_table(folder: Folder) -> None:
+    assert folder.commit(FIRST, range(3), {0, 1, 2}) == Counts(3, 0, 3)
+    assert (folder.good(), len(folder.bad())) == ([], 3)
+    assert folder.commit(again(FIRST), range(3), {0, 1, 2}) == Counts(3, 0, 3)
+    assert (folder.good(), len(folder.bad())) == ([], 3)
+
+
+def test_a_batch_without_rows_is_written_too_so_that_it_is_known(folder: Folder) -> None:
+    assert folder.commit(FIRST, range(0), set()) == Counts(0, 0, 0)
+    assert DeltaTable(f"{folder.path}/table").transaction_version("q") == 0
+
+
+def test_a_retry_with_nothing_written_before_writes_everything(folder: Folder) -> None:
+    assert folder.commit(again(FIRST), range(4), {3}) == Counts(4, 3, 1)
+    assert (folder.good(), folder.bad()) == ([0, 1, 2], [(3, "UNKNOWN_SCHEMA", "Bad.")])
+
+
+@pytest.mark.parametrize(
+    ("now_bad", "quarantined"),
+    [
+        pytest.param(
+            {1}, [(1, "UNKNOWN_SCHEMA", "Bad."), (4, Cause.INTERRUPTED.value, _TOO_LATE)], id="one got better"
+        ),
+        pytest.param({0, 1, 4}, [(1, "UNKNOWN_SCHEMA", "Bad."), (4, "UNKNOWN_SCHEMA", "Bad.")], id="one got worse"),
+    ],
+)
+def test_when_the_world_changed_before_the_retry_the_table_decides_which_rows_were_bad(
+    folder: Folder, now_bad: set[int], quarantined: list[tuple[int, str, str]]
+) -> None:
+    folder.commit(FIRST, range(6), {1, 4})
+    # as if the process had died before it wrote to quarantine
+    shutil.rmtree(folder.path / "quarantine")
+    assert folder.commit(again(FIRST), range(6), now_bad) == Counts(6, 4, 2)
+    assert folder.good() == [0, 2, 3, 5]
+    assert folder.bad() == quarantined
+
+
+def test_two_queries_do_not_take_each_others_batches_for_their_own(folder: Folder) -> None:
+    folder.commit(FIRST, range(2), set())
+    folder.commit(Batch("another", 0, retried=False), range(2, 4), set())
+    assert folder.good() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("retried", [False, True], ids=["first time", "again"])
+def test_quarantine_is_written_while_its_lock_is_held(folder: Folder, retried: bool) -> None:
+    held: list[tuple[str, bool, bool]] = []
+
+    @contextmanager
+    def lock(table: str) -> Iterator[None]:
+        before = DeltaTable.is_deltatable(table)
+        yield
+        held.append((table, before, DeltaTable.is_deltatable(table)))
+
+    assert folder.commit(Batch("q", 0, retried), range(4), {3}, lock=lock) == Counts(4, 3, 1)
+    assert held == [(f"{folder.path}/quarantine", False, True)]

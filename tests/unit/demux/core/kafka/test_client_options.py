@@ -1,0 +1,282 @@
+"""Kafka settings as options of librdkafka and of Java's client."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+
+from demux.core.errors import SecretMissing, SettingsInvalid
+from demux.core.kafka.client_options import StoreType, java_options, librdkafka_options, store_type
+from demux.core.settings.source import KafkaSettings
+
+PLANTED = 'pa"ss\\word\n\u00fc\U0001f3b2;$'
+SECRETS = {"PW": PLANTED, "KEY": "key-password"}
+DATABRICKS = {**SECRETS, "DATABRICKS_RUNTIME_VERSION": "17.3"}
+
+
+def kafka(**settings: Any) -> KafkaSettings:
+    return KafkaSettings.model_validate(settings)
+
+
+def scram(**settings: Any) -> KafkaSettings:
+    login = {"security_protocol": "SASL_SSL", "sasl_mechanism": "SCRAM-SHA-512", "username": "alice"}
+    return kafka(**{**login, "password": "secret:env/PW", **settings})
+
+
+def oauth(**settings: Any) -> KafkaSettings:
+    return scram(sasl_mechanism="OAUTHBEARER", token_url="https://login/token", token_scope="kafka", **settings)
+
+
+def test_without_security_there_is_an_address_and_nothing_secret() -> None:
+    plain = {"bootstrap.servers": "a:1,b:2", "security.protocol": "PLAINTEXT"}
+    settings = kafka(bootstrap_servers="a:1,b:2")
+    assert (librdkafka_options(settings, {}).plain, librdkafka_options(settings, {}).secret) == (plain, {})
+    assert java_options(settings, {}).revealed() == {f"kafka.{name}": value for name, value in plain.items()}
+
+
+def test_a_login_for_librdkafka_has_the_password_apart() -> None:
+    options = librdkafka_options(scram(), SECRETS)
+    assert options.plain == {
+        "bootstrap.servers": "127.0.0.1:9092",
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "SCRAM-SHA-512",
+        "sasl.username": "alice",
+    }
+    assert options.secret == {"sasl.password": PLANTED}
+    assert options.revealed() == {**options.plain, **options.secret}
+
+
+def test_what_a_plan_says_of_secrets_is_found_whatever_they_hold() -> None:
+    options = java_options(scram(truststore="t.p12", truststore_password="secret:env/KEY"), SECRETS)
+    pattern = options.secrets_in_plans()
+    assert pattern is not None
+    # Python has another word for the end of a text
+    found = re.compile(pattern.replace(r"\z", r"\Z"))
+    shown = ", ".join(f"{name} -> {value}" for name, value in [*options.secret.items(), *options.plain.items()])
+    plan = f"DataSource(kafka,HashMap(a -> b, {shown}),None), kafka, [key#1]"
+    assert found.sub("*", plan) == "DataSource(kafka,HashMap(a -> b, *),None), kafka, [key#1]"
+    assert found.sub("*", plan[: plan.index("required")]) == "DataSource(kafka,HashMap(a -> b, *"
+    assert options.secret_names() == r"kafka\.sasl\.jaas\.config|kafka\.ssl\.truststore\.password"
+    assert java_options(kafka(), {}).secrets_in_plans() is None
+
+
+def test_a_token_for_librdkafka_comes_from_the_endpoint() -> None:
+    options = librdkafka_options(oauth(), SECRETS)
+    assert options.plain == {
+        "bootstrap.servers": "127.0.0.1:9092",
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.oauthbearer.method": "oidc",
+        "sasl.oauthbearer.client.id": "alice",
+        "sasl.oauthbearer.token.endpoint.url": "https://login/token",
+        "sasl.oauthbearer.scope": "kafka",
+    }
+    assert options.secret == {"sasl.oauthbearer.client.secret": PLANTED}
+
+
+@pytest.mark.parametrize("make", [librdkafka_options, java_options])
+def test_no_secret_is_in_what_is_printed(make: Any) -> None:
+    settings = scram(
+        keystore="k.p12", keystore_password="secret:env/KEY", options={"ssl.key.password": "secret:env/KEY"}
+    )
+    options = make(settings, {"PW": "planted-1", "KEY": "planted-2"})
+    assert "planted-1" in "".join(options.revealed().values())
+    assert [text for text in (repr(options), str(options), repr(settings)) if "planted" in text] == []
+
+
+def test_a_secret_that_is_not_there_is_named() -> None:
+    with pytest.raises(SecretMissing, match="secret:env/PW"):
+        librdkafka_options(scram(), {})
+    with pytest.raises(SecretMissing, match="secret:env/PW"):
+        java_options(scram(), {})
+
+
+def test_secrets_are_read_anew_each_time(tmp_path: Path) -> None:
+    file = tmp_path / "password"
+    settings = scram(password=f"secret:file/{file}")
+    file.write_text("old\n")
+    assert librdkafka_options(settings, {}).secret == {"sasl.password": "old"}
+    file.write_text("new\n")
+    assert librdkafka_options(settings, {}).secret == {"sasl.password": "new"}
+
+
+@pytest.mark.parametrize(
+    ("stores", "librdkafka", "java"),
+    [
+        (
+            {"truststore": "/t/ca.pem"},
+            {"ssl.ca.location": "/t/ca.pem"},
+            {"ssl.truststore.location": "/t/ca.pem", "ssl.truststore.type": "PEM"},
+        ),
+        (
+            {"keystore": "/t/own.PEM", "key_password": "secret:env/KEY"},
+            {
+                "ssl.certificate.location": "/t/own.PEM",
+                "ssl.key.location": "/t/own.PEM",
+                "ssl.key.password": "key-password",
+            },
+            {
+                "ssl.keystore.location": "/t/own.PEM",
+                "ssl.keystore.type": "PEM",
+                "ssl.key.password": "key-password",
+            },
+        ),
+        (
+            {"keystore": "own.p12", "keystore_password": "secret:env/KEY"},
+            {"ssl.keystore.location": "own.p12", "ssl.keystore.password": "key-password"},
+            {
+                "ssl.keystore.location": "own.p12",
+                "ssl.keystore.type": "PKCS12",
+                "ssl.keystore.password": "key-password",
+            },
+        ),
+    ],
+)
+def test_stores_that_both_clients_read(
+    stores: dict[str, str], librdkafka: dict[str, str], java: dict[str, str]
+) -> None:
+    settings = kafka(security_protocol="SSL", **stores)
+    ssl = {"bootstrap.servers": "127.0.0.1:9092", "security.protocol": "SSL"}
+    assert librdkafka_options(settings, SECRETS).revealed() == {**ssl, **librdkafka}
+    assert java_options(settings, SECRETS).revealed() == {f"kafka.{k}": v for k, v in {**ssl, **java}.items()}
+
+
+@pytest.mark.parametrize(
+    ("stores", "remedy"),
+    [
+        ({"truststore": "ca.jks"}, "Name a PEM file under kafka.truststore; Spark's client reads that too."),
+        ({"truststore": "ca.p12"}, "Name a PEM file under kafka.truststore; Spark's client reads that too."),
+        ({"keystore": "own.jks"}, "Name a PEM or PKCS12 file under kafka.keystore; Spark's client reads that too."),
+    ],
+)
+def test_stores_that_only_java_reads(stores: dict[str, str], remedy: str) -> None:
+    settings = kafka(security_protocol="SSL", truststore_password="secret:env/PW", **stores)
+    assert java_options(settings, SECRETS).plain["kafka.security.protocol"] == "SSL"
+    with pytest.raises(SettingsInvalid) as failure:
+        librdkafka_options(settings, SECRETS)
+    assert failure.value.cause == f"The producer's Kafka client cannot read the store {next(iter(stores.values()))}."
+    assert failure.value.remedy == remedy
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [("a.pem", StoreType.PEM), ("/x/a.CRT", StoreType.PEM), ("a.b.pfx", StoreType.PKCS12), ("a.jks", StoreType.JKS)],
+)
+def test_the_ending_says_what_a_store_is(path: str, kind: StoreType) -> None:
+    assert store_type(path) is kind
+
+
+def test_a_store_without_a_known_ending_is_refused() -> None:
+    with pytest.raises(SettingsInvalid, match=r"trust does not say.*\.pem, \.crt, \.p12, \.pfx, \.jks"):
+        store_type("/x/trust")
+
+
+@pytest.mark.parametrize("store", ["truststore", "keystore"])
+def test_a_pem_file_has_no_store_password_in_java(store: str) -> None:
+    settings = kafka(security_protocol="SSL", **{store: "x.pem", f"{store}_password": "secret:env/PW"})
+    with pytest.raises(SettingsInvalid, match=rf"kafka\.{store}_password is set, and the PEM file x\.pem"):
+        java_options(settings, SECRETS)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "module"),
+    [
+        ("PLAIN", "plain.PlainLoginModule"),
+        ("SCRAM-SHA-256", "scram.ScramLoginModule"),
+        ("SCRAM-SHA-512", "scram.ScramLoginModule"),
+    ],
+)
+def test_a_login_for_java_is_a_jaas_line(mechanism: str, module: str) -> None:
+    options = java_options(scram(sasl_mechanism=mechanism, username='a"b'), {"PW": "p\\q"})
+    assert options.plain["kafka.sasl.mechanism"] == mechanism
+    assert options.secret == {
+        "kafka.sasl.jaas.config": f"org.apache.kafka.common.security.{module} required "
+        r'username="a\"b" password="p\\q";'
+    }
+
+
+@pytest.mark.parametrize(
+    ("environ", "version", "prefix", "handler"),
+    [
+        (SECRETS, "3.3.2", "org.", "oauthbearer.secured.OAuthBearerLoginCallbackHandler"),
+        (SECRETS, "3.9.0", "org.", "oauthbearer.secured.OAuthBearerLoginCallbackHandler"),
+        (SECRETS, "4.1.1", "org.", "oauthbearer.OAuthBearerLoginCallbackHandler"),
+        (DATABRICKS, "3.9.0", "kafkashaded.org.", "oauthbearer.secured.OAuthBearerLoginCallbackHandler"),
+    ],
+)
+def test_a_token_for_java_comes_from_a_class_that_its_client_has(
+    environ: dict[str, str], version: str, prefix: str, handler: str
+) -> None:
+    options = java_options(oauth(), {**environ, "PW": "s"}, version)
+    security = f"{prefix}apache.kafka.common.security"
+    assert options.plain["kafka.sasl.login.callback.handler.class"] == f"{security}.{handler}"
+    assert options.plain["kafka.sasl.oauthbearer.token.endpoint.url"] == "https://login/token"
+    assert options.secret["kafka.sasl.jaas.config"] == (
+        f'{security}.oauthbearer.OAuthBearerLoginModule required clientId="alice" clientSecret="s" scope="kafka";'
+    )
+
+
+def test_further_options_go_to_java_as_they_are_and_come_last() -> None:
+    given = {"fetch.max.bytes": "1000", "sasl.mechanism": "GSSAPI", "ssl.key.password": "secret:env/KEY"}
+    options = java_options(scram(options=given), SECRETS)
+    assert options.plain["kafka.fetch.max.bytes"] == "1000"
+    assert options.plain["kafka.sasl.mechanism"] == "GSSAPI"
+    assert options.secret["kafka.ssl.key.password"] == "key-password"
+
+
+def test_a_jaas_line_of_their_own_is_used_by_java_and_cannot_be_by_the_producer() -> None:
+    settings = kafka(
+        security_protocol="SASL_SSL", sasl_mechanism="PLAIN", options={"sasl.jaas.config": "secret:env/PW"}
+    )
+    assert java_options(settings, SECRETS).secret == {"kafka.sasl.jaas.config": PLANTED}
+    with pytest.raises(SettingsInvalid, match=r"cannot read a login from sasl\.jaas\.config"):
+        librdkafka_options(settings, SECRETS)
+
+
+def test_librdkafka_gets_only_options_that_it_knows() -> None:
+    given = {
+        "max.poll.records": "5",
+        "fetch.max.bytes": "1000",
+        "client.id": "me",
+        "linger.ms": "5",
+        "isolation.level": "read_committed",
+        "ssl.endpoint.identification.algorithm": "",
+    }
+    assert librdkafka_options(kafka(options=given), {}).plain == {
+        "bootstrap.servers": "127.0.0.1:9092",
+        "security.protocol": "PLAINTEXT",
+        "client.id": "me",
+        "linger.ms": "5",
+        "ssl.endpoint.identification.algorithm": "none",
+    }
+
+
+@pytest.mark.parametrize("settings", [scram(), scram(sasl_mechanism="PLAIN")])
+def test_librdkafka_takes_the_options_of_a_login(settings: KafkaSettings) -> None:
+    # a name or value that it does not know is an error of the constructor
+    assert Producer({**librdkafka_options(settings, SECRETS).revealed(), "log_level": 0}) is not None
+
+
+def test_librdkafka_takes_every_option_that_is_passed_on() -> None:
+    given = {
+        "batch.size": "1000",
+        "broker.address.family": "v4",
+        "client.dns.lookup": "use_all_dns_ips",
+        "delivery.timeout.ms": "1000",
+        "metadata.max.age.ms": "1000",
+        "queue.buffering.max.kbytes": "1000",
+        "reconnect.backoff.max.ms": "1000",
+        "request.timeout.ms": "1000",
+        "retry.backoff.max.ms": "1000",
+        "sasl.oauthbearer.extensions": "a=b",
+        "socket.connection.setup.timeout.ms": "1000",
+        "topic.metadata.refresh.interval.ms": "1000",
+    }
+    options = librdkafka_options(kafka(options=given), {}).plain
+    assert set(given) < set(options)
+    assert AdminClient({**options, "log_level": 0}) is not None

@@ -1,0 +1,114 @@
+"""Failures of others in our words."""
+
+from __future__ import annotations
+
+import pytest
+
+from demux.core.error_mapping import named
+from demux.core.errors import DemuxError, Kind, SchemaUnknown, StorageFailed, TaskFailed, TaskInterrupted
+
+JAVA_TRACE = """An error occurred while calling o99.save.
+: org.apache.spark.SparkException: Job aborted.
+\tat org.apache.spark.sql.Writer.write(Writer.scala:1)
+Caused by: org.apache.spark.SparkException: Task failed
+\tat java.lang.Thread.run(Thread.java:840)
+Caused by: java.io.IOException: No space left on device
+\tat java.io.FileOutputStream.writeBytes(Native Method)
+"""
+
+
+def test_an_error_in_our_words_comes_back_as_it_is() -> None:
+    error = SchemaUnknown("No such schema.", "Register it.")
+    assert named(error) is error
+
+
+@pytest.mark.parametrize(
+    ("error", "sign"),
+    [
+        (OSError(28, "No space left on device"), "No space left on device"),
+        (PermissionError(13, "Permission denied"), "Permission denied"),
+        (OSError(30, "Read-only file system"), "Read-only file system"),
+        (NotADirectoryError(20, "Not a directory"), "Not a directory"),
+        (OSError(122, "Disk quota exceeded"), "Disk quota exceeded"),
+        (RuntimeError("java.io.IOException: Mkdirs failed to create file:/r/silver"), "Mkdirs failed to create"),
+    ],
+)
+def test_a_full_or_forbidden_storage_is_terminal_and_says_that_nothing_is_lost(error: Exception, sign: str) -> None:
+    told = named(error)
+    assert isinstance(told, StorageFailed)
+    assert told.kind is Kind.TERMINAL
+    assert told.cause.startswith(f"The storage refused to work ({sign}): ")
+    assert told.remedy.endswith("nothing is lost.")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[DELTA_CONCURRENT_APPEND] files were added by a concurrent update",
+        "io.delta.exceptions.ConcurrentAppendException: files were added",
+        "ExecutorLostFailure (executor 1 exited): worker lost",
+        "org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)",
+        "org.apache.spark.shuffle.FetchFailedException",
+        "java.net.ConnectException: Connection refused",
+        "Connection reset by peer",
+        "java.net.SocketTimeoutException: Read timed out",
+        "org.apache.kafka.common.errors.TimeoutException: Timed out waiting for a node assignment",
+    ],
+)
+def test_a_rival_or_a_lost_worker_is_transient(text: str) -> None:
+    told = named(RuntimeError(text))
+    assert isinstance(told, TaskInterrupted)
+    assert (told.kind, told.cause) == (Kind.TRANSIENT, f"The work was interrupted: RuntimeError: {text}.")
+
+
+def test_a_failure_without_a_name_of_its_own_keeps_its_sentence_and_points_to_the_log() -> None:
+    told = named(KeyError("col_chess_game_7"))
+    assert isinstance(told, TaskFailed)
+    assert (told.kind, told.cause) == (Kind.TERMINAL, "KeyError: 'col_chess_game_7'.")
+    assert "log file" in told.remedy
+
+
+def test_the_deepest_cause_of_a_java_trace_is_the_sentence() -> None:
+    told = named(RuntimeError(JAVA_TRACE))
+    assert told.cause == (
+        "The storage refused to work (No space left on device): java.io.IOException: No space left on device."
+    )
+
+
+@pytest.mark.parametrize(
+    ("error", "cause"),
+    [
+        (ValueError(), "ValueError:."),
+        (ValueError("It ends with a stop."), "ValueError: It ends with a stop."),
+        (ValueError("first\nsecond"), "ValueError: first."),
+        (ValueError("x" * 1000), f"ValueError: {'x' * 288}."),
+    ],
+)
+def test_a_sentence_is_one_short_line_with_one_full_stop(error: Exception, cause: str) -> None:
+    assert named(error).cause == cause
+
+
+def test_what_a_worker_raised_is_the_sentence_and_not_what_java_says_of_it() -> None:
+    text = (
+        "\n  An exception was thrown from the Python worker. Please see the stack trace below.\n"
+        "Traceback (most recent call last):\n"
+        '  File "worker.py", line 1, in run\n    write()\n    ^^^^^^^\n'
+        "ValueError: Length of names (13) does not match length of arrays (15)\n\n"
+        "\tat org.apache.spark.api.python.BasePythonRunner\nCaused by: java.lang.Exception: less\n"
+    )
+    assert named(RuntimeError(text)).cause == "ValueError: Length of names (13) does not match length of arrays (15)."
+
+
+def test_the_sentences_of_an_error_are_its_text() -> None:
+    error = DemuxError("It broke.", "Mend it.", part="wheel")
+    assert str(error) == "[UNEXPECTED] It broke. Mend it."
+    assert (error.cause, error.remedy, error.fields) == ("It broke.", "Mend it.", {"part": "wheel"})
+
+
+def test_a_conflict_of_two_writers_is_transient_even_when_it_names_the_file() -> None:
+    error = named(RuntimeError("ConcurrentAppendException: caused by FileAlreadyExistsException: 0001.json"))
+    assert (error.condition, error.kind) == ("TASK_INTERRUPTED", Kind.TRANSIENT)
+
+
+def test_a_server_that_refuses_the_connection_is_transient() -> None:
+    assert named(ConnectionRefusedError("refused")).kind is Kind.TRANSIENT

@@ -1,0 +1,45 @@
+"""Text from outside on a terminal."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from demux.core.text import counted, counted_rows, printable
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("chess", "chess"),
+        ("将棋 🎮 é", "将棋 🎮 é"),
+        ("\x1b[31mred", "\\u001b[31mred"),
+        ("a\nb\tc", "a\\u000ab\\u0009c"),
+        ("a\u202eb", "a\\u202eb"),
+        ("zero\u200bwidth", "zero\\u200bwidth"),
+        ("\u2028\u2029", "\\u2028\\u2029"),
+        ("\ud800", "\\ud800"),
+        ("\U000e0041", "\\U000e0041"),
+    ],
+)
+def test_what_cannot_be_seen_is_written_as_its_code(text: str, shown: str) -> None:
+    assert printable(text) == shown
+
+
+@given(st.text(st.characters()))
+def test_nothing_invisible_is_left_and_a_second_time_changes_nothing(text: str) -> None:
+    shown = printable(text)
+    assert {unicodedata.category(character) for character in shown}.isdisjoint({"Cc", "Cf", "Cs", "Zl", "Zp"})
+    assert len(shown.splitlines()) <= 1
+    assert printable(shown) == shown
+
+
+def test_one_thing_is_not_several() -> None:
+    assert [counted(number, "game") for number in (0, 1, 2)] == ["0 games", "1 game", "2 games"]
+
+
+def test_rows_are_counted_with_thousands_apart() -> None:
+    assert [counted_rows(number) for number in (0, 1, 999, 1000)] == ["0 rows", "1 row", "999 rows", "1,000 rows"]

@@ -1,0 +1,154 @@
+"""What is known of records that no silver table has: by what decodes of them, and else by their bytes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from demux.core.causes import Stage
+from demux.core.columns.arrow import arrow_fields
+from demux.core.columns.types import NO_FIELD, Column, Primitive, Struct
+from demux.core.protobuf.schema.protoc import compile_schema
+from demux.core.registry.protocol import RegisteredSchema
+from demux.core.schemas.ref import SchemaRef
+from demux.core.tables import SILVER_ORIGIN
+from demux.operations.erasure.payload_matching import (
+    JUDGED,
+    LOOKED_AT,
+    Question,
+    Verdict,
+    Writing,
+    to_verdicts,
+    verdict,
+)
+from demux.operations.predicate.ast import sought_in
+from demux.operations.predicate.binder import fit
+from demux.operations.predicate.parser import parse
+
+EVENT = """
+syntax = "proto3"; package g;
+message Event { string name = 1; int32 score = 2; Player player = 3; double share = 4; string renamed = 5; }
+message Player { string name = 1; int32 level = 2; }
+"""
+PLAYER = Struct((Column("name", Primitive.STRING, 1), Column("level", Primitive.INT, 2)))
+COLUMNS = Struct(
+    (
+        Column("name", Primitive.STRING, 1),
+        Column("score", Primitive.DOUBLE, 2),
+        Column("player", PLAYER, 3),
+        Column("share", Primitive.BIGINT, 4),
+        Column("later", Primitive.STRING, 9),
+        Column("_rescued", Primitive.STRING, NO_FIELD),
+        *SILVER_ORIGIN,
+    )
+)
+KNOWN, GUID = SchemaRef(1), SchemaRef(None, "0-1")
+ANN, SCORE, PLAYER_ANN = b"\x0a\x05annie", b"\x10\x05", b"\x1a\x07\x0a\x05annie"
+
+
+def writing() -> Writing:
+    compiled = compile_schema(RegisteredSchema(1, "g", 1, EVENT, "g/event.proto"))
+    return Writing(7, compiled.descriptor_set, compiled.message)
+
+
+def question(where: str, *, with_table: bool = True) -> Question:
+    parsed = parse(where)
+    return Question(
+        fit(parsed, COLUMNS) if with_table else None, sought_in(parsed), {KNOWN: writing(), GUID: writing()}
+    )
+
+
+def row(payload: bytes | None, **more: Any) -> dict[str, Any]:
+    nothing = dict.fromkeys(column.name for column in LOOKED_AT)
+    return {**nothing, "stage": Stage.SILVER.value, "schema_id": 1, "bytes": payload, **more}
+
+
+@pytest.mark.parametrize(
+    ("where", "payload", "expected"),
+    [
+        ("name = 'annie'", ANN + b"\x14", Verdict.MEANT),
+        ("name = 'annie'", b"\x0a\x03bob\x14", Verdict.OTHER),
+        ("name = 'annie'", ANN[:-1], Verdict.UNREADABLE),
+        ("name = 'annie'", b"\x14" + ANN, Verdict.SUSPECT),
+        ("player.name = 'annie'", PLAYER_ANN[:-1], Verdict.UNREADABLE),
+        ("player.name = 'annie'", b"\x1a\x09\x0a\x05annie", Verdict.MEANT),
+        # as its table would have it, and no value is nobody
+        ("name = ''", b"", Verdict.MEANT),
+        ("name <> 'annie'", b"", Verdict.MEANT),
+        ("player.name = 'annie'", SCORE, Verdict.OTHER),
+        ("player IS NULL", SCORE, Verdict.MEANT),
+        # what is known decides, also where the rest is not
+        ("score = 5 AND name = 'annie'", b"\x10\x06\x0a\x05anni", Verdict.OTHER),
+        ("score = 5 OR name = 'annie'", b"\x10\x05\x0a\x05anni", Verdict.MEANT),
+        ("score = 5 AND name = 'annie'", b"\x10\x05\x0a\x05anni", Verdict.UNREADABLE),
+        # a column that the row's schema has not
+        ("later IS NULL", ANN, Verdict.MEANT),
+        ("later = 'annie'", ANN, Verdict.OTHER),
+        # that no field fills, and a field that does not fit its column
+        ("_rescued LIKE '%annie%'", ANN, Verdict.UNREADABLE),
+        ("_rescued = 'annie'", ANN, Verdict.SUSPECT),
+        ("share = 5", b"\x21\0\0\0\0\0\0\x14\x40", Verdict.UNREADABLE),
+        ("name = 'annie'", None, Verdict.UNREADABLE),
+    ],
+)
+def test_of_a_payload(where: str, payload: bytes | None, expected: Verdict) -> None:
+    assert verdict(question(where), row(payload)) is expected
+
+
+@pytest.mark.parametrize(
+    ("where", "more", "expected"),
+    [
+        ("_record_id = 't/0/5'", {"record_id": "t/0/5"}, Verdict.MEANT),
+        ("_offset > 4", {"offset": 4}, Verdict.OTHER),
+        ("_topic = 'annie'", {"topic": None}, Verdict.OTHER),
+        ("_timestamp >= '1970-01-01T00:00:01'", {"timestamp": 1_000_000}, Verdict.MEANT),
+        # a time that Python has not
+        ("_timestamp < '1970-01-01'", {"timestamp": -(2**63)}, Verdict.MEANT),
+        ("_schema_id = 7", {}, Verdict.MEANT),
+        ("_schema_id = 9", {"schema_id": 9}, Verdict.MEANT),
+        ("_schema_id = 7", {"schema_id": None, "schema_guid": "0-1"}, Verdict.MEANT),
+        ("_schema_id = 7", {"schema_id": None, "schema_guid": "0-2"}, Verdict.UNREADABLE),
+        ("_decoded_at IS NULL", {}, Verdict.UNREADABLE),
+        # a schema that nobody knows
+        ("name = 'annie'", {"schema_id": 9}, Verdict.SUSPECT),
+        ("name = 'bobby'", {"schema_id": 9}, Verdict.UNREADABLE),
+    ],
+)
+def test_of_where_a_record_came_from_and_of_its_schema(where: str, more: dict[str, Any], expected: Verdict) -> None:
+    assert verdict(question(where), row(ANN, **more)) is expected
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ({"bytes": b"\xff\xffannie\xff"}, Verdict.SUSPECT),
+        ({"bytes": b"\xff\xffann"}, Verdict.UNREADABLE),
+        ({"bytes": None, "key": b"user annie"}, Verdict.SUSPECT),
+        ({"headers": [{"key": "who", "value": b"annie"}]}, Verdict.SUSPECT),
+        ({"headers": [{"key": "annie", "value": None}]}, Verdict.SUSPECT),
+        ({"headers": [{"key": None, "value": None}], "topic": "annie", "record_id": "annie/0/1"}, Verdict.UNREADABLE),
+    ],
+)
+def test_without_a_wrapper_or_a_table_only_bytes_tell(more: dict[str, Any], expected: Verdict) -> None:
+    refused = row(b"", **{"stage": Stage.BRONZE.value, **more})
+    assert verdict(question("name = 'annie'"), refused) is expected
+    assert verdict(question("name = 'annie'", with_table=False), row(b"", **more)) is expected
+
+
+def test_rows_come_out_with_their_positions_and_verdicts() -> None:
+    rows = [
+        row(ANN, record_id="t/0/1", batch_id=3, timestamp=5),
+        row(b"\x0a\x03bob", record_id="t/0/2", batch_id=None, timestamp=-(2**63)),
+    ]
+    schema = pa.schema(arrow_fields(Struct(LOOKED_AT)))
+    times = pa.array([one.pop("timestamp") for one in rows], pa.int64()).cast(pa.timestamp("us", "UTC"))
+    batch = pa.RecordBatch.from_pylist(rows, schema)
+    batch = batch.set_column(schema.get_field_index("timestamp"), schema.field("timestamp"), times)
+    (found,) = to_verdicts(question("name = 'annie'"))(iter([batch]))
+    assert found.schema == pa.schema(arrow_fields(JUDGED))
+    assert found.column("verdict").to_pylist() == ["meant", "other"]
+    assert found.column("record_id").to_pylist() == ["t/0/1", "t/0/2"]
+    assert found.column("batch_id").to_pylist() == [3, None]
+    assert found.column("timestamp").cast(pa.int64()).to_pylist() == [5, -(2**63)]

@@ -1,0 +1,67 @@
+"""A game's silver table that two processes have open."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+from demux.core.columns.arrow import arrow_fields
+from demux.core.columns.types import Column, Primitive, Struct
+from demux.core.delta.parquet_writer import TableFile, TableWriter
+from demux.core.errors import TaskInterrupted
+from demux.core.storage.files import Storage
+from demux.core.tables import SILVER_ORIGIN
+from deserializer.silver.file_table import SilverTable
+
+COLUMNS = Struct((Column("name", Primitive.STRING), *SILVER_ORIGIN))
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    SilverTable.at(Storage(), str(tmp_path / "chess")).create(COLUMNS, None, "")
+    return str(tmp_path / "chess")
+
+
+def files(path: str, name: str) -> list[TableFile]:
+    with TableWriter(Storage(), path, COLUMNS) as writer:
+        writer.add(pa.RecordBatch.from_pylist([{"name": name}], schema=pa.schema(arrow_fields(COLUMNS))))
+        return writer.close()
+
+
+def opened(path: str) -> SilverTable:
+    table = SilverTable.at(Storage(), path)
+    table.transaction("fleet")
+    return table
+
+
+def names_in(path: str) -> list[str]:
+    return sorted(row["name"] for row in DeltaTable(path).to_pyarrow_table().to_pylist())
+
+
+def test_a_process_that_was_stopped_while_another_went_on_writes_nothing(path: str) -> None:
+    stopped, running = opened(path), opened(path)
+    running.append(files(path, "one"), "fleet", 1)
+    running.append(files(path, "two"), "fleet", 2)
+    written = files(path, "one again, and two")
+    with pytest.raises(TaskInterrupted, match="Another process decoded rows"):
+        stopped.append(written, "fleet", 3)
+    assert names_in(path) == ["one", "two"]
+    assert not any(Path(path, file.path).exists() for file in written)
+
+
+def test_what_another_process_has_written_up_to_the_same_place_is_not_written_twice(path: str) -> None:
+    stopped, running = opened(path), opened(path)
+    running.append(files(path, "one"), "fleet", 1)
+    stopped.append(files(path, "one"), "fleet", 1)
+    assert names_in(path) == ["one"]
+
+
+def test_a_commit_of_something_else_in_between_stops_nobody(path: str) -> None:
+    first, replay = opened(path), opened(path)
+    replay.append(files(path, "replayed"), "another", 7)
+    first.append(files(path, "one"), "fleet", 1)
+    first.append(files(path, "two"), "fleet", 2)
+    assert names_in(path) == ["one", "replayed", "two"]

@@ -1,0 +1,1 @@
+"""Certificates and logins of the servers."""
