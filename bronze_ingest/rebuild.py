@@ -15,10 +15,9 @@ from bronze_ingest.kafka.topic_metadata import topics_now
 from bronze_ingest.run import ingest
 from bronze_ingest.source import check_source
 from bronze_ingest.unwrap import bronze_columns, wrapper_format
-from demux.core.causes import Stage
+from demux.core.causes import Reason, Stage
 from demux.core.columns.spark import spark_struct
 from demux.core.columns.types import Struct
-from demux.core.delta.removal_reason import Reason
 from demux.core.errors import ForgottenWouldReturn, OffsetsLost
 from demux.core.reports import IngestReport
 from demux.core.root.layout import layout_of

@@ -12,8 +12,7 @@ import numpy.typing as npt
 from producer import events
 from producer.events import Words, Writer, payloads, random_words
 from producer.faults import Fault, spoiled
-from producer.records import Records
-from producer.wrapper_encoding import head, wrapped
+from producer.records import Records, head, wrapped
 
 Made = Counter[tuple[str, Fault | None]]
 

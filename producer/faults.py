@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 
 from demux.core.causes import Cause
-from producer.wrapper_encoding import head, wrapped
+from producer.records import head, wrapped
 
 
 class Fault(Enum):

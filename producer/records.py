@@ -9,6 +9,8 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from demux.core.protobuf.wire.wire_fields import varint
+
 
 @dataclass(frozen=True, slots=True)
 class Records:
@@ -73,3 +75,20 @@ class Sink(Protocol):
     def remove(self) -> bool:
         """Remove the target if it is there and carries the producer's mark; return whether it did."""
         ...
+
+
+_GAME_NAME = b"\x0a"
+_SCHEMA_ID = b"\x10"
+_PAYLOAD = b"\x1a"
+
+
+def head(game_name: str, schema_id: int) -> bytes:
+    """Return the wrapper's bytes up to the payload, for many payloads of one game and schema id (an int32)."""
+    name = game_name.encode()
+    return _GAME_NAME + varint(len(name)) + name + _SCHEMA_ID + varint(schema_id)
+
+
+def wrapped(head_bytes: bytes, payload: bytes) -> bytes:
+    """Return the wrapper around the payload."""
+    size = len(payload)
+    return head_bytes + _PAYLOAD + (bytes((size,)) if size < 128 else varint(size)) + payload

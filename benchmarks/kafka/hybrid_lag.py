@@ -22,7 +22,7 @@ from demux.core.reports import IngestReport
 from demux.core.settings.settings import Settings
 from demux.core.streaming.query import Every
 from demux.core.tables import Layout
-from producer.wrapper_encoding import head, wrapped
+from producer.records import head, wrapped
 from tools.servers.broker import start_broker
 
 _TRIGGER_S = 1.0

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from bronze_ingest.archive.listing import Listing, files_of, listings
 from demux.core.delta.log import newest_transaction
 from demux.core.errors import DemuxError, SettingsInvalid, StorageFailed
 from demux.core.settings.source import ArchiveSettings
@@ -112,3 +112,51 @@ def _require_file(spark: SparkSession, uri: str) -> None:
             "Put it back, or an empty file in its place if its records are to be left out, and run again.",
             path=name,
         )
+
+
+# a line with the format's version, and one with the query's settings
+_HEADER_LINES = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What one source of files gives to a batch: the files of the log entries `after` < n <= `last`."""
+
+    source: int
+    after: int
+    last: int
+
+
+def listings(offsets: str, before: str | None) -> list[Listing]:
+    """Return what each source of files gives to a batch; none where it gives nothing.
+
+    Args:
+        offsets: the text of `offsets/<batch>`.
+        before: the text of the batch before it; None for the first batch.
+    """
+    ends = _log_offsets(offsets)
+    begins = _log_offsets(before) if before is not None else {}
+    found = [Listing(source, begins.get(source, -1), last) for source, last in ends.items()]
+    return [listing for listing in found if listing.last > listing.after]
+
+
+def files_of(log: str, listing: Listing) -> list[str]:
+    """Return the URIs (percent-encoded) that a log's text names for the listing."""
+    entries = (json.loads(line) for line in log.splitlines()[1:] if line)
+    return [entry["path"] for entry in entries if listing.after < entry["batchId"] <= listing.last]
+
+
+def _log_offsets(offsets: str) -> dict[int, int]:
+    lines = offsets.splitlines()[_HEADER_LINES:]
+    parsed = {source: _parsed(line) for source, line in enumerate(lines)}
+    return {source: value for source, value in parsed.items() if value is not None}
+
+
+def _parsed(line: str) -> int | None:
+    try:
+        offset: Any = json.loads(line)
+    except ValueError:
+        # `-`: this source has not begun
+        return None
+    value = offset.get("logOffset") if isinstance(offset, dict) else None
+    return value if isinstance(value, int) else None

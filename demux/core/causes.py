@@ -38,3 +38,15 @@ OF_BRONZE = frozenset(
         Cause.SCHEMA_ID_CONFLICT,
     }
 )
+
+
+class Reason(Enum):
+    """Why a row of bronze is not there any more.
+
+    Attributes:
+        RETIRED: it was old, and its game had read it (`demux maintain`): the ledger counts it as if it were there.
+        FORGOTTEN: somebody asked for that (`demux forget`): it is in no table any more.
+    """
+
+    RETIRED = "retired"
+    FORGOTTEN = "forgotten"

@@ -24,7 +24,7 @@ from deserializer.fleet.worker import Written
 from deserializer.silver.backend import QuarantineTable
 from deserializer.silver.file_quarantine import Quarantine
 from deserializer.silver.file_table import SilverTable
-from deserializer.silver.recast_files import in_columns
+from deserializer.silver.rewrite import in_columns
 
 # the first finds out which schemas the rows have
 _MOST_WAVES = 3

@@ -19,12 +19,11 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from demux.core.causes import Stage
+from demux.core.causes import Reason, Stage
 from demux.core.columns.map_in_arrow import forgetting_archives
 from demux.core.columns.types import Struct
 from demux.core.delta.compaction import suits
 from demux.core.delta.parquet_writer import TableFile
-from demux.core.delta.removal_reason import Reason
 from demux.core.errors import DemuxError, TableUnsuited
 from demux.core.extras import deltalake
 from demux.core.names import names_of

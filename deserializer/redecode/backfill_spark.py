@@ -9,7 +9,7 @@ from datetime import date
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from demux.core.delta.removal_reason import Reason
+from demux.core.causes import Reason
 from demux.core.names import names_of
 from demux.core.storage import table_exists
 from demux.core.tables import Layout

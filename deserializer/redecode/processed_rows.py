@@ -13,9 +13,9 @@ from enum import Enum
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from demux.core.causes import Reason
 from demux.core.columns.types import Column, Primitive, Struct
 from demux.core.delta.log import newest_version
-from demux.core.delta.removal_reason import Reason
 from demux.core.error_mapping import named
 from demux.core.errors import DemuxError
 from demux.core.names import names_of

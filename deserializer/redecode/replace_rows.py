@@ -20,9 +20,9 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from demux.core.causes import Reason
 from demux.core.columns.map_in_arrow import Sizes, batches_within_memory, sizes_column, sizes_in
 from demux.core.delta.batch_commit import REFUSED, Rows, append
-from demux.core.delta.removal_reason import Reason
 from demux.core.errors import RangeRetired
 from demux.core.names import names_of, sql_string
 from demux.core.root.lock import TableLock, unlocked

@@ -26,7 +26,7 @@ from demux.core.errors import TableUnsuited, TaskInterrupted
 from demux.core.extras import deltalake
 from demux.core.storage.files import Storage
 from demux.core.tables import SILVER_RESERVED
-from demux.operations.erasure.commit_marker import only_forgets
+from demux.operations.erasure.results import only_forgets
 from deserializer.silver.auto_compaction import is_due, keep_up
 from deserializer.silver.comments import Description
 from deserializer.silver.rewrite import keeps_rows

@@ -6,14 +6,23 @@ table that has it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
+from demux.core.columns.arrow import arrow_fields
+from demux.core.columns.projection import project
 from demux.core.columns.spark import spark_type
 from demux.core.columns.types import Array, ColumnType, Map, Primitive, Struct
 from demux.core.delta.log import has_metadata
+from demux.core.delta.parquet_writer import TableFile, TableWriter, remove_files
 from demux.core.names import quoted
+from demux.core.storage.files import Storage
+from demux.core.tables import SILVER_ORIGIN
 
 # what such a commit has as its `userMetadata`
 SAME_ROWS = "demux: the same rows, written anew"
@@ -79,3 +88,28 @@ def replace_rows(rows: DataFrame, table: str, **options: str) -> None:
 def keeps_rows(commit: str) -> bool:
     """Return whether a commit, by its file's text, only wrote rows anew that were there before."""
     return has_metadata(commit, SAME_ROWS)
+
+
+def in_columns(
+    storage: Storage, files: Sequence[TableFile], table: str, before: Struct, after: Struct
+) -> tuple[TableFile, ...]:
+    """Return files with the same rows in other payload columns; the old ones are removed.
+
+    Args:
+        storage: how the table is reached.
+        files: in no commit yet.
+        table: the table's path.
+        before: the payload columns that they have.
+        after: those that they are to have (`demux.core.columns.schema_merge`).
+    """
+    schema = pa.schema(arrow_fields(Struct((*after, *SILVER_ORIGIN))))
+    own = len(before.columns)
+    with TableWriter(storage, table, Struct((*after, *SILVER_ORIGIN))) as writer:
+        for file in files:
+            with storage.open(f"{table}/{file.path}", file.bytes) as opened:
+                for rows in pq.ParquetFile(opened).iter_batches():
+                    payload = project(rows.columns[:own], before, after, len(rows))
+                    writer.add(pa.RecordBatch.from_arrays([*payload, *rows.columns[own:]], schema=schema))
+        made = tuple(writer.close())
+    remove_files(storage, table, [file.path for file in files])
+    return made

@@ -13,9 +13,8 @@ from demux.core.errors import PlanRefused
 from demux.core.names import names_of
 from demux.core.registry.game_discovery import Registered
 from demux.core.settings.settings import GamesSettings, Policy
-from install_workflow.planning.game_weight import weights_ms
 from install_workflow.planning.packing import pack
-from install_workflow.planning.rebalance import Balance, Move, balance
+from install_workflow.planning.rebalance import Balance, Move, balance, weights_ms
 
 
 class Action(Enum):

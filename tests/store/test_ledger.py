@@ -10,8 +10,7 @@ from deltalake import write_deltalake
 from demux.core.columns.types import Column, Primitive, Struct
 from demux.core.storage.files import Storage
 from demux.core.storage.location import Scheme, locate
-from demux.operations.reconcile.duckdb_engine import counting_engine
-from demux.operations.reconcile.row_registration import register, register_silver
+from demux.operations.reconcile.duckdb_engine import counting_engine, register, register_silver
 from demux.operations.reconcile.table_snapshots import snapshot
 
 NAMES = ("chess", "a/b", "a%20b", "a=b", "[b]*?", 'a"b', "x\ny", "🎲", "..", "a+b&c#d", None)

@@ -20,7 +20,7 @@ from demux.core.root.lock import Access
 from demux.core.storage import table_exists
 from demux.operations.maintenance.report import Done, Vacuum
 from demux.operations.maintenance.run import Request, Upkeep, count_from, maintained_at
-from demux.operations.maintenance.schedule import next_due, require_safe
+from demux.operations.maintenance.state import next_due, require_safe
 from demux.operations.maintenance.tables import tables_of
 from demux.pipeline.context import Workplace
 from demux.pipeline.read_offsets import stands_of

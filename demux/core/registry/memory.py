@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from demux.core.errors import RegistryUnavailable, SchemaInvalid, SchemaUnknown
-from demux.core.registry.guids import no_guids
 from demux.core.registry.imports import only_needed, schema_mistake
-from demux.core.registry.protocol import NewSchema, Reference, RegisteredSchema
+from demux.core.registry.protocol import NewSchema, Reference, RegisteredSchema, no_guids
 
 
 class MemoryRegistry:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from demux.core.errors import SchemaUnknown
+
 
 @dataclass(frozen=True, slots=True)
 class Reference:
@@ -13,7 +15,7 @@ class Reference:
 
     Attributes:
         path: the import path, as it stands between the quotes of `import "…"`.
-        text: the file's text, or its serialized form (`demux.core.protobuf.schema.serialized_schema`).
+        text: the file's text, or its serialized form (`demux.core.protobuf.schema.descriptor_pool`).
     """
 
     path: str
@@ -176,3 +178,12 @@ class ErasableRegistry(SchemaRegistry, Protocol):
     def remove(self, *, made_by: str) -> tuple[int, ...]:
         """Return the ids taken out: exactly the entries registered with this mark. Their ids are not given again."""
         ...
+
+
+def no_guids(where: str, guid: str) -> SchemaUnknown:
+    """Return the error of a registry that gives no GUIDs."""
+    return SchemaUnknown(
+        f"The registry {where} gives no GUIDs, so it has no schema {guid}.",
+        "Name under `registries` the registry that the producer uses, then replay the quarantine.",
+        guid=guid,
+    )

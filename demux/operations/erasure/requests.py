@@ -16,14 +16,12 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from demux.core.causes import Stage
+from demux.core.causes import Reason, Stage
 from demux.core.columns.spark import spark_struct
-from demux.core.delta.removal_reason import Reason
 from demux.core.names import names_of
 from demux.core.storage import table_exists
 from demux.core.tables import FORGET, POSITION, REMOVED, Layout
-from demux.operations.erasure.commit_marker import FORGOTTEN_ROWS
-from demux.operations.erasure.results import Removed
+from demux.operations.erasure.results import FORGOTTEN_ROWS, Removed
 
 _CONF = {
     "spark.databricks.delta.commitInfo.userMetadata": FORGOTTEN_ROWS,

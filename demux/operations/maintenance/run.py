@@ -24,10 +24,10 @@ from demux.core.tables import Layout
 from demux.operations.maintenance import bronze_retention as retiring
 from demux.operations.maintenance import file_table as by_files
 from demux.operations.maintenance import spark_table as by_spark
+from demux.operations.maintenance.bronze_retention import remove_old_rounds
 from demux.operations.maintenance.compaction_plan import Ordering
 from demux.operations.maintenance.game_offsets import read_unread, still_read_downstream
 from demux.operations.maintenance.report import Done, HeldBack, Kind, Table, Vacuum
-from demux.operations.maintenance.round_retention import remove_old_rounds
 from demux.operations.maintenance.state import Seen, State, read_state, write_state
 from demux.operations.maintenance.unread_files import Unread
 from demux.operations.reconcile.read_offsets import Stands

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from pyspark.sql import SparkSession
 
+from demux.core.errors import SettingsInvalid
 from demux.core.storage import exists, read_text, replace_text
 from demux.core.tables import Layout
 from demux.operations.maintenance.compaction_plan import Ordering
@@ -84,3 +85,34 @@ def from_text(text: str) -> State:
         {name: Ordering(tuple(one["columns"]), one["at_ms"]) for name, one in content["ordered"].items()},
         {name: Seen(*values) for name, values in content["seen"].items()},
     )
+
+
+# readers open a version and then its files, and a job may take its time in between
+SAFE = timedelta(hours=1)
+
+
+def next_due(since: datetime, every: timedelta | None) -> datetime | None:
+    """Return when maintenance is due next; None for never.
+
+    Args:
+        since: when it ended last, or when somebody first looked.
+        every: how often it is due.
+    """
+    return None if every is None else since + every
+
+
+def require_safe(keep: timedelta, *, force: bool) -> None:
+    """Let a time pass that readers of older versions can live with.
+
+    Raises:
+        SettingsInvalid: it is less than an hour, and `force` is off.
+    """
+    if keep < SAFE and not force:
+        raise SettingsInvalid(
+            f"maintain.keep is {_shown(keep)}, and readers may still be at files of a moment ago.",
+            "Keep files for an hour at least (maintain.keep: 7d), or give --force where nobody reads the tables.",
+        )
+
+
+def _shown(keep: timedelta) -> str:
+    return f"{int(keep.total_seconds())} seconds"

@@ -18,10 +18,9 @@ from pyspark.sql import SparkSession
 from demux.core.columns.types import Struct
 from demux.core.names import names_of
 from demux.core.tables import BRONZE, DROPPED, QUARANTINE, REMOVED, SOURCE_OPTIONAL, Layout
-from demux.operations.reconcile.duckdb_engine import Engine
+from demux.operations.reconcile.duckdb_engine import Engine, register
 from demux.operations.reconcile.location_sql import both_readings
 from demux.operations.reconcile.read_offsets import SourceStand, Stands, settled
-from demux.operations.reconcile.row_registration import register
 from demux.operations.reconcile.table_snapshots import Snapshot, silver_keys, silver_snapshots, snapshot
 
 _COUNTED = frozenset(

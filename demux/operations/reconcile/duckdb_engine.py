@@ -7,12 +7,21 @@ into memory is in a temporary folder, which is removed when the block ends.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from tempfile import TemporaryDirectory
 from typing import TypeAlias
 
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from demux.core.columns.arrow import arrow_fields
+from demux.core.columns.types import Column, Primitive, Struct
 from demux.core.extras import duckdb
+from demux.operations.reconcile.table_snapshots import Snapshot
 
 Engine: TypeAlias = "duckdb.DuckDBPyConnection"
 
@@ -38,3 +47,103 @@ def counting_engine() -> Iterator[Engine]:
             engine.execute("SET enable_external_access = false")
             engine.execute("SET lock_configuration = true")
             yield engine
+
+
+_AHEAD = {"batch_size": 65_536, "batch_readahead": 4, "fragment_readahead": 2}
+_SILVER = Struct((Column("game", Primitive.STRING), Column("_record_id", Primitive.STRING)))
+
+
+def register(
+    engine: Engine,
+    spark: SparkSession | None,
+    name: str,
+    table: Snapshot,
+    only: tuple[str, Collection[str]] | None = None,
+) -> None:
+    """Make the rows of a table known to the engine; of `only`, a column and values, those that have one of the values.
+
+    Raises:
+        TableUnsuited: Spark must read it, and there is no session.
+    """
+    if table.version < 0:
+        engine.register(name, _schema(table.columns).empty_table())
+    elif table.rows is not None:
+        _copy_files(engine, name, table.rows, None if only is None else _is_one_of(*only))
+    else:
+        frame = table.frame(spark)
+        _copy_frame(engine, name, frame if only is None else frame.where(F.col(only[0]).isin(*only[1])), table.columns)
+
+
+def register_silver(
+    engine: Engine, spark: SparkSession | None, tables: Mapping[str, Snapshot], names: Mapping[str, str]
+) -> None:
+    """Make all rows of the silver tables known to the engine, as one table: game, _record_id.
+
+    Args:
+        engine: the engine.
+        spark: the session.
+        tables: the tables by key.
+        names: the games' exact names by key; a key that no game has is its own name.
+    """
+    schema = _schema(_SILVER)
+    fragments = [
+        one.format.make_fragment(one.path, one.filesystem, pc.field("game") == names.get(key, key))
+        for key, table in tables.items()
+        if table.rows is not None
+        for one in table.rows.get_fragments()
+    ]
+    _copy_files(engine, "silver_files", ds.FileSystemDataset(fragments, schema, ds.ParquetFileFormat()))
+    engine.register("silver_by_spark", schema.empty_table())
+    frames = [
+        table.frame(spark).select(F.lit(names.get(key, key)).alias("game"), "_record_id")
+        for key, table in tables.items()
+        if table.rows is None
+    ]
+    if frames:
+        engine.unregister("silver_by_spark")
+        _copy_frame(engine, "silver_by_spark", _together(frames), _SILVER)
+    engine.execute("CREATE TEMP VIEW silver AS FROM silver_files UNION ALL FROM silver_by_spark")
+
+
+def _is_one_of(column: str, values: Collection[str]) -> pc.Expression:
+    # as large text it is compared with partition values, and not with the bounds of files: Arrow (26) cannot compare
+    # text with those of string views, as deltalake writes them
+    return pc.field(column).cast(pa.large_string()).isin(pa.array([*values], pa.large_string()))
+
+
+def _together(frames: Sequence[DataFrame]) -> DataFrame:
+    """Return the rows of all frames; as a tree, as a chain of a thousand is too deep for Spark."""
+    while len(frames) > 1:
+        pairs = [frames[at : at + 2] for at in range(0, len(frames), 2)]
+        frames = [pair[0].unionByName(pair[1]) if len(pair) == 2 else pair[0] for pair in pairs]
+    return frames[0]
+
+
+def _copy_files(engine: Engine, name: str, rows: ds.Dataset, only: pc.Expression | None = None) -> None:
+    """Make the rows of files a table of the engine; little is read ahead."""
+    options = ds.ParquetFragmentScanOptions(pre_buffer=False)
+    engine.register("rows", rows.scanner(filter=only, fragment_scan_options=options, **_AHEAD))
+    engine.execute(f"CREATE TEMP TABLE {name} AS FROM rows")
+    engine.unregister("rows")
+
+
+def _copy_frame(engine: Engine, name: str, frame: DataFrame, columns: Struct) -> None:
+    """Make the rows of a frame a table of the engine, batch by batch."""
+    engine.register("batch", _schema(columns).empty_table())
+    engine.execute(f"CREATE TEMP TABLE {name} AS FROM batch")
+    for row in frame.mapInArrow(_packed, "batch binary").toLocalIterator(prefetchPartitions=True):
+        engine.register("batch", pa.ipc.open_stream(row.batch).read_all().cast(_schema(columns)))
+        engine.execute(f"INSERT INTO {name} FROM batch")
+
+
+def _packed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Return a row for each batch, which a session can give without a Python object for each value."""
+    for batch in batches:
+        packed = pa.BufferOutputStream()
+        with pa.ipc.new_stream(packed, batch.schema) as writer:
+            writer.write_batch(batch)
+        yield pa.RecordBatch.from_pydict({"batch": [packed.getvalue().to_pybytes()]})
+
+
+def _schema(columns: Struct) -> pa.Schema:
+    return pa.schema(arrow_fields(columns))

@@ -8,8 +8,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import TypeAlias
 
-from demux.core.causes import Stage
-from demux.core.delta.removal_reason import Reason
+from demux.core.causes import Reason, Stage
 from demux.operations.reconcile.balance import Grain, Places, Taken
 
 # the columns that say where a record is, in a view of one row for each record

@@ -15,10 +15,9 @@ from demux.core.tables import Layout
 from demux.core.text import first_few, printable
 from demux.operations.reconcile.balance import Account, Grain, Ledger, Places, Tally, accounts, confirmed
 from demux.operations.reconcile.consistent_snapshot import Reading, read, register_twice
-from demux.operations.reconcile.duckdb_engine import Engine, counting_engine
+from demux.operations.reconcile.duckdb_engine import Engine, counting_engine, register, register_silver
 from demux.operations.reconcile.location_sql import GAMES, PLACES_VIEWS
 from demux.operations.reconcile.read_offsets import SourceStand, Stands
-from demux.operations.reconcile.row_registration import register, register_silver
 from demux.operations.reconcile.source_comparison import of_source
 from demux.operations.reconcile.table_snapshots import last_batches
 from demux.operations.reconcile.tallies import tallies_of, with_examples

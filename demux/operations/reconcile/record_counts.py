@@ -10,9 +10,8 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from demux.core.causes import Stage
+from demux.core.causes import Reason, Stage
 from demux.core.control.games_and_rounds import Control, Outcome
-from demux.core.delta.removal_reason import Reason
 from demux.core.names import names_of
 from demux.core.registry.protocol import SubjectVersion
 from demux.core.registry.subject_choice import GameSchemas, uses_by_id

@@ -10,9 +10,8 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from demux.operations.reconcile.balance import Difference, Example, Grain, Kind, Tally, differences
-from demux.operations.reconcile.duckdb_engine import Engine
+from demux.operations.reconcile.duckdb_engine import Engine, register
 from demux.operations.reconcile.location_sql import Counted, examples_in, tallies_in
-from demux.operations.reconcile.row_registration import register
 from demux.operations.reconcile.table_snapshots import Snapshot
 
 _MOST_EXAMPLES = 20

@@ -19,9 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from demux.core.causes import Stage
+from demux.core.causes import Reason, Stage
 from demux.core.control.games_and_rounds import KnownGame, Outcome, TaskRecord
-from demux.core.delta.removal_reason import Reason
 from demux.core.errors import DemuxError
 from demux.core.extras import deltalake
 from demux.core.names import names_of

@@ -21,7 +21,7 @@ from install_workflow.databricks.diff.normalize import comparable
 from install_workflow.databricks.diff.placements import Filled, Outcome, Places, deployed_places, planned_places
 from install_workflow.databricks.diff.plan_file import require_same_state, require_unchanged
 from install_workflow.databricks.grants.api import Catalog
-from install_workflow.databricks.grants.record_files import grants_files
+from install_workflow.databricks.grants.record import grants_files
 from install_workflow.databricks.jobs.build import ALL, CONTINUOUS, job_name, make_jobs
 from install_workflow.databricks.jobs.job import OWNER_TAG, Job
 from install_workflow.databricks.jobs.oversized_settings import SettingsFile, is_our_settings, settings_paths

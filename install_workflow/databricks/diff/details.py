@@ -11,7 +11,7 @@ from demux.core.names import names_of
 from demux.core.secrets import is_reference, is_secret_option
 from demux.core.text import first_few
 from install_workflow.databricks.jobs.job import Permission
-from install_workflow.databricks.jobs.parse_arguments import options
+from install_workflow.databricks.jobs.task_arguments import options
 from install_workflow.databricks.jobs.task_games import AS_KEY, AS_NAME, engine_of, told
 
 # by game: part and task that it runs in

@@ -29,7 +29,7 @@ from install_workflow.databricks.grants.diff import (
     taken_back,
     to_read,
 )
-from install_workflow.databricks.grants.record_files import grants_files
+from install_workflow.databricks.grants.record import grants_files
 
 _PRINCIPAL = re.compile(r"\bprincipal\b", re.IGNORECASE)
 # an answer about the names in the call, not about us

@@ -6,8 +6,11 @@ import json
 import re
 from collections.abc import Iterable
 from dataclasses import astuple
+from functools import partial
 
 from demux.core.errors import PlanRefused
+from install_workflow.databricks.api.client import Connection
+from install_workflow.databricks.api.versioned_file import Form, RecordFiles
 from install_workflow.databricks.grants.diff import PRIVILEGES, Grant, Record, kind_of
 
 VERSION = 1
@@ -55,3 +58,10 @@ def _grant(written: list[str]) -> Grant:
     if not grant.principal or not _NAME.fullmatch(grant.on) or grant.privilege != PRIVILEGES[kind_of(grant.on)]:
         raise ValueError(f"{grant.privilege} on {grant.on}")
     return grant
+
+
+def grants_files(connection: Connection, wheel_path: str, deployment: str) -> RecordFiles[Record]:
+    """Return the versions of a deployment's record of grants."""
+    form = Form(Record(), partial(to_text, deployment), partial(from_text, deployment), "the grants")
+    # no deployment can have this name, and its wheels a folder of it
+    return RecordFiles(connection, f"{wheel_path}/grants.{deployment}", form)

@@ -8,7 +8,7 @@ from typing import Any
 
 from demux.core.names import MAX_NAME_BYTES, invalid_reason, is_key
 from demux.core.settings.settings import Engine
-from install_workflow.databricks.jobs.parse_arguments import options_of
+from install_workflow.databricks.jobs.task_arguments import options_of
 
 DESERIALIZE = "deserialize_"
 # a name that the workspace would change on its way is given by its key

@@ -11,7 +11,7 @@ from google.protobuf.message import DecodeError, Message
 from pyspark.sql import SparkSession
 
 from demux.core.names import names_of
-from producer.wrapper_encoding import head, wrapped
+from producer.records import head, wrapped
 from tests.support.flow.root import Root, Rows, wrapper
 
 GOOD = {"name": "ann", "score": -7}

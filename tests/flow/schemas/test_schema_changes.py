@@ -16,7 +16,7 @@ from deserializer.fleet import file_writer as by_files
 from deserializer.fleet.round import Fleet
 from deserializer.redecode.replay import rebuild
 from deserializer.redecode.rescue_backfill import BackfillReport, backfill_rescued
-from deserializer.silver.recast_files import in_columns
+from deserializer.silver.rewrite import in_columns
 from tests.support.flow import crash
 from tests.support.flow.fleet import FLEET, STREAM, without_errors
 from tests.support.flow.process import Command

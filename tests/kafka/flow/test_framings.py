@@ -14,7 +14,7 @@ from google.protobuf.message import Message
 from pyspark.sql import SparkSession
 
 from bronze_ingest.framing import HEADER
-from producer.wrapper_encoding import head, wrapped
+from producer.records import head, wrapped
 from tests.fakes.registry_server import FakeRegistry, serving
 from tests.support.data.envelopes import RICH, RICH_FIELDS
 from tests.support.flow.root import Root, Rows, wrapper

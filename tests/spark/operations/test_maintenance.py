@@ -16,10 +16,10 @@ from pyspark.sql import Row, SparkSession
 
 from demux.core.settings.maintenance import MaintainSettings
 from demux.core.tables import ROUNDS, Layout
+from demux.operations.maintenance.bronze_retention import remove_old_rounds
 from demux.operations.maintenance.compaction_plan import Ordering
 from demux.operations.maintenance.game_offsets import still_read_downstream
 from demux.operations.maintenance.report import Kind, Table, Vacuum
-from demux.operations.maintenance.round_retention import remove_old_rounds
 from demux.operations.maintenance.run import Request, Upkeep
 from demux.operations.maintenance.spark_table import tidy, upkeep_session, vacuum
 from demux.operations.maintenance.tables import tables_of

@@ -24,7 +24,7 @@ from demux.core.registry.confluent.http_client import Rest
 from demux.core.registry.confluent.registry import ConfluentRegistry
 from demux.core.settings.settings import RegistrySettings
 from demux.core.streaming.session import SHORT_LIVED
-from install_workflow.databricks.jobs.parse_arguments import options
+from install_workflow.databricks.jobs.task_arguments import options
 from tests.fakes.registry_server import FakeRegistry
 from tests.fakes.workspace.fake import FakeWorkspace
 from tests.support.databricks.deployments import small_wheel

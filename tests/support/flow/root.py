@@ -31,10 +31,10 @@ from demux.pipeline.context import Workplace, registry_of
 from demux.pipeline.engines import Decode, decode_of
 from demux.pipeline.round import Round, run_round
 from producer.delta_sink import DeltaSink
+from producer.records import head, wrapped
 from producer.report import ProduceReport
 from producer.request import ProduceRequest
 from producer.run import MADE_BY, produce
-from producer.wrapper_encoding import head, wrapped
 
 Rows = list[dict[str, Any]]
 

@@ -17,7 +17,7 @@ from demux.core.columns.arrow import arrow_type
 from demux.core.settings.settings import Settings
 from demux.core.settings.source import FramingSettings, PayloadFraming, WrapperFraming, WrapperSettings
 from demux.core.tables import SOURCE_OPTIONAL
-from producer.wrapper_encoding import head, wrapped
+from producer.records import head, wrapped
 
 HEADERS = next(arrow_type(column.type) for column in SOURCE_OPTIONAL if column.name == "headers")
 GUID = "f3fb74ca-b1bd-4d35-a7c3-6e8ad3ba9538"

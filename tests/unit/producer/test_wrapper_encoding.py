@@ -4,7 +4,7 @@ from google.protobuf.message import Message
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from producer.wrapper_encoding import head, wrapped
+from producer.records import head, wrapped
 
 
 @given(

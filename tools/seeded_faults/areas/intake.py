@@ -7,7 +7,7 @@ from tools.seeded_faults.fault import Fault
 INTAKE = (
     Fault(
         "length-of-128-in-one-byte",
-        "producer/wrapper_encoding.py",
+        "producer/records.py",
         "if size < 128 else",
         "if size <= 128 else",
         "tests/unit/producer/test_wrapper_encoding.py::test_a_wrapper_is_the_same_bytes_as_protobufs_own",

@@ -20,7 +20,7 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
-from demux.core.protobuf.compatibility.labels import is_repeated, is_required
+from demux.core.protobuf.compatibility.changes import is_repeated, is_required
 from demux.core.protobuf.schema.column_mapping import (
     Cardinality,
     Enumeration,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
+import re
 from collections.abc import Iterable, Iterator
 from functools import cached_property, lru_cache
 from typing import Any
@@ -16,11 +19,11 @@ from google.protobuf.descriptor_pb2 import (
 )
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.empty_pb2 import Empty
-from google.protobuf.message import Message
+from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
 from demux.core.errors import SchemaInvalid
-from demux.core.protobuf.compatibility.labels import is_required
+from demux.core.protobuf.compatibility.changes import is_required
 
 # a field of such a name hides the method of a message instance
 _METHODS = frozenset(dir(Empty()))
@@ -237,3 +240,19 @@ def _message_protos(file: FileDescriptorProto) -> Iterator[tuple[str, Descriptor
             yield from walk(name, list(message.nested_type))
 
     return walk(file.package, list(file.message_type))
+
+
+# `.proto` text that says anything has blanks, quotes or semicolons, which base64 has not
+_BASE64 = re.compile(r"[A-Za-z0-9+/\s]+={0,2}\s*")
+
+
+def descriptor_of(text: str) -> FileDescriptorProto | None:
+    """Return the file that a schema's text is the serialized form of; None for `.proto` text."""
+    if not _BASE64.fullmatch(text):
+        return None
+    try:
+        file = FileDescriptorProto.FromString(base64.b64decode(text))
+    except (binascii.Error, DecodeError):
+        return None
+    # a few letters may be base64 of something, but a file that declares nothing is of no use
+    return file if file.name or file.message_type or file.enum_type or file.extension else None

@@ -18,7 +18,7 @@ from pathlib import Path
 from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto, FileDescriptorSet
 
 from demux.core.errors import RuntimeMissing, SchemaInvalid, StorageFailed
-from demux.core.protobuf.schema.serialized_schema import descriptor_of
+from demux.core.protobuf.schema.descriptor_pool import descriptor_of
 from demux.core.registry.imports import paths_mistake
 from demux.core.registry.protocol import Reference, RegisteredSchema
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from demux.core.protobuf.wire.varint import varint
 from demux.core.protobuf.wire.wire_dump import Wire
 
 _MOST_DEPTH = 100
@@ -132,3 +131,14 @@ def _varint(message: bytes, at: int) -> tuple[int, int] | None:
         if byte < 0x80:
             return value & (2**64 - 1), at + place + 1
     return None
+
+
+def varint(number: int) -> bytes:
+    """Return the bytes of a number; a negative one is written as its 64-bit two's complement, in ten bytes."""
+    rest = number & 0xFFFF_FFFF_FFFF_FFFF
+    result = bytearray()
+    while rest > 0x7F:
+        result.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    result.append(rest)
+    return bytes(result)

@@ -12,10 +12,9 @@ from demux.core.registry.confluent.api import PROTOBUF, Resources
 from demux.core.registry.confluent.http_client import Rest
 from demux.core.registry.confluent.registration import Registrar, take_out
 from demux.core.registry.confluent.responses import Place, ReferenceTo, Stored
-from demux.core.registry.guids import no_guids
 from demux.core.registry.imports import schema_mistake
 from demux.core.registry.ownership_marks import is_mark_subject
-from demux.core.registry.protocol import NewSchema, Reference, RegisteredSchema, SubjectVersion, no_subject
+from demux.core.registry.protocol import NewSchema, Reference, RegisteredSchema, SubjectVersion, no_guids, no_subject
 
 _LARGEST_ID = 2**31 - 1
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from bronze_ingest.archive.listing import Listing, files_of, listings
+from bronze_ingest.archive.batches import Listing, files_of, listings
 
 KAFKA = '{"events":{"0":5}}'
 # a topic may have any name

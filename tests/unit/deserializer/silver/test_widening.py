@@ -14,7 +14,7 @@ from demux.core.columns.types import Array, Column, Primitive, Struct
 from demux.core.delta.parquet_writer import TableWriter
 from demux.core.storage.files import Storage
 from demux.core.tables import SILVER_ORIGIN
-from deserializer.silver.recast_files import in_columns
+from deserializer.silver.rewrite import in_columns
 
 MOMENT = datetime(2025, 1, 2, tzinfo=timezone.utc)
 

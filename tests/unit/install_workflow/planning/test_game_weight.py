@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from demux.core.control.game_load import Load
-from install_workflow.planning.game_weight import weights_ms
+from install_workflow.planning.rebalance import weights_ms
 
 names = st.text(max_size=3)
 loads = st.builds(Load, st.floats(0, 1e9), st.none() | st.floats(0, 1e6))

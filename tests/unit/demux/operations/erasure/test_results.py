@@ -7,8 +7,7 @@ import json
 import pytest
 
 from demux.core.errors import PredicateMatchesAll
-from demux.operations.erasure.commit_marker import FORGOTTEN_ROWS, only_forgets
-from demux.operations.erasure.results import Found, require_some
+from demux.operations.erasure.results import FORGOTTEN_ROWS, Found, only_forgets, require_some
 from demux.operations.predicate.parser import parse
 
 WHERE = parse("name = 'ann'")

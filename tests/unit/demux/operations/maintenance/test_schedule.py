@@ -7,7 +7,7 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from demux.core.errors import SettingsInvalid
-from demux.operations.maintenance.schedule import next_due, require_safe
+from demux.operations.maintenance.state import next_due, require_safe
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=timezone.utc)
 

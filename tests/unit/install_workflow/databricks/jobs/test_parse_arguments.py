@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from install_workflow.databricks.jobs.parse_arguments import options, options_of
+from install_workflow.databricks.jobs.task_arguments import options, options_of
 
 
 @pytest.mark.parametrize(

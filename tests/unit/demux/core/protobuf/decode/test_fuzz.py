@@ -12,7 +12,7 @@ import pytest
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from demux.core.columns.types import Array, ColumnType, Map, Primitive, Struct
-from demux.core.protobuf.compatibility.labels import is_repeated
+from demux.core.protobuf.compatibility.changes import is_repeated
 from demux.core.protobuf.decode.decoder import Decoder, decoder_of
 from demux.core.protobuf.decode.reference_parser import MalformedRow
 from demux.core.protobuf.schema.column_mapping import is_map

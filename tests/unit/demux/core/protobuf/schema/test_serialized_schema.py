@@ -7,8 +7,8 @@ from google.protobuf import any_pb2, descriptor_pb2, timestamp_pb2
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
 from demux.core.errors import SchemaInvalid
+from demux.core.protobuf.schema.descriptor_pool import descriptor_of
 from demux.core.protobuf.schema.protoc import compile_schema
-from demux.core.protobuf.schema.serialized_schema import descriptor_of
 from demux.core.registry.protocol import Reference, RegisteredSchema
 
 
