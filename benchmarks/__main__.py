@@ -25,9 +25,9 @@ from benchmarks.support.page import write_section
 from benchmarks.support.roots import Times
 from demux.core.protobuf.schema.protoc import CompiledSchema, compile_schema
 from demux.core.registry.folder import FolderRegistry
+from demux.core.root.layout import Layout
 from demux.core.settings.settings import Engine, RunSettings, Settings, SparkSettings
 from demux.core.streaming.session import session, stop
-from demux.core.tables import Layout
 from demux.pipeline.context import Workplace, place_of
 from demux.pipeline.engines import decode_of
 from demux.pipeline.round import run_round

@@ -18,6 +18,7 @@ from demux.core.causes import Stage
 from demux.core.columns.map_in_arrow import ArrowFunction, Batches, map_in_arrow, numbered
 from demux.core.columns.spark import spark_struct
 from demux.core.columns.types import Struct
+from demux.core.delta.app_transactions import Batch
 from demux.core.delta.batch_commit import Counts
 from demux.core.delta.commit import alter_after
 from demux.core.delta.parquet_writer import (
@@ -32,9 +33,9 @@ from demux.core.delta.parquet_writer import (
 )
 from demux.core.delta.schema_evolution import with_columns
 from demux.core.errors import TableUnsuited, TaskInterrupted
+from demux.core.root.layout import Layout
 from demux.core.storage.files import Storage
-from demux.core.streaming.query import Batch
-from demux.core.tables import QUARANTINE, Layout
+from demux.core.tables import QUARANTINE
 
 PARTITION = "game_name"
 

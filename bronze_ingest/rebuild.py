@@ -20,11 +20,11 @@ from demux.core.columns.spark import spark_struct
 from demux.core.columns.types import Struct
 from demux.core.errors import ForgottenWouldReturn, OffsetsLost
 from demux.core.reports import IngestReport
-from demux.core.root.layout import layout_of
+from demux.core.root.layout import Layout, layout_of
 from demux.core.settings.settings import Settings
 from demux.core.settings.source import Clean, SourceKind
 from demux.core.storage import file_names, remove_folder, table_exists
-from demux.core.tables import DROPPED, QUARANTINE, REMOVED, ROUNDS, SILVER_ORIGIN, Layout
+from demux.core.tables import DROPPED, QUARANTINE, REMOVED, ROUNDS, SILVER_ORIGIN
 from demux.core.text import counted
 
 _MAX_SHOWN = 5

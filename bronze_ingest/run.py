@@ -15,16 +15,16 @@ from bronze_ingest.unwrap import WrapperFormat, bronze_columns, wrapper_format
 from demux.core.causes import Stage
 from demux.core.columns.spark import columns_in_json, columns_of_spark
 from demux.core.columns.types import Struct
+from demux.core.delta.app_transactions import Batch
 from demux.core.delta.batch_commit import Counts
 from demux.core.delta.parquet_writer import schema_json
 from demux.core.errors import DemuxError, SettingsInvalid
 from demux.core.reports import IngestReport
-from demux.core.root.layout import layout_of
+from demux.core.root.layout import Layout, layout_of
 from demux.core.settings.settings import Settings, Sink
 from demux.core.storage import table_exists
 from demux.core.streaming.checkpoints import require_checkpoint
-from demux.core.streaming.query import TAKE_ALL, Batch, Trigger, run_query
-from demux.core.tables import Layout
+from demux.core.streaming.query import TAKE_ALL, Trigger, run_query
 
 
 def ingest(

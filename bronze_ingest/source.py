@@ -21,12 +21,12 @@ from bronze_ingest.kafka.topic_history import follow, require_offsets
 from bronze_ingest.kafka.topic_metadata import topics_now
 from demux.core.columns.spark import spark_type
 from demux.core.errors import SettingsInvalid, SourceMissing
-from demux.core.root.layout import layout_of
+from demux.core.root.layout import Layout, layout_of
 from demux.core.settings.settings import Settings
 from demux.core.settings.source import ArchiveSettings, SourceKind
 from demux.core.storage import make_folder, read_text, table_exists
 from demux.core.streaming.checkpoints import read_checkpoint
-from demux.core.tables import SOURCE_OPTIONAL, Layout
+from demux.core.tables import SOURCE_OPTIONAL
 
 # what every source gives: value, SOURCE_OPTIONAL, origin, record_id (NULL: the batch gives one), refused_sentence
 SOURCE = ARCHIVED

@@ -11,9 +11,10 @@ from bronze_ingest.unwrap import WrapperFormat, bronze_columns
 from demux.core.causes import Stage
 from demux.core.columns.map_in_arrow import ArrowFunction, Batches, map_in_arrow, numbered
 from demux.core.columns.spark import spark_struct
+from demux.core.delta.app_transactions import Batch
 from demux.core.delta.batch_commit import REFUSED, Counts, OnRetry, Rows, Target, commit
-from demux.core.streaming.query import Batch
-from demux.core.tables import QUARANTINE, Layout
+from demux.core.root.layout import Layout
+from demux.core.tables import QUARANTINE
 
 
 def write_batch(spark: SparkSession, layout: Layout, frame: DataFrame, wrapper: WrapperFormat, batch: Batch) -> Counts:

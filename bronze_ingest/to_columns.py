@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 from bronze_ingest.envelope import extra_columns
 from bronze_ingest.unwrap import Unwrapped, WrapperFormat, unwrap
 from demux.core.columns.types import Column, Primitive, Struct
+from demux.core.delta.app_transactions import Batch
 from demux.core.delta.batch_commit import REFUSED
-from demux.core.streaming.query import Batch
 from demux.core.tables import BRONZE, POSITION, QUARANTINE
 
 _UNWRAPPED = BRONZE.columns[:5]

@@ -19,9 +19,9 @@ from pyspark.sql import SparkSession
 from bronze_ingest.run import ingest
 from demux.core.errors import TaskFailed
 from demux.core.reports import IngestReport
+from demux.core.root.layout import Layout
 from demux.core.settings.settings import Settings
 from demux.core.streaming.query import Every
-from demux.core.tables import Layout
 from producer.records import head, wrapped
 from tools.servers.broker import start_broker
 

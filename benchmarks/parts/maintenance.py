@@ -16,8 +16,8 @@ from deltalake import write_deltalake
 from benchmarks.parts.decoding import timed
 from benchmarks.support.roots import PARALLELISM, Bench
 from benchmarks.support.sizes import Sizes
+from demux.core.root.layout import Layout
 from demux.core.settings.maintenance import MaintainSettings
-from demux.core.tables import Layout
 from demux.operations.maintenance import spark_table as by_spark
 from demux.operations.maintenance.report import Table, Vacuum
 from demux.operations.maintenance.run import Request, Upkeep

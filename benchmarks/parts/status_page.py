@@ -28,7 +28,8 @@ from demux.cli.inspect.serve import status_reader
 from demux.core.columns.arrow import arrow_fields
 from demux.core.columns.types import Struct
 from demux.core.names import names_of
-from demux.core.tables import BRONZE, GAMES, QUARANTINE, ROUNDS, SCHEMAS, Layout
+from demux.core.root.layout import Layout
+from demux.core.tables import BRONZE, GAMES, QUARANTINE, ROUNDS, SCHEMAS
 from tools.chromium import Tab, browser
 
 _TITLE = "Status page"

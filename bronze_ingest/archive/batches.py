@@ -10,13 +10,13 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from demux.core.delta.app_transactions import Batch
 from demux.core.delta.log import newest_transaction
 from demux.core.errors import DemuxError, SettingsInvalid, StorageFailed
+from demux.core.root.layout import Layout
 from demux.core.settings.source import ArchiveSettings
 from demux.core.storage import file_names, read_text, replace_text, table_exists
 from demux.core.streaming.checkpoints import Checkpoint, read_checkpoint
-from demux.core.streaming.query import Batch
-from demux.core.tables import Layout
 from demux.core.text import printable
 
 _NOTE = "archive.json"

@@ -13,8 +13,9 @@ from bronze_ingest.kafka.lost_offsets import Gap, Loss, Offsets, Topic, begins, 
 from demux.core.columns.spark import spark_struct
 from demux.core.columns.types import Struct
 from demux.core.errors import OffsetsLost
+from demux.core.root.layout import Layout
 from demux.core.storage import table_exists
-from demux.core.tables import GAPS, TOPICS, Layout
+from demux.core.tables import GAPS, TOPICS
 
 _MAX_SHOWN = 5
 _WHY = {

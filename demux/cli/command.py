@@ -22,7 +22,7 @@ import typer
 from rich.console import Console
 
 from demux.core.errors import SettingsInvalid, StorageFailed
-from demux.core.root.layout import layout_of, s3_access
+from demux.core.root.layout import Layout, layout_of, s3_access
 from demux.core.root.lease import hold_of
 from demux.core.root.lock import Access, Hold, is_elsewhere, locked
 from demux.core.secrets import is_secret_option
@@ -30,7 +30,6 @@ from demux.core.settings.loading.loader import load
 from demux.core.settings.settings import Decoder, Settings
 from demux.core.streaming.progress_log import ProgressLog
 from demux.core.streaming.session import has_session, on_databricks, session, stop
-from demux.core.tables import Layout
 from demux.core.text import printable
 from demux.pipeline.context import Workplace, place_of
 from install_workflow.destroy.apply import require_whole

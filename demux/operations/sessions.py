@@ -22,13 +22,15 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, MapType, StructField, StructType, TimestampType
 
 from demux.core.columns.spark import spark_struct
+from demux.core.delta.app_transactions import Batch
 from demux.core.delta.batch_commit import append
 from demux.core.errors import DemuxError, GameUnknown, SettingsInvalid
 from demux.core.names import names_of, quoted
+from demux.core.root.layout import Layout
 from demux.core.storage import remove_folder, table_exists
 from demux.core.streaming.checkpoints import read_checkpoint, require_checkpoint
-from demux.core.streaming.query import Batch, run_query
-from demux.core.tables import SESSION, SESSION_BATCHES, Layout
+from demux.core.streaming.query import run_query
+from demux.core.tables import SESSION, SESSION_BATCHES
 from demux.core.text import printable
 
 LONGEST_GAP = timedelta(days=3650)

@@ -14,17 +14,16 @@ from pyspark.sql import SparkSession
 from demux.core.catalog.registration import Catalog
 from demux.core.control.games_and_rounds import Control
 from demux.core.errors import DemuxError
-from demux.core.registry.game_discovery import Registered, registered_games
-from demux.core.registry.selection import Registries, game_schemas
 from demux.core.reports import GameReport, IngestReport
-from demux.core.root.layout import layout_of
+from demux.core.root.layout import Layout, layout_of
 from demux.core.root.lock import Hold, TableLock, table_lock, unlocked
+from demux.core.schemas.game_discovery import Registered, registered_games
+from demux.core.schemas.registry_selection import Registries, game_schemas
 from demux.core.schemas.store import GameRegistry, SchemaStore
 from demux.core.settings.settings import Settings
 from demux.core.storage import exists
 from demux.core.streaming.query import TAKE_ALL, Trigger
 from demux.core.streaming.session import on_databricks
-from demux.core.tables import Layout
 
 
 @dataclass(frozen=True, slots=True)

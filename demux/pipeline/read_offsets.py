@@ -19,13 +19,13 @@ from demux.core.delta.app_transactions import transaction_of
 from demux.core.delta.log import commit_in, commit_name, newest_version
 from demux.core.delta.record_table import RecordTable
 from demux.core.names import names_of
-from demux.core.root.layout import layout_of
+from demux.core.root.layout import Layout, layout_of
 from demux.core.settings.settings import Settings
 from demux.core.settings.source import SourceKind
 from demux.core.storage import file_names, read_text, table_exists
 from demux.core.storage.files import Storage
 from demux.core.streaming.checkpoints import read_checkpoint
-from demux.core.tables import GAPS, TOPICS, Layout
+from demux.core.tables import GAPS, TOPICS
 from demux.operations.erasure.results import ALL_READ
 from demux.operations.reconcile.read_offsets import Part, Range, SourceStand, Stand
 from demux.operations.reconcile.table_snapshots import last_batches, session_for

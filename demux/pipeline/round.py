@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 
 from demux.core.control.games_and_rounds import Outcome, TaskRecord
-from demux.core.registry.game_discovery import Registered
 from demux.core.reports import GameReport, IngestReport
+from demux.core.schemas.game_discovery import Registered
 from demux.core.streaming.query import TAKE_ALL, Trigger
 from demux.pipeline.context import Workplace
 from demux.pipeline.engines import Decode

@@ -15,8 +15,8 @@ from demux.core.protobuf.decode.decoder import decoder_of
 from demux.core.protobuf.schema.comments import without_comments
 from demux.core.protobuf.schema.message_selection import has_message
 from demux.core.protobuf.schema.protoc import CompiledSchema
-from demux.core.registry.subject_choice import ForeignSchema
 from demux.core.schemas.ref import SchemaRef
+from demux.core.schemas.subject_choice import ForeignSchema
 from demux.core.settings.schema_contract import EVOLVE, Contract, Frozen, SchemaChanges
 from demux.core.tables import SILVER_RESERVED
 

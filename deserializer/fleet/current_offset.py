@@ -12,9 +12,9 @@ import shlex
 from pyspark.sql import SparkSession
 
 from demux.core.names import names_of
+from demux.core.root.layout import Layout
 from demux.core.storage import read_text
 from demux.core.streaming.checkpoints import read_checkpoint, require_checkpoint
-from demux.core.tables import Layout
 from demux.operations.quarantine.filter import Choice
 from deserializer.offsets.epoch import Turn
 from deserializer.offsets.unread_files import START, Position

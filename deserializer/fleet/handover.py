@@ -10,12 +10,12 @@ from datetime import datetime, timezone
 from pyspark.sql import SparkSession
 
 from demux.core.names import names_of
+from demux.core.root.layout import Layout
 from demux.core.root.lock import TableLock, unlocked
 from demux.core.schemas.store import SchemaStore
 from demux.core.settings.settings import Sink
 from demux.core.storage import remove_folder, table_exists
 from demux.core.streaming.checkpoints import read_checkpoint
-from demux.core.tables import Layout
 from deserializer.fleet.current_offset import hand_over, handed_over, standing, turn_of
 from deserializer.fleet.round import Fleet, fleet_of
 from deserializer.offsets.unread_files import Position

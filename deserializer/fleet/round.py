@@ -11,11 +11,11 @@ from datetime import datetime
 from pyspark.sql import SparkSession
 
 from demux.core.reports import GameReport
+from demux.core.root.layout import Layout
 from demux.core.root.lock import TableLock, unlocked
 from demux.core.schemas.store import SchemaStore
 from demux.core.settings.settings import Sink
 from demux.core.storage import Files, exists, read_text, replace_text
-from demux.core.tables import Layout
 from deserializer.fleet.file_writer import ByFiles
 from deserializer.fleet.game_state import Decoded, Due, Games
 from deserializer.fleet.spark_writer import BySpark

@@ -19,15 +19,16 @@ from pyspark.sql import functions as F
 
 from demux.core.columns.map_in_arrow import batches_within_memory
 from demux.core.delta import batch_commit as commits
+from demux.core.delta.app_transactions import Batch
 from demux.core.delta.batch_commit import REFUSED, Rows
 from demux.core.error_mapping import named
 from demux.core.errors import DemuxError
 from demux.core.names import names_of
 from demux.core.reports import GameReport
 from demux.core.root.lock import TableLock
-from demux.core.streaming.query import Batch
 from demux.core.streaming.session import POOL
 from deserializer.decoders.arrow import INPUT
+from deserializer.decoders.batch_contents import contents_of
 from deserializer.decoders.schema_decision import Decisions
 from deserializer.fleet.game_state import Decoded, Due, Games
 from deserializer.offsets.bronze_files import file_session, rows_in, without
@@ -35,7 +36,6 @@ from deserializer.silver.backend import QuarantineTable
 from deserializer.silver.evolve import examined_rows, silver_rows
 from deserializer.silver.file_quarantine import transaction_id
 from deserializer.silver.spark_table import SilverBySpark
-from deserializer.stream.source import contents_of
 
 _LOG = logging.getLogger("demux")
 

@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 from demux.core.columns.spark import spark_struct
 from demux.core.columns.types import Struct
 from demux.core.errors import BronzeRewritten, TableUnsuited
+from demux.core.root.layout import Layout
 from demux.core.storage import literal_path
-from demux.core.tables import Layout
 
 # in a workspace, files of a Delta table may not be read as the Parquet files that they are, unless one says so
 _CHECK = "spark.databricks.delta.formatCheck.enabled"

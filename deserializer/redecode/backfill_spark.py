@@ -11,8 +11,8 @@ from pyspark.sql import functions as F
 
 from demux.core.causes import Reason
 from demux.core.names import names_of
+from demux.core.root.layout import Layout
 from demux.core.storage import table_exists
-from demux.core.tables import Layout
 from deserializer.offsets.bronze_files import file_session
 from deserializer.redecode.backfill_plan import Asked, Counts, Span
 from deserializer.redecode.processed_rows import Reading, passed_rows

@@ -13,8 +13,9 @@ from pyspark.sql import Row, SparkSession, Window
 from pyspark.sql import functions as F
 
 from demux.core.columns.spark import spark_struct
+from demux.core.root.layout import Layout
 from demux.core.storage import table_exists
-from demux.core.tables import BACKFILLS, Layout
+from demux.core.tables import BACKFILLS
 from deserializer.redecode.backfill_plan import Asked, Backfill, Counts, Day, State
 
 

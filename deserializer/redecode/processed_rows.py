@@ -19,10 +19,10 @@ from demux.core.delta.log import newest_version
 from demux.core.error_mapping import named
 from demux.core.errors import DemuxError
 from demux.core.names import names_of
+from demux.core.root.layout import Layout
 from demux.core.root.lock import unlocked
 from demux.core.settings.settings import Sink
 from demux.core.storage import table_exists
-from demux.core.tables import Layout
 from deserializer.decoders.arrow import INPUT
 from deserializer.fleet.current_offset import standing
 from deserializer.fleet.round import fleet_of

@@ -11,15 +11,16 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from demux.core.columns.spark import MESSAGE, columns_of_spark, message_in, spark_struct
+from demux.core.delta.app_transactions import Batch
 from demux.core.delta.log import newest_version
 from demux.core.names import names_of, quoted, sql_string
 from demux.core.reports import GameReport
+from demux.core.root.layout import Layout
 from demux.core.schemas.ref import SchemaRef
 from demux.core.settings.schema_contract import Contract, SchemaChanges
 from demux.core.settings.settings import Sink
 from demux.core.storage import remove_folder, replace_text, table_exists
-from demux.core.streaming.query import Batch
-from demux.core.tables import SILVER_RESERVED, Layout
+from demux.core.tables import SILVER_RESERVED
 from deserializer.decoders.schema_decision import Answer, Decisions, decide, schema_ids_of
 from deserializer.fleet.round import fleet_of
 from deserializer.offsets.bronze_files import file_session, fleet_id_of

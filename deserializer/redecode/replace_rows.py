@@ -22,17 +22,17 @@ from pyspark.sql import functions as F
 
 from demux.core.causes import Reason
 from demux.core.columns.map_in_arrow import Sizes, batches_within_memory, sizes_column, sizes_in
+from demux.core.delta.app_transactions import Batch
 from demux.core.delta.batch_commit import REFUSED, Rows, append
 from demux.core.errors import RangeRetired
 from demux.core.names import names_of, sql_string
+from demux.core.root.layout import Layout
 from demux.core.root.lock import TableLock, unlocked
 from demux.core.schemas.ref import SchemaRef
 from demux.core.schemas.store import SchemaStore
 from demux.core.settings.settings import Decoder
 from demux.core.storage import table_exists
-from demux.core.streaming.query import Batch
 from demux.core.streaming.session import has_protobuf_functions
-from demux.core.tables import Layout
 from demux.core.text import counted_rows
 from demux.operations.quarantine.drop import delete_rows
 from demux.operations.quarantine.filter import Choice

@@ -17,18 +17,18 @@ from demux.core.delta.batch_commit import REFUSED, Rows
 from demux.core.errors import GameUnknown
 from demux.core.names import names_of
 from demux.core.reports import GameReport
+from demux.core.root.layout import Layout
 from demux.core.schemas.store import SchemaStore
 from demux.core.settings.settings import Decoder
 from demux.core.storage import table_exists
-from demux.core.tables import Layout
 from demux.operations.quarantine.drop import chosen, settle
 from demux.operations.quarantine.filter import Choice
 from deserializer.decoders.arrow import EXAMINED, INPUT, REF, to_examined
+from deserializer.decoders.batch_contents import contents_of
 from deserializer.decoders.schema_decision import Decisions
 from deserializer.redecode.rebuild import rebuilt
 from deserializer.redecode.replace_rows import Redecoding
 from deserializer.silver.evolve import fitted, silver_rows
-from deserializer.stream.source import contents_of
 
 
 @dataclass(frozen=True, slots=True)

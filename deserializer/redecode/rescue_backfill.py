@@ -20,10 +20,11 @@ from demux.core.protobuf.decode.reference_parser import Row
 from demux.core.protobuf.decode.rescue_fill import filling_of
 from demux.core.protobuf.schema.message_selection import has_message
 from demux.core.protobuf.schema.protoc import CompiledSchema
+from demux.core.root.layout import Layout
 from demux.core.schemas.ref import SchemaRef
 from demux.core.schemas.store import SchemaStore
 from demux.core.storage import table_exists
-from demux.core.tables import SILVER_ORIGIN, SILVER_RESERVED, Layout
+from demux.core.tables import SILVER_ORIGIN, SILVER_RESERVED
 from deserializer.decoders.schema_decision import Answer, Writer
 from deserializer.silver.evolve import fitted, silver_table
 from deserializer.silver.rewrite import replace_rows

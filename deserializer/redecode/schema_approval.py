@@ -12,9 +12,9 @@ from demux.core.columns.types import Struct
 from demux.core.control.games_and_rounds import approvals_of, approve
 from demux.core.errors import ApprovalNeeded, NothingToApprove, SchemaUnknown
 from demux.core.names import names_of
+from demux.core.root.layout import Layout
 from demux.core.schemas.ref import SchemaRef
 from demux.core.schemas.store import SchemaStore
-from demux.core.tables import Layout
 from deserializer.decoders.arrow import REF
 from deserializer.decoders.schema_decision import decide
 from deserializer.redecode.replay import require_game

@@ -11,9 +11,9 @@ from pyspark.sql import SparkSession
 from demux.core.columns.types import Struct
 from demux.core.errors import SettingsInvalid, TableUnsuited
 from demux.core.extras import deltalake
+from demux.core.root.layout import Layout
 from demux.core.root.lock import TableLock
 from demux.core.settings.settings import Sink
-from demux.core.tables import Layout
 from deserializer.offsets.unread_files import Position
 from deserializer.silver.comments import Description
 from deserializer.silver.file_quarantine import Quarantine

@@ -26,13 +26,13 @@ from demux.core.columns.spark import (
     spark_type,
 )
 from demux.core.columns.types import Column, Struct
+from demux.core.delta.app_transactions import Batch
 from demux.core.delta.batch_commit import Rows
 from demux.core.error_mapping import named
 from demux.core.names import quoted
 from demux.core.schemas.ref import SchemaRef
 from demux.core.settings.schema_contract import EVOLVE, Contract
 from demux.core.storage import table_exists
-from demux.core.streaming.query import Batch
 from demux.core.tables import QUARANTINE, SILVER_ORIGIN, SILVER_RESERVED
 from deserializer.decoders.arrow import EXAMINED, to_examined
 from deserializer.decoders.schema_decision import Answer, Decisions, decide

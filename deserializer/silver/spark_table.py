@@ -11,11 +11,10 @@ from pyspark.sql.types import StructType
 from demux.core.columns.spark import COMMENT, columns_of_spark, message_in
 from demux.core.columns.types import Struct
 from demux.core.delta import batch_commit as commits
-from demux.core.delta.app_transactions import transaction_of
+from demux.core.delta.app_transactions import Batch, transaction_of
 from demux.core.delta.log import commit_name, newest_version
 from demux.core.names import quoted
 from demux.core.storage import exists, read_text, table_exists
-from demux.core.streaming.query import Batch
 from deserializer.silver.comments import Description
 from deserializer.silver.file_table import COMMITS_LOOKED_AT, last_written_by, payload_in, schema_of
 

@@ -7,23 +7,25 @@ import shlex
 from pyspark.sql import DataFrame, SparkSession
 
 from demux.core.columns.map_in_arrow import batches_within_memory
+from demux.core.delta.app_transactions import Batch
 from demux.core.delta.batch_commit import Counts, OnRetry, Target, commit
 from demux.core.delta.log import newest_version
 from demux.core.names import names_of
 from demux.core.reports import GameReport
+from demux.core.root.layout import Layout
 from demux.core.root.lock import TableLock, unlocked
 from demux.core.schemas.store import SchemaStore
 from demux.core.settings.settings import Decoder
 from demux.core.streaming.checkpoints import require_checkpoint
-from demux.core.streaming.query import Batch, run_query
+from demux.core.streaming.query import run_query
 from demux.core.streaming.session import has_protobuf_functions
-from demux.core.tables import Layout
 from demux.operations.quarantine.filter import Choice
+from deserializer.decoders.batch_contents import contents_of
 from deserializer.decoders.schema_decision import schema_ids_of
 from deserializer.decoders.select import choose, native_decoder
 from deserializer.fleet.handover import stream_start
 from deserializer.silver.evolve import examined_rows, fitted, silver_rows
-from deserializer.stream.source import contents_of, game_stream
+from deserializer.stream.source import game_stream
 
 
 def deserialize(

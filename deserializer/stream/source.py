@@ -3,39 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import reduce
-from operator import or_
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from demux.core.columns.map_in_arrow import Sizes, sizes_column, sizes_in
 from demux.core.names import game_key, hive_escaped
-from demux.core.schemas.ref import SchemaRef
-from deserializer.decoders.arrow import INPUT, REF
-
-
-@dataclass(frozen=True, slots=True)
-class Contents:
-    """What must be known of rows before they are decoded: how many, how many of each ref, how large payloads are."""
-
-    rows: int
-    refs: Mapping[SchemaRef, int]
-    sizes: Sizes
-
-
-def contents_of(frame: DataFrame) -> Contents:
-    """Return the contents of a frame with the columns of `INPUT`, in one pass over its rows."""
-    names = [column.name for column in REF]
-    counted = F.count(F.lit(1)).alias("rows")
-    found = frame.groupBy(*names).agg(sizes_column("payload").alias("sizes"), counted).collect()
-    return Contents(
-        sum(row.rows for row in found),
-        {SchemaRef(*(row[name] for name in names)): row.rows for row in found},
-        reduce(or_, (sizes_in(row.sizes) for row in found), Sizes()),
-    )
+from deserializer.decoders.arrow import INPUT
 
 
 def game_stream(spark: SparkSession, bronze: str, game: str, first_version: int | None = None) -> DataFrame:

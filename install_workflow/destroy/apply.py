@@ -14,10 +14,9 @@ from pyspark.sql import SparkSession
 from demux.core.control.games_and_rounds import Control
 from demux.core.delta.bronze_games import games_in_bronze
 from demux.core.errors import RemovalUnfinished
-from demux.core.root.layout import layout_of
+from demux.core.root.layout import Layout, layout_of
 from demux.core.settings.settings import Settings
 from demux.core.storage import Files, exists, file_names, read_text, remove_folder, replace_text, table_exists
-from demux.core.tables import Layout
 from install_workflow.destroy.plan import Folder, Part, folders, from_text, options_of, require_apart, to_text
 
 # counting is one small job for each table

@@ -10,8 +10,8 @@ from enum import Enum
 
 from demux.core.errors import SettingsInvalid
 from demux.core.names import is_key, names_of
+from demux.core.root.layout import Layout
 from demux.core.settings.settings import Settings
-from demux.core.tables import Layout
 from demux.core.text import printable
 
 

@@ -11,7 +11,7 @@ from enum import Enum
 from demux.core.control.game_load import Load
 from demux.core.errors import PlanRefused
 from demux.core.names import names_of
-from demux.core.registry.game_discovery import Registered
+from demux.core.schemas.game_discovery import Registered
 from demux.core.settings.settings import GamesSettings, Policy
 from install_workflow.planning.packing import pack
 from install_workflow.planning.rebalance import Balance, Move, balance, weights_ms

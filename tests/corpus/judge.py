@@ -16,7 +16,7 @@ from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
-from demux.core.protobuf.compatibility.changes import is_repeated
+from demux.core.protobuf.schema.descriptor_pool import is_repeated
 from tests.corpus.versions import Version, class_of
 from tests.support.data.messages import FIRST_SECOND, LAST_SECOND
 from tests.support.oracle import Row, fields_of, oracle_row

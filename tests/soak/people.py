@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from demux.core.root.layout import Layout
 from demux.core.root.lock import Access, locked
-from demux.core.tables import Layout
 from tests.support.flow.root import rows
 
 _PERSON = re.compile(rb"user_[0-9]{4}")

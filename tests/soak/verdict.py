@@ -16,7 +16,7 @@ from demux.core.names import names_of
 from demux.core.protobuf.schema.descriptor_pool import message_class, pool_of
 from demux.core.protobuf.schema.protoc import compile_schema
 from demux.core.registry.folder import FolderRegistry
-from demux.core.tables import Layout
+from demux.core.root.layout import Layout
 from tests.support.flow.fleet_oracle import Tables, differences
 from tests.support.flow.root import by_id, rows
 

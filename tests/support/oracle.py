@@ -31,7 +31,7 @@ from google.protobuf import json_format
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
 
-from demux.core.protobuf.compatibility.changes import is_repeated
+from demux.core.protobuf.schema.descriptor_pool import is_repeated
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _UNSIGNED_64 = (FieldDescriptor.TYPE_UINT64, FieldDescriptor.TYPE_FIXED64)

@@ -25,7 +25,6 @@ from demux.cli.deploy.workspace_options import (
 from demux.core.errors import SettingsInvalid
 from demux.core.settings.settings import Settings
 from install_workflow.databricks.api.client import Connection
-from install_workflow.databricks.api.jobs_api import Workspace
 from install_workflow.databricks.apply.deploy import deployment_of, install, look, require_applicable, settle
 from install_workflow.databricks.apply.deployment_lock import Turn
 from install_workflow.databricks.apply.settings_files import needed
@@ -37,6 +36,7 @@ from install_workflow.databricks.grants.apply import Outlook as Grants
 from install_workflow.databricks.grants.apply import look_beside
 from install_workflow.databricks.grants.diff import require_modest as require_modest_grants
 from install_workflow.databricks.grants.render import as_text as grants_text
+from install_workflow.databricks.jobs.jobs_api import Workspace
 from install_workflow.databricks.jobs.oversized_settings import SettingsFile
 from install_workflow.databricks.jobs.task_arguments import arguments
 

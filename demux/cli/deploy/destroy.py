@@ -17,9 +17,9 @@ from demux.core.errors import DemuxError
 from demux.core.settings.settings import Settings
 from demux.pipeline.context import Workplace
 from install_workflow.databricks.api.client import Connection
-from install_workflow.databricks.api.jobs_api import Workspace
 from install_workflow.databricks.apply.deploy import deployment_of, look_at_removal, remove_all
 from install_workflow.databricks.grants.apply import look_at_revoking
+from install_workflow.databricks.jobs.jobs_api import Workspace
 from install_workflow.destroy.apply import is_unfinished
 from install_workflow.destroy.plan import Folder, Part
 

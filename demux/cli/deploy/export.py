@@ -14,10 +14,10 @@ from demux.cli.deploy.workspace_options import DISCOVERED, WHEEL, games_seen, pr
 from demux.core.errors import SettingsInvalid, StorageFailed
 from demux.core.text import printable
 from install_workflow.databricks.api.client import Connection
-from install_workflow.databricks.api.jobs_api import Workspace
 from install_workflow.databricks.apply.deploy import FileCall, FileStep, deployment_of, look, upload_wheel
 from install_workflow.databricks.apply.settings_files import upload_files
 from install_workflow.databricks.diff.asset_bundle import HEAD, bundle_files, require_exportable
+from install_workflow.databricks.jobs.jobs_api import Workspace
 from install_workflow.planning.render import waiting_lines
 
 export = typer.Typer(help="Write the plan in the form of another tool.", no_args_is_help=True)

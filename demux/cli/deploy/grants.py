@@ -14,12 +14,12 @@ from demux.core.errors import DemuxError
 from demux.core.settings.settings import Settings
 from demux.core.text import counted, printable
 from install_workflow.databricks.api.client import Connection
-from install_workflow.databricks.api.jobs_api import Workspace
 from install_workflow.databricks.grants.apply import Outlook, look
 from install_workflow.databricks.grants.apply import apply as apply_grants
 from install_workflow.databricks.grants.desired import place_of
 from install_workflow.databricks.grants.diff import GrantChange, require_modest
 from install_workflow.databricks.grants.render import as_json, as_text, call_lines
+from install_workflow.databricks.jobs.jobs_api import Workspace
 
 grants = typer.Typer(help="Say who may read which game's table in Unity Catalog.", no_args_is_help=True)
 

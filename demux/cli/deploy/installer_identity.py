@@ -15,10 +15,10 @@ import typer
 from demux.cli.command import console
 from demux.core.settings.settings import Settings
 from demux.core.text import printable
-from install_workflow.databricks.api.jobs_api import Workspace
 from install_workflow.databricks.apply.deploy import deployment_of
 from install_workflow.databricks.apply.deployment_lock import OnClaim, Turn, Who
 from install_workflow.databricks.apply.presence import LocalPresence
+from install_workflow.databricks.jobs.jobs_api import Workspace
 
 TAKE_OVER = typer.Option(
     False, "--take-over", help="Go on where another command has claimed the deployment, because it is dead."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from datetime import datetime, timezone
 
 import typer
@@ -10,6 +11,8 @@ import typer
 from demux.cli.command import AfterRemoval, console, workplace
 from demux.cli.deploy.workspace_options import ask, ask_to_remove, somebody_is_there
 from demux.cli.output.progress import print_left_out
+from demux.cli.repair.maintain import next_maintenance
+from demux.cli.repair.maintain_text import next_line
 from demux.core.root.lock import Access
 from demux.core.settings.settings import Settings
 from demux.core.text import first_few, printable
@@ -17,7 +20,8 @@ from demux.pipeline.context import Workplace
 from install_workflow.destroy.apply import is_unfinished, look_at_root, remove_from_root
 from install_workflow.destroy.plan import Folder, Part
 from install_workflow.destroy.plan import as_text as folders_text
-from install_workflow.planning.render import as_text
+from install_workflow.planning.plan import left_out
+from install_workflow.planning.render import as_json, as_text
 from install_workflow.planning.round_plan import apply, look
 
 
@@ -90,3 +94,17 @@ def _print_gone(folder: Folder) -> None:
 def _games(games: list[str]) -> str:
     names = first_few([printable(game) for game in games])
     return f"{len(games):,} {'game' if len(games) == 1 else 'games'} ({names})"
+
+
+def local_plan(settings: Settings, json: bool, everything: bool) -> None:
+    """Print which game would run where on this machine, what would change, and which games wait."""
+    with workplace(settings, "plan", Access.LOOK) as place:
+        registered = place.registered()
+        plan = look(place.spark, place.settings, place.control, registered.games).plan
+        maintenance = next_line(next_maintenance(place), settings.maintain.every)
+    shown = replace(plan, waiting=(*plan.waiting, *left_out(registered)))
+    text = as_json(shown) if json else as_text(shown, everything)
+    console.print(text, soft_wrap=True)
+    if not json:
+        console.print(f"Engine {settings.round_engine.value}.")
+        console.print(maintenance)

@@ -10,16 +10,16 @@ from demux.cli.command import ROOT, SET, SETTINGS, console, settings_of
 from demux.cli.deploy.deploy_text import plan_json, plan_text
 from demux.cli.deploy.grants import grants_left_out
 from demux.cli.deploy.installer_identity import print_busy, turn_of
+from demux.cli.deploy.local_plan import local_plan
 from demux.cli.deploy.workspace_options import DISCOVERED, WHEEL, games_seen, wheel_for
-from demux.cli.run.run import local_plan
 from demux.core.errors import StorageFailed
 from demux.core.text import printable
 from install_workflow.databricks.api.client import Connection
-from install_workflow.databricks.api.jobs_api import Workspace
 from install_workflow.databricks.apply.deploy import deployment_of, look
 from install_workflow.databricks.diff.plan_file import to_text
 from install_workflow.databricks.grants.apply import look_beside
 from install_workflow.databricks.grants.render import as_text as grants_text
+from install_workflow.databricks.jobs.jobs_api import Workspace
 
 
 def plan(

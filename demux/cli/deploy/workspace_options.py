@@ -10,15 +10,16 @@ import typer
 from demux.cli.command import console, workplace
 from demux.cli.deploy.deploy_text import step_line
 from demux.core.errors import ExitCode, SettingsInvalid
-from demux.core.registry.game_discovery import registered_games
-from demux.core.registry.selection import Registries
 from demux.core.root.lock import Access
+from demux.core.schemas.game_discovery import registered_games
+from demux.core.schemas.registry_selection import Registries
 from demux.core.settings.settings import Settings
 from install_workflow.databricks.apply.apply_jobs import Step
 from install_workflow.databricks.apply.deploy import FileStep, deployment_of
 from install_workflow.databricks.apply.deployment_lock import Turn
-from install_workflow.databricks.apply.wheel import Wheel, find_wheel, wheel_folder
+from install_workflow.databricks.apply.wheel import Wheel, find_wheel
 from install_workflow.databricks.diff.deployed_games import Discovered
+from install_workflow.databricks.jobs.job import wheel_folder
 from install_workflow.planning.round_plan import balance_since, look
 
 WHEEL = typer.Option(

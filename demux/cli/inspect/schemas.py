@@ -27,9 +27,15 @@ from demux.core.errors import ExitCode, RegistryUnavailable, SchemaInvalid, Sett
 from demux.core.protobuf.compatibility.compare import compare, silver_columns, table_of
 from demux.core.protobuf.schema.protoc import compile_files, compile_schema
 from demux.core.registry.protocol import RegisteredSchema, SubjectVersion
-from demux.core.registry.selection import DEFAULT, game_schemas, open_registry, registry_name_for, registry_settings
-from demux.core.registry.subject_choice import ForeignSchema, choose, shared_by
 from demux.core.root.lock import Access
+from demux.core.schemas.registry_selection import (
+    DEFAULT,
+    game_schemas,
+    open_registry,
+    registry_name_for,
+    registry_settings,
+)
+from demux.core.schemas.subject_choice import ForeignSchema, choose, shared_by
 from demux.core.settings.settings import Settings
 from demux.core.text import printable
 

@@ -14,10 +14,9 @@ import typer
 
 from demux.cli.command import ROOT, SET, SETTINGS, console, settings_of, warn
 from demux.core.errors import DemuxError, PlanRefused, SettingsInvalid, StorageFailed
-from demux.core.registry.selection import game_schemas
-from demux.core.root.layout import layout_of
+from demux.core.root.layout import Layout, layout_of
+from demux.core.schemas.registry_selection import game_schemas
 from demux.core.settings.settings import Settings
-from demux.core.tables import Layout
 from demux.operations.status.facts import Facts
 from demux.operations.status.html_page import page
 from demux.operations.status.http_server import Sites, StatusServer

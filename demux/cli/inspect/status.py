@@ -16,8 +16,8 @@ from demux.cli.inspect.serve import write_page
 from demux.cli.output.tables import overview_table
 from demux.core.errors import GameUnknown
 from demux.core.names import names_of
-from demux.core.registry.selection import game_schemas
 from demux.core.root.lock import Access
+from demux.core.schemas.registry_selection import game_schemas
 from demux.core.storage import table_exists
 from demux.core.text import printable
 from demux.operations.reconcile.record_counts import overview

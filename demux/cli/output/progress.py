@@ -17,8 +17,8 @@ from rich.progress import (
 )
 
 from demux.cli.command import console
-from demux.core.registry.game_discovery import Registered
 from demux.core.reports import GameReport, IngestReport
+from demux.core.schemas.game_discovery import Registered
 from demux.core.text import printable
 from demux.pipeline.round import Observer
 from demux.pipeline.task_pool import Ended

@@ -9,13 +9,13 @@ import typer
 
 from demux.cli.command import ROOT, SET, SETTINGS, TAKE_TURNS, console, settings_of, workplace
 from demux.cli.repair.backfill_days import Backfilling, dry_run, print_status
+from demux.cli.repair.per_game import each_game
 from demux.core.errors import SettingsInvalid
 from demux.core.names import names_of
 from demux.core.root.lock import Access
 from demux.core.storage import table_exists
 from demux.core.time_expressions import moment_of
 from demux.pipeline.context import Workplace
-from demux.pipeline.per_game import each_game
 from deserializer.redecode.backfill_plan import Asked, asked
 
 DAYS = "2026-01-31 (UTC), a time in it, or an age (7d)"

@@ -13,13 +13,14 @@ from rich.text import Text
 from demux.cli.command import ROOT, SET, SETTINGS, TAKE_TURNS, console, settings_of, workplace
 from demux.cli.deploy.workspace_options import YES, ask_to_remove
 from demux.cli.inspect.serve import reached
+from demux.cli.repair.per_game import each_game
 from demux.cli.repair.quarantine_text import drop_text, groups_json, groups_text, records_json, records_text
 from demux.core.causes import OF_BRONZE, Cause, Stage
 from demux.core.errors import DemuxError, SettingsInvalid
-from demux.core.registry.selection import game_schemas
+from demux.core.root.layout import Layout
 from demux.core.root.lock import Access
+from demux.core.schemas.registry_selection import game_schemas
 from demux.core.settings.settings import Settings
-from demux.core.tables import Layout
 from demux.core.text import first_few, printable
 from demux.core.time_expressions import moment_of
 from demux.operations.quarantine.drop import drop as drop_rows
@@ -28,7 +29,6 @@ from demux.operations.quarantine.filter import Choice, require_game
 from demux.operations.quarantine.reader import QuarantineReader, games_of, schemas_of
 from demux.operations.quarantine.records import Looked, Record, looked
 from demux.pipeline.context import Workplace
-from demux.pipeline.per_game import each_game
 
 quarantine = typer.Typer(help="Work with the records that were set aside.", no_args_is_help=True)
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import typer
 
 from demux.cli.command import ROOT, SET, SETTINGS, TAKE_TURNS, settings_of, workplace
+from demux.cli.repair.per_game import each_game
 from demux.core.errors import SettingsInvalid
 from demux.core.root.lock import Access
 from demux.core.text import counted_rows, printable
 from demux.core.time_expressions import age_of
 from demux.operations.sessions import LONGEST_GAP, ClosedBy, SessionsReport, Spec, run_sessions
-from demux.pipeline.per_game import each_game
 
 _GAME = typer.Option(..., "--game", help="The exact game name. May be repeated.", metavar="NAME")
 _BY = typer.Option(

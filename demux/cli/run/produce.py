@@ -12,8 +12,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from demux.cli.command import ROOT, SET, SETTINGS, console, settings_of
 from demux.core.errors import SettingsInvalid
 from demux.core.registry.protocol import ErasableRegistry
-from demux.core.registry.selection import open_registry
 from demux.core.root.layout import layout_of
+from demux.core.schemas.registry_selection import open_registry
 from demux.core.settings.loading.loader import DEFAULT_FILE
 from demux.core.settings.loading.template import template
 from demux.core.settings.settings import Settings

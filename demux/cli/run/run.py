@@ -8,7 +8,6 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -18,16 +17,15 @@ from rich.text import Text
 from demux.cli.command import DECODER, ROOT, SET, SETTINGS, WAIT, console, settings_of, workplace
 from demux.cli.output.progress import RoundProgress
 from demux.cli.output.tables import round_table
-from demux.cli.repair.maintain import maintain_if_due, next_maintenance
-from demux.cli.repair.maintain_text import next_line
+from demux.cli.repair.maintain import maintain_if_due
 from demux.core.control.deployments_table import copy_record
 from demux.core.delta.bronze_games import games_in_bronze
 from demux.core.errors import DemuxError, ExitCode, GameUnknown, Kind, SettingsInvalid
 from demux.core.names import is_key, names_of
-from demux.core.registry.selection import Registries
 from demux.core.registry.unused_names import unused_names
 from demux.core.reports import GameReport, IngestReport
 from demux.core.root.lock import Access
+from demux.core.schemas.registry_selection import Registries
 from demux.core.settings.settings import Decoder, Settings
 from demux.core.storage import table_exists
 from demux.core.streaming.query import TAKE_ALL, AvailableNow, Every, Trigger
@@ -37,9 +35,7 @@ from demux.pipeline.drain import drain
 from demux.pipeline.engines import Decode, decode_of
 from demux.pipeline.round import Round, record_of, run_round
 from demux.pipeline.task_pool import Ended
-from install_workflow.planning.plan import Task, left_out
-from install_workflow.planning.render import as_json, as_text
-from install_workflow.planning.round_plan import look
+from install_workflow.planning.plan import Task
 
 EVERY = typer.Option(None, help="Go on for ever, one round every 30s, 5m or 1h.", metavar="TIME")
 _UNITS = {"s": 1, "m": 60, "h": 3600}
@@ -83,20 +79,6 @@ def _print_ingested(report: IngestReport) -> None:
     console.print(
         f"{report.rows_in:,} records: {report.rows_bronze:,} to bronze, {report.rows_quarantined:,} to quarantine"
     )
-
-
-def local_plan(settings: Settings, json: bool, everything: bool) -> None:
-    """Print which game would run where on this machine, what would change, and which games wait."""
-    with workplace(settings, "plan", Access.LOOK) as place:
-        registered = place.registered()
-        plan = look(place.spark, place.settings, place.control, registered.games).plan
-        maintenance = next_line(next_maintenance(place), settings.maintain.every)
-    shown = replace(plan, waiting=(*plan.waiting, *left_out(registered)))
-    text = as_json(shown) if json else as_text(shown, everything)
-    console.print(text, soft_wrap=True)
-    if not json:
-        console.print(f"Engine {settings.round_engine.value}.")
-        console.print(maintenance)
 
 
 def run(

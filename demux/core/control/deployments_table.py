@@ -13,8 +13,9 @@ from demux.core.columns.spark import spark_struct
 from demux.core.control.deployment_record import DeploymentRecord, deployment_in, from_text, version_in
 from demux.core.error_mapping import named
 from demux.core.names import sql_string
+from demux.core.root.layout import Layout
 from demux.core.storage import table_exists
-from demux.core.tables import DEPLOYMENTS, Layout
+from demux.core.tables import DEPLOYMENTS
 
 _log = logging.getLogger(__name__)
 _Rows = frozenset[tuple[object, ...]]

@@ -12,7 +12,8 @@ from pyspark.sql import SparkSession
 
 from demux.core.control.game_load import Load, usual_load
 from demux.core.delta.record_table import RecordTable
-from demux.core.tables import APPROVALS, GAMES, ROUNDS, Layout
+from demux.core.root.layout import Layout
+from demux.core.tables import APPROVALS, GAMES, ROUNDS
 
 # rounds that a game's load is made of: few, so that it follows the game
 _RECENT = 5

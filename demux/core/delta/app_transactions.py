@@ -98,3 +98,18 @@ def _in_checkpoint(spark: SparkSession, log: str, checkpoint: Checkpoint, prefix
         return transactions_in(read_text(spark, paths[0]), prefix)
     found = spark.read.schema(_TXN).parquet(*map(literal_path, paths)).select("txn.*")
     return {row.appId: row.version for row in found.where(F.col("appId").startswith(prefix)).collect()}
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Which micro-batch of which query this is: the identity of all that it writes.
+
+    Attributes:
+        query_id: the query's own id, from its checkpoint.
+        batch_id: counts from 0 in the life of a checkpoint.
+        retried: the batch was begun before, and may have written some of its tables.
+    """
+
+    query_id: str
+    batch_id: int
+    retried: bool

@@ -15,8 +15,8 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from demux.core.causes import Cause
+from demux.core.delta.app_transactions import Batch
 from demux.core.root.lock import TableLock, unlocked
-from demux.core.streaming.query import Batch
 
 # marks a row of the batch that has no place in the good table; not a column of any table
 REFUSED = "_refused"

@@ -7,8 +7,8 @@ from collections.abc import Collection
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from demux.core.root.layout import Layout
 from demux.core.storage import table_exists
-from demux.core.tables import Layout
 
 
 def games_in_bronze(spark: SparkSession, layout: Layout, among: Collection[str] | None = None) -> frozenset[str]:

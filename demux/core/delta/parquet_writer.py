@@ -20,11 +20,11 @@ import pyarrow.parquet as pq
 
 from demux.core.columns.arrow import arrow_fields
 from demux.core.columns.types import Column, Primitive, Struct
+from demux.core.delta.app_transactions import Batch
 from demux.core.delta.file_stats import stats_of
 from demux.core.names import key_folder
 from demux.core.storage.backend import NewFile
 from demux.core.storage.files import Storage
-from demux.core.streaming.query import Batch
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable

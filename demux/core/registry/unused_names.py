@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 from demux.core.errors import DemuxError
-from demux.core.registry.selection import DEFAULT, Registries, registry_name_for, registry_settings
+from demux.core.schemas.registry_selection import DEFAULT, Registries, registry_name_for, registry_settings
 from demux.core.settings.settings import Settings
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from demux.core.settings.settings import Settings
 from demux.core.settings.store import access_of
 from demux.core.storage.access import StoreAccess
 from demux.core.storage.files import Storage
 from demux.core.storage.location import Scheme, locate
-from demux.core.tables import Layout
 
 
 def s3_access(settings: Settings) -> StoreAccess | None:
@@ -43,3 +43,132 @@ def storage_for(settings: Settings, environ: Mapping[str, str]) -> Storage:
         SecretMissing: as `demux.core.secrets.resolve`.
     """
     return Storage.here(access_of(settings.store, environ))
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The paths under one root; `key` is a game's key (`demux.core.names`), never its name.
+
+    Attributes:
+        root: a folder or URI.
+        storage: how its files are reached without Spark.
+    """
+
+    root: str
+    storage: Storage = field(default_factory=Storage)
+
+    @property
+    def bronze(self) -> str:
+        """The bronze table."""
+        return f"{self.root}/bronze"
+
+    @property
+    def quarantine(self) -> str:
+        """The one quarantine table of all stages."""
+        return f"{self.root}/quarantine"
+
+    @property
+    def schemas(self) -> str:
+        """The table of schemas in use."""
+        return f"{self.root}/control/schemas"
+
+    @property
+    def games(self) -> str:
+        """The table of deployed games."""
+        return f"{self.root}/control/games"
+
+    @property
+    def deployments(self) -> str:
+        """The table of games in the jobs of a workspace."""
+        return f"{self.root}/control/deployments"
+
+    @property
+    def rounds(self) -> str:
+        """The table of finished tasks."""
+        return f"{self.root}/control/rounds"
+
+    @property
+    def approvals(self) -> str:
+        """The table of approved schemas."""
+        return f"{self.root}/control/approvals"
+
+    @property
+    def topics(self) -> str:
+        """The table of topics that were read."""
+        return f"{self.root}/control/topics"
+
+    @property
+    def gaps(self) -> str:
+        """The table of offsets that were lost and given up."""
+        return f"{self.root}/control/gaps"
+
+    @property
+    def dropped(self) -> str:
+        """The table of rows that were dropped from quarantine."""
+        return f"{self.root}/control/dropped"
+
+    @property
+    def removed(self) -> str:
+        """The table of rows that were taken out of bronze."""
+        return f"{self.root}/control/removed"
+
+    @property
+    def backfills(self) -> str:
+        """The table of backfills, day by day."""
+        return f"{self.root}/control/backfills"
+
+    @property
+    def maintenance(self) -> str:
+        """The file that says when the tables were maintained, and what of it is under way."""
+        return f"{self.root}/control/maintenance.json"
+
+    @property
+    def session_batches(self) -> str:
+        """The table of batches that made sessions."""
+        return f"{self.root}/control/sessions"
+
+    @property
+    def forget(self) -> str:
+        """The table of requests to forget somebody that are done."""
+        return f"{self.root}/control/forget"
+
+    @property
+    def removal(self) -> str:
+        """The file that says what `demux destroy` removes, until it has."""
+        return f"{self.root}/control/removal.json"
+
+    @property
+    def fleet(self) -> str:
+        """A file with the id of the fleet's transactions; not there where no fleet ever was."""
+        return f"{self.root}/control/fleet"
+
+    @property
+    def no_archive(self) -> str:
+        """An empty folder that stands for an archive where none is named."""
+        return f"{self.root}/control/no-archive"
+
+    @property
+    def bronze_checkpoint(self) -> str:
+        """The checkpoint of the bronze stream."""
+        return f"{self.root}/checkpoints/bronze"
+
+    @property
+    def logs(self) -> str:
+        """The folder of log files."""
+        return f"{self.root}/logs"
+
+    def silver(self, key: str) -> str:
+        """Return the path of a game's silver table."""
+        return f"{self.root}/silver/{key}"
+
+    def silver_checkpoint(self, key: str) -> str:
+        """Return the path of the checkpoint of a game's stream."""
+        return f"{self.root}/checkpoints/silver/{key}"
+
+    def sessions(self, key: str) -> str:
+        """Return the path of a game's table of sessions."""
+        return f"{self.root}/sessions/{key}"
+
+    def sessions_checkpoint(self, key: str) -> str:
+        """Return the path of the checkpoint of the stream that makes a game's sessions."""
+        return f"{self.root}/checkpoints/sessions/{key}"

@@ -17,7 +17,10 @@ from demux.core.errors import DemuxError, SchemaInvalid, SchemaUnknown, SubjectA
 from demux.core.protobuf.schema.comments import only_comments
 from demux.core.protobuf.schema.protoc import CompiledSchema, compile_files
 from demux.core.registry.protocol import RegisteredSchema, SchemaRegistry, SubjectVersion, no_subject
-from demux.core.registry.subject_choice import (
+from demux.core.root.layout import Layout
+from demux.core.root.lock import TableLock
+from demux.core.schemas.ref import SchemaRef
+from demux.core.schemas.subject_choice import (
     ForeignSchema,
     GameSchemas,
     SharedSchema,
@@ -25,10 +28,8 @@ from demux.core.registry.subject_choice import (
     shared_by,
     shared_schemas,
 )
-from demux.core.root.lock import TableLock
-from demux.core.schemas.ref import SchemaRef
 from demux.core.settings.schema_contract import EVOLVE, Contract, SchemaChanges
-from demux.core.tables import SCHEMAS, Layout
+from demux.core.tables import SCHEMAS
 
 _LOG = logging.getLogger("demux")
 

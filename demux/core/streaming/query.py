@@ -10,6 +10,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from demux.core.delta.app_transactions import Batch
 from demux.core.error_mapping import named
 from demux.core.streaming.checkpoints import read_checkpoint
 
@@ -47,21 +48,6 @@ TAKE_ALL = AvailableNow()
 
 class _Enough(Exception):
     """The time for batches is used up; not a failure."""
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """Which micro-batch of which query this is: the identity of all that it writes.
-
-    Attributes:
-        query_id: the query's own id, from its checkpoint.
-        batch_id: counts from 0 in the life of a checkpoint.
-        retried: the batch was begun before, and may have written some of its tables.
-    """
-
-    query_id: str
-    batch_id: int
-    retried: bool
 
 
 def run_query(

@@ -19,8 +19,9 @@ from pyspark.sql import functions as F
 from demux.core.causes import Reason, Stage
 from demux.core.columns.spark import spark_struct
 from demux.core.names import names_of
+from demux.core.root.layout import Layout
 from demux.core.storage import table_exists
-from demux.core.tables import FORGET, POSITION, REMOVED, Layout
+from demux.core.tables import FORGET, POSITION, REMOVED
 from demux.operations.erasure.results import FORGOTTEN_ROWS, Removed
 
 _CONF = {

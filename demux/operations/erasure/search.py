@@ -24,10 +24,11 @@ from demux.core.errors import DemuxError
 from demux.core.names import names_of
 from demux.core.protobuf.schema.comments import without_comments
 from demux.core.protobuf.schema.protoc import CompiledSchema
+from demux.core.root.layout import Layout
 from demux.core.schemas.ref import SchemaRef
 from demux.core.schemas.store import SchemaStore
 from demux.core.storage import table_exists
-from demux.core.tables import POSITION, Layout
+from demux.core.tables import POSITION
 from demux.operations.erasure.payload_matching import JUDGED, LOOKED_AT, Question, Verdict, Writing, to_verdicts
 from demux.operations.erasure.results import ALL_READ, Found
 from demux.operations.predicate.ast import Predicate, sought_in

@@ -16,8 +16,9 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from demux.core.causes import Reason, Stage
+from demux.core.root.layout import Layout
 from demux.core.storage import table_exists
-from demux.core.tables import REMOVED, Layout
+from demux.core.tables import REMOVED
 from demux.operations.maintenance.state import State, write_state
 from demux.operations.maintenance.unread_files import Unread
 

@@ -10,9 +10,9 @@ from pyspark.sql import SparkSession
 from demux.core.delta.bronze_games import games_in_bronze
 from demux.core.delta.log import commit_in, commit_name, commits_among
 from demux.core.names import names_of
+from demux.core.root.layout import Layout
 from demux.core.storage import file_names, read_text, table_exists
 from demux.core.streaming.checkpoints import read_checkpoint
-from demux.core.tables import Layout
 from demux.operations.maintenance.report import Kind, Table
 from demux.operations.maintenance.unread_files import Unread, Waiting, waiting_in
 from demux.operations.reconcile.read_offsets import Stands

@@ -17,10 +17,10 @@ from pyspark.sql import SparkSession
 
 from demux.core.error_mapping import named
 from demux.core.extras import deltalake
+from demux.core.root.layout import Layout
 from demux.core.settings.maintenance import MaintainSettings
 from demux.core.storage import table_exists
 from demux.core.storage.files import Storage
-from demux.core.tables import Layout
 from demux.operations.maintenance import bronze_retention as retiring
 from demux.operations.maintenance import file_table as by_files
 from demux.operations.maintenance import spark_table as by_spark

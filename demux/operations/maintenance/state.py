@@ -11,8 +11,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from demux.core.errors import SettingsInvalid
+from demux.core.root.layout import Layout
 from demux.core.storage import exists, read_text, replace_text
-from demux.core.tables import Layout
 from demux.operations.maintenance.compaction_plan import Ordering
 
 

@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterator, Mapping
 from pyspark.sql import SparkSession
 
 from demux.core.names import names_of
+from demux.core.root.layout import Layout
 from demux.core.settings.maintenance import MaintainSettings
 from demux.core.storage import file_names, table_exists
-from demux.core.tables import Layout
 from demux.operations.maintenance.report import Kind, Table
 
 

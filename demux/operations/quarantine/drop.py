@@ -15,8 +15,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from demux.core.causes import Stage
+from demux.core.root.layout import Layout
 from demux.core.storage import table_exists
-from demux.core.tables import DROPPED, Layout
+from demux.core.tables import DROPPED
 from demux.operations.quarantine.filter import Choice
 
 # what tells a row of quarantine from all others, but for copies that its source holds

@@ -19,9 +19,10 @@ import pyarrow.parquet as pq
 from demux.core.columns.arrow import arrow_fields
 from demux.core.errors import TableUnsuited
 from demux.core.extras import deltalake
-from demux.core.registry.subject_choice import shared_schemas
+from demux.core.root.layout import Layout
 from demux.core.schemas.ref import SchemaRef
-from demux.core.tables import QUARANTINE, Layout
+from demux.core.schemas.subject_choice import shared_schemas
+from demux.core.tables import QUARANTINE
 from demux.operations.quarantine.filter import Choice
 from demux.operations.quarantine.records import KeptSchemas, Record, record_of
 from demux.operations.quarantine.summary import COLUMNS, Group, Grouping, Newest, Place

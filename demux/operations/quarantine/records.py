@@ -14,8 +14,8 @@ from demux.core.causes import Stage
 from demux.core.errors import SchemaInvalid, SubjectAmbiguous
 from demux.core.protobuf.schema.descriptor_pool import pool_of
 from demux.core.protobuf.wire.wire_dump import Dump, dump
-from demux.core.registry.subject_choice import ForeignSchema, GameSchemas, SharedSchema, choose
 from demux.core.schemas.ref import SchemaRef
+from demux.core.schemas.subject_choice import ForeignSchema, GameSchemas, SharedSchema, choose
 
 
 @dataclass(frozen=True, slots=True)

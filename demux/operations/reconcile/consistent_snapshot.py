@@ -17,7 +17,8 @@ from pyspark.sql import SparkSession
 
 from demux.core.columns.types import Struct
 from demux.core.names import names_of
-from demux.core.tables import BRONZE, DROPPED, QUARANTINE, REMOVED, SOURCE_OPTIONAL, Layout
+from demux.core.root.layout import Layout
+from demux.core.tables import BRONZE, DROPPED, QUARANTINE, REMOVED, SOURCE_OPTIONAL
 from demux.operations.reconcile.duckdb_engine import Engine, register
 from demux.operations.reconcile.location_sql import both_readings
 from demux.operations.reconcile.read_offsets import SourceStand, Stands, settled

@@ -9,9 +9,9 @@ from pyspark.sql import SparkSession
 
 from demux.core.errors import GameUnknown
 from demux.core.names import names_of
+from demux.core.root.layout import Layout
 from demux.core.storage import Files
 from demux.core.storage.files import Storage
-from demux.core.tables import Layout
 from demux.core.text import first_few, printable
 from demux.operations.reconcile.balance import Account, Grain, Ledger, Places, Tally, accounts, confirmed
 from demux.operations.reconcile.consistent_snapshot import Reading, read, register_twice

@@ -14,9 +14,9 @@ from demux.core.causes import Reason, Stage
 from demux.core.control.games_and_rounds import Control, Outcome
 from demux.core.names import names_of
 from demux.core.registry.protocol import SubjectVersion
-from demux.core.registry.subject_choice import GameSchemas, uses_by_id
+from demux.core.root.layout import Layout
+from demux.core.schemas.subject_choice import GameSchemas, uses_by_id
 from demux.core.storage import table_exists
-from demux.core.tables import Layout
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,9 +19,9 @@ from demux.core.columns.types import Column, Primitive, Struct, sql_name
 from demux.core.delta.log import commit_name, newest_version, transaction_in
 from demux.core.errors import TableUnsuited
 from demux.core.extras import deltalake
+from demux.core.root.layout import Layout
 from demux.core.storage import Files, file_names, read_text
 from demux.core.storage.files import Storage
-from demux.core.tables import Layout
 
 _THREADS = 8
 _SILVER = Struct((Column("_record_id", Primitive.STRING),))

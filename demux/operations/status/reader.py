@@ -25,8 +25,9 @@ from demux.core.errors import DemuxError
 from demux.core.extras import deltalake
 from demux.core.names import names_of
 from demux.core.registry.protocol import SubjectVersion
-from demux.core.registry.subject_choice import uses_by_id
-from demux.core.tables import ROUNDS, Layout
+from demux.core.root.layout import Layout
+from demux.core.schemas.subject_choice import uses_by_id
+from demux.core.tables import ROUNDS
 from demux.core.text import printable
 from demux.operations.status.facts import Arrival, Facts, SetAside, TableFacts
 

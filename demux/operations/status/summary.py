@@ -11,7 +11,7 @@ from itertools import accumulate
 
 from demux.core.control.games_and_rounds import Outcome, TaskRecord
 from demux.core.names import names_of
-from demux.core.registry.subject_choice import GameSchemas
+from demux.core.schemas.subject_choice import GameSchemas
 from demux.core.settings.subject_pattern import SubjectRule
 from demux.operations.status.facts import Arrival, Facts
 from demux.operations.status.model import ClusterStatus, Failure, GameStatus, Part, Problem, RoundStatus, State, Status

@@ -8,12 +8,11 @@ from enum import Enum
 
 from demux.core.errors import PlanRefused, SettingsInvalid
 from demux.core.settings.settings import Settings
-from install_workflow.databricks.api.jobs_api import Found, Workspace
 from install_workflow.databricks.api.workspace_files import files_in, is_empty_folder, remove, remove_empty, upload
 from install_workflow.databricks.apply.apply_jobs import Moment, Step, apply
 from install_workflow.databricks.apply.deployment_lock import Turn
 from install_workflow.databricks.apply.settings_files import missing, upload_files
-from install_workflow.databricks.apply.wheel import Wheel, is_our_wheel, must_upload, wheel_folder, wheels_of
+from install_workflow.databricks.apply.wheel import Wheel, is_our_wheel, must_upload, wheels_of
 from install_workflow.databricks.diff.changes import Call, WorkspacePlan, compare
 from install_workflow.databricks.diff.deployed_games import Discovered, plan_games
 from install_workflow.databricks.diff.drift import filled_in
@@ -23,7 +22,8 @@ from install_workflow.databricks.diff.plan_file import require_same_state, requi
 from install_workflow.databricks.grants.api import Catalog
 from install_workflow.databricks.grants.record import grants_files
 from install_workflow.databricks.jobs.build import ALL, CONTINUOUS, job_name, make_jobs
-from install_workflow.databricks.jobs.job import OWNER_TAG, Job
+from install_workflow.databricks.jobs.job import OWNER_TAG, Job, wheel_folder
+from install_workflow.databricks.jobs.jobs_api import Found, Workspace
 from install_workflow.databricks.jobs.oversized_settings import SettingsFile, is_our_settings, settings_paths
 from install_workflow.databricks.jobs.task import MAINTAIN
 from install_workflow.databricks.jobs.task_arguments import arguments

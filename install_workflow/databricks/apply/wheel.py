@@ -66,11 +66,6 @@ def find_wheel(given: str | None, folder: str, checkout: Path = CHECKOUT) -> Whe
     return Wheel(f"{folder}/{_named(name, members)}", _packed(members))
 
 
-def wheel_folder(wheel_path: str, deployment: str) -> str:
-    """Return the folder of one deployment's wheels: what is in it is ours to remove."""
-    return f"{wheel_path.rstrip('/')}/{deployment}"
-
-
 def is_our_wheel(path: str) -> bool:
     """Return whether the name of the file is one that `find_wheel` makes."""
     return _OURS.fullmatch(path.rpartition("/")[2]) is not None

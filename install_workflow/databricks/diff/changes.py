@@ -21,7 +21,7 @@ from install_workflow.databricks.diff.details import (
 )
 from install_workflow.databricks.diff.drift import sides
 from install_workflow.databricks.diff.normalize import comparable
-from install_workflow.databricks.jobs.job import OWNER_TAG, PART_TAG, DeployedJob, Job
+from install_workflow.databricks.jobs.job import OWNER_TAG, PART_TAG, DeployedJob, ForeignJob, Job
 from install_workflow.databricks.jobs.job_references import called_first, parts_called, with_parts
 from install_workflow.databricks.jobs.task_games import engine_of
 from install_workflow.planning.plan import digest
@@ -73,21 +73,6 @@ class JobChange:
     reason: str
     details: tuple[Detail, ...] = ()
     job: Job | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ForeignJob:
-    """A job with a name of ours that is not ours, and that is left alone.
-
-    Attributes:
-        job_id: its id.
-        name: its name.
-        deployment: whose it is by its tag; "" without a tag of ours.
-    """
-
-    job_id: int
-    name: str
-    deployment: str = ""
 
 
 @dataclass(frozen=True, slots=True)

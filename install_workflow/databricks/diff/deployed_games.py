@@ -9,7 +9,7 @@ from typing import Any
 from demux.core.control.game_load import Load
 from demux.core.errors import PlanRefused
 from demux.core.names import names_of
-from demux.core.registry.game_discovery import Registered
+from demux.core.schemas.game_discovery import Registered
 from demux.core.settings.settings import Engine, Policy, Settings
 from install_workflow.databricks.jobs.cluster import BRONZE
 from install_workflow.databricks.jobs.job import DeployedJob

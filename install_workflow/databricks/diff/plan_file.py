@@ -8,10 +8,10 @@ from typing import Any
 
 from demux.core.errors import PlanRefused
 from demux.core.settings.databricks import Level, PrincipalKind
-from install_workflow.databricks.diff.changes import Call, ForeignJob, JobAction, JobChange, WorkspacePlan
+from install_workflow.databricks.diff.changes import Call, JobAction, JobChange, WorkspacePlan
 from install_workflow.databricks.diff.details import Detail, Difference
 from install_workflow.databricks.diff.render import content_of
-from install_workflow.databricks.jobs.job import Job, Permission
+from install_workflow.databricks.jobs.job import ForeignJob, Job, Permission
 
 VERSION = 2
 

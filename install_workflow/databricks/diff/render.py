@@ -10,8 +10,9 @@ from typing import Any
 
 from demux.core.settings.settings import Engine
 from demux.core.text import first_few, printable
-from install_workflow.databricks.diff.changes import ForeignJob, JobAction, JobChange, WorkspacePlan
+from install_workflow.databricks.diff.changes import JobAction, JobChange, WorkspacePlan
 from install_workflow.databricks.diff.details import Detail, Difference
+from install_workflow.databricks.jobs.job import ForeignJob
 
 _SIGNS = {
     JobAction.CREATE: "+",

@@ -10,7 +10,6 @@ from demux.core.errors import DemuxError, TaskInterrupted, WorkspaceRefused
 from demux.core.settings.settings import Settings
 from install_workflow.databricks.api.client import Connection
 from install_workflow.databricks.api.errors import Denied
-from install_workflow.databricks.api.jobs_api import Workspace
 from install_workflow.databricks.api.versioned_file import Kept, RecordFiles
 from install_workflow.databricks.grants.api import Catalog
 from install_workflow.databricks.grants.desired import Games, games_of, place_of, readers_of, waiting_of
@@ -30,6 +29,7 @@ from install_workflow.databricks.grants.diff import (
     to_read,
 )
 from install_workflow.databricks.grants.record import grants_files
+from install_workflow.databricks.jobs.jobs_api import Workspace
 
 _PRINCIPAL = re.compile(r"\bprincipal\b", re.IGNORECASE)
 # an answer about the names in the call, not about us

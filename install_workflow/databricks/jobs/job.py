@@ -83,3 +83,23 @@ class DeployedJob:
     permissions: tuple[Permission, ...] = ()
     owner: Principal | None = None
     filled: JobJson | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignJob:
+    """A job with a name of ours that is not ours, and that is left alone.
+
+    Attributes:
+        job_id: its id.
+        name: its name.
+        deployment: whose it is by its tag; "" without a tag of ours.
+    """
+
+    job_id: int
+    name: str
+    deployment: str = ""
+
+
+def wheel_folder(wheel_path: str, deployment: str) -> str:
+    """Return the folder of one deployment's wheels: what is in it is ours to remove."""
+    return f"{wheel_path.rstrip('/')}/{deployment}"

@@ -14,7 +14,7 @@ from demux.core.errors import SettingsInvalid
 from demux.core.settings.databricks import Granularity, is_remote
 from demux.core.settings.maintenance import MaintainSettings
 from demux.core.settings.settings import Engine, Settings
-from install_workflow.databricks.apply.wheel import wheel_folder
+from install_workflow.databricks.jobs.job import wheel_folder
 from install_workflow.databricks.jobs.oversized_settings import (
     ROOM_BESIDE_GAMES,
     ROOM_FOR_SETTINGS,

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 
 from demux.core.control.games_and_rounds import Control
-from demux.core.registry.selection import game_schemas
+from demux.core.schemas.registry_selection import game_schemas
 from demux.operations.reconcile.record_counts import overview
 from tests.support.flow.process import Command
 from tests.support.flow.root import Root

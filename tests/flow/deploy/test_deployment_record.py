@@ -9,7 +9,7 @@ from pathlib import Path
 from deltalake import DeltaTable
 
 from demux.core.control.deployment_record import DeploymentRecord, Place, PlacedGame, file_of, to_text
-from demux.core.tables import Layout
+from demux.core.root.layout import Layout
 from tests.support.flow.process import Command
 from tests.support.flow.root import Root
 

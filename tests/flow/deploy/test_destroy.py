@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 
 import install_workflow.destroy.apply
 from demux.core.control.deployments_table import copy_record, has_deployment
+from demux.core.root.layout import Layout
 from demux.core.storage import remove_folder
-from demux.core.tables import Layout
 from tests.fakes.workspace.fake import FakeWorkspace
 from tests.fakes.workspace.http.server import serving
 from tests.support.databricks.deployments import WHEEL_NAME, small_wheel, write_settings

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from demux.core.control.games_and_rounds import Control
 from demux.core.names import names_of
 from demux.core.reports import GameReport
-from demux.core.tables import Layout
+from demux.core.root.layout import Layout
 from demux.pipeline.round import record_of
 from demux.pipeline.task_pool import Ended
 from install_workflow.planning.plan import Task

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 from ruamel.yaml import YAML
 
-from demux.core.registry.selection import open_registry
+from demux.core.schemas.registry_selection import open_registry
 from tests.corpus.installed import TYPES
 from tests.corpus.texts import text_of
 from tests.corpus.versions import Version

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 
+from demux.core.root.layout import Layout
 from demux.core.settings.loading.loader import load
-from demux.core.tables import Layout
 from producer.kafka.ownership_marks import MARKS
 from tests.support.flow.process import Command, Said
 from tests.support.flow.root import rows

@@ -17,10 +17,10 @@ from bronze_ingest.run import ingest
 from demux.core.causes import Cause
 from demux.core.errors import SettingsInvalid, StorageFailed, TaskFailed
 from demux.core.reports import IngestReport
+from demux.core.root.layout import Layout
 from demux.core.settings.settings import Settings, Sink
 from demux.core.settings.source import ArchiveFormat, Clean
 from demux.core.streaming.query import TAKE_ALL, Every, Trigger
-from demux.core.tables import Layout
 from tests.support.data.archives import SUFFIXES, Archived, archive_bytes, delimited, json_line, of, write_archive
 from tests.support.flow import crash
 from tests.support.flow.process import wait_until

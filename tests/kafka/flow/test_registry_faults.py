@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from demux.core.errors import Kind
 from demux.core.registry.protocol import ErasableRegistry, Reference
-from demux.core.registry.selection import open_registry
+from demux.core.schemas.registry_selection import open_registry
 from demux.pipeline.round import Round
 from tests.fakes.registry_server import FakeRegistry, Fault, Passing, Way, proto, serving
 from tests.support.flow.root import Root, Rows, wrapper

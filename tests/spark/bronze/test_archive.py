@@ -15,11 +15,13 @@ from bronze_ingest.archive.batches import require_same_reading, with_files
 from bronze_ingest.archive.record_batch import ARCHIVED, MAX_PIECE_BYTES
 from bronze_ingest.archive.stream import archive_stream
 from demux.core.columns.spark import spark_struct
+from demux.core.delta.app_transactions import Batch
 from demux.core.errors import DemuxError, SettingsInvalid, SourceMissing, StorageFailed
+from demux.core.root.layout import Layout
 from demux.core.settings.source import ArchiveFormat, ArchiveSettings, Clean
 from demux.core.streaming.checkpoints import read_checkpoint
-from demux.core.streaming.query import Batch, run_query
-from demux.core.tables import QUARANTINE, Layout
+from demux.core.streaming.query import run_query
+from demux.core.tables import QUARANTINE
 from tests.support.data.archives import SUFFIXES, Archived, delimited, write_archive, write_records
 from tests.support.spark.tables import MOMENT, write
 

@@ -14,8 +14,8 @@ from bronze_ingest.source import SOURCE
 from bronze_ingest.spark_sink import bronze_rows, examined_rows
 from bronze_ingest.unwrap import WrapperFormat, bronze_columns
 from demux.core.columns.spark import columns_of_spark, spark_struct
+from demux.core.delta.app_transactions import Batch
 from demux.core.delta.batch_commit import REFUSED, Rows
-from demux.core.streaming.query import Batch
 from demux.core.tables import QUARANTINE
 from tests.support.data.envelopes import RICH_FIELDS, message_of, wrapper_of
 

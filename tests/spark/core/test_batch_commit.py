@@ -14,9 +14,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from demux.core.causes import Cause
+from demux.core.delta.app_transactions import Batch
 from demux.core.delta.batch_commit import REFUSED, Counts, OnRetry, Rows, Target, commit
 from demux.core.root.lock import TableLock, unlocked
-from demux.core.streaming.query import Batch
 from tests.support.spark.tables import read
 
 _TOO_LATE = "The batch was interrupted; this row could not be decoded then and can be now: replay it."

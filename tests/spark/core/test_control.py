@@ -14,9 +14,9 @@ from pyspark.sql import SparkSession
 
 from demux.core.control.game_load import Load
 from demux.core.control.games_and_rounds import Control, History, KnownGame, Outcome, TaskRecord
+from demux.core.root.layout import Layout
 from demux.core.storage.files import Storage
 from demux.core.storage.location import Scheme
-from demux.core.tables import Layout
 
 NOW = datetime(2025, 3, 30, 1, 59, 59, 123_456, tzinfo=timezone.utc)
 HOSTILE = ["../../etc", "a'b; drop table x", "Chess", "chess", "`${x}`", "象棋"]

@@ -15,7 +15,8 @@ from pyspark.sql import Row, SparkSession
 from demux.core.control.deployment_record import Claim, DeploymentRecord, Place, PlacedGame, file_of, to_text
 from demux.core.control.deployments_table import copy_record, forget_deployment, has_deployment
 from demux.core.names import names_of
-from demux.core.tables import DEPLOYMENTS, Layout
+from demux.core.root.layout import Layout
+from demux.core.tables import DEPLOYMENTS
 
 NOW = datetime(2025, 3, 30, 1, 59, 59, 123_456, tzinfo=timezone.utc)
 HOSTILE = ["chess", "a'b; drop table x", "`${x}`", "象棋"]

@@ -14,11 +14,11 @@ from pyspark.sql import SparkSession
 from demux.core.errors import RegistryUnavailable, SchemaInvalid, SchemaUnknown
 from demux.core.protobuf.schema.protoc import CompiledSchema
 from demux.core.registry.protocol import NewSchema, Reference, SchemaRegistry
-from demux.core.registry.subject_choice import GameSchemas
+from demux.core.root.layout import Layout
 from demux.core.schemas.ref import SchemaRef
 from demux.core.schemas.store import GameRegistry, SchemaStore
+from demux.core.schemas.subject_choice import GameSchemas
 from demux.core.settings.subject_pattern import SubjectRule
-from demux.core.tables import Layout
 from tests.support.spark.registries import CountingRegistry, every_game, ids
 from tests.support.spark.tables import read
 

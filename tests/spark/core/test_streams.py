@@ -10,9 +10,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from demux.core.columns.types import Column, Primitive, Struct
+from demux.core.delta.app_transactions import Batch
 from demux.core.errors import RegistryUnavailable, TaskFailed
 from demux.core.streaming.checkpoints import read_checkpoint
-from demux.core.streaming.query import Batch, Every, run_query
+from demux.core.streaming.query import Every, run_query
 from tests.support.spark.tables import write
 
 NUMBERS = Struct((Column("number", Primitive.BIGINT),))

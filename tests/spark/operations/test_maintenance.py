@@ -14,8 +14,9 @@ from deltalake import DeltaTable as DeltaTableHere
 from deltalake import write_deltalake
 from pyspark.sql import Row, SparkSession
 
+from demux.core.root.layout import Layout
 from demux.core.settings.maintenance import MaintainSettings
-from demux.core.tables import ROUNDS, Layout
+from demux.core.tables import ROUNDS
 from demux.operations.maintenance.bronze_retention import remove_old_rounds
 from demux.operations.maintenance.compaction_plan import Ordering
 from demux.operations.maintenance.game_offsets import still_read_downstream

@@ -11,9 +11,10 @@ from demux.core.causes import Cause, Stage
 from demux.core.columns.types import Column, Primitive, Struct
 from demux.core.control.games_and_rounds import Control, KnownGame, Outcome, TaskRecord
 from demux.core.names import names_of
-from demux.core.registry.subject_choice import GameSchemas
+from demux.core.root.layout import Layout
+from demux.core.schemas.subject_choice import GameSchemas
 from demux.core.settings.subject_pattern import SubjectRule
-from demux.core.tables import REMOVED, SCHEMAS, SILVER_ORIGIN, Layout
+from demux.core.tables import REMOVED, SCHEMAS, SILVER_ORIGIN
 from demux.operations.reconcile.record_counts import GameOverview, Overview, overview
 from tests.support.spark.tables import bronze_row, position, quarantine_row, write, write_bronze, write_quarantine
 

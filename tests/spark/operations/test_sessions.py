@@ -17,7 +17,8 @@ from pyspark.sql import functions as F
 
 from demux.core.columns.types import Column, Primitive, Struct
 from demux.core.errors import CheckpointLost, DemuxError, GameUnknown, SettingsInvalid, TableLost, TaskFailed
-from demux.core.tables import SILVER_ORIGIN, Layout
+from demux.core.root.layout import Layout
+from demux.core.tables import SILVER_ORIGIN
 from demux.operations.sessions import SessionsReport, Spec, events_of, merged, run_sessions
 from tests.support.flow import crash
 from tests.support.spark.tables import read, write

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from demux.core.tables import Layout
+from demux.core.root.layout import Layout
 from deserializer.redecode.backfill_plan import Asked, Backfill, Counts, Day, State
 from deserializer.redecode.backfill_state import backfills, record
 

@@ -10,7 +10,8 @@ from pyspark.sql import functions as F
 
 from demux.core.causes import Cause, Stage
 from demux.core.names import names_of
-from demux.core.tables import DROPPED, FORGET, REMOVED, Layout
+from demux.core.root.layout import Layout
+from demux.core.tables import DROPPED, FORGET, REMOVED
 from demux.operations.erasure.requests import Request, carry_out
 from demux.operations.erasure.results import ALL_READ, Removed
 from tests.support.spark.tables import position, read, write

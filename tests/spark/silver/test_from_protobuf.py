@@ -18,10 +18,11 @@ from demux.core.errors import DecoderUnsuited, RuntimeMissing
 from demux.core.names import game_key
 from demux.core.protobuf.schema.protoc import CompiledSchema
 from demux.core.registry.memory import MemoryRegistry
+from demux.core.root.layout import Layout
 from demux.core.schemas.ref import SchemaRef
 from demux.core.schemas.store import SchemaStore
 from demux.core.settings.settings import Decoder
-from demux.core.tables import BRONZE, Layout
+from demux.core.tables import BRONZE
 from deserializer.decoders import from_protobuf as native
 from deserializer.decoders.schema_decision import decide
 from deserializer.decoders.select import FromProtobuf, native_decoder

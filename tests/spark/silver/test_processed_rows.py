@@ -12,7 +12,8 @@ from pyspark.sql import SparkSession
 
 from demux.core.columns.arrow import arrow_fields
 from demux.core.errors import CheckpointLost
-from demux.core.tables import REMOVED, SILVER_ORIGIN, Layout
+from demux.core.root.layout import Layout
+from demux.core.tables import REMOVED, SILVER_ORIGIN
 from deserializer.offsets.bronze_files import file_session
 from deserializer.redecode.backfill_plan import Span
 from deserializer.redecode.processed_rows import Reading, passed_rows, readings_of

@@ -12,8 +12,9 @@ from pyspark.sql import SparkSession
 from demux.core.causes import Cause
 from demux.core.errors import GameUnknown, RegistryUnavailable
 from demux.core.names import names_of
+from demux.core.root.layout import Layout
 from demux.core.schemas.store import SchemaStore
-from demux.core.tables import SILVER_ORIGIN, Layout
+from demux.core.tables import SILVER_ORIGIN
 from demux.operations.quarantine.filter import Choice
 from deserializer.redecode.replay import ReplayReport, games_in_quarantine, rebuild, replay
 from tests.support.spark.registries import CountingRegistry, every_game

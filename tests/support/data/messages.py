@@ -16,7 +16,7 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
-from demux.core.protobuf.compatibility.changes import is_repeated, is_required
+from demux.core.protobuf.schema.descriptor_pool import is_repeated, is_required
 
 FIRST_SECOND, LAST_SECOND = -62_135_596_800, 253_402_300_799
 _DURATION_S = 315_576_000_000

@@ -13,7 +13,7 @@ from typing import Any
 
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 
-from demux.core.protobuf.compatibility.changes import is_repeated
+from demux.core.protobuf.schema.descriptor_pool import is_repeated
 
 VARINT, FIXED64, LENGTH, START, END, FIXED32 = range(6)
 

@@ -21,7 +21,7 @@ from google.protobuf.descriptor_pb2 import (
 from google.protobuf.message import Message
 from hypothesis import strategies as st
 
-from demux.core.protobuf.compatibility.changes import is_repeated
+from demux.core.protobuf.schema.descriptor_pool import is_repeated
 from demux.core.protobuf.schema.protoc import CompiledSchema, compile_schema
 from demux.core.registry.protocol import RegisteredSchema
 from tests.support.data.protos import SCALARS

@@ -12,7 +12,6 @@ from demux.core.control.deployment_record import DeploymentRecord, from_text
 from demux.core.settings.loading.loader import load
 from demux.core.settings.settings import Settings
 from install_workflow.databricks.api.client import Connection, Tries
-from install_workflow.databricks.api.jobs_api import Workspace
 from install_workflow.databricks.apply.deploy import install, look, look_at_removal, remove_all, settle
 from install_workflow.databricks.apply.deployment_lock import LEASE, OnClaim, Turn, Who
 from install_workflow.databricks.apply.presence import NothingKnown, Presence
@@ -21,6 +20,7 @@ from install_workflow.databricks.diff.deployed_games import Discovered
 from install_workflow.databricks.diff.normalize import comparable
 from install_workflow.databricks.jobs.job import PART_TAG
 from install_workflow.databricks.jobs.job_references import with_parts
+from install_workflow.databricks.jobs.jobs_api import Workspace
 from tests.fakes.workspace.fake import FakeWorkspace
 from tests.fakes.workspace.http.exchange import Request
 

@@ -24,9 +24,9 @@ from demux.core.names import names_of
 from demux.core.protobuf.schema.descriptor_pool import message_class, pool_of
 from demux.core.protobuf.schema.protoc import compile_schema
 from demux.core.registry.folder import FolderRegistry
+from demux.core.root.layout import Layout
 from demux.core.schemas.store import SchemaStore
 from demux.core.settings.settings import Settings
-from demux.core.tables import Layout
 from demux.pipeline.context import Workplace, registry_of
 from demux.pipeline.engines import Decode, decode_of
 from demux.pipeline.round import Round, run_round

@@ -17,9 +17,9 @@ from pyspark.sql import SparkSession
 from bronze_ingest.run import ingest
 from demux.core.errors import DemuxError
 from demux.core.reports import IngestReport
+from demux.core.root.layout import Layout
 from demux.core.settings.settings import Settings
 from demux.core.streaming.query import TAKE_ALL, Every, Trigger
-from demux.core.tables import Layout
 from tests.support.flow.root import wrapper
 
 GAME = "chess"

@@ -12,9 +12,9 @@ from bronze_ingest.file_sink import to_files
 from bronze_ingest.source import SOURCE
 from bronze_ingest.unwrap import wrapper_format
 from demux.core.columns.arrow import arrow_fields
+from demux.core.delta.app_transactions import Batch
+from demux.core.root.layout import Layout
 from demux.core.settings.settings import Settings
-from demux.core.streaming.query import Batch
-from demux.core.tables import Layout
 
 CHESS = b"\x0a\x05chess\x10\x0b\x1a\x02\x00\xff"
 NO_NAME = b"\x10\x0b"

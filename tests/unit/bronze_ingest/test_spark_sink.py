@@ -14,9 +14,9 @@ from bronze_ingest.spark_sink import to_examined, to_fields
 from bronze_ingest.to_columns import EXAMINED, with_fields
 from bronze_ingest.unwrap import wrapper_format
 from demux.core.columns.arrow import arrow_fields
+from demux.core.delta.app_transactions import Batch
 from demux.core.delta.batch_commit import REFUSED, Rows
 from demux.core.settings.settings import Settings
-from demux.core.streaming.query import Batch
 from demux.core.tables import BRONZE, QUARANTINE
 
 FORMAT = wrapper_format(Settings())

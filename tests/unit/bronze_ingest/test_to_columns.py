@@ -8,8 +8,8 @@ from bronze_ingest.source import SOURCE
 from bronze_ingest.to_columns import take_apart
 from bronze_ingest.unwrap import wrapper_format
 from demux.core.columns.arrow import arrow_fields
+from demux.core.delta.app_transactions import Batch
 from demux.core.settings.settings import Settings
-from demux.core.streaming.query import Batch
 
 FORMAT = wrapper_format(Settings())
 BATCH = Batch("query", 3, retried=False)

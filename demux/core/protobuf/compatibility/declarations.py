@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 from google.protobuf.descriptor_pb2 import DescriptorProto
 
-from demux.core.protobuf.compatibility.changes import is_repeated, is_required
 from demux.core.protobuf.schema.column_mapping import Cardinality, Presence, is_map
+from demux.core.protobuf.schema.descriptor_pool import is_repeated, is_required
 
 # first and last number of each
 Ranges = frozenset[tuple[int, int]]

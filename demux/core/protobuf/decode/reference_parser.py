@@ -20,7 +20,6 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
-from demux.core.protobuf.compatibility.changes import is_repeated, is_required
 from demux.core.protobuf.schema.column_mapping import (
     Cardinality,
     Enumeration,
@@ -34,7 +33,7 @@ from demux.core.protobuf.schema.column_mapping import (
     is_map,
 )
 from demux.core.protobuf.schema.column_mapping import Message as MessageShape
-from demux.core.protobuf.schema.descriptor_pool import listed, message_class
+from demux.core.protobuf.schema.descriptor_pool import is_repeated, is_required, listed, message_class
 
 # https://protobuf.dev/reference/protobuf/google.protobuf/#timestamp: 0001-01-01 to 9999-12-31
 MIN_SECONDS, MAX_SECONDS = -62_135_596_800, 253_402_300_799

@@ -17,9 +17,8 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from demux.core.columns.types import Array, Column, ColumnType, Map, Struct
-from demux.core.protobuf.compatibility.changes import is_repeated
 from demux.core.protobuf.schema.column_mapping import is_map
-from demux.core.protobuf.schema.descriptor_pool import Readable
+from demux.core.protobuf.schema.descriptor_pool import Readable, is_repeated
 
 # an entry's fields: 1 is the key
 _VALUE = 2

@@ -14,7 +14,7 @@ from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescript
 
 from demux.core.columns.types import EMPTY_STRUCT, Array, Column, ColumnType, Map, Primitive, Struct, unique_name
 from demux.core.errors import SchemaInvalid
-from demux.core.protobuf.compatibility.changes import is_repeated, is_required
+from demux.core.protobuf.schema.descriptor_pool import is_repeated, is_required
 
 # a message of mutually recursive types unfolds into more columns than any table can hold
 MAX_COLUMNS = 20_000

@@ -7,6 +7,7 @@ import binascii
 import re
 from collections.abc import Iterable, Iterator
 from functools import cached_property, lru_cache
+from operator import attrgetter
 from typing import Any
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
@@ -23,7 +24,6 @@ from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
 from demux.core.errors import SchemaInvalid
-from demux.core.protobuf.compatibility.changes import is_required
 
 # a field of such a name hides the method of a message instance
 _METHODS = frozenset(dir(Empty()))
@@ -256,3 +256,21 @@ def descriptor_of(text: str) -> FileDescriptorProto | None:
         return None
     # a few letters may be base64 of something, but a file that declares nothing is of no use
     return file if file.name or file.message_type or file.enum_type or file.extension else None
+
+
+# newer stubs do not have it
+_label = attrgetter("label")
+
+
+# the class itself does not say which properties its fields have
+_IS_NEW = hasattr(FileDescriptorProto.DESCRIPTOR.fields_by_name["name"], "is_repeated")
+
+
+def is_repeated(field: FieldDescriptor) -> bool:
+    """Return whether the field has any number of values."""
+    return field.is_repeated if _IS_NEW else bool(_label(field) == FieldDescriptor.LABEL_REPEATED)
+
+
+def is_required(field: FieldDescriptor) -> bool:
+    """Return whether a message without the field is invalid."""
+    return field.is_required if _IS_NEW else bool(_label(field) == FieldDescriptor.LABEL_REQUIRED)

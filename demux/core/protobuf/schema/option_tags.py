@@ -21,8 +21,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError, Message
 
-from demux.core.protobuf.compatibility.changes import is_repeated
-from demux.core.protobuf.schema.descriptor_pool import message_class, pool_of
+from demux.core.protobuf.schema.descriptor_pool import is_repeated, message_class, pool_of
 from demux.core.text import printable
 
 MAX_TAGS = 50

@@ -12,7 +12,7 @@ from enum import IntEnum
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
-from demux.core.protobuf.compatibility.changes import is_repeated
+from demux.core.protobuf.schema.descriptor_pool import is_repeated
 from demux.core.text import printable
 
 _MOST_DEPTH = 16

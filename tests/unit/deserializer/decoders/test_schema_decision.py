@@ -18,8 +18,8 @@ from demux.core.errors import ApprovalNeeded, SchemaInvalid, SchemaUnknown
 from demux.core.protobuf.schema import descriptor_pool as pool
 from demux.core.protobuf.schema.comments import without_comments
 from demux.core.protobuf.schema.protoc import CompiledSchema
-from demux.core.registry.subject_choice import ForeignSchema
 from demux.core.schemas.ref import SchemaRef
+from demux.core.schemas.subject_choice import ForeignSchema
 from demux.core.settings.schema_contract import Contract, Frozen, SchemaChanges
 from deserializer.decoders.schema_decision import Answer, Refusal, Writer, decide, schema_ids_of
 from tests.support.data.chess import EMPTY, MISFIT, VERSION_1, VERSION_2, VERSION_3, compiled

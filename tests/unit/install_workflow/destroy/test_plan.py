@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from demux.core.errors import SettingsInvalid
+from demux.core.root.layout import Layout
 from demux.core.settings.settings import Settings
-from demux.core.tables import Layout
 from install_workflow.destroy.plan import (
     Folder,
     Part,

@@ -19,7 +19,8 @@ from demux.core.columns.arrow import arrow_fields
 from demux.core.errors import DemuxError, GameUnknown, SettingsInvalid
 from demux.core.protobuf.schema.protoc import compile_schema
 from demux.core.registry.protocol import RegisteredSchema
-from demux.core.tables import GAMES, QUARANTINE, SCHEMAS, Layout
+from demux.core.root.layout import Layout
+from demux.core.tables import GAMES, QUARANTINE, SCHEMAS
 from demux.operations.quarantine import reader as reading
 from tests.support.spark.tables import bronze_row, position, quarantine_row, write, write_bronze, write_quarantine
 

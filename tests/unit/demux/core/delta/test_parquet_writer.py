@@ -16,10 +16,10 @@ from deltalake import DeltaTable
 import demux.core.delta.parquet_writer
 from demux.core.columns.arrow import arrow_fields
 from demux.core.columns.types import Column, Primitive, Struct
+from demux.core.delta.app_transactions import Batch
 from demux.core.delta.file_stats import stats_of
 from demux.core.delta.parquet_writer import FILES, TableFile, TableWriter, commit_files, takes_files, told
 from demux.core.storage.files import Storage
-from demux.core.streaming.query import Batch
 
 COLUMNS = Struct(
     (

@@ -18,7 +18,8 @@ from demux.core.columns.arrow import arrow_fields
 from demux.core.columns.types import Struct
 from demux.core.errors import GameUnknown, TableUnsuited
 from demux.core.names import names_of
-from demux.core.tables import BRONZE, DROPPED, QUARANTINE, REMOVED, SILVER_ORIGIN, Layout
+from demux.core.root.layout import Layout
+from demux.core.tables import BRONZE, DROPPED, QUARANTINE, REMOVED, SILVER_ORIGIN
 from demux.operations.reconcile.balance import Account, Example, Intake, Kind, Ledger
 from demux.operations.reconcile.read_offsets import SourceStand, Stand
 from demux.operations.reconcile.reconcile import reconcile

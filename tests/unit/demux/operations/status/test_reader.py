@@ -17,7 +17,8 @@ from demux.core.columns.types import Struct
 from demux.core.control.games_and_rounds import Outcome
 from demux.core.names import names_of
 from demux.core.registry.protocol import SubjectVersion
-from demux.core.tables import BRONZE, DROPPED, GAMES, QUARANTINE, REMOVED, ROUNDS, SCHEMAS, Layout
+from demux.core.root.layout import Layout
+from demux.core.tables import BRONZE, DROPPED, GAMES, QUARANTINE, REMOVED, ROUNDS, SCHEMAS
 from demux.operations.status.facts import SetAside
 from demux.operations.status.reader import Reader
 from demux.operations.status.summary import status_of

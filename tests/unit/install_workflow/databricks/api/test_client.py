@@ -12,12 +12,12 @@ import pytest
 from demux.core.errors import DemuxError, Kind, SettingsInvalid, WorkspaceRefused, WorkspaceUnavailable
 from install_workflow.databricks.api.client import Connection, Tries
 from install_workflow.databricks.api.errors import Denied, Missing, Rejected, one_line, refused
-from install_workflow.databricks.api.jobs_api import Workspace
 from install_workflow.databricks.api.workspace_files import remove, upload
 from install_workflow.databricks.apply.apply_jobs import apply
 from install_workflow.databricks.apply.deployment_lock import LEASE, RENEW
 from install_workflow.databricks.diff.changes import compare
 from install_workflow.databricks.jobs.job import Job
+from install_workflow.databricks.jobs.jobs_api import Workspace
 from tests.fakes.workspace.fake import FakeWorkspace
 from tests.fakes.workspace.http.faults import ALWAYS, Fault, Way
 from tests.fakes.workspace.http.server import serving

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from demux.core.errors import DemuxError, Kind, WorkspaceRefused, WorkspaceUnavailable
 from install_workflow.databricks.api.client import Connection, Tries
 from install_workflow.databricks.api.errors import Rejected, Unusable, failure_of, seconds_to_wait
-from install_workflow.databricks.api.jobs_api import Workspace
 from install_workflow.databricks.api.workspace_files import files_in, read, remove, remove_folder, size, upload, write
 from install_workflow.databricks.grants.api import Catalog
 from install_workflow.databricks.grants.diff import Grant, GrantAction, GrantChange
+from install_workflow.databricks.jobs.jobs_api import Workspace
 from tests.fakes.workspace.fake import FakeWorkspace
 from tests.fakes.workspace.http.exchange import Answer
 from tests.fakes.workspace.http.faults import ALWAYS, Fault, Way

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from demux.core.errors import DeploymentLocked, PlanRefused, TaskInterrupted
-from install_workflow.databricks.api.jobs_api import Workspace
 from install_workflow.databricks.apply.deploy import look
 from install_workflow.databricks.apply.deployment_lock import LEASE, OnClaim
 from install_workflow.databricks.diff.deployed_games import Discovered
 from install_workflow.databricks.jobs.job import OWNER_TAG
+from install_workflow.databricks.jobs.jobs_api import Workspace
 from tests.fakes.workspace.fake import FakeWorkspace
 from tests.fakes.workspace.http.faults import ALWAYS, Fault, Way
 from tests.support.databricks.installers import (

@@ -10,11 +10,11 @@ from datetime import timedelta
 import pytest
 
 from demux.core.errors import DemuxError, DeploymentLocked, TaskInterrupted, WorkspaceUnavailable
-from install_workflow.databricks.api.jobs_api import Workspace
 from install_workflow.databricks.apply.deploy import install, look
 from install_workflow.databricks.apply.deployment_lock import OnClaim
 from install_workflow.databricks.diff.deployed_games import Discovered
 from install_workflow.databricks.diff.placements import Outcome, deployed_places
+from install_workflow.databricks.jobs.jobs_api import Workspace
 from tests.fakes.workspace.fake import FakeWorkspace
 from tests.fakes.workspace.http.faults import Fault, Way, When
 from tests.support.databricks.installers import (

@@ -10,7 +10,8 @@ from shutil import copytree
 import pytest
 
 from demux.core.errors import SettingsInvalid
-from install_workflow.databricks.apply.wheel import Wheel, find_wheel, is_our_wheel, wheel_folder, wheels_of
+from install_workflow.databricks.apply.wheel import Wheel, find_wheel, is_our_wheel, wheels_of
+from install_workflow.databricks.jobs.job import wheel_folder
 from tests.support.databricks.deployments import WHEEL_NAME, small_wheel
 
 CHECKOUT = Path(__file__).parents[5]

@@ -18,7 +18,6 @@ from demux.core.names import names_of
 from install_workflow.databricks.apply.apply_jobs import apply
 from install_workflow.databricks.diff.changes import (
     Call,
-    ForeignJob,
     JobAction,
     WorkspacePlan,
     compare,
@@ -26,7 +25,7 @@ from install_workflow.databricks.diff.changes import (
     require_no_twin,
 )
 from install_workflow.databricks.diff.details import Difference
-from install_workflow.databricks.jobs.job import PART_TAG, DeployedJob, Job, JobJson, Permission
+from install_workflow.databricks.jobs.job import PART_TAG, DeployedJob, ForeignJob, Job, JobJson, Permission
 from install_workflow.databricks.jobs.job_references import with_ids
 from tests.fakes.workspace.jobs.job_defaults import kept
 from tests.support.databricks.jobs import ANALYSTS, OPERATORS, changed, cluster_named, job, task

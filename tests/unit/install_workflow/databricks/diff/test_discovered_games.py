@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from demux.core.control.game_load import Load
 from demux.core.names import names_of
-from demux.core.registry.game_discovery import Registered
+from demux.core.schemas.game_discovery import Registered
 from demux.core.settings.loading.loader import load
 from install_workflow.databricks.diff.deployed_games import Discovered, plan_games
 from install_workflow.databricks.jobs.build import make_jobs

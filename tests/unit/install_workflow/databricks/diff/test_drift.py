@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from demux.core.settings.databricks import PrincipalKind
 from install_workflow.databricks.api.client import Connection, Tries
-from install_workflow.databricks.api.jobs_api import Workspace
 from install_workflow.databricks.apply.apply_jobs import apply
 from install_workflow.databricks.diff.changes import WorkspacePlan, compare
 from install_workflow.databricks.diff.details import Detail
@@ -20,6 +19,7 @@ from install_workflow.databricks.diff.drift import filled_in, sides
 from install_workflow.databricks.diff.normalize import comparable
 from install_workflow.databricks.diff.render import as_json, as_text
 from install_workflow.databricks.jobs.job import DeployedJob, Job
+from install_workflow.databricks.jobs.jobs_api import Workspace
 from tests.fakes.workspace.fake import FakeWorkspace
 from tests.fakes.workspace.http.server import serving
 from tests.fakes.workspace.jobs.cluster_rules import Compute

@@ -9,11 +9,11 @@ import pytest
 from demux.core.names import names_of
 from demux.core.settings.loading.loader import load
 from install_workflow.databricks.api.client import Connection, Tries
-from install_workflow.databricks.api.jobs_api import Workspace
 from install_workflow.databricks.apply.apply_jobs import apply
 from install_workflow.databricks.diff.changes import Call, WorkspacePlan, compare
 from install_workflow.databricks.jobs.build import make_jobs
 from install_workflow.databricks.jobs.job import Job
+from install_workflow.databricks.jobs.jobs_api import Workspace
 from install_workflow.planning.packing import pack
 from install_workflow.planning.plan import Task
 from tests.fakes.workspace.fake import FakeWorkspace

@@ -11,11 +11,11 @@ from demux.core.errors import DemuxError, PlanRefused, SettingsInvalid, TaskInte
 from demux.core.names import names_of
 from demux.core.settings.loading.loader import load
 from install_workflow.databricks.api.client import Connection, Tries
-from install_workflow.databricks.api.jobs_api import Workspace
 from install_workflow.databricks.apply.apply_jobs import apply as install
 from install_workflow.databricks.diff.changes import compare
 from install_workflow.databricks.grants.apply import Outlook, apply, look
 from install_workflow.databricks.grants.diff import GrantAction, Outcome
+from install_workflow.databricks.jobs.jobs_api import Workspace
 from tests.fakes.workspace.fake import FakeWorkspace
 from tests.fakes.workspace.http.exchange import Request
 from tests.fakes.workspace.http.faults import Fault, Way, When

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from demux.core.errors import SettingsInvalid
-from demux.core.registry.selection import registry_name_for
+from demux.core.schemas.registry_selection import registry_name_for
 from demux.core.settings.loading.loader import load
 from demux.core.settings.settings import Settings
 from install_workflow.databricks.jobs.task_arguments import arguments

@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from demux.core.columns.schema_merge import align
-from demux.core.protobuf.compatibility.changes import Comparison, Direction, Effect, Kind, Wire, is_repeated
+from demux.core.protobuf.compatibility.changes import Comparison, Direction, Effect, Kind, Wire
 from demux.core.protobuf.compatibility.compare import compare, silver_columns, table_of
-from demux.core.protobuf.schema.descriptor_pool import message_class, pool_of
+from demux.core.protobuf.schema.descriptor_pool import is_repeated, message_class, pool_of
 from demux.core.protobuf.schema.protoc import CompiledSchema
 from demux.core.tables import SILVER_RESERVED
 from tests.support.data.messages import payloads, serialized

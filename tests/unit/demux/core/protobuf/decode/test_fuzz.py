@@ -12,10 +12,10 @@ import pytest
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from demux.core.columns.types import Array, ColumnType, Map, Primitive, Struct
-from demux.core.protobuf.compatibility.changes import is_repeated
 from demux.core.protobuf.decode.decoder import Decoder, decoder_of
 from demux.core.protobuf.decode.reference_parser import MalformedRow
 from demux.core.protobuf.schema.column_mapping import is_map
+from demux.core.protobuf.schema.descriptor_pool import is_repeated
 from tests.support.data.messages import payloads
 from tests.support.data.mutations import START, mutated
 from tests.support.data.protos import CASES, Schema, compiled, message_type

@@ -11,8 +11,8 @@ from demux.core.registry.confluent.http_client import Rest
 from demux.core.registry.confluent.registry import ConfluentRegistry
 from demux.core.registry.folder import FolderRegistry
 from demux.core.registry.protocol import ErasableRegistry
-from demux.core.registry.subject_choice import GameSchemas
 from demux.core.root.layout import storage_for
+from demux.core.schemas.subject_choice import GameSchemas
 from demux.core.settings.settings import RegistrySettings, Settings
 from demux.core.settings.subject_pattern import SubjectRule
 

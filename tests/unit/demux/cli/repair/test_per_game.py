@@ -10,9 +10,9 @@ import pytest
 import typer
 
 from demux.cli.command import Pace
+from demux.cli.repair.per_game import each_game
 from demux.core.errors import ExitCode, GameUnknown
 from demux.pipeline.context import Workplace
-from demux.pipeline.per_game import each_game
 
 
 @dataclass

@@ -10,12 +10,12 @@ from demux.core.errors import TaskInterrupted
 from demux.core.settings.databricks import Level, PrincipalKind
 from install_workflow.databricks.api.client import Connection
 from install_workflow.databricks.api.errors import Denied, Missing
-from install_workflow.databricks.diff.changes import ForeignJob
 from install_workflow.databricks.jobs.job import (
     OWNER_TAG,
     PART_TAG,
     ROOT_TAG,
     DeployedJob,
+    ForeignJob,
     JobJson,
     Permission,
     Principal,

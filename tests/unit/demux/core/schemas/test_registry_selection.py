@@ -8,7 +8,7 @@ import pytest
 from demux.core.errors import SecretMissing, SettingsInvalid
 from demux.core.registry.confluent.registry import ConfluentRegistry
 from demux.core.registry.folder import FolderRegistry
-from demux.core.registry.selection import Registries, open_registry, registry_name_for
+from demux.core.schemas.registry_selection import Registries, open_registry, registry_name_for
 from demux.core.settings.settings import Settings
 from tests.fakes.registry_server import FakeRegistry, serving
 

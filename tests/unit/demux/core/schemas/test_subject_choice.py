@@ -9,7 +9,7 @@ import pytest
 from demux.core.errors import SchemaInvalid, SubjectAmbiguous
 from demux.core.protobuf.schema.protoc import CompiledSchema, compile_files
 from demux.core.registry.protocol import Reference, RegisteredSchema, SubjectVersion
-from demux.core.registry.subject_choice import (
+from demux.core.schemas.subject_choice import (
     ForeignSchema,
     GameSchemas,
     SharedSchema,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from demux.core.names import invalid_reason
-from demux.core.registry.selection import DEFAULT, Registries, registry_name_for
+from demux.core.schemas.registry_selection import DEFAULT, Registries, registry_name_for
 from demux.core.settings.settings import Settings
 from demux.core.settings.subject_pattern import games_named
 
