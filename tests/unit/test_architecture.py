@@ -1,21 +1,34 @@
-"""The rules of the layout: who may import whom, how long a file may be, and what a module is never called."""
+"""The rules of the layout: who imports whom, how large files and folders are, and what nothing is called."""
 
 from __future__ import annotations
 
 import ast
 import re
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
-STAGES = frozenset({"producer", "bronze_ingest", "install_workflow", "deserializer"})
-PACKAGES = ("demux", *sorted(STAGES))
+# from below to above: a file imports its own layer and those below it
+LAYERS = (
+    ("demux.core",),
+    ("demux.operations",),
+    ("producer", "bronze_ingest", "install_workflow", "deserializer"),
+    ("demux.pipeline",),
+    ("demux.cli",),
+)
+PACKAGES = ("demux", "producer", "bronze_ingest", "install_workflow", "deserializer")
 MAX_LINES = 400
+MAX_FILES = 11
 EMPTY_NAMES = frozenset({"utils", "helpers", "common", "manager"})
 
-MODULES = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
+MODULES = {
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+    for package in PACKAGES
+    for path in sorted((ROOT / package).rglob("*.py"))
+}
 
 
 def relative(path: Path) -> str:
@@ -23,22 +36,38 @@ def relative(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-def imported_packages(source: str) -> Iterator[str]:
-    """Each top-level package that the source imports anywhere, functions and type checking included."""
+def imported_names(source: str) -> Iterator[str]:
+    """Each dotted name that the source imports anywhere, functions and type checking included."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
-            yield from (alias.name.partition(".")[0] for alias in node.names)
+            yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module is not None:
-            yield node.module.partition(".")[0]
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def forbidden_stages(file: str) -> frozenset[str]:
-    """The stages that a file of the packages may not import."""
-    package = file.partition("/")[0]
-    if package in STAGES:
-        return STAGES - {package}
-    # the stages are put together in the pipeline, and the command line is above it
-    return frozenset() if file.startswith(("demux/pipeline/", "demux/cli/")) else STAGES
+def imported_modules(source: str) -> Iterator[str]:
+    """Each module of the product that the source imports."""
+    for name in imported_names(source):
+        found = name
+        while found and found not in MODULES:
+            found = found.rpartition(".")[0]
+        if found:
+            yield found
+
+
+def layer_of(module: str) -> tuple[int, str]:
+    """The number of a module's layer, and which part of the layer it is."""
+    for number, parts in enumerate(LAYERS):
+        for part in parts:
+            if module == part or module.startswith(f"{part}."):
+                return number, part
+    return 0, "demux.core"
+
+
+def may_import(module: str, other: str) -> bool:
+    """Whether a module may import another one."""
+    (mine, part), (its, other_part) = layer_of(module), layer_of(other)
+    return its < mine or part == other_part
 
 
 def effect_files() -> list[str]:
@@ -55,40 +84,74 @@ def expanded(pattern: str) -> list[str]:
 
 
 def test_there_are_modules_to_look_at() -> None:
-    assert "demux/core/errors.py" in [relative(path) for path in MODULES]
+    assert "demux.core.errors" in MODULES
+    assert {layer_of(name)[1] for name in MODULES} == {part for parts in LAYERS for part in parts}
 
 
 @pytest.mark.parametrize(
-    ("file", "stages"),
+    ("module", "other", "may"),
     [
-        ("producer/run.py", {"bronze_ingest", "install_workflow", "deserializer"}),
-        ("demux/core/names.py", {"producer", "bronze_ingest", "install_workflow", "deserializer"}),
-        ("demux/pipeline/round.py", set()),
-        ("demux/cli/main.py", set()),
+        ("producer.run", "demux.core.names", True),
+        ("producer.run", "deserializer.fleet.round", False),
+        ("deserializer.fleet.round", "deserializer.silver.backend", True),
+        ("demux.core.names", "demux.operations.sessions", False),
+        ("demux.operations.sessions", "producer.run", False),
+        ("demux.pipeline.round", "producer.run", True),
+        ("demux.pipeline.round", "demux.cli.app", False),
+        ("demux.cli.app", "demux.pipeline.round", True),
     ],
 )
-def test_a_file_may_import_its_own_stage_and_only_what_is_above_them_imports_all(file: str, stages: set[str]) -> None:
-    assert forbidden_stages(file) == stages
+def test_imports_go_down_the_list_of_layers_and_never_across(module: str, other: str, may: bool) -> None:
+    assert may_import(module, other) is may
 
 
 def test_imports_inside_functions_count() -> None:
-    source = "import a.b\ndef f():\n    from producer.run import run\n    from . import sibling\n"
-    assert sorted(imported_packages(source)) == ["a", "producer"]
+    source = "import demux.core.names\ndef f():\n    from producer.run import produce\n    from . import sibling\n"
+    assert sorted(imported_modules(source)) == ["demux.core.names", "producer.run"]
 
 
-def test_stages_import_demux_and_never_each_other() -> None:
-    imported = {path: set(imported_packages(path.read_text(encoding="utf-8"))) for path in MODULES}
-    forbidden = {relative(path): imported[path] & forbidden_stages(relative(path)) for path in MODULES}
-    assert {file: stages for file, stages in forbidden.items() if stages} == {}
+def test_no_module_imports_a_layer_above_it() -> None:
+    wrong = [
+        f"{module} imports {other}"
+        for module, path in MODULES.items()
+        for other in imported_modules(path.read_text(encoding="utf-8"))
+        if not may_import(module, other)
+    ]
+    assert wrong == []
+
+
+def test_no_two_folders_import_each_other_in_a_circle() -> None:
+    imports: defaultdict[Path, set[Path]] = defaultdict(set)
+    for path in MODULES.values():
+        for other in imported_modules(path.read_text(encoding="utf-8")):
+            folder, its = path.parent, MODULES[other].parent
+            # a folder and its own subfolder are one room
+            if not (folder.is_relative_to(its) or its.is_relative_to(folder)):
+                imports[folder].add(its)
+    above = {folder: set(others) for folder, others in imports.items()}
+    changed = True
+    while changed:
+        changed = False
+        for folder, others in above.items():
+            more = others.union(*(above.get(other, set()) for other in others))
+            if more != others:
+                above[folder], changed = more, True
+    assert [relative(folder) for folder, others in above.items() if folder in others] == []
+
+
+def test_no_folder_has_more_files_than_the_limit() -> None:
+    files = [path for name in (*PACKAGES, "tests", "tools", "benchmarks") for path in (ROOT / name).rglob("*.py")]
+    count = Counter(relative(path.parent) for path in files if path.name != "__init__.py")
+    assert {folder: number for folder, number in count.items() if number > MAX_FILES} == {}
 
 
 def test_no_file_is_longer_than_the_limit() -> None:
-    lines = {relative(path): len(path.read_text(encoding="utf-8").splitlines()) for path in MODULES}
+    lines = {relative(path): len(path.read_text(encoding="utf-8").splitlines()) for path in MODULES.values()}
     assert {file: length for file, length in lines.items() if length > MAX_LINES} == {}
 
 
 def test_every_module_has_a_name_that_says_something() -> None:
-    parts = {relative(path): path.relative_to(ROOT).with_suffix("").parts for path in MODULES}
+    parts = {relative(path): path.relative_to(ROOT).with_suffix("").parts for path in MODULES.values()}
     assert [file for file, names in parts.items() if not EMPTY_NAMES.isdisjoint(names)] == []
 
 

@@ -12,16 +12,8 @@ from demux.cli.deploy.deploy_text import plan_text
 from demux.cli.deploy.grants import grants_left_out, make_grants
 from demux.cli.deploy.installer_identity import TAKE_OVER, begin
 from demux.cli.deploy.local_plan import apply_here
-from demux.cli.deploy.workspace_options import (
-    DISCOVERED,
-    WHEEL,
-    YES,
-    ask,
-    games_seen,
-    print_step,
-    somebody_is_there,
-    wheel_for,
-)
+from demux.cli.deploy.workspace_options import DISCOVERED, WHEEL, games_seen, print_step, wheel_for
+from demux.cli.output.questions import YES, ask, somebody_is_there
 from demux.core.errors import SettingsInvalid
 from demux.core.settings.settings import Settings
 from install_workflow.databricks.api.client import Connection

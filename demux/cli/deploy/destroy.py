@@ -11,7 +11,8 @@ from demux.cli.deploy.deploy_text import removal_text
 from demux.cli.deploy.grants import raise_first, revoking_text, take_back
 from demux.cli.deploy.installer_identity import TAKE_OVER, begin
 from demux.cli.deploy.local_plan import destroy_here, look_at_parts, place_to_remove, print_parts, remove_parts
-from demux.cli.deploy.workspace_options import YES, ask_to_remove, print_step
+from demux.cli.deploy.workspace_options import print_step
+from demux.cli.output.questions import YES, ask_to_remove
 from demux.core.control.deployments_table import forget_deployment, has_deployment
 from demux.core.errors import DemuxError
 from demux.core.settings.settings import Settings

@@ -9,7 +9,7 @@ import typer
 
 from demux.cli.command import ROOT, SET, SETTINGS, console, settings_of
 from demux.cli.deploy.installer_identity import looked_at
-from demux.cli.deploy.workspace_options import YES, ask, somebody_is_there
+from demux.cli.output.questions import YES, ask, somebody_is_there
 from demux.core.errors import DemuxError
 from demux.core.settings.settings import Settings
 from demux.core.text import counted, printable

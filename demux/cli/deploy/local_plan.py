@@ -9,8 +9,8 @@ from datetime import datetime, timezone
 import typer
 
 from demux.cli.command import AfterRemoval, console, workplace
-from demux.cli.deploy.workspace_options import ask, ask_to_remove, somebody_is_there
 from demux.cli.output.progress import print_left_out
+from demux.cli.output.questions import ask, ask_to_remove, somebody_is_there
 from demux.cli.repair.maintain import next_maintenance
 from demux.cli.repair.maintain_text import next_line
 from demux.core.root.lock import Access

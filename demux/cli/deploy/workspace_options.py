@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import sys
 
 import typer
 
 from demux.cli.command import console, workplace
 from demux.cli.deploy.deploy_text import step_line
-from demux.core.errors import ExitCode, SettingsInvalid
 from demux.core.root.lock import Access
 from demux.core.schemas.game_discovery import registered_games
 from demux.core.schemas.registry_selection import Registries
@@ -26,7 +24,6 @@ WHEEL = typer.Option(
     None, "--wheel", help="Wheel to install: a file, or a path in the workspace. Default: built from the checkout."
 )
 DISCOVERED = typer.Option(False, "--discovered", help="Also take the games that bronze has; needs Spark.")
-YES = typer.Option(False, "--yes", "-y", help="Do not ask.")
 
 
 def wheel_for(settings: Settings, given: str | None) -> Wheel:
@@ -61,29 +58,3 @@ def print_step(step: Step | FileStep) -> None:
     """Print a call that was made."""
     if line := step_line(step):
         console.print(line, soft_wrap=True)
-
-
-def somebody_is_there() -> bool:
-    """Return whether somebody can be asked."""
-    # a task on a cluster may have no standard input at all
-    return sys.stdin is not None and sys.stdin.isatty()
-
-
-def ask(question: str, *, err: bool = False) -> None:
-    """Ask, and end the command unless the answer is yes; with `err` on standard error, where the output is JSON."""
-    if not typer.confirm(question, err=err):
-        console.print("nothing was changed")
-        raise typer.Exit(ExitCode.INTERRUPTED)
-
-
-def ask_to_remove(yes: bool) -> None:
-    """Ask, unless the answer was given before; end the command unless it is yes.
-
-    Raises:
-        SettingsInvalid: nobody can be asked.
-    """
-    if yes:
-        return
-    if not somebody_is_there():
-        raise SettingsInvalid("Nobody can be asked, and --yes is not given.", "Give --yes; nothing was removed.")
-    ask("Remove all this?")

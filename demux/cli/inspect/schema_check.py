@@ -14,8 +14,8 @@ from demux.core.errors import SchemaInvalid, SettingsInvalid
 from demux.core.protobuf.compatibility.changes import Comparison
 from demux.core.protobuf.compatibility.compare import compare, table_of
 from demux.core.protobuf.schema.descriptor_pool import pool_of
-from demux.core.protobuf.schema.imports import imports_of, path_mistake, transitive_imports
 from demux.core.protobuf.schema.protoc import CompiledSchema, compile_schema
+from demux.core.registry.imports import imports_of, path_mistake, transitive_imports
 from demux.core.registry.protocol import Reference, RegisteredSchema, SchemaRegistry
 from demux.core.schemas.subject_choice import named_message
 

@@ -13,7 +13,7 @@ from rich.console import RenderableType
 from rich.table import Table
 
 from demux.cli.command import ROOT, SET, SETTINGS, TAKE_TURNS, Pace, console, settings_of, workplace
-from demux.cli.deploy.workspace_options import YES, ask_to_remove
+from demux.cli.output.questions import YES, ask_to_remove
 from demux.cli.repair.forget_text import found_text, left_text, removed_text
 from demux.core.causes import Stage
 from demux.core.delta.bronze_games import games_in_bronze

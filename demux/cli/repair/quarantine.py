@@ -11,8 +11,8 @@ import typer
 from rich.text import Text
 
 from demux.cli.command import ROOT, SET, SETTINGS, TAKE_TURNS, console, settings_of, workplace
-from demux.cli.deploy.workspace_options import YES, ask_to_remove
 from demux.cli.inspect.serve import reached
+from demux.cli.output.questions import YES, ask_to_remove
 from demux.cli.repair.per_game import each_game
 from demux.cli.repair.quarantine_text import drop_text, groups_json, groups_text, records_json, records_text
 from demux.core.causes import OF_BRONZE, Cause, Stage

@@ -22,10 +22,10 @@ from demux.core.control.deployments_table import copy_record
 from demux.core.delta.bronze_games import games_in_bronze
 from demux.core.errors import DemuxError, ExitCode, GameUnknown, Kind, SettingsInvalid
 from demux.core.names import is_key, names_of
-from demux.core.registry.unused_names import unused_names
 from demux.core.reports import GameReport, IngestReport
 from demux.core.root.lock import Access
 from demux.core.schemas.registry_selection import Registries
+from demux.core.schemas.unused_names import unused_names
 from demux.core.settings.settings import Decoder, Settings
 from demux.core.storage import table_exists
 from demux.core.streaming.query import TAKE_ALL, AvailableNow, Every, Trigger

@@ -26,8 +26,8 @@ from demux.core.protobuf.schema.column_mapping import (
     shape_of,
 )
 from demux.core.protobuf.schema.descriptor_pool import pool_of
-from demux.core.protobuf.schema.imports import path_mistake, transitive_imports
 from demux.core.protobuf.schema.protoc import CompiledSchema, compile_schema
+from demux.core.registry.imports import path_mistake, transitive_imports
 from demux.core.registry.protocol import RegisteredSchema
 from demux.core.settings.source import WrapperSettings
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from demux.core.errors import DemuxError, RegistryUnavailable, SchemaInvalid, SchemaUnknown
 from demux.core.names import game_key
-from demux.core.protobuf.schema.imports import only_needed, path_mistake, schema_mistake, transitive_imports
+from demux.core.registry.imports import only_needed, path_mistake, schema_mistake, transitive_imports
 from demux.core.registry.manifest import Entry, Manifest, read_manifest, with_entries, without_entries
 from demux.core.registry.protocol import NewSchema, Reference, RegisteredSchema, no_guids
 from demux.core.storage.files import Storage

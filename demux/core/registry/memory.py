@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from demux.core.errors import RegistryUnavailable, SchemaInvalid, SchemaUnknown
-from demux.core.protobuf.schema.imports import only_needed, schema_mistake
+from demux.core.registry.imports import only_needed, schema_mistake
 from demux.core.registry.protocol import NewSchema, Reference, RegisteredSchema, no_guids
 
 

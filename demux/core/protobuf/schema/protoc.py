@@ -19,7 +19,7 @@ from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto,
 
 from demux.core.errors import RuntimeMissing, SchemaInvalid, StorageFailed
 from demux.core.protobuf.schema.descriptor_pool import descriptor_of
-from demux.core.protobuf.schema.imports import paths_mistake
+from demux.core.registry.imports import paths_mistake
 from demux.core.registry.protocol import Reference, RegisteredSchema
 
 _TIMEOUT_S = 60.0

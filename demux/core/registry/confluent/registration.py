@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from demux.core.errors import SchemaInvalid
-from demux.core.protobuf.schema.imports import direct_imports, only_needed
 from demux.core.registry.confluent.api import AVRO, Deletion, Resources
 from demux.core.registry.confluent.responses import Found, ReferenceTo
+from demux.core.registry.imports import direct_imports, only_needed
 from demux.core.registry.ownership_marks import Mark, mark_subject, mark_text, read_mark
 from demux.core.registry.protocol import NewSchema, Reference
 

@@ -8,11 +8,11 @@ from dataclasses import replace
 from itertools import count
 
 from demux.core.errors import SchemaInvalid, SchemaUnknown
-from demux.core.protobuf.schema.imports import schema_mistake
 from demux.core.registry.confluent.api import PROTOBUF, Resources
 from demux.core.registry.confluent.http_client import Rest
 from demux.core.registry.confluent.registration import Registrar, take_out
 from demux.core.registry.confluent.responses import Place, ReferenceTo, Stored
+from demux.core.registry.imports import schema_mistake
 from demux.core.registry.ownership_marks import is_mark_subject
 from demux.core.registry.protocol import NewSchema, Reference, RegisteredSchema, SubjectVersion, no_guids, no_subject
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from demux.core.protobuf.schema.imports import imports_of, only_needed, path_mistake, schema_mistake, transitive_imports
+from demux.core.registry.imports import imports_of, only_needed, path_mistake, schema_mistake, transitive_imports
 from demux.core.registry.protocol import NewSchema, Reference
 
 

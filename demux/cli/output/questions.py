@@ -1,0 +1,38 @@
+"""Questions that a person answers on a terminal."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from demux.cli.command import console
+from demux.core.errors import ExitCode, SettingsInvalid
+
+YES = typer.Option(False, "--yes", "-y", help="Do not ask.")
+
+
+def ask_to_remove(yes: bool) -> None:
+    """Ask, unless the answer was given before; end the command unless it is yes.
+
+    Raises:
+        SettingsInvalid: nobody can be asked.
+    """
+    if yes:
+        return
+    if not somebody_is_there():
+        raise SettingsInvalid("Nobody can be asked, and --yes is not given.", "Give --yes; nothing was removed.")
+    ask("Remove all this?")
+
+
+def somebody_is_there() -> bool:
+    """Return whether somebody can be asked."""
+    # a task on a cluster may have no standard input at all
+    return sys.stdin is not None and sys.stdin.isatty()
+
+
+def ask(question: str, *, err: bool = False) -> None:
+    """Ask, and end the command unless the answer is yes; with `err` on standard error, where the output is JSON."""
+    if not typer.confirm(question, err=err):
+        console.print("nothing was changed")
+        raise typer.Exit(ExitCode.INTERRUPTED)
