@@ -28,7 +28,7 @@ from demux.core.registry.folder import FolderRegistry
 from demux.core.root.layout import Layout
 from demux.core.settings.settings import Engine, RunSettings, Settings, SparkSettings
 from demux.core.streaming.session import session, stop
-from demux.pipeline.context import Workplace, place_of
+from demux.pipeline.context import CommandContext, place_of
 from demux.pipeline.engines import decode_of
 from demux.pipeline.round import run_round
 from producer.delta_sink import DeltaSink
@@ -45,7 +45,7 @@ class Bench:
     spark: SparkSession
     settings: Settings
     games: int
-    place: Workplace
+    place: CommandContext
     seconds: dict[str, list[float]] = field(default_factory=dict)
     ingested: int = 0
     decoded: int = 0

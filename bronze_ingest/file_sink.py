@@ -19,7 +19,7 @@ from demux.core.columns.map_in_arrow import ArrowFunction, Batches, map_in_arrow
 from demux.core.columns.spark import spark_struct
 from demux.core.columns.types import Struct
 from demux.core.delta.app_transactions import Batch
-from demux.core.delta.batch_commit import Counts
+from demux.core.delta.batch_commit import BatchCounts
 from demux.core.delta.commit import alter_after
 from demux.core.delta.parquet_writer import (
     FILES,
@@ -49,7 +49,7 @@ def can_write(layout: Layout) -> bool:
     return all(takes_files(storage.table(path)) for path in tables)
 
 
-def write_batch(layout: Layout, frame: DataFrame, wrapper: WrapperFormat, batch: Batch) -> Counts:
+def write_batch(layout: Layout, frame: DataFrame, wrapper: WrapperFormat, batch: Batch) -> BatchCounts:
     """Write a micro-batch of source records and return its counts; safe to call again for the same batch."""
     storage, bronze, quarantine = layout.storage, layout.bronze, layout.quarantine
     _prepare(storage, bronze, bronze_columns(wrapper), PARTITION)
@@ -64,7 +64,7 @@ def write_batch(layout: Layout, frame: DataFrame, wrapper: WrapperFormat, batch:
         _prepare(storage, quarantine, QUARANTINE, None)
         commit_files(storage, quarantine, bad, None, batch)
     rows_good, rows_bad = (sum(file.rows for file in these) for these in (good, bad))
-    return Counts(rows_good + rows_bad, rows_good, rows_bad)
+    return BatchCounts(rows_good + rows_bad, rows_good, rows_bad)
 
 
 def to_files(wrapper: WrapperFormat, layout: Layout, batch: Batch, now: datetime) -> ArrowFunction:

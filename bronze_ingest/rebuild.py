@@ -9,13 +9,13 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from bronze_ingest.kafka.lost_offsets import Topic
+from bronze_ingest.kafka.lost_offsets import TopicState
 from bronze_ingest.kafka.source import client_options
 from bronze_ingest.kafka.topic_metadata import topics_now
 from bronze_ingest.run import ingest
 from bronze_ingest.source import check_source
 from bronze_ingest.unwrap import bronze_columns, wrapper_format
-from demux.core.causes import Reason, Stage
+from demux.core.causes import RemovalReason, Stage
 from demux.core.columns.spark import spark_struct
 from demux.core.columns.types import Struct
 from demux.core.errors import ForgottenWouldReturn, OffsetsLost
@@ -70,7 +70,7 @@ def _require_none_forgotten(spark: SparkSession, layout: Layout) -> None:
     if not table_exists(spark, layout.removed):
         return
     removed = spark.read.format("delta").load(layout.removed)
-    forgotten = removed.where(F.col("reason") == Reason.FORGOTTEN.value).select("record_id").distinct().count()
+    forgotten = removed.where(F.col("reason") == RemovalReason.FORGOTTEN.value).select("record_id").distinct().count()
     if forgotten:
         raise ForgottenWouldReturn(
             f"A rebuild from the source may bring back {counted(forgotten, 'record')} that somebody asked to forget.",
@@ -92,7 +92,7 @@ def _require_all(spark: SparkSession, settings: Settings, layout: Layout) -> Non
 
 
 def _gone(spark: SparkSession, settings: Settings, layout: Layout) -> Iterator[str]:
-    now: Mapping[str, Topic] = {}
+    now: Mapping[str, TopicState] = {}
     if settings.source.kind is SourceKind.KAFKA:
         now = topics_now(spark, settings.kafka, client_options(spark, settings.kafka))
     again = _made_again(spark, layout)
@@ -117,7 +117,7 @@ def _positions(spark: SparkSession, layout: Layout) -> list[Any]:
         for table, condition in (
             (layout.bronze, "true"),
             (layout.quarantine, f"stage = '{Stage.BRONZE.value}'"),
-            (layout.removed, f"reason = '{Reason.RETIRED.value}'"),
+            (layout.removed, f"reason = '{RemovalReason.RETIRED.value}'"),
         )
         if table_exists(spark, table)
     ]

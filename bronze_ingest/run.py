@@ -16,7 +16,7 @@ from demux.core.causes import Stage
 from demux.core.columns.spark import columns_in_json, columns_of_spark
 from demux.core.columns.types import Struct
 from demux.core.delta.app_transactions import Batch
-from demux.core.delta.batch_commit import Counts
+from demux.core.delta.batch_commit import BatchCounts
 from demux.core.delta.parquet_writer import schema_json
 from demux.core.errors import DemuxError, SettingsInvalid
 from demux.core.reports import IngestReport
@@ -54,7 +54,7 @@ def ingest(
     layout = layout_of(settings)
     wrapper = wrapper_format(settings)
     write_batch = _writer(spark, layout, settings.run.sink)
-    counts: list[Counts] = []
+    counts: list[BatchCounts] = []
 
     def one_batch(frame: DataFrame, batch: Batch) -> None:
         counts.append(write_batch(layout, frame, wrapper, batch))
@@ -80,7 +80,7 @@ def ingest(
     return _report(counts)
 
 
-def _writer(spark: SparkSession, layout: Layout, sink: Sink) -> Callable[..., Counts]:
+def _writer(spark: SparkSession, layout: Layout, sink: Sink) -> Callable[..., BatchCounts]:
     """Return the `write_batch` of the sink that the settings name, or that fits the tables."""
     if sink is Sink.SPARK:
         return partial(spark_sink.write_batch, spark)
@@ -114,7 +114,7 @@ def _columns(spark: SparkSession, layout: Layout) -> Struct:
     return columns_in_json(schema_json(table))
 
 
-def _report(counts: list[Counts]) -> IngestReport:
+def _report(counts: list[BatchCounts]) -> IngestReport:
     return IngestReport(
         sum(count.rows_in for count in counts),
         sum(count.rows_good for count in counts),

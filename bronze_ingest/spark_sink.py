@@ -12,12 +12,14 @@ from demux.core.causes import Stage
 from demux.core.columns.map_in_arrow import ArrowFunction, Batches, map_in_arrow, numbered
 from demux.core.columns.spark import spark_struct
 from demux.core.delta.app_transactions import Batch
-from demux.core.delta.batch_commit import REFUSED, Counts, OnRetry, Rows, Target, commit
+from demux.core.delta.batch_commit import REFUSED, BatchCounts, OnRetry, RowSelection, Target, commit
 from demux.core.root.layout import Layout
 from demux.core.tables import QUARANTINE
 
 
-def write_batch(spark: SparkSession, layout: Layout, frame: DataFrame, wrapper: WrapperFormat, batch: Batch) -> Counts:
+def write_batch(
+    spark: SparkSession, layout: Layout, frame: DataFrame, wrapper: WrapperFormat, batch: Batch
+) -> BatchCounts:
     """Write a micro-batch of source records and return its counts; safe to call again for the same batch."""
     target = Target(layout.bronze, layout.quarantine, OnRetry.DECIDE_AGAIN, partition_by=("game_name",))
     rows = bronze_rows(frame, wrapper, batch)
@@ -31,7 +33,7 @@ def bronze_rows(frame: DataFrame, wrapper: WrapperFormat, batch: Batch) -> DataF
     return stamped.select(*(column.name for column in bronze_columns(wrapper)), REFUSED)
 
 
-def examined_rows(frame: DataFrame, wrapper: WrapperFormat, batch: Batch, which: Rows) -> DataFrame:
+def examined_rows(frame: DataFrame, wrapper: WrapperFormat, batch: Batch, which: RowSelection) -> DataFrame:
     """Return records of a source frame in the columns of `QUARANTINE`; a good one has a NULL cause."""
     examined = map_in_arrow(frame, to_examined(wrapper, batch, which), spark_struct(EXAMINED))
     stamped = (
@@ -57,12 +59,12 @@ def to_fields(wrapper: WrapperFormat, batch: Batch) -> ArrowFunction:
     return convert
 
 
-def to_examined(wrapper: WrapperFormat, batch: Batch, which: Rows) -> ArrowFunction:
+def to_examined(wrapper: WrapperFormat, batch: Batch, which: RowSelection) -> ArrowFunction:
     """Return a function that gives source records as they came, in the columns of `EXAMINED`."""
 
     def convert(batches: Batches) -> Batches:
         for first, records in numbered(batches):
             examined = take_apart(records, wrapper, batch, first).examined()
-            yield examined.filter(examined.column("cause").is_valid()) if which is Rows.REFUSED else examined
+            yield examined.filter(examined.column("cause").is_valid()) if which is RowSelection.REFUSED else examined
 
     return convert

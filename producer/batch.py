@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from producer import events
-from producer.events import Words, Writer, payloads, random_words
+from producer.events import EventWriter, Words, payloads, random_words
 from producer.faults import Fault, spoiled
 from producer.records import Records, head, wrapped
 
@@ -32,7 +32,7 @@ class Recipe:
     """
 
     seed: int
-    writers: Sequence[Sequence[Writer]]
+    writers: Sequence[Sequence[EventWriter]]
     fault_rate: float
     faults: Sequence[Fault]
     partitions: int
@@ -77,7 +77,7 @@ def _faults(recipe: Recipe, words: Words) -> dict[int, Fault]:
 def _fill(
     values: list[bytes | None],
     positions: npt.NDArray[np.intp],
-    writer: Writer,
+    writer: EventWriter,
     words: Words,
     fault_of: dict[int, Fault],
     now_us: int,

@@ -15,13 +15,13 @@ from deltalake.exceptions import DeltaError
 
 from demux.core.errors import SettingsInvalid, StorageFailed
 from demux.core.storage.files import Storage
-from producer.records import Position, Records
+from producer.records import Records, TargetPosition
 
 # the table's description: deltalake refuses table properties that are not Delta's own
 MARK = "Simulated events, made by the demux producer"
 _HEADER_NAME, _HEADER_VALUE = "made-by", b"demux producer"
 _APPLICATION = "demux producer"
-_NO_POSITION = Position({})
+_NO_POSITION = TargetPosition({})
 _DATA = re.compile(r"part-[^/]*\.parquet")
 
 
@@ -41,10 +41,10 @@ class DeltaSink:
         self._path = path
         self._files = storage or Storage()
         self._topic = topic
-        self._position: Position | None = None
+        self._position: TargetPosition | None = None
         self._last_commit: int | None = None
 
-    def position(self) -> Position:
+    def position(self) -> TargetPosition:
         """Return how far the table is, read from its offsets; 0 when there is no table yet."""
         with self._storage():
             table = self._table()
@@ -155,13 +155,13 @@ def _is_marked(table: DeltaTable) -> bool:
     return table.metadata().description == MARK
 
 
-def _position_of(table: DeltaTable) -> Position:
+def _position_of(table: DeltaTable) -> TargetPosition:
     columns = table.to_pyarrow_dataset().to_table(columns=["partition", "offset"])
     newest = columns.group_by("partition").aggregate([("offset", "max")]).to_pylist()
-    return Position({row["partition"]: row["offset_max"] + 1 for row in newest})
+    return TargetPosition({row["partition"]: row["offset_max"] + 1 for row in newest})
 
 
-def _offsets(partitions: npt.NDArray[np.int32], before: Position) -> tuple[npt.NDArray[np.int64], Position]:
+def _offsets(partitions: npt.NDArray[np.int32], before: TargetPosition) -> tuple[npt.NDArray[np.int64], TargetPosition]:
     """Return the offset of each record, and the position after them."""
     offsets = np.empty(len(partitions), np.int64)
     following = dict(before.next_offsets)
@@ -170,4 +170,4 @@ def _offsets(partitions: npt.NDArray[np.int32], before: Position) -> tuple[npt.N
         start = following.get(partition, 0)
         offsets[mine] = start + np.arange(len(mine))
         following[partition] = start + len(mine)
-    return offsets, Position(following)
+    return offsets, TargetPosition(following)

@@ -13,7 +13,7 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 from producer.games import Game
-from producer.schemas import Column, Kind, columns, device_has_os, outcomes
+from producer.schemas import FieldKind, GameField, columns, device_has_os, outcomes
 
 Words = npt.NDArray[np.uint64]
 
@@ -33,7 +33,7 @@ _SYSTEMS = ["linux", "android", "ios", ""]
 
 
 @dataclass(frozen=True, slots=True)
-class Writer:
+class EventWriter:
     """Who writes payloads of one game in one schema version.
 
     Attributes:
@@ -59,7 +59,7 @@ def random_words(seed: int, first: int, count: int) -> Words:
     return generator.random_raw(count * _WORDS).reshape(count, _WORDS)
 
 
-def payloads(writer: Writer, words: Words, now_us: int) -> list[bytes]:
+def payloads(writer: EventWriter, words: Words, now_us: int) -> list[bytes]:
     """Return one payload per row of words, in order.
 
     Args:
@@ -75,7 +75,7 @@ def payloads(writer: Writer, words: Words, now_us: int) -> list[bytes]:
     return [message(**dict(zip(names, row, strict=True))).SerializeToString(deterministic=True) for row in rows]
 
 
-def _values(writer: Writer, field: Column, words: Words, now_us: int) -> list[Any]:
+def _values(writer: EventWriter, field: GameField, words: Words, now_us: int) -> list[Any]:
     match field.name:
         case "game_name":
             return [writer.game.name] * len(words)
@@ -91,45 +91,45 @@ def _values(writer: Writer, field: Column, words: Words, now_us: int) -> list[An
             return _random_values(writer, field, _mixed(words[:, COLUMNS], field.number))
 
 
-def _random_values(writer: Writer, field: Column, bits: Words) -> list[Any]:
+def _random_values(writer: EventWriter, field: GameField, bits: Words) -> list[Any]:
     match field.kind:
-        case Kind.STRING:
+        case FieldKind.STRING:
             return _chosen(_TEXTS, bits)
-        case Kind.BYTES:
+        case FieldKind.BYTES:
             raw = bits.tobytes()
             return [raw[at : at + 8] for at in range(0, len(raw), 8)]
-        case Kind.DEVICE:
+        case FieldKind.DEVICE:
             return _chosen(_devices(writer, field), bits)
-        case Kind.OUTCOME:
+        case FieldKind.OUTCOME:
             return list((bits % np.uint64(len(outcomes(writer.version)))).tolist())
-        case Kind.TAGS:
+        case FieldKind.TAGS:
             return _chosen(_TAGS, bits)
-        case Kind.SCORES:
+        case FieldKind.SCORES:
             return _chosen(_SCORES, bits)
         case _:
             return list(_numbers(field.kind, bits).tolist())
 
 
-def _numbers(kind: Kind, bits: Words) -> npt.NDArray[Any]:
+def _numbers(kind: FieldKind, bits: Words) -> npt.NDArray[Any]:
     upper: Words = bits >> np.uint64(32)
     match kind:
-        case Kind.BOOL:
+        case FieldKind.BOOL:
             return np.asarray(np.greater(bits, np.uint64(2**63)))
-        case Kind.INT32:
+        case FieldKind.INT32:
             return np.asarray(upper.astype(np.uint32).view(np.int32))
-        case Kind.UINT32 | Kind.FIXED32:
+        case FieldKind.UINT32 | FieldKind.FIXED32:
             return upper
-        case Kind.UINT64:
+        case FieldKind.UINT64:
             return bits
-        case Kind.FLOAT:
+        case FieldKind.FLOAT:
             return np.asarray((bits >> np.uint64(40)).astype(np.float32) / np.float32(256))
-        case Kind.DOUBLE:
+        case FieldKind.DOUBLE:
             return np.asarray((bits >> np.uint64(11)).astype(np.float64) / 2**40)
         case _:
             return bits.view(np.int64)
 
 
-def _devices(writer: Writer, field: Column) -> list[Message | None]:
+def _devices(writer: EventWriter, field: GameField) -> list[Message | None]:
     device = _class_of(writer, field)
     made = []
     for number in range(16):
@@ -141,7 +141,7 @@ def _devices(writer: Writer, field: Column) -> list[Message | None]:
     return [*made, *[None] * 4]
 
 
-def _class_of(writer: Writer, field: Column) -> Callable[..., Message]:
+def _class_of(writer: EventWriter, field: GameField) -> Callable[..., Message]:
     message_type = writer.message.DESCRIPTOR.fields_by_name[field.name].message_type
     return GetMessageClass(cast("Descriptor", message_type))
 

@@ -30,7 +30,7 @@ class Records:
 
 
 @dataclass(frozen=True, slots=True)
-class Position:
+class TargetPosition:
     """How far the target is.
 
     Attributes:
@@ -45,10 +45,10 @@ class Position:
         return sum(self.next_offsets.values())
 
 
-class Sink(Protocol):
+class EventSink(Protocol):
     """A target that gives offsets: a Delta table, or a topic."""
 
-    def position(self) -> Position:
+    def position(self) -> TargetPosition:
         """Return how far the target is; a target that is not there yet is at 0.
 
         Raises:

@@ -14,7 +14,7 @@ _NO_GAME = (Cause.MALFORMED_WRAPPER, Cause.INVALID_GAME_NAME)
 
 
 @dataclass(frozen=True, slots=True)
-class GameReport:
+class ProducedGame:
     """The new events of one game that get as far as bronze.
 
     Attributes:
@@ -49,7 +49,7 @@ class ProduceReport:
     first: int
     faults: Mapping[Fault, int]
     quarantine: Mapping[Cause, int]
-    games: tuple[GameReport, ...]
+    games: tuple[ProducedGame, ...]
     schema_ids: tuple[int, ...]
 
     @staticmethod
@@ -80,7 +80,7 @@ class CleanUpReport:
     schema_ids: tuple[int, ...]
 
 
-def _game_report(name: str, made: Made) -> GameReport:
+def _game_report(name: str, made: Made) -> ProducedGame:
     silver, quarantine = 0, Counter[Cause]()
     for (game, fault), count in made.items():
         cause = cause_of(fault) if fault is not None else None
@@ -90,4 +90,4 @@ def _game_report(name: str, made: Made) -> GameReport:
             silver += count
         else:
             quarantine[cause] += count
-    return GameReport(name, silver + quarantine.total(), silver, quarantine)
+    return ProducedGame(name, silver + quarantine.total(), silver, quarantine)

@@ -14,9 +14,9 @@ from demux.core.protobuf.schema.descriptor_pool import message_class, pool_of
 from demux.core.protobuf.schema.protoc import compile_schema
 from demux.core.registry.protocol import ErasableRegistry, NewSchema, SchemaRegistry
 from producer.batch import Made, Recipe, batch
-from producer.events import Writer
+from producer.events import EventWriter
 from producer.games import Game, games
-from producer.records import Sink
+from producer.records import EventSink
 from producer.report import CleanUpReport, ProduceReport
 from producer.request import ProduceRequest, check
 from producer.schemas import message_name, proto_path, proto_text
@@ -28,7 +28,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 def produce(
     request: ProduceRequest,
     registry: SchemaRegistry,
-    sink: Sink,
+    sink: EventSink,
     *,
     now: datetime,
     on_progress: Callable[[int], None] = lambda sent: None,
@@ -67,7 +67,7 @@ def produce(
     return ProduceReport.of(made, resent, first, schema_ids)
 
 
-def clean_up(registry: ErasableRegistry, sink: Sink) -> CleanUpReport:
+def clean_up(registry: ErasableRegistry, sink: EventSink) -> CleanUpReport:
     """Return what was removed: the target if the producer made it, and the schemas with its mark; nothing else.
 
     A second call finds nothing and is safe.
@@ -75,7 +75,7 @@ def clean_up(registry: ErasableRegistry, sink: Sink) -> CleanUpReport:
     return CleanUpReport(sink.remove(), registry.remove(made_by=MADE_BY))
 
 
-def _send_again(count: int, sink: Sink, now_us: int, on_progress: Callable[[int], None]) -> int:
+def _send_again(count: int, sink: EventSink, now_us: int, on_progress: Callable[[int], None]) -> int:
     earlier = sink.newest(count)
     resent = len(earlier.values)
     if resent:
@@ -84,7 +84,7 @@ def _send_again(count: int, sink: Sink, now_us: int, on_progress: Callable[[int]
     return resent
 
 
-def _writers(request: ProduceRequest, registry: SchemaRegistry) -> Sequence[Sequence[Writer]]:
+def _writers(request: ProduceRequest, registry: SchemaRegistry) -> Sequence[Sequence[EventWriter]]:
     playing = games(request.games, request.hostile)
     versions = range(1, request.versions + 1)
     pairs = [(game, version) for game in playing for version in versions]
@@ -99,7 +99,7 @@ def _new_schema(game: Game, version: int) -> NewSchema:
     return NewSchema(game.name, proto_text(game, version), proto_path(game), (), message_name(game))
 
 
-def _writer(game: Game, version: int, schema_id: int, registry: SchemaRegistry) -> Writer:
+def _writer(game: Game, version: int, schema_id: int, registry: SchemaRegistry) -> EventWriter:
     compiled = compile_schema(registry.schema(schema_id))
     pool = pool_of(FileDescriptorSet.FromString(compiled.descriptor_set))
-    return Writer(game, version, schema_id, message_class(pool, compiled.message))
+    return EventWriter(game, version, schema_id, message_class(pool, compiled.message))

@@ -11,7 +11,7 @@ from enum import Enum
 from producer.games import Game
 
 
-class Kind(Enum):
+class FieldKind(Enum):
     """The type of a field; the value is how the `.proto` text says it."""
 
     STRING = "string"
@@ -33,30 +33,30 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class GameField:
     """A field of a game's message."""
 
     number: int
     name: str
-    kind: Kind
+    kind: FieldKind
 
 
 _EVERY_GAME = (
-    Column(1, "game_name", Kind.STRING),
-    Column(2, "user_name", Kind.STRING),
-    Column(3, "event_timestamp", Kind.TIMESTAMP),
-    Column(4, "is_connection_stable", Kind.BOOL),
+    GameField(1, "game_name", FieldKind.STRING),
+    GameField(2, "user_name", FieldKind.STRING),
+    GameField(3, "event_timestamp", FieldKind.TIMESTAMP),
+    GameField(4, "is_connection_stable", FieldKind.BOOL),
 )
 _ADDED = {
-    2: (Column(5, "device", Kind.DEVICE), Column(6, "outcome", Kind.OUTCOME)),
-    3: (Column(7, "tags", Kind.TAGS), Column(8, "scores", Kind.SCORES)),
+    2: (GameField(5, "device", FieldKind.DEVICE), GameField(6, "outcome", FieldKind.OUTCOME)),
+    3: (GameField(7, "tags", FieldKind.TAGS), GameField(8, "scores", FieldKind.SCORES)),
 }
 _FIRST_GAME_COLUMN = 20
-_GAME_KINDS = tuple(Kind)[: tuple(Kind).index(Kind.TIMESTAMP)]
+_GAME_KINDS = tuple(FieldKind)[: tuple(FieldKind).index(FieldKind.TIMESTAMP)]
 _OUTCOMES = ("OUTCOME_UNSPECIFIED", "OUTCOME_WON", "OUTCOME_LOST", "OUTCOME_DRAWN")
 
 
-def columns(game: Game, version: int) -> tuple[Column, ...]:
+def columns(game: Game, version: int) -> tuple[GameField, ...]:
     """Return the fields of the game's message in this version (from 1), in order of number.
 
     Version 1 has what every game has and 1 to 3 columns `col_<game>_game_<k>`; each later version adds one such
@@ -105,10 +105,10 @@ def proto_text(game: Game, version: int) -> str:
     )
 
 
-def _game_column(game: Game, k: int) -> Column:
+def _game_column(game: Game, k: int) -> GameField:
     # other games start elsewhere in the list of kinds, so their columns differ in type as well as in name
     kind = _GAME_KINDS[(3 * game.number + k) % len(_GAME_KINDS)]
-    return Column(_FIRST_GAME_COLUMN + k - 1, f"col_{game.key}_game_{k}", kind)
+    return GameField(_FIRST_GAME_COLUMN + k - 1, f"col_{game.key}_game_{k}", kind)
 
 
 def _nested(version: int) -> list[str]:

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from random import Random
 
-from demux.core.control.games_and_rounds import KnownGame, Outcome, TaskRecord
+from demux.core.control.games_and_rounds import KnownGame, TaskOutcome, TaskRecord
 from demux.core.registry.protocol import SubjectVersion
 from demux.operations.status.facts import Arrival, Facts, SetAside, TableFacts
 from demux.operations.status.html_page import page
@@ -87,7 +87,7 @@ def _task(name: str, number: int, read: list[int]) -> TaskRecord:
     return TaskRecord(
         round_id=f"r{number}",
         game=name,
-        outcome=Outcome.FAILED if fails else Outcome.DONE,
+        outcome=TaskOutcome.FAILED if fails else TaskOutcome.DONE,
         rows_in=rows,
         rows_silver=rows,
         rows_quarantined=0,

@@ -14,8 +14,8 @@ from benchmarks.support.events import Events
 from benchmarks.support.roots import PARALLELISM, Bench, BenchRoot
 from benchmarks.support.sizes import Sizes
 from demux.cli.repair.backfill_days import Backfilling
-from demux.pipeline.context import Workplace, place_of
-from deserializer.redecode.backfill_plan import Asked
+from demux.pipeline.context import CommandContext, place_of
+from deserializer.redecode.backfill_plan import BackfillRequest
 from deserializer.redecode.replay import rebuild
 from producer.games import games as first_games
 
@@ -39,8 +39,8 @@ def run(bench: Bench, sizes: Sizes) -> list[str]:
     for number in range(1 + sizes.repeats):
         seconds[DAILY].append(rows * _row_seconds(live, bench.events(sizes.games, each), sizes.days))
         seconds[LIVE].append(rows * _row_seconds(live, events, 1))
-        seconds[TOGETHER].append(timed(Backfilling(_place(root, PARALLELISM), Asked((), None, None)).run))
-        seconds[ALONE].append(timed(Backfilling(_place(root, 1), Asked((), None, None)).run))
+        seconds[TOGETHER].append(timed(Backfilling(_place(root, PARALLELISM), BackfillRequest((), None, None)).run))
+        seconds[ALONE].append(timed(Backfilling(_place(root, 1), BackfillRequest((), None, None)).run))
         seconds[REBUILD].append(timed(lambda: _rebuild(_place(root, 1), names)))
         print(f"round {number}: { {name: round(each[-1], 2) for name, each in seconds.items()} } s", flush=True)
     for name in ("backfill", "live"):
@@ -94,11 +94,11 @@ def _row_seconds(root: BenchRoot, events: Events, rounds: int) -> float:
     return seconds / rows
 
 
-def _place(root: BenchRoot, parallelism: int) -> Workplace:
+def _place(root: BenchRoot, parallelism: int) -> CommandContext:
     run_settings = root.settings.run.model_copy(update={"parallelism": parallelism})
     return place_of(root.settings.model_copy(update={"run": run_settings}), root.spark, threading.Event())
 
 
-def _rebuild(place: Workplace, games: list[str]) -> None:
+def _rebuild(place: CommandContext, games: list[str]) -> None:
     for game in games:
         rebuild(place.spark, place.layout, place.schemas, game)

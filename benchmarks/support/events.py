@@ -10,7 +10,7 @@ import numpy as np
 
 from demux.core.registry.folder import FolderRegistry
 from producer.games import games as first_games
-from producer.records import Position, Records, Sink
+from producer.records import EventSink, Records, TargetPosition
 from producer.request import ProduceRequest
 from producer.run import MADE_BY, produce
 
@@ -31,7 +31,7 @@ class Events:
         wanted = {game.name.encode() for game in first_games(games)}
         return Events(tuple(kept for batch in self.batches if (kept := _only(batch, wanted)).values))
 
-    def send(self, sink: Sink) -> None:
+    def send(self, sink: EventSink) -> None:
         """Append all of them to the sink."""
         for batch in self.batches:
             sink.write(batch)
@@ -43,8 +43,8 @@ class Kept:
     def __init__(self) -> None:
         self.batches: list[Records] = []
 
-    def position(self) -> Position:
-        return Position({})
+    def position(self) -> TargetPosition:
+        return TargetPosition({})
 
     def write(self, records: Records) -> None:
         self.batches.append(records)

@@ -16,7 +16,7 @@ from demux.core.errors import DemuxError, SettingsInvalid, StorageFailed
 from demux.core.root.layout import Layout
 from demux.core.settings.source import ArchiveSettings
 from demux.core.storage import file_names, read_text, replace_text, table_exists
-from demux.core.streaming.checkpoints import Checkpoint, read_checkpoint
+from demux.core.streaming.checkpoints import StreamCheckpoint, read_checkpoint
 from demux.core.text import printable
 
 _NOTE = "archive.json"
@@ -59,7 +59,7 @@ def _read_otherwise(batch_id: int, before: Reading) -> SettingsInvalid:
     )
 
 
-def _is_written(spark: SparkSession, layout: Layout, found: Checkpoint) -> bool:
+def _is_written(spark: SparkSession, layout: Layout, found: StreamCheckpoint) -> bool:
     """Return whether a table has something of the unfinished batch."""
     assert found.query_id is not None
     tables = [table for table in (layout.bronze, layout.quarantine) if table_exists(spark, table)]

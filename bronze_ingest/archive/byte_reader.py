@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from bronze_ingest.archive.file_open import ArchiveFile
-from bronze_ingest.archive.record_batch import CUT, MAX_PIECE_BYTES, Rows, piece
+from bronze_ingest.archive.record_batch import CUT, MAX_PIECE_BYTES, RecordRows, piece
 from demux.core.text import printable
 
 CHUNK_BYTES = 2**20
@@ -62,7 +62,7 @@ class Content:
             seen += len(part)
         return kept, seen
 
-    def rest(self, start: int, begun: bytes, reason: str) -> Rows:
+    def rest(self, start: int, begun: bytes, reason: str) -> RecordRows:
         """Return all that is left as one malformed piece.
 
         Args:

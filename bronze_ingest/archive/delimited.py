@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bronze_ingest.archive.byte_reader import CHUNK_BYTES, Content
-from bronze_ingest.archive.record_batch import MAX_BATCH_BYTES, MAX_BATCH_ROWS, MAX_RECORD_BYTES, Rows, piece
+from bronze_ingest.archive.record_batch import MAX_BATCH_BYTES, MAX_BATCH_ROWS, MAX_RECORD_BYTES, RecordRows, piece
 
 _MAX_VARINT_BYTES = 10
 _MAX_LENGTH = 2**31 - 1
@@ -28,11 +28,11 @@ class _Length:
     body: int
 
 
-def delimited(content: Content) -> Iterator[Rows]:
+def delimited(content: Content) -> Iterator[RecordRows]:
     """Yield the records in batches, and as malformed pieces a record that is too large, and the rest of a torn file."""
     buffer, base, at = b"", 0, 0
     while True:
-        rows = Rows()
+        rows = RecordRows()
         at = _take(buffer, at, base, rows)
         if rows.values:
             yield rows
@@ -58,7 +58,7 @@ def delimited(content: Content) -> Iterator[Rows]:
             return
 
 
-def _take(buffer: bytes, at: int, base: int, rows: Rows) -> int:
+def _take(buffer: bytes, at: int, base: int, rows: RecordRows) -> int:
     """Add the whole records from `at` on, as many as one batch may have; return where the first one left begins."""
     end = len(buffer)
     starts, values, limit = rows.starts, rows.values, at + MAX_BATCH_BYTES

@@ -11,7 +11,7 @@ from bronze_ingest.archive.delimited import delimited
 from bronze_ingest.archive.file_open import ArchiveFile
 from bronze_ingest.archive.ndjson import ndjson
 from bronze_ingest.archive.parquet import parquet
-from bronze_ingest.archive.record_batch import Rows, batch_of
+from bronze_ingest.archive.record_batch import RecordRows, batch_of
 from demux.core.settings.source import ArchiveFormat
 
 
@@ -38,7 +38,7 @@ def records(path: str, file: ArchiveFile, layout: ArchiveFormat) -> Iterator[pa.
             return parquet(path, file)
 
 
-def _batches(path: str, file: ArchiveFile, read: Callable[[Content], Iterator[Rows]]) -> Iterator[pa.RecordBatch]:
+def _batches(path: str, file: ArchiveFile, read: Callable[[Content], Iterator[RecordRows]]) -> Iterator[pa.RecordBatch]:
     content = Content(path, file)
     for rows in read(content) if content.broken is None else [content.rest(0, b"", "")]:
         yield batch_of(path, rows)

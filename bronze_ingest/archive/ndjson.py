@@ -15,7 +15,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from bronze_ingest.archive.byte_reader import Content, lines
-from bronze_ingest.archive.record_batch import MAX_RECORD_BYTES, Optional, Rows
+from bronze_ingest.archive.record_batch import MAX_RECORD_BYTES, Optional, RecordRows
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -30,15 +30,15 @@ class _Malformed(Exception):
     """The line is no record; says why."""
 
 
-def ndjson(content: Content) -> Iterator[Rows]:
+def ndjson(content: Content) -> Iterator[RecordRows]:
     """Yield the records in batches, malformed lines among them; empty lines are passed over."""
-    rows = Rows()
+    rows = RecordRows()
     for start, text, size in lines(content, MAX_RECORD_BYTES):
         if not text.strip() and content.broken is None:
             continue
         if rows.is_full(len(text)):
             yield rows
-            rows = Rows()
+            rows = RecordRows()
         try:
             if content.broken is not None:
                 raise _Malformed("the data ends within a line")

@@ -43,7 +43,7 @@ NOTHING: Optional = (None,) * 6
 
 
 @dataclass(slots=True)
-class Rows:
+class RecordRows:
     """Rows of one batch, in the order of the file; lists as long as each other, but for `optional`.
 
     Attributes:
@@ -77,14 +77,14 @@ class Rows:
         self.add(start, piece[:MAX_PIECE_BYTES], NOTHING, min(len(piece), MAX_PIECE_BYTES))
 
 
-def piece(start: int, kept: bytes, sentence: str) -> Rows:
+def piece(start: int, kept: bytes, sentence: str) -> RecordRows:
     """Return a batch of one malformed piece."""
-    rows = Rows()
+    rows = RecordRows()
     rows.refuse(start, kept, sentence)
     return rows
 
 
-def batch_of(path: str, rows: Rows) -> pa.RecordBatch:
+def batch_of(path: str, rows: RecordRows) -> pa.RecordBatch:
     """Return the rows in the columns of `ARCHIVED`."""
     optional = _optional(rows)
     sentences = [rows.sentences.get(at) for at in range(len(rows.values))] if rows.sentences else None
@@ -110,7 +110,7 @@ def archived(
     return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 
 
-def _optional(rows: Rows) -> list[pa.Array]:
+def _optional(rows: RecordRows) -> list[pa.Array]:
     types = [arrow_type(column.type) for column in SOURCE_OPTIONAL]
     if not rows.optional:
         return [pa.nulls(len(rows.values), kind) for kind in types]

@@ -25,7 +25,7 @@ _START = f"sources/{KAFKA}"
 
 
 @dataclass(frozen=True, slots=True)
-class Position:
+class StreamPosition:
     """Where a stream stands.
 
     Attributes:
@@ -37,11 +37,11 @@ class Position:
     begun: Offsets
 
 
-def position(spark: SparkSession, checkpoint: str) -> Position:
+def position(spark: SparkSession, checkpoint: str) -> StreamPosition:
     """Return where the stream stands."""
     found = read_checkpoint(spark, checkpoint)
     needed = _in_log(spark, checkpoint, found.done) if found.done >= 0 else _start(spark, checkpoint)
-    return Position(needed, {} if found.unfinished is None else _in_log(spark, checkpoint, found.unfinished))
+    return StreamPosition(needed, {} if found.unfinished is None else _in_log(spark, checkpoint, found.unfinished))
 
 
 def move(spark: SparkSession, checkpoint: str, change: Callable[[Offsets], Offsets]) -> None:

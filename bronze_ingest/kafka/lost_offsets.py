@@ -30,7 +30,7 @@ class Loss(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Topic:
+class TopicState:
     """A topic as the broker has it now.
 
     Attributes:
@@ -74,7 +74,9 @@ class Gap:
         return f"topic {self.topic}, partition {self.partition}: {span} ({count:,} record{'s'[: count != 1]})"
 
 
-def gaps(needed: Offsets, begun: Offsets, now: Mapping[str, Topic], known_ids: Mapping[str, str]) -> tuple[Gap, ...]:
+def gaps(
+    needed: Offsets, begun: Offsets, now: Mapping[str, TopicState], known_ids: Mapping[str, str]
+) -> tuple[Gap, ...]:
     """Return the offsets that the stream needs and the broker does not have, in order of topic and partition.
 
     Args:
@@ -91,7 +93,7 @@ def gaps(needed: Offsets, begun: Offsets, now: Mapping[str, Topic], known_ids: M
 
 
 def _of_topic(
-    name: str, needed: Mapping[int, int], begun: Mapping[int, int], topic: Topic | None, known_id: str | None
+    name: str, needed: Mapping[int, int], begun: Mapping[int, int], topic: TopicState | None, known_id: str | None
 ) -> Iterator[Gap]:
     if topic is None or known_id not in (None, topic.topic_id):
         # nobody knows how far the old one went, not even where the stream stands at its beginning
@@ -108,7 +110,7 @@ def _of_topic(
             yield Gap(name, topic.topic_id, partition, at, first, Loss.EXPIRED)
 
 
-def begins(needed: Offsets, now: Mapping[str, Topic], left: Mapping[tuple[str, int], int]) -> Offsets:
+def begins(needed: Offsets, now: Mapping[str, TopicState], left: Mapping[tuple[str, int], int]) -> Offsets:
     """Return where topics begin that are new to the stream; those that begin at 0 throughout are left out.
 
     Args:
@@ -164,7 +166,7 @@ def start_with_line(line: str) -> str:
     return _START_HEAD + line
 
 
-def past_gaps(offsets: Offsets, lost: Iterable[Gap], now: Mapping[str, Topic]) -> Offsets:
+def past_gaps(offsets: Offsets, lost: Iterable[Gap], now: Mapping[str, TopicState]) -> Offsets:
     """Return the offsets behind these gaps: of where a batch begins, and as well of where it ends.
 
     A topic that was made again is read from its beginning, a log that was cut off from its end; a topic that is gone

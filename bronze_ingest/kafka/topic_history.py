@@ -8,8 +8,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from bronze_ingest.kafka.checkpoint_offsets import Position, move, position
-from bronze_ingest.kafka.lost_offsets import Gap, Loss, Offsets, Topic, begins, gaps, past_gaps
+from bronze_ingest.kafka.checkpoint_offsets import StreamPosition, move, position
+from bronze_ingest.kafka.lost_offsets import Gap, Loss, Offsets, TopicState, begins, gaps, past_gaps
 from demux.core.columns.spark import spark_struct
 from demux.core.columns.types import Struct
 from demux.core.errors import OffsetsLost
@@ -29,7 +29,7 @@ _WHY = {
 History = Mapping[str, tuple[str, ...]]
 
 
-def follow(spark: SparkSession, layout: Layout, now: Mapping[str, Topic], accept_gaps: bool) -> Mapping[str, int]:
+def follow(spark: SparkSession, layout: Layout, now: Mapping[str, TopicState], accept_gaps: bool) -> Mapping[str, int]:
     """Return how often each topic was made, where it was more than once; afterwards the stream can go on.
 
     Writes new topics into the table of topics. With `accept_gaps`, lost offsets go into the table of gaps and the
@@ -57,7 +57,7 @@ def follow(spark: SparkSession, layout: Layout, now: Mapping[str, Topic], accept
     return {name: count for name, count in made.items() if count > 1}
 
 
-def require_offsets(spark: SparkSession, layout: Layout, now: Mapping[str, Topic]) -> None:
+def require_offsets(spark: SparkSession, layout: Layout, now: Mapping[str, TopicState]) -> None:
     """Return nothing when the broker has all that the stream still needs.
 
     Raises:
@@ -69,7 +69,7 @@ def require_offsets(spark: SparkSession, layout: Layout, now: Mapping[str, Topic
 
 
 def _lost(
-    spark: SparkSession, layout: Layout, at: Position, now: Mapping[str, Topic], history: History
+    spark: SparkSession, layout: Layout, at: StreamPosition, now: Mapping[str, TopicState], history: History
 ) -> tuple[Gap, ...]:
     found = gaps(at.needed, at.begun, now, {name: ids[-1] for name, ids in history.items()})
     if not any(gap.loss is Loss.MADE_AGAIN for gap in found):
@@ -85,7 +85,7 @@ def _lost(
 
 
 def _left(
-    spark: SparkSession, layout: Layout, needed: Offsets, now: Mapping[str, Topic], history: History
+    spark: SparkSession, layout: Layout, needed: Offsets, now: Mapping[str, TopicState], history: History
 ) -> Mapping[tuple[str, int], int]:
     if not any(name in history for name in now if name not in needed):
         return {}
@@ -132,7 +132,7 @@ def _write_down(spark: SparkSession, layout: Layout, lost: tuple[Gap, ...]) -> N
     _append(spark, layout.gaps, GAPS, rows)
 
 
-def _remember(spark: SparkSession, layout: Layout, now: Mapping[str, Topic], names: Iterable[str]) -> None:
+def _remember(spark: SparkSession, layout: Layout, now: Mapping[str, TopicState], names: Iterable[str]) -> None:
     time = datetime.now(timezone.utc)
     _append(spark, layout.topics, TOPICS, [(name, now[name].topic_id, time) for name in sorted(names)])
 

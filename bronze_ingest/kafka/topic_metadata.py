@@ -13,7 +13,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import IllegalArgumentException
 from pyspark.sql import SparkSession
 
-from bronze_ingest.kafka.lost_offsets import Topic
+from bronze_ingest.kafka.lost_offsets import TopicState
 from bronze_ingest.kafka.source import kafka_classes
 from demux.core.errors import DemuxError, TopicMissing
 from demux.core.kafka.client_options import ClientOptions
@@ -33,7 +33,7 @@ _PREFIX = "kafka."
 _READ = {"READ", "ALL"}
 
 
-def topics_now(spark: SparkSession, kafka: KafkaSettings, options: ClientOptions) -> Mapping[str, Topic]:
+def topics_now(spark: SparkSession, kafka: KafkaSettings, options: ClientOptions) -> Mapping[str, TopicState]:
     """Return the topics of the settings as the broker has them now, by name.
 
     Raises:
@@ -151,10 +151,10 @@ def _described(clients: Any, admin: Any, names: list[str], kafka: KafkaSettings)
     return described
 
 
-def _topic(spark: SparkSession, admin: Any, name: str, description: Any) -> Topic:
+def _topic(spark: SparkSession, admin: Any, name: str, description: Any) -> TopicState:
     partitions = [partition.partition() for partition in description.partitions()]
     spec = kafka_classes(spark).clients.admin.OffsetSpec
-    return Topic(
+    return TopicState(
         name,
         description.topicId().toString(),
         _offsets(spark, admin, name, partitions, spec.earliest()),

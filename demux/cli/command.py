@@ -31,7 +31,7 @@ from demux.core.settings.settings import Decoder, Settings
 from demux.core.streaming.progress_log import ProgressLog
 from demux.core.streaming.session import has_session, on_databricks, session, stop
 from demux.core.text import printable
-from demux.pipeline.context import Workplace, place_of
+from demux.pipeline.context import CommandContext, place_of
 from install_workflow.destroy.apply import require_whole
 
 # what `signal.signal` takes and gives back
@@ -102,7 +102,7 @@ class AfterRemoval(Enum):
 class Pace:
     """Gives way, when called between two steps, each time that we had the root for so many seconds."""
 
-    def __init__(self, place: Workplace, after_s: float, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, place: CommandContext, after_s: float, clock: Callable[[], float] = time.monotonic) -> None:
         """Begin to count."""
         self._place = place
         self._after_s = after_s
@@ -110,7 +110,7 @@ class Pace:
         self._began = clock()
 
     def __call__(self) -> None:
-        """Give way, if it is time; raises as `Workplace.away`."""
+        """Give way, if it is time; raises as `CommandContext.away`."""
         if self._clock() - self._began > self._after_s:
             self._place.give_way()
             self._began = self._clock()
@@ -124,7 +124,7 @@ def workplace(
     *,
     wait: bool = False,
     after_removal: AfterRemoval = AfterRemoval.REFUSE,
-) -> Iterator[Workplace]:
+) -> Iterator[CommandContext]:
     """Hold the lock and a Spark session while the block runs; a session that was there before goes on after it.
 
     SIGINT and SIGTERM set `stop`: what is under way finishes. A second signal ends the process at once.
@@ -147,7 +147,7 @@ def workplace(
         yield from _with_spark(settings, after_removal, hold)
 
 
-def _with_spark(settings: Settings, after_removal: AfterRemoval, hold: Hold) -> Iterator[Workplace]:
+def _with_spark(settings: Settings, after_removal: AfterRemoval, hold: Hold) -> Iterator[CommandContext]:
     log_to(logs_of(settings))
     shared = has_session()
     with console.status("starting Spark …"):

@@ -40,7 +40,7 @@ OF_BRONZE = frozenset(
 )
 
 
-class Reason(Enum):
+class RemovalReason(Enum):
     """Why a row of bronze is not there any more.
 
     Attributes:

@@ -9,7 +9,7 @@ from enum import Enum, IntEnum
 from typing import ClassVar
 
 
-class Kind(Enum):
+class ErrorKind(Enum):
     """Whether the same call may succeed later without anybody changing anything."""
 
     TRANSIENT = "transient"
@@ -42,7 +42,7 @@ class DemuxError(Exception):
     """
 
     condition: ClassVar[str] = "UNEXPECTED"
-    kind: ClassVar[Kind] = Kind.TERMINAL
+    kind: ClassVar[ErrorKind] = ErrorKind.TERMINAL
     exit_code: ClassVar[ExitCode] = ExitCode.UNEXPECTED
 
     def __init__(self, cause: str, remedy: str, **fields: object) -> None:
@@ -109,7 +109,7 @@ class RegistryUnavailable(DemuxError):
     """The registry gave no usable answer; it may later."""
 
     condition = "REGISTRY_UNAVAILABLE"
-    kind = Kind.TRANSIENT
+    kind = ErrorKind.TRANSIENT
     exit_code = ExitCode.TRANSIENT
 
 
@@ -174,7 +174,7 @@ class RootLocked(DemuxError):
     """Another command works on the same root; two at once would be in each other's way."""
 
     condition = "ROOT_LOCKED"
-    kind = Kind.TRANSIENT
+    kind = ErrorKind.TRANSIENT
     exit_code = ExitCode.LOCKED
 
 
@@ -203,7 +203,7 @@ class KafkaUnavailable(DemuxError):
     """No broker answered; one may later."""
 
     condition = "KAFKA_UNAVAILABLE"
-    kind = Kind.TRANSIENT
+    kind = ErrorKind.TRANSIENT
     exit_code = ExitCode.TRANSIENT
 
 
@@ -290,7 +290,7 @@ class TaskInterrupted(DemuxError):
     """Another writer was quicker, or a worker went away; the same work succeeds later."""
 
     condition = "TASK_INTERRUPTED"
-    kind = Kind.TRANSIENT
+    kind = ErrorKind.TRANSIENT
     exit_code = ExitCode.TRANSIENT
 
 
@@ -316,7 +316,7 @@ class DeploymentLocked(DemuxError):
     """Another command changes the same deployment in the workspace."""
 
     condition = "DEPLOYMENT_LOCKED"
-    kind = Kind.TRANSIENT
+    kind = ErrorKind.TRANSIENT
     exit_code = ExitCode.LOCKED
 
 
@@ -324,7 +324,7 @@ class WorkspaceUnavailable(DemuxError):
     """The workspace gave no usable answer; it may later."""
 
     condition = "WORKSPACE_UNAVAILABLE"
-    kind = Kind.TRANSIENT
+    kind = ErrorKind.TRANSIENT
     exit_code = ExitCode.TRANSIENT
 
 

@@ -73,7 +73,7 @@ class Spec:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class SessionStep:
     """What one batch does: decided once, written down, then done.
 
     Attributes:
@@ -102,8 +102,8 @@ class SessionsReport:
         rows_silver: how many rows silver has now.
     """
 
-    new: tuple[Step, ...]
-    all: tuple[Step, ...]
+    new: tuple[SessionStep, ...]
+    all: tuple[SessionStep, ...]
     sessions: Mapping[str | None, int]
     rows_silver: int
 
@@ -188,7 +188,7 @@ def run_sessions(
     require_checkpoint(spark, checkpoint, table, table, "FALSE", _command(spec))
     _require_table(spark, table, silver.schema, spec)
     log = layout.session_batches
-    new: list[Step] = []
+    new: list[SessionStep] = []
 
     def one_batch(frame: DataFrame, batch: Batch) -> None:
         new.append(_decided(frame, batch, log, spec, lateness, now()))
@@ -264,7 +264,7 @@ def _over_wider_columns(spark: SparkSession, spec: Spec) -> Iterator[None]:
         spark.conf.unset(_ANY_AT_START)
 
 
-def _decided(frame: DataFrame, batch: Batch, log: str, spec: Spec, lateness: timedelta, now: datetime) -> Step:
+def _decided(frame: DataFrame, batch: Batch, log: str, spec: Spec, lateness: timedelta, now: datetime) -> SessionStep:
     """Return what the batch does, written down; a batch that comes again does what it was going to do."""
     spark = frame.sparkSession
     steps = _steps(spark, log, batch.query_id)
@@ -272,7 +272,7 @@ def _decided(frame: DataFrame, batch: Batch, log: str, spec: Spec, lateness: tim
         return steps[batch.batch_id]
     before = max((step.watermark for step in steps.values() if step.watermark is not None), default=None)
     newest, rows, untimed, late = _measured(frame, spec, before)
-    step = Step(rows, late, untimed, before, next_watermark(before, newest, (now - _EPOCH) // _US, lateness))
+    step = SessionStep(rows, late, untimed, before, next_watermark(before, newest, (now - _EPOCH) // _US, lateness))
     row = (spec.game, batch.query_id, batch.batch_id, rows, late, untimed, *map(_moment, (before, step.watermark)), now)
     append(spark.createDataFrame([row], spark_struct(SESSION_BATCHES)).coalesce(1), log, batch)
     return step
@@ -289,7 +289,7 @@ def _measured(frame: DataFrame, spec: Spec, before: int | None) -> tuple[int | N
     return found[0], found[1], found[2] or 0, found[3] or 0
 
 
-def _replace_open(frame: DataFrame, batch: Batch, table: str, spec: Spec, step: Step) -> None:
+def _replace_open(frame: DataFrame, batch: Batch, table: str, spec: Spec, step: SessionStep) -> None:
     """Put the open sessions, with the batch's events, into the place of those before; once for each batch."""
     spark = frame.sparkSession
     spark.conf.set(_CHECK, "false")
@@ -316,7 +316,7 @@ def _is_over(spec: Spec, watermark: int | None) -> Column:
     return F.coalesce(over, F.lit(False))
 
 
-def _steps(spark: SparkSession, log: str, query_id: str | None) -> dict[int, Step]:
+def _steps(spark: SparkSession, log: str, query_id: str | None) -> dict[int, SessionStep]:
     """Return the query's batches by number."""
     if query_id is None or not table_exists(spark, log):
         return {}
@@ -327,8 +327,8 @@ def _steps(spark: SparkSession, log: str, query_id: str | None) -> dict[int, Ste
     return {row.batch_id: _step(row) for row in found.orderBy("batch_id").collect()}
 
 
-def _step(row: Row) -> Step:
-    return Step(row.rows_in, row.rows_late, row.rows_untimed, row.late_before, row.watermark)
+def _step(row: Row) -> SessionStep:
+    return SessionStep(row.rows_in, row.rows_late, row.rows_untimed, row.late_before, row.watermark)
 
 
 def _silver(spark: SparkSession, silver: str, spec: Spec) -> DataFrame:

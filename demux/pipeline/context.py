@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from demux.core.catalog.registration import Catalog
+from demux.core.catalog.registration import CatalogRegistration
 from demux.core.control.games_and_rounds import Control
 from demux.core.errors import DemuxError
 from demux.core.reports import GameReport, IngestReport
@@ -27,7 +27,7 @@ from demux.core.streaming.session import on_databricks
 
 
 @dataclass(frozen=True, slots=True)
-class Workplace:
+class CommandContext:
     """A root that is locked for one command, and the session that works on it.
 
     Attributes:
@@ -48,7 +48,7 @@ class Workplace:
     control: Control
     stop: threading.Event
     tables: TableLock = unlocked
-    catalog: Catalog | None = None
+    catalog: CatalogRegistration | None = None
     hold: Hold | None = None
     warn: Callable[[str], None] = lambda _: None
 
@@ -140,15 +140,15 @@ class Workplace:
 
 def place_of(
     settings: Settings, spark: SparkSession, stopping: threading.Event, tables: TableLock | None = None
-) -> Workplace:
+) -> CommandContext:
     """Return what the stages need; `tables` where other processes write the same tables at the same time."""
     layout = layout_of(settings)
     schemas = SchemaStore(spark, layout, registry_of(settings, os.environ), tables)
-    catalog = Catalog(spark, settings, schemas, has_tags=on_databricks())
+    catalog = CatalogRegistration(spark, settings, schemas, has_tags=on_databricks())
     if tables is None and exists(spark, layout.fleet):
         # a stream that goes on from a fleet commits by Spark, while another game's fleet commits without
         tables = table_lock(settings.root)
-    return Workplace(settings, spark, schemas, Control(spark, layout), stopping, tables or unlocked, catalog)
+    return CommandContext(settings, spark, schemas, Control(spark, layout), stopping, tables or unlocked, catalog)
 
 
 def registry_of(settings: Settings, environ: Mapping[str, str]) -> Callable[[str], GameRegistry]:

@@ -8,12 +8,12 @@ from datetime import datetime, timezone
 from functools import partial
 
 from demux.core.error_mapping import named
-from demux.core.errors import DemuxError, Kind
+from demux.core.errors import DemuxError, ErrorKind
 from demux.core.reports import GameReport
 from demux.core.settings.settings import Engine
-from demux.pipeline.context import Workplace
+from demux.pipeline.context import CommandContext
 from demux.pipeline.task_pool import Ended, run_tasks
-from deserializer.fleet.game_state import Decoded
+from deserializer.fleet.game_state import GameResult
 from deserializer.fleet.round import Fleet
 from install_workflow.planning.plan import Task
 
@@ -25,12 +25,12 @@ _MOST_WAIT_S = 60.0
 Decode = Callable[[tuple[Task, ...]], Iterator[Ended[GameReport]]]
 
 
-def decode_of(place: Workplace, engine: Engine) -> Decode:
+def decode_of(place: CommandContext, engine: Engine) -> Decode:
     """Return what decodes games, for all rounds of a command."""
     return _FleetEngine(place) if engine is Engine.FLEET else partial(_by_streams, place)
 
 
-def _by_streams(place: Workplace, tasks: tuple[Task, ...]) -> Iterator[Ended[GameReport]]:
+def _by_streams(place: CommandContext, tasks: tuple[Task, ...]) -> Iterator[Ended[GameReport]]:
     """Decode each game by a stream of its own, some side by side."""
     yield from run_tasks(place.spark, tasks, lambda task: place.deserialize(task.game), place.settings.run, place.stop)
 
@@ -38,7 +38,7 @@ def _by_streams(place: Workplace, tasks: tuple[Task, ...]) -> Iterator[Ended[Gam
 class _FleetEngine:
     """Decodes games by one fleet, which keeps what it knows from round to round."""
 
-    def __init__(self, place: Workplace) -> None:
+    def __init__(self, place: CommandContext) -> None:
         self._place = place
         self._fleet: Fleet | None = None
         self._visits = place.visits
@@ -55,11 +55,11 @@ class _FleetEngine:
             again = tried < run.retries and not stop.is_set()
             for decoded in self._decoded(tuple(waiting)):
                 error = decoded.error or self._registered(decoded.game)
-                if again and error is not None and error.kind is Kind.TRANSIENT:
+                if again and error is not None and error.kind is ErrorKind.TRANSIENT:
                     continue
                 yield Ended(waiting.pop(decoded.game), None if error else decoded.report, error, decoded.seconds)
 
-    def _decoded(self, games: tuple[str, ...]) -> Iterator[Decoded]:
+    def _decoded(self, games: tuple[str, ...]) -> Iterator[GameResult]:
         ended: set[str] = set()
         try:
             for decoded in self._there().decode(games, datetime.now(timezone.utc)):
@@ -70,7 +70,7 @@ class _FleetEngine:
             # a table may have changed who can write it
             self._fleet = None
             failure = named(error)
-            yield from (Decoded(game, None, failure) for game in games if game not in ended)
+            yield from (GameResult(game, None, failure) for game in games if game not in ended)
 
     def _there(self) -> Fleet:
         place = self._place

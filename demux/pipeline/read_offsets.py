@@ -31,7 +31,7 @@ from demux.operations.reconcile.read_offsets import Part, Range, SourceStand, St
 from demux.operations.reconcile.table_snapshots import last_batches, session_for
 from deserializer.fleet.current_offset import position_in
 from deserializer.fleet.round import fleet_of
-from deserializer.offsets.epoch import Turn
+from deserializer.offsets.epoch import GameEpoch
 
 _THREADS = 8
 _EXPIRED = f"SELECT * FROM {{records}} WHERE reason = '{Loss.EXPIRED.value}'"
@@ -66,7 +66,7 @@ def read_batch(spark: SparkSession, layout: Layout, game: str) -> int:
 def _stand(spark: SparkSession | None, layout: Layout, key: str, app_id: str | None) -> Stand | None:
     files = spark or layout.storage
     number = None if app_id is None else _transaction(spark, layout, layout.silver(key), app_id)
-    if app_id is not None and number is not None and (turn := Turn.of(number)).is_the_fleets:
+    if app_id is not None and number is not None and (turn := GameEpoch.of(number)).is_the_fleets:
         # what was read of the commit that it is in counts once it has read all of it
         return Stand(turn.position.version, f"{app_id}/{turn.number}")
     checkpoint = layout.silver_checkpoint(key)

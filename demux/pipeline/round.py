@@ -6,11 +6,11 @@ import uuid
 from dataclasses import dataclass
 from datetime import datetime, timezone
 
-from demux.core.control.games_and_rounds import Outcome, TaskRecord
+from demux.core.control.games_and_rounds import TaskOutcome, TaskRecord
 from demux.core.reports import GameReport, IngestReport
 from demux.core.schemas.game_discovery import Registered
 from demux.core.streaming.query import TAKE_ALL, Trigger
-from demux.pipeline.context import Workplace
+from demux.pipeline.context import CommandContext
 from demux.pipeline.engines import Decode
 from demux.pipeline.task_pool import Ended
 from install_workflow.planning.plan import Plan
@@ -52,7 +52,9 @@ class Observer:
         """Learn how a game's task ended."""
 
 
-def run_round(place: Workplace, decode: Decode, trigger: Trigger = TAKE_ALL, observer: Observer | None = None) -> Round:
+def run_round(
+    place: CommandContext, decode: Decode, trigger: Trigger = TAKE_ALL, observer: Observer | None = None
+) -> Round:
     """Return what one round did: bronze, then a plan, then each game that has something new.
 
     Once the place's `stop` is set, tasks under way finish and no other begins. A second round does only what is new or
@@ -103,7 +105,7 @@ def record_of(end: Ended[GameReport], round_id: str) -> TaskRecord:
     )
 
 
-def _outcome(report: GameReport | None) -> Outcome:
+def _outcome(report: GameReport | None) -> TaskOutcome:
     if report is None:
-        return Outcome.FAILED
-    return Outcome.BEHIND if report.rows_waiting else Outcome.DONE
+        return TaskOutcome.FAILED
+    return TaskOutcome.BEHIND if report.rows_waiting else TaskOutcome.DONE

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_exponential
 
 from demux.core.error_mapping import named
-from demux.core.errors import DemuxError, Kind
+from demux.core.errors import DemuxError, ErrorKind
 from demux.core.settings.settings import RunSettings
 from demux.core.streaming.session import POOL
 from install_workflow.planning.plan import Task
@@ -85,7 +85,7 @@ def _with_retries(work: Callable[[], Report], settings: RunSettings, stop: threa
     retrying = Retrying(
         stop=stop_after_attempt(settings.retries + 1),
         wait=wait_exponential(multiplier=settings.retry_wait_s),
-        retry=retry_if_exception(lambda error: named(error).kind is Kind.TRANSIENT),
+        retry=retry_if_exception(lambda error: named(error).kind is ErrorKind.TRANSIENT),
         sleep=wait,
         reraise=True,
     )

@@ -17,11 +17,11 @@ from demux.core.columns.arrow import arrow_type
 from demux.core.columns.map_in_arrow import ArrowFunction, Batches, gathered
 from demux.core.columns.projection import project
 from demux.core.columns.types import Column, Primitive, Struct
-from demux.core.delta.batch_commit import REFUSED, Rows
+from demux.core.delta.batch_commit import REFUSED, RowSelection
 from demux.core.protobuf.decode.decoder import decoder_of
 from demux.core.schemas.ref import SchemaRef
 from demux.core.tables import POSITION, SILVER_ORIGIN, SILVER_RESERVED
-from deserializer.decoders.schema_decision import Decisions, Refusal, Writer
+from deserializer.decoders.schema_decision import Decisions, Refusal, WriterSchema
 
 # the columns of a `SchemaRef`, in its order
 REF = Struct(
@@ -38,7 +38,7 @@ EXAMINED = Struct((*INPUT, Column("cause", Primitive.STRING), Column("sentence",
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class SchemaBatch:
     """The rows of one schema ref in a batch.
 
     Attributes:
@@ -87,7 +87,7 @@ def to_silver(decisions: Decisions) -> ArrowFunction:
     return convert
 
 
-def to_examined(decisions: Decisions, which: Rows) -> ArrowFunction:
+def to_examined(decisions: Decisions, which: RowSelection) -> ArrowFunction:
     """Return a function that gives rows as they came, with cause and sentence where they do not decode."""
     names = [column.name for column in EXAMINED]
 
@@ -100,12 +100,12 @@ def to_examined(decisions: Decisions, which: Rows) -> ArrowFunction:
             examined = pa.RecordBatch.from_arrays(
                 [*part.rows.columns, pa.array(causes, pa.string()), pa.array(sentences, pa.string())], names=names
             )
-            yield examined.filter(examined.column("cause").is_valid()) if which is Rows.REFUSED else examined
+            yield examined.filter(examined.column("cause").is_valid()) if which is RowSelection.REFUSED else examined
 
     return convert
 
 
-def parts_of(batches: Batches, decisions: Decisions) -> Iterator[Part]:
+def parts_of(batches: Batches, decisions: Decisions) -> Iterator[SchemaBatch]:
     """Yield what becomes of the rows of each schema ref of each batch, which have the columns of `INPUT`."""
     for batch in gathered(batches):
         for ref, rows in _by_ref(batch.select([column.name for column in INPUT])):
@@ -126,13 +126,13 @@ def _by_ref(batch: pa.RecordBatch) -> Iterator[tuple[SchemaRef, pa.RecordBatch]]
         yield SchemaRef(*(rows.column(column.name)[0].as_py() for column in REF)), rows
 
 
-def _part(rows: pa.RecordBatch, ref: SchemaRef, decision: Writer | Refusal, table: Struct) -> Part:
+def _part(rows: pa.RecordBatch, ref: SchemaRef, decision: WriterSchema | Refusal, table: Struct) -> SchemaBatch:
     schema_ids = rows.column("schema_id")
     match decision:
         case Refusal(cause, sentence):
             bad = tuple((row, sentence) for row in range(len(rows)))
-            return Part(ref, rows, schema_ids, (), [], pa.nulls(0, pa.binary()), bad, cause.value)
-        case Writer(schema_id, descriptor_set, message):
+            return SchemaBatch(ref, rows, schema_ids, (), [], pa.nulls(0, pa.binary()), bad, cause.value)
+        case WriterSchema(schema_id, descriptor_set, message):
             decoder = decoder_of(descriptor_set, message, SILVER_RESERVED)
             # a wrapper without payload holds a message whose fields are all unset
             payloads = rows.column("payload").fill_null(b"")
@@ -142,15 +142,15 @@ def _part(rows: pa.RecordBatch, ref: SchemaRef, decision: Writer | Refusal, tabl
             if ref.guid is not None:
                 schema_ids = pa.array(np.full(len(rows), schema_id, dtype=np.int32))
             bad, cause_of_all = decoded.bad, Cause.MALFORMED_PAYLOAD.value
-            return Part(ref, rows, schema_ids, decoded.good, columns, rescued, bad, cause_of_all)
+            return SchemaBatch(ref, rows, schema_ids, decoded.good, columns, rescued, bad, cause_of_all)
 
 
-def origin_of(part: Part) -> list[pa.Array]:
+def origin_of(part: SchemaBatch) -> list[pa.Array]:
     """Return the columns of `ORIGIN` of the good rows."""
     return [*_chosen(part, part.good), part.rescued]
 
 
-def _chosen(part: Part, chosen: Sequence[int]) -> list[pa.Array]:
+def _chosen(part: SchemaBatch, chosen: Sequence[int]) -> list[pa.Array]:
     """Return the schema ids and the positions of the rows at these positions."""
     columns = [part.schema_ids, *part.rows.select([column.name for column in POSITION]).columns]
     if chosen == range(len(part.rows)):

@@ -16,7 +16,7 @@ from deserializer.decoders.arrow import REF
 
 
 @dataclass(frozen=True, slots=True)
-class Contents:
+class BatchContents:
     """What must be known of rows before they are decoded: how many, how many of each ref, how large payloads are."""
 
     rows: int
@@ -24,12 +24,12 @@ class Contents:
     sizes: Sizes
 
 
-def contents_of(frame: DataFrame) -> Contents:
+def contents_of(frame: DataFrame) -> BatchContents:
     """Return the contents of a frame with the columns of `INPUT`, in one pass over its rows."""
     names = [column.name for column in REF]
     counted = F.count(F.lit(1)).alias("rows")
     found = frame.groupBy(*names).agg(sizes_column("payload").alias("sizes"), counted).collect()
-    return Contents(
+    return BatchContents(
         sum(row.rows for row in found),
         {SchemaRef(*(row[name] for name in names)): row.rows for row in found},
         reduce(or_, (sizes_in(row.sizes) for row in found), Sizes()),

@@ -27,7 +27,7 @@ from demux.core.columns.types import Struct
 from demux.core.delta.batch_commit import REFUSED
 from demux.core.protobuf.decode.decoder import decoder_of, drops
 from demux.core.protobuf.decode.lowered_descriptor import lowered
-from demux.core.protobuf.decode.reference_parser import MalformedRow, Reference, parse
+from demux.core.protobuf.decode.reference_parser import MalformedRow, ReferenceParser, parse
 from demux.core.protobuf.schema.column_mapping import Message, columns_of
 from demux.core.protobuf.schema.descriptor_pool import Readable, pool_of
 from demux.core.schemas.ref import SchemaRef
@@ -36,7 +36,7 @@ from deserializer.decoders.arrow import ORIGIN, REF
 from deserializer.decoders.from_protobuf_checks import Oneofs, canonical_sql, lawful_sql, oneofs_of, rewritable_sql
 from deserializer.decoders.from_protobuf_columns import row_sql
 from deserializer.decoders.from_protobuf_functions import Functions, functions_of
-from deserializer.decoders.schema_decision import Decisions, Writer
+from deserializer.decoders.schema_decision import Decisions, WriterSchema
 
 # the message in canonical bytes, and what the table has no column for
 REPAIRED = StructType([StructField("payload", BinaryType()), StructField("rescued", BinaryType())])
@@ -120,7 +120,7 @@ def _origin(column: TableColumn) -> Column:
     return found.alias(column.name, metadata=metadata_of(column))
 
 
-def repairing(writers: Sequence[Writer], table: Struct) -> Callable[..., Column]:
+def repairing(writers: Sequence[WriterSchema], table: Struct) -> Callable[..., Column]:
     """Return a Spark function of the writer's number and payload, which gives a struct of `REPAIRED`.
 
     Both parts are NULL where the payload is malformed, or none is given.
@@ -138,7 +138,7 @@ def repairing(writers: Sequence[Writer], table: Struct) -> Callable[..., Column]
     return cast("Callable[..., Column]", made(repair, REPAIRED))
 
 
-def _branch(number: int, ref: SchemaRef, writer: Writer, descriptors: Path | None) -> _Branch:
+def _branch(number: int, ref: SchemaRef, writer: WriterSchema, descriptors: Path | None) -> _Branch:
     shape = decoder_of(writer.descriptor_set, writer.message, SILVER_RESERVED).shape
     pool = pool_of(FileDescriptorSet.FromString(writer.descriptor_set))
     descriptor = lowered(shape, "proto2").SerializeToString(deterministic=True)
@@ -171,7 +171,7 @@ def _row(branch: _Branch, decisions: Decisions, table: StructType) -> Column:
     return F.when(lawful, F.expr(row_sql(branch.settled, branch.shape, decisions.columns)).cast(table))
 
 
-def _repaired(writer: Writer, payload: bytes, table: Struct) -> tuple[bytes | None, bytes | None]:
+def _repaired(writer: WriterSchema, payload: bytes, table: Struct) -> tuple[bytes | None, bytes | None]:
     reference = _reference_of(writer.descriptor_set, writer.message)
     try:
         reference.row(payload)
@@ -184,8 +184,8 @@ def _repaired(writer: Writer, payload: bytes, table: Struct) -> tuple[bytes | No
 
 
 @lru_cache(maxsize=256)
-def _reference_of(descriptor_set: bytes, message: str) -> Reference:
+def _reference_of(descriptor_set: bytes, message: str) -> ReferenceParser:
     files = FileDescriptorSet.FromString(descriptor_set)
     pool = pool_of(files)
     shape = decoder_of(descriptor_set, message, SILVER_RESERVED).shape
-    return Reference(Readable(files, pool, message).message, shape, pool)
+    return ReferenceParser(Readable(files, pool, message).message, shape, pool)

@@ -14,9 +14,9 @@ from demux.core.protobuf.decode.reference_parser import MAX_NANOS, MAX_SECONDS, 
 from demux.core.protobuf.schema.column_mapping import (
     Cardinality,
     Enumeration,
-    Field,
+    FieldMapping,
+    FieldPresence,
     Message,
-    Presence,
     TimestampValue,
     Value,
 )
@@ -67,7 +67,7 @@ def lawful_sql(message: str, shape: Message) -> str:
             case Message(_, fields):
                 for field in fields:
                     path = f"{sql}.f{field.number}"
-                    if field.presence is Presence.REQUIRED:
+                    if field.presence is FieldPresence.REQUIRED:
                         yield f"{path} IS NOT NULL"
                     yield from _on_each(path, field, depth, conditions)
             case _:
@@ -94,7 +94,7 @@ def oneofs_of(pool: DescriptorPool, shape: Message) -> Oneofs:
     return found
 
 
-def _on_each(path: str, field: Field, depth: int, conditions: _Conditions) -> Iterator[str]:
+def _on_each(path: str, field: FieldMapping, depth: int, conditions: _Conditions) -> Iterator[str]:
     """Yield one condition that holds when each value of the field meets its own, or nothing where there are none."""
     if field.cardinality is Cardinality.SINGULAR:
         if inside := [*conditions(path, field.value, depth)]:
@@ -118,7 +118,7 @@ def _rewritable(sql: str, shape: Message, depth: int) -> str:
     return f"IF({sql} IS NULL, NULL, named_struct({columns}))"
 
 
-def _member(path: str, field: Field, depth: int) -> str:
+def _member(path: str, field: FieldMapping, depth: int) -> str:
     if field.packed:
         return f"IF(size({path}) = 0, NULL, {path})"
     if not isinstance(field.value, Message) or not field.value.fields:

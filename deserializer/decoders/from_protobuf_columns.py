@@ -9,10 +9,10 @@ from demux.core.names import sql_string
 from demux.core.protobuf.schema.column_mapping import (
     Cardinality,
     Enumeration,
-    Field,
+    FieldMapping,
+    FieldPresence,
     JsonText,
     Message,
-    Presence,
     Scalar,
     TimestampValue,
     Value,
@@ -47,7 +47,7 @@ def _struct(sql: str, shape: Message, table: Struct, depth: int) -> str:
     return f"IF({sql} IS NULL, NULL, struct({columns}))"
 
 
-def _column(sql: str, shape: Message, field: Field | None, column: Column, depth: int) -> str:
+def _column(sql: str, shape: Message, field: FieldMapping | None, column: Column, depth: int) -> str:
     if field is None:
         # the stand-in for a message without fields says that the message is set
         return "TRUE" if not shape.fields and column.number == NO_FIELD else "NULL"
@@ -62,7 +62,7 @@ def _column(sql: str, shape: Message, field: Field | None, column: Column, depth
             keyed = _transformed("transform_keys", path, key, _scalar(key, field.key), both)
             return _transformed("transform_values", keyed, item, _single(item, field.value, element, depth + 1), both)
         case _:
-            if field.presence is Presence.IMPLICIT and isinstance(field.value, Scalar | Enumeration):
+            if field.presence is FieldPresence.IMPLICIT and isinstance(field.value, Scalar | Enumeration):
                 path = f"coalesce({path}, {_zero(field.value)})"
             return _single(path, field.value, column.type, depth)
 

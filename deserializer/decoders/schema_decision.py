@@ -25,7 +25,7 @@ _MAX_TOLD = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Writer:
+class WriterSchema:
     """The schema that rows were written with.
 
     Attributes:
@@ -72,11 +72,11 @@ class Decisions:
 
     columns: Struct
     added: tuple[str, ...]
-    by_ref: Mapping[SchemaRef, Writer | Refusal]
+    by_ref: Mapping[SchemaRef, WriterSchema | Refusal]
     message: str | None = None
     widened: tuple[str, ...] = ()
 
-    def of(self, ref: SchemaRef) -> Writer | Refusal:
+    def of(self, ref: SchemaRef) -> WriterSchema | Refusal:
         """Return what to do with the rows of this ref.
 
         Raises:
@@ -87,21 +87,21 @@ class Decisions:
         return self.by_ref[ref]
 
     @property
-    def writers(self) -> dict[SchemaRef, Writer]:
+    def writers(self) -> dict[SchemaRef, WriterSchema]:
         """The refs whose rows are decoded."""
-        return {ref: each for ref, each in self.by_ref.items() if isinstance(each, Writer)}
+        return {ref: each for ref, each in self.by_ref.items() if isinstance(each, WriterSchema)}
 
 
 # before any row was looked at
 UNDECIDED = Decisions(Struct(()), (), {})
 
 
-Answer = CompiledSchema | ForeignSchema | SchemaUnknown | SchemaInvalid
+SchemaLookup = CompiledSchema | ForeignSchema | SchemaUnknown | SchemaInvalid
 
 
 def decide(
     table: Struct,
-    answers: Mapping[SchemaRef, Answer],
+    answers: Mapping[SchemaRef, SchemaLookup],
     message: str | None = None,
     contract: Contract = EVOLVE,
     *,
@@ -138,7 +138,7 @@ def decide(
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _SchemaUse:
     """A schema of the batch, and how many rows have it."""
 
     ref: SchemaRef
@@ -151,12 +151,12 @@ class _Asked:
         return (self.schema.version, self.schema.schema_id, self.ref.message_indexes or "", self.ref.guid or "")
 
 
-def _by_subject(answers: Mapping[SchemaRef, Answer], rows: Mapping[SchemaRef, int]) -> list[list[_Asked]]:
+def _by_subject(answers: Mapping[SchemaRef, SchemaLookup], rows: Mapping[SchemaRef, int]) -> list[list[_SchemaUse]]:
     """Return the schemas of each subject; the subject with most rows first, then the one with the newest version."""
-    subjects: defaultdict[str, list[_Asked]] = defaultdict(list)
+    subjects: defaultdict[str, list[_SchemaUse]] = defaultdict(list)
     for ref, answer in answers.items():
         if isinstance(answer, CompiledSchema):
-            subjects[answer.subject].append(_Asked(ref, answer, rows.get(ref, 0)))
+            subjects[answer.subject].append(_SchemaUse(ref, answer, rows.get(ref, 0)))
 
     def order(subject: str) -> tuple[int, int, str]:
         mine = subjects[subject]
@@ -173,7 +173,7 @@ class _Deciding:
         self.message = message
         self.added: list[str] = []
         self.widened: list[str] = []
-        self.by_ref: dict[SchemaRef, Writer | Refusal] = {}
+        self.by_ref: dict[SchemaRef, WriterSchema | Refusal] = {}
         self.unapproved: dict[int, tuple[str, ...]] = {}
         self._contract = contract
 
@@ -188,7 +188,7 @@ class _Deciding:
                 cause = Cause.INVALID_SCHEMA
         self.by_ref[ref] = Refusal(cause, answer.cause, may_pass=True)
 
-    def take_all(self, subject: Sequence[_Asked]) -> None:
+    def take_all(self, subject: Sequence[_SchemaUse]) -> None:
         """Decide about the schemas of one subject."""
         rows: Counter[str] = Counter()
         for one in subject:
@@ -197,7 +197,7 @@ class _Deciding:
         leading = min(subject, key=lambda one: (-rows[one.schema.message], -one.rows, -one.schema.version, one.age))
         in_order = sorted(subject, key=lambda one: one.age)
         older, others = in_order[: in_order.index(leading)], in_order[in_order.index(leading) :]
-        after: list[_Asked] = []
+        after: list[_SchemaUse] = []
         for one in older:
             if self._fits_behind(leading.schema, one.schema):
                 self._take(one)
@@ -206,7 +206,7 @@ class _Deciding:
         for one in (*others, *after):
             self._take(one)
 
-    def _take(self, one: _Asked) -> None:
+    def _take(self, one: _SchemaUse) -> None:
         try:
             self.by_ref[one.ref] = self._fitted(one.schema)
         except SchemaInvalid as invalid:
@@ -221,9 +221,9 @@ class _Deciding:
             return True
         return not conflicts and _other_message(leading, self.message or older.message) is None
 
-    def _fitted(self, schema: CompiledSchema) -> Writer | Refusal:
+    def _fitted(self, schema: CompiledSchema) -> WriterSchema | Refusal:
         # every task would carry the comments along
-        writer = Writer(schema.schema_id, without_comments(schema.descriptor_set), schema.message)
+        writer = WriterSchema(schema.schema_id, without_comments(schema.descriptor_set), schema.message)
         alignment = align(self.columns, _columns(schema), SILVER_RESERVED)
         if another := _other_message(schema, self.message):
             return Refusal(Cause.SCHEMA_CONFLICT, another)
@@ -286,7 +286,7 @@ def _other_message(schema: CompiledSchema, message: str | None) -> str | None:
     return f"The table holds {message}, and schema {schema.schema_id} means its message {schema.message} here."
 
 
-def schema_ids_of(answers: Mapping[SchemaRef, Answer]) -> set[int]:
+def schema_ids_of(answers: Mapping[SchemaRef, SchemaLookup]) -> set[int]:
     """Return the ids that the refs stand for; a GUID that nobody knows has none."""
     ids = (answer.schema_id if isinstance(answer, CompiledSchema) else ref.schema_id for ref, answer in answers.items())
     return {schema_id for schema_id in ids if schema_id is not None}

@@ -16,13 +16,13 @@ from demux.core.columns.map_in_arrow import map_in_arrow
 from demux.core.columns.spark import spark_struct
 from demux.core.errors import DecoderUnsuited, RuntimeMissing
 from demux.core.protobuf.decode.decoder import decoder_of
-from demux.core.protobuf.schema.column_mapping import Field, JsonText, Message
+from demux.core.protobuf.schema.column_mapping import FieldMapping, JsonText, Message
 from demux.core.settings.settings import Decoder
 from demux.core.tables import SILVER_RESERVED
 from deserializer.decoders.arrow import silver_columns, to_silver
 from deserializer.decoders.from_protobuf import native_rows
 from deserializer.decoders.from_protobuf_functions import takes_bytes
-from deserializer.decoders.schema_decision import Decisions, Writer
+from deserializer.decoders.schema_decision import Decisions, WriterSchema
 
 # spark plans the columns of all writers of a batch one by one; beyond this it takes longer than the rows
 MAX_COLUMNS = 1_000
@@ -130,7 +130,7 @@ def native_decoder(has_from_protobuf: bool, root: str) -> FromProtobuf | Runtime
     )
 
 
-def unsuited(writers: Iterable[Writer]) -> str | None:
+def unsuited(writers: Iterable[WriterSchema]) -> str | None:
     """Return what `from_protobuf` cannot read of these messages, or None where it reads them all."""
     columns = 0
     for writer in writers:
@@ -146,7 +146,7 @@ def unsuited(writers: Iterable[Writer]) -> str | None:
     return f"{columns} {Unsuited.TOO_WIDE.value}" if columns > MAX_COLUMNS else None
 
 
-def _fields(message: Message, prefix: str) -> Iterator[tuple[str, Field]]:
+def _fields(message: Message, prefix: str) -> Iterator[tuple[str, FieldMapping]]:
     for field in message.fields:
         yield f"{prefix}{field.name}", field
         if isinstance(field.value, Message):

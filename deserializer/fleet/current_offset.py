@@ -16,14 +16,14 @@ from demux.core.root.layout import Layout
 from demux.core.storage import read_text
 from demux.core.streaming.checkpoints import read_checkpoint, require_checkpoint
 from demux.operations.quarantine.filter import Choice
-from deserializer.offsets.epoch import Turn
-from deserializer.offsets.unread_files import START, Position
+from deserializer.offsets.epoch import GameEpoch
+from deserializer.offsets.unread_files import START, BronzeOffset
 from deserializer.silver.backend import GameTable
 
 
 def standing(
     spark: SparkSession, layout: Layout, game: str, table: GameTable, app_id: str, *, has_begun: bool
-) -> Position | None:
+) -> BronzeOffset | None:
     """Return where the game stands; None where its stream was interrupted, and must end its batch first.
 
     Args:
@@ -55,10 +55,10 @@ def standing(
     return position_in(read_text(spark, f"{checkpoint}/offsets/{found.done}")) if found.done >= 0 else START
 
 
-def turn_of(table: GameTable, app_id: str) -> Turn | None:
+def turn_of(table: GameTable, app_id: str) -> GameEpoch | None:
     """Return the turn that the table's transaction tells of; None when no fleet ever had it."""
     version = table.transaction(app_id)
-    return None if version is None else Turn.of(version)
+    return None if version is None else GameEpoch.of(version)
 
 
 def hand_over(table: GameTable, app_id: str) -> None:
@@ -68,7 +68,7 @@ def hand_over(table: GameTable, app_id: str) -> None:
         table.mark(app_id, turn.of_stream().version)
 
 
-def handed_over(table: GameTable, app_id: str) -> Position | None:
+def handed_over(table: GameTable, app_id: str) -> BronzeOffset | None:
     """Return where a stream is to go on that has written nothing yet; None where there is none such."""
     turn = turn_of(table, app_id)
     if turn is None or turn.is_the_fleets or not table.last_written_by(app_id, turn.version):
@@ -76,7 +76,7 @@ def handed_over(table: GameTable, app_id: str) -> Position | None:
     return turn.position
 
 
-def position_in(offsets: str) -> Position:
+def position_in(offsets: str) -> BronzeOffset:
     """Return the position that a file of a stream's checkpoint has, below `offsets`.
 
     A batch takes all files of a commit (`source`): it ends with the last one of a commit (Delta 2), or
@@ -84,4 +84,4 @@ def position_in(offsets: str) -> Position:
     """
     offset = json.loads(offsets.split("\n")[-1])
     version = int(offset["reservoirVersion"])
-    return Position(version if int(offset["index"]) < 0 else version + 1)
+    return BronzeOffset(version if int(offset["index"]) < 0 else version + 1)

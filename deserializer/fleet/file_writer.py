@@ -18,7 +18,7 @@ from demux.core.errors import DemuxError, TaskFailed
 from demux.core.names import names_of
 from demux.core.reports import GameReport
 from demux.core.storage.files import Storage
-from deserializer.fleet.game_state import Decoded, Due, Games
+from deserializer.fleet.game_state import GameResult, GameStates, PendingGame
 from deserializer.fleet.spark_job import run_job
 from deserializer.fleet.worker import Written
 from deserializer.silver.backend import QuarantineTable
@@ -37,7 +37,7 @@ class ByFiles:
         self,
         spark: SparkSession,
         storage: Storage,
-        games: Games,
+        games: GameStates,
         quarantine: QuarantineTable,
         app_id: str,
         threads: int,
@@ -50,14 +50,16 @@ class ByFiles:
         self._app_id = app_id
         self._threads = threads
 
-    def decode(self, due: Mapping[str, Due], now: datetime) -> Iterator[Decoded]:
+    def decode(self, due: Mapping[str, PendingGame], now: datetime) -> Iterator[GameResult]:
         """Yield how each game ended; on a failure nothing of it is in its table."""
         written, bad = self._written(due, now)
         refused = self._quarantined(due, written, bad)
         with ThreadPoolExecutor(self._threads, thread_name_prefix="commit") as pool:
             yield from pool.map(lambda game: self._commit(due[game], written[game], refused), due)
 
-    def _written(self, due: Mapping[str, Due], now: datetime) -> tuple[dict[str, list[Written]], list[TableFile]]:
+    def _written(
+        self, due: Mapping[str, PendingGame], now: datetime
+    ) -> tuple[dict[str, list[Written]], list[TableFile]]:
         """Return what became of each game's files, by game, and the files for quarantine."""
         written: defaultdict[str, list[Written]] = defaultdict(list)
         bad: list[TableFile] = []
@@ -83,7 +85,10 @@ class ByFiles:
         return written, bad
 
     def _learnt(
-        self, unknown: Mapping[str, Sequence[Written]], due: Mapping[str, Due], written: dict[str, list[Written]]
+        self,
+        unknown: Mapping[str, Sequence[Written]],
+        due: Mapping[str, PendingGame],
+        written: dict[str, list[Written]],
     ) -> dict[str, DemuxError]:
         """Decide about the refs that were unknown; return why that was not possible for some games.
 
@@ -107,7 +112,7 @@ class ByFiles:
         return failed
 
     def _quarantined(
-        self, due: Mapping[str, Due], written: Mapping[str, Sequence[Written]], bad: Sequence[TableFile]
+        self, due: Mapping[str, PendingGame], written: Mapping[str, Sequence[Written]], bad: Sequence[TableFile]
     ) -> DemuxError | None:
         """Commit the bad rows of all games, those too that fail later; return why that was not possible."""
         if not bad:
@@ -124,7 +129,7 @@ class ByFiles:
             return named(error)
         return None
 
-    def _commit(self, due: Due, parts: Sequence[Written], refused: DemuxError | None) -> Decoded:
+    def _commit(self, due: PendingGame, parts: Sequence[Written], refused: DemuxError | None) -> GameResult:
         """Commit a game's good rows and return how it ended; on a failure nothing of it is in its table."""
         began = time.monotonic()
         table = due.table
@@ -147,10 +152,10 @@ class ByFiles:
         seconds = sum(part.seconds for part in parts) + time.monotonic() - began
         if error is not None:
             self._games.forget(due.game)
-            return Decoded(due.game, None, error, seconds)
+            return GameResult(due.game, None, error, seconds)
         rows_in = sum(part.rows_in for part in parts)
         report = GameReport(due.game, rows_in, rows_in - rows_bad, rows_bad, ids, due.rows_waiting)
-        return Decoded(due.game, report, None, seconds)
+        return GameResult(due.game, report, None, seconds)
 
 
 def _unsettled(game: str) -> DemuxError:

@@ -21,13 +21,13 @@ from demux.core.schemas.store import SchemaStore
 from demux.core.settings.schema_contract import Contract
 from demux.core.tables import SILVER_ORIGIN
 from deserializer.decoders.arrow import INPUT
-from deserializer.decoders.schema_decision import UNDECIDED, Answer, Decisions, Refusal, Writer, decide
+from deserializer.decoders.schema_decision import UNDECIDED, Decisions, Refusal, SchemaLookup, WriterSchema, decide
 from deserializer.fleet.current_offset import standing
 from deserializer.fleet.worker import GameFiles
 from deserializer.offsets.bronze_files import file_session, rows_in
 from deserializer.offsets.bronze_log import BronzeLog, file_path, require_readable
-from deserializer.offsets.epoch import Turn, fleets_turn
-from deserializer.offsets.unread_files import START, ByGame, Piece, Position, pending, take
+from deserializer.offsets.epoch import GameEpoch, fleets_turn
+from deserializer.offsets.unread_files import START, BronzeOffset, ByGame, FileGroup, pending, take
 from deserializer.silver.backend import GameTable, QuarantineTable, Tables
 from deserializer.silver.comments import description_of
 from deserializer.silver.evolve import fitted
@@ -36,7 +36,7 @@ _DECIDED_AT_ONCE = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
+class PendingGame:
     """What a game has to read in this round.
 
     Attributes:
@@ -49,18 +49,18 @@ class Due:
 
     game: str
     table: GameTable
-    pieces: tuple[Piece, ...]
+    pieces: tuple[FileGroup, ...]
     rows_waiting: int = 0
     settled: frozenset[str] = frozenset()
 
     @property
-    def after(self) -> Position:
+    def after(self) -> BronzeOffset:
         """Where the game stands when they are read."""
         return self.pieces[-1].after
 
 
 @dataclass(frozen=True, slots=True)
-class Decoded:
+class GameResult:
     """How one game ended: with a report, or with an error and everything as it was.
 
     Attributes:
@@ -76,7 +76,7 @@ class Decoded:
     seconds: float = 0.0
 
 
-class Games:
+class GameStates:
     """The games of one root, as one process knows them."""
 
     def __init__(
@@ -96,13 +96,13 @@ class Games:
         self._most_rows = most_rows
         self._tables: dict[str, GameTable] = {}
         self._turns: dict[str, int] = {}
-        self._positions: dict[str, Position] = {}
+        self._positions: dict[str, BronzeOffset] = {}
         self._decisions: dict[str, Decisions] = {}
         self._log = BronzeLog(spark, self._bronze)
 
     def due(
         self, games: Iterable[str], quarantine: QuarantineTable, threads: int
-    ) -> tuple[dict[str, Due], dict[str, DemuxError]]:
+    ) -> tuple[dict[str, PendingGame], dict[str, DemuxError]]:
         """Return what each game has to read, and why some cannot be read.
 
         Args:
@@ -116,7 +116,7 @@ class Games:
             for game, error in zip(names, pool.map(lambda game: self._stand(game, quarantine), names), strict=True):
                 if error is not None:
                     failed[game] = error
-        due: dict[str, Due] = {}
+        due: dict[str, PendingGame] = {}
         standing_now = [game for game in names if game not in failed]
         log = self._log.since(min((self._positions[game] for game in standing_now), default=START).version)
         for game in standing_now:
@@ -126,7 +126,7 @@ class Games:
                 failed[game] = named(error)
         return due, failed
 
-    def work(self, due: Due, paths: frozenset[str] | None = None) -> GameFiles:
+    def work(self, due: PendingGame, paths: frozenset[str] | None = None) -> GameFiles:
         """Return the files to read, or those of these paths, and what to do with their rows."""
         chosen = [(path, size) for path, size in self.files(due) if paths is None or path in paths]
         return GameFiles(
@@ -140,11 +140,11 @@ class Games:
             due.settled,
         )
 
-    def files(self, due: Due) -> list[tuple[str, int]]:
+    def files(self, due: PendingGame) -> list[tuple[str, int]]:
         """Return the files that the game has to read, each with its bytes."""
         return [(file_path(self._bronze, file.path), file.bytes) for piece in due.pieces for file in piece.files]
 
-    def decisions(self, due: Due, refs: Mapping[SchemaRef, int]) -> Decisions:
+    def decisions(self, due: PendingGame, refs: Mapping[SchemaRef, int]) -> Decisions:
         """Return what to do with rows of these schema refs, once the table has all columns for it.
 
         Args:
@@ -159,11 +159,13 @@ class Games:
                 raise error
         return self.known(due.game)
 
-    def version(self, due: Due) -> int:
+    def version(self, due: PendingGame) -> int:
         """Return the version of the transaction that says in the game's table that they are read."""
-        return Turn(self._turns[due.game], due.after).version
+        return GameEpoch(self._turns[due.game], due.after).version
 
-    def learn(self, refs: Mapping[str, Mapping[SchemaRef, int]], due: Mapping[str, Due]) -> dict[str, DemuxError]:
+    def learn(
+        self, refs: Mapping[str, Mapping[SchemaRef, int]], due: Mapping[str, PendingGame]
+    ) -> dict[str, DemuxError]:
         """Decide about further schema refs of these games; each table gets the columns that they add.
 
         Args:
@@ -191,19 +193,21 @@ class Games:
             list(pool.map(decide_one, found))
         return failed
 
-    def _decide(self, due: Due, answers: Mapping[SchemaRef, Answer], rows: Mapping[SchemaRef, int]) -> None:
+    def _decide(
+        self, due: PendingGame, answers: Mapping[SchemaRef, SchemaLookup], rows: Mapping[SchemaRef, int]
+    ) -> None:
         self._decisions[due.game] = fit(self._spark, due.table, answers, self._schemas.contract(due.game), rows)
 
-    def schema_ids(self, due: Due, refs: Iterable[SchemaRef]) -> tuple[int, ...]:
+    def schema_ids(self, due: PendingGame, refs: Iterable[SchemaRef]) -> tuple[int, ...]:
         """Return the ids that these refs stand for, sorted; makes the table where no row has asked for it."""
         if not due.table.exists:
             self._decide(due, {}, {})
         by_ref = self.known(due.game).by_ref
         decided = ((ref, by_ref[ref]) for ref in refs)
-        ids = {each.schema_id if isinstance(each, Writer) else ref.schema_id for ref, each in decided}
+        ids = {each.schema_id if isinstance(each, WriterSchema) else ref.schema_id for ref, each in decided}
         return tuple(sorted(schema_id for schema_id in ids if schema_id is not None))
 
-    def done(self, due: Due) -> None:
+    def done(self, due: PendingGame) -> None:
         """Remember that the game's files are read, and which of its schemas need no further look."""
         self._positions[due.game] = due.after
         self._decisions[due.game] = lasting(self.known(due.game))
@@ -234,14 +238,14 @@ class Games:
         self._turns[game] = fleets_turn(table.transaction(self._opened_by.app_id))
         return None
 
-    def _look(self, game: str, quarantine: QuarantineTable) -> tuple[GameTable, Position | None]:
+    def _look(self, game: str, quarantine: QuarantineTable) -> tuple[GameTable, BronzeOffset | None]:
         key = names_of(game).key
         tables = self._opened_by
         table = tables.silver(key)
         has_begun = quarantine.position(key) is not None
         return table, standing(self._spark, tables.layout, game, table, tables.app_id, has_begun=has_begun)
 
-    def _due(self, game: str, log: ByGame | None, quarantine: QuarantineTable) -> Due:
+    def _due(self, game: str, log: ByGame | None, quarantine: QuarantineTable) -> PendingGame:
         table, position = self._tables[game], self._positions[game]
         pieces = pending(self._log.of_game(game, position) if log is None else log, game, position)
         require_readable(game, pieces)
@@ -253,9 +257,9 @@ class Games:
             taken = pieces[: max(len(taken), ends[0])] if ends else pieces
             settled = self._settled(game, taken, quarantine)
         waiting = sum(piece.rows for piece in pieces[len(taken) :])
-        return Due(game, table, taken, waiting, settled)
+        return PendingGame(game, table, taken, waiting, settled)
 
-    def _settled(self, game: str, pieces: Iterable[Piece], quarantine: QuarantineTable) -> frozenset[str]:
+    def _settled(self, game: str, pieces: Iterable[FileGroup], quarantine: QuarantineTable) -> frozenset[str]:
         """Return the ids of the pieces' records that are in quarantine or in silver already."""
         wanted = self._record_ids(game, [file for piece in pieces for file in piece.files])
         if not len(wanted):
@@ -278,7 +282,7 @@ class Games:
 def fit(
     spark: SparkSession,
     table: GameTable,
-    answers: Mapping[SchemaRef, Answer],
+    answers: Mapping[SchemaRef, SchemaLookup],
     contract: Contract,
     rows: Mapping[SchemaRef, int],
 ) -> Decisions:

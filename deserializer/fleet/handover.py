@@ -18,7 +18,7 @@ from demux.core.storage import remove_folder, table_exists
 from demux.core.streaming.checkpoints import read_checkpoint
 from deserializer.fleet.current_offset import hand_over, handed_over, standing, turn_of
 from deserializer.fleet.round import Fleet, fleet_of
-from deserializer.offsets.unread_files import Position
+from deserializer.offsets.unread_files import BronzeOffset
 from deserializer.silver.backend import GameTable, Tables, tables_of
 
 _ALL_ROWS = 2**62
@@ -26,7 +26,7 @@ _ALL_ROWS = 2**62
 
 def stream_start(
     spark: SparkSession, layout: Layout, schemas: SchemaStore, game: str, lock: TableLock
-) -> Position | None:
+) -> BronzeOffset | None:
     """Return where the game's stream begins, if that is where a fleet stood; None: its checkpoint or bronze says.
 
     A second call, also after a crash in between, returns the same until the stream has begun a batch.

@@ -17,7 +17,7 @@ from demux.core.schemas.store import SchemaStore
 from demux.core.settings.settings import Sink
 from demux.core.storage import Files, exists, read_text, replace_text
 from deserializer.fleet.file_writer import ByFiles
-from deserializer.fleet.game_state import Decoded, Due, Games
+from deserializer.fleet.game_state import GameResult, GameStates, PendingGame
 from deserializer.fleet.spark_writer import BySpark
 from deserializer.offsets.bronze_files import fleet_id
 from deserializer.silver.backend import tables_of
@@ -65,14 +65,14 @@ class Fleet:
         if fleet_of(spark, layout) != self._app_id:
             # for streams that go on from here
             replace_text(spark, layout.fleet, self._app_id)
-        self._games = Games(spark, opened_by, schemas, finish_stream, most_rows)
+        self._games = GameStates(spark, opened_by, schemas, finish_stream, most_rows)
         self._quarantine = opened_by.quarantine(tables)
         commits = threads if layout.storage.is_folder(layout.root) else max(threads, _COMMITS_IN_STORE)
         self._by_files = ByFiles(spark, layout.storage, self._games, self._quarantine, self._app_id, commits)
         self._by_spark = BySpark(spark, self._games, self._quarantine, self._app_id, threads, tables)
         self._threads = threads
 
-    def decode(self, games: Iterable[str], now: datetime) -> Iterator[Decoded]:
+    def decode(self, games: Iterable[str], now: datetime) -> Iterator[GameResult]:
         """Yield how each game ended, in order of time: its rows are in silver or in quarantine, up to its share.
 
         A second call takes what is new; after a crash anywhere, each game goes on where its own table says. One game's
@@ -85,10 +85,10 @@ class Fleet:
         self._quarantine.refresh()
         due, failed = self._games.due(games, self._quarantine, self._threads)
         for game, error in failed.items():
-            yield Decoded(game, None, error)
+            yield GameResult(game, None, error)
         for one in due.values():
             if not one.pieces:
-                yield Decoded(one.game, GameReport(one.game, 0, 0, 0, (), one.rows_waiting), None)
+                yield GameResult(one.game, GameReport(one.game, 0, 0, 0, (), one.rows_waiting), None)
         active = {game: one for game, one in due.items() if one.pieces}
         yield from self._by_files.decode(_with(SilverTable, active), now)
         yield from self._by_spark.decode(_with(SilverBySpark, active))
@@ -99,5 +99,5 @@ def fleet_of(files: Files, layout: Layout) -> str | None:
     return read_text(files, layout.fleet) if exists(files, layout.fleet) else None
 
 
-def _with(kind: type[object], due: Mapping[str, Due]) -> dict[str, Due]:
+def _with(kind: type[object], due: Mapping[str, PendingGame]) -> dict[str, PendingGame]:
     return {game: one for game, one in due.items() if isinstance(one.table, kind)}

@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 from demux.core.columns.map_in_arrow import batches_within_memory
 from demux.core.delta import batch_commit as commits
 from demux.core.delta.app_transactions import Batch
-from demux.core.delta.batch_commit import REFUSED, Rows
+from demux.core.delta.batch_commit import REFUSED, RowSelection
 from demux.core.error_mapping import named
 from demux.core.errors import DemuxError
 from demux.core.names import names_of
@@ -30,7 +30,7 @@ from demux.core.streaming.session import POOL
 from deserializer.decoders.arrow import INPUT
 from deserializer.decoders.batch_contents import contents_of
 from deserializer.decoders.schema_decision import Decisions
-from deserializer.fleet.game_state import Decoded, Due, Games
+from deserializer.fleet.game_state import GameResult, GameStates, PendingGame
 from deserializer.offsets.bronze_files import file_session, rows_in, without
 from deserializer.silver.backend import QuarantineTable
 from deserializer.silver.evolve import examined_rows, silver_rows
@@ -46,7 +46,7 @@ class BySpark:
     def __init__(
         self,
         spark: SparkSession,
-        games: Games,
+        games: GameStates,
         quarantine: QuarantineTable,
         app_id: str,
         threads: int,
@@ -63,12 +63,12 @@ class BySpark:
         self._alone = threading.Lock()
         self._sessions: SimpleQueue[SparkSession] = SimpleQueue()
 
-    def decode(self, due: Mapping[str, Due]) -> Iterator[Decoded]:
+    def decode(self, due: Mapping[str, PendingGame]) -> Iterator[GameResult]:
         """Yield how each game ended; on a failure nothing of it is in its table."""
         with ThreadPoolExecutor(self._threads, thread_name_prefix="game") as pool:
             yield from pool.map(self._one, due.values())
 
-    def _one(self, due: Due) -> Decoded:
+    def _one(self, due: PendingGame) -> GameResult:
         began = time.monotonic()
         report: GameReport | None = None
         error: DemuxError | None = None
@@ -80,9 +80,9 @@ class BySpark:
             _LOG.exception("%s failed", names_of(due.game).task_key)
             error = named(failure)
             self._games.forget(due.game)
-        return Decoded(due.game, None if error else report, error, time.monotonic() - began)
+        return GameResult(due.game, None if error else report, error, time.monotonic() - began)
 
-    def _report(self, spark: SparkSession, due: Due) -> GameReport:
+    def _report(self, spark: SparkSession, due: PendingGame) -> GameReport:
         """Return what was done with the game's rows: all are in silver or in quarantine."""
         rows = without(rows_in(spark, due.game, [path for path, _ in self._games.files(due)], INPUT), due.settled)
         contents = contents_of(rows)
@@ -95,10 +95,10 @@ class BySpark:
             due.table.append(good, self._app_id, self._games.version(due))
         return GameReport(due.game, contents.rows, contents.rows - rows_bad, rows_bad, ids, due.rows_waiting)
 
-    def _bad(self, rows: DataFrame, decisions: Decisions, due: Due) -> int:
+    def _bad(self, rows: DataFrame, decisions: Decisions, due: PendingGame) -> int:
         """Return how many rows do not decode, once they are in quarantine."""
         batch = Batch(self._app_id, due.after.number, retried=False)
-        bad = examined_rows(rows, decisions, due.game, batch, Rows.REFUSED).persist()
+        bad = examined_rows(rows, decisions, due.game, batch, RowSelection.REFUSED).persist()
         try:
             found = bad.count()
             if found:
@@ -107,7 +107,7 @@ class BySpark:
         finally:
             bad.unpersist()
 
-    def set_aside(self, bad: DataFrame, due: Due) -> None:
+    def set_aside(self, bad: DataFrame, due: PendingGame) -> None:
         """Append a game's bad rows to quarantine, with the position up to which they are there then."""
         key = names_of(due.game).key
         before = self._quarantine.position(key)

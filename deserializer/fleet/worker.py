@@ -27,7 +27,7 @@ from demux.core.errors import BronzeRewritten, DemuxError
 from demux.core.schemas.ref import SchemaRef
 from demux.core.storage.files import Storage
 from demux.core.tables import QUARANTINE, SILVER_ORIGIN
-from deserializer.decoders.arrow import INPUT, REF, Part, origin_of, parts_of
+from deserializer.decoders.arrow import INPUT, REF, SchemaBatch, origin_of, parts_of
 from deserializer.decoders.schema_decision import Decisions, UnknownRef
 
 
@@ -140,7 +140,7 @@ def _write(
     return Written(work.game, work.paths, rows_in, rows_bad, frozenset(refs), files), further
 
 
-def good_rows(part: Part, columns: Struct, now: datetime) -> pa.RecordBatch:
+def good_rows(part: SchemaBatch, columns: Struct, now: datetime) -> pa.RecordBatch:
     """Return what decoded in the columns of the silver table, decoded at this time."""
     origin = origin_of(part)
     fields = arrow_fields(columns)
@@ -148,7 +148,7 @@ def good_rows(part: Part, columns: Struct, now: datetime) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([*part.columns, *origin, decoded_at], schema=pa.schema(fields))
 
 
-def bad_rows(part: Part, game: str, query_id: str, batch_id: int, now: datetime) -> pa.RecordBatch:
+def bad_rows(part: SchemaBatch, game: str, query_id: str, batch_id: int, now: datetime) -> pa.RecordBatch:
     """Return what did not decode in the columns of quarantine, set aside by this query and batch at this time."""
     rows = part.rows.take(pa.array([row for row, _ in part.bad], pa.int64()))
     sentences = pa.array([sentence for _, sentence in part.bad], pa.string())

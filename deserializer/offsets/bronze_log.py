@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from demux.core.delta.log import AddedFile, Commit, growth
 from demux.core.errors import BronzeLogTruncated, BronzeRewritten
 from demux.core.storage import exists, file_bytes
-from deserializer.offsets.unread_files import START, ByGame, Piece, Position
+from deserializer.offsets.unread_files import START, BronzeOffset, ByGame, FileGroup
 
 # older ones are read again when they are wanted
 _KEPT = 5_000
@@ -49,7 +49,7 @@ class BronzeLog:
         self._commits = self._commits[-_KEPT:]
         return wanted
 
-    def of_game(self, game: str, position: Position) -> ByGame:
+    def of_game(self, game: str, position: BronzeOffset) -> ByGame:
         """Return the commits from the position on, where the log does not reach back to every game's.
 
         Raises:
@@ -89,7 +89,7 @@ def _path(spark: SparkSession, told: str) -> str:
     return f"{begin}{path}" if exists(spark, f"{begin}{path}") else f"{begin}{unquote(path)}"
 
 
-def require_readable(game: str, pieces: Iterable[Piece]) -> None:
+def require_readable(game: str, pieces: Iterable[FileGroup]) -> None:
     """Check that rows which were deleted before they were read are not in the files any more.
 
     Raises:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from deserializer.offsets.unread_files import Position
+from deserializer.offsets.unread_files import BronzeOffset
 
 # 2^15 turns, and 2^28 commits with 2^20 files make a long
 _POSITIONS = 1 << 48
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class GameEpoch:
     """A turn of the fleet or of a stream.
 
     Attributes:
@@ -24,13 +24,13 @@ class Turn:
     """
 
     number: int
-    position: Position
+    position: BronzeOffset
 
     @staticmethod
-    def of(version: int) -> Turn:
+    def of(version: int) -> GameEpoch:
         """Return what a transaction's version says."""
         number, position = divmod(version, _POSITIONS)
-        return Turn(number, Position.of(position))
+        return GameEpoch(number, BronzeOffset.of(position))
 
     @property
     def version(self) -> int:
@@ -42,14 +42,14 @@ class Turn:
         """Whether the fleet decoded the game last."""
         return self.number % 2 == 0
 
-    def of_stream(self) -> Turn:
+    def of_stream(self) -> GameEpoch:
         """Return the turn of the stream that follows on the fleet's."""
         # all that was there is read, and a stream begins with a whole commit
-        begin = self.position if self.position.index == 0 else Position(self.position.version + 1)
-        return Turn(self.number + 1, begin)
+        begin = self.position if self.position.index == 0 else BronzeOffset(self.position.version + 1)
+        return GameEpoch(self.number + 1, begin)
 
 
 def fleets_turn(version: int | None) -> int:
     """Return the number of the fleet's own turn, now or next, where the table's transaction has this version."""
-    number = 0 if version is None else Turn.of(version).number
+    number = 0 if version is None else GameEpoch.of(version).number
     return number + number % 2

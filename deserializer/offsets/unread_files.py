@@ -16,7 +16,7 @@ _FILES_PER_COMMIT = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Position:
+class BronzeOffset:
     """What a game reads next in bronze's log.
 
     Attributes:
@@ -33,12 +33,12 @@ class Position:
         return self.version * _FILES_PER_COMMIT + self.index
 
     @staticmethod
-    def of(number: int) -> Position:
+    def of(number: int) -> BronzeOffset:
         """Return the position that has this number."""
-        return Position(*divmod(number, _FILES_PER_COMMIT))
+        return BronzeOffset(*divmod(number, _FILES_PER_COMMIT))
 
 
-START = Position(0)
+START = BronzeOffset(0)
 
 # a file, and its place in what its commit added
 Added = tuple[int, AddedFile]
@@ -46,7 +46,7 @@ _Changes = tuple[Mapping[str | None, Sequence[Added]], Mapping[str | None, Seque
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class FileGroup:
     """Files that are read together or not at all.
 
     Attributes:
@@ -55,7 +55,7 @@ class Piece:
     """
 
     files: tuple[AddedFile, ...]
-    after: Position
+    after: BronzeOffset
 
     @property
     def rows(self) -> int:
@@ -94,7 +94,7 @@ def _taken_apart(commit: Commit) -> _Changes:
     return added, removed
 
 
-def pending(commits: ByGame, game: str, since: Position) -> tuple[Piece, ...]:
+def pending(commits: ByGame, game: str, since: BronzeOffset) -> tuple[FileGroup, ...]:
     """Return what the game has still to read, in order.
 
     A commit that takes files away drops those that wait. What it writes anew in their place is read in their place,
@@ -108,9 +108,9 @@ def pending(commits: ByGame, game: str, since: Position) -> tuple[Piece, ...]:
     Raises:
         BronzeRewritten: a commit wrote files anew of which some were read and some not.
     """
-    waiting: dict[str, Piece] = {}
+    waiting: dict[str, FileGroup] = {}
     for commit, added, removed in commits.of(game, since.version):
-        mine = [(index, file) for index, file in added if Position(commit.version, index) >= since]
+        mine = [(index, file) for index, file in added if BronzeOffset(commit.version, index) >= since]
         # the log does not always say whose a file was
         taken = list(dict.fromkeys([*removed, *(path for path in waiting if path in commit.removed)]))
         for piece in _replaced(commit, mine, taken, waiting, game) if taken else _separate(commit, mine):
@@ -118,9 +118,9 @@ def pending(commits: ByGame, game: str, since: Position) -> tuple[Piece, ...]:
     return tuple(dict.fromkeys(waiting.values()))
 
 
-def take(pieces: Sequence[Piece], most_rows: int) -> tuple[Piece, ...]:
+def take(pieces: Sequence[FileGroup], most_rows: int) -> tuple[FileGroup, ...]:
     """Return as many pieces from the beginning as have this many rows together, and one at least."""
-    taken: list[Piece] = []
+    taken: list[FileGroup] = []
     rows = 0
     for piece in pieces:
         rows += piece.rows
@@ -130,23 +130,29 @@ def take(pieces: Sequence[Piece], most_rows: int) -> tuple[Piece, ...]:
     return tuple(taken)
 
 
-def _separate(commit: Commit, mine: Sequence[tuple[int, AddedFile]]) -> list[Piece]:
+def _separate(commit: Commit, mine: Sequence[tuple[int, AddedFile]]) -> list[FileGroup]:
     if commit.at_once or len(commit.added) > _FILES_PER_COMMIT:
-        return [Piece(tuple(file for _, file in mine), Position(commit.version + 1))] if mine else []
-    ends = [Position(commit.version, index + 1) for index, _ in mine[:-1]]
-    return [Piece((file,), end) for (_, file), end in zip(mine, [*ends, Position(commit.version + 1)], strict=False)]
+        return [FileGroup(tuple(file for _, file in mine), BronzeOffset(commit.version + 1))] if mine else []
+    ends = [BronzeOffset(commit.version, index + 1) for index, _ in mine[:-1]]
+    return [
+        FileGroup((file,), end) for (_, file), end in zip(mine, [*ends, BronzeOffset(commit.version + 1)], strict=False)
+    ]
 
 
 def _replaced(
-    commit: Commit, mine: Sequence[tuple[int, AddedFile]], taken: Sequence[str], waiting: dict[str, Piece], game: str
-) -> list[Piece]:
+    commit: Commit,
+    mine: Sequence[tuple[int, AddedFile]],
+    taken: Sequence[str],
+    waiting: dict[str, FileGroup],
+    game: str,
+) -> list[FileGroup]:
     """Take the files away, and return what stands in their place."""
     unread = [path for path in taken if path in waiting]
     for path in unread:
         piece = waiting.pop(path)
         left = tuple(file for file in piece.files if file.path in waiting)
         # in their place: the order is that of the positions
-        waiting |= {file.path: Piece(left, piece.after) for file in left}
+        waiting |= {file.path: FileGroup(left, piece.after) for file in left}
     if not mine or not unread:
         return []
     if len(unread) < len(taken):
@@ -158,7 +164,7 @@ def _replaced(
             version=commit.version,
         )
     # only whole: read again in part, nothing would say what the rest stands for
-    return [Piece(tuple(file for _, file in mine), Position(commit.version + 1))]
+    return [FileGroup(tuple(file for _, file in mine), BronzeOffset(commit.version + 1))]
 
 
 def _rows(file: AddedFile) -> int:

@@ -19,7 +19,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from demux.core.causes import Reason, Stage
+from demux.core.causes import RemovalReason, Stage
 from demux.core.columns.map_in_arrow import forgetting_archives
 from demux.core.columns.types import Struct
 from demux.core.delta.compaction import suits
@@ -35,10 +35,10 @@ from deserializer.decoders.schema_decision import UNDECIDED, Decisions
 from deserializer.fleet.game_state import fit, lasting
 from deserializer.fleet.task_split import balanced
 from deserializer.offsets.bronze_log import file_path
-from deserializer.redecode.backfill_plan import Counts, Span
+from deserializer.redecode.backfill_plan import DayCounts, Span
 from deserializer.redecode.backfill_worker import DaysWritten, GameDays, within, write_days
-from deserializer.redecode.processed_rows import Reading
-from deserializer.redecode.replace_rows import Redecoding, Task
+from deserializer.redecode.processed_rows import ReadState
+from deserializer.redecode.replace_rows import Redecoder, RedecodeTask
 from deserializer.silver.backend import tables_of
 from deserializer.silver.file_quarantine import Quarantine
 from deserializer.silver.file_table import SilverTable, columns_in, require_suited
@@ -52,7 +52,7 @@ _CUT = timedelta(milliseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class LoggedFile:
     """A file of a table, as its log has it.
 
     Attributes:
@@ -86,21 +86,21 @@ class _Work:
     days: GameDays
 
 
-class Together:
+class FileBackfill:
     """Decodes days of many games again; keeps what it learnt of their schemas.
 
     For one process, in whose turn nobody else writes below the root.
     """
 
-    def __init__(self, redecoding: Redecoding, threads: int) -> None:
+    def __init__(self, redecoding: Redecoder, threads: int) -> None:
         """Prepare; `threads` look and commit at the same time."""
         self._redecoding = redecoding
         self._layout = redecoding.layout
         self._threads = threads
         self._decisions: dict[str, Decisions] = {}
-        self._files: tuple[int, Mapping[str | None, Sequence[Part]]] = (-1, {})
+        self._files: tuple[int, Mapping[str | None, Sequence[LoggedFile]]] = (-1, {})
 
-    def decoded(self, wanted: Mapping[str, tuple[Reading, Span]], request: str) -> dict[str, dict[date, Counts]]:
+    def decoded(self, wanted: Mapping[str, tuple[ReadState, Span]], request: str) -> dict[str, dict[date, DayCounts]]:
         """Return what became of the rows of these days, by game; a game that is not in it is left to Spark.
 
         Readers see one change of each table. A second call, also after a crash, does it again, and ends what the first
@@ -120,7 +120,7 @@ class Together:
             ended = list(pool.map(lambda one: _committed(works[one.game], one), written.values()))
         done = [one.game for one, is_there in zip(written.values(), ended, strict=True) if is_there]
         decoded = [game for game in done if written[game].counts]
-        tasks = [Task(game, wanted[game][0].version, wanted[game][1], request) for game in decoded]
+        tasks = [RedecodeTask(game, wanted[game][0].version, wanted[game][1], request) for game in decoded]
         self._redecoding.clean(*tasks)
         self._decisions = {game: lasting(each) for game, each in self._decisions.items()}
         return {game: dict(written[game].counts) for game in done}
@@ -192,7 +192,7 @@ class Together:
     def _known(self, game: str) -> Decisions:
         return self._decisions.get(game, UNDECIDED)
 
-    def _works(self, wanted: Mapping[str, tuple[Reading, Span]]) -> dict[str, _Work]:
+    def _works(self, wanted: Mapping[str, tuple[ReadState, Span]]) -> dict[str, _Work]:
         """Return what is to be done, by game, of those that are not left to Spark."""
         bronze = self._opened(self._layout.bronze)
         if bronze is None:
@@ -201,7 +201,7 @@ class Together:
         spans = {game: span for game, (_, span) in wanted.items()}
         layout, everything = self._layout, dict.fromkeys(wanted)
         aside = _ids_by_game(layout.storage, layout.quarantine, "stage", Stage.SILVER.value, spans)
-        forgotten = _ids_by_game(layout.storage, layout.removed, "reason", Reason.FORGOTTEN.value, everything)
+        forgotten = _ids_by_game(layout.storage, layout.removed, "reason", RemovalReason.FORGOTTEN.value, everything)
         plain: list[GameDays] = []
         for game, (reading, span) in wanted.items():
             parts = files.get(game, ())
@@ -253,7 +253,7 @@ class Together:
         table = self._layout.storage.known_table(path)
         return table if table is not None and suits(table) else None
 
-    def _bronze_files(self, bronze: deltalake.DeltaTable) -> Mapping[str | None, Sequence[Part]]:
+    def _bronze_files(self, bronze: deltalake.DeltaTable) -> Mapping[str | None, Sequence[LoggedFile]]:
         version, files = self._files
         if version != bronze.version():
             files = parts_of_table(bronze, self._layout.bronze, "timestamp")
@@ -261,7 +261,7 @@ class Together:
         return files
 
 
-def together(redecoding: Redecoding, sink: Sink, threads: int) -> Together | None:
+def together(redecoding: Redecoder, sink: Sink, threads: int) -> FileBackfill | None:
     """Return what decodes many games together; None where all is for Spark: by the settings, or as it alone gets there.
 
     Args:
@@ -273,10 +273,10 @@ def together(redecoding: Redecoding, sink: Sink, threads: int) -> Together | Non
         return None
     if not tables_of(redecoding.spark, redecoding.layout, "", sink).takes_files:
         return None
-    return Together(redecoding, threads)
+    return FileBackfill(redecoding, threads)
 
 
-def parts_of_table(table: deltalake.DeltaTable, path: str, time_column: str) -> dict[str | None, list[Part]]:
+def parts_of_table(table: deltalake.DeltaTable, path: str, time_column: str) -> dict[str | None, list[LoggedFile]]:
     """Return the files of a table by the value of its partition, None without; with the bounds of a column of times."""
     actions = pa.table(table.get_add_actions(flatten=True))
     names = table.metadata().partition_columns
@@ -286,9 +286,9 @@ def parts_of_table(table: deltalake.DeltaTable, path: str, time_column: str) -> 
 
     values = column(f"partition.{names[0]}") if names else [None] * actions.num_rows
     bounds = (map(_utc, column(f"{end}.{time_column}")) for end in ("min", "max"))
-    found: defaultdict[str | None, list[Part]] = defaultdict(list)
+    found: defaultdict[str | None, list[LoggedFile]] = defaultdict(list)
     for value, entry, size, first, last in zip(values, column("path"), column("size_bytes"), *bounds, strict=True):
-        found[value].append(Part(_name(entry), entry, file_path(path, unquote(entry)), size, first, last))
+        found[value].append(LoggedFile(_name(entry), entry, file_path(path, unquote(entry)), size, first, last))
     return found
 
 

@@ -38,7 +38,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class BackfillRequest:
     """What a backfill is asked to do: the same again is the same backfill.
 
     Attributes:
@@ -61,7 +61,7 @@ class Asked:
         return (self.first is None or day >= self.first) and (self.last is None or day <= self.last)
 
 
-class State(Enum):
+class DayState(Enum):
     """How far a task is."""
 
     WAITING = "waiting"
@@ -70,7 +70,7 @@ class State(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class DayCounts:
     """Rows of a day: read from bronze, and of these in silver, and in quarantine."""
 
     rows_in: int = 0
@@ -96,8 +96,8 @@ class Day:
     game: str
     day: date
     rows: int
-    state: State = State.WAITING
-    counts: Counts = Counts()
+    state: DayState = DayState.WAITING
+    counts: DayCounts = DayCounts()
     seconds: float = 0.0
     condition: str | None = None
     sentence: str | None = None
@@ -118,7 +118,7 @@ class There:
     undated: Mapping[str, int]
 
     @staticmethod
-    def of(rows: Mapping[str, Mapping[date | None, int]], wanted: Asked) -> There:
+    def of(rows: Mapping[str, Mapping[date | None, int]], wanted: BackfillRequest) -> There:
         """Return it, by how many rows each game has of each day; None: those that say of no day."""
         dated = sorted((game, day, n) for game, by_day in rows.items() for day, n in by_day.items() if day is not None)
         span = Span(min(day for _, day, _ in dated), max(day for _, day, _ in dated)) if dated else None
@@ -138,22 +138,22 @@ class Backfill:
     """
 
     id: str
-    asked: Asked
+    asked: BackfillRequest
     begun: datetime
     days: tuple[Day, ...]
 
     @property
     def is_done(self) -> bool:
         """Whether nothing is left to do."""
-        return all(day.state is State.DONE for day in self.days)
+        return all(day.state is DayState.DONE for day in self.days)
 
-    def rows(self, *states: State) -> int:
+    def rows(self, *states: DayState) -> int:
         """Return how many rows the days have that are in one of these states."""
         return sum(day.rows for day in self.days if day.state in states)
 
     def seconds_left(self, parallelism: int) -> float | None:
         """Return about how long the rest takes, so many games at the same time; None where nothing is done yet."""
-        done = [day for day in self.days if day.state is State.DONE and day.counts.rows_in]
+        done = [day for day in self.days if day.state is DayState.DONE and day.counts.rows_in]
         if not done:
             return None
         rate = sum(day.seconds for day in done) / sum(day.counts.rows_in for day in done)
@@ -161,7 +161,7 @@ class Backfill:
 
 
 @dataclass(frozen=True, slots=True)
-class Chunk:
+class BackfillChunk:
     """Days of one game that are done together, in one commit."""
 
     game: str
@@ -178,7 +178,7 @@ class Chunk:
         return sum(day.rows for day in self.days)
 
 
-def asked(games: Iterable[str], since: datetime | None, until: datetime | None) -> Asked:
+def asked(games: Iterable[str], since: datetime | None, until: datetime | None) -> BackfillRequest:
     """Return what is asked for: the days of these two times and those in between.
 
     Raises:
@@ -192,7 +192,7 @@ def asked(games: Iterable[str], since: datetime | None, until: datetime | None) 
             first=first,
             last=last,
         )
-    return Asked(tuple(sorted(set(games))), first, last)
+    return BackfillRequest(tuple(sorted(set(games))), first, last)
 
 
 def to_do(found: Sequence[Day], before: Backfill | None) -> tuple[Day, ...]:
@@ -202,19 +202,19 @@ def to_do(found: Sequence[Day], before: Backfill | None) -> tuple[Day, ...]:
         found: the days that bronze has now.
         before: the same backfill as a run before has left it; None where it begins.
     """
-    done = {(day.game, day.day): day for day in (() if before is None else before.days) if day.state is State.DONE}
+    done = {(day.game, day.day): day for day in (() if before is None else before.days) if day.state is DayState.DONE}
     days = (done.get((day.game, day.day), day) for day in found)
     return tuple(sorted(days, key=lambda day: (day.game, day.day)))
 
 
-def resumed(backfills: Iterable[Backfill], wanted: Asked) -> Backfill | None:
+def resumed(backfills: Iterable[Backfill], wanted: BackfillRequest) -> Backfill | None:
     """Return the backfill that goes on, should one that was asked for the same not be done."""
     same = [each for each in backfills if each.asked == wanted]
     newest = max(same, key=lambda each: each.begun, default=None)
     return None if newest is None or newest.is_done else newest
 
 
-def chunks(days: Sequence[Day], most_rows: int) -> dict[str, tuple[Chunk, ...]]:
+def chunks(days: Sequence[Day], most_rows: int) -> dict[str, tuple[BackfillChunk, ...]]:
     """Return what is done together, by game: neighbours that are not done, up to so many rows; one day at least.
 
     Args:
@@ -224,18 +224,18 @@ def chunks(days: Sequence[Day], most_rows: int) -> dict[str, tuple[Chunk, ...]]:
     found: defaultdict[str, list[list[Day]]] = defaultdict(list)
     last: Day | None = None
     for day in days:
-        if day.state is not State.DONE:
+        if day.state is not DayState.DONE:
             mine = found[day.game]
-            follows = last is not None and last.game == day.game and last.state is not State.DONE
+            follows = last is not None and last.game == day.game and last.state is not DayState.DONE
             if follows and sum(one.rows for one in mine[-1]) + day.rows <= most_rows:
                 mine[-1].append(day)
             else:
                 mine.append([day])
         last = day
-    return {game: tuple(Chunk(game, tuple(each)) for each in mine) for game, mine in found.items()}
+    return {game: tuple(BackfillChunk(game, tuple(each)) for each in mine) for game, mine in found.items()}
 
 
-def waves(by_game: Mapping[str, Sequence[Chunk]], most: int, most_rows: int) -> list[tuple[Chunk, ...]]:
+def waves(by_game: Mapping[str, Sequence[BackfillChunk]], most: int, most_rows: int) -> list[tuple[BackfillChunk, ...]]:
     """Return what is done at the same time: of each game one chunk, as those of a game follow each other.
 
     The games with most chunks left come first.
@@ -246,9 +246,9 @@ def waves(by_game: Mapping[str, Sequence[Chunk]], most: int, most_rows: int) -> 
         most_rows: of a wave that has more than one chunk.
     """
     left = {game: list(mine) for game, mine in by_game.items() if mine}
-    result: list[tuple[Chunk, ...]] = []
+    result: list[tuple[BackfillChunk, ...]] = []
     while left:
-        wave: list[Chunk] = []
+        wave: list[BackfillChunk] = []
         for game in sorted(left, key=lambda game: (-len(left[game]), game))[:most]:
             if wave and sum(chunk.rows for chunk in wave) + left[game][0].rows > most_rows:
                 break
@@ -258,7 +258,7 @@ def waves(by_game: Mapping[str, Sequence[Chunk]], most: int, most_rows: int) -> 
     return result
 
 
-def ended(chunk: Chunk, counts: Mapping[date, Counts], seconds: float) -> tuple[Day, ...]:
+def ended(chunk: BackfillChunk, counts: Mapping[date, DayCounts], seconds: float) -> tuple[Day, ...]:
     """Return the days of a chunk that is done, those too that had no row when it was planned.
 
     Args:
@@ -269,12 +269,12 @@ def ended(chunk: Chunk, counts: Mapping[date, Counts], seconds: float) -> tuple[
     known = {day.day: day for day in chunk.days}
     rows = max(1, sum(one.rows_in for one in counts.values()))
     found = (known.get(day) or Day(chunk.game, day, 0) for day in sorted({*known, *counts}))
-    return tuple(_done(day, counts.get(day.day, Counts()), seconds, rows) for day in found)
+    return tuple(_done(day, counts.get(day.day, DayCounts()), seconds, rows) for day in found)
 
 
 def failed(days: Iterable[Day], condition: str, sentence: str) -> tuple[Day, ...]:
     """Return days as they are when what they were done with has failed."""
-    return tuple(replace(day, state=State.FAILED, condition=condition, sentence=sentence) for day in days)
+    return tuple(replace(day, state=DayState.FAILED, condition=condition, sentence=sentence) for day in days)
 
 
 def estimate(days: Iterable[Day], rates: Mapping[str, float], parallelism: int) -> float | None:
@@ -290,7 +290,7 @@ def estimate(days: Iterable[Day], rates: Mapping[str, float], parallelism: int) 
     return _seconds(days, rates, sum(rates.values()) / len(rates), parallelism)
 
 
-def require_found(found: Collection[Day], wanted: Asked, there: Span | None) -> None:
+def require_found(found: Collection[Day], wanted: BackfillRequest, there: Span | None) -> None:
     """Check that bronze has a row of the range, of any game.
 
     Args:
@@ -318,14 +318,14 @@ def require_found(found: Collection[Day], wanted: Asked, there: Span | None) -> 
     )
 
 
-def _done(day: Day, counts: Counts, seconds: float, all_rows: int) -> Day:
-    return replace(day, state=State.DONE, counts=counts, seconds=seconds * counts.rows_in / all_rows)
+def _done(day: Day, counts: DayCounts, seconds: float, all_rows: int) -> Day:
+    return replace(day, state=DayState.DONE, counts=counts, seconds=seconds * counts.rows_in / all_rows)
 
 
 def _seconds(days: Iterable[Day], rates: Mapping[str, float], usual: float, parallelism: int) -> float:
     by_game: defaultdict[str, float] = defaultdict(float)
     for day in days:
-        if day.state is not State.DONE:
+        if day.state is not DayState.DONE:
             by_game[day.game] += day.rows * rates.get(day.game, usual)
     # one game's commits follow each other
     return max(sum(by_game.values()) / parallelism, max(by_game.values(), default=0.0))

@@ -9,19 +9,21 @@ from datetime import date
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from demux.core.causes import Reason
+from demux.core.causes import RemovalReason
 from demux.core.names import names_of
 from demux.core.root.layout import Layout
 from demux.core.storage import table_exists
 from deserializer.offsets.bronze_files import file_session
-from deserializer.redecode.backfill_plan import Asked, Counts, Span
-from deserializer.redecode.processed_rows import Reading, passed_rows
-from deserializer.redecode.replace_rows import Redecoding, Task, counts_of, day_of, require_not_retired
+from deserializer.redecode.backfill_plan import BackfillRequest, DayCounts, Span
+from deserializer.redecode.processed_rows import ReadState, passed_rows
+from deserializer.redecode.replace_rows import Redecoder, RedecodeTask, counts_of, day_of, require_not_retired
 from deserializer.silver.evolve import fitted
 from deserializer.silver.rewrite import replace_rows
 
 
-def rows_by_day(spark: SparkSession, layout: Layout, wanted: Asked) -> Mapping[str, Mapping[date | None, int]]:
+def rows_by_day(
+    spark: SparkSession, layout: Layout, wanted: BackfillRequest
+) -> Mapping[str, Mapping[date | None, int]]:
     """Return how many rows bronze has of each game that is asked for, by day; None: those that say of no day."""
     found: defaultdict[str, dict[date | None, int]] = defaultdict(dict)
     if table_exists(spark, layout.bronze):
@@ -32,21 +34,23 @@ def rows_by_day(spark: SparkSession, layout: Layout, wanted: Asked) -> Mapping[s
     return found
 
 
-def games_retired(spark: SparkSession, layout: Layout, wanted: Asked) -> frozenset[str]:
+def games_retired(spark: SparkSession, layout: Layout, wanted: BackfillRequest) -> frozenset[str]:
     """Return the games of which rows of the range were retired from bronze, by name; they may be there a moment yet."""
     if not table_exists(spark, layout.removed):
         return frozenset()
     removed = file_session(spark).read.format("delta").load(layout.removed)
-    mine = removed.where((F.col("reason") == Reason.RETIRED.value) & F.expr(wanted.sql("timestamp")))
+    mine = removed.where((F.col("reason") == RemovalReason.RETIRED.value) & F.expr(wanted.sql("timestamp")))
     return frozenset(row.game_name for row in mine.select("game_name").distinct().collect())
 
 
-def require_not_retired_in(spark: SparkSession, layout: Layout, game: str, version: int, wanted: Asked) -> None:
+def require_not_retired_in(
+    spark: SparkSession, layout: Layout, game: str, version: int, wanted: BackfillRequest
+) -> None:
     """Check that no row of the game in the range was retired; raises as `require_not_retired`."""
     require_not_retired(file_session(spark), layout, game, version, wanted.sql("timestamp"))
 
 
-def decoded_again(redecoding: Redecoding, reading: Reading, span: Span, request: str) -> dict[date, Counts]:
+def decoded_again(redecoding: Redecoder, reading: ReadState, span: Span, request: str) -> dict[date, DayCounts]:
     """Return what became of the rows of these days that the game has read: its table has them as decoded just now.
 
     Readers see one change. A second call, also after a crash, does it again, and ends what the first one has begun.
@@ -66,7 +70,7 @@ def decoded_again(redecoding: Redecoding, reading: Reading, span: Span, request:
         return {}
     layout, schemas = redecoding.layout, redecoding.schemas
     spark = file_session(redecoding.spark)
-    task = Task(reading.game, reading.version, span, request)
+    task = RedecodeTask(reading.game, reading.version, span, request)
     rows = passed_rows(spark, layout, reading, span)
     contents = redecoding.contents(rows)
     redecoding.require_whole(spark, task, contents)

@@ -16,11 +16,11 @@ from demux.core.columns.spark import spark_struct
 from demux.core.root.layout import Layout
 from demux.core.storage import table_exists
 from demux.core.tables import BACKFILLS
-from deserializer.redecode.backfill_plan import Asked, Backfill, Counts, Day, State
+from deserializer.redecode.backfill_plan import Backfill, BackfillRequest, Day, DayCounts, DayState
 
 
 def backfills(
-    spark: SparkSession, layout: Layout, newest: int | None = None, asked: Asked | None = None
+    spark: SparkSession, layout: Layout, newest: int | None = None, asked: BackfillRequest | None = None
 ) -> tuple[Backfill, ...]:
     """Return the backfills of a root, the newest first; only so many, and only those that do what is asked, if said."""
     if not table_exists(spark, layout.backfills):
@@ -35,7 +35,7 @@ def backfills(
     chosen = [row.backfill_id for row in sorted(ids, key=lambda row: (-row.at.timestamp(), row.backfill_id))[:newest]]
     task = Window.partitionBy("backfill_id", "game_name", "day")
     # written at the same time, what is done is the newer one
-    latest = F.row_number().over(task.orderBy(F.desc("recorded_at"), F.col("state") == State.WAITING.value))
+    latest = F.row_number().over(task.orderBy(F.desc("recorded_at"), F.col("state") == DayState.WAITING.value))
     mine = rows.where(F.col("backfill_id").isin(chosen)).withColumn("_latest", latest).where("_latest = 1")
     by_id: defaultdict[str, list[Row]] = defaultdict(list)
     for row in mine.collect():
@@ -61,15 +61,15 @@ def _values(day: Day) -> tuple[object, ...]:
 
 def _backfill(rows: list[Row]) -> Backfill:
     one = rows[0]
-    asked = Asked(tuple(one.games), _day(one.first_day), _day(one.last_day))
+    asked = BackfillRequest(tuple(one.games), _day(one.first_day), _day(one.last_day))
     days = sorted((_task(row) for row in rows), key=lambda day: (day.game, day.day))
     return Backfill(one.backfill_id, asked, one.begun_at.astimezone(timezone.utc), tuple(days))
 
 
 def _task(row: Row) -> Day:
-    counts = Counts(row.rows_in, row.rows_silver, row.rows_quarantined)
+    counts = DayCounts(row.rows_in, row.rows_silver, row.rows_quarantined)
     day = date.fromisoformat(row.day)
-    return Day(row.game_name, day, row["rows"], State(row.state), counts, row.seconds, row.condition, row.sentence)
+    return Day(row.game_name, day, row["rows"], DayState(row.state), counts, row.seconds, row.condition, row.sentence)
 
 
 def _text(day: date | None) -> str | None:

@@ -24,7 +24,7 @@ from demux.core.tables import QUARANTINE, SILVER_ORIGIN
 from deserializer.decoders.arrow import parts_of
 from deserializer.decoders.schema_decision import Decisions, UnknownRef
 from deserializer.fleet.worker import bad_rows, bronze_rows, filled, good_rows, unknown_refs
-from deserializer.redecode.backfill_plan import Counts, Span
+from deserializer.redecode.backfill_plan import DayCounts, Span
 
 _TIME = arrow_type(Primitive.TIMESTAMP)
 
@@ -76,7 +76,7 @@ class DaysWritten:
     """
 
     game: str
-    counts: Mapping[date, Counts] = field(default_factory=dict)
+    counts: Mapping[date, DayCounts] = field(default_factory=dict)
     files: tuple[TableFile, ...] = ()
     replaced: Mapping[str, bool] = field(default_factory=dict)
     unknown: Mapping[SchemaRef, int] = field(default_factory=dict)
@@ -141,7 +141,7 @@ def _write(
                 _keep(pq.ParquetFile(file), work.span, columns, silver)
         files = tuple(silver.close())
         further = own.hand_over(bad)
-    counts = {day: Counts(rows, rows - rows_bad[day], rows_bad[day]) for day, rows in rows_in.items()}
+    counts = {day: DayCounts(rows, rows - rows_bad[day], rows_bad[day]) for day, rows in rows_in.items()}
     return DaysWritten(work.game, counts, files, replaced), further
 
 

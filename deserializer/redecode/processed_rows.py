@@ -13,7 +13,7 @@ from enum import Enum
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from demux.core.causes import Reason
+from demux.core.causes import RemovalReason
 from demux.core.columns.types import Column, Primitive, Struct
 from demux.core.delta.log import newest_version
 from demux.core.error_mapping import named
@@ -28,7 +28,7 @@ from deserializer.fleet.current_offset import standing
 from deserializer.fleet.round import fleet_of
 from deserializer.offsets.bronze_files import rows_in
 from deserializer.offsets.bronze_log import BronzeLog, file_path, require_readable
-from deserializer.offsets.unread_files import Position, pending
+from deserializer.offsets.unread_files import BronzeOffset, pending
 from deserializer.redecode.backfill_plan import Span
 from deserializer.silver.backend import tables_of
 
@@ -39,7 +39,7 @@ _NO_FLEET = "demux-fleet/none"
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReadState:
     """What a game has read.
 
     Attributes:
@@ -55,7 +55,7 @@ class Reading:
 
 def readings_of(
     spark: SparkSession, layout: Layout, games: Collection[str], finish: Callable[[str], object], threads: int = 1
-) -> dict[str, Reading | DemuxError]:
+) -> dict[str, ReadState | DemuxError]:
     """Return what each game has read, or why nobody knows; a batch or a round that was interrupted is finished before.
 
     Errors: CheckpointLost and TableLost; BronzeRewritten and BronzeLogTruncated, as when the game reads on; and what
@@ -70,15 +70,15 @@ def readings_of(
     """
     version = newest_version(spark, layout.bronze)
     here = _Standing(spark, layout)
-    found: dict[str, Reading | DemuxError] = {}
-    positions: dict[str, Position] = {}
+    found: dict[str, ReadState | DemuxError] = {}
+    positions: dict[str, BronzeOffset] = {}
     with ThreadPoolExecutor(threads, thread_name_prefix="standing") as pool:
         for game, stands in zip(games, pool.map(here.of, games), strict=True):
             now = here.finished(game, finish) if stands is _Stands.INTERRUPTED else stands
-            if isinstance(now, Position):
+            if isinstance(now, BronzeOffset):
                 positions[game] = now
             else:
-                found[game] = now if isinstance(now, DemuxError) else Reading(game, -1)
+                found[game] = now if isinstance(now, DemuxError) else ReadState(game, -1)
     log = BronzeLog(spark, here.bronze)
     commits = log.since(min(positions.values()).version) if positions else None
     for game, position in positions.items():
@@ -86,7 +86,7 @@ def readings_of(
             pieces = pending(log.of_game(game, position) if commits is None else commits, game, position)
             require_readable(game, pieces)
             paths = tuple(file_path(here.bronze, file.path) for piece in pieces for file in piece.files)
-            found[game] = Reading(game, version, paths)
+            found[game] = ReadState(game, version, paths)
         except Exception as error:  # one game's failure must not stop its neighbours
             found[game] = named(error)
     return found
@@ -113,7 +113,7 @@ class _Standing:
         """Where bronze is."""
         return self._tables.layout.bronze
 
-    def of(self, game: str) -> Position | _Stands | DemuxError:
+    def of(self, game: str) -> BronzeOffset | _Stands | DemuxError:
         """Return where the game stands, or why nobody knows."""
         key, tables = names_of(game).key, self._tables
         try:
@@ -126,7 +126,7 @@ class _Standing:
             return named(error)
         return _Stands.INTERRUPTED if found is None or (bad is not None and bad > found) else found
 
-    def finished(self, game: str, finish: Callable[[str], object]) -> Position | _Stands | DemuxError:
+    def finished(self, game: str, finish: Callable[[str], object]) -> BronzeOffset | _Stands | DemuxError:
         """Return where the game stands once what was interrupted is finished, or why that cannot be."""
         try:
             finish(game)
@@ -155,7 +155,7 @@ def all_rows(spark: SparkSession, layout: Layout, game: str, version: int, span:
     return rows if span is None else rows.where(span.sql("timestamp"))
 
 
-def passed_rows(spark: SparkSession, layout: Layout, reading: Reading, span: Span | None) -> DataFrame:
+def passed_rows(spark: SparkSession, layout: Layout, reading: ReadState, span: Span | None) -> DataFrame:
     """Return the rows that the game has read, as `all_rows`, but those that are to be forgotten.
 
     `spark` is a session that may read single files.
@@ -182,7 +182,7 @@ def without_forgotten(spark: SparkSession, layout: Layout, game: str, rows: Data
     if not table_exists(spark, layout.removed):
         return rows
     removed = spark.read.format("delta").load(layout.removed)
-    mine = (F.col("game_name") == F.lit(game)) & (F.col("reason") == Reason.FORGOTTEN.value)
+    mine = (F.col("game_name") == F.lit(game)) & (F.col("reason") == RemovalReason.FORGOTTEN.value)
     forgotten = removed.where(mine).select("record_id")
     if not forgotten.limit(1).count():
         return rows

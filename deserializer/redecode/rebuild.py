@@ -21,13 +21,13 @@ from demux.core.settings.schema_contract import Contract, SchemaChanges
 from demux.core.settings.settings import Sink
 from demux.core.storage import remove_folder, replace_text, table_exists
 from demux.core.tables import SILVER_RESERVED
-from deserializer.decoders.schema_decision import Answer, Decisions, decide, schema_ids_of
+from deserializer.decoders.schema_decision import Decisions, SchemaLookup, decide, schema_ids_of
 from deserializer.fleet.round import fleet_of
 from deserializer.offsets.bronze_files import file_session, fleet_id_of
-from deserializer.offsets.epoch import Turn, fleets_turn
-from deserializer.offsets.unread_files import Position
+from deserializer.offsets.epoch import GameEpoch, fleets_turn
+from deserializer.offsets.unread_files import BronzeOffset
 from deserializer.redecode.processed_rows import all_rows, without_forgotten
-from deserializer.redecode.replace_rows import Redecoding, Task, counts_of, require_not_retired
+from deserializer.redecode.replace_rows import Redecoder, RedecodeTask, counts_of, require_not_retired
 from deserializer.silver.backend import tables_of
 from deserializer.silver.comments import Description, description_of
 from deserializer.silver.evolve import payload_of, say
@@ -48,7 +48,7 @@ class _Wanted:
     comment: str
 
 
-def rebuilt(redecoding: Redecoding, game: str, request: str, *, accept_loss: bool = False) -> GameReport:
+def rebuilt(redecoding: Redecoder, game: str, request: str, *, accept_loss: bool = False) -> GameReport:
     """Return what was decoded of all rows that bronze has of the game, those too that wait; readers see one change.
 
     Before that change everything is as it was; after it, whoever decodes the game next goes on behind these rows.
@@ -67,7 +67,7 @@ def rebuilt(redecoding: Redecoding, game: str, request: str, *, accept_loss: boo
     """
     layout, schemas = redecoding.layout, redecoding.schemas
     spark = file_session(redecoding.spark)
-    task = Task(game, newest_version(spark, layout.bronze), None, request)
+    task = RedecodeTask(game, newest_version(spark, layout.bronze), None, request)
     rows = without_forgotten(spark, layout, game, all_rows(spark, layout, game, task.version, None))
     contents = redecoding.contents(rows)
     if not accept_loss:
@@ -98,7 +98,7 @@ def _wanted(
     spark: SparkSession,
     layout: Layout,
     game: str,
-    answers: Mapping[SchemaRef, Answer],
+    answers: Mapping[SchemaRef, SchemaLookup],
     contract: Contract,
     rows: Mapping[SchemaRef, int],
 ) -> _Wanted:
@@ -150,7 +150,7 @@ def _swap(spark: SparkSession, table: str, wanted: _Wanted, rows: DataFrame, tur
     writer.save(table)
 
 
-def _turn(spark: SparkSession, layout: Layout, task: Task) -> tuple[str, Turn]:
+def _turn(spark: SparkSession, layout: Layout, task: RedecodeTask) -> tuple[str, GameEpoch]:
     """Return the id of the fleet's transactions, and its next turn, behind all that bronze has in the task's version.
 
     A stream takes the game over from the fleet as it always does. Where no fleet can read bronze, it is the stream's
@@ -161,7 +161,7 @@ def _turn(spark: SparkSession, layout: Layout, task: Task) -> tuple[str, Turn]:
         replace_text(spark, layout.fleet, app_id)
     table = tables_of(spark, layout, app_id, Sink.AUTO).silver(names_of(task.game).key)
     number = fleets_turn(table.transaction(app_id)) + 2
-    turn = Turn(number, Position(task.version + 1))
+    turn = GameEpoch(number, BronzeOffset(task.version + 1))
     return app_id, turn if takes_fleets else turn.of_stream()
 
 

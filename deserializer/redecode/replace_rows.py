@@ -20,10 +20,10 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from demux.core.causes import Reason
+from demux.core.causes import RemovalReason
 from demux.core.columns.map_in_arrow import Sizes, batches_within_memory, sizes_column, sizes_in
 from demux.core.delta.app_transactions import Batch
-from demux.core.delta.batch_commit import REFUSED, Rows, append
+from demux.core.delta.batch_commit import REFUSED, RowSelection, append
 from demux.core.errors import RangeRetired
 from demux.core.names import names_of, sql_string
 from demux.core.root.layout import Layout
@@ -39,7 +39,7 @@ from demux.operations.quarantine.filter import Choice
 from deserializer.decoders.arrow import REF
 from deserializer.decoders.schema_decision import Decisions
 from deserializer.decoders.select import choose, native_decoder
-from deserializer.redecode.backfill_plan import Counts, Span
+from deserializer.redecode.backfill_plan import DayCounts, Span
 from deserializer.redecode.processed_rows import all_rows, without_forgotten
 from deserializer.silver.evolve import examined_rows, silver_rows
 
@@ -49,7 +49,7 @@ _DAY = "_day"
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class RedecodeTask:
     """What is decoded again.
 
     Attributes:
@@ -70,7 +70,7 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class Contents:
+class RedecodeContents:
     """What is known of rows before they are decoded.
 
     Attributes:
@@ -87,7 +87,7 @@ class Contents:
 
 
 @dataclass(slots=True)
-class Redecoding:
+class Redecoder:
     """Decodes again below one root; may be shared by threads with a game each.
 
     Attributes:
@@ -106,7 +106,7 @@ class Redecoding:
     # commits that take rows out of one table one after the other: Delta would refuse the second
     _alone: threading.Lock = field(default_factory=threading.Lock)
 
-    def contents(self, rows: DataFrame) -> Contents:
+    def contents(self, rows: DataFrame) -> RedecodeContents:
         """Return the contents of a frame with the columns of `INPUT`, in one pass over its rows."""
         names = [column.name for column in REF]
         found = rows.groupBy(day_of("timestamp"), *names).agg(
@@ -120,12 +120,12 @@ class Redecoding:
             sizes |= sizes_in(row.sizes)
             refs[SchemaRef(*(row[name] for name in names))] += row.rows
             ids += row.ids
-        return Contents(by_day, refs, sizes, ids)
+        return RedecodeContents(by_day, refs, sizes, ids)
 
-    def set_aside(self, rows: DataFrame, decisions: Decisions, task: Task) -> dict[date, int]:
+    def set_aside(self, rows: DataFrame, decisions: Decisions, task: RedecodeTask) -> dict[date, int]:
         """Return how many rows of each day do not decode, once they are in quarantine under the task's request."""
         batch = Batch(task.request, task.version, retried=False)
-        bad = examined_rows(rows, decisions, task.game, batch, Rows.REFUSED).persist()
+        bad = examined_rows(rows, decisions, task.game, batch, RowSelection.REFUSED).persist()
         try:
             counted = bad.groupBy(day_of("timestamp")).count().collect()
             if counted:
@@ -142,12 +142,12 @@ class Redecoding:
         return decoded.where(~F.col(REFUSED)).drop(REFUSED)
 
     @contextmanager
-    def within_memory(self, rows: DataFrame, contents: Contents) -> Iterator[None]:
+    def within_memory(self, rows: DataFrame, contents: RedecodeContents) -> Iterator[None]:
         """Hand the rows to Python in batches that fit into memory while the block runs."""
         with batches_within_memory(rows, contents.sizes):
             yield
 
-    def clean(self, *tasks: Task) -> None:
+    def clean(self, *tasks: RedecodeTask) -> None:
         """Take what quarantine had of the rows before out of it, and forget that rows of them were dropped."""
         if not tasks:
             return
@@ -158,7 +158,7 @@ class Redecoding:
                 delete_rows(self.spark, self.layout.quarantine, " OR ".join(older))
             delete_rows(self.spark, self.layout.dropped, " OR ".join(f"({rows})" for rows in mine.values()))
 
-    def require_whole(self, spark: SparkSession, task: Task, contents: Contents) -> None:
+    def require_whole(self, spark: SparkSession, task: RedecodeTask, contents: RedecodeContents) -> None:
         """Check that bronze has every record that silver and quarantine have of what is decoded again.
 
         Args:
@@ -185,7 +185,7 @@ class Redecoding:
         if gone[0]:
             raise _lost(task.game, gone[0], gone[1])
 
-    def _known(self, spark: SparkSession, task: Task) -> list[DataFrame]:
+    def _known(self, spark: SparkSession, task: RedecodeTask) -> list[DataFrame]:
         """Return what quarantine and silver have: record_id, timestamp."""
         table = self.layout.silver(names_of(task.game).key)
         quarantined = self._kept(spark, task, self.layout.quarantine)
@@ -195,7 +195,7 @@ class Redecoding:
         names = ("record_id", "timestamp")
         return [*quarantined, silver.select(*(F.col(f"_{name}").alias(name) for name in names))]
 
-    def _kept(self, spark: SparkSession, task: Task, table: str) -> list[DataFrame]:
+    def _kept(self, spark: SparkSession, task: RedecodeTask, table: str) -> list[DataFrame]:
         """Return what a table with the columns of quarantine has, if it is there: record_id, timestamp."""
         if not table_exists(spark, table):
             return []
@@ -218,7 +218,7 @@ def require_not_retired(spark: SparkSession, layout: Layout, game: str, version:
     """
     if not table_exists(spark, layout.removed):
         return
-    mine = (F.col("game_name") == F.lit(game)) & (F.col("reason") == Reason.RETIRED.value)
+    mine = (F.col("game_name") == F.lit(game)) & (F.col("reason") == RemovalReason.RETIRED.value)
     retired = spark.read.format("delta").load(layout.removed).where(mine).where(condition)
     if not retired.limit(1).count():
         return
@@ -232,9 +232,9 @@ def require_not_retired(spark: SparkSession, layout: Layout, game: str, version:
         raise _lost(game, gone[0], gone[1])
 
 
-def counts_of(rows: Mapping[date, int], bad: Mapping[date, int]) -> dict[date, Counts]:
+def counts_of(rows: Mapping[date, int], bad: Mapping[date, int]) -> dict[date, DayCounts]:
     """Return what became of the rows of each day; those that say of no day are under `NO_DAY`."""
-    return {day: Counts(number, number - bad.get(day, 0), bad.get(day, 0)) for day, number in rows.items()}
+    return {day: DayCounts(number, number - bad.get(day, 0), bad.get(day, 0)) for day, number in rows.items()}
 
 
 def _lost(game: str, rows: int, newest: date | None) -> RangeRetired:

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from demux.core.causes import Stage
 from demux.core.columns.map_in_arrow import batches_within_memory, map_in_arrow
 from demux.core.columns.spark import spark_struct
-from demux.core.delta.batch_commit import REFUSED, Rows
+from demux.core.delta.batch_commit import REFUSED, RowSelection
 from demux.core.errors import GameUnknown
 from demux.core.names import names_of
 from demux.core.reports import GameReport
@@ -27,7 +27,7 @@ from deserializer.decoders.arrow import EXAMINED, INPUT, REF, to_examined
 from deserializer.decoders.batch_contents import contents_of
 from deserializer.decoders.schema_decision import Decisions
 from deserializer.redecode.rebuild import rebuilt
-from deserializer.redecode.replace_rows import Redecoding
+from deserializer.redecode.replace_rows import Redecoder
 from deserializer.silver.evolve import fitted, silver_rows
 
 
@@ -97,7 +97,7 @@ def rebuild(
     """
     require_game(spark, layout, game)
     request = f"demux-rebuild/{uuid.uuid4()}"
-    return rebuilt(Redecoding(spark, layout, schemas, decoder), game, request, accept_loss=accept_loss)
+    return rebuilt(Redecoder(spark, layout, schemas, decoder), game, request, accept_loss=accept_loss)
 
 
 def require_game(spark: SparkSession, layout: Layout, game: str) -> None:
@@ -157,7 +157,7 @@ def _copies(rows: DataFrame, record_id: str, name: str) -> DataFrame:
 
 def _settle(spark: SparkSession, layout: Layout, rows: DataFrame, decisions: Decisions, mine: Choice) -> int:
     """Take the decoded rows out of quarantine, say of the others why they stay, and return how many stay."""
-    examined = map_in_arrow(rows, to_examined(decisions, Rows.ALL), spark_struct(EXAMINED))
+    examined = map_in_arrow(rows, to_examined(decisions, RowSelection.ALL), spark_struct(EXAMINED))
     row = ["record_id", *(column.name for column in REF), "payload"]
     verdicts = examined.select(*row, "cause", "sentence").cache()
     same_ref = " AND ".join(f"q.{column.name} <=> v.{column.name}" for column in REF)

@@ -25,7 +25,7 @@ from demux.core.schemas.ref import SchemaRef
 from demux.core.schemas.store import SchemaStore
 from demux.core.storage import table_exists
 from demux.core.tables import SILVER_ORIGIN, SILVER_RESERVED
-from deserializer.decoders.schema_decision import Answer, Writer
+from deserializer.decoders.schema_decision import SchemaLookup, WriterSchema
 from deserializer.silver.evolve import fitted, silver_table
 from deserializer.silver.rewrite import replace_rows
 
@@ -82,7 +82,7 @@ def backfill_rescued(spark: SparkSession, layout: Layout, schemas: SchemaStore, 
     return BackfillReport(game, counts.changed or 0, counts.left)
 
 
-def to_filled(columns: Struct, writers: tuple[Writer, ...]) -> ArrowFunction:
+def to_filled(columns: Struct, writers: tuple[WriterSchema, ...]) -> ArrowFunction:
     """Return a function that fills rows of a silver table and says which of them changed.
 
     Args:
@@ -99,7 +99,7 @@ def to_filled(columns: Struct, writers: tuple[Writer, ...]) -> ArrowFunction:
     return convert
 
 
-def _filled(row: Row, columns: Struct, writers: tuple[Writer, ...]) -> Row:
+def _filled(row: Row, columns: Struct, writers: tuple[WriterSchema, ...]) -> Row:
     result, leftover = row, row[_RESCUED]
     for writer in writers:
         if leftover is not None:
@@ -108,7 +108,7 @@ def _filled(row: Row, columns: Struct, writers: tuple[Writer, ...]) -> Row:
     return {**result, _RESCUED: leftover, _CHANGED.name: leftover != row[_RESCUED]}
 
 
-def _schemas_of(spark: SparkSession, table: str, schemas: SchemaStore, game: str) -> dict[SchemaRef, Answer]:
+def _schemas_of(spark: SparkSession, table: str, schemas: SchemaStore, game: str) -> dict[SchemaRef, SchemaLookup]:
     """Return the schemas that rows of the table have, each with the message that the table holds."""
     ids = spark.read.format("delta").load(table).select("_schema_id").where("_schema_id IS NOT NULL").distinct()
     answers = schemas.lookup([SchemaRef(row[0]) for row in ids.collect()], game)
@@ -117,14 +117,16 @@ def _schemas_of(spark: SparkSession, table: str, schemas: SchemaStore, game: str
     return {ref: _of_message(answer, message) for ref, answer in answers.items()}
 
 
-def _of_message(answer: Answer, message: str | None) -> Answer:
+def _of_message(answer: SchemaLookup, message: str | None) -> SchemaLookup:
     # a row does not say any more which message of its schema it was
     if message is None or not isinstance(answer, CompiledSchema) or not has_message(answer.descriptor_set, message):
         return answer
     return replace(answer, message=message)
 
 
-def _newest_first(answers: Mapping[SchemaRef, Answer], writers: Mapping[int | None, Writer]) -> tuple[Writer, ...]:
+def _newest_first(
+    answers: Mapping[SchemaRef, SchemaLookup], writers: Mapping[int | None, WriterSchema]
+) -> tuple[WriterSchema, ...]:
     known = [answer for answer in answers.values() if isinstance(answer, CompiledSchema)]
     newest = sorted(known, key=lambda schema: (schema.version, schema.schema_id), reverse=True)
     return tuple(writers[schema.schema_id] for schema in newest if schema.schema_id in writers)

@@ -14,7 +14,7 @@ from demux.core.extras import deltalake
 from demux.core.root.layout import Layout
 from demux.core.root.lock import TableLock
 from demux.core.settings.settings import Sink
-from deserializer.offsets.unread_files import Position
+from deserializer.offsets.unread_files import BronzeOffset
 from deserializer.silver.comments import Description
 from deserializer.silver.file_quarantine import Quarantine
 from deserializer.silver.file_table import SilverTable
@@ -80,7 +80,7 @@ class QuarantineTable(Protocol):
     def refresh(self) -> None:
         """Read what others did to the table."""
 
-    def position(self, key: str) -> Position | None:
+    def position(self, key: str) -> BronzeOffset | None:
         """Return up to where the game's bad rows are in the table; None when it had none yet."""
 
     def ids(self, game: str) -> frozenset[str]:

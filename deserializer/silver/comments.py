@@ -18,7 +18,7 @@ from demux.core.protobuf.schema.option_tags import tags_of
 from demux.core.protobuf.schema.protoc import CompiledSchema
 from demux.core.schemas.ref import SchemaRef
 from demux.core.tables import SILVER_RESERVED
-from deserializer.decoders.schema_decision import Answer, Decisions, Writer
+from deserializer.decoders.schema_decision import Decisions, SchemaLookup, WriterSchema
 
 # of columns, in one statement; each statement is a commit
 _AT_ONCE = 500
@@ -48,7 +48,7 @@ class Description:
         return Struct((*self.columns, *marked_origin(self.said_by)))
 
 
-def description_of(decisions: Decisions, answers: Mapping[SchemaRef, Answer], table: Struct) -> Description:
+def description_of(decisions: Decisions, answers: Mapping[SchemaRef, SchemaLookup], table: Struct) -> Description:
     """Return what the table should say after a batch.
 
     Args:
@@ -88,7 +88,7 @@ def statements(table: str, before: Struct, description: Description, at_once: bo
     return [*said, *(f"ALTER TABLE {path} ALTER COLUMN {part}" for part in parts)][:_MAX_STATEMENTS]
 
 
-def _sources(decisions: Decisions, answers: Mapping[SchemaRef, Answer]) -> Iterator[tuple[SaidBy, Comments]]:
+def _sources(decisions: Decisions, answers: Mapping[SchemaRef, SchemaLookup]) -> Iterator[tuple[SaidBy, Comments]]:
     """Yield what each schema of the batch says whose rows are decoded, in comments or in tags."""
     for ref, writer in decisions.writers.items():
         answer = answers[ref]
@@ -98,7 +98,7 @@ def _sources(decisions: Decisions, answers: Mapping[SchemaRef, Answer]) -> Itera
             yield SaidBy(answer.version, answer.schema_id), comments
 
 
-def _comments(answer: CompiledSchema, writer: Writer) -> Comments:
+def _comments(answer: CompiledSchema, writer: WriterSchema) -> Comments:
     columns = decoder_of(writer.descriptor_set, writer.message, SILVER_RESERVED).columns
     return comments_of(answer.descriptor_set, writer.message, columns)
 

@@ -27,7 +27,7 @@ from demux.core.columns.spark import (
 )
 from demux.core.columns.types import Column, Struct
 from demux.core.delta.app_transactions import Batch
-from demux.core.delta.batch_commit import Rows
+from demux.core.delta.batch_commit import RowSelection
 from demux.core.error_mapping import named
 from demux.core.names import quoted
 from demux.core.schemas.ref import SchemaRef
@@ -35,7 +35,7 @@ from demux.core.settings.schema_contract import EVOLVE, Contract
 from demux.core.storage import table_exists
 from demux.core.tables import QUARANTINE, SILVER_ORIGIN, SILVER_RESERVED
 from deserializer.decoders.arrow import EXAMINED, to_examined
-from deserializer.decoders.schema_decision import Answer, Decisions, decide
+from deserializer.decoders.schema_decision import Decisions, SchemaLookup, decide
 from deserializer.decoders.select import ARROW, RowDecoder
 from deserializer.silver.comments import Description, description_of, statements
 from deserializer.silver.rewrite import retyped, widen
@@ -76,7 +76,7 @@ def payload_of(schema: StructType) -> Struct:
 def fitted(
     spark: SparkSession,
     table: str,
-    answers: Mapping[SchemaRef, Answer],
+    answers: Mapping[SchemaRef, SchemaLookup],
     contract: Contract = EVOLVE,
     rows: Mapping[SchemaRef, int] | None = None,
 ) -> Decisions:
@@ -208,7 +208,7 @@ def _of_message(frame: DataFrame, columns: Sequence[Column], message: str | None
     return frame.select(*(renamed if name == first.name else F.col(quoted(name)) for name in frame.columns))
 
 
-def examined_rows(frame: DataFrame, decisions: Decisions, game: str, batch: Batch, which: Rows) -> DataFrame:
+def examined_rows(frame: DataFrame, decisions: Decisions, game: str, batch: Batch, which: RowSelection) -> DataFrame:
     """Return rows of a batch in the columns of `QUARANTINE`; a good one has a NULL cause."""
     examined = map_in_arrow(frame, to_examined(decisions, which), spark_struct(EXAMINED))
     stamped = (

@@ -17,7 +17,7 @@ from demux.core.extras import deltalake
 from demux.core.root.lock import TableLock
 from demux.core.storage.files import Storage
 from demux.core.tables import QUARANTINE
-from deserializer.offsets.unread_files import Position
+from deserializer.offsets.unread_files import BronzeOffset
 from deserializer.silver.auto_compaction import is_due, keep_up
 from deserializer.silver.file_table import require_suited
 
@@ -61,10 +61,10 @@ class Quarantine:
             return
         require_suited(self._open, self.path)
 
-    def position(self, key: str) -> Position | None:
+    def position(self, key: str) -> BronzeOffset | None:
         """Return up to where the game's bad rows are in the table; None when it had none yet."""
         number = None if self._open is None else self._open.transaction_version(transaction_id(self._app_id, key))
-        return None if number is None else Position.of(number)
+        return None if number is None else BronzeOffset.of(number)
 
     def ids(self, game: str) -> frozenset[str]:
         """Return the ids of the game's records that the fleet put here, those too that were dropped since."""
@@ -80,7 +80,7 @@ class Quarantine:
                 found.update(record_ids.filter(mine).to_pylist())
         return frozenset(found)
 
-    def append(self, files: Sequence[TableFile], positions: Mapping[str, Position]) -> None:
+    def append(self, files: Sequence[TableFile], positions: Mapping[str, BronzeOffset]) -> None:
         """Append files with bad rows, with the position of each game by key that has some; in one commit.
 
         Raises:

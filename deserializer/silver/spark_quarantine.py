@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 
 from demux.core.delta.app_transactions import Transactions, transactions
 from demux.core.storage import table_exists
-from deserializer.offsets.unread_files import Position
+from deserializer.offsets.unread_files import BronzeOffset
 from deserializer.silver.file_quarantine import transaction_id
 
 
@@ -30,11 +30,11 @@ class QuarantineBySpark:
         """Read what was committed since the last call."""
         self._known = transactions(self._spark, self.path, transaction_id(self._app_id, ""), self._known)
 
-    def position(self, key: str) -> Position | None:
+    def position(self, key: str) -> BronzeOffset | None:
         """Return up to where the game's bad rows are in the table; None when it had none yet."""
         assert self._known is not None, "it was refreshed"
         number = self._known.by_id.get(transaction_id(self._app_id, key))
-        return None if number is None else Position.of(number)
+        return None if number is None else BronzeOffset.of(number)
 
     def ids(self, game: str) -> frozenset[str]:
         """Return the ids of the game's records that the fleet put here, those too that were dropped since."""

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from demux.core.columns.map_in_arrow import batches_within_memory
 from demux.core.delta.app_transactions import Batch
-from demux.core.delta.batch_commit import Counts, OnRetry, Target, commit
+from demux.core.delta.batch_commit import BatchCounts, OnRetry, Target, commit
 from demux.core.delta.log import newest_version
 from demux.core.names import names_of
 from demux.core.reports import GameReport
@@ -58,7 +58,7 @@ def deserialize(
     names = names_of(game)
     table, checkpoint = layout.silver(names.key), layout.silver_checkpoint(names.key)
     target = Target(table, layout.quarantine, OnRetry.TABLE_DECIDES, record_id="_record_id", lock=tables)
-    counts: list[Counts] = []
+    counts: list[BatchCounts] = []
     seen: set[int] = set()
     native = native_decoder(has_protobuf_functions(spark), layout.root)
 

@@ -17,14 +17,14 @@ from demux.core.errors import RemovalUnfinished
 from demux.core.root.layout import Layout, layout_of
 from demux.core.settings.settings import Settings
 from demux.core.storage import Files, exists, file_names, read_text, remove_folder, replace_text, table_exists
-from install_workflow.destroy.plan import Folder, Part, folders, from_text, options_of, require_apart, to_text
+from install_workflow.destroy.plan import Folder, RootPart, folders, from_text, options_of, require_apart, to_text
 
 # counting is one small job for each table
 _MOST_COUNTED = 100
 
 
 def look_at_root(
-    spark: SparkSession, settings: Settings, control: Control, parts: Collection[Part]
+    spark: SparkSession, settings: Settings, control: Control, parts: Collection[RootPart]
 ) -> tuple[Folder, ...]:
     """Return the folders of these parts that are there, in the order of removal; changes nothing.
 
@@ -66,7 +66,7 @@ def remove_from_root(
     if found:
         replace_text(spark, layout.removal, to_text(found, layout))
     for folder in found:
-        if folder.part is Part.TABLES:
+        if folder.part is RootPart.TABLES:
             unregister(folder.path)
         remove_folder(spark, folder.path)
         tell(folder)
@@ -97,26 +97,26 @@ def _left(files: Files, layout: Layout) -> tuple[Folder, ...]:
     return from_text(read_text(files, layout.removal), layout)
 
 
-def _new(spark: SparkSession, layout: Layout, control: Control, parts: Iterable[Part]) -> tuple[Folder, ...]:
+def _new(spark: SparkSession, layout: Layout, control: Control, parts: Iterable[RootPart]) -> tuple[Folder, ...]:
     # every game that a control table or bronze names
     games = {*control.known_games(), *control.history().last, *games_in_bronze(spark, layout)}
     found = [folder for folder in folders(layout, games, parts) if _is_there(spark, folder)]
-    if sum(folder.part is Part.TABLES for folder in found) > _MOST_COUNTED:
+    if sum(folder.part is RootPart.TABLES for folder in found) > _MOST_COUNTED:
         return tuple(found)
     return tuple(_counted(spark, folder) for folder in found)
 
 
 def _is_there(spark: SparkSession, folder: Folder) -> bool:
     match folder.part:
-        case Part.TABLES:
+        case RootPart.TABLES:
             return table_exists(spark, folder.path)
-        case Part.CHECKPOINTS:
+        case RootPart.CHECKPOINTS:
             return bool(file_names(spark, folder.path))
 
 
 def _counted(spark: SparkSession, folder: Folder) -> Folder:
     match folder.part:
-        case Part.TABLES:
+        case RootPart.TABLES:
             return replace(folder, rows=spark.read.format("delta").load(folder.path).count())
-        case Part.CHECKPOINTS:
+        case RootPart.CHECKPOINTS:
             return folder

@@ -15,7 +15,7 @@ from demux.core.settings.settings import Settings
 from demux.core.text import printable
 
 
-class Part(Enum):
+class RootPart(Enum):
     """What a root has that `destroy` removes when it is asked to; in the order in which it does."""
 
     CHECKPOINTS = "checkpoint"
@@ -33,26 +33,26 @@ class Folder:
     """
 
     path: str
-    part: Part
+    part: RootPart
     rows: int | None = None
 
 
-def folders(layout: Layout, games: Iterable[str], parts: Iterable[Part]) -> Iterator[Folder]:
+def folders(layout: Layout, games: Iterable[str], parts: Iterable[RootPart]) -> Iterator[Folder]:
     """Yield every folder that may be there of these parts of the root, in the order of removal."""
     keys = sorted({names_of(game).key for game in games})
     wanted = set(parts)
-    for part in Part:
+    for part in RootPart:
         if part in wanted:
             yield from (Folder(path, part) for path in _paths(layout, keys, part))
 
 
-def _paths(layout: Layout, keys: Sequence[str], part: Part) -> Iterator[str]:
+def _paths(layout: Layout, keys: Sequence[str], part: RootPart) -> Iterator[str]:
     match part:
-        case Part.CHECKPOINTS:
+        case RootPart.CHECKPOINTS:
             yield from map(layout.sessions_checkpoint, keys)
             yield from map(layout.silver_checkpoint, keys)
             yield layout.bronze_checkpoint
-        case Part.TABLES:
+        case RootPart.TABLES:
             yield from map(layout.sessions, keys)
             yield from map(layout.silver, keys)
             yield layout.quarantine
@@ -77,14 +77,14 @@ def _control(layout: Layout) -> tuple[str, ...]:
     )
 
 
-def part_of(layout: Layout, path: str) -> Part | None:
+def part_of(layout: Layout, path: str) -> RootPart | None:
     """Return what the layout has at the path; None where it is no business of ours."""
     key = path.rpartition("/")[2]
     if is_key(key) and path in (layout.sessions_checkpoint(key), layout.silver_checkpoint(key)):
-        return Part.CHECKPOINTS
+        return RootPart.CHECKPOINTS
     if is_key(key) and path in (layout.sessions(key), layout.silver(key)):
-        return Part.TABLES
-    return next((part for part in Part if path in set(_paths(layout, (), part))), None)
+        return RootPart.TABLES
+    return next((part for part in RootPart if path in set(_paths(layout, (), part))), None)
 
 
 def require_apart(settings: Settings, found: Iterable[Folder]) -> None:
@@ -126,10 +126,10 @@ def from_text(text: str, layout: Layout) -> tuple[Folder, ...]:
     return tuple(Folder(path, part) for path, part in parts if part is not None)
 
 
-def options_of(parts: Iterable[Part]) -> str:
+def options_of(parts: Iterable[RootPart]) -> str:
     """Return the options of `demux destroy` that ask for these parts."""
     wanted = set(parts)
-    return " ".join(f"--{part.value}s" for part in reversed(Part) if part in wanted)
+    return " ".join(f"--{part.value}s" for part in reversed(RootPart) if part in wanted)
 
 
 def as_text(folders: Iterable[Folder]) -> str:
@@ -137,9 +137,9 @@ def as_text(folders: Iterable[Folder]) -> str:
     found = tuple(folders)
     lines = [f"- remove {folder.part.value} {printable(folder.path)}{_rows(folder)}" for folder in found]
     match {folder.part for folder in found}:
-        case parts if parts == {Part.TABLES}:
+        case parts if parts == {RootPart.TABLES}:
             lines.append(_STAND.format(what="checkpoints", condition="TABLE_LOST"))
-        case parts if parts == {Part.CHECKPOINTS}:
+        case parts if parts == {RootPart.CHECKPOINTS}:
             lines.append(_STAND.format(what="tables", condition="CHECKPOINT_LOST"))
     return "\n".join(lines)
 

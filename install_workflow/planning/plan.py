@@ -42,7 +42,7 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class TaskChange:
     """What happens to one task, and why."""
 
     action: Action
@@ -51,7 +51,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class WaitingGame:
     """A game whose rows stay in bronze, or whose readers get nothing yet, and why."""
 
     game: str
@@ -67,8 +67,8 @@ class Plan:
         waiting: the games that are not admitted, by name.
     """
 
-    changes: tuple[Change, ...]
-    waiting: tuple[Waiting, ...]
+    changes: tuple[TaskChange, ...]
+    waiting: tuple[WaitingGame, ...]
 
     @property
     def plan_id(self) -> str:
@@ -119,10 +119,10 @@ def make_plan(
     return Plan(tuple(changes), tuple(waiting))
 
 
-def left_out(registered: Registered) -> tuple[Waiting, ...]:
+def left_out(registered: Registered) -> tuple[WaitingGame, ...]:
     """Return the names that subjects have and no game can; they are shown, and are in no plan."""
     return tuple(
-        Waiting(game, f"its subject names what no game can be called. {why}") for game, why in registered.left_out
+        WaitingGame(game, f"its subject names what no game can be called. {why}") for game, why in registered.left_out
     )
 
 
@@ -160,30 +160,30 @@ def digest(content: object) -> str:
 
 def _admit(
     everything: set[str], running: Mapping[str, str], games: GamesSettings, seen: Collection[str]
-) -> tuple[set[str], list[Waiting]]:
+) -> tuple[set[str], list[WaitingGame]]:
     allowed = everything & set(games.allow)
     if games.policy is Policy.ALLOW_LIST:
         reason = "games.policy is allow-list and games.allow does not name it"
-        return allowed, [Waiting(game, reason) for game in sorted(everything - allowed)]
+        return allowed, [WaitingGame(game, reason) for game in sorted(everything - allowed)]
     kept = {game for game in running if game not in allowed}
     # rows that wait come before names that have none yet
     new = sorted(everything - allowed - kept, key=lambda game: (game not in seen, game))
     room = max(0, games.limit - len(kept))
     reason = f"games.limit is {games.limit} and as many games are running"
-    return allowed | kept | set(new[:room]), [Waiting(game, reason) for game in sorted(new[room:])]
+    return allowed | kept | set(new[:room]), [WaitingGame(game, reason) for game in sorted(new[room:])]
 
 
-def _change(game: str, wanted: Move | None, running: str | None, seen: Collection[str]) -> Change:
+def _change(game: str, wanted: Move | None, running: str | None, seen: Collection[str]) -> TaskChange:
     key = names_of(game).task_key
     if wanted is None:
         assert running is not None
-        return Change(Action.DELETE, Task(game, key, running), "games.allow does not name it any more")
+        return TaskChange(Action.DELETE, Task(game, key, running), "games.allow does not name it any more")
     task = Task(game, key, wanted.cluster)
     if running == wanted.cluster:
-        return Change(Action.KEEP, task, "nothing changed")
+        return TaskChange(Action.KEEP, task, "nothing changed")
     if running is None:
-        return Change(Action.CREATE, task, f"new game in {'bronze' if game in seen else 'the registry'}")
-    return Change(Action.UPDATE, task, wanted.reason)
+        return TaskChange(Action.CREATE, task, f"new game in {'bronze' if game in seen else 'the registry'}")
+    return TaskChange(Action.UPDATE, task, wanted.reason)
 
 
 def _require_distinct_keys(games: Iterable[str]) -> None:

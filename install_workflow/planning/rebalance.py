@@ -34,7 +34,7 @@ class Move:
 
 
 @dataclass(slots=True)
-class _Cluster:
+class _ClusterLoad:
     """A cluster while games move: what it carries, how many games, and those that may still leave, lightest first."""
 
     name: str
@@ -109,17 +109,19 @@ def balance(
 
 def _clusters(
     packed: Mapping[str, str], movable: Container[str], weights_ms: Mapping[str, int]
-) -> tuple[_Cluster, ...]:
+) -> tuple[_ClusterLoad, ...]:
     games: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
     for game, cluster in packed.items():
         games[cluster].append((weights_ms[game], game))
     return tuple(
-        _Cluster(name, sum(ms for ms, _ in held), len(held), sorted((ms, game) for ms, game in held if game in movable))
+        _ClusterLoad(
+            name, sum(ms for ms, _ in held), len(held), sorted((ms, game) for ms, game in held if game in movable)
+        )
         for name, held in games.items()
     )
 
 
-def _steps(clusters: tuple[_Cluster, ...], measure: _Measure) -> Iterator[dict[str, Move]]:
+def _steps(clusters: tuple[_ClusterLoad, ...], measure: _Measure) -> Iterator[dict[str, Move]]:
     """Yield the moves of one game after the other, with the game that makes room for it."""
     # no cluster is in both: who gives carries more than the mean throughout, who takes at most the mean before
     givers = [(-each.weight_ms, each.name, each) for each in clusters if measure.is_overloaded(each.weight_ms)]
@@ -142,7 +144,7 @@ def _steps(clusters: tuple[_Cluster, ...], measure: _Measure) -> Iterator[dict[s
                 heappush(takers, (taker.weight_ms, taker.name, taker))
 
 
-def _exchange(giver: _Cluster, taker: _Cluster, measure: _Measure) -> dict[str, Move]:
+def _exchange(giver: _ClusterLoad, taker: _ClusterLoad, measure: _Measure) -> dict[str, Move]:
     carried = f"moved from {giver.name}, which carries {giver.weight_ms / 1000:.1f} seconds a round"
     moves = {_pass_on(giver, taker, -1): Move(taker.name, carried)}
     if taker.games > measure.per_cluster:
@@ -150,7 +152,7 @@ def _exchange(giver: _Cluster, taker: _Cluster, measure: _Measure) -> dict[str, 
     return moves
 
 
-def _pass_on(source: _Cluster, target: _Cluster, position: int) -> str:
+def _pass_on(source: _ClusterLoad, target: _ClusterLoad, position: int) -> str:
     """Return the game that was passed on; it may not leave its new cluster in the same plan."""
     weight_ms, game = source.movable.pop(position)
     source.weight_ms -= weight_ms

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from pyspark.sql import SparkSession
 
-from demux.core.control.games_and_rounds import Control, History, KnownGame, Outcome
+from demux.core.control.games_and_rounds import Control, KnownGame, RoundHistory, TaskOutcome
 from demux.core.delta.bronze_games import games_in_bronze
 from demux.core.delta.log import Growth, growth
 from demux.core.root.layout import layout_of
@@ -18,7 +18,7 @@ from install_workflow.planning.rebalance import Balance
 
 
 @dataclass(frozen=True, slots=True)
-class Outlook:
+class RoundPreview:
     """What bronze has, compared with what runs: the plan, and which of its tasks have something to do."""
 
     plan: Plan
@@ -28,7 +28,7 @@ class Outlook:
 
 def look(
     spark: SparkSession, settings: Settings, control: Control, registered: Collection[str] = frozenset()
-) -> Outlook:
+) -> RoundPreview:
     """Return the plan for what is in bronze now, and for the games that the registry has; changes nothing."""
     layout = layout_of(settings)
     known, history = control.known_games(), control.history()
@@ -40,15 +40,15 @@ def look(
     per_cluster = settings.run.per_cluster
     rebalance = balance_now(known.values(), history)
     plan = make_plan(seen, running, settings.games, per_cluster, history.loads, rebalance, registered)
-    done = {game for game, record in history.last.items() if record.outcome is Outcome.DONE}
+    done = {game for game, record in history.last.items() if record.outcome is TaskOutcome.DONE}
     due = _due(plan, grown, done)
     # only a game that the registry named, or that waited, has neither new rows nor a past
     unsure = {task.game for task in due} - history.last.keys() - (grown.partitions or frozenset())
     empty = unsure - games_in_bronze(spark, layout, unsure) if unsure else unsure
-    return Outlook(plan, tuple(task for task in due if task.game not in empty), grown.version)
+    return RoundPreview(plan, tuple(task for task in due if task.game not in empty), grown.version)
 
 
-def balance_now(known: Iterable[KnownGame], history: History) -> Balance:
+def balance_now(known: Iterable[KnownGame], history: RoundHistory) -> Balance:
     """Return whether games may move for balance: not before a task ended where the last plan put it.
 
     So a plan made again at once moves nobody, whatever the one before it left for later.
@@ -56,7 +56,7 @@ def balance_now(known: Iterable[KnownGame], history: History) -> Balance:
     return balance_since(max((game.since for game in known if game.cluster is not None), default=None), history)
 
 
-def balance_since(changed: datetime | None, history: History) -> Balance:
+def balance_since(changed: datetime | None, history: RoundHistory) -> Balance:
     """Return whether games may move for balance, where a game was placed last at this time; None for never."""
     ended = history.last_end
     return Balance.MOVE if changed is not None and ended is not None and ended > changed else Balance.KEEP

@@ -23,7 +23,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetS
 from demux.core.errors import DemuxError
 from demux.core.kafka.client_options import librdkafka_options
 from demux.core.settings.source import KafkaSettings
-from producer.kafka.errors import Reason, error_of, most_telling
+from producer.kafka.errors import KafkaReason, error_of, most_telling
 
 _LOG = logging.getLogger("demux")
 _STEP_S = 0.1
@@ -43,7 +43,7 @@ _Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True, slots=True)
-class Topic:
+class KafkaTopic:
     """A topic that is there.
 
     Attributes:
@@ -55,7 +55,7 @@ class Topic:
     partitions: int
 
 
-class Cluster:
+class KafkaCluster:
     """The brokers under `kafka.bootstrap_servers`; connects with the first call.
 
     Every call raises KafkaUnavailable, KafkaRefused, SettingsInvalid or StorageFailed, see `error_of`.
@@ -69,15 +69,15 @@ class Cluster:
         self._kafka = kafka
         self._environ = environ
         self._client: AdminClient | None = None
-        self._told: list[Reason] = []
+        self._told: list[KafkaReason] = []
 
-    def topic(self, name: str) -> Topic | None:
+    def topic(self, name: str) -> KafkaTopic | None:
         """Return the topic, or None when there is none."""
         asked = self._admin.describe_topics(TopicCollection([name]), request_timeout=self._kafka.connect_timeout_s)
         found = self._answer(f"describe topic {name}", asked[name], unless="UNKNOWN_TOPIC_OR_PART")
-        return None if found is None else Topic(str(found.topic_id), len(found.partitions))
+        return None if found is None else KafkaTopic(str(found.topic_id), len(found.partitions))
 
-    def create(self, name: str, partitions: int, config: Mapping[str, str] | None = None) -> Topic | None:
+    def create(self, name: str, partitions: int, config: Mapping[str, str] | None = None) -> KafkaTopic | None:
         """Return the new topic, with the brokers' own number of replicas; None when there was one already."""
         new = NewTopic(name, num_partitions=partitions, replication_factor=-1, config=dict(config or {}))
         made = self._admin.create_topics([new], request_timeout=self._kafka.connect_timeout_s)[name]
@@ -153,7 +153,7 @@ class Cluster:
         """Return our error for one of a client's; `what` was tried, such as `write to topic events`."""
         return error_of(self._kafka, what, self.reason(error))
 
-    def reason(self, error: KafkaError) -> Reason:
+    def reason(self, error: KafkaError) -> KafkaReason:
         """Return why; a client that only ran out of time is asked for what it heard until then."""
         reason = _reason(error)
         return most_telling([*self._told, reason]) if reason.is_late else reason
@@ -213,7 +213,7 @@ class Cluster:
         deadline = time.monotonic() + self._kafka.connect_timeout_s
         while (result := found()) is None:
             if time.monotonic() > deadline:
-                raise error_of(self._kafka, what, Reason("_TIMED_OUT", "the brokers still do not agree"))
+                raise error_of(self._kafka, what, KafkaReason("_TIMED_OUT", "the brokers still do not agree"))
             self._admin.poll(_STEP_S)
         return result
 
@@ -233,9 +233,9 @@ class Cluster:
                 if error is None or error.code() == KafkaError._PARTITION_EOF:
                     ends.pop(partition, None)
             if time.monotonic() > deadline:
-                late = Reason("_TIMED_OUT", f"no more records of topic {name}")
+                late = KafkaReason("_TIMED_OUT", f"no more records of topic {name}")
                 raise error_of(self._kafka, f"read topic {name}", most_telling([*self._told, late]))
 
 
-def _reason(error: KafkaError) -> Reason:
-    return Reason(error.name(), error.str())
+def _reason(error: KafkaError) -> KafkaReason:
+    return KafkaReason(error.name(), error.str())

@@ -27,7 +27,7 @@ _OWN_CERTIFICATE = re.compile(r"alert (?:\w+ )?(?:certificate|ca)\b", re.IGNOREC
 
 
 @dataclass(frozen=True, slots=True)
-class Reason:
+class KafkaReason:
     """Why something failed, in librdkafka's words.
 
     Attributes:
@@ -69,7 +69,7 @@ class Reason:
         return _STATE.sub("", self.text.removeprefix("Broker: ").removeprefix("Local: ")).rstrip("\n. ")
 
 
-def error_of(kafka: KafkaSettings, what: str, reason: Reason) -> DemuxError:
+def error_of(kafka: KafkaSettings, what: str, reason: KafkaReason) -> DemuxError:
     """Return the error of a call that failed for this reason; `what` was tried, such as `write to topic events`."""
     if reason.is_permission:
         return not_permitted(kafka, what, reason.sentence)
@@ -92,7 +92,7 @@ def error_of(kafka: KafkaSettings, what: str, reason: Reason) -> DemuxError:
     return StorageFailed(f"The broker cannot {what}: {reason.sentence}.", "Run again later.", reason=reason.text)
 
 
-def most_telling(reasons: list[Reason]) -> Reason:
+def most_telling(reasons: list[KafkaReason]) -> KafkaReason:
     """Return the reason that says most about why nobody answers: a refusal, else the newest that names a broker."""
     refusals = [reason for reason in reasons if reason.is_refusal]
     naming = [reason for reason in reasons if not reason.is_late]

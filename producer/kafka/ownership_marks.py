@@ -5,7 +5,7 @@ from __future__ import annotations
 from confluent_kafka import Producer
 
 from demux.core.errors import StorageFailed
-from producer.kafka.admin import Cluster
+from producer.kafka.admin import KafkaCluster
 from producer.kafka.sender import Reports
 
 MARKS = "demux-producer-marks"
@@ -21,7 +21,7 @@ class Marks:
         cluster: where the topics are.
     """
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: KafkaCluster) -> None:
         self._cluster = cluster
 
     def prepare(self) -> None:

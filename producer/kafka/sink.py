@@ -10,13 +10,13 @@ from confluent_kafka import Producer
 
 from demux.core.errors import DemuxError, NotAcknowledged, SettingsInvalid, StorageFailed
 from demux.core.settings.source import KafkaSettings
-from producer.kafka.admin import Cluster, Topic
-from producer.kafka.errors import Reason
+from producer.kafka.admin import KafkaCluster, KafkaTopic
+from producer.kafka.errors import KafkaReason
 from producer.kafka.ownership_marks import MARKS, Marks
 from producer.kafka.sender import Reports, send
-from producer.records import Position, Records
+from producer.records import Records, TargetPosition
 
-_NO_POSITION = Position({})
+_NO_POSITION = TargetPosition({})
 # as org.apache.kafka.common.internals.Topic has it
 _NAME = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}", re.ASCII)
 
@@ -52,13 +52,13 @@ class KafkaSink:
             )
         self._bootstrap = kafka.bootstrap_servers
         self._partitions = partitions
-        self._cluster = Cluster(kafka, environ)
+        self._cluster = KafkaCluster(kafka, environ)
         self._marks = Marks(self._cluster)
-        self._known: Topic | None = None
-        self._position: Position | None = None
+        self._known: KafkaTopic | None = None
+        self._position: TargetPosition | None = None
         self._producer: Producer | None = None
 
-    def position(self) -> Position:
+    def position(self) -> TargetPosition:
         """Return how far the topic is, by its end offsets; 0 when there is no topic yet."""
         topic = self._cluster.topic(self._topic)
         if topic is not None and self._marks.topic_id(self._topic) != topic.topic_id:
@@ -103,7 +103,7 @@ class KafkaSink:
         for partition, count in enumerate(wanted.tolist()):
             if count:
                 after[partition] = after.get(partition, 0) + count
-        self._position = Position(after)
+        self._position = TargetPosition(after)
 
     def newest(self, count: int) -> Records:
         """Return the newest records by timestamp, at most `count`, oldest first; within a millisecond by partition."""
@@ -132,7 +132,7 @@ class KafkaSink:
         self._known, self._position, self._producer = None, None, None
         return ours
 
-    def _checked(self, before: Position) -> Topic:
+    def _checked(self, before: TargetPosition) -> KafkaTopic:
         """Return the topic, made now if there was none, after a look whether it is as we left it."""
         if self._known is None:
             self._known = self._made()
@@ -144,7 +144,7 @@ class KafkaSink:
             raise StorageFailed(f"Another producer wrote to topic {self._topic}.", "Run again when it has ended.")
         return topic
 
-    def _made(self) -> Topic:
+    def _made(self) -> KafkaTopic:
         # first what else could fail: a topic without a mark is nobody's to remove
         self._marks.prepare()
         topic = self._cluster.create(self._topic, self._partitions)
@@ -153,13 +153,13 @@ class KafkaSink:
         self._marks.add(self._topic, topic.topic_id)
         return topic
 
-    def _end(self, topic: Topic) -> Position:
+    def _end(self, topic: KafkaTopic) -> TargetPosition:
         ends = self._cluster.end_offsets(self._topic, topic.partitions)
-        return Position({partition: end for partition, end in ends.items() if end})
+        return TargetPosition({partition: end for partition, end in ends.items() if end})
 
     def _failure(self, reports: Reports, records: Records) -> DemuxError:
         total, error = len(records.values), reports.error
-        reason = Reason("", "no answer came") if error is None else self._cluster.reason(error)
+        reason = KafkaReason("", "no answer came") if error is None else self._cluster.reason(error)
         if error is not None and reason.is_permission and reports.acknowledged == 0:
             return self._cluster.failure(f"write to topic {self._topic}", error)
         sentence = reason.sentence

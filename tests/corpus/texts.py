@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 from pathlib import PurePosixPath
 
-from demux.core.registry.protocol import NewSchema, Reference
+from demux.core.registry.protocol import ImportedFile, NewSchema
 from tests.corpus.installed import TYPES, installed_text, module_of
 from tests.corpus.versions import Version
 from tests.support.data.proto_text import proto_text
@@ -21,7 +21,7 @@ SERIALIZED = ("NanoPBOptions", "google.protobuf.FileDescriptorProto", "perfetto.
 def schema_of(version: Version, subject: str) -> NewSchema:
     """The version as a schema of this subject; its message is named."""
     references = tuple(
-        Reference(file.name, installed_text(module_of(file.name)) or proto_text(file))
+        ImportedFile(file.name, installed_text(module_of(file.name)) or proto_text(file))
         for file in version.files[:-1]
         if not file.name.startswith("google/protobuf/")
     )

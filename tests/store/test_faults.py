@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from demux.core.errors import Kind, TaskInterrupted
+from demux.core.errors import ErrorKind, TaskInterrupted
 from demux.core.storage.access import StoreAccess
 from demux.core.storage.files import Storage
 from tests.fakes.store_proxy import Fault, StoreProxy
@@ -116,7 +116,7 @@ def test_a_store_that_goes_on_refusing_is_a_failure_that_may_pass(
             storage.create(f"s3://demux/{tmp_path.name}/x", b"x")
     finally:
         proxy.decide = lambda _: None
-    assert failed.value.kind is Kind.TRANSIENT
+    assert failed.value.kind is ErrorKind.TRANSIENT
     assert f"write s3://demux/{tmp_path.name}/x" in failed.value.cause
 
 

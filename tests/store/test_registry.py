@@ -10,7 +10,7 @@ import pytest
 
 from demux.core.errors import RegistryUnavailable, SchemaUnknown
 from demux.core.registry.folder import FolderRegistry
-from demux.core.registry.protocol import NewSchema, Reference
+from demux.core.registry.protocol import ImportedFile, NewSchema
 from demux.core.storage.files import Storage
 from producer.delta_sink import DeltaSink
 from producer.request import ProduceRequest
@@ -30,9 +30,9 @@ def test_schemas_are_registered_read_and_taken_back(in_store: Storage, folder: s
     with pytest.raises(RegistryUnavailable, match="No such file"):
         registry.schema(1)
     text = 'import "r.proto";' + ONE
-    new = NewSchema("chess", text, "g.proto", (Reference("r.proto", ""),))
+    new = NewSchema("chess", text, "g.proto", (ImportedFile("r.proto", ""),))
     assert registry.register_all([new, new]) == (1, 1)
-    assert other.schema(1).references == (Reference("r.proto", ""),)
+    assert other.schema(1).references == (ImportedFile("r.proto", ""),)
     # what is not known is looked for again at once
     assert registry.register("go", ONE, "g.proto", ()) == 2
     assert other.schema(2).text == ONE

@@ -11,7 +11,7 @@ from demux.core.columns.spark import spark_struct
 from demux.core.columns.types import Column, Primitive, Struct
 from demux.core.storage.files import Storage
 from demux.operations.maintenance.file_table import remove, tidy, unneeded
-from demux.operations.maintenance.report import Kind, Table
+from demux.operations.maintenance.report import Table, TableKind
 from deserializer.redecode.backfill_files import parts_of_table
 
 # a partition's folder has the value with escapes, and the log has those escaped again
@@ -24,7 +24,7 @@ def filled(storage: Storage, tmp_path: Path) -> Table:
     storage.create_table(path, spark_struct(COLUMNS).jsonValue(), partition_by="game_name")
     for number in range(5):
         storage.write_table(path, pa.table({"game_name": GAMES, "number": [number] * len(GAMES)}), "append")
-    return Table(Kind.BRONZE, path, "bronze", ())
+    return Table(TableKind.BRONZE, path, "bronze", ())
 
 
 def rows_of(storage: Storage, table: Table) -> list[tuple[str, int]]:

@@ -6,9 +6,9 @@ import inspect
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from demux.core.causes import Cause, Stage
-from demux.core.errors import DemuxError, ExitCode, Kind
+from demux.core.errors import DemuxError, ErrorKind, ExitCode
 from demux.operations.reconcile.balance import MEANING
-from demux.operations.reconcile.balance import Kind as Wrong
+from demux.operations.reconcile.balance import LedgerFault as Wrong
 from tools.runbook.advice import ADVICE, Stops
 from tools.runbook.records import Replay, meaning, quarantined, unbalanced
 from tools.runbook.sentences import OPEN, Said, said_in
@@ -175,7 +175,7 @@ def _stops(error: type[DemuxError]) -> str:
 
 
 def _passes(error: type[DemuxError]) -> str:
-    return "yes" if error.kind is Kind.TRANSIENT else "no"
+    return "yes" if error.kind is ErrorKind.TRANSIENT else "no"
 
 
 def _link(word: str) -> str:

@@ -7,7 +7,7 @@ from enum import Enum
 
 from demux.core.causes import Cause, Stage
 from demux.core.errors import ExitCode
-from demux.operations.reconcile.balance import Kind
+from demux.operations.reconcile.balance import LedgerFault
 
 
 class Replay(Enum):
@@ -134,29 +134,29 @@ _SETTING = (
 )
 
 
-def unbalanced(kind: Kind) -> str:
+def unbalanced(kind: LedgerFault) -> str:
     """Return what to do about records of which `demux reconcile` says this."""
     match kind:
-        case Kind.NOT_TAKEN_IN:
+        case LedgerFault.NOT_TAKEN_IN:
             return (
                 "Rows that a MERGE or UPDATE put into a source table never come in: append them. Otherwise `demux "
                 "rebuild --bronze`, while the source has them."
             )
-        case Kind.TAKEN_TWICE:
+        case LedgerFault.TAKEN_TWICE:
             return "Somebody wrote to bronze by hand, or replaced its checkpoint: `demux rebuild --bronze`."
-        case Kind.LOST:
+        case LedgerFault.LOST:
             return (
                 "`demux rebuild --game NAME`. If somebody deleted the rows on purpose, delete them from bronze too, or "
                 "a rebuild brings them back; rows of quarantine go by `demux quarantine drop`, which keeps the balance."
             )
-        case Kind.DOUBLED:
+        case LedgerFault.DOUBLED:
             return "Somebody wrote to the table by hand: `demux rebuild --game NAME`."
-        case Kind.IN_BOTH:
+        case LedgerFault.IN_BOTH:
             return (
                 "`demux quarantine replay --game NAME` once more; if they are still in both, `demux rebuild --game "
                 "NAME`."
             )
-        case Kind.STRAY:
+        case LedgerFault.STRAY:
             return "`demux rebuild --game NAME` takes them away: silver then has what bronze has."
 
 

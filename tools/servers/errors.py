@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from demux.core.errors import DemuxError, ExitCode, Kind
+from demux.core.errors import DemuxError, ErrorKind, ExitCode
 
 _LAST_LINES = 15
 _LAST_BYTES = 65_536
@@ -17,7 +17,7 @@ class PackagesUnavailable(DemuxError):
     """A server's files could not be fetched."""
 
     condition = "PACKAGES_UNAVAILABLE"
-    kind = Kind.TRANSIENT
+    kind = ErrorKind.TRANSIENT
     exit_code = ExitCode.TRANSIENT
 
 

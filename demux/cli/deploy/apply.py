@@ -16,15 +16,15 @@ from demux.cli.deploy.workspace_options import DISCOVERED, WHEEL, games_seen, pr
 from demux.cli.output.questions import YES, ask, somebody_is_there
 from demux.core.errors import SettingsInvalid
 from demux.core.settings.settings import Settings
-from install_workflow.databricks.api.client import Connection
+from install_workflow.databricks.api.client import WorkspaceConnection
 from install_workflow.databricks.apply.deploy import deployment_of, install, look, require_applicable, settle
-from install_workflow.databricks.apply.deployment_lock import Turn
+from install_workflow.databricks.apply.deployment_lock import DeploymentLock
 from install_workflow.databricks.apply.settings_files import needed
 from install_workflow.databricks.apply.wheel import Wheel
 from install_workflow.databricks.diff.changes import WorkspacePlan, require_modest, require_no_twin
 from install_workflow.databricks.diff.plan_file import from_text
 from install_workflow.databricks.diff.render import as_text
-from install_workflow.databricks.grants.apply import Outlook as Grants
+from install_workflow.databricks.grants.apply import GrantsPreview as Grants
 from install_workflow.databricks.grants.apply import look_beside
 from install_workflow.databricks.grants.diff import require_modest as require_modest_grants
 from install_workflow.databricks.grants.render import as_text as grants_text
@@ -68,7 +68,7 @@ def apply(
             "--plan and --discovered exclude each other: a saved plan is applied as it was saved.",
             "Save it by `demux plan --discovered --out FILE`, or leave out one of the two.",
         )
-    workspace, found = Workspace(Connection()), wheel_for(settings, wheel)
+    workspace, found = Workspace(WorkspaceConnection()), wheel_for(settings, wheel)
     turn = begin(workspace, settings, take_over)
     read = _from_file(saved, workspace, settings, found, turn) if saved is not None else None
     coming = read or _made(workspace, settings, found, turn, discovered)
@@ -116,7 +116,7 @@ class _Coming:
             require_modest_grants(self.grants.plan)
 
 
-def _do(coming: _Coming, workspace: Workspace, wheel: Wheel, turn: Turn) -> None:
+def _do(coming: _Coming, workspace: Workspace, wheel: Wheel, turn: DeploymentLock) -> None:
     if coming.has_jobs:
         install(workspace, wheel, coming.plan, print_step, turn, coming.known, coming.files)
     else:
@@ -127,7 +127,7 @@ def _do(coming: _Coming, workspace: Workspace, wheel: Wheel, turn: Turn) -> None
         console.print("applied")
 
 
-def _made(workspace: Workspace, settings: Settings, wheel: Wheel, turn: Turn, discovered: bool) -> _Coming:
+def _made(workspace: Workspace, settings: Settings, wheel: Wheel, turn: DeploymentLock, discovered: bool) -> _Coming:
     """Make the plan anew, and print it."""
     outlook = look(workspace, settings, wheel, games_seen(turn, settings, discovered), turn.filled)
     games = frozenset(task.game for task in outlook.games.tasks)
@@ -139,7 +139,7 @@ def _made(workspace: Workspace, settings: Settings, wheel: Wheel, turn: Turn, di
     return _Coming(outlook.plan, outlook.must_upload, outlook.files, known, grants)
 
 
-def _from_file(saved: Path, workspace: Workspace, settings: Settings, wheel: Wheel, turn: Turn) -> _Coming:
+def _from_file(saved: Path, workspace: Workspace, settings: Settings, wheel: Wheel, turn: DeploymentLock) -> _Coming:
     """Take the plan from the file, and print it; it has no grants."""
     plan = _read(saved, workspace.connection.host)
     must_upload = require_applicable(plan, workspace, settings, wheel, turn.filled)

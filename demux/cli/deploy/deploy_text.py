@@ -6,8 +6,8 @@ from json import dumps
 
 from demux.core.names import names_of
 from demux.core.text import printable
-from install_workflow.databricks.apply.apply_jobs import Moment, Step
-from install_workflow.databricks.apply.deploy import FileCall, FileStep, Outlook, Removal
+from install_workflow.databricks.apply.apply_jobs import JobStep, Moment
+from install_workflow.databricks.apply.deploy import DeploymentPreview, FileCall, FileStep, Removal
 from install_workflow.databricks.apply.wheel import Wheel, is_our_wheel
 from install_workflow.databricks.diff.changes import Call, WorkspacePlan
 from install_workflow.databricks.diff.render import as_text, content_of, with_names
@@ -19,7 +19,7 @@ from install_workflow.planning.render import waiting_json, waiting_lines
 _MARKS = {Call.CREATE: "+", Call.RESET: "~", Call.PERMIT: "~", Call.DELETE: "-"}
 
 
-def plan_text(outlook: Outlook, wheel: Wheel, everything: bool = False) -> str:
+def plan_text(outlook: DeploymentPreview, wheel: Wheel, everything: bool = False) -> str:
     """Return the files that are missing, the games that move and why, those that wait, and the plan of the jobs."""
     missing = [*([wheel.path] if outlook.must_upload else []), *(file.path for file in outlook.files)]
     lines = [f"+ upload {printable(path)}" for path in missing]
@@ -31,7 +31,7 @@ def plan_text(outlook: Outlook, wheel: Wheel, everything: bool = False) -> str:
     return "\n".join([*lines, *waiting_lines(outlook.games), as_text(_shown(outlook), everything)])
 
 
-def plan_json(outlook: Outlook, wheel: Wheel, grants: GrantsPlan | None) -> str:
+def plan_json(outlook: DeploymentPreview, wheel: Wheel, grants: GrantsPlan | None) -> str:
     """Return the plan as `content_of` has it, with more fields.
 
     They are: wheel (path, upload), settings_files (paths to upload), waiting (game, reason), and grants: null, or what
@@ -48,7 +48,7 @@ def plan_json(outlook: Outlook, wheel: Wheel, grants: GrantsPlan | None) -> str:
     return dumps(content, indent=2)
 
 
-def _shown(outlook: Outlook) -> WorkspacePlan:
+def _shown(outlook: DeploymentPreview) -> WorkspacePlan:
     games = (change.task.game for change in outlook.games.changes)
     return with_names(outlook.plan, {names_of(game).key: game for game in games})
 
@@ -65,14 +65,14 @@ def removal_text(removal: Removal) -> str:
     return "\n".join([*lines, as_text(removal.plan)])
 
 
-def step_line(step: Step | FileStep) -> str:
+def step_line(step: JobStep | FileStep) -> str:
     """Return the line of a call that was made; "" for one that is only about to be."""
     match step:
         case FileStep(FileCall.UPLOAD, path):
             return f"+ upload {printable(path)}: done"
         case FileStep(_, path):
             return f"- remove {printable(path)}: done"
-        case Step(Moment.AFTER, call, _, name, job_id):
+        case JobStep(Moment.AFTER, call, _, name, job_id):
             return f"{_MARKS[call]} {call.value:6} {printable(name)} (job {job_id}): done"
-        case Step():
+        case JobStep():
             return ""

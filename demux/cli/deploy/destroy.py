@@ -16,13 +16,13 @@ from demux.cli.output.questions import YES, ask_to_remove
 from demux.core.control.deployments_table import forget_deployment, has_deployment
 from demux.core.errors import DemuxError
 from demux.core.settings.settings import Settings
-from demux.pipeline.context import Workplace
-from install_workflow.databricks.api.client import Connection
+from demux.pipeline.context import CommandContext
+from install_workflow.databricks.api.client import WorkspaceConnection
 from install_workflow.databricks.apply.deploy import deployment_of, look_at_removal, remove_all
 from install_workflow.databricks.grants.apply import look_at_revoking
 from install_workflow.databricks.jobs.jobs_api import Workspace
 from install_workflow.destroy.apply import is_unfinished
-from install_workflow.destroy.plan import Folder, Part
+from install_workflow.destroy.plan import Folder, RootPart
 
 TABLES = typer.Option(False, "--tables", help="Also our tables below the root: silver, quarantine, bronze, control.")
 CHECKPOINTS = typer.Option(False, "--checkpoints", help="Also the streams' checkpoints.")
@@ -47,7 +47,7 @@ def destroy(
     Example: `demux destroy --tables --checkpoints`
     """
     settings = settings_of(settings_file, root, changes)
-    parts = frozenset(part for part, asked in ((Part.TABLES, tables), (Part.CHECKPOINTS, checkpoints)) if asked)
+    parts = frozenset(part for part, asked in ((RootPart.TABLES, tables), (RootPart.CHECKPOINTS, checkpoints)) if asked)
     if settings.databricks.name is None:
         if take_over:
             # it is about a workspace alone
@@ -58,14 +58,14 @@ def destroy(
     else:
         with place_to_remove(settings, wait) as place:
             _destroy_deployment(settings, take_over, yes, place, look_at_parts(place, parts))
-    kept = " and ".join(f"{part.value}s" for part in reversed(Part) if part not in parts)
+    kept = " and ".join(f"{part.value}s" for part in reversed(RootPart) if part not in parts)
     console.print(f"destroyed; the {kept} are as they were" if kept else "destroyed")
 
 
 def _destroy_deployment(
-    settings: Settings, take_over: bool, yes: bool, place: Workplace | None = None, found: tuple[Folder, ...] = ()
+    settings: Settings, take_over: bool, yes: bool, place: CommandContext | None = None, found: tuple[Folder, ...] = ()
 ) -> None:
-    workspace = Workspace(Connection())
+    workspace = Workspace(WorkspaceConnection())
     turn = begin(workspace, settings, take_over)
     removal = look_at_removal(workspace, settings, turn)
     granted = look_at_revoking(workspace.connection, settings)
@@ -89,7 +89,7 @@ def _destroy_deployment(
     raise_first(refused)
 
 
-def _has_copy(place: Workplace, deployment: str, found: tuple[Folder, ...]) -> bool:
+def _has_copy(place: CommandContext, deployment: str, found: tuple[Folder, ...]) -> bool:
     """Return whether the table of deployments stays and has rows of this one; half removed tables are not read."""
     goes = place.layout.deployments in {folder.path for folder in found}
     return (

@@ -13,7 +13,7 @@ from demux.cli.deploy.installer_identity import looked_at
 from demux.cli.deploy.workspace_options import DISCOVERED, WHEEL, games_seen, print_step, wheel_for
 from demux.core.errors import SettingsInvalid, StorageFailed
 from demux.core.text import printable
-from install_workflow.databricks.api.client import Connection
+from install_workflow.databricks.api.client import WorkspaceConnection
 from install_workflow.databricks.apply.deploy import FileCall, FileStep, deployment_of, look, upload_wheel
 from install_workflow.databricks.apply.settings_files import upload_files
 from install_workflow.databricks.diff.asset_bundle import HEAD, bundle_files, require_exportable
@@ -46,7 +46,7 @@ def bundle(
     settings = settings_of(settings_file, root, changes)
     deployment_of(settings)
     require_exportable(settings)
-    workspace, found = Workspace(Connection()), wheel_for(settings, wheel)
+    workspace, found = Workspace(WorkspaceConnection()), wheel_for(settings, wheel)
     outlook = look(workspace, settings, found, games_seen(looked_at(workspace, settings), settings, discovered))
     files = bundle_files(outlook.jobs, settings, found.path)
     with _told(out):

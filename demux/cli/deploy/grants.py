@@ -13,8 +13,8 @@ from demux.cli.output.questions import YES, ask, somebody_is_there
 from demux.core.errors import DemuxError
 from demux.core.settings.settings import Settings
 from demux.core.text import counted, printable
-from install_workflow.databricks.api.client import Connection
-from install_workflow.databricks.grants.apply import Outlook, look
+from install_workflow.databricks.api.client import WorkspaceConnection
+from install_workflow.databricks.grants.apply import GrantsPreview, look
 from install_workflow.databricks.grants.apply import apply as apply_grants
 from install_workflow.databricks.grants.desired import place_of
 from install_workflow.databricks.grants.diff import GrantChange, require_modest
@@ -78,7 +78,7 @@ def apply(
         raise outcome.failed[0]
 
 
-def make_grants(found: Outlook) -> None:
+def make_grants(found: GrantsPreview) -> None:
     """Make and take back grants until they are as the plan says, and print each call.
 
     Raises:
@@ -95,13 +95,13 @@ def raise_first(failed: Sequence[DemuxError]) -> None:
         raise failed[0]
 
 
-def revoking_text(found: Outlook) -> str:
+def revoking_text(found: GrantsPreview) -> str:
     """Return a line for our record, and for each grant that a destroyed deployment takes back; "" for none."""
     record = [f"- remove {printable(found.files.folder)}"] if found.kept.version else []
     return "\n".join([*record, *([as_text(found.plan)] if found.plan.changes else [])])
 
 
-def take_back(found: Outlook, before: Callable[[], None]) -> Sequence[DemuxError]:
+def take_back(found: GrantsPreview, before: Callable[[], None]) -> Sequence[DemuxError]:
     """Take back all that is ours, print each call, and return what was refused; our record goes if nothing was.
 
     Args:
@@ -119,7 +119,7 @@ def take_back(found: Outlook, before: Callable[[], None]) -> Sequence[DemuxError
     return failed
 
 
-def _made(found: Outlook, before: Callable[[], None]) -> Sequence[DemuxError]:
+def _made(found: GrantsPreview, before: Callable[[], None]) -> Sequence[DemuxError]:
     outcome = apply_grants(found, lambda _, made: _print_call(made), before)
     console.print(f"{counted(len(outcome.done), 'grant')} changed")
     return outcome.failed
@@ -134,11 +134,11 @@ def grants_left_out(settings: Settings) -> str:
     return "! grants are not in a saved plan: make them by `demux grants apply`"
 
 
-def _looked(settings_file: Path | None, root: str | None, changes: list[str]) -> Outlook:
+def _looked(settings_file: Path | None, root: str | None, changes: list[str]) -> GrantsPreview:
     settings = settings_of(settings_file, root, changes)
     # mistakes in the settings come before those of the login
     place_of(settings)
-    connection = Connection()
+    connection = WorkspaceConnection()
     return look(connection, settings, known=looked_at(Workspace(connection), settings).games)
 
 

@@ -16,7 +16,7 @@ from demux.cli.command import console
 from demux.core.settings.settings import Settings
 from demux.core.text import printable
 from install_workflow.databricks.apply.deploy import deployment_of
-from install_workflow.databricks.apply.deployment_lock import OnClaim, Turn, Who
+from install_workflow.databricks.apply.deployment_lock import DeploymentLock, OnClaim, Who
 from install_workflow.databricks.apply.presence import LocalPresence
 from install_workflow.databricks.jobs.jobs_api import Workspace
 
@@ -25,30 +25,30 @@ TAKE_OVER = typer.Option(
 )
 
 
-def turn_of(workspace: Workspace, settings: Settings) -> Turn:
+def turn_of(workspace: Workspace, settings: Settings) -> DeploymentLock:
     """Return our turn at changing the deployment, not yet begun; raises as `deployment_of`."""
     process = f"{os.getpid()}-{uuid.uuid4().hex[:8]}"
     who = Who(f"{_user()}@{socket.gethostname()}", process, LocalPresence(_cache() / "protobuf-demux" / "installers"))
     folder, name = settings.databricks.wheel_path or "", deployment_of(settings)
-    return Turn(workspace.connection, folder, name, who, lambda: datetime.now(timezone.utc), uuid.uuid4().hex)
+    return DeploymentLock(workspace.connection, folder, name, who, lambda: datetime.now(timezone.utc), uuid.uuid4().hex)
 
 
-def begin(workspace: Workspace, settings: Settings, take_over: bool) -> Turn:
-    """Return our turn, begun; raises as `Turn.begin`."""
+def begin(workspace: Workspace, settings: Settings, take_over: bool) -> DeploymentLock:
+    """Return our turn, begun; raises as `DeploymentLock.begin`."""
     turn = turn_of(workspace, settings)
     turn.begin(OnClaim.TAKE_OVER if take_over else OnClaim.REFUSE)
     return turn
 
 
-def looked_at(workspace: Workspace, settings: Settings) -> Turn:
-    """Return our turn, not begun, with the record as it is; raises as `Turn.look`."""
+def looked_at(workspace: Workspace, settings: Settings) -> DeploymentLock:
+    """Return our turn, not begun, with the record as it is; raises as `DeploymentLock.look`."""
     turn = turn_of(workspace, settings)
     turn.look()
     return turn
 
 
-def print_busy(turn: Turn) -> None:
-    """Print who changes the deployment right now, if somebody does; raises as `Turn.look`."""
+def print_busy(turn: DeploymentLock) -> None:
+    """Print who changes the deployment right now, if somebody does; raises as `DeploymentLock.look`."""
     if claim := turn.look():
         since = f"{claim.at:%H:%M:%S} UTC ({claim.by}, process {claim.process})"
         console.print(f"! busy   another command installs {turn.deployment} since {printable(since)}", soft_wrap=True)

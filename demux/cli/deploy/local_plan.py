@@ -16,9 +16,9 @@ from demux.cli.repair.maintain_text import next_line
 from demux.core.root.lock import Access
 from demux.core.settings.settings import Settings
 from demux.core.text import first_few, printable
-from demux.pipeline.context import Workplace
+from demux.pipeline.context import CommandContext
 from install_workflow.destroy.apply import is_unfinished, look_at_root, remove_from_root
-from install_workflow.destroy.plan import Folder, Part
+from install_workflow.destroy.plan import Folder, RootPart
 from install_workflow.destroy.plan import as_text as folders_text
 from install_workflow.planning.plan import left_out
 from install_workflow.planning.render import as_json, as_text
@@ -40,7 +40,7 @@ def apply_here(settings: Settings, wait: bool, yes: bool) -> None:
             console.print("applied; `demux run` runs the games so")
 
 
-def destroy_here(settings: Settings, parts: frozenset[Part], wait: bool, yes: bool) -> None:
+def destroy_here(settings: Settings, parts: frozenset[RootPart], wait: bool, yes: bool) -> None:
     """Forget which game runs where, and remove these parts of the root; all of it is listed before, and asked for.
 
     Raises:
@@ -62,15 +62,15 @@ def destroy_here(settings: Settings, parts: frozenset[Part], wait: bool, yes: bo
         remove_parts(place, found)
 
 
-def place_to_remove(settings: Settings, wait: bool) -> AbstractContextManager[Workplace]:
+def place_to_remove(settings: Settings, wait: bool) -> AbstractContextManager[CommandContext]:
     """Return the workplace of `destroy`, which alone works on a root whose removal was interrupted."""
     return workplace(settings, "destroy", Access.ALONE, wait=wait, after_removal=AfterRemoval.GO_ON)
 
 
-def look_at_parts(place: Workplace, parts: frozenset[Part]) -> tuple[Folder, ...]:
+def look_at_parts(place: CommandContext, parts: frozenset[RootPart]) -> tuple[Folder, ...]:
     """Return what goes from the root; raises as `look_at_root`, and as `Catalog.require` where tables go."""
     found = look_at_root(place.spark, place.settings, place.control, parts)
-    if place.catalog is not None and any(folder.part is Part.TABLES for folder in found):
+    if place.catalog is not None and any(folder.part is RootPart.TABLES for folder in found):
         place.catalog.require()
     return found
 
@@ -81,7 +81,7 @@ def print_parts(found: tuple[Folder, ...]) -> None:
         console.print(folders_text(found), soft_wrap=True)
 
 
-def remove_parts(place: Workplace, found: tuple[Folder, ...]) -> None:
+def remove_parts(place: CommandContext, found: tuple[Folder, ...]) -> None:
     """Remove the folders, and say each; the catalog forgets the tables."""
     forget = place.catalog.forget if place.catalog is not None else lambda _: None
     remove_from_root(place.spark, place.layout, found, _print_gone, forget)

@@ -14,7 +14,7 @@ from demux.cli.deploy.local_plan import local_plan
 from demux.cli.deploy.workspace_options import DISCOVERED, WHEEL, games_seen, wheel_for
 from demux.core.errors import StorageFailed
 from demux.core.text import printable
-from install_workflow.databricks.api.client import Connection
+from install_workflow.databricks.api.client import WorkspaceConnection
 from install_workflow.databricks.apply.deploy import deployment_of, look
 from install_workflow.databricks.diff.plan_file import to_text
 from install_workflow.databricks.grants.apply import look_beside
@@ -45,7 +45,7 @@ def plan(
             deployment_of(settings)
         local_plan(settings, json, everything)
         return
-    workspace = Workspace(Connection())
+    workspace = Workspace(WorkspaceConnection())
     found = wheel_for(settings, wheel)
     turn = turn_of(workspace, settings)
     if json:

@@ -12,9 +12,9 @@ from demux.core.root.lock import Access
 from demux.core.schemas.game_discovery import registered_games
 from demux.core.schemas.registry_selection import Registries
 from demux.core.settings.settings import Settings
-from install_workflow.databricks.apply.apply_jobs import Step
+from install_workflow.databricks.apply.apply_jobs import JobStep
 from install_workflow.databricks.apply.deploy import FileStep, deployment_of
-from install_workflow.databricks.apply.deployment_lock import Turn
+from install_workflow.databricks.apply.deployment_lock import DeploymentLock
 from install_workflow.databricks.apply.wheel import Wheel, find_wheel
 from install_workflow.databricks.diff.deployed_games import Discovered
 from install_workflow.databricks.jobs.job import wheel_folder
@@ -31,7 +31,7 @@ def wheel_for(settings: Settings, given: str | None) -> Wheel:
     return find_wheel(given, wheel_folder(settings.databricks.wheel_path or "", deployment_of(settings)))
 
 
-def games_seen(turn: Turn, settings: Settings, discovered: bool) -> Discovered:
+def games_seen(turn: DeploymentLock, settings: Settings, discovered: bool) -> Discovered:
     """Return the games that the registries name, and where wanted what bronze says of the games, by Spark.
 
     Args:
@@ -54,7 +54,7 @@ def games_seen(turn: Turn, settings: Settings, discovered: bool) -> Discovered:
     return Discovered(frozenset(games), history.loads, registered, rebalance, turn.games)
 
 
-def print_step(step: Step | FileStep) -> None:
+def print_step(step: JobStep | FileStep) -> None:
     """Print a call that was made."""
     if line := step_line(step):
         console.print(line, soft_wrap=True)

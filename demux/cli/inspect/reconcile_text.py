@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from demux.core.text import counted, counted_rows, first_few, printable
-from demux.operations.reconcile.balance import MEANING, Account, Difference, Example, Hole, Ledger
+from demux.operations.reconcile.balance import MEANING, Account, Example, Hole, Ledger, LedgerDifference
 
 _MOST_LINES = 50
 _MOST_EXAMPLES = 3
@@ -94,7 +94,7 @@ def _numbers(accounts: Sequence[Account], columns: Iterable[str]) -> list[str]:
     return [f"{sum(getattr(account, name) for account in accounts):,}" for name in columns]
 
 
-def _difference_lines(difference: Difference) -> Iterator[Text]:
+def _difference_lines(difference: LedgerDifference) -> Iterator[Text]:
     game = "" if difference.game is None else f"{printable(difference.game)}: "
     rows = counted_rows(difference.rows)
     yield Text(f"{difference.kind.value}: {game}{rows}{_batches(difference)}: {MEANING[difference.kind]}", "red")
@@ -105,7 +105,7 @@ def _difference_lines(difference: Difference) -> Iterator[Text]:
         yield Text(f"    {shown}{f' and {more:,} more' if more > 0 else ''}", "red")
 
 
-def _batches(difference: Difference) -> str:
+def _batches(difference: LedgerDifference) -> str:
     first, last = difference.first_batch, difference.last_batch
     if first is None:
         return ""

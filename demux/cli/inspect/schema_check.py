@@ -11,12 +11,12 @@ from google.protobuf.descriptor import Descriptor
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
 from demux.core.errors import SchemaInvalid, SettingsInvalid
-from demux.core.protobuf.compatibility.changes import Comparison
+from demux.core.protobuf.compatibility.changes import SchemaComparison
 from demux.core.protobuf.compatibility.compare import compare, table_of
 from demux.core.protobuf.schema.descriptor_pool import pool_of
 from demux.core.protobuf.schema.protoc import CompiledSchema, compile_schema
 from demux.core.registry.imports import imports_of, path_mistake, transitive_imports
-from demux.core.registry.protocol import Reference, RegisteredSchema, SchemaRegistry
+from demux.core.registry.protocol import ImportedFile, RegisteredSchema, SchemaRegistry
 from demux.core.schemas.subject_choice import named_message
 
 
@@ -80,7 +80,7 @@ class SubjectCheck:
     level: str | None
     latest: RegisteredSchema
     message: str
-    comparison: Comparison | None
+    comparison: SchemaComparison | None
     problem: str = ""
     at_fault: bool = False
 
@@ -222,7 +222,7 @@ def _as_import(schema: RegisteredSchema, new: Candidate) -> RegisteredSchema | N
     others = [part for part in schema.references if part.path != at[0]]
     known = {part.path for part in schema.references}
     needed = [part for part in new.schema.references if part.path not in known]
-    files = [*others, *needed, Reference(at[0], new.schema.text)]
+    files = [*others, *needed, ImportedFile(at[0], new.schema.text)]
     return replace(schema, references=tuple(sorted(files, key=lambda part: part.path)))
 
 

@@ -14,7 +14,13 @@ from rich.text import Text
 
 from demux.cli.inspect.schema_check import SubjectCheck
 from demux.core.columns.types import Array, Column, ColumnType, Map, Struct, sql_name
-from demux.core.protobuf.compatibility.changes import Change, Comparison, Effect, Reading, Wire
+from demux.core.protobuf.compatibility.changes import (
+    Effect,
+    ReadEffect,
+    SchemaChange,
+    SchemaComparison,
+    WireCompatibility,
+)
 from demux.core.registry.protocol import RegisteredSchema, SubjectVersion
 from demux.core.text import printable
 
@@ -98,7 +104,7 @@ def columns_table(columns: Struct) -> RenderableType:
     return table
 
 
-def comparison_lines(comparison: Comparison) -> RenderableType:
+def comparison_lines(comparison: SchemaComparison) -> RenderableType:
     """Return each change with what it means on the wire and for the silver table, and the whole of it."""
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(no_wrap=True)
@@ -109,7 +115,7 @@ def comparison_lines(comparison: Comparison) -> RenderableType:
     return Group(grid, *_summary(comparison)) if comparison.changes else Group(*_summary(comparison))
 
 
-def comparison_json(comparison: Comparison) -> dict[str, Any]:
+def comparison_json(comparison: SchemaComparison) -> dict[str, Any]:
     """Return the same as a JSON object: breaks, modes, changes, added, widened, conflicts."""
     return {
         "breaks": comparison.breaks,
@@ -121,7 +127,7 @@ def comparison_json(comparison: Comparison) -> dict[str, Any]:
     }
 
 
-def diff_json(old: RegisteredSchema, new: RegisteredSchema, comparison: Comparison) -> str:
+def diff_json(old: RegisteredSchema, new: RegisteredSchema, comparison: SchemaComparison) -> str:
     """Return the comparison of two schemas as a JSON object: old, new, and as `comparison_json`."""
     return _json({"old": _schema_json(old), "new": _schema_json(new), **comparison_json(comparison)})
 
@@ -204,13 +210,13 @@ def _emptied(column_type: ColumnType) -> ColumnType:
             return column_type
 
 
-def _verdict(change: Change) -> str:
-    if change.wire is Wire.INCOMPATIBLE or change.effect is Effect.CONFLICT:
+def _verdict(change: SchemaChange) -> str:
+    if change.wire is WireCompatibility.INCOMPATIBLE or change.effect is Effect.CONFLICT:
         return "breaks"
-    return "careful" if change.wire is Wire.LOSS or change.effect in _CAREFUL else "fine"
+    return "careful" if change.wire is WireCompatibility.LOSS or change.effect in _CAREFUL else "fine"
 
 
-def _change_lines(change: Change) -> RenderableType:
+def _change_lines(change: SchemaChange) -> RenderableType:
     field = f"{change.path} = {change.number}" if change.number else change.path or "message"
     between = " -> ".join(text for text in (change.old, change.new) if text is not None)
     lines: list[RenderableType] = [
@@ -224,7 +230,7 @@ def _change_lines(change: Change) -> RenderableType:
     return Group(*lines, details)
 
 
-def _details(change: Change) -> list[tuple[str, str]]:
+def _details(change: SchemaChange) -> list[tuple[str, str]]:
     lines = []
     if change.backward == change.forward:
         lines.append(("wire", _reading(change.backward)))
@@ -237,12 +243,12 @@ def _details(change: Change) -> list[tuple[str, str]]:
     return lines
 
 
-def _reading(reading: Reading) -> str:
+def _reading(reading: ReadEffect) -> str:
     words = reading.wire.value.replace("-", " ")
     return f"{words}: {reading.why}" if reading.why else words
 
 
-def _summary(comparison: Comparison) -> list[Text]:
+def _summary(comparison: SchemaComparison) -> list[Text]:
     lines = [] if comparison.changes else [Text("no field differs")]
     if comparison.conflicts:
         told = {change.silver for change in comparison.changes if change.effect is Effect.CONFLICT}
@@ -256,7 +262,7 @@ def _summary(comparison: Comparison) -> list[Text]:
     return [*lines, Text(f"registry: compatibility modes that allow it: {modes}")]
 
 
-def _change_json(change: Change) -> dict[str, Any]:
+def _change_json(change: SchemaChange) -> dict[str, Any]:
     return {
         "path": change.path,
         "number": change.number,

@@ -65,7 +65,7 @@ def list_all(
     Example: `demux schemas list`
     """
     settings = settings_of(settings_file, root, changes)
-    asked = _Asked(settings, [registry] if registry else _names(settings))
+    asked = _RegistryQueries(settings, [registry] if registry else _names(settings))
     found: list[Listed] = []
     for one, subject in asked.subjects():
         with asked.problems_of(f"subject {subject} cannot be used"):
@@ -154,7 +154,7 @@ def check_file(
     """
     settings = settings_of(settings_file, root, changes)
     new = candidate(file, import_root)
-    asked = _Asked(settings, [registry] if registry else _names(settings, game, subject))
+    asked = _RegistryQueries(settings, [registry] if registry else _names(settings, game, subject))
     wanted = frozenset([*subject, *game, *(f"{name}-value" for name in game)])
     checks: list[SubjectCheck] = []
     seen: set[str] = set()
@@ -199,7 +199,7 @@ def approve(
     console.print(f"{printable(game)}: approved schema {ids}; the next round takes its rows")
 
 
-class _Asked:
+class _RegistryQueries:
     """Registries, one after the other; what one of several cannot answer is kept as a problem."""
 
     def __init__(self, settings: Settings, names: Sequence[str]) -> None:

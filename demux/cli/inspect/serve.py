@@ -23,7 +23,7 @@ from demux.operations.status.http_server import Sites, StatusServer
 from demux.operations.status.json_view import status_json
 from demux.operations.status.model import Status
 from demux.operations.status.prometheus import MOST_GAMES
-from demux.operations.status.reader import Reader
+from demux.operations.status.reader import StatusReader
 from demux.operations.status.routes import LOOPBACK
 from demux.operations.status.summary import status_of
 from install_workflow.planning.plan import make_plan
@@ -103,7 +103,7 @@ def status_reader(settings: Settings) -> Callable[[], Status]:
         SettingsInvalid: only Spark reaches the root.
     """
     layout = reached(settings, "the page is made without Spark", "reads it by Spark")
-    reader = Reader(layout)
+    reader = StatusReader(layout)
 
     def read() -> Status:
         facts = reader.read()

@@ -21,7 +21,7 @@ from demux.core.schemas.registry_selection import game_schemas
 from demux.core.storage import table_exists
 from demux.core.text import printable
 from demux.operations.reconcile.record_counts import overview
-from demux.pipeline.context import Workplace
+from demux.pipeline.context import CommandContext
 from install_workflow.planning.round_plan import look
 
 
@@ -70,7 +70,7 @@ def show(
         console.print(f"{frame.count():,} rows in {path}", soft_wrap=True)
 
 
-def print_status(place: Workplace) -> None:
+def print_status(place: CommandContext) -> None:
     """Print where every record is, counted in the tables."""
     with console.status("counting …"):
         plan = look(place.spark, place.settings, place.control).plan

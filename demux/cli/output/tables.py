@@ -13,7 +13,7 @@ from rich.text import Text
 from demux.core.text import counted, first_few, printable
 from demux.operations.reconcile.record_counts import Overview
 from demux.pipeline.round import Round
-from deserializer.redecode.backfill_plan import Backfill, Day, State
+from deserializer.redecode.backfill_plan import Backfill, Day, DayState
 
 
 def round_table(result: Round, seconds: float) -> RenderableType:
@@ -94,7 +94,7 @@ def backfill_table(backfill: Backfill) -> RenderableType:
     for day in backfill.days:
         by_game.setdefault(day.game, []).append(day)
     for game, days in by_game.items():
-        done = [day for day in days if day.state is State.DONE]
+        done = [day for day in days if day.state is DayState.DONE]
         counts = [day.counts for day in done]
         table.add_row(
             _name(game),
@@ -111,7 +111,7 @@ def backfills_table(backfills: Iterable[Backfill], parallelism: int) -> Renderab
     """Return how backfills stand: a line for each; of one that is not done, about how long the rest takes."""
     table = _table("=begun (UTC)", "games", "=from", "=to", ">days done", ">failed", ">rows done", "=left")
     for one in backfills:
-        done = sum(day.state is State.DONE for day in one.days)
+        done = sum(day.state is DayState.DONE for day in one.days)
         seconds = one.seconds_left(parallelism)
         left = "" if one.is_done else "?" if seconds is None else f"about {max(1, round(seconds)):,} s"
         table.add_row(
@@ -120,8 +120,8 @@ def backfills_table(backfills: Iterable[Backfill], parallelism: int) -> Renderab
             str(one.asked.first or ""),
             str(one.asked.last or ""),
             Text(f"{done:,} of {len(one.days):,}"),
-            _number(sum(day.state is State.FAILED for day in one.days)),
-            Text(f"{one.rows(State.DONE):,} of {one.rows(*State):,}"),
+            _number(sum(day.state is DayState.FAILED for day in one.days)),
+            Text(f"{one.rows(DayState.DONE):,} of {one.rows(*DayState):,}"),
             left,
         )
     return table

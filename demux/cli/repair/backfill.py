@@ -15,8 +15,8 @@ from demux.core.names import names_of
 from demux.core.root.lock import Access
 from demux.core.storage import table_exists
 from demux.core.time_expressions import moment_of
-from demux.pipeline.context import Workplace
-from deserializer.redecode.backfill_plan import Asked, asked
+from demux.pipeline.context import CommandContext
+from deserializer.redecode.backfill_plan import BackfillRequest, asked
 
 DAYS = "2026-01-31 (UTC), a time in it, or an age (7d)"
 
@@ -61,7 +61,7 @@ def backfill(
                 Backfilling(place, wanted).run()
 
 
-def _asked(games: list[str], since: str | None, until: str | None) -> Asked:
+def _asked(games: list[str], since: str | None, until: str | None) -> BackfillRequest:
     now = datetime.now(timezone.utc)
     first, last = (
         None if text is None else moment_of(text, now, option) for text, option in ((since, "--from"), (until, "--to"))
@@ -69,7 +69,7 @@ def _asked(games: list[str], since: str | None, until: str | None) -> Asked:
     return asked(games, first, last)
 
 
-def _from_rescued(place: Workplace, game: list[str]) -> None:
+def _from_rescued(place: CommandContext, game: list[str]) -> None:
     from demux.core.delta.bronze_games import games_in_bronze
     from deserializer.redecode.rescue_backfill import backfill_rescued
 

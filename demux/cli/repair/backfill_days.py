@@ -18,21 +18,21 @@ from demux.cli.output.tables import backfill_table, backfills_table
 from demux.core.delta.bronze_games import games_in_bronze
 from demux.core.delta.log import newest_version
 from demux.core.error_mapping import named
-from demux.core.errors import DemuxError, ExitCode, Kind, RangeInvalid, RangeRetired
+from demux.core.errors import DemuxError, ErrorKind, ExitCode, RangeInvalid, RangeRetired
 from demux.core.names import names_of
 from demux.core.storage import table_exists
 from demux.core.text import counted, counted_rows, first_few, printable
 from demux.operations.quarantine.filter import require_game
-from demux.pipeline.context import Workplace
+from demux.pipeline.context import CommandContext
 from demux.pipeline.task_pool import Ended, run_tasks
 from deserializer.redecode.backfill_files import together
 from deserializer.redecode.backfill_plan import (
-    Asked,
     Backfill,
-    Chunk,
-    Counts,
+    BackfillChunk,
+    BackfillRequest,
     Day,
-    State,
+    DayCounts,
+    DayState,
     There,
     chunks,
     ended,
@@ -45,8 +45,8 @@ from deserializer.redecode.backfill_plan import (
 )
 from deserializer.redecode.backfill_spark import decoded_again, games_retired, require_not_retired_in, rows_by_day
 from deserializer.redecode.backfill_state import backfills, record
-from deserializer.redecode.processed_rows import Reading, readings_of
-from deserializer.redecode.replace_rows import Redecoding
+from deserializer.redecode.processed_rows import ReadState, readings_of
+from deserializer.redecode.replace_rows import Redecoder
 from install_workflow.planning.plan import Task
 
 # of days that are done in one commit: so many that commits cost little, and few seconds of work
@@ -61,7 +61,7 @@ _LOG = logging.getLogger("demux")
 class Backfilling:
     """One backfill: goes on with what a run before has left of it."""
 
-    def __init__(self, place: Workplace, wanted: Asked) -> None:
+    def __init__(self, place: CommandContext, wanted: BackfillRequest) -> None:
         """Look at what there is to do; nothing is written.
 
         Raises:
@@ -75,7 +75,7 @@ class Backfilling:
         self._is_new = before is None
         self._undated = found.undated
         self._failed: dict[str, DemuxError] = {}
-        self._redecoding = Redecoding(place.spark, place.layout, place.schemas, place.settings.decoder, place.tables)
+        self._redecoding = Redecoder(place.spark, place.layout, place.schemas, place.settings.decoder, place.tables)
         self._together = together(self._redecoding, place.settings.run.sink, place.settings.run.parallelism)
         begun = _now() if before is None else before.begun
         self._backfill = Backfill(uuid.uuid4().hex if before is None else before.id, wanted, begun, days)
@@ -97,14 +97,14 @@ class Backfilling:
             Exit: with the code of what has failed, or of an interruption.
         """
         backfill = self._backfill
-        done = sum(day.state is State.DONE for day in backfill.days)
+        done = sum(day.state is DayState.DONE for day in backfill.days)
         told = "new" if self._is_new else f"goes on, {done:,} of {len(backfill.days):,} days are done"
         console.print(f"backfill {backfill.id} ({told})")
         # what is to be done is written down before anything is
-        waiting = [replace(day, state=State.WAITING) for day in backfill.days if day.state is not State.DONE]
+        waiting = [replace(day, state=DayState.WAITING) for day in backfill.days if day.state is not DayState.DONE]
         self._record(waiting)
         self._refuse_retired()
-        with BackfillProgress(backfill.rows(*State), backfill.rows(State.DONE)) as progress:
+        with BackfillProgress(backfill.rows(*DayState), backfill.rows(DayState.DONE)) as progress:
             left = chunks([day for day in self._backfill.days if day.game not in self._failed], CHUNK_ROWS)
             games = self._place.settings.run.parallelism
             if self._together is not None and games > 1:
@@ -117,7 +117,7 @@ class Backfilling:
                 self._wave([chunk for chunk in wave if chunk.game not in self._failed], progress)
         self._tell()
 
-    def _wave(self, wave: Collection[Chunk], progress: BackfillProgress) -> None:
+    def _wave(self, wave: Collection[BackfillChunk], progress: BackfillProgress) -> None:
         place = self._place
         by_game = {chunk.game: chunk for chunk in wave}
         began = time.monotonic()
@@ -127,7 +127,7 @@ class Backfilling:
             progress.advance(by_game[game].rows, game)
         tasks = [Task(game, names_of(game).task_key, "this machine") for game in by_game if game not in plain]
 
-        def work(task: Task) -> dict[date, Counts]:
+        def work(task: Task) -> dict[date, DayCounts]:
             # why it is not known may have passed
             reading = readings[task.game] if task.game in readings else self._reading(task.game)
             request = f"demux-backfill/{uuid.uuid4()}"
@@ -141,7 +141,7 @@ class Backfilling:
         self._record([day for days in (*plain.values(), *one_by_one) for day in days])
 
     def _decode_together(
-        self, by_game: Mapping[str, Chunk], readings: Mapping[str, Reading], began: float
+        self, by_game: Mapping[str, BackfillChunk], readings: Mapping[str, ReadState], began: float
     ) -> dict[str, tuple[Day, ...]]:
         """Return the days of the games that were done in one Spark job, since then; the others are left."""
         if self._together is None:
@@ -156,27 +156,27 @@ class Backfilling:
         seconds = (time.monotonic() - began) / rows
         return {game: ended(by_game[game], each, seconds * by_game[game].rows) for game, each in counts.items()}
 
-    def _readings(self, games: Collection[str]) -> dict[str, Reading]:
+    def _readings(self, games: Collection[str]) -> dict[str, ReadState]:
         """Return what games have read; those are left out of which nobody knows it."""
         try:
             found = self._look(games)
         except Exception as error:  # each game's own task tries it again
             _LOG.info("what games have read is not known: %s", named(error))
             return {}
-        return {game: one for game, one in found.items() if isinstance(one, Reading)}
+        return {game: one for game, one in found.items() if isinstance(one, ReadState)}
 
-    def _reading(self, game: str) -> Reading:
+    def _reading(self, game: str) -> ReadState:
         """Return what the game has read, or raise why nobody knows."""
         found = self._look([game])[game]
         if isinstance(found, DemuxError):
             raise found
         return found
 
-    def _look(self, games: Collection[str]) -> dict[str, Reading | DemuxError]:
+    def _look(self, games: Collection[str]) -> dict[str, ReadState | DemuxError]:
         place = self._place
         return readings_of(place.spark, place.layout, games, place.deserialize, place.settings.run.parallelism)
 
-    def _ended(self, chunk: Chunk, end: Ended[dict[date, Counts]]) -> tuple[Day, ...]:
+    def _ended(self, chunk: BackfillChunk, end: Ended[dict[date, DayCounts]]) -> tuple[Day, ...]:
         if end.report is not None:
             return ended(chunk, end.report, end.seconds)
         assert end.error is not None
@@ -207,16 +207,16 @@ class Backfilling:
             console.print(f"failed: {printable(game)}: {printable(str(error))}", style="red", soft_wrap=True)
         tell_undated(self._undated)
         if self._failed:
-            transient = all(error.kind is Kind.TRANSIENT for error in self._failed.values())
+            transient = all(error.kind is ErrorKind.TRANSIENT for error in self._failed.values())
             raise typer.Exit(ExitCode.TRANSIENT if transient else ExitCode.GAMES_FAILED)
         if not self._backfill.is_done:
             raise typer.Exit(ExitCode.INTERRUPTED)
 
 
-def dry_run(place: Workplace, wanted: Asked) -> None:
+def dry_run(place: CommandContext, wanted: BackfillRequest) -> None:
     """Print how much there is to do, and about how long that takes; nothing is written."""
     backfilling = Backfilling(place, wanted)
-    days = [day for day in backfilling.backfill.days if day.state is not State.DONE]
+    days = [day for day in backfilling.backfill.days if day.state is not DayState.DONE]
     loads = place.control.history().loads
     rates = {game: load.seconds / load.rows for game, load in loads.items() if load.seconds is not None and load.rows}
     seconds = estimate(days, rates, place.settings.run.parallelism)
@@ -229,14 +229,14 @@ def dry_run(place: Workplace, wanted: Asked) -> None:
     console.print("nothing was decoded")
 
 
-def print_status(place: Workplace) -> None:
+def print_status(place: CommandContext) -> None:
     """Print the newest backfills of the root."""
     found = backfills(place.spark, place.layout, _LISTED)
     parallelism = place.settings.run.parallelism
     console.print(backfills_table(found, parallelism) if found else "no backfill yet")
 
 
-def _there(place: Workplace, wanted: Asked) -> There:
+def _there(place: CommandContext, wanted: BackfillRequest) -> There:
     """Return what bronze has of the games that are asked for, if they have a table."""
     rows = rows_by_day(place.spark, place.layout, wanted)
     for game in wanted.games:

@@ -22,8 +22,8 @@ from demux.core.names import names_of
 from demux.core.root.lock import Access
 from demux.core.storage import table_exists
 from demux.core.text import counted, printable
-from demux.operations.erasure.requests import Request, carry_out, unfinished, write_down
-from demux.operations.erasure.results import ALL_READ, Found, Removed, require_some
+from demux.operations.erasure.requests import ErasureRequest, carry_out, unfinished, write_down
+from demux.operations.erasure.results import ALL_READ, Removed, SearchResult, require_some
 from demux.operations.erasure.search import (
     Scope,
     columns_of,
@@ -34,7 +34,7 @@ from demux.operations.erasure.search import (
 )
 from demux.operations.predicate.binder import fit, missing_from, near, unknown_column
 from demux.operations.quarantine.filter import Choice, require_game
-from demux.pipeline.context import Workplace
+from demux.pipeline.context import CommandContext
 from demux.pipeline.drain import drain
 from demux.pipeline.engines import decode_of
 from demux.pipeline.read_offsets import read_batch
@@ -88,7 +88,9 @@ def forget(
 class _Forgetting:
     """One request, game by game."""
 
-    def __init__(self, place: Workplace, scope: Scope, games: Sequence[str], *, dry_run: bool, force: bool) -> None:
+    def __init__(
+        self, place: CommandContext, scope: Scope, games: Sequence[str], *, dry_run: bool, force: bool
+    ) -> None:
         self._place = place
         self._scope = scope
         self._wanted = games
@@ -140,7 +142,7 @@ class _Forgetting:
             return []
         return [self._carried_out(request, self._read_by(request.game)) for request in left]
 
-    def _search(self, games: Iterable[str]) -> list[Found]:
+    def _search(self, games: Iterable[str]) -> list[SearchResult]:
         found = []
         with console.status("searching …"):
             for name in games:
@@ -153,7 +155,7 @@ class _Forgetting:
                     found.append(search.found)
         return found
 
-    def _remove(self, found: Iterable[Found]) -> list[Removed]:
+    def _remove(self, found: Iterable[SearchResult]) -> list[Removed]:
         """Return what was removed; searched again, as others may have written meanwhile."""
         removed = []
         request_id = uuid.uuid4().hex[:12]
@@ -165,7 +167,7 @@ class _Forgetting:
                     if one.game is None
                     else searched(self._scope, one.game, self._read_batch(one.game))
                 )
-                request = Request(request_id, one.game)
+                request = ErasureRequest(request_id, one.game)
                 with again as search:
                     if search.rows is None:
                         continue
@@ -173,7 +175,7 @@ class _Forgetting:
                 removed.append(self._carried_out(request))
         return removed
 
-    def _carried_out(self, request: Request, read: int | None = None) -> Removed:
+    def _carried_out(self, request: ErasureRequest, read: int | None = None) -> Removed:
         removed = carry_out(self._place.spark, self._place.layout, request, read)
         # whom it was is told nowhere
         logging.getLogger("demux").info("forget: %s", removed)

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from demux.core.text import counted, counted_rows, first_few, printable
-from demux.operations.erasure.results import Found, Removed
+from demux.operations.erasure.results import Removed, SearchResult
 
 _MOST_LINES = 50
 _WITHOUT_GAME = "(no game)"
@@ -23,7 +23,7 @@ FINAL = (
 )
 
 
-def found_text(found: Sequence[Found]) -> Iterator[RenderableType]:
+def found_text(found: Sequence[SearchResult]) -> Iterator[RenderableType]:
     """Yield what was found: a line for each game that has something, and what could not be searched."""
     shown = [one for one in found if one.rows or one.unreadable]
     if shown:
@@ -52,7 +52,7 @@ def removed_text(removed: Sequence[Removed]) -> Iterator[RenderableType]:
     yield Text(FINAL)
 
 
-def left_text(found: Iterable[Found], unreadable_too: bool) -> Iterator[Text]:
+def left_text(found: Iterable[SearchResult], unreadable_too: bool) -> Iterator[Text]:
     """Yield why the command must be run again, or with more."""
     found = tuple(found)
     unsearched = sum(one.unsearched for one in found)
@@ -71,7 +71,7 @@ def left_text(found: Iterable[Found], unreadable_too: bool) -> Iterator[Text]:
         )
 
 
-def _not_searched(found: Iterable[Found]) -> Iterator[str]:
+def _not_searched(found: Iterable[SearchResult]) -> Iterator[str]:
     found = tuple(found)
     lacking = [one for one in found if one.lacks]
     if lacking:
@@ -80,7 +80,7 @@ def _not_searched(found: Iterable[Found]) -> Iterator[str]:
         yield f"{counted(len(lacking), 'game')} left out, whose tables have no {columns}: {names}"
 
 
-def _found_table(shown: Sequence[Found]) -> Table:
+def _found_table(shown: Sequence[SearchResult]) -> Table:
     table = _table("silver", "bronze", "quarantine", "unreadable", "of these suspect")
     for one in shown[:_MOST_LINES]:
         numbers = (one.silver, one.bronze, one.quarantine, one.unreadable, one.suspect)

@@ -14,15 +14,15 @@ from rich.text import Text
 from demux.cli.command import ROOT, SET, SETTINGS, TAKE_TURNS, Pace, console, settings_of, workplace
 from demux.cli.repair.maintain_text import done_text
 from demux.core.error_mapping import named
-from demux.core.errors import DemuxError, ExitCode, Kind
+from demux.core.errors import DemuxError, ErrorKind, ExitCode
 from demux.core.names import names_of
 from demux.core.root.lock import Access
 from demux.core.storage import table_exists
 from demux.operations.maintenance.report import Done, Vacuum
-from demux.operations.maintenance.run import Request, Upkeep, count_from, maintained_at
+from demux.operations.maintenance.run import MaintenanceRequest, Upkeep, count_from, maintained_at
 from demux.operations.maintenance.state import next_due, require_safe
 from demux.operations.maintenance.tables import tables_of
-from demux.pipeline.context import Workplace
+from demux.pipeline.context import CommandContext
 from demux.pipeline.read_offsets import stands_of
 
 # others may have the root after so many seconds of work, however many tables are left
@@ -56,7 +56,7 @@ def maintain(
     raise typer.Exit(_exit_code(done, stopped=place.stop.is_set()))
 
 
-def maintain_if_due(place: Workplace) -> None:
+def maintain_if_due(place: CommandContext) -> None:
     """Maintain the tables where that is due; a failure is told and logged, for the rounds must go on."""
     settings, now = place.settings.maintain, datetime.now(timezone.utc)
     try:
@@ -77,20 +77,20 @@ def maintain_if_due(place: Workplace) -> None:
         console.print(f"maintenance failed: {named(error)}", style="red", soft_wrap=True)
 
 
-def next_maintenance(place: Workplace) -> datetime | None:
+def next_maintenance(place: CommandContext) -> datetime | None:
     """Return when maintenance is due next; None for never, or before the first round that counts."""
     return _due_after(maintained_at(place.spark, place.layout), place)
 
 
-def _due_after(since: datetime | None, place: Workplace) -> datetime | None:
+def _due_after(since: datetime | None, place: CommandContext) -> datetime | None:
     return None if since is None else next_due(since, place.settings.maintain.interval)
 
 
-def _maintained(place: Workplace, games: Collection[str], vacuum: Vacuum, *, dry_run: bool) -> tuple[Done, ...]:
+def _maintained(place: CommandContext, games: Collection[str], vacuum: Vacuum, *, dry_run: bool) -> tuple[Done, ...]:
     """Return what was done to each table, once it is printed."""
     settings = place.settings.maintain
     now, threads = datetime.now(timezone.utc), place.settings.run.parallelism
-    request = Request(settings, vacuum, dry_run, now, uuid.uuid4().hex, threads, whole=not games)
+    request = MaintenanceRequest(settings, vacuum, dry_run, now, uuid.uuid4().hex, threads, whole=not games)
     stands, pace = stands_of(place.spark, place.layout), Pace(place, _STEP_S)
     upkeep = Upkeep(place.spark, place.layout, request, stands, pace, place.stop)
     tables = tables_of(place.spark, place.layout, settings, _names(place), games)
@@ -112,11 +112,11 @@ def _log(done: Done) -> None:
         _LOG.info(message, done.table.name, done.files_before, done.files_after, done.removed, done.rows)
 
 
-def _names(place: Workplace) -> Mapping[str, str]:
+def _names(place: CommandContext) -> Mapping[str, str]:
     return {names_of(game).key: game for game in place.control.known_games()}
 
 
-def _require_known(place: Workplace, games: Collection[str]) -> None:
+def _require_known(place: CommandContext, games: Collection[str]) -> None:
     """Check that each game has a table or rows in bronze; raises `GameUnknown`."""
     from deserializer.redecode.replay import require_game
 
@@ -128,5 +128,5 @@ def _require_known(place: Workplace, games: Collection[str]) -> None:
 def _exit_code(done: Collection[Done], *, stopped: bool) -> ExitCode:
     errors: list[DemuxError] = [one.error for one in done if one.error is not None]
     if errors:
-        return ExitCode.TRANSIENT if all(e.kind is Kind.TRANSIENT for e in errors) else ExitCode.GAMES_FAILED
+        return ExitCode.TRANSIENT if all(e.kind is ErrorKind.TRANSIENT for e in errors) else ExitCode.GAMES_FAILED
     return ExitCode.INTERRUPTED if stopped else ExitCode.OK

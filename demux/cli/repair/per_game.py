@@ -11,10 +11,10 @@ from demux.cli.command import console
 from demux.core.error_mapping import named
 from demux.core.errors import DemuxError, ExitCode
 from demux.core.text import printable
-from demux.pipeline.context import Workplace
+from demux.pipeline.context import CommandContext
 
 
-def each_game(place: Workplace, games: Iterable[str], doing: str, act: Callable[[str], str]) -> None:
+def each_game(place: CommandContext, games: Iterable[str], doing: str, act: Callable[[str], str]) -> None:
     """Act on each game and print how it ended; when all are through, raise why the first one failed, if one did.
 
     Between two games other commands may have the root. Once the place's `stop` is set, no other game begins.

@@ -27,8 +27,8 @@ from demux.operations.quarantine.drop import drop as drop_rows
 from demux.operations.quarantine.drop import droppable
 from demux.operations.quarantine.filter import Choice, require_game
 from demux.operations.quarantine.reader import QuarantineReader, games_of, schemas_of
-from demux.operations.quarantine.records import Looked, Record, looked
-from demux.pipeline.context import Workplace
+from demux.operations.quarantine.records import Looked, QuarantineRecord, looked
+from demux.pipeline.context import CommandContext
 
 quarantine = typer.Typer(help="Work with the records that were set aside.", no_args_is_help=True)
 
@@ -226,7 +226,7 @@ def _moment(option: str, text: str | None) -> datetime | None:
     return None if text is None else moment_of(text, datetime.now(timezone.utc), option)
 
 
-def _decoded(layout: Layout, settings: Settings, records: Sequence[Record], most: int) -> list[Looked]:
+def _decoded(layout: Layout, settings: Settings, records: Sequence[QuarantineRecord], most: int) -> list[Looked]:
     schemas = schemas_of(layout, {one.ref for one in records if one.stage == Stage.SILVER.value})
     found = []
     for one in records:
@@ -245,7 +245,7 @@ def _require_replayable(causes: Iterable[Cause]) -> None:
         )
 
 
-def _require_seen(place: Workplace, game: str | None) -> None:
+def _require_seen(place: CommandContext, game: str | None) -> None:
     """Check that a game without such rows is a game at all; raises as `require_game`."""
     from deserializer.redecode.replay import require_game as require_in_bronze
 

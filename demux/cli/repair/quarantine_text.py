@@ -10,12 +10,12 @@ from typing import Any
 from rich.text import Text
 
 from demux.core.causes import Stage
-from demux.core.protobuf.wire.wire_dump import Dump, Part
+from demux.core.protobuf.wire.wire_dump import Dump, DumpedField
 from demux.core.schemas.ref import SchemaRef
 from demux.core.text import counted, counted_rows, printable
 from demux.operations.quarantine.drop import Droppable, rows_of
-from demux.operations.quarantine.records import Looked, Record
-from demux.operations.quarantine.summary import Group, Key, total
+from demux.operations.quarantine.records import Looked, QuarantineRecord
+from demux.operations.quarantine.summary import Key, QuarantineGroup, total
 
 _MOST_CHARACTERS = 300
 _MOST_BYTES = 256
@@ -23,7 +23,7 @@ _MOST_HEADERS = 20
 _MOST_LINES = 50
 
 
-def groups_text(shown: Sequence[tuple[Group, Looked]], groups: Sequence[Group]) -> Iterator[Text]:
+def groups_text(shown: Sequence[tuple[QuarantineGroup, Looked]], groups: Sequence[QuarantineGroup]) -> Iterator[Text]:
     """Yield a block for each group that is shown, with its newest record; then how many rows and groups there are."""
     for group, looked in shown:
         key = group.key
@@ -41,7 +41,7 @@ def groups_text(shown: Sequence[tuple[Group, Looked]], groups: Sequence[Group]) 
     yield Text(f"{counted_rows(total(groups))} in quarantine, in {counted(len(groups), 'group')}{rest}")
 
 
-def groups_json(shown: Sequence[tuple[Group, Looked]], groups: Sequence[Group]) -> str:
+def groups_json(shown: Sequence[tuple[QuarantineGroup, Looked]], groups: Sequence[QuarantineGroup]) -> str:
     """Return the same as a JSON object: rows, groups, more_groups."""
     found = [
         {
@@ -115,7 +115,7 @@ def _schema(ref: SchemaRef) -> str:
     return "no schema id" if ref.schema_id is None else f"schema {ref.schema_id}"
 
 
-def _when(group: Group) -> str:
+def _when(group: QuarantineGroup) -> str:
     if group.first == group.last:
         return _moment(group.last)
     return f"{_moment(group.first)} to {_moment(group.last)}"
@@ -125,7 +125,7 @@ def _moment(moment: datetime | None) -> str:
     return "nobody knows when" if moment is None else f"{moment:%Y-%m-%d %H:%M:%S} UTC"
 
 
-def _origin(one: Record) -> str:
+def _origin(one: QuarantineRecord) -> str:
     parts = [one.origin or "an unknown source"]
     parts += [] if one.topic is None else [f"topic {_cut(printable(one.topic))}"]
     parts += [] if one.partition is None else [f"partition {one.partition}"]
@@ -149,7 +149,7 @@ def _content_lines(looked: Looked) -> Iterator[Text]:
     yield Text(f"      {_end(dump)}", "yellow" if dump.stop else "")
 
 
-def _part_lines(parts: Iterable[Part], indent: str = "") -> Iterator[str]:
+def _part_lines(parts: Iterable[DumpedField], indent: str = "") -> Iterator[str]:
     for part in parts:
         if part.value is not None:
             yield f"{indent}{_label(part)}: {part.value}"
@@ -165,13 +165,13 @@ def _in_a_line(looked: Looked) -> str:
     return f"{_cut(fields)}{'; ' if fields else ''}{_end(looked.dump)}"
 
 
-def _part_in_a_line(part: Part) -> str:
+def _part_in_a_line(part: DumpedField) -> str:
     if part.value is not None:
         return f"{_label(part)}: {part.value}"
     return f"{_label(part)}: {{{', '.join(_part_in_a_line(each) for each in part.parts)}}}"
 
 
-def _label(part: Part) -> str:
+def _label(part: DumpedField) -> str:
     return str(part.number) if part.name is None else f"{part.number} {printable(part.name)}"
 
 
@@ -254,6 +254,6 @@ def _content_json(looked: Looked) -> Mapping[str, Any]:
     }
 
 
-def _part_json(part: Part) -> Mapping[str, Any]:
+def _part_json(part: DumpedField) -> Mapping[str, Any]:
     inside = {"value": part.value} if part.value is not None else {"fields": [_part_json(one) for one in part.parts]}
     return {"number": part.number, "name": part.name, **inside}

@@ -18,7 +18,7 @@ from demux.core.settings.loading.loader import DEFAULT_FILE
 from demux.core.settings.loading.template import template
 from demux.core.settings.settings import Settings
 from demux.core.settings.source import SourceKind
-from producer.records import Sink
+from producer.records import EventSink
 from producer.report import ProduceReport
 from producer.request import ProduceRequest
 from producer.run import MADE_BY, clean_up
@@ -94,7 +94,7 @@ def _registry(settings: Settings) -> ErasableRegistry:
     return open_registry(settings, made_by=MADE_BY, environ=os.environ)
 
 
-def _sink(settings: Settings) -> Sink:
+def _sink(settings: Settings) -> EventSink:
     match settings.source.kind:
         case SourceKind.DELTA:
             from producer.delta_sink import DeltaSink

@@ -20,7 +20,7 @@ from demux.cli.output.tables import round_table
 from demux.cli.repair.maintain import maintain_if_due
 from demux.core.control.deployments_table import copy_record
 from demux.core.delta.bronze_games import games_in_bronze
-from demux.core.errors import DemuxError, ExitCode, GameUnknown, Kind, SettingsInvalid
+from demux.core.errors import DemuxError, ErrorKind, ExitCode, GameUnknown, SettingsInvalid
 from demux.core.names import is_key, names_of
 from demux.core.reports import GameReport, IngestReport
 from demux.core.root.lock import Access
@@ -30,7 +30,7 @@ from demux.core.settings.settings import Decoder, Settings
 from demux.core.storage import table_exists
 from demux.core.streaming.query import TAKE_ALL, AvailableNow, Every, Trigger
 from demux.core.text import printable
-from demux.pipeline.context import Workplace
+from demux.pipeline.context import CommandContext
 from demux.pipeline.drain import drain
 from demux.pipeline.engines import Decode, decode_of
 from demux.pipeline.round import Round, record_of, run_round
@@ -125,7 +125,7 @@ def _warn_of_unused_names(settings: Settings) -> None:
         console.print(printable(sentence), style="yellow", soft_wrap=True)
 
 
-def for_ever(place: Workplace, pause_s: float, once: Callable[[], object]) -> None:
+def for_ever(place: CommandContext, pause_s: float, once: Callable[[], object]) -> None:
     """Call `once` every `pause_s` seconds until the place's `stop` is set; what fails for now is told and tried again.
 
     In between, other commands may have the root.
@@ -139,7 +139,7 @@ def for_ever(place: Workplace, pause_s: float, once: Callable[[], object]) -> No
         try:
             once()
         except DemuxError as error:
-            if error.kind is not Kind.TRANSIENT:
+            if error.kind is not ErrorKind.TRANSIENT:
                 raise
             console.print(str(error), style="red", soft_wrap=True)
         try:
@@ -198,7 +198,7 @@ def _wanted(games: Iterable[str], keys: Iterable[str]) -> dict[str, str | None]:
     return wanted
 
 
-def _found(place: Workplace, wanted: Mapping[str, str | None], *, ignore_unknown: bool) -> list[str]:
+def _found(place: CommandContext, wanted: Mapping[str, str | None], *, ignore_unknown: bool) -> list[str]:
     """Return the exact names of the games of these keys that bronze has rows of, sorted; print which it has none of.
 
     Raises:
@@ -216,7 +216,7 @@ def _found(place: Workplace, wanted: Mapping[str, str | None], *, ignore_unknown
     return sorted(known[key] for key in wanted if key in known)
 
 
-def _in_bronze(place: Workplace, wanted: Mapping[str, str | None]) -> dict[str, str]:
+def _in_bronze(place: CommandContext, wanted: Mapping[str, str | None]) -> dict[str, str]:
     """Return the exact names of games that bronze has or had rows of, by key, these games among them if they are."""
     if not table_exists(place.spark, place.layout.bronze):
         return {}
@@ -251,7 +251,7 @@ def _print_ended(end: Ended[GameReport]) -> None:
     )
 
 
-def one_round(place: Workplace, decode: Decode, trigger: Trigger = TAKE_ALL) -> Round:
+def one_round(place: CommandContext, decode: Decode, trigger: Trigger = TAKE_ALL) -> Round:
     """Run one round behind progress bars and return what it did."""
     with RoundProgress() as progress:
         return run_round(place, decode, trigger, progress)
@@ -265,7 +265,7 @@ def exit_code(result: Round) -> ExitCode:
 def _worst(ended: Iterable[Ended[GameReport]], *, complete: bool) -> ExitCode:
     errors = [end.error for end in ended if end.error is not None]
     if errors:
-        return ExitCode.TRANSIENT if all(e.kind is Kind.TRANSIENT for e in errors) else ExitCode.GAMES_FAILED
+        return ExitCode.TRANSIENT if all(e.kind is ErrorKind.TRANSIENT for e in errors) else ExitCode.GAMES_FAILED
     return ExitCode.OK if complete else ExitCode.INTERRUPTED
 
 

@@ -33,7 +33,7 @@ from demux.core.catalog.sql import (
 from demux.core.columns.spark import columns_of_spark, message_in
 from demux.core.columns.types import Struct
 from demux.core.error_mapping import named
-from demux.core.errors import CatalogConflict, CatalogRefused, DemuxError, Kind
+from demux.core.errors import CatalogConflict, CatalogRefused, DemuxError, ErrorKind
 from demux.core.protobuf.schema.comments import without_comments
 from demux.core.protobuf.schema.message_selection import has_message
 from demux.core.protobuf.schema.option_tags import Tags, tags_of
@@ -51,7 +51,7 @@ _NO_CATALOG = "Where Spark has no such catalog, as on this machine maybe, give `
 Run = Callable[[str], Sequence[Any]]
 
 
-class Catalog:
+class CatalogRegistration:
     """Registers the tables of a root under the names of the settings; without `databricks.catalog` it does nothing.
 
     Safe to share between threads. Each table is looked up once in the life of a process.
@@ -249,6 +249,6 @@ def _refused(table: CatalogTable, error: BaseException) -> DemuxError:
 def _told(table: CatalogTable, error: BaseException, what: str, remedy: str) -> DemuxError:
     """Return the refusal in our words; what may pass is told as it is."""
     failure = named(error)
-    if failure.kind is Kind.TRANSIENT:
+    if failure.kind is ErrorKind.TRANSIENT:
         return failure
     return CatalogRefused(f"{what}: {failure.cause}", remedy, table=table.full_name)

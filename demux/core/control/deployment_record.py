@@ -20,7 +20,7 @@ _FOLDER = "deployment."
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class GamePlacement:
     """Where one game runs.
 
     Attributes:
@@ -44,7 +44,7 @@ class Place:
 class PlacedGame:
     """Where one game runs, by which plan and since when (UTC)."""
 
-    place: Place
+    place: GamePlacement
     plan_id: str
     since: datetime
 
@@ -161,7 +161,7 @@ def _claim(written: Mapping[str, Any]) -> Claim:
 
 def _game(written: Mapping[str, Any]) -> PlacedGame:
     place = {name: value for name, value in written.items() if name not in {"plan_id", "since"}}
-    return PlacedGame(Place(**place), written["plan_id"], _time(written["since"]))
+    return PlacedGame(GamePlacement(**place), written["plan_id"], _time(written["since"]))
 
 
 def _time(text: str) -> datetime:

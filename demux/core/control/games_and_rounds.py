@@ -36,7 +36,7 @@ _HISTORY = f"""
 """
 
 
-class Outcome(Enum):
+class TaskOutcome(Enum):
     """How a game's task ended; behind: well, and rows are left for the next round."""
 
     DONE = "done"
@@ -67,7 +67,7 @@ class TaskRecord:
 
     round_id: str
     game: str
-    outcome: Outcome
+    outcome: TaskOutcome
     rows_in: int
     rows_silver: int
     rows_quarantined: int
@@ -79,7 +79,7 @@ class TaskRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class RoundHistory:
     """What earlier rounds left behind.
 
     Attributes:
@@ -102,15 +102,15 @@ class History:
         """When a task ended last (UTC)."""
         return max((record.finished_at for record in self.last.values()), default=None)
 
-    def after(self, records: Iterable[TaskRecord], bronze_version: int) -> History:
+    def after(self, records: Iterable[TaskRecord], bronze_version: int) -> RoundHistory:
         """Return the history once these records have come, in order of time."""
         last, recent = dict(self.last), dict(self.recent)
         for record in records:
             last[record.game] = record
-            if record.outcome is not Outcome.FAILED and record.rows_in:
+            if record.outcome is not TaskOutcome.FAILED and record.rows_in:
                 load = Load(record.rows_in, record.seconds)
                 recent[record.game] = (*recent.get(record.game, ()), load)[-_RECENT:]
-        return History(bronze_version, last, recent)
+        return RoundHistory(bronze_version, last, recent)
 
 
 class Control:
@@ -125,7 +125,7 @@ class Control:
         self._games = RecordTable(spark, layout.storage, layout.games, GAMES)
         self._rounds = RecordTable(spark, layout.storage, layout.rounds, ROUNDS)
         self._known: dict[str, KnownGame] | None = None
-        self._history: History | None = None
+        self._history: RoundHistory | None = None
 
     def forget(self) -> None:
         """Read the tables again when they are asked for next: somebody else may have written them."""
@@ -144,7 +144,7 @@ class Control:
         self._games.replace([(game.name, game.cluster, game.plan_id, game.since) for game in games])
         self._known = {game.name: game for game in games}
 
-    def history(self) -> History:
+    def history(self) -> RoundHistory:
         """Return each game's last record, and how far bronze was looked at."""
         if self._history is None:
             self._history = self._read_history()
@@ -165,10 +165,10 @@ class Control:
             version = self._history.bronze_version if bronze_version is None else bronze_version
             self._history = self._history.after(records, max(version, self._history.bronze_version))
 
-    def _read_history(self) -> History:
+    def _read_history(self) -> RoundHistory:
         (latest,) = self._rounds.select("SELECT max(bronze_version) AS version FROM {records}") or [{"version": None}]
         version = -1 if latest["version"] is None else latest["version"]
-        return History(-1, {}).after(map(_record, self._rounds.select(_HISTORY)), version)
+        return RoundHistory(-1, {}).after(map(_record, self._rounds.select(_HISTORY)), version)
 
     def _append(self, records: tuple[TaskRecord, ...], bronze_version: int | None) -> None:
         rows: list[tuple[object, ...]] = [
@@ -228,7 +228,7 @@ def _record(row: Mapping[str, Any]) -> TaskRecord:
     return TaskRecord(
         row["round_id"],
         row["game_name"],
-        Outcome(row["outcome"]),
+        TaskOutcome(row["outcome"]),
         row["rows_in"],
         row["rows_silver"],
         row["rows_quarantined"],

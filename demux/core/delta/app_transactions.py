@@ -27,7 +27,7 @@ class Transactions:
 
 
 @dataclass(frozen=True, slots=True)
-class Checkpoint:
+class LogCheckpoint:
     """The newest checkpoint of a log: its version, -1 for none, and its files."""
 
     version: int
@@ -70,7 +70,7 @@ def transactions(spark: SparkSession, table: str, prefix: str, known: Transactio
     return Transactions(newest, by_id)
 
 
-def newest_checkpoint(names: Iterable[str]) -> Checkpoint:
+def newest_checkpoint(names: Iterable[str]) -> LogCheckpoint:
     """Return the newest checkpoint that is whole, from the names of a log's files."""
     whole: dict[int, list[str]] = {}
     parts: defaultdict[tuple[int, int], list[str]] = defaultdict(list)
@@ -83,14 +83,14 @@ def newest_checkpoint(names: Iterable[str]) -> Checkpoint:
             whole[int(found[1])] = [name]
     whole |= {version: files for (version, all_parts), files in parts.items() if len(files) == all_parts}
     newest = max(whole, default=-1)
-    return Checkpoint(newest, tuple(whole.get(newest, ())))
+    return LogCheckpoint(newest, tuple(whole.get(newest, ())))
 
 
 def _commits(names: Iterable[str], after: int) -> set[int]:
     return {version for version in commits_among(names) if version > after}
 
 
-def _in_checkpoint(spark: SparkSession, log: str, checkpoint: Checkpoint, prefix: str) -> dict[str, int]:
+def _in_checkpoint(spark: SparkSession, log: str, checkpoint: LogCheckpoint, prefix: str) -> dict[str, int]:
     paths = [f"{log}/{name}" for name in checkpoint.files]
     if not paths:
         return {}

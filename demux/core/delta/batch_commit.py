@@ -24,7 +24,7 @@ REFUSED = "_refused"
 _TOO_LATE = "The batch was interrupted; this row could not be decoded then and can be now: replay it."
 
 
-class Rows(Enum):
+class RowSelection(Enum):
     """Which rows of the batch a frame of quarantine rows holds."""
 
     REFUSED = "refused"
@@ -44,7 +44,7 @@ class OnRetry(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class BatchCounts:
     """What became of a batch, in rows."""
 
     rows_in: int
@@ -74,8 +74,8 @@ class Target:
 
 
 def commit(
-    spark: SparkSession, batch: Batch, target: Target, rows: DataFrame, examined: Callable[[Rows], DataFrame]
-) -> Counts:
+    spark: SparkSession, batch: Batch, target: Target, rows: DataFrame, examined: Callable[[RowSelection], DataFrame]
+) -> BatchCounts:
     """Write the batch and return its counts; safe to call again for the same batch.
 
     Args:
@@ -83,7 +83,7 @@ def commit(
         batch: the transactions' identity.
         target: where to write.
         rows: every row of the batch in the table's columns, and `REFUSED`: true for the bad ones.
-        examined: makes quarantine rows of the batch; in `Rows.ALL` the good ones have a NULL cause.
+        examined: makes quarantine rows of the batch; in `RowSelection.ALL` the good ones have a NULL cause.
     """
     if batch.retried:
         return _commit_again(spark, batch, target, rows, examined)
@@ -92,10 +92,10 @@ def commit(
     append(_good(rows.observe(seen, F.count(F.lit(1)).alias("rows"), bad.alias("bad"))), target.table, batch, target)
     # asked once: each asking costs Spark 4 an exception in the JVM
     found = seen.get
-    counts = Counts(found["rows"], found["rows"] - found["bad"], found["bad"])
+    counts = BatchCounts(found["rows"], found["rows"] - found["bad"], found["bad"])
     if counts.rows_quarantined:
         with target.lock(target.quarantine):
-            append(examined(Rows.REFUSED), target.quarantine, batch)
+            append(examined(RowSelection.REFUSED), target.quarantine, batch)
     return counts
 
 
@@ -115,11 +115,11 @@ def append(rows: DataFrame, table: str, batch: Batch | None, target: Target | No
 
 
 def _commit_again(
-    spark: SparkSession, batch: Batch, target: Target, rows: DataFrame, examined: Callable[[Rows], DataFrame]
-) -> Counts:
+    spark: SparkSession, batch: Batch, target: Target, rows: DataFrame, examined: Callable[[RowSelection], DataFrame]
+) -> BatchCounts:
     # an observation would wait for ever: a write that Delta skips runs no query
     append(_good(rows), target.table, batch, target)
-    everything = examined(Rows.ALL)
+    everything = examined(RowSelection.ALL)
     match target.on_retry:
         case OnRetry.DECIDE_AGAIN:
             bad = everything.where(F.col("cause").isNotNull())
@@ -136,7 +136,7 @@ def _commit_again(
         with target.lock(target.quarantine):
             append(bad, target.quarantine, batch)
     rows_in = rows.count()
-    return Counts(rows_in, rows_in - rows_bad, rows_bad)
+    return BatchCounts(rows_in, rows_in - rows_bad, rows_bad)
 
 
 def _good(rows: DataFrame) -> DataFrame:

@@ -19,7 +19,7 @@ Value = int | bool | str
 
 
 @dataclass(frozen=True, slots=True)
-class _Column:
+class _ColumnChunk:
     """What a footer says of a column in one row group; a copy, as pyarrow's own points into what may be gone.
 
     Attributes:
@@ -63,7 +63,7 @@ def stats_of(metadata: Any) -> dict[str, Any]:
     }
 
 
-def _columns(metadata: Any) -> Iterator[tuple[str, list[_Column]]]:
+def _columns(metadata: Any) -> Iterator[tuple[str, list[_ColumnChunk]]]:
     """Yield each top-level column that may have bounds, with what the footer says of it in each row group."""
     for position in range(metadata.num_columns):
         column = metadata.schema.column(position)
@@ -74,20 +74,20 @@ def _columns(metadata: Any) -> Iterator[tuple[str, list[_Column]]]:
             yield column.path, [_column(metadata.row_group(group), position, kind, logical) for group in groups]
 
 
-def _column(group: Any, position: int, kind: str, logical: str) -> _Column:
+def _column(group: Any, position: int, kind: str, logical: str) -> _ColumnChunk:
     chunk = group.column(position)
     found = chunk.statistics
     if found is None:
-        return _Column(kind, logical, None, None, is_empty=False)
+        return _ColumnChunk(kind, logical, None, None, is_empty=False)
     bounds = None
     if found.has_min_max and kind in {"INT32", "INT64"}:
         bounds = found.min_raw, found.max_raw
     elif found.has_min_max and kind in {"BOOLEAN", "BYTE_ARRAY"}:
         bounds = found.min, found.max
-    return _Column(kind, logical, found.null_count, bounds, is_empty=found.num_values == 0)
+    return _ColumnChunk(kind, logical, found.null_count, bounds, is_empty=found.num_values == 0)
 
 
-def _bounds(parts: list[_Column]) -> tuple[Value, Value] | tuple[()] | None:
+def _bounds(parts: list[_ColumnChunk]) -> tuple[Value, Value] | tuple[()] | None:
     """Return the least and the greatest value as the log has them; () without values, None where they are not known."""
     found = [part.bounds for part in parts if not part.is_empty]
     if not found:

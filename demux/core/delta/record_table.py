@@ -22,7 +22,7 @@ from demux.core.columns.arrow import arrow_fields
 from demux.core.columns.spark import spark_struct
 from demux.core.columns.types import Struct
 from demux.core.error_mapping import named
-from demux.core.errors import Kind
+from demux.core.errors import ErrorKind
 from demux.core.extras import deltalake
 from demux.core.storage import table_exists
 from demux.core.storage.files import Storage
@@ -30,7 +30,7 @@ from demux.core.storage.files import Storage
 _RETRYING = Retrying(
     stop=stop_after_attempt(5),
     wait=wait_random(0, 1),
-    retry=retry_if_exception(lambda error: named(error).kind is Kind.TRANSIENT),
+    retry=retry_if_exception(lambda error: named(error).kind is ErrorKind.TRANSIENT),
     reraise=True,
 )
 

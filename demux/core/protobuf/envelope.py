@@ -17,7 +17,7 @@ from demux.core.protobuf.decode.reference_parser import enum_text
 from demux.core.protobuf.schema.column_mapping import (
     Cardinality,
     Enumeration,
-    Field,
+    FieldMapping,
     Message,
     Scalar,
     Value,
@@ -82,7 +82,7 @@ class Envelope:
     payload: ColumnPath
 
 
-class _Mistake(Exception):
+class _EnvelopeMistake(Exception):
     """What is wrong with a setting, without its name and a full stop."""
 
 
@@ -107,14 +107,14 @@ def envelope_of(settings: WrapperSettings) -> Envelope:
         shape = shape_of(descriptor)
     except SchemaInvalid as error:
         raise _invalid([f"wrapper: {error.fields.get('reason', error.cause)}"]) from error
-    except _Mistake as mistake:
+    except _EnvelopeMistake as mistake:
         raise _invalid([f"wrapper.proto: {mistake}"]) from mistake
     mistakes: list[str] = []
 
     def find(key: str, dotted: str, suits: Callable[[Value], bool], wanted: str) -> tuple[ColumnPath, Value]:
         try:
             return _find(descriptor, shape, dotted, suits, wanted)
-        except _Mistake as mistake:
+        except _EnvelopeMistake as mistake:
             mistakes.append(f"wrapper.{key}: {mistake}")
             return (), shape
 
@@ -144,7 +144,7 @@ def _compiled(settings: WrapperSettings) -> CompiledSchema:
     file = Path(settings.proto)
     text = _text(file)
     if text is None:
-        raise _Mistake(f"there is no file {settings.proto}")
+        raise _EnvelopeMistake(f"there is no file {settings.proto}")
 
     def imported(path: str) -> str | None:
         # protoc refuses what is left out here, in its own words
@@ -164,9 +164,9 @@ def _text(file: Path) -> str | None:
     except FileNotFoundError:
         return None
     except UnicodeDecodeError as error:
-        raise _Mistake(f"{file} is not UTF-8 text") from error
+        raise _EnvelopeMistake(f"{file} is not UTF-8 text") from error
     except OSError as error:
-        raise _Mistake(f"{file} cannot be read: {error.strerror or error}") from error
+        raise _EnvelopeMistake(f"{file} cannot be read: {error.strerror or error}") from error
 
 
 def _invalid(mistakes: list[str]) -> SettingsInvalid:
@@ -183,13 +183,13 @@ def _find(
         declared, at = _declared(descriptor, shape, name)
         value = _single(shape.fields[at], name).value
         if not isinstance(value, Message) or declared.message_type is None:
-            raise _Mistake(f"{name!r} is of type {_type_name(declared)}, which has no columns inside")
+            raise _EnvelopeMistake(f"{name!r} is of type {_type_name(declared)}, which has no columns inside")
         path.append(at)
         descriptor, shape = declared.message_type, value
     declared, at = _declared(descriptor, shape, last)
     value = _single(shape.fields[at], last).value
     if not suits(value):
-        raise _Mistake(f"{last!r} is of type {_type_name(declared)}; expected {wanted}")
+        raise _EnvelopeMistake(f"{last!r} is of type {_type_name(declared)}; expected {wanted}")
     return (*path, at), value
 
 
@@ -199,7 +199,7 @@ def _declared(descriptor: Descriptor, shape: Message, name: str) -> tuple[FieldD
         names = [field.name for field in descriptor.fields]
         near = get_close_matches(name, names, n=1)
         known = f"the nearest name is {near[0]!r}" if near else f"it has {_listed(names)}"
-        raise _Mistake(f"{descriptor.full_name} has no field {name!r}; {known}")
+        raise _EnvelopeMistake(f"{descriptor.full_name} has no field {name!r}; {known}")
     # a column may be called otherwise than its field; the number is the same
     return declared, next(at for at, field in enumerate(shape.fields) if field.number == declared.number)
 
@@ -208,9 +208,9 @@ def _listed(names: list[str]) -> str:
     return ", ".join((*names[:_MAX_NAMED], "…") if len(names) > _MAX_NAMED else names) or "none"
 
 
-def _single(field: Field, name: str) -> Field:
+def _single(field: FieldMapping, name: str) -> FieldMapping:
     if field.cardinality is not Cardinality.SINGULAR:
-        raise _Mistake(f"{name!r} is a {field.cardinality.value} field; one value is needed")
+        raise _EnvelopeMistake(f"{name!r} is a {field.cardinality.value} field; one value is needed")
     return field
 
 

@@ -12,7 +12,7 @@ from demux.core.errors import DemuxError, RegistryUnavailable, SchemaInvalid, Sc
 from demux.core.names import game_key
 from demux.core.registry.imports import only_needed, path_mistake, schema_mistake, transitive_imports
 from demux.core.registry.manifest import Entry, Manifest, read_manifest, with_entries, without_entries
-from demux.core.registry.protocol import NewSchema, Reference, RegisteredSchema, no_guids
+from demux.core.registry.protocol import ImportedFile, NewSchema, RegisteredSchema, no_guids
 from demux.core.storage.files import Storage
 from demux.core.storage.location import locate
 
@@ -22,7 +22,7 @@ _FRESH_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _ReadManifest:
     """The manifest as it was read.
 
     Attributes:
@@ -53,7 +53,7 @@ class FolderRegistry:
         # links are only there
         self._here = Path(locate(self._folder).key) if self._storage.is_folder(self._folder) else None
         self._made_by = made_by
-        self._seen: _Seen | None = None
+        self._seen: _ReadManifest | None = None
 
     def schema(self, schema_id: int) -> RegisteredSchema:
         """Return the schema of this id with all its subjects; a mistake in another schema's file does not matter.
@@ -96,7 +96,7 @@ class FolderRegistry:
         return tuple(sorted({entry.subject for entry in self._recent().manifest.entries}))
 
     def register(
-        self, subject: str, text: str, path: str, references: tuple[Reference, ...], message: str | None = None
+        self, subject: str, text: str, path: str, references: tuple[ImportedFile, ...], message: str | None = None
     ) -> int:
         """Return the id of this content under this subject, registered now if it was not; a second call is safe.
 
@@ -153,18 +153,18 @@ class FolderRegistry:
         self._seen = None
         return found()
 
-    def _recent(self) -> _Seen:
+    def _recent(self) -> _ReadManifest:
         if self._here is None and self._seen is not None and time.monotonic() - self._seen.at < _FRESH_S:
             return self._seen
         return self._read()
 
-    def _read(self, missing_is_empty: bool = False) -> _Seen:
+    def _read(self, missing_is_empty: bool = False) -> _ReadManifest:
         with _told(self._name):
             try:
                 found = self._storage.read_tagged(self._name)
             except FileNotFoundError:
                 if missing_is_empty:
-                    return _Seen(None, "", read_manifest(None, self._name), time.monotonic())
+                    return _ReadManifest(None, "", read_manifest(None, self._name), time.monotonic())
                 raise
         if self._seen is not None and self._seen.tag == found.tag:
             self._seen = replace(self._seen, at=time.monotonic())
@@ -173,7 +173,7 @@ class FolderRegistry:
             text = found.data.decode()
         except UnicodeDecodeError as error:
             raise _invalid(f"{self._name} is not UTF-8 text.", file=self._name) from error
-        self._seen = _Seen(found.tag, text, read_manifest(text, self._name), time.monotonic())
+        self._seen = _ReadManifest(found.tag, text, read_manifest(text, self._name), time.monotonic())
         return self._seen
 
     def _load(self, entry: Entry) -> RegisteredSchema:
@@ -229,12 +229,12 @@ class FolderRegistry:
     def _write(self, manifest: Manifest, schema: NewSchema) -> Entry:
         versions = _of_subject(manifest, schema.subject)
         version = versions[-1].version + 1 if versions else 1
-        files = (Reference(schema.path, schema.text), *only_needed(schema))
+        files = (ImportedFile(schema.path, schema.text), *only_needed(schema))
         root = self._written(f"{game_key(schema.subject)}/v{version}", files)
         file = f"{root}/{schema.path}"
         return Entry(manifest.next_id, schema.subject, version, file, root, schema.message, self._made_by)
 
-    def _written(self, wanted: str, files: Sequence[Reference]) -> str:
+    def _written(self, wanted: str, files: Sequence[ImportedFile]) -> str:
         """Return the folder that the files are in now; where another file is in their way, it has another name."""
         root, attempt = wanted, 1
         while not self._create_all(root, files):
@@ -242,7 +242,7 @@ class FolderRegistry:
             root = f"{wanted}-{attempt}"
         return root
 
-    def _create_all(self, root: str, files: Sequence[Reference]) -> bool:
+    def _create_all(self, root: str, files: Sequence[ImportedFile]) -> bool:
         if self._here is not None and not self._is_inside(root):
             raise _invalid(f"The folder {self._here / root} is a link to somewhere else.", file=root)
         with _told(f"{self._folder}/{root}"):
@@ -269,7 +269,7 @@ class FolderRegistry:
                         break
                     parent.rmdir()
 
-    def _replace(self, seen: _Seen, text: str) -> bool:
+    def _replace(self, seen: _ReadManifest, text: str) -> bool:
         """Write the manifest; return False where it is not the one any more that was read."""
         with _told(self._name):
             if seen.tag is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
-from demux.core.registry.protocol import NewSchema, Reference
+from demux.core.registry.protocol import ImportedFile, NewSchema
 
 _TOKENS = re.compile(
     r"""//[^\n]* | /\*.*?\*/
@@ -20,7 +20,7 @@ def imports_of(text: str) -> tuple[str, ...]:
     return tuple(match["path"] for match in _TOKENS.finditer(text) if match["path"])
 
 
-def transitive_imports(text: str, read: Callable[[str], str | None]) -> tuple[Reference, ...]:
+def transitive_imports(text: str, read: Callable[[str], str | None]) -> tuple[ImportedFile, ...]:
     """Return every file that the text needs, in order of path.
 
     Args:
@@ -39,7 +39,7 @@ def transitive_imports(text: str, read: Callable[[str], str | None]) -> tuple[Re
         further = [name for name in imports_of(imported) if name not in seen]
         seen.update(further)
         waiting.extend(further)
-    return tuple(Reference(path, found[path]) for path in sorted(found))
+    return tuple(ImportedFile(path, found[path]) for path in sorted(found))
 
 
 def path_mistake(path: str) -> str | None:
@@ -71,13 +71,13 @@ def paths_mistake(paths: Iterable[str]) -> str | None:
     return None
 
 
-def only_needed(schema: NewSchema) -> tuple[Reference, ...]:
+def only_needed(schema: NewSchema) -> tuple[ImportedFile, ...]:
     """Return those of the schema's references that its text needs, directly or not, in order of path."""
     texts = {reference.path: reference.text for reference in schema.references}
     return transitive_imports(schema.text, texts.get)
 
 
-def direct_imports(text: str, references: Iterable[Reference]) -> tuple[Reference, ...]:
+def direct_imports(text: str, references: Iterable[ImportedFile]) -> tuple[ImportedFile, ...]:
     """Return those of the references that the text itself imports, in its order."""
     by_path = {reference.path: reference for reference in references}
     return tuple(by_path[path] for path in dict.fromkeys(imports_of(text)) if path in by_path)

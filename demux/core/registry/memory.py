@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from demux.core.errors import RegistryUnavailable, SchemaInvalid, SchemaUnknown
 from demux.core.registry.imports import only_needed, schema_mistake
-from demux.core.registry.protocol import NewSchema, Reference, RegisteredSchema, no_guids
+from demux.core.registry.protocol import ImportedFile, NewSchema, RegisteredSchema, no_guids
 
 
 class MemoryRegistry:
@@ -60,7 +60,7 @@ class MemoryRegistry:
         return tuple(sorted({schema.subject for schema in self._schemas.values()}))
 
     def register(
-        self, subject: str, text: str, path: str, references: tuple[Reference, ...], message: str | None = None
+        self, subject: str, text: str, path: str, references: tuple[ImportedFile, ...], message: str | None = None
     ) -> int:
         """Return the id of this content under this subject, registered now if it was not."""
         return self.register_all([NewSchema(subject, text, path, references, message)])[0]

@@ -10,7 +10,7 @@ from demux.core.errors import SchemaUnknown
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class ImportedFile:
     """A `.proto` file that another one imports.
 
     Attributes:
@@ -37,7 +37,7 @@ class NewSchema:
     subject: str
     text: str
     path: str
-    references: tuple[Reference, ...] = ()
+    references: tuple[ImportedFile, ...] = ()
     message: str | None = None
 
 
@@ -84,7 +84,7 @@ class RegisteredSchema:
     version: int
     text: str
     path: str
-    references: tuple[Reference, ...] = ()
+    references: tuple[ImportedFile, ...] = ()
     message: str | None = None
     others: tuple[SubjectVersion, ...] = ()
 
@@ -156,7 +156,7 @@ class SchemaRegistry(Protocol):
         ...
 
     def register(
-        self, subject: str, text: str, path: str, references: tuple[Reference, ...], message: str | None = None
+        self, subject: str, text: str, path: str, references: tuple[ImportedFile, ...], message: str | None = None
     ) -> int:
         """Return the id of this content under this subject, registered now if it was not; a second call is safe.
 

@@ -62,8 +62,8 @@ class Hold:
         self._root = root
         self._here = access is not Access.LOOK and not is_elsewhere(root)
         self._name = f"`demux {command}` (process {os.getpid()})"
-        self._alone = _Place(folder, ".demux") if access is Access.ALONE else None
-        self._step = _Place(folder, ".demux.step")
+        self._alone = _LockFile(folder, ".demux") if access is Access.ALONE else None
+        self._step = _LockFile(folder, ".demux.step")
         # who waits for a step stands at the door: who has just ended one comes after him
         self._door = FileLock(folder / ".demux.door.lock")
 
@@ -122,7 +122,7 @@ class Hold:
             step.holder.write_text(self._name, encoding="utf-8")
 
 
-class _Place:
+class _LockFile:
     """A lock below a root, and the file that says who holds it."""
 
     def __init__(self, folder: Path, name: str) -> None:

@@ -69,7 +69,7 @@ class PrincipalKind(Enum):
     USER = "user_name"
 
 
-class Level(Enum):
+class AccessLevel(Enum):
     """What a principal may do with a job; the values are the Permissions API's own."""
 
     CAN_MANAGE = "CAN_MANAGE"
@@ -297,11 +297,11 @@ class RunAsSettings(Section):
 class PermissionSettings(Section):
     """Who may see, run or manage the jobs, beside their owner."""
 
-    groups: Mapping[Principal, Level] = Field(
+    groups: Mapping[Principal, AccessLevel] = Field(
         default={}, description="By name of the group, {name: level}: CAN_VIEW, CAN_MANAGE_RUN or CAN_MANAGE."
     )
-    users: Mapping[Email, Level] = Field(default={}, description="By e-mail address.")
-    service_principals: Mapping[Principal, Level] = Field(default={}, description="By application id.")
+    users: Mapping[Email, AccessLevel] = Field(default={}, description="By e-mail address.")
+    service_principals: Mapping[Principal, AccessLevel] = Field(default={}, description="By application id.")
 
 
 class DatabricksSettings(Section):

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar, cast
 
 import pyarrow as pa
 
-from demux.core.errors import Kind
+from demux.core.errors import ErrorKind
 from demux.core.extras import obstore
 from demux.core.storage.backend import NewFile, StoredFile, Tagged
 from demux.core.storage.refusals import lacks_bucket, refusal
@@ -190,7 +190,7 @@ class Bucket:
                 if isinstance(error, FileNotFoundError) and not lacks_bucket(str(error)):
                     raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), uri) from error
                 refused = refusal(verb, uri, type(error).__name__, str(error))
-                if pause_s is None or refused.kind is not Kind.TRANSIENT:
+                if pause_s is None or refused.kind is not ErrorKind.TRANSIENT:
                     raise refused from error
             time.sleep(pause_s)
         raise AssertionError("the last try returns or raises")

@@ -13,7 +13,7 @@ from demux.core.storage import Files, file_names, read_text, table_exists
 
 
 @dataclass(frozen=True, slots=True)
-class Checkpoint:
+class StreamCheckpoint:
     """How far a checkpoint is.
 
     Attributes:
@@ -32,12 +32,12 @@ class Checkpoint:
         return self.begun if self.begun > self.done else None
 
 
-def read_checkpoint(files: Files, checkpoint: str) -> Checkpoint:
+def read_checkpoint(files: Files, checkpoint: str) -> StreamCheckpoint:
     """Return how far the checkpoint is."""
     if "metadata" not in file_names(files, checkpoint):
-        return Checkpoint(None, -1, -1)
+        return StreamCheckpoint(None, -1, -1)
     query_id = json.loads(read_text(files, f"{checkpoint}/metadata"))["id"]
-    return Checkpoint(query_id, _last(files, f"{checkpoint}/offsets"), _last(files, f"{checkpoint}/commits"))
+    return StreamCheckpoint(query_id, _last(files, f"{checkpoint}/offsets"), _last(files, f"{checkpoint}/commits"))
 
 
 def require_checkpoint(

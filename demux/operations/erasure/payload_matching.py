@@ -16,7 +16,7 @@ from demux.core.causes import Stage
 from demux.core.columns.arrow import arrow_fields
 from demux.core.columns.map_in_arrow import ArrowFunction, Batches
 from demux.core.columns.types import Column, Primitive, Struct
-from demux.core.protobuf.wire.field_probe import Glimpse, Unreadable, glimpse_of
+from demux.core.protobuf.wire.field_probe import Glimpse, UnreadableValue, glimpse_of
 from demux.core.schemas.ref import SchemaRef
 from demux.core.tables import POSITION, QUARANTINE, SILVER_RESERVED
 from demux.operations.predicate.ast import Path, Predicate, Sort, Value
@@ -33,7 +33,7 @@ _VERDICT = Column("verdict", Primitive.STRING)
 JUDGED = Struct((*POSITION, Column("batch_id", Primitive.BIGINT), _VERDICT))
 
 
-class Verdict(Enum):
+class MatchVerdict(Enum):
     """What is known of a record.
 
     Attributes:
@@ -88,17 +88,17 @@ def to_verdicts(question: Question) -> ArrowFunction:
     return convert
 
 
-def verdict(question: Question, row: Mapping[str, Any]) -> Verdict:
+def verdict(question: Question, row: Mapping[str, Any]) -> MatchVerdict:
     """Return what is known of a row in the columns `LOOKED_AT`, its `timestamp` in microseconds since 1970."""
     if question.predicate is not None and row["stage"] == Stage.SILVER.value:
         found = outcomes(question.predicate, _Values(question, row))
         if True not in found:
-            return Verdict.OTHER
+            return MatchVerdict.OTHER
         if found == {True}:
-            return Verdict.MEANT
+            return MatchVerdict.MEANT
     content = tuple(_content(row))
     has = any(text in piece for text in question.sought for piece in content)
-    return Verdict.SUSPECT if has else Verdict.UNREADABLE
+    return MatchVerdict.SUSPECT if has else MatchVerdict.UNREADABLE
 
 
 class _Values:
@@ -139,7 +139,7 @@ def _read(glimpse: Glimpse, payload: bytes, path: Path) -> Value | Unknown:
     wanted = sort_of_type(path.type)
     try:
         value: Value = glimpse.value(payload, path.numbers)
-    except Unreadable:
+    except UnreadableValue:
         return UNKNOWN
     if kind is None or value is None:
         return value

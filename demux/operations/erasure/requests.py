@@ -16,7 +16,7 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from demux.core.causes import Reason, Stage
+from demux.core.causes import RemovalReason, Stage
 from demux.core.columns.spark import spark_struct
 from demux.core.names import names_of
 from demux.core.root.layout import Layout
@@ -34,14 +34,14 @@ _ID = "record_id"
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """A game's part of a request; `game` as in `demux.operations.erasure.results.Found`."""
+class ErasureRequest:
+    """A game's part of a request; `game` as in `demux.operations.erasure.results.SearchResult`."""
 
     id: str
     game: str | None
 
 
-def write_down(spark: SparkSession, layout: Layout, request: Request, rows: DataFrame, now: datetime) -> None:
+def write_down(spark: SparkSession, layout: Layout, request: ErasureRequest, rows: DataFrame, now: datetime) -> None:
     """Write down which records go: from here on they will, whoever is killed.
 
     Args:
@@ -52,7 +52,7 @@ def write_down(spark: SparkSession, layout: Layout, request: Request, rows: Data
         now: the time (UTC).
     """
     stamped = (
-        rows.withColumn("reason", F.lit(Reason.FORGOTTEN.value))
+        rows.withColumn("reason", F.lit(RemovalReason.FORGOTTEN.value))
         .withColumn("game_name", F.lit(request.game).cast("string"))
         .withColumn("request", F.lit(request.id))
         .withColumn("removed_at", F.lit(now))
@@ -60,7 +60,7 @@ def write_down(spark: SparkSession, layout: Layout, request: Request, rows: Data
     _append(stamped.select(*(column.name for column in REMOVED)).coalesce(1), layout.removed)
 
 
-def unfinished(spark: SparkSession, layout: Layout) -> tuple[Request, ...]:
+def unfinished(spark: SparkSession, layout: Layout) -> tuple[ErasureRequest, ...]:
     """Return the requests that were written down and are not done, in a fixed order."""
     if not table_exists(spark, layout.removed):
         return ()
@@ -69,11 +69,11 @@ def unfinished(spark: SparkSession, layout: Layout) -> tuple[Request, ...]:
         done = spark.read.format("delta").load(layout.forget).select("request", "game_name").alias("d")
         same = [F.col(f"w.{name}").eqNullSafe(F.col(f"d.{name}")) for name in ("request", "game_name")]
         written = written.alias("w").join(done, same, "left_anti")
-    found = (Request(row.request, row.game_name) for row in written.collect())
+    found = (ErasureRequest(row.request, row.game_name) for row in written.collect())
     return tuple(sorted(found, key=lambda one: (one.id, one.game or "")))
 
 
-def carry_out(spark: SparkSession, layout: Layout, request: Request, read_batch: int | None = None) -> Removed:
+def carry_out(spark: SparkSession, layout: Layout, request: ErasureRequest, read_batch: int | None = None) -> Removed:
     """Return what was removed, now, of a request that is written down; a second call removes what is left.
 
     Args:
@@ -95,7 +95,7 @@ def carry_out(spark: SparkSession, layout: Layout, request: Request, read_batch:
         of_game = F.col("t.game_name") == F.lit(request.game)
         # a record that is forgotten counts as nothing else
         _from(session, layout.dropped, rows, {_ID: _ID}, of_game & (F.col("t.stage") == Stage.SILVER.value))
-        _from(session, layout.removed, rows, {_ID: _ID}, of_game & (F.col("t.reason") == Reason.RETIRED.value))
+        _from(session, layout.removed, rows, {_ID: _ID}, of_game & (F.col("t.reason") == RemovalReason.RETIRED.value))
         # bronze's row goes last: until then nothing is lost
         bronze = _from(session, layout.bronze, rows, {_ID: _ID, "batch_id": "batch_id"}, of_game)
         removed = Removed(request.id, request.game, silver, bronze, quarantine)
@@ -103,7 +103,7 @@ def carry_out(spark: SparkSession, layout: Layout, request: Request, read_batch:
     return removed
 
 
-def _write_down_copies(spark: SparkSession, layout: Layout, request: Request, read_batch: int) -> None:
+def _write_down_copies(spark: SparkSession, layout: Layout, request: ErasureRequest, read_batch: int) -> None:
     """Write down what bronze has besides of the same records, should the game have read that since: copies of a source.
 
     They are in silver too, and silver does not say of which copy a row is.
@@ -123,7 +123,7 @@ def _write_down_copies(spark: SparkSession, layout: Layout, request: Request, re
         new.unpersist()
 
 
-def _from_quarantine(session: SparkSession, layout: Layout, request: Request, rows: DataFrame) -> int:
+def _from_quarantine(session: SparkSession, layout: Layout, request: ErasureRequest, rows: DataFrame) -> int:
     if request.game is None:
         return _from(session, layout.quarantine, rows, {_ID: _ID}, F.col("t.stage") == Stage.BRONZE.value)
     of_game = (F.col("t.stage") == Stage.SILVER.value) & (F.col("t.game_name") == F.lit(request.game))
@@ -170,10 +170,10 @@ def _append(rows: DataFrame, path: str) -> None:
 
 def _written(spark: SparkSession, layout: Layout) -> DataFrame:
     removed = spark.read.format("delta").load(layout.removed)
-    return removed.where(F.col("reason") == Reason.FORGOTTEN.value)
+    return removed.where(F.col("reason") == RemovalReason.FORGOTTEN.value)
 
 
-def _is(request: Request) -> SparkColumn:
+def _is(request: ErasureRequest) -> SparkColumn:
     return (F.col("request") == request.id) & F.col("game_name").eqNullSafe(F.lit(request.game).cast("string"))
 
 

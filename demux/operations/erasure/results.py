@@ -15,7 +15,7 @@ ALL_READ = 2**62
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchResult:
     """What a search of a game has found.
 
     Attributes:
@@ -53,7 +53,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """What was removed of a game, in rows, by a request; `game` as in `Found`."""
+    """What was removed of a game, in rows, by a request; `game` as in `SearchResult`."""
 
     request: str
     game: str | None
@@ -62,7 +62,7 @@ class Removed:
     quarantine: int
 
 
-def require_some(predicate: Predicate, found: Iterable[Found]) -> None:
+def require_some(predicate: Predicate, found: Iterable[SearchResult]) -> None:
     """Check that a predicate means somebody.
 
     Raises:

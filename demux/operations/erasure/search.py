@@ -29,8 +29,8 @@ from demux.core.schemas.ref import SchemaRef
 from demux.core.schemas.store import SchemaStore
 from demux.core.storage import table_exists
 from demux.core.tables import POSITION
-from demux.operations.erasure.payload_matching import JUDGED, LOOKED_AT, Question, Verdict, Writing, to_verdicts
-from demux.operations.erasure.results import ALL_READ, Found
+from demux.operations.erasure.payload_matching import JUDGED, LOOKED_AT, MatchVerdict, Question, Writing, to_verdicts
+from demux.operations.erasure.results import ALL_READ, SearchResult
 from demux.operations.predicate.ast import Predicate, sought_in
 from demux.operations.predicate.binder import fit, missing_from
 from demux.operations.predicate.to_spark import to_column
@@ -73,7 +73,7 @@ class Scope:
     @property
     def gone(self) -> SparkColumn:
         """Whether a judged record goes."""
-        verdicts = [Verdict.MEANT.value, *([Verdict.SUSPECT.value] if self.unreadable_too else [])]
+        verdicts = [MatchVerdict.MEANT.value, *([MatchVerdict.SUSPECT.value] if self.unreadable_too else [])]
         return F.col("verdict").isin(verdicts)
 
 
@@ -87,7 +87,7 @@ class Search:
             record that bronze has not. None where nothing goes.
     """
 
-    found: Found
+    found: SearchResult
     rows: DataFrame | None = None
 
 
@@ -128,11 +128,11 @@ def searched(scope: Scope, game: str, read_batch: int) -> Iterator[Search]:
     columns = columns_of(scope.spark, scope.layout, game)
     lacks = () if columns is None else missing_from(scope.predicate, columns)
     if lacks:
-        yield Search(Found(game, unsearched=unsearched, lacks=lacks))
+        yield Search(SearchResult(game, unsearched=unsearched, lacks=lacks))
         return
     judged = _judged_of(scope, game, columns)
     if judged is None:
-        yield Search(Found(game, unsearched=unsearched))
+        yield Search(SearchResult(game, unsearched=unsearched))
         return
     judged = judged.cache()
     try:
@@ -156,27 +156,29 @@ def searched_without_game(scope: Scope) -> Iterator[Search]:
     """Yield what is found of records that never became a row of bronze: only their bytes can tell."""
     path = scope.layout.quarantine
     if not table_exists(scope.spark, path):
-        yield Search(Found(None))
+        yield Search(SearchResult(None))
         return
     refused = scope.table(path).where(F.col("stage") == Stage.BRONZE.value)
     judged = _judged(refused, Question(None, sought_in(scope.predicate), {}), In.QUARANTINE).cache()
     try:
         verdicts = {row.verdict: row["count"] for row in _grouped(judged)}
-        suspect = verdicts.get(Verdict.SUSPECT.value, 0)
+        suspect = verdicts.get(MatchVerdict.SUSPECT.value, 0)
         gone = suspect if scope.unreadable_too else 0
-        unreadable = verdicts.get(Verdict.UNREADABLE.value, 0) + suspect
+        unreadable = verdicts.get(MatchVerdict.UNREADABLE.value, 0) + suspect
         rows = judged.where(scope.gone).select(*_IDS, "batch_id")
-        yield Search(Found(None, quarantine=gone, unreadable=unreadable, suspect=suspect), rows if gone else None)
+        yield Search(
+            SearchResult(None, quarantine=gone, unreadable=unreadable, suspect=suspect), rows if gone else None
+        )
     finally:
         judged.unpersist()
 
 
-def _found(scope: Scope, game: str, judged: DataFrame, rows: DataFrame, unsearched: int) -> Found:
+def _found(scope: Scope, game: str, judged: DataFrame, rows: DataFrame, unsearched: int) -> SearchResult:
     counts = {(row.found_in, row.verdict, row.goes): row["count"] for row in _grouped(judged, "found_in", "goes")}
     places = {place: sum(n for (at, _, goes), n in counts.items() if goes and at == place.value) for place in In}
-    suspect = sum(n for (_, verdict, _), n in counts.items() if verdict == Verdict.SUSPECT.value)
-    unreadable = sum(n for (_, verdict, _), n in counts.items() if verdict == Verdict.UNREADABLE.value)
-    found = Found(game, places[In.SILVER], 0, places[In.QUARANTINE], unreadable + suspect, suspect, unsearched)
+    suspect = sum(n for (_, verdict, _), n in counts.items() if verdict == MatchVerdict.SUSPECT.value)
+    unreadable = sum(n for (_, verdict, _), n in counts.items() if verdict == MatchVerdict.UNREADABLE.value)
+    found = SearchResult(game, places[In.SILVER], 0, places[In.QUARANTINE], unreadable + suspect, suspect, unsearched)
     if found.silver:
         found = replace(found, table_rows=scope.table(scope.layout.silver(names_of(game).key)).count())
     if not any(places.values()):
@@ -216,7 +218,7 @@ def _judged_of(scope: Scope, game: str, columns: Struct | None) -> DataFrame | N
     if columns is not None:
         silver = scope.table(scope.layout.silver(names_of(game).key)).where(to_column(fit(scope.predicate, columns)))
         of_position = [F.col(f"_{name}").alias(name) for name in _IDS]
-        none, meant = F.lit(None).cast("long"), F.lit(Verdict.MEANT.value)
+        none, meant = F.lit(None).cast("long"), F.lit(MatchVerdict.MEANT.value)
         named_so = (none.alias("batch_id"), meant.alias("verdict"), F.lit(In.SILVER.value).alias("found_in"))
         parts.append(silver.select(*of_position, *named_so))
     return reduce(DataFrame.unionByName, parts) if parts else None
@@ -238,7 +240,7 @@ def _undecoded(scope: Scope, game: str) -> Iterator[tuple[In, DataFrame]]:
 def _judged(rows: DataFrame, question: Question, place: In) -> DataFrame:
     looked_at = rows.select(*(column.name for column in LOOKED_AT))
     judged = map_in_arrow(looked_at, to_verdicts(question), spark_struct(JUDGED))
-    return judged.where(F.col("verdict") != Verdict.OTHER.value).withColumn("found_in", F.lit(place.value))
+    return judged.where(F.col("verdict") != MatchVerdict.OTHER.value).withColumn("found_in", F.lit(place.value))
 
 
 def _question(scope: Scope, game: str, refs: Iterable[SchemaRef], columns: Struct | None) -> Question:

@@ -15,11 +15,11 @@ from delta.tables import DeltaTable
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from demux.core.causes import Reason, Stage
+from demux.core.causes import RemovalReason, Stage
 from demux.core.root.layout import Layout
 from demux.core.storage import table_exists
 from demux.core.tables import REMOVED
-from demux.operations.maintenance.state import State, write_state
+from demux.operations.maintenance.state import MaintenanceState, write_state
 from demux.operations.maintenance.unread_files import Unread
 
 # each of them costs a look at its files, all of them together a commit
@@ -49,7 +49,9 @@ def retirable(spark: SparkSession, layout: Layout, before: datetime, passed: Map
     return old
 
 
-def begin(spark: SparkSession, layout: Layout, state: State, rows: DataFrame, request: str, now: datetime) -> State:
+def begin(
+    spark: SparkSession, layout: Layout, state: MaintenanceState, rows: DataFrame, request: str, now: datetime
+) -> MaintenanceState:
     """Write down which rows go, in one commit, and return the state that says so.
 
     A second call would write them down twice: `finish` what was begun first.
@@ -65,14 +67,18 @@ def begin(spark: SparkSession, layout: Layout, state: State, rows: DataFrame, re
     assert state.retiring is None, "what was begun is finished first"
     state = replace(state, retiring=request)
     write_state(spark, layout, state)
-    values = {"reason": F.lit(Reason.RETIRED.value), "request": F.lit(request), "removed_at": F.lit(now)}
+    values = {"reason": F.lit(RemovalReason.RETIRED.value), "request": F.lit(request), "removed_at": F.lit(now)}
     removed = rows.select(*(values.get(one.name, F.col(one.name)).alias(one.name) for one in REMOVED))
     removed.write.format("delta").mode("append").save(layout.removed)
     return state
 
 
 def finish(
-    spark: SparkSession, layout: Layout, state: State, unread: Callable[[], Unread], between: Callable[[], None]
+    spark: SparkSession,
+    layout: Layout,
+    state: MaintenanceState,
+    unread: Callable[[], Unread],
+    between: Callable[[], None],
 ) -> Iterator[tuple[str, int]]:
     """Take what is on its way out of bronze, and yield how many rows of each game went.
 
@@ -89,7 +95,7 @@ def finish(
     if state.retiring is None or not table_exists(spark, layout.removed) or not table_exists(spark, layout.bronze):
         return
     removed = spark.read.format("delta").load(layout.removed)
-    mine = removed.where((F.col("request") == state.retiring) & (F.col("reason") == Reason.RETIRED.value))
+    mine = removed.where((F.col("request") == state.retiring) & (F.col("reason") == RemovalReason.RETIRED.value))
     found = mine.groupBy("game_name").agg(F.count(F.lit(1)).alias("rows"), F.max("batch_id").alias("batch")).collect()
     rows = {row.game_name: row.rows for row in found}
     last = {row.game_name: row.batch for row in found}

@@ -13,8 +13,8 @@ from demux.core.names import names_of
 from demux.core.root.layout import Layout
 from demux.core.storage import file_names, read_text, table_exists
 from demux.core.streaming.checkpoints import read_checkpoint
-from demux.operations.maintenance.report import Kind, Table
-from demux.operations.maintenance.unread_files import Unread, Waiting, waiting_in
+from demux.operations.maintenance.report import Table, TableKind
+from demux.operations.maintenance.unread_files import Unread, UnreadRows, waiting_in
 from demux.operations.reconcile.read_offsets import Stands
 from demux.operations.reconcile.table_snapshots import last_batches, silver_keys
 
@@ -40,7 +40,7 @@ def read_unread(spark: SparkSession, layout: Layout, stands: Stands) -> Unread:
 def _passed(
     spark: SparkSession,
     layout: Layout,
-    waiting: dict[str, Waiting],
+    waiting: dict[str, UnreadRows],
     stood: dict[str, int],
     games: frozenset[str],
     newest: int,
@@ -65,7 +65,7 @@ def still_read_downstream(spark: SparkSession, layout: Layout, table: Table) -> 
 
     Streams of others are not known: they have the time that files are kept.
     """
-    if table.path == f"{layout.root}/sessions/{table.path.rpartition('/')[2]}" or table.kind is not Kind.SILVER:
+    if table.path == f"{layout.root}/sessions/{table.path.rpartition('/')[2]}" or table.kind is not TableKind.SILVER:
         return frozenset()
     checkpoint = layout.sessions_checkpoint(table.path.rpartition("/")[2])
     found = read_checkpoint(spark, checkpoint)

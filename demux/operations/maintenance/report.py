@@ -10,7 +10,7 @@ from enum import Enum
 from demux.core.errors import DemuxError
 
 
-class Kind(Enum):
+class TableKind(Enum):
     """What a table is for."""
 
     BRONZE = "bronze"
@@ -37,7 +37,7 @@ class Table:
         order: columns by which its rows are brought together.
     """
 
-    kind: Kind
+    kind: TableKind
     path: str
     name: str
     order: tuple[str, ...] = ()
@@ -89,7 +89,7 @@ class HeldBack:
 class Sums:
     """What was done to the tables of a kind; as `Done`."""
 
-    kind: Kind
+    kind: TableKind
     tables: int
     files_before: int
     files_after: int
@@ -101,7 +101,7 @@ class Sums:
 
 def sums(done: Iterable[Done]) -> tuple[Sums, ...]:
     """Return what was done by kind, in the order of the kinds, without those that have no table."""
-    found: dict[Kind, Sums] = {}
+    found: dict[TableKind, Sums] = {}
     for one in done:
         kind = one.table.kind
         so_far = found.get(kind, Sums(kind, 0, 0, 0, 0, 0, 0, 0))
@@ -115,7 +115,7 @@ def sums(done: Iterable[Done]) -> tuple[Sums, ...]:
             removed_bytes=_plus(so_far.removed_bytes, one.removed_bytes),
             rows=so_far.rows + one.rows,
         )
-    return tuple(found[kind] for kind in Kind if kind in found)
+    return tuple(found[kind] for kind in TableKind if kind in found)
 
 
 def _plus(first: int | None, second: int | None) -> int | None:

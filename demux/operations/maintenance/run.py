@@ -27,14 +27,14 @@ from demux.operations.maintenance import spark_table as by_spark
 from demux.operations.maintenance.bronze_retention import remove_old_rounds
 from demux.operations.maintenance.compaction_plan import Ordering
 from demux.operations.maintenance.game_offsets import read_unread, still_read_downstream
-from demux.operations.maintenance.report import Done, HeldBack, Kind, Table, Vacuum
-from demux.operations.maintenance.state import Seen, State, read_state, write_state
+from demux.operations.maintenance.report import Done, HeldBack, Table, TableKind, Vacuum
+from demux.operations.maintenance.state import MaintenanceState, SparkTableState, read_state, write_state
 from demux.operations.maintenance.unread_files import Unread
 from demux.operations.reconcile.read_offsets import Stands
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class MaintenanceRequest:
     """What is asked for.
 
     Attributes:
@@ -73,23 +73,23 @@ class Upkeep:
 
     spark: SparkSession
     layout: Layout
-    request: Request
+    request: MaintenanceRequest
     stands: Stands
     give_way: Callable[[], None]
     stop: Event
     held_back: list[HeldBack] = field(default_factory=list)
     retired: dict[str, int] = field(default_factory=dict)
-    _state: State = field(default_factory=State)
+    _state: MaintenanceState = field(default_factory=MaintenanceState)
     _for_spark: set[str] = field(default_factory=set)
     _one_writes: Lock = field(default_factory=Lock)
 
     def run(self, tables: Collection[Table]) -> Iterator[Done]:
         """Yield what was done to each table, as it ends."""
         self._state = read_state(self.spark, self.layout)
-        bronze = [table for table in tables if table.kind is Kind.BRONZE]
+        bronze = [table for table in tables if table.kind is TableKind.BRONZE]
         for table in bronze:
             yield self._guarded(table, self._bronze)
-        others = [table for table in tables if table.kind is not Kind.BRONZE]
+        others = [table for table in tables if table.kind is not TableKind.BRONZE]
         for group in _groups(others, self.request.threads):
             self.give_way()
             if self.stop.is_set():
@@ -219,10 +219,10 @@ class Upkeep:
         if now is not None and now != last:
             self._note(lambda state: replace(state, ordered={**state.ordered, table.name: now}))
 
-    def _saw(self, table: Table, seen: Seen) -> None:
+    def _saw(self, table: Table, seen: SparkTableState) -> None:
         self._note(lambda state: replace(state, seen={**state.seen, table.name: seen}))
 
-    def _note(self, change: Callable[[State], State]) -> None:
+    def _note(self, change: Callable[[MaintenanceState], MaintenanceState]) -> None:
         with self._one_writes:
             self._state = change(self._state)
             write_state(self.spark, self.layout, self._state)

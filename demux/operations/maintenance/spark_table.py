@@ -13,7 +13,7 @@ from demux.core.delta.log import newest_version
 from demux.core.names import quoted
 from demux.operations.maintenance.compaction_plan import Ordering
 from demux.operations.maintenance.report import Done, Table
-from demux.operations.maintenance.state import Seen
+from demux.operations.maintenance.state import SparkTableState
 
 _SMALL = "spark.databricks.delta.optimize.minFileSize"
 _TARGET = "spark.databricks.delta.optimize.maxFileSize"
@@ -29,7 +29,9 @@ def upkeep_session(spark: SparkSession, target: int) -> SparkSession:
     return session
 
 
-def tidy(spark: SparkSession, table: Table, seen: Seen | None, *, dry_run: bool) -> tuple[Done, Seen, Ordering | None]:
+def tidy(
+    spark: SparkSession, table: Table, seen: SparkTableState | None, *, dry_run: bool
+) -> tuple[Done, SparkTableState, Ordering | None]:
     """Return what was joined or ordered; nothing is done to a table that is as it was the last time.
 
     Args:
@@ -43,7 +45,7 @@ def tidy(spark: SparkSession, table: Table, seen: Seen | None, *, dry_run: bool)
     opened = DeltaTable.forPath(spark, table.path)
     if dry_run or (seen is not None and seen.version == version):
         files, size = _detail(opened)
-        return Done(table, files, files, size), seen or Seen(version, now_ms), None
+        return Done(table, files, files, size), seen or SparkTableState(version, now_ms), None
     before, _ = _detail(opened)
     names = set(opened.toDF().columns)
     columns = tuple(column for column in table.order if column in names)
@@ -55,11 +57,11 @@ def tidy(spark: SparkSession, table: Table, seen: Seen | None, *, dry_run: bool)
         opened.optimize().executeCompaction()
     after, size = _detail(DeltaTable.forPath(spark, table.path))
     vacuumed = None if seen is None else seen.vacuumed_ms
-    now = Seen(newest_version(spark, table.path), now_ms, vacuumed)
+    now = SparkTableState(newest_version(spark, table.path), now_ms, vacuumed)
     return Done(table, before, after, size), now, Ordering(columns, now_ms) if columns else None
 
 
-def vacuum(spark: SparkSession, table: Table, seen: Seen, keep: timedelta) -> Seen:
+def vacuum(spark: SparkSession, table: Table, seen: SparkTableState, keep: timedelta) -> SparkTableState:
     """Remove files that no version of the last time needs, and return the table as it is now.
 
     Nothing is done where that was done after the last change had become old enough.
@@ -76,7 +78,7 @@ def vacuum(spark: SparkSession, table: Table, seen: Seen, keep: timedelta) -> Se
     # Delta rounds to the nearest whole hour, which may be less
     DeltaTable.forPath(spark, table.path).vacuum(float(math.ceil(keep / timedelta(hours=1))))
     # Spark may write down that it did
-    return Seen(newest_version(spark, table.path), seen.changed_ms, now_ms)
+    return SparkTableState(newest_version(spark, table.path), seen.changed_ms, now_ms)
 
 
 def _detail(table: DeltaTable) -> tuple[int, int]:

@@ -17,7 +17,7 @@ from demux.operations.maintenance.compaction_plan import Ordering
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SparkTableState:
     """A table that only Spark maintains, as it was the last time.
 
     Attributes:
@@ -32,7 +32,7 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class MaintenanceState:
     """What is known of maintenance.
 
     Attributes:
@@ -47,22 +47,22 @@ class State:
     finished: bool = False
     retiring: str | None = None
     ordered: Mapping[str, Ordering] = field(default_factory=dict)
-    seen: Mapping[str, Seen] = field(default_factory=dict)
+    seen: Mapping[str, SparkTableState] = field(default_factory=dict)
 
 
-def read_state(spark: SparkSession, layout: Layout) -> State:
+def read_state(spark: SparkSession, layout: Layout) -> MaintenanceState:
     """Return what is known; nothing before the first time."""
     if not exists(spark, layout.maintenance):
-        return State()
+        return MaintenanceState()
     return from_text(read_text(spark, layout.maintenance))
 
 
-def write_state(spark: SparkSession, layout: Layout, state: State) -> None:
+def write_state(spark: SparkSession, layout: Layout, state: MaintenanceState) -> None:
     """Write down what is known, in one step."""
     replace_text(spark, layout.maintenance, to_text(state))
 
 
-def to_text(state: State) -> str:
+def to_text(state: MaintenanceState) -> str:
     """Return the file's text: JSON."""
     content: dict[str, Any] = {
         "since": None if state.since is None else state.since.isoformat(),
@@ -74,16 +74,16 @@ def to_text(state: State) -> str:
     return json.dumps(content, indent=1)
 
 
-def from_text(text: str) -> State:
+def from_text(text: str) -> MaintenanceState:
     """Return what such a text says."""
     content = json.loads(text)
     since = content["since"]
-    return State(
+    return MaintenanceState(
         None if since is None else datetime.fromisoformat(since),
         content["finished"],
         content["retiring"],
         {name: Ordering(tuple(one["columns"]), one["at_ms"]) for name, one in content["ordered"].items()},
-        {name: Seen(*values) for name, values in content["seen"].items()},
+        {name: SparkTableState(*values) for name, values in content["seen"].items()},
     )
 
 

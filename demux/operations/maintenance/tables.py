@@ -10,7 +10,7 @@ from demux.core.names import names_of
 from demux.core.root.layout import Layout
 from demux.core.settings.maintenance import MaintainSettings
 from demux.core.storage import file_names, table_exists
-from demux.operations.maintenance.report import Kind, Table
+from demux.operations.maintenance.report import Table, TableKind
 
 
 def tables_of(
@@ -37,17 +37,17 @@ def tables_of(
 def _all(
     spark: SparkSession, layout: Layout, settings: MaintainSettings, names: Mapping[str, str], keys: Collection[str]
 ) -> Iterator[Table]:
-    yield Table(Kind.BRONZE, layout.bronze, "bronze")
-    yield Table(Kind.QUARANTINE, layout.quarantine, "quarantine")
+    yield Table(TableKind.BRONZE, layout.bronze, "bronze")
+    yield Table(TableKind.QUARANTINE, layout.quarantine, "quarantine")
     for name in file_names(spark, f"{layout.root}/control"):
-        yield Table(Kind.CONTROL, f"{layout.root}/control/{name}", f"control/{name}")
+        yield Table(TableKind.CONTROL, f"{layout.root}/control/{name}", f"control/{name}")
     yield from _silver(layout, settings, names, keys)
     for name in file_names(spark, f"{layout.root}/sessions"):
-        yield Table(Kind.SILVER, layout.sessions(name), f"sessions/{name}")
+        yield Table(TableKind.SILVER, layout.sessions(name), f"sessions/{name}")
 
 
 def _silver(
     layout: Layout, settings: MaintainSettings, names: Mapping[str, str], keys: Collection[str]
 ) -> Iterator[Table]:
     for key in keys:
-        yield Table(Kind.SILVER, layout.silver(key), f"silver/{key}", settings.order_of(names.get(key)))
+        yield Table(TableKind.SILVER, layout.silver(key), f"silver/{key}", settings.order_of(names.get(key)))

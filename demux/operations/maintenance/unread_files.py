@@ -15,7 +15,7 @@ _COLUMN = "game_name"
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class UnreadRows:
     """What a game has still to read.
 
     Attributes:
@@ -38,7 +38,7 @@ class Unread:
         passed: by exact name, the last batch of bronze of which a game surely has read every row.
     """
 
-    waiting: Mapping[str, Waiting] = field(default_factory=dict)
+    waiting: Mapping[str, UnreadRows] = field(default_factory=dict)
     passed: Mapping[str, int] = field(default_factory=dict)
 
     @property
@@ -54,7 +54,7 @@ class Unread:
 
 
 @dataclass(slots=True)
-class _Game:
+class _GameFiles:
     stand: int | None
     names: set[str] = field(default_factory=set)
     version: int | None = None
@@ -63,7 +63,7 @@ class _Game:
 
 def waiting_in(
     commits: Iterable[tuple[int, str]], stood: Mapping[str, int], games: Iterable[str], begins: int
-) -> dict[str, Waiting]:
+) -> dict[str, UnreadRows]:
     """Return what each game has still to read.
 
     A game that stands nowhere, or before the log begins, has read nothing for sure: all that was ever said of its files
@@ -75,12 +75,12 @@ def waiting_in(
         games: exact names of the games that bronze has now.
         begins: the first commit that the log has.
     """
-    found: dict[str, _Game] = {}
+    found: dict[str, _GameFiles] = {}
 
-    def of(game: str) -> _Game:
+    def of(game: str) -> _GameFiles:
         if game not in found:
             stand = stood.get(names_of(game).key)
-            found[game] = _Game(stand if stand is not None and stand >= begins else None)
+            found[game] = _GameFiles(stand if stand is not None and stand >= begins else None)
         return found[game]
 
     for version, text in commits:
@@ -90,7 +90,7 @@ def waiting_in(
         if one.stand is None and one.version is None:
             one.version = begins
     return {
-        game: Waiting(one.version, one.since, frozenset(one.names))
+        game: UnreadRows(one.version, one.since, frozenset(one.names))
         for game, one in found.items()
         if one.version is not None
     }
@@ -111,7 +111,7 @@ def _look(version: int, text: str, of: Any) -> None:
 
 
 def _note(
-    game: _Game, version: int, made: datetime | None, added: list[dict[str, Any]], removed: list[dict[str, Any]]
+    game: _GameFiles, version: int, made: datetime | None, added: list[dict[str, Any]], removed: list[dict[str, Any]]
 ) -> None:
     if game.stand is None:
         names = {_name(one) for one in (*added, *removed)}

@@ -110,13 +110,13 @@ def sort_of_type(kind: ColumnType) -> Sort:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _BoundColumn:
     names: tuple[str, ...]
     numbers: tuple[int, ...]
     type: ColumnType
 
 
-def _found(path: Path, columns: Struct) -> _Found | None:
+def _found(path: Path, columns: Struct) -> _BoundColumn | None:
     inside: ColumnType = columns
     found: list[Column] = []
     for name in path.names:
@@ -128,7 +128,7 @@ def _found(path: Path, columns: Struct) -> _Found | None:
             return None
         found.append(column)
         inside = column.type
-    return _Found(tuple(one.name for one in found), tuple(one.number for one in found), inside)
+    return _BoundColumn(tuple(one.name for one in found), tuple(one.number for one in found), inside)
 
 
 def _operand(operand: Operand, columns: Struct) -> Operand:

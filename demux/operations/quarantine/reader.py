@@ -24,8 +24,8 @@ from demux.core.schemas.ref import SchemaRef
 from demux.core.schemas.subject_choice import shared_schemas
 from demux.core.tables import QUARANTINE
 from demux.operations.quarantine.filter import Choice
-from demux.operations.quarantine.records import KeptSchemas, Record, record_of
-from demux.operations.quarantine.summary import COLUMNS, Group, Grouping, Newest, Place
+from demux.operations.quarantine.records import KeptSchemas, QuarantineRecord, record_of
+from demux.operations.quarantine.summary import COLUMNS, Grouping, Newest, QuarantineGroup, RowLocation
 
 _FEW_COLUMNS_ROWS = 65_536
 # rows may be large
@@ -51,26 +51,26 @@ class QuarantineReader:
         table = _opened(layout, layout.quarantine)
         self._pieces = () if table is None else tuple(_pieces(table))
 
-    def groups(self, choice: Choice) -> tuple[Group, ...]:
+    def groups(self, choice: Choice) -> tuple[QuarantineGroup, ...]:
         """Return the groups of the rows that are meant, those with most rows first."""
         found = Grouping(choice)
         self._look(found, COLUMNS)
         return found.groups
 
-    def newest(self, choice: Choice, most: int) -> tuple[int, tuple[Record, ...]]:
+    def newest(self, choice: Choice, most: int) -> tuple[int, tuple[QuarantineRecord, ...]]:
         """Return how many rows are meant, and the newest of them, the newest first."""
         found = Newest(choice, most)
         self._look(found, COLUMNS if choice.record_id is None else (*COLUMNS, "record_id"))
         records = self.records(found.places)
         return found.rows, tuple(records[place] for place in found.places)
 
-    def records(self, places: Iterable[Place]) -> dict[Place, Record]:
+    def records(self, places: Iterable[RowLocation]) -> dict[RowLocation, QuarantineRecord]:
         """Return whole rows by place."""
         by_piece: defaultdict[int, set[int]] = defaultdict(set)
         for place in places:
             by_piece[place.piece].add(place.row)
         return {
-            Place(piece, row): record_of(values)
+            RowLocation(piece, row): record_of(values)
             for piece, rows in by_piece.items()
             for row, values in self._rows(piece, rows)
         }
@@ -79,7 +79,7 @@ class QuarantineReader:
         for number, piece in enumerate(self._pieces):
             begin = 0
             for batch in _batches(piece, columns, _FEW_COLUMNS_ROWS):
-                counting.add(batch, Place(number, begin))
+                counting.add(batch, RowLocation(number, begin))
                 begin += len(batch)
 
     def _rows(self, piece: int, wanted: set[int]) -> Iterator[tuple[int, Mapping[str, Any]]]:
@@ -142,23 +142,23 @@ def _opened(layout: Layout, path: str) -> deltalake.DeltaTable | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class RowGroup:
     """A row group of a file."""
 
     file: ds.ParquetFileFragment
     group: int
 
 
-def _pieces(table: deltalake.DeltaTable) -> Iterator[Piece]:
+def _pieces(table: deltalake.DeltaTable) -> Iterator[RowGroup]:
     try:
         fragments = table.to_pyarrow_dataset().get_fragments()
     except deltalake.exceptions.DeltaError as error:
         raise _unsuited(table.table_uri, error) from error
     for fragment in fragments:
-        yield from (Piece(fragment, group) for group in range(fragment.num_row_groups))
+        yield from (RowGroup(fragment, group) for group in range(fragment.num_row_groups))
 
 
-def _batches(piece: Piece, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
+def _batches(piece: RowGroup, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
     """Yield a piece's rows, so many at a time: a dataset would have all of a row group in memory."""
     with piece.file.open() as opened:
         # Spark writes times as INT96, without a zone

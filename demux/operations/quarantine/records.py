@@ -19,7 +19,7 @@ from demux.core.schemas.subject_choice import ForeignSchema, GameSchemas, Shared
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class QuarantineRecord:
     """A row of quarantine, in the columns of `demux.core.tables.QUARANTINE`; `content` is its `bytes`."""
 
     stage: str
@@ -51,14 +51,14 @@ class Looked:
         dump: what they hold; None where there are none.
     """
 
-    record: Record
+    record: QuarantineRecord
     message: str | None
     dump: Dump | None
 
 
-def record_of(row: Mapping[str, Any]) -> Record:
+def record_of(row: Mapping[str, Any]) -> QuarantineRecord:
     """Return the record of a row by column name."""
-    return Record(
+    return QuarantineRecord(
         row["stage"],
         row["cause"],
         row["game_name"] if row["stage"] == Stage.SILVER.value else None,
@@ -100,7 +100,7 @@ class KeptSchemas:
         return None if ref.schema_id is None else self.by_id.get((registry, ref.schema_id))
 
 
-def looked(record: Record, game: GameSchemas, schemas: KeptSchemas, most: int) -> Looked:
+def looked(record: QuarantineRecord, game: GameSchemas, schemas: KeptSchemas, most: int) -> Looked:
     """Return the record with what its bytes hold.
 
     Args:

@@ -27,7 +27,7 @@ _BEFORE_ALL = datetime.min.replace(tzinfo=timezone.utc)
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Place:
+class RowLocation:
     """Where a row is: in which piece of the table, and which row of it."""
 
     piece: int
@@ -56,7 +56,7 @@ class Key:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class QuarantineGroup:
     """Rows with the same key.
 
     Attributes:
@@ -71,7 +71,7 @@ class Group:
     rows: int
     first: datetime | None
     last: datetime | None
-    newest: Place
+    newest: RowLocation
 
 
 class Grouping:
@@ -81,9 +81,9 @@ class Grouping:
         """Prepare to count the rows that are meant, in `most` groups, and few more."""
         self._choice = choice
         self._most = most
-        self._found: dict[Key, Group] = {}
+        self._found: dict[Key, QuarantineGroup] = {}
 
-    def add(self, batch: pa.RecordBatch, begin: Place) -> None:
+    def add(self, batch: pa.RecordBatch, begin: RowLocation) -> None:
         """Count a batch with the columns of `COLUMNS`, whose first row is at this place."""
         is_silver = pc.equal(batch.column("stage"), Stage.SILVER.value)
         # each refused name would be a group of its own
@@ -98,12 +98,12 @@ class Grouping:
             counted, several = _counted(found, _KEYS[:3]), True
         for row in counted.to_pylist():
             key = _key(row["stage"], row["cause"], row["game_name"], row.get("schema_id"), row.get("schema_guid"))
-            newest = Place(begin.piece, row["row_last"])
+            newest = RowLocation(begin.piece, row["row_last"])
             first, last = row["quarantined_at_min"], row["quarantined_at_max"]
             others = several and key.stage == Stage.SILVER.value
-            self._put(Group(replace(key, others=others), row["count_all"], first, last, newest))
+            self._put(QuarantineGroup(replace(key, others=others), row["count_all"], first, last, newest))
 
-    def _put(self, group: Group) -> None:
+    def _put(self, group: QuarantineGroup) -> None:
         key = group.key
         is_silver = key.stage == Stage.SILVER.value
         if is_silver and key not in self._found and len(self._found) >= self._most:
@@ -112,7 +112,7 @@ class Grouping:
         self._found[key] = replace(group, key=key) if known is None else _together(known, group)
 
     @property
-    def groups(self) -> tuple[Group, ...]:
+    def groups(self) -> tuple[QuarantineGroup, ...]:
         """The groups, those with most rows first."""
         return tuple(sorted(self._found.values(), key=lambda one: (-one.rows, _order(one.key))))
 
@@ -127,7 +127,7 @@ class Newest:
         self._heap: list[tuple[datetime, int, int]] = []
         self.rows = 0
 
-    def add(self, batch: pa.RecordBatch, begin: Place) -> None:
+    def add(self, batch: pa.RecordBatch, begin: RowLocation) -> None:
         """Look at a batch with `quarantined_at` and what the choice names, whose first row is at this place."""
         chosen = self._choice.among(batch)
         self.rows += chosen.true_count
@@ -143,12 +143,12 @@ class Newest:
                 heapq.heappushpop(self._heap, found)
 
     @property
-    def places(self) -> tuple[Place, ...]:
+    def places(self) -> tuple[RowLocation, ...]:
         """Where they are, the newest first."""
-        return tuple(Place(-piece, -row) for _, piece, row in sorted(self._heap, reverse=True))
+        return tuple(RowLocation(-piece, -row) for _, piece, row in sorted(self._heap, reverse=True))
 
 
-def total(groups: Iterable[Group]) -> int:
+def total(groups: Iterable[QuarantineGroup]) -> int:
     """Return how many rows the groups have."""
     return sum(group.rows for group in groups)
 
@@ -165,11 +165,11 @@ def _key(stage: str, cause: str, game: str | None, schema_id: int | None, guid: 
     return Key(stage, cause, game, None if guid is not None else schema_id, guid)
 
 
-def _together(known: Group, more: Group) -> Group:
+def _together(known: QuarantineGroup, more: QuarantineGroup) -> QuarantineGroup:
     times = list(_times(known.first, more.first))
     lasts = list(_times(known.last, more.last))
     is_newer = (more.last or _BEFORE_ALL, more.newest) > (known.last or _BEFORE_ALL, known.newest)
-    return Group(
+    return QuarantineGroup(
         known.key,
         known.rows + more.rows,
         min(times, default=None),

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 
-class Kind(Enum):
+class LedgerFault(Enum):
     """What is wrong with a record; the value is what `demux reconcile --json` says."""
 
     NOT_TAKEN_IN = "not taken in"
@@ -24,12 +24,12 @@ class Kind(Enum):
 
 
 MEANING = {
-    Kind.NOT_TAKEN_IN: "in the source before where bronze stands, and neither in bronze nor in quarantine",
-    Kind.TAKEN_TWICE: "more often in bronze and quarantine than the source has it",
-    Kind.LOST: "in bronze before where the game stands, and neither in silver nor in quarantine",
-    Kind.DOUBLED: "more often in silver, or in quarantine, than in bronze",
-    Kind.IN_BOTH: "in silver and in quarantine; a replay under way or interrupted looks the same: run it again",
-    Kind.STRAY: "in silver or quarantine of a game of which bronze has no such record",
+    LedgerFault.NOT_TAKEN_IN: "in the source before where bronze stands, and neither in bronze nor in quarantine",
+    LedgerFault.TAKEN_TWICE: "more often in bronze and quarantine than the source has it",
+    LedgerFault.LOST: "in bronze before where the game stands, and neither in silver nor in quarantine",
+    LedgerFault.DOUBLED: "more often in silver, or in quarantine, than in bronze",
+    LedgerFault.IN_BOTH: "in silver and in quarantine; a replay under way or interrupted looks the same: run it again",
+    LedgerFault.STRAY: "in silver or quarantine of a game of which bronze has no such record",
 }
 
 
@@ -64,14 +64,14 @@ class Places:
     retired: int = 0
 
     @property
-    def kind(self) -> Kind | None:
+    def kind(self) -> LedgerFault | None:
         """What is wrong with the record; None where nothing is."""
         extra = self.silver + self.quarantine_now - self.bronze
         if extra > 0:
             if not self.bronze:
-                return Kind.STRAY
-            return Kind.IN_BOTH if self.silver and self.quarantine_now else Kind.DOUBLED
-        return Kind.LOST if self.due > self.silver + self.quarantine + self.dropped else None
+                return LedgerFault.STRAY
+            return LedgerFault.IN_BOTH if self.silver and self.quarantine_now else LedgerFault.DOUBLED
+        return LedgerFault.LOST if self.due > self.silver + self.quarantine + self.dropped else None
 
     @property
     def surplus(self) -> int:
@@ -81,7 +81,7 @@ class Places:
     @property
     def missing(self) -> int:
         """How many of its rows are lost."""
-        return self.due - self.silver - self.quarantine - self.dropped if self.kind is Kind.LOST else 0
+        return self.due - self.silver - self.quarantine - self.dropped if self.kind is LedgerFault.LOST else 0
 
     @property
     def quarantined(self) -> int:
@@ -153,11 +153,11 @@ class Taken:
         return 1 if self.is_unique else self.now
 
     @property
-    def kind(self) -> Kind | None:
+    def kind(self) -> LedgerFault | None:
         """What is wrong with the record; None where nothing is."""
         if self.surplus:
-            return Kind.TAKEN_TWICE
-        return Kind.NOT_TAKEN_IN if self.missing else None
+            return LedgerFault.TAKEN_TWICE
+        return LedgerFault.NOT_TAKEN_IN if self.missing else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +252,7 @@ class Example:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class LedgerDifference:
     """Records of a game with which the same is wrong.
 
     Attributes:
@@ -264,7 +264,7 @@ class Difference:
         examples: the first of them, by batch and position.
     """
 
-    kind: Kind
+    kind: LedgerFault
     game: str | None
     rows: int
     first_batch: int | None
@@ -306,7 +306,7 @@ class Ledger:
 
     intake: Intake | None
     accounts: tuple[Account, ...]
-    differences: tuple[Difference, ...]
+    differences: tuple[LedgerDifference, ...]
     holes: tuple[Hole, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -342,22 +342,22 @@ def _account(game: str, batch: int | None, tallies: Sequence[Tally]) -> Account:
     )
 
 
-def differences(tallies: Iterable[Tally]) -> tuple[Difference, ...]:
+def differences(tallies: Iterable[Tally]) -> tuple[LedgerDifference, ...]:
     """Return what does not balance, without examples, in the order of the kinds and then of the games."""
-    together: defaultdict[tuple[Kind, str | None], list[Tally]] = defaultdict(list)
+    together: defaultdict[tuple[LedgerFault, str | None], list[Tally]] = defaultdict(list)
     for tally in tallies:
         if tally.places.kind is not None:
             together[tally.places.kind, tally.game].append(tally)
-    kinds = list(Kind)
+    kinds = list(LedgerFault)
     order = sorted(together, key=lambda key: (kinds.index(key[0]), key[1] or ""))
     return tuple(_difference(kind, game, together[kind, game]) for kind, game in order)
 
 
-def _difference(kind: Kind, game: str | None, tallies: Sequence[Tally]) -> Difference:
+def _difference(kind: LedgerFault, game: str | None, tallies: Sequence[Tally]) -> LedgerDifference:
     rows = sum((tally.places.surplus or tally.places.missing) * tally.records for tally in tallies)
     first = [tally.first_batch for tally in tallies if tally.first_batch is not None]
     last = [tally.last_batch for tally in tallies if tally.last_batch is not None]
-    return Difference(kind, game, rows, min(first, default=None), max(last, default=None))
+    return LedgerDifference(kind, game, rows, min(first, default=None), max(last, default=None))
 
 
 def intake(tallies: Iterable[Tally], numbered: int | None) -> Intake:

@@ -38,7 +38,7 @@ _SOURCE = _counted(SOURCE_OPTIONAL)
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ConsistentSnapshot:
     """Versions that fit together.
 
     Attributes:
@@ -68,7 +68,7 @@ def read(
     stands: Stands,
     source_stand: Callable[[], SourceStand],
     games: Collection[str] | None,
-) -> Reading:
+) -> ConsistentSnapshot:
     """Return the versions to count; opens each table's log, takes no lock.
 
     Args:
@@ -101,7 +101,7 @@ def read(
         source = (now if version == now.version else look(table, _SOURCE, version), now)
     after = stands(keys)
     same = source_stand().writer == source_before.writer
-    return Reading(
+    return ConsistentSnapshot(
         bronze,
         (first, second),
         dropped,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import TypeAlias
 
-from demux.core.causes import Reason, Stage
+from demux.core.causes import RemovalReason, Stage
 from demux.operations.reconcile.balance import Grain, Places, Taken
 
 # the columns that say where a record is, in a view of one row for each record
@@ -51,8 +51,8 @@ def _not_in(rows: str, table: str, keys: str) -> str:
 # is not in `places`. A name that was refused is not a game.
 PLACES_VIEWS = f"""
 CREATE TEMP VIEW retired AS
-SELECT * FROM {_not_in("removed", "bronze", _IDENTITY)} WHERE reason = '{Reason.RETIRED.value}';
-CREATE TEMP VIEW forgotten AS SELECT * FROM removed WHERE reason = '{Reason.FORGOTTEN.value}';
+SELECT * FROM {_not_in("removed", "bronze", _IDENTITY)} WHERE reason = '{RemovalReason.RETIRED.value}';
+CREATE TEMP VIEW forgotten AS SELECT * FROM removed WHERE reason = '{RemovalReason.FORGOTTEN.value}';
 
 CREATE TEMP VIEW placed AS
 SELECT {_ROW}, batch_id AS batch, TRUE AS bronze, NULLIF(batch_id <= bound, FALSE) AS due

@@ -60,7 +60,7 @@ def settled(before: Mapping[str, Stand], after: Mapping[str, Stand]) -> dict[str
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SeenOffsets:
     """The offsets of a partition that are in bronze or quarantine.
 
     Attributes:
@@ -76,7 +76,7 @@ class Seen:
     inner: tuple[Range, ...] = ()
 
 
-def holes(seen: Mapping[Part, Seen], stand: SourceStand, most: int) -> tuple[Hole, ...]:
+def holes(seen: Mapping[Part, SeenOffsets], stand: SourceStand, most: int) -> tuple[Hole, ...]:
     """Return the offsets that are not there, by partition, each with its first `most` ranges.
 
     Before the first offset that is there, only where it is known with which one the stream began; behind the last one,
@@ -86,7 +86,7 @@ def holes(seen: Mapping[Part, Seen], stand: SourceStand, most: int) -> tuple[Hol
     return tuple(hole for hole in found if hole is not None)
 
 
-def _hole(part: Part, seen: Seen | None, stand: SourceStand, most: int) -> Hole | None:
+def _hole(part: Part, seen: SeenOffsets | None, stand: SourceStand, most: int) -> Hole | None:
     given_up = stand.given_up.get(part, ())
     begin, end = stand.begins.get(part), stand.ends.get(part)
     if seen is None:

@@ -14,7 +14,7 @@ from demux.core.storage import Files
 from demux.core.storage.files import Storage
 from demux.core.text import first_few, printable
 from demux.operations.reconcile.balance import Account, Grain, Ledger, Places, Tally, accounts, confirmed
-from demux.operations.reconcile.consistent_snapshot import Reading, read, register_twice
+from demux.operations.reconcile.consistent_snapshot import ConsistentSnapshot, read, register_twice
 from demux.operations.reconcile.duckdb_engine import Engine, counting_engine, register, register_silver
 from demux.operations.reconcile.location_sql import GAMES, PLACES_VIEWS
 from demux.operations.reconcile.read_offsets import SourceStand, Stands
@@ -50,7 +50,7 @@ def reconcile(
         TableUnsuited: only Spark can read one of the tables, and there is no session.
     """
 
-    def look() -> Reading:
+    def look() -> ConsistentSnapshot:
         return read(spark, layout, stands, source_stand, games)
 
     reading = look()
@@ -62,7 +62,11 @@ def reconcile(
 
 
 def _ledger(
-    spark: SparkSession | None, storage: Storage, reading: Reading, games: Collection[str] | None, grain: Grain
+    spark: SparkSession | None,
+    storage: Storage,
+    reading: ConsistentSnapshot,
+    games: Collection[str] | None,
+    grain: Grain,
 ) -> Ledger:
     with counting_engine() as engine:
         only = None if games is None else ("game_name", games)
@@ -86,7 +90,9 @@ def _ledger(
         return Ledger(source.intake, told, (*source.differences, *wrong), source.holes, (*source.notes, *notes))
 
 
-def _bounds(files: Files, reading: Reading, names: Mapping[str, str]) -> tuple[dict[str, int], tuple[str, ...]]:
+def _bounds(
+    files: Files, reading: ConsistentSnapshot, names: Mapping[str, str]
+) -> tuple[dict[str, int], tuple[str, ...]]:
     """Return the last batch of bronze that each game has read whole, by name, and what keeps us from knowing."""
     writer = None if reading.source_stand is None else reading.source_stand.writer
     if writer is None:
@@ -105,7 +111,9 @@ def _names(engine: Engine, games: Collection[str] | None) -> dict[str, str]:
     return {names_of(game).key: game for game in found}
 
 
-def _of_unknown_stand(reading: Reading, bounds: Mapping[str, int], told: Sequence[Account]) -> tuple[str, ...]:
+def _of_unknown_stand(
+    reading: ConsistentSnapshot, bounds: Mapping[str, int], told: Sequence[Account]
+) -> tuple[str, ...]:
     unknown = [
         printable(account.game)
         for account in told

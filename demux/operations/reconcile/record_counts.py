@@ -10,8 +10,8 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from demux.core.causes import Reason, Stage
-from demux.core.control.games_and_rounds import Control, Outcome
+from demux.core.causes import RemovalReason, Stage
+from demux.core.control.games_and_rounds import Control, TaskOutcome
 from demux.core.names import names_of
 from demux.core.registry.protocol import SubjectVersion
 from demux.core.root.layout import Layout
@@ -81,13 +81,13 @@ def overview(
     bronze = _counts(spark, layout.bronze, "game_name")
     refused, undecoded = _quarantine(spark, layout)
     dropped = _counts(spark, layout.dropped, "game_name", F.col("stage") == Stage.SILVER.value)
-    retired = _counts(spark, layout.removed, "game_name", F.col("reason") == Reason.RETIRED.value)
+    retired = _counts(spark, layout.removed, "game_name", F.col("reason") == RemovalReason.RETIRED.value)
     games = sorted({*known, *bronze, *retired})
     silver = _silver(spark, layout, games, schemas_of)
     rows = []
     for game in games:
         record = last.get(game)
-        failed = record is not None and record.outcome is Outcome.FAILED
+        failed = record is not None and record.outcome is TaskOutcome.FAILED
         rows.append(
             GameOverview(
                 game,

@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 
 from demux.core.errors import TableUnsuited
 from demux.core.extras import duckdb
-from demux.operations.reconcile.balance import Difference, Hole, Intake, Kind, Taken, intake
-from demux.operations.reconcile.consistent_snapshot import Reading, register_twice
+from demux.operations.reconcile.balance import Hole, Intake, LedgerDifference, LedgerFault, Taken, intake
+from demux.operations.reconcile.consistent_snapshot import ConsistentSnapshot, register_twice
 from demux.operations.reconcile.duckdb_engine import Engine
 from demux.operations.reconcile.location_sql import (
     INNER_HOLES,
@@ -23,7 +23,7 @@ from demux.operations.reconcile.location_sql import (
     SEEN,
     TAKEN_VIEWS,
 )
-from demux.operations.reconcile.read_offsets import Part, Range, Seen, SourceStand, holes
+from demux.operations.reconcile.read_offsets import Part, Range, SeenOffsets, SourceStand, holes
 from demux.operations.reconcile.tallies import tallies_of, with_examples
 
 _MOST_RANGES = 100
@@ -36,12 +36,12 @@ class SourceSide:
     """What balances between the source and bronze, and what does not; as in `balance.Ledger`."""
 
     intake: Intake | None
-    differences: tuple[Difference, ...] = ()
+    differences: tuple[LedgerDifference, ...] = ()
     holes: tuple[Hole, ...] = ()
     notes: tuple[str, ...] = ()
 
 
-def of_source(engine: Engine, spark: SparkSession | None, reading: Reading) -> SourceSide:
+def of_source(engine: Engine, spark: SparkSession | None, reading: ConsistentSnapshot) -> SourceSide:
     """Return what balances between the source and bronze, of a reading whose other tables the engine knows."""
     stand = reading.source_stand
     if stand is None:
@@ -53,13 +53,15 @@ def of_source(engine: Engine, spark: SparkSession | None, reading: Reading) -> S
     tallies = tallies_of(engine, Taken)
     wrong = with_examples(engine, spark, reading.bronze, Taken, tallies)
     if numbered and (short := numbered - _number(engine, NUMBERED_TAKEN)) > 0:
-        wrong = (Difference(Kind.NOT_TAKEN_IN, None, short, None, None), *wrong)
+        wrong = (LedgerDifference(LedgerFault.NOT_TAKEN_IN, None, short, None, None), *wrong)
     if stand.table is not None and stand.version is None:
         notes = ("The source was not compared: bronze has not read a first version of its table whole.",)
     return SourceSide(intake(tallies, numbered), wrong, _holes(engine, stand), notes)
 
 
-def _read_table(engine: Engine, spark: SparkSession | None, reading: Reading) -> tuple[int | None, tuple[str, ...]]:
+def _read_table(
+    engine: Engine, spark: SparkSession | None, reading: ConsistentSnapshot
+) -> tuple[int | None, tuple[str, ...]]:
     """Make the source table known to the engine, an empty one where it cannot be read.
 
     Returns:
@@ -92,7 +94,7 @@ def _holes(engine: Engine, stand: SourceStand) -> tuple[Hole, ...]:
         for log, partition, first, end in engine.execute(INNER_HOLES, {"most": _MOST_RANGES}).fetchall():
             inner[log, partition].append((first, end))
     seen = {
-        (log, part): Seen(first, last, offsets, tuple(sorted(inner[log, part])))
+        (log, part): SeenOffsets(first, last, offsets, tuple(sorted(inner[log, part])))
         for log, part, first, last, offsets in found
     }
     return holes(seen, stand, _MOST_SHOWN)

@@ -9,7 +9,7 @@ from dataclasses import astuple, fields, replace
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from demux.operations.reconcile.balance import Difference, Example, Grain, Kind, Tally, differences
+from demux.operations.reconcile.balance import Example, Grain, LedgerDifference, LedgerFault, Tally, differences
 from demux.operations.reconcile.duckdb_engine import Engine, register
 from demux.operations.reconcile.location_sql import Counted, examples_in, tallies_in
 from demux.operations.reconcile.table_snapshots import Snapshot
@@ -26,7 +26,7 @@ def tallies_of(engine: Engine, counted: Counted, grain: Grain = Grain.GAME) -> l
 
 def with_examples(
     engine: Engine, spark: SparkSession | None, bronze: Snapshot, counted: Counted, tallies: Sequence[Tally]
-) -> tuple[Difference, ...]:
+) -> tuple[LedgerDifference, ...]:
     """Return the differences with their first examples; counts once more, and only where there are any."""
     found = differences(tallies)
     if not found:
@@ -40,12 +40,12 @@ def with_examples(
     schema = pa.schema([("game", pa.string()), ("kind", pa.string()), *places])
     engine.register("wrong", pa.table(list(zip(*wrong, strict=True)), schema=schema))
     rows = engine.execute(examples_in(counted), {"most": _MOST_EXAMPLES}).fetchall()
-    strays = {record for kind, _, record, _ in rows if kind == Kind.STRAY.value}
+    strays = {record for kind, _, record, _ in rows if kind == LedgerFault.STRAY.value}
     owners: dict[str, str] = {}
     if strays:
         register(engine, spark, "everywhere", bronze, ("record_id", strays))
         owners = dict(engine.execute("SELECT record_id, game_name FROM everywhere").fetchall())
-    by_difference: defaultdict[tuple[Kind, str | None], list[Example]] = defaultdict(list)
+    by_difference: defaultdict[tuple[LedgerFault, str | None], list[Example]] = defaultdict(list)
     for kind, game, record, batch in sorted(rows, key=lambda row: (row[3] is None, row[3], str(row[2]))):
-        by_difference[Kind(kind), game].append(Example(str(record), batch, owners.get(record)))
+        by_difference[LedgerFault(kind), game].append(Example(str(record), batch, owners.get(record)))
     return tuple(replace(one, examples=tuple(by_difference[one.kind, one.game])) for one in found)

@@ -18,8 +18,8 @@ from typing import Any
 from demux.core.errors import SettingsInvalid
 from demux.core.text import printable
 from demux.operations.status.model import Status
-from demux.operations.status.prometheus import MOST_GAMES, Counts
-from demux.operations.status.routes import Answer, Site, is_ours, refusal
+from demux.operations.status.prometheus import MOST_GAMES, ServerCounts
+from demux.operations.status.routes import HttpResponse, Site, is_ours, refusal
 
 _LOG = logging.getLogger("demux")
 # how old an answer may be, and how often an open page asks
@@ -45,7 +45,7 @@ class Sites:
         self._kept_s = kept_s
         self._clock = clock
         self._lock = threading.Lock()
-        self._counts = Counts()
+        self._counts = ServerCounts()
         self._until = float("-inf")
         self._newest: Site | Exception = RuntimeError("nothing was read yet")
 
@@ -172,7 +172,7 @@ class _Handler(BaseHTTPRequestHandler):
             refusal(HTTPStatus.METHOD_NOT_ALLOWED, "Only GET and HEAD: nothing can be changed.", Allow="GET, HEAD")
         )
 
-    def _answer(self) -> Answer:
+    def _answer(self) -> HttpResponse:
         if not is_ours(self.headers.get("Host"), self.server.host, self.server.names):
             return refusal(HTTPStatus.MISDIRECTED_REQUEST, "This server has another name: see --allow-host.")
         try:
@@ -183,7 +183,7 @@ class _Handler(BaseHTTPRequestHandler):
                 f"The root cannot be read now ({type(error).__name__}); its terminal says why.",
             )
 
-    def _send(self, answer: Answer, *, with_body: bool = True) -> None:
+    def _send(self, answer: HttpResponse, *, with_body: bool = True) -> None:
         packs = "gzip" in self.headers.get("Accept-Encoding", "")
         body = answer.body.packed if packs and answer.body.packed is not None else answer.body.plain
         self.send_response(answer.status)

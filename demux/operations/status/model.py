@@ -12,7 +12,7 @@ from demux.core.causes import Stage
 from demux.operations.status.facts import TableFacts
 
 
-class State(Enum):
+class GameHealth(Enum):
     """How a game is, the most urgent first."""
 
     FAILED = "failed"
@@ -31,7 +31,7 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class GameRound:
     """What a game did in a round: rows of bronze that it read, and seconds of work."""
 
     round: int
@@ -66,7 +66,7 @@ class GameStatus:
 
     game: str
     key: str
-    state: State
+    state: GameHealth
     reason: str | None
     cluster: str | None
     bronze: int | None
@@ -81,7 +81,7 @@ class GameStatus:
     table: TableFacts | None
     seconds: float | None
     share: float | None
-    recent: tuple[Part, ...] = ()
+    recent: tuple[GameRound, ...] = ()
 
     def lag_s(self, now: datetime) -> float | None:
         """Return for how long the oldest waiting row has waited; 0 when none does, None when that is not known."""
@@ -167,10 +167,10 @@ class Status:
         return sum(known) if known or not self.games else None
 
     @property
-    def states(self) -> Mapping[State, int]:
+    def states(self) -> Mapping[GameHealth, int]:
         """How many games are in each state."""
         counts = Counter(game.state for game in self.games)
-        return {state: counts[state] for state in State}
+        return {state: counts[state] for state in GameHealth}
 
     @property
     def quarantined(self) -> Mapping[tuple[Stage, str], int]:

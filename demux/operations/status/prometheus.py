@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from demux.operations.status.model import GameStatus, State, Status
+from demux.operations.status.model import GameHealth, GameStatus, Status
 
 KIND = "text/plain; version=0.0.4; charset=utf-8"
 MOST_GAMES = 500
@@ -23,7 +23,7 @@ Sample = tuple[Labels, float]
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class ServerCounts:
     """What the server did since it started."""
 
     reads: int = 0
@@ -31,7 +31,7 @@ class Counts:
     read_s: float = 0.0
 
 
-def metrics(status: Status, counts: Counts, most_games: int = MOST_GAMES) -> str:
+def metrics(status: Status, counts: ServerCounts, most_games: int = MOST_GAMES) -> str:
     """Return all metrics.
 
     Args:
@@ -44,7 +44,7 @@ def metrics(status: Status, counts: Counts, most_games: int = MOST_GAMES) -> str
     )
 
 
-def _of_root(status: Status, counts: Counts) -> Iterator[str]:
+def _of_root(status: Status, counts: ServerCounts) -> Iterator[str]:
     yield _family("demux_status_reads_total", "counter", "Times that the tables were read.", [((), counts.reads)])
     yield _family(
         "demux_status_read_failures_total", "counter", "Times that reading failed.", [((), counts.failed_reads)]
@@ -83,7 +83,7 @@ def _quarantined(status: Status) -> list[Sample]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Group:
+class _SeriesGroup:
     """Games that share their series."""
 
     labels: Labels
@@ -100,18 +100,18 @@ class _Group:
         return min((one for one in map(value, self.games) if one is not None), default=None)
 
 
-def _groups(games: Sequence[GameStatus], most: int) -> list[_Group]:
+def _groups(games: Sequence[GameStatus], most: int) -> list[_SeriesGroup]:
     """Return a group for each of the games with most rows in bronze, and one for all others."""
     ordered = sorted(games, key=lambda game: (-(game.bronze or 0), game.key))
-    own = [_Group((("game", game.game), ("table", game.key)), (game,)) for game in ordered[:most]]
+    own = [_SeriesGroup((("game", game.game), ("table", game.key)), (game,)) for game in ordered[:most]]
     others = ordered[most:]
-    return [*own, _Group((("game", "other"), ("table", "")), others)] if others else own
+    return [*own, _SeriesGroup((("game", "other"), ("table", "")), others)] if others else own
 
 
-def _of_games(groups: Iterable[_Group], now: datetime) -> Iterator[str]:
+def _of_games(groups: Iterable[_SeriesGroup], now: datetime) -> Iterator[str]:
     groups = list(groups)
 
-    def family(name: str, text: str, value: Callable[[_Group], float | None]) -> str:
+    def family(name: str, text: str, value: Callable[[_SeriesGroup], float | None]) -> str:
         found = ((group.labels, value(group)) for group in groups)
         return _family(name, "gauge", text, [(labels, one) for labels, one in found if one is not None])
 
@@ -139,7 +139,7 @@ def _of_games(groups: Iterable[_Group], now: datetime) -> Iterator[str]:
     yield family(
         "demux_game_failed",
         "1 where the game's last task failed; of several games, how many.",
-        lambda group: group.summed(lambda game: game.state is State.FAILED),
+        lambda group: group.summed(lambda game: game.state is GameHealth.FAILED),
     )
     yield family(
         "demux_game_last_success_timestamp_seconds",

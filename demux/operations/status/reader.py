@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from demux.core.causes import Reason, Stage
-from demux.core.control.games_and_rounds import KnownGame, Outcome, TaskRecord
+from demux.core.causes import RemovalReason, Stage
+from demux.core.control.games_and_rounds import KnownGame, TaskOutcome, TaskRecord
 from demux.core.errors import DemuxError
 from demux.core.extras import deltalake
 from demux.core.names import names_of
@@ -47,7 +47,7 @@ _NO_ROWS: Mapping[str, int] = {}
 Found = TypeVar("Found")
 
 
-class Reader:
+class StatusReader:
     """Reads one root, again and again; not from several threads at the same time."""
 
     def __init__(self, layout: Layout, now_ns: Callable[[], int] = time.time_ns) -> None:
@@ -225,7 +225,7 @@ def _dropped(table: deltalake.DeltaTable) -> Mapping[str, int]:
 
 
 def _retired(table: deltalake.DeltaTable) -> Mapping[str, int]:
-    return _by_game(table, "reason", Reason.RETIRED.value)
+    return _by_game(table, "reason", RemovalReason.RETIRED.value)
 
 
 def _by_game(table: deltalake.DeltaTable, column: str, value: str) -> Mapping[str, int]:
@@ -246,7 +246,7 @@ def _record(row: Mapping[str, Any]) -> TaskRecord:
     return TaskRecord(
         row["round_id"],
         row["game_name"],
-        Outcome(row["outcome"]),
+        TaskOutcome(row["outcome"]),
         row["rows_in"],
         row["rows_silver"],
         row["rows_quarantined"],

@@ -49,7 +49,7 @@ class Body:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HttpResponse:
     """An answer to a request: its status, its body, and headers of its own."""
 
     status: HTTPStatus
@@ -66,7 +66,7 @@ class Site:
     """The pages of one status; each is made when it is asked for, and once. Safe to share between threads."""
 
     def __init__(
-        self, status: Status, counts: metrics.Counts, refresh_s: float, most_games: int = metrics.MOST_GAMES
+        self, status: Status, counts: metrics.ServerCounts, refresh_s: float, most_games: int = metrics.MOST_GAMES
     ) -> None:
         """Prepare the pages; `refresh_s` and `most_games` as in `page` and `metrics`."""
         self._status = status
@@ -82,20 +82,20 @@ class Site:
             "/healthz": lambda: Body.of(_TEXT, "ok\n"),
         }
 
-    def answer(self, target: str) -> Answer:
+    def answer(self, target: str) -> HttpResponse:
         """Return the answer to a GET of this target, as the request line has it."""
         path = _path(target)
         if path in self._pages:
             headers = {"Content-Security-Policy": f"{policy()}; frame-ancestors 'none'"} if path == "/" else {}
-            return Answer(HTTPStatus.OK, self._body(path), headers)
+            return HttpResponse(HTTPStatus.OK, self._body(path), headers)
         if path.startswith(_GAME):
             return self._game(path.removeprefix(_GAME))
         return refusal(HTTPStatus.NOT_FOUND, "There is no such page. There are /, /status.json, /metrics and /healthz.")
 
-    def _game(self, key: str) -> Answer:
+    def _game(self, key: str) -> HttpResponse:
         # the key goes into a header, so its form is looked at whoever the games are
         if is_key(key) and key in self._keys:
-            return Answer(HTTPStatus.FOUND, Body.of(_TEXT, ""), {"Location": f"../#game={key}"})
+            return HttpResponse(HTTPStatus.FOUND, Body.of(_TEXT, ""), {"Location": f"../#game={key}"})
         sentence = "No game has this key. A key is the name of the game's table below silver; the page / has all games."
         return refusal(HTTPStatus.NOT_FOUND, sentence)
 
@@ -111,9 +111,9 @@ class Site:
         return self._json
 
 
-def refusal(status: HTTPStatus, sentence: str, **headers: str) -> Answer:
+def refusal(status: HTTPStatus, sentence: str, **headers: str) -> HttpResponse:
     """Return an answer in plain text; the sentence should have nothing in it that the request had."""
-    return Answer(status, Body.of(_TEXT, f"{sentence}\n"), headers)
+    return HttpResponse(status, Body.of(_TEXT, f"{sentence}\n"), headers)
 
 
 def is_ours(host_header: str | None, bound_to: str, names: Collection[str] = ()) -> bool:

@@ -9,12 +9,21 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import accumulate
 
-from demux.core.control.games_and_rounds import Outcome, TaskRecord
+from demux.core.control.games_and_rounds import TaskOutcome, TaskRecord
 from demux.core.names import names_of
 from demux.core.schemas.subject_choice import GameSchemas
 from demux.core.settings.subject_pattern import SubjectRule
 from demux.operations.status.facts import Arrival, Facts
-from demux.operations.status.model import ClusterStatus, Failure, GameStatus, Part, Problem, RoundStatus, State, Status
+from demux.operations.status.model import (
+    ClusterStatus,
+    Failure,
+    GameHealth,
+    GameRound,
+    GameStatus,
+    Problem,
+    RoundStatus,
+    Status,
+)
 
 _RATE_OVER = timedelta(minutes=15)
 _ROUNDS = 120
@@ -39,7 +48,7 @@ def status_of(
         reasons: why a game is not admitted, by name.
         schemas_of: where a game's schemas are.
     """
-    history = _History.of(facts.records)
+    history = _RecordHistory.of(facts.records)
     quarantined = _by_game(facts)
     total_s = sum(record.seconds for record in facts.records)
     names = sorted({*facts.games, *(facts.bronze or ()), *history.by_game, *quarantined})
@@ -70,7 +79,7 @@ def status_of(
 
 
 @dataclass(frozen=True, slots=True)
-class _History:
+class _RecordHistory:
     """The records by game and by round, each in order of time; `numbers` by round id, -1 for those no longer shown."""
 
     by_game: Mapping[str, Sequence[TaskRecord]]
@@ -78,14 +87,14 @@ class _History:
     numbers: Mapping[str, int]
 
     @staticmethod
-    def of(records: Iterable[TaskRecord]) -> _History:
+    def of(records: Iterable[TaskRecord]) -> _RecordHistory:
         by_game: dict[str, list[TaskRecord]] = defaultdict(list)
         by_round: dict[str, list[TaskRecord]] = defaultdict(list)
         for record in records:
             by_game[record.game].append(record)
             by_round[record.round_id].append(record)
         shown = list(by_round)[-_ROUNDS:]
-        return _History(by_game, [by_round[one] for one in shown], {one: at for at, one in enumerate(shown)})
+        return _RecordHistory(by_game, [by_round[one] for one in shown], {one: at for at, one in enumerate(shown)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +112,11 @@ class _Past:
 
     @property
     def last_success(self) -> datetime | None:
-        return next((one.finished_at for one in reversed(self.records) if one.outcome is not Outcome.FAILED), None)
+        return next((one.finished_at for one in reversed(self.records) if one.outcome is not TaskOutcome.FAILED), None)
 
     @property
     def last_failure(self) -> Failure | None:
-        found = next((one for one in reversed(self.records) if one.outcome is Outcome.FAILED), None)
+        found = next((one for one in reversed(self.records) if one.outcome is TaskOutcome.FAILED), None)
         return None if found is None else Failure(found.condition or "", found.sentence or "", found.finished_at)
 
     @property
@@ -119,9 +128,9 @@ class _Past:
         return sum(record.seconds for record in self.records) / self.total_s if self.total_s else None
 
     @property
-    def recent(self) -> tuple[Part, ...]:
+    def recent(self) -> tuple[GameRound, ...]:
         shown = [record for record in self.records if record.round_id in self.numbers][-self.parts :]
-        return tuple(Part(self.numbers[one.round_id], one.rows_in, one.seconds) for one in shown)
+        return tuple(GameRound(self.numbers[one.round_id], one.rows_in, one.seconds) for one in shown)
 
     def rate(self, now: datetime) -> float:
         rows = sum(record.rows_in for record in self.records if now - record.finished_at <= _RATE_OVER)
@@ -142,7 +151,7 @@ def _game(
     bronze = None if came is None else sum(one.rows for one in came)
     done = _done(facts, name, quarantined)
     lag = None if bronze is None or done is None else max(0, bronze - done)
-    failed = past.last is not None and past.last.outcome is Outcome.FAILED
+    failed = past.last is not None and past.last.outcome is TaskOutcome.FAILED
     admitted = known is not None and known.cluster is not None
     uses = (facts.uses.get((schemas.registry, one)) for one in past.schema_ids)
     seen = {schemas.version_of(known) for known in uses if known}
@@ -182,13 +191,13 @@ def _done(facts: Facts, name: str, quarantined: Mapping[str, int]) -> int | None
     return max(0, rows + sum(quarantined.values()) + facts.dropped.get(name, 0) - facts.retired.get(name, 0))
 
 
-def _state(failed: bool, admitted: bool, lag: int | None, last: TaskRecord | None) -> State:
+def _state(failed: bool, admitted: bool, lag: int | None, last: TaskRecord | None) -> GameHealth:
     if failed:
-        return State.FAILED
+        return GameHealth.FAILED
     if not admitted:
-        return State.WAITING
-    left = last is not None and last.outcome is Outcome.BEHIND
-    return State.BEHIND if lag or (lag is None and left) else State.CURRENT
+        return GameHealth.WAITING
+    left = last is not None and last.outcome is TaskOutcome.BEHIND
+    return GameHealth.BEHIND if lag or (lag is None and left) else GameHealth.CURRENT
 
 
 def waiting_since(came: Sequence[Arrival], done: int) -> datetime | None:
@@ -221,7 +230,7 @@ def _no_bronze(facts: Facts) -> dict[str, int]:
     return dict(counts)
 
 
-def _rounds(history: _History, facts: Facts, games: Collection[GameStatus]) -> tuple[RoundStatus, ...]:
+def _rounds(history: _RecordHistory, facts: Facts, games: Collection[GameStatus]) -> tuple[RoundStatus, ...]:
     """Return the rounds; what waited when each ended is counted back from what waits now."""
     ends = [max(record.finished_at for record in one) for one in history.rounds]
     rows = [sum(record.rows_in for record in one) for one in history.rounds]
@@ -235,7 +244,7 @@ def _rounds(history: _History, facts: Facts, games: Collection[GameStatus]) -> t
             RoundStatus(
                 ends[number],
                 len(records),
-                sum(record.outcome is Outcome.FAILED for record in records),
+                sum(record.outcome is TaskOutcome.FAILED for record in records),
                 rows[number],
                 seconds,
                 lags[number],
@@ -268,8 +277,8 @@ def _clusters(games: Iterable[GameStatus]) -> tuple[ClusterStatus, ...]:
         ClusterStatus(
             name,
             len(these),
-            sum(game.state is State.FAILED for game in these),
-            sum(game.state is State.BEHIND for game in these),
+            sum(game.state is GameHealth.FAILED for game in these),
+            sum(game.state is GameHealth.BEHIND for game in these),
             sum(game.lag_rows or 0 for game in these),
             sum(game.seconds or 0.0 for game in these),
         )

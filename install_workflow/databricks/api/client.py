@@ -20,8 +20,8 @@ from tenacity.wait import wait_random_exponential
 from demux.core.errors import DemuxError
 from install_workflow.databricks.api.errors import (
     OTHER_SHAPE,
-    Rejected,
-    Unusable,
+    ApiRejected,
+    ApiUnusable,
     failure_of,
     json_object,
     no_login,
@@ -57,7 +57,7 @@ class Tries:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ApiResponse:
     """An answer that is a success.
 
     Attributes:
@@ -69,7 +69,7 @@ class Answer:
     size: int | None
 
 
-class Connection:
+class WorkspaceConnection:
     """A workspace and our login there.
 
     Attributes:
@@ -158,7 +158,7 @@ class Connection:
         query: Mapping[str, object] | None = None,
         body: Mapping[str, object] | None = None,
         data: bytes | None = None,
-    ) -> Answer:
+    ) -> ApiResponse:
         """Return what is answered, whatever it is; tried once, to be called within `tried`.
 
         Args:
@@ -186,9 +186,9 @@ class Connection:
         with answer["contents"] as contents:
             content = contents.read()
         if str(answer["content-type"]).startswith(_HTML):
-            raise Unusable("answered with a page for people")
+            raise ApiUnusable("answered with a page for people")
         size = answer["content-length"]
-        return Answer(content, None if size is None else int(size))
+        return ApiResponse(content, None if size is None else int(size))
 
     def tried(self, doing: str, call: Callable[[], T]) -> T:
         """Return what the call returns, tried again after failures that may pass.
@@ -203,7 +203,7 @@ class Connection:
         retrying = Retrying(
             stop=self._is_over,
             wait=self._wait,
-            retry=retry_if_exception_type(Unusable),
+            retry=retry_if_exception_type(ApiUnusable),
             sleep=self._sleep,
             reraise=True,
         )
@@ -211,16 +211,16 @@ class Connection:
         try:
             result: T = retrying(_translated, call)
             return result
-        except Unusable as unusable:
+        except ApiUnusable as unusable:
             failure = unavailable(self.host, doing, unusable)
-        except Rejected as rejected:
+        except ApiRejected as rejected:
             failure = refused(self.host, doing, rejected)
         raise failure
 
     def _wait(self, state: RetryCallState) -> float:
         """Return the seconds until the next try: what the server asks for, else growing and bounded."""
         error = state.outcome.exception() if state.outcome else None
-        asked = error.after_s if isinstance(error, Unusable) else None
+        asked = error.after_s if isinstance(error, ApiUnusable) else None
         if asked is not None:
             return asked
         return wait_random_exponential(multiplier=0.5, max=self._tries.max_wait_s)(state)
@@ -237,7 +237,7 @@ class Connection:
             raise
         except ValueError as error:
             # such as a profile that no longer works
-            failure = Rejected(401, one_line(str(error)))
+            failure = ApiRejected(401, one_line(str(error)))
         else:
             # before the client reads the answer: it has no words for many bodies, and breaks on some
             request.register_hook("response", _require_success)
@@ -275,18 +275,18 @@ def _translated(call: Callable[[], T]) -> T:
         failure = _failure(cause or error)
     except (AttributeError, LookupError, TypeError, ValueError):
         # what was read from the answer is not what it should be
-        failure = Unusable(OTHER_SHAPE)
+        failure = ApiUnusable(OTHER_SHAPE)
     raise failure
 
 
-def _failure(error: BaseException) -> Unusable | Rejected:
+def _failure(error: BaseException) -> ApiUnusable | ApiRejected:
     match error:
         case requests.Timeout() | TimeoutError():
-            return Unusable("did not answer in time")
+            return ApiUnusable("did not answer in time")
         case requests.exceptions.ChunkedEncodingError() | requests.exceptions.ContentDecodingError():
-            return Unusable("broke off its answer")
+            return ApiUnusable("broke off its answer")
         case requests.RequestException():
-            return Unusable(f"was not reached ({type(error).__name__})")
+            return ApiUnusable(f"was not reached ({type(error).__name__})")
         case _:
             # the client's own words, such as for a network that the workspace does not let in
-            return Rejected(403 if isinstance(error, PermissionDenied) else 400, one_line(str(error)))
+            return ApiRejected(403 if isinstance(error, PermissionDenied) else 400, one_line(str(error)))

@@ -44,7 +44,7 @@ class Denied(WorkspaceRefused):
     """We may not do that; of a job to be changed, it may also mean that there is none."""
 
 
-class Unusable(Exception):
+class ApiUnusable(Exception):
     """No usable answer.
 
     Attributes:
@@ -58,7 +58,7 @@ class Unusable(Exception):
         self.after_s = after_s
 
 
-class Rejected(Exception):
+class ApiRejected(Exception):
     """An answer that says no.
 
     Attributes:
@@ -72,7 +72,7 @@ class Rejected(Exception):
         self.message = message
 
 
-def failure_of(status: int, phrase: str, content: bytes, after_s: float | None) -> Unusable | Rejected:
+def failure_of(status: int, phrase: str, content: bytes, after_s: float | None) -> ApiUnusable | ApiRejected:
     """Return what an answer that is no success means, whatever its body is.
 
     Args:
@@ -88,8 +88,8 @@ def failure_of(status: int, phrase: str, content: bytes, after_s: float | None) 
     # an API says in JSON what is not there: any other 404 comes from something in between
     is_foreign = meant == 404 and content and not body
     if is_foreign or meant in _PASSING or (meant >= 500 and meant != _NOT_IMPLEMENTED):
-        return Unusable(f"could not do it now: {reason}", after_s)
-    return Rejected(meant, reason)
+        return ApiUnusable(f"could not do it now: {reason}", after_s)
+    return ApiRejected(meant, reason)
 
 
 def seconds_to_wait(headers: Mapping[str, str]) -> float | None:
@@ -111,20 +111,20 @@ def json_object(content: bytes) -> dict[str, Any]:
         Unusable: it is none.
     """
     if not content:
-        raise Unusable("answered with nothing")
+        raise ApiUnusable("answered with nothing")
     try:
         value = json.loads(content)
     except (ValueError, RecursionError):
-        raise Unusable("answered with what is no JSON") from None
+        raise ApiUnusable("answered with what is no JSON") from None
     if not isinstance(value, dict):
-        raise Unusable(OTHER_SHAPE)
+        raise ApiUnusable(OTHER_SHAPE)
     return value
 
 
 def _object(content: bytes) -> dict[str, Any]:
     try:
         return json_object(content)
-    except Unusable:
+    except ApiUnusable:
         return {}
 
 
@@ -134,7 +134,7 @@ def one_line(text: str) -> str:
     return printable(lines[0] if lines else "no reason given")[:300].rstrip(". ")
 
 
-def unavailable(host: str, doing: str, unusable: Unusable) -> WorkspaceUnavailable:
+def unavailable(host: str, doing: str, unusable: ApiUnusable) -> WorkspaceUnavailable:
     """Return the error of a workspace that does not answer; `doing` goes on after "to"."""
     when = f" after {unusable.after_s:,.0f} s" if unusable.after_s else ""
     return WorkspaceUnavailable(
@@ -154,7 +154,7 @@ def no_login(reason: str) -> WorkspaceRefused:
     )
 
 
-def refused(host: str, doing: str, rejected: Rejected) -> DemuxError:
+def refused(host: str, doing: str, rejected: ApiRejected) -> DemuxError:
     """Return the error of an answer that says no; `doing` goes on after "to"."""
     reason = rejected.message
     about: dict[str, object] = {"host": host, "doing": doing, "status": rejected.status, "reason": reason}

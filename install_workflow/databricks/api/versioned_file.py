@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 from demux.core.control.deployment_record import file_of, version_in
 from demux.core.errors import DemuxError, TaskInterrupted, WorkspaceRefused
-from install_workflow.databricks.api.client import Connection
+from install_workflow.databricks.api.client import WorkspaceConnection
 from install_workflow.databricks.api.errors import Missing
 from install_workflow.databricks.api.workspace_files import files_in, read, remove, remove_empty, write
 
@@ -33,7 +33,7 @@ class Kept(Generic[R]):
 
 
 @dataclass(frozen=True, slots=True)
-class Form(Generic[R]):
+class RecordFormat(Generic[R]):
     """How a record is written.
 
     Attributes:
@@ -50,13 +50,13 @@ class Form(Generic[R]):
 
 
 class RecordFiles(Generic[R]):
-    """The versions of a record, `00000001.json` and so on; all raise as `Connection.tried`.
+    """The versions of a record, `00000001.json` and so on; all raise as `WorkspaceConnection.tried`.
 
     Attributes:
         folder: where they are.
     """
 
-    def __init__(self, connection: Connection, folder: str, form: Form[R]) -> None:
+    def __init__(self, connection: WorkspaceConnection, folder: str, form: RecordFormat[R]) -> None:
         self.folder = folder
         self._connection = connection
         self._form = form

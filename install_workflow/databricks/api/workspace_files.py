@@ -9,14 +9,14 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from demux.core.errors import WorkspaceRefused
-from install_workflow.databricks.api.client import Connection
-from install_workflow.databricks.api.errors import Missing, Unusable
+from install_workflow.databricks.api.client import WorkspaceConnection
+from install_workflow.databricks.api.errors import ApiUnusable, Missing
 
 _TREE = "/api/2.0/workspace"
 _FILES, _FOLDERS = "/api/2.0/fs/files", "/api/2.0/fs/directories"
 
 
-def upload(connection: Connection, path: str, content: bytes) -> bool:
+def upload(connection: WorkspaceConnection, path: str, content: bytes) -> bool:
     """Return whether the file had to be uploaded; one of the same size at this path stays. Safe to call twice.
 
     Args:
@@ -31,7 +31,7 @@ def upload(connection: Connection, path: str, content: bytes) -> bool:
     return True
 
 
-def write(connection: Connection, path: str, content: bytes, doing: str, *, overwrite: bool) -> None:
+def write(connection: WorkspaceConnection, path: str, content: bytes, doing: str, *, overwrite: bool) -> None:
     """Write a whole file, its folders too; without `overwrite`, one that is there already is a `WorkspaceRefused`.
 
     Args:
@@ -52,7 +52,7 @@ def write(connection: Connection, path: str, content: bytes, doing: str, *, over
         connection.ask("POST", f"{_TREE}/import", doing, body=body)
 
 
-def read(connection: Connection, path: str) -> bytes:
+def read(connection: WorkspaceConnection, path: str) -> bytes:
     """Return what is in a file."""
     doing = f"read {path}"
     if _in_volume(path):
@@ -61,27 +61,27 @@ def read(connection: Connection, path: str) -> bytes:
     return connection.read(f"{_TREE}/export", doing, lambda got: base64.b64decode(got["content"], validate=True), query)
 
 
-def remove(connection: Connection, path: str) -> bool:
+def remove(connection: WorkspaceConnection, path: str) -> bool:
     """Return whether there was such a file; it is gone afterwards. Safe to call twice."""
     return _removed(connection, path, _FILES)
 
 
-def remove_folder(connection: Connection, path: str) -> None:
+def remove_folder(connection: WorkspaceConnection, path: str) -> None:
     """Remove a folder that is empty; one that is gone already is as good. Safe to call twice."""
     _removed(connection, path, _FOLDERS)
 
 
-def files_in(connection: Connection, folder: str) -> tuple[str, ...]:
+def files_in(connection: WorkspaceConnection, folder: str) -> tuple[str, ...]:
     """Return the paths of all that is in a folder, sorted; () when there is no such folder."""
     return _content(connection, folder) or ()
 
 
-def is_empty_folder(connection: Connection, path: str) -> bool:
+def is_empty_folder(connection: WorkspaceConnection, path: str) -> bool:
     """Return whether there is such a folder, with nothing in it."""
     return _content(connection, path) == ()
 
 
-def remove_empty(connection: Connection, path: str) -> bool:
+def remove_empty(connection: WorkspaceConnection, path: str) -> bool:
     """Return whether there was such a folder with nothing in it; it is gone afterwards. Safe to call twice."""
     if not is_empty_folder(connection, path):
         return False
@@ -92,7 +92,7 @@ def remove_empty(connection: Connection, path: str) -> bool:
     return False
 
 
-def missing_folders(connection: Connection, path: str) -> tuple[str, ...]:
+def missing_folders(connection: WorkspaceConnection, path: str) -> tuple[str, ...]:
     """Return which folders a first file below this one would make, the innermost first: itself, and those above."""
     missing = []
     folder = PurePosixPath(path)
@@ -103,7 +103,7 @@ def missing_folders(connection: Connection, path: str) -> tuple[str, ...]:
     return tuple(missing)
 
 
-def _content(connection: Connection, folder: str) -> tuple[str, ...] | None:
+def _content(connection: WorkspaceConnection, folder: str) -> tuple[str, ...] | None:
     """Return the paths of all that is in a folder, sorted; None when there is no such folder."""
     doing = f"list {folder}"
     names: list[str] = []
@@ -121,7 +121,7 @@ def _content(connection: Connection, folder: str) -> tuple[str, ...] | None:
     return tuple(sorted(f"{folder}/{name}" for name in names))
 
 
-def size(connection: Connection, path: str) -> int | None:
+def size(connection: WorkspaceConnection, path: str) -> int | None:
     """Return the bytes of a file; None when there is none."""
     doing = f"look at {path}"
     try:
@@ -146,7 +146,7 @@ def _size_in(status: Mapping[str, Any]) -> int | None:
     return int(status["size"]) if "size" in status else None
 
 
-def _removed(connection: Connection, path: str, kind: str) -> bool:
+def _removed(connection: WorkspaceConnection, path: str, kind: str) -> bool:
     """Return whether it was there; `kind` is the API's path for what is in a volume."""
     doing = f"remove {path}"
     try:
@@ -160,7 +160,7 @@ def _removed(connection: Connection, path: str, kind: str) -> bool:
 
 
 def _do(
-    connection: Connection,
+    connection: WorkspaceConnection,
     method: str,
     path: str,
     doing: str,
@@ -171,7 +171,7 @@ def _do(
 
     def done() -> None:
         if connection.answer(method, path, query, data=data).content:
-            raise Unusable("answered with more than the status")
+            raise ApiUnusable("answered with more than the status")
 
     connection.tried(doing, done)
 

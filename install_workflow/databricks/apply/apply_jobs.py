@@ -41,7 +41,7 @@ class Moment(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class JobStep:
     """One call, about to be made or made.
 
     Attributes:
@@ -59,7 +59,7 @@ class Step:
     job_id: int | None
 
 
-def apply(jobs: Jobs, plan: WorkspacePlan, tell: Callable[[Step], None] = lambda _: None) -> dict[str, int]:
+def apply(jobs: Jobs, plan: WorkspacePlan, tell: Callable[[JobStep], None] = lambda _: None) -> dict[str, int]:
     """Return the id of each part's job, once everything is as the plan says.
 
     Stops at the first call that fails; what was done stays. Planned again and applied again, the end is the same.
@@ -104,5 +104,5 @@ def _wanted(change: JobChange) -> Job:
     return change.job
 
 
-def _step(moment: Moment, call: Call, change: JobChange, job_id: int | None) -> Step:
-    return Step(moment, call, change.part, change.name, job_id)
+def _step(moment: Moment, call: Call, change: JobChange, job_id: int | None) -> JobStep:
+    return JobStep(moment, call, change.part, change.name, job_id)

@@ -9,21 +9,27 @@ from enum import Enum
 from demux.core.errors import PlanRefused, SettingsInvalid
 from demux.core.settings.settings import Settings
 from install_workflow.databricks.api.workspace_files import files_in, is_empty_folder, remove, remove_empty, upload
-from install_workflow.databricks.apply.apply_jobs import Moment, Step, apply
-from install_workflow.databricks.apply.deployment_lock import Turn
+from install_workflow.databricks.apply.apply_jobs import JobStep, Moment, apply
+from install_workflow.databricks.apply.deployment_lock import DeploymentLock
 from install_workflow.databricks.apply.settings_files import missing, upload_files
 from install_workflow.databricks.apply.wheel import Wheel, is_our_wheel, must_upload, wheels_of
 from install_workflow.databricks.diff.changes import Call, WorkspacePlan, compare
 from install_workflow.databricks.diff.deployed_games import Discovered, plan_games
 from install_workflow.databricks.diff.drift import filled_in
 from install_workflow.databricks.diff.normalize import comparable
-from install_workflow.databricks.diff.placements import Filled, Outcome, Places, deployed_places, planned_places
+from install_workflow.databricks.diff.placements import (
+    Filled,
+    PlacementOutcome,
+    Places,
+    deployed_places,
+    planned_places,
+)
 from install_workflow.databricks.diff.plan_file import require_same_state, require_unchanged
-from install_workflow.databricks.grants.api import Catalog
+from install_workflow.databricks.grants.api import GrantsApi
 from install_workflow.databricks.grants.record import grants_files
 from install_workflow.databricks.jobs.build import ALL, CONTINUOUS, job_name, make_jobs
 from install_workflow.databricks.jobs.job import OWNER_TAG, Job, wheel_folder
-from install_workflow.databricks.jobs.jobs_api import Found, Workspace
+from install_workflow.databricks.jobs.jobs_api import DeploymentJobs, Workspace
 from install_workflow.databricks.jobs.oversized_settings import SettingsFile, is_our_settings, settings_paths
 from install_workflow.databricks.jobs.task import MAINTAIN
 from install_workflow.databricks.jobs.task_arguments import arguments
@@ -35,7 +41,7 @@ NOTHING_FILLED: Filled = {}
 
 
 @dataclass(frozen=True, slots=True)
-class Outlook:
+class DeploymentPreview:
     """What should be, and what takes the workspace there.
 
     Attributes:
@@ -96,12 +102,12 @@ class FileStep:
     path: str
 
 
-Tell = Callable[[Step | FileStep], None]
+Tell = Callable[[JobStep | FileStep], None]
 
 
 def look(
     workspace: Workspace, settings: Settings, wheel: Wheel, discovered: Discovered, filled: Filled = NOTHING_FILLED
-) -> Outlook:
+) -> DeploymentPreview:
     """Return what should be and the plan that takes the workspace there; changes nothing.
 
     Args:
@@ -124,7 +130,7 @@ def look(
     jobs = make_jobs(games.tasks, settings, wheel.path)
     plan = _compared(jobs, found, filled)
     files = missing(workspace.connection, arguments(settings).files)
-    return Outlook(games, jobs, plan, must_upload(workspace.connection, wheel), files)
+    return DeploymentPreview(games, jobs, plan, must_upload(workspace.connection, wheel), files)
 
 
 def install(
@@ -132,7 +138,7 @@ def install(
     wheel: Wheel,
     plan: WorkspacePlan,
     tell: Tell,
-    turn: Turn,
+    turn: DeploymentLock,
     known: Collection[str] = (),
     files: Sequence[SettingsFile] = (),
 ) -> None:
@@ -148,29 +154,29 @@ def install(
         files: the settings files that are not there yet.
 
     Raises:
-        DemuxError: as the calls of `Workspace`, and as `Turn.run`; what was done stays.
+        DemuxError: as the calls of `Workspace`, and as `DeploymentLock.run`; what was done stays.
     """
     names = {*known, *turn.games}
 
-    def work() -> Outcome:
+    def work() -> PlacementOutcome:
         upload_wheel(workspace, wheel, tell)
         upload_files(workspace.connection, files, lambda path: tell(FileStep(FileCall.UPLOAD, path)))
         ids = apply(workspace, plan, _keeping(turn, tell))
-        return Outcome(planned_places(plan, ids, names), _filled(workspace, plan, ids, turn.filled))
+        return PlacementOutcome(planned_places(plan, ids, names), _filled(workspace, plan, ids, turn.filled))
 
     turn.run(plan.plan_id, work, lambda: _places_now(workspace, turn, names), _written(plan))
 
 
-def settle(workspace: Workspace, plan: WorkspacePlan, turn: Turn, known: Collection[str] = ()) -> bool:
+def settle(workspace: Workspace, plan: WorkspacePlan, turn: DeploymentLock, known: Collection[str] = ()) -> bool:
     """Return whether the record had to be put right, where the plan has nothing to do; the arguments as for `install`.
 
     Raises:
-        DemuxError: as `Turn.heal`.
+        DemuxError: as `DeploymentLock.heal`.
     """
     assert plan.is_empty, "a plan with calls is installed"
     ids = apply(workspace, plan)
     places = planned_places(plan, ids, {*known, *turn.games})
-    return turn.heal(plan.plan_id, Outcome(places, _filled(workspace, plan, ids, turn.filled)))
+    return turn.heal(plan.plan_id, PlacementOutcome(places, _filled(workspace, plan, ids, turn.filled)))
 
 
 def upload_wheel(workspace: Workspace, wheel: Wheel, tell: Callable[[FileStep], None]) -> None:
@@ -179,7 +185,7 @@ def upload_wheel(workspace: Workspace, wheel: Wheel, tell: Callable[[FileStep], 
         tell(FileStep(FileCall.UPLOAD, wheel.path))
 
 
-def look_at_removal(workspace: Workspace, settings: Settings, turn: Turn) -> Removal:
+def look_at_removal(workspace: Workspace, settings: Settings, turn: DeploymentLock) -> Removal:
     """Return all that apply made and that is there still; changes nothing. Our turn has begun."""
     name = deployment_of(settings)
     plan = compare((), workspace.find(name, ()).jobs)
@@ -201,7 +207,7 @@ def look_at_removal(workspace: Workspace, settings: Settings, turn: Turn) -> Rem
 
 
 def remove_all(
-    workspace: Workspace, removal: Removal, tell: Tell, turn: Turn, first: Callable[[], None] = lambda: None
+    workspace: Workspace, removal: Removal, tell: Tell, turn: DeploymentLock, first: Callable[[], None] = lambda: None
 ) -> None:
     """Remove the jobs, then the wheels and settings files and their folder, then the record, then folders above it.
 
@@ -215,10 +221,10 @@ def remove_all(
         first: what comes before all that, once the deployment is claimed.
 
     Raises:
-        DemuxError: as the calls of `Workspace`, as `Turn.run` and as `first`; what was done stays.
+        DemuxError: as the calls of `Workspace`, as `DeploymentLock.run` and as `first`; what was done stays.
     """
 
-    def work() -> Outcome:
+    def work() -> PlacementOutcome:
         first()
         apply(workspace, removal.plan, _keeping(turn, tell))
         for path in removal.files:
@@ -235,7 +241,7 @@ def remove_all(
         for folder in removal.made:
             if remove_empty(workspace.connection, folder):
                 tell(FileStep(FileCall.REMOVE, folder))
-        return Outcome()
+        return PlacementOutcome()
 
     turn.run(removal.plan.plan_id, work, lambda: _places_now(workspace, turn, turn.games), _written(removal.plan))
 
@@ -284,7 +290,7 @@ def deployment_of(settings: Settings) -> str:
     return settings.databricks.name
 
 
-def _compared(jobs: Sequence[Job], found: Found, filled: Filled) -> WorkspacePlan:
+def _compared(jobs: Sequence[Job], found: DeploymentJobs, filled: Filled) -> WorkspacePlan:
     """Return the plan, which mentions a foreign job only where one of ours has its name."""
     names = {*(job.settings.get("name") for job in jobs), *(job.settings.get("name") for job in found.jobs)}
     deployed = [replace(job, filled=filled.get(job.job_id)) for job in found.jobs]
@@ -311,10 +317,10 @@ def _filled(workspace: Workspace, plan: WorkspacePlan, ids: Mapping[str, int], k
     return result
 
 
-def _keeping(turn: Turn, tell: Tell) -> Callable[[Step], None]:
+def _keeping(turn: DeploymentLock, tell: Tell) -> Callable[[JobStep], None]:
     """Return what renews our claim before a call, and passes on what it is told."""
 
-    def told(step: Step) -> None:
+    def told(step: JobStep) -> None:
         if step.moment is Moment.BEFORE:
             turn.keep()
         tell(step)
@@ -322,16 +328,16 @@ def _keeping(turn: Turn, tell: Tell) -> Callable[[Step], None]:
     return told
 
 
-def _places_now(workspace: Workspace, turn: Turn, known: Iterable[str]) -> Places:
+def _places_now(workspace: Workspace, turn: DeploymentLock, known: Iterable[str]) -> Places:
     return deployed_places(workspace.find(turn.deployment, ()).jobs, known)
 
 
 def _require_catalog(workspace: Workspace, settings: Settings) -> None:
     if settings.databricks.catalog is not None:
-        Catalog(workspace.connection).require(settings.databricks.catalog)
+        GrantsApi(workspace.connection).require(settings.databricks.catalog)
 
 
-def _require_own_root(found: Found, root: str) -> None:
+def _require_own_root(found: DeploymentJobs, root: str) -> None:
     if found.sharing:
         named = ", ".join(f"{job.deployment} (job {job.job_id})" for job in found.sharing)
         raise PlanRefused(

@@ -11,11 +11,11 @@ from functools import partial
 
 from demux.core.control.deployment_record import Claim, DeploymentRecord, from_text, record_folder, to_text
 from demux.core.errors import DemuxError, DeploymentLocked
-from install_workflow.databricks.api.client import Connection
-from install_workflow.databricks.api.versioned_file import Form, Kept, RecordFiles
+from install_workflow.databricks.api.client import WorkspaceConnection
+from install_workflow.databricks.api.versioned_file import Kept, RecordFiles, RecordFormat
 from install_workflow.databricks.api.workspace_files import missing_folders
-from install_workflow.databricks.apply.presence import NothingKnown, Presence
-from install_workflow.databricks.diff.placements import Filled, Outcome, Places, recorded
+from install_workflow.databricks.apply.presence import InstallerPresence, NothingKnown
+from install_workflow.databricks.diff.placements import Filled, PlacementOutcome, Places, recorded
 
 # how long others wait for a process that died on another machine
 LEASE = timedelta(minutes=15)
@@ -42,11 +42,11 @@ class Who:
 
     by: str
     process: str
-    presence: Presence = field(default_factory=NothingKnown)
+    presence: InstallerPresence = field(default_factory=NothingKnown)
 
 
-class Turn:
-    """One command's turn; all raise as `Connection.tried`.
+class DeploymentLock:
+    """One command's turn; all raise as `WorkspaceConnection.tried`.
 
     `begin` comes before the jobs are read, `run` makes the changes: it claims the version after the one that was read,
     which nobody else can have written then. So whoever makes a call has a plan from the state that is there.
@@ -58,7 +58,7 @@ class Turn:
 
     def __init__(
         self,
-        connection: Connection,
+        connection: WorkspaceConnection,
         wheel_path: str,
         deployment: str,
         who: Who,
@@ -76,7 +76,7 @@ class Turn:
             record_id: what no other record has, for one that begins with this turn.
         """
         about = f"the deployment {deployment}"
-        form = Form(DeploymentRecord(), partial(to_text, deployment), partial(from_text, deployment), about)
+        form = RecordFormat(DeploymentRecord(), partial(to_text, deployment), partial(from_text, deployment), about)
         self.deployment = deployment
         self.folder = record_folder(wheel_path, deployment)
         self._files = RecordFiles(connection, self.folder, form)
@@ -139,7 +139,7 @@ class Turn:
     def run(
         self,
         plan_id: str,
-        work: Callable[[], Outcome],
+        work: Callable[[], PlacementOutcome],
         look_again: Callable[[], Places],
         written: Collection[int] = (),
     ) -> None:
@@ -176,7 +176,7 @@ class Turn:
         if now >= claim.until - LEASE + RENEW:
             self._write(replace(self._kept.record, claim=replace(claim, until=now + LEASE)))
 
-    def heal(self, plan_id: str, outcome: Outcome) -> bool:
+    def heal(self, plan_id: str, outcome: PlacementOutcome) -> bool:
         """Return whether the record had to be written, as it did not say where the games are; a second call does not.
 
         Raises:
@@ -207,11 +207,11 @@ class Turn:
         self._who.presence.hold(self._who.process)
         self._write(replace(self._kept.record, claim=claim, filled=filled))
 
-    def _free(self, plan_id: str, outcome: Outcome) -> None:
+    def _free(self, plan_id: str, outcome: PlacementOutcome) -> None:
         self._write(self._with(outcome, plan_id))
         self._who.presence.leave(self._who.process)
 
-    def _with(self, outcome: Outcome, plan_id: str) -> DeploymentRecord:
+    def _with(self, outcome: PlacementOutcome, plan_id: str) -> DeploymentRecord:
         """Return the record without a claim, and with the jobs as they are."""
         games = recorded(outcome.places, self._kept.record.games, plan_id, self._clock())
         return replace(self._kept.record, games=games, claim=None, filled=dict(outcome.filled))
@@ -235,7 +235,7 @@ class Turn:
             except DemuxError:
                 # the next apply puts right what is not so
                 places = tuple(game.place for game in self._kept.record.games)
-            self._free(plan_id, Outcome(places, self.filled))
+            self._free(plan_id, PlacementOutcome(places, self.filled))
 
 
 def _locked(deployment: str, claim: Claim) -> DeploymentLocked:

@@ -15,7 +15,7 @@ _LOOK_S = 1.0
 _PROCESS = re.compile(r"[0-9A-Za-z-]{1,100}")
 
 
-class Presence(Protocol):
+class InstallerPresence(Protocol):
     """What can be known of other installers without asking the workspace."""
 
     def hold(self, process: str) -> None:

@@ -6,17 +6,17 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from demux.core.errors import PlanRefused
-from install_workflow.databricks.api.client import Connection
+from install_workflow.databricks.api.client import WorkspaceConnection
 from install_workflow.databricks.api.workspace_files import size, upload
 from install_workflow.databricks.jobs.oversized_settings import SettingsFile, settings_paths
 
 
-def missing(connection: Connection, files: Iterable[SettingsFile]) -> tuple[SettingsFile, ...]:
+def missing(connection: WorkspaceConnection, files: Iterable[SettingsFile]) -> tuple[SettingsFile, ...]:
     """Return those that are not there yet; asks once for each, changes nothing."""
     return tuple(file for file in files if size(connection, file.path) != len(file.content))
 
 
-def upload_files(connection: Connection, files: Iterable[SettingsFile], tell: Callable[[str], None]) -> None:
+def upload_files(connection: WorkspaceConnection, files: Iterable[SettingsFile], tell: Callable[[str], None]) -> None:
     """Upload the files that are missing; again, it changes nothing.
 
     Args:
@@ -30,7 +30,7 @@ def upload_files(connection: Connection, files: Iterable[SettingsFile], tell: Ca
 
 
 def needed(
-    connection: Connection, jobs: Iterable[Mapping[str, Any]], files: Iterable[SettingsFile]
+    connection: WorkspaceConnection, jobs: Iterable[Mapping[str, Any]], files: Iterable[SettingsFile]
 ) -> tuple[SettingsFile, ...]:
     """Return the missing files that a saved plan's jobs read; changes nothing.
 

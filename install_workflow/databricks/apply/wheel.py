@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from demux.core.errors import SettingsInvalid
-from install_workflow.databricks.api.client import Connection
+from install_workflow.databricks.api.client import WorkspaceConnection
 from install_workflow.databricks.api.errors import one_line
 from install_workflow.databricks.api.workspace_files import size
 
@@ -77,7 +77,7 @@ def wheels_of(jobs: Iterable[Mapping[str, Any]]) -> frozenset[str]:
     return frozenset(library["whl"] for library in libraries if "whl" in library)
 
 
-def must_upload(connection: Connection, wheel: Wheel) -> bool:
+def must_upload(connection: WorkspaceConnection, wheel: Wheel) -> bool:
     """Return whether the wheel is not there yet; asks once, changes nothing.
 
     Raises:

@@ -12,7 +12,7 @@ from demux.core.errors import PlanRefused
 from demux.core.text import counted
 from install_workflow.databricks.diff.details import (
     Detail,
-    Difference,
+    DifferenceKind,
     Places,
     permission_details,
     places,
@@ -249,9 +249,9 @@ def _explained(detail: Detail, by_hand: Collection[tuple[str, str]]) -> Detail:
     if detail.reason or (detail.subject, detail.field) not in by_hand:
         return detail
     match detail.difference:
-        case Difference.REMOVED:
+        case DifferenceKind.REMOVED:
             return replace(detail, reason="set by hand")
-        case Difference.ADDED:
+        case DifferenceKind.ADDED:
             return replace(detail, reason="removed by hand")
         case _:
             return replace(detail, reason="changed by hand")
@@ -293,18 +293,18 @@ def _engine(jobs: Iterable[Mapping[str, Any]]) -> str | None:
 
 def _summary(details: Iterable[Detail]) -> str:
     """Return how many tasks come, go, move and change, and how much else does."""
-    tasks: dict[str, Difference] = {}
+    tasks: dict[str, DifferenceKind] = {}
     others: Counter[str] = Counter()
     for detail in details:
         kind = "permission" if detail.field == "permission" else detail.subject.partition(" ")[0]
         if kind != "task":
             others[kind] += 1
-        elif not detail.field or detail.difference is Difference.MOVED:
+        elif not detail.field or detail.difference is DifferenceKind.MOVED:
             tasks[detail.subject] = detail.difference
         else:
-            tasks.setdefault(detail.subject, Difference.CHANGED)
+            tasks.setdefault(detail.subject, DifferenceKind.CHANGED)
     kinds = Counter(tasks.values())
-    said = [f"{counted(kinds[kind], 'task')} {kind.value}" for kind in Difference if kinds[kind]]
+    said = [f"{counted(kinds[kind], 'task')} {kind.value}" for kind in DifferenceKind if kinds[kind]]
     said += [f"{counted(others[kind], word)} changed" for kind, word in _OTHERS.items() if others[kind]]
     return ", ".join(said) or "nothing changed"
 

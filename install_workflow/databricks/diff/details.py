@@ -21,7 +21,7 @@ _LISTED = frozenset({"tasks", "job_clusters"})
 _PARAMETERS = "python_wheel_task.parameters"
 
 
-class Difference(Enum):
+class DifferenceKind(Enum):
     """What kind of difference it is."""
 
     ADDED = "added"
@@ -44,7 +44,7 @@ class Detail:
         reason: why, where that can be told; "" otherwise.
     """
 
-    difference: Difference
+    difference: DifferenceKind
     subject: str
     field: str = ""
     before: Any = None
@@ -117,9 +117,11 @@ def _task(
 ) -> Iterator[Detail]:
     subject = f"task {key}"
     if before is None and after is not None:
-        yield Detail(Difference.ADDED, subject, after=_brief(key, after), reason=_came(part, key, after, were))
+        yield Detail(DifferenceKind.ADDED, subject, after=_brief(key, after), reason=_came(part, key, after, were))
     elif after is None and before is not None:
-        yield Detail(Difference.REMOVED, subject, before=_brief(key, before), reason=_went(part, key, before, will_be))
+        yield Detail(
+            DifferenceKind.REMOVED, subject, before=_brief(key, before), reason=_went(part, key, before, will_be)
+        )
     elif before is not None and after is not None and before != after:
         yield from _games(part, key, before, after, were, will_be)
         yield from _fields(subject, "", before, after)
@@ -157,18 +159,18 @@ def _games(
     old, new = games_of(key, before), games_of(key, after)
     for game in sorted(new.keys() - old.keys()):
         reason = _why(part, key, (game,), were, ("", "new game"), "moved from")
-        yield Detail(Difference.ADDED, f"task {key}", "game", after=new[game], reason=reason)
+        yield Detail(DifferenceKind.ADDED, f"task {key}", "game", after=new[game], reason=reason)
     for game in sorted(old.keys() - new.keys()):
         reason = _why(part, key, (game,), will_be, ("", "game retired"), "moved to")
-        yield Detail(Difference.REMOVED, f"task {key}", "game", before=old[game], reason=reason)
+        yield Detail(DifferenceKind.REMOVED, f"task {key}", "game", before=old[game], reason=reason)
     for game in sorted(each for each in old.keys() & new.keys() if old[each] != new[each]):
-        yield Detail(Difference.CHANGED, f"task {key}", "game", old[game], new[game], "told another way")
+        yield Detail(DifferenceKind.CHANGED, f"task {key}", "game", old[game], new[game], "told another way")
 
 
 def _cluster(key: str, before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -> Iterator[Detail]:
     subject = f"cluster {key}"
     if before is None or after is None:
-        yield Detail(Difference.ADDED if before is None else Difference.REMOVED, subject)
+        yield Detail(DifferenceKind.ADDED if before is None else DifferenceKind.REMOVED, subject)
     else:
         yield from _fields(subject, "", before.get("new_cluster", before), after.get("new_cluster", after))
 
@@ -182,7 +184,7 @@ def _fields(subject: str, path: str, before: Any, after: Any) -> Iterator[Detail
             inner = f"{path}.{field}" if path else field
             yield from _fields(subject, inner, before.get(field), after.get(field))
     elif path == "job_cluster_key" and before and after:
-        yield Detail(Difference.MOVED, subject, path, before, after)
+        yield Detail(DifferenceKind.MOVED, subject, path, before, after)
     elif not isinstance(before, list) or not isinstance(after, list):
         yield Detail(_kind(before, after), subject, path, _shown(path, before), _shown(path, after))
     elif path == _PARAMETERS:
@@ -196,18 +198,18 @@ def _entries(subject: str, path: str, before: list[Any], after: list[Any]) -> It
     gone = [_shown(path, entry) for entry in before if entry not in after]
     new = [_shown(path, entry) for entry in after if entry not in before]
     if not gone and not new:
-        yield Detail(Difference.CHANGED, subject, path, reason="another order")
+        yield Detail(DifferenceKind.CHANGED, subject, path, reason="another order")
     elif len(gone) == len(new) == 1:
-        yield Detail(Difference.CHANGED, subject, path, gone[0], new[0])
+        yield Detail(DifferenceKind.CHANGED, subject, path, gone[0], new[0])
     else:
-        yield from (Detail(Difference.REMOVED, subject, path, before=entry) for entry in gone)
-        yield from (Detail(Difference.ADDED, subject, path, after=entry) for entry in new)
+        yield from (Detail(DifferenceKind.REMOVED, subject, path, before=entry) for entry in gone)
+        yield from (Detail(DifferenceKind.ADDED, subject, path, after=entry) for entry in new)
 
 
 def _parameters(subject: str, path: str, before: list[str], after: list[str]) -> Iterator[Detail]:
     old, new = options(before), options(after)
     if old == new:
-        yield Detail(Difference.CHANGED, subject, path, reason="another order")
+        yield Detail(DifferenceKind.CHANGED, subject, path, reason="another order")
     for name in sorted({*old, *new} - {AS_NAME, AS_KEY}):
         if old.get(name) != new.get(name):
             values = [None if side is None else ", ".join(side) for side in (old.get(name), new.get(name))]
@@ -225,10 +227,10 @@ def _brief(key: str, task: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in known.items() if value}
 
 
-def _kind(before: object, after: object) -> Difference:
+def _kind(before: object, after: object) -> DifferenceKind:
     if before is None:
-        return Difference.ADDED
-    return Difference.REMOVED if after is None else Difference.CHANGED
+        return DifferenceKind.ADDED
+    return DifferenceKind.REMOVED if after is None else DifferenceKind.CHANGED
 
 
 def _shown(path: str, value: Any) -> Any:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from install_workflow.databricks.diff.fields import CLUSTER, JOB, Field, Form, Origin, field_of
+from install_workflow.databricks.diff.fields import CLUSTER, JOB, FieldOrigin, JobField, ValueComparison, field_of
 
 Object = Mapping[str, Any]
 
@@ -40,7 +40,7 @@ def sides(deployed: Object, desired: Object, filled: Object | None = None) -> Si
         desired: from `comparable`.
         filled: from `filled_in`, after our last write; None where that is not known.
     """
-    found = _Comparison()
+    found = _DriftComparison()
     before, after = found.compare(JOB, _Three(deployed, desired, filled), "job", "")
     return Sides(before, after, frozenset(found.by_hand))
 
@@ -85,19 +85,19 @@ class _Three:
         return _Three(self.deployed.get(name, {}), self.desired.get(name, {}), filled)
 
 
-class _Comparison:
+class _DriftComparison:
     def __init__(self) -> None:
         self.by_hand: set[tuple[str, str]] = set()
 
     def compare(
-        self, kind: str | Origin, three: _Three, subject: str, path: str, has_policy: bool = False
+        self, kind: str | FieldOrigin, three: _Three, subject: str, path: str, has_policy: bool = False
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return before and after of an object; `kind` is its type, or the origin of the user's names and values."""
         has_policy = has_policy or (kind == CLUSTER and "policy_id" in three.desired)
         before: dict[str, Any] = {}
         after: dict[str, Any] = {}
         for name in {**three.deployed, **three.desired, **(three.filled or {})}:
-            field = Field(kind) if isinstance(kind, Origin) else field_of(kind, name)
+            field = JobField(kind) if isinstance(kind, FieldOrigin) else field_of(kind, name)
             inner = f"{path}.{name}" if path else name
             old, new = self._field(field, name, three, subject, inner, has_policy)
             before |= {} if old is None else {name: old}
@@ -105,16 +105,18 @@ class _Comparison:
         return before, after
 
     def _field(
-        self, field: Field, name: str, three: _Three, subject: str, path: str, has_policy: bool
+        self, field: JobField, name: str, three: _Three, subject: str, path: str, has_policy: bool
     ) -> tuple[Any, Any]:
         old, new = three.deployed.get(name), three.desired.get(name)
-        if field.form is Form.KEYED and field.of:
+        if field.form is ValueComparison.KEYED and field.of:
             return self._keyed(field, name, three)
-        if field.form in {Form.OBJECT, Form.MAP} and not (field.counts_empty and (old is None or new is None)):
-            of = field.of if field.form is Form.OBJECT else field.origin
+        if field.form in {ValueComparison.OBJECT, ValueComparison.MAP} and not (
+            field.counts_empty and (old is None or new is None)
+        ):
+            of = field.of if field.form is ValueComparison.OBJECT else field.origin
             before, after = self.compare(of, three.inner(name), subject, path, has_policy)
             # a schedule comes and goes as a whole
-            whole = field.form is Form.OBJECT and field.origin is Origin.OURS
+            whole = field.form is ValueComparison.OBJECT and field.origin is FieldOrigin.OURS
             return (before or None, after or None) if whole or before == after else (before, after)
         if new is not None:
             return old, new
@@ -126,11 +128,11 @@ class _Comparison:
             if old == new or (_is_known(field, old, three.deployed) and _is_known(field, new, three.deployed)):
                 return None, None
         # one of our own fields may as well be gone from the settings
-        if new is not None or field.origin is not Origin.OURS:
+        if new is not None or field.origin is not FieldOrigin.OURS:
             self.by_hand.add((subject, path.removeprefix("new_cluster.")))
         return old, new
 
-    def _keyed(self, field: Field, name: str, three: _Three) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
+    def _keyed(self, field: JobField, name: str, three: _Three) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
         inner = three.inner(name)
         before, after = dict(inner.deployed), dict(inner.desired)
         for key in before.keys() & after.keys():
@@ -140,13 +142,13 @@ class _Comparison:
         return before or None, after or None
 
 
-def _is_known(field: Field, value: Any, beside: Object) -> bool:
+def _is_known(field: JobField, value: Any, beside: Object) -> bool:
     """Return whether the value is one that the server is known to choose, or none."""
     return value is None or value in field.defaults or (bool(field.same_as) and value == beside.get(field.same_as))
 
 
-def _may_be_filled_in(field: Field, value: Any, beside: Object, has_policy: bool) -> bool:
+def _may_be_filled_in(field: JobField, value: Any, beside: Object, has_policy: bool) -> bool:
     """Return whether the server, or the cluster's policy, may have given the field its value."""
     if has_policy or _is_known(field, value, beside):
         return True
-    return field.origin is Origin.SERVER and not field.defaults and field.same_as not in beside
+    return field.origin is FieldOrigin.SERVER and not field.defaults and field.same_as not in beside

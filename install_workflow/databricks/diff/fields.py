@@ -12,7 +12,7 @@ from enum import Enum
 from typing import Any
 
 
-class Origin(Enum):
+class FieldOrigin(Enum):
     """Who gives a field its value where our settings leave it open.
 
     Attributes:
@@ -28,7 +28,7 @@ class Origin(Enum):
     WRITE_ONLY = "write-only"
 
 
-class Form(Enum):
+class ValueComparison(Enum):
     """How the values of a field compare.
 
     Attributes:
@@ -47,7 +47,7 @@ class Form(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class JobField:
     """One field.
 
     Attributes:
@@ -60,8 +60,8 @@ class Field:
         counts_empty: whether an empty value has a meaning of its own.
     """
 
-    origin: Origin
-    form: Form = Form.VALUE
+    origin: FieldOrigin
+    form: ValueComparison = ValueComparison.VALUE
     of: str = ""
     key: str = ""
     defaults: tuple[Any, ...] = ()
@@ -69,24 +69,24 @@ class Field:
     counts_empty: bool = False
 
 
-_OURS, _HAND, _SERVER = Field(Origin.OURS), Field(Origin.HAND), Field(Origin.SERVER)
-_OUR_SET, _HANDS_SET = Field(Origin.OURS, Form.SET), Field(Origin.HAND, Form.SET)
-_WRITE_ONLY = Field(Origin.WRITE_ONLY)
+_OURS, _HAND, _SERVER = JobField(FieldOrigin.OURS), JobField(FieldOrigin.HAND), JobField(FieldOrigin.SERVER)
+_OUR_SET, _HANDS_SET = JobField(FieldOrigin.OURS, ValueComparison.SET), JobField(FieldOrigin.HAND, ValueComparison.SET)
+_WRITE_ONLY = JobField(FieldOrigin.WRITE_ONLY)
 
 
-def _ours(default: Any) -> Field:
-    return Field(Origin.OURS, defaults=(default,))
+def _ours(default: Any) -> JobField:
+    return JobField(FieldOrigin.OURS, defaults=(default,))
 
 
-def _server(*defaults: Any) -> Field:
-    return Field(Origin.SERVER, defaults=defaults)
+def _server(*defaults: Any) -> JobField:
+    return JobField(FieldOrigin.SERVER, defaults=defaults)
 
 
-def _object(of: str, origin: Origin = Origin.OURS) -> Field:
-    return Field(origin, Form.OBJECT, of)
+def _object(of: str, origin: FieldOrigin = FieldOrigin.OURS) -> JobField:
+    return JobField(origin, ValueComparison.OBJECT, of)
 
 
-def _hands(names: str) -> dict[str, Field]:
+def _hands(names: str) -> dict[str, JobField]:
     return dict.fromkeys(names.split(), _HAND)
 
 
@@ -108,23 +108,23 @@ _WAITS = {"min_time_between_triggers_seconds": _OURS, "wait_after_last_change_se
 JOB, CLUSTER = "JobSettings", "ClusterSpec"
 
 # by the name of the type in databricks-sdk, then by the name of the field in JSON
-FIELDS: Mapping[str, Mapping[str, Field]] = {
+FIELDS: Mapping[str, Mapping[str, JobField]] = {
     JOB: {
         "name": _OURS,
         "description": _OURS,
-        "tags": Field(Origin.OURS, Form.MAP),
+        "tags": JobField(FieldOrigin.OURS, ValueComparison.MAP),
         # an answer names the principal also where nobody set it; `changes.py` compares it with the owner
         "run_as": _OURS,
-        "max_concurrent_runs": Field(Origin.OURS, defaults=(1,), counts_empty=True),
+        "max_concurrent_runs": JobField(FieldOrigin.OURS, defaults=(1,), counts_empty=True),
         "timeout_seconds": _OURS,
         "queue": _object("QueueSettings"),
         "schedule": _object("CronSchedule"),
-        "continuous": Field(Origin.OURS, Form.OBJECT, "Continuous", counts_empty=True),
+        "continuous": JobField(FieldOrigin.OURS, ValueComparison.OBJECT, "Continuous", counts_empty=True),
         "trigger": _object("TriggerSettings"),
         "email_notifications": _object("JobEmailNotifications"),
         "webhook_notifications": _object("WebhookNotifications"),
-        "job_clusters": Field(Origin.OURS, Form.KEYED, "JobCluster", "job_cluster_key"),
-        "tasks": Field(Origin.OURS, Form.KEYED, "Task", "task_key"),
+        "job_clusters": JobField(FieldOrigin.OURS, ValueComparison.KEYED, "JobCluster", "job_cluster_key"),
+        "tasks": JobField(FieldOrigin.OURS, ValueComparison.KEYED, "Task", "task_key"),
         # a workspace may have a default policy, and puts a job into a folder by itself
         "budget_policy_id": _SERVER,
         "usage_policy_id": _SERVER,
@@ -132,8 +132,8 @@ FIELDS: Mapping[str, Mapping[str, Field]] = {
         "parent_path": _SERVER,
         "edit_mode": _server("EDITABLE"),
         "format": _WRITE_ONLY,
-        "parameters": Field(Origin.HAND, Form.KEYED, key="name"),
-        "environments": Field(Origin.HAND, Form.KEYED, key="environment_key"),
+        "parameters": JobField(FieldOrigin.HAND, ValueComparison.KEYED, key="name"),
+        "environments": JobField(FieldOrigin.HAND, ValueComparison.KEYED, key="environment_key"),
         **_hands("deployment duration_target environment_variables git_source health notification_settings triggers"),
     },
     "QueueSettings": {"enabled": _OURS},
@@ -165,21 +165,21 @@ FIELDS: Mapping[str, Mapping[str, Field]] = {
         "data_security_mode": _server("SINGLE_USER"),
         "policy_id": _OURS,
         "apply_policy_default_values": _WRITE_ONLY,
-        "spark_conf": Field(Origin.OURS, Form.MAP),
-        "custom_tags": Field(Origin.OURS, Form.MAP),
-        "spark_env_vars": Field(Origin.HAND, Form.MAP),
-        "driver_node_type_id": Field(Origin.SERVER, same_as="node_type_id"),
+        "spark_conf": JobField(FieldOrigin.OURS, ValueComparison.MAP),
+        "custom_tags": JobField(FieldOrigin.OURS, ValueComparison.MAP),
+        "spark_env_vars": JobField(FieldOrigin.HAND, ValueComparison.MAP),
+        "driver_node_type_id": JobField(FieldOrigin.SERVER, same_as="node_type_id"),
         # the values depend on the cloud or on a pool, and no document lists them
-        "driver_instance_pool_id": Field(Origin.SERVER, same_as="instance_pool_id"),
+        "driver_instance_pool_id": JobField(FieldOrigin.SERVER, same_as="instance_pool_id"),
         "enable_elastic_disk": _SERVER,
         "enable_local_disk_encryption": _SERVER,
         "single_user_name": _SERVER,
         # documented as what an open field means, except for the legacy -photon- runtimes
         "runtime_engine": _server("STANDARD"),
-        "aws_attributes": _object("AwsAttributes", Origin.SERVER),
-        "azure_attributes": _object("AzureAttributes", Origin.SERVER),
-        "gcp_attributes": _object("GcpAttributes", Origin.SERVER),
-        "workload_type": _object("WorkloadType", Origin.SERVER),
+        "aws_attributes": _object("AwsAttributes", FieldOrigin.SERVER),
+        "azure_attributes": _object("AzureAttributes", FieldOrigin.SERVER),
+        "gcp_attributes": _object("GcpAttributes", FieldOrigin.SERVER),
+        "workload_type": _object("WorkloadType", FieldOrigin.SERVER),
         **_hands(
             "autotermination_minutes cluster_log_conf cluster_name dependency_mode docker_image "
             "driver_node_type_flexibility init_scripts instance_pool_id is_single_node kind remote_disk_throughput "
@@ -207,7 +207,7 @@ FIELDS: Mapping[str, Mapping[str, Field]] = {
         "first_on_demand": _server(1),
         **_hands("confidential_compute_type google_service_account local_ssd_count use_preemptible_executors"),
     },
-    "WorkloadType": {"clients": _object("ClientsTypes", Origin.SERVER)},
+    "WorkloadType": {"clients": _object("ClientsTypes", FieldOrigin.SERVER)},
     "ClientsTypes": {"jobs": _server(True), "notebooks": _server(True)},
     "Task": {
         "task_key": _OURS,
@@ -221,8 +221,8 @@ FIELDS: Mapping[str, Mapping[str, Field]] = {
         "min_retry_interval_millis": _OURS,
         "retry_on_timeout": _OURS,
         "timeout_seconds": _OURS,
-        "email_notifications": _object("TaskEmailNotifications", Origin.HAND),
-        "webhook_notifications": _object("WebhookNotifications", Origin.HAND),
+        "email_notifications": _object("TaskEmailNotifications", FieldOrigin.HAND),
+        "webhook_notifications": _object("WebhookNotifications", FieldOrigin.HAND),
         **_hands(
             "ai_runtime_task alert_task clean_rooms_notebook_task compute condition_task dashboard_task dbt_cloud_task "
             "dbt_platform_task dbt_task description disable_auto_optimization disabled environment_key "
@@ -235,7 +235,7 @@ FIELDS: Mapping[str, Mapping[str, Field]] = {
         "package_name": _OURS,
         "entry_point": _OURS,
         "parameters": _OURS,
-        "named_parameters": Field(Origin.HAND, Form.MAP),
+        "named_parameters": JobField(FieldOrigin.HAND, ValueComparison.MAP),
     },
     "RunJobTask": {
         "job_id": _OURS,
@@ -247,6 +247,6 @@ FIELDS: Mapping[str, Mapping[str, Field]] = {
 _UNKNOWN = _SERVER
 
 
-def field_of(kind: str, name: str) -> Field:
+def field_of(kind: str, name: str) -> JobField:
     """Return what the table says of a field; one that it does not know is the server's, with any value."""
     return FIELDS.get(kind, {}).get(name, _UNKNOWN)

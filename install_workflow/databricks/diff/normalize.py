@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from install_workflow.databricks.diff.fields import JOB, Field, Form, Origin, field_of
+from install_workflow.databricks.diff.fields import JOB, FieldOrigin, JobField, ValueComparison, field_of
 from install_workflow.databricks.jobs.job import JobJson
 
 
@@ -27,15 +27,15 @@ def _object(kind: str, fields: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if not _is_default(table[name], value)}
 
 
-def _value(field: Field, value: Any) -> Any:
+def _value(field: JobField, value: Any) -> Any:
     match field.form:
-        case Form.OBJECT if isinstance(value, Mapping):
+        case ValueComparison.OBJECT if isinstance(value, Mapping):
             return _object(field.of, value)
-        case Form.KEYED if isinstance(value, list | tuple):
+        case ValueComparison.KEYED if isinstance(value, list | tuple):
             return _by_key((_object(field.of, entry) for entry in value), field.key)
-        case Form.SET if isinstance(value, list | tuple):
+        case ValueComparison.SET if isinstance(value, list | tuple):
             return sorted((_whole(entry) for entry in value), key=_text)
-        case Form.MAP if isinstance(value, Mapping):
+        case ValueComparison.MAP if isinstance(value, Mapping):
             return dict(value)
         case _:
             return _whole(value)
@@ -53,13 +53,13 @@ def _by_key(entries: Iterable[dict[str, Any]], key: str) -> dict[str, dict[str, 
     return {entry[key]: {name: value for name, value in entry.items() if name != key} for entry in entries}
 
 
-def _is_default(field: Field, value: Any) -> bool:
-    if field.origin is Origin.WRITE_ONLY or value is None:
+def _is_default(field: JobField, value: Any) -> bool:
+    if field.origin is FieldOrigin.WRITE_ONLY or value is None:
         return True
     if not value:
         return not field.counts_empty
     # what the server chooses may be another value tomorrow: that is compared in `drift.py`
-    return field.origin is Origin.OURS and value in field.defaults
+    return field.origin is FieldOrigin.OURS and value in field.defaults
 
 
 def _text(value: Any) -> str:

@@ -7,19 +7,19 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from demux.core.control.deployment_record import Place, PlacedGame
+from demux.core.control.deployment_record import GamePlacement, PlacedGame
 from demux.core.names import names_of
 from install_workflow.databricks.diff.changes import WorkspacePlan
 from install_workflow.databricks.jobs.job import DeployedJob, JobJson
 from install_workflow.databricks.jobs.task_games import told
 
-Places = tuple[Place, ...]
+Places = tuple[GamePlacement, ...]
 # by job id: what the server added to its settings
 Filled = Mapping[int, JobJson]
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class PlacementOutcome:
     """What the record says of the jobs after an apply.
 
     Attributes:
@@ -60,11 +60,11 @@ def recorded(places: Places, before: Iterable[PlacedGame], plan_id: str, now: da
 
 def _places(jobs: Iterable[tuple[int, JobJson]], known: Iterable[str]) -> Places:
     by_key = {names_of(game).key: game for game in known}
-    found: dict[str, Place] = {}
+    found: dict[str, GamePlacement] = {}
     for job_id, settings in sorted(jobs, key=lambda job: job[0]):
         for task in settings.get("tasks", []):
             for key, game in _games(task):
-                place = Place(
+                place = GamePlacement(
                     key,
                     game if game is not None else by_key.get(key),
                     str(settings.get("name", "")),

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from demux.core.errors import PlanRefused
-from demux.core.settings.databricks import Level, PrincipalKind
+from demux.core.settings.databricks import AccessLevel, PrincipalKind
 from install_workflow.databricks.diff.changes import Call, JobAction, JobChange, WorkspacePlan
-from install_workflow.databricks.diff.details import Detail, Difference
+from install_workflow.databricks.diff.details import Detail, DifferenceKind
 from install_workflow.databricks.diff.render import content_of
 from install_workflow.databricks.jobs.job import ForeignJob, Job, Permission
 
@@ -107,7 +107,7 @@ def _change(written: Mapping[str, Any]) -> JobChange:
         written["job_id"],
         tuple(map(Call, written["calls"])),
         written["reason"],
-        tuple(Detail(**{**each, "difference": Difference(each["difference"])}) for each in written["details"]),
+        tuple(Detail(**{**each, "difference": DifferenceKind(each["difference"])}) for each in written["details"]),
         _job(written["job"]) if written["job"] else None,
     )
 
@@ -122,6 +122,7 @@ def _job_json(job: Job) -> dict[str, Any]:
 
 def _job(written: Mapping[str, Any]) -> Job:
     permissions = (
-        Permission(PrincipalKind(kind), principal, Level(level)) for kind, principal, level in written["permissions"]
+        Permission(PrincipalKind(kind), principal, AccessLevel(level))
+        for kind, principal, level in written["permissions"]
     )
     return Job(written["part"], written["settings"], tuple(permissions))

@@ -11,7 +11,7 @@ from typing import Any
 from demux.core.settings.settings import Engine
 from demux.core.text import first_few, printable
 from install_workflow.databricks.diff.changes import JobAction, JobChange, WorkspacePlan
-from install_workflow.databricks.diff.details import Detail, Difference
+from install_workflow.databricks.diff.details import Detail, DifferenceKind
 from install_workflow.databricks.jobs.job import ForeignJob
 
 _SIGNS = {
@@ -21,7 +21,12 @@ _SIGNS = {
     JobAction.REMOVE_DOUBLE: "-",
     JobAction.KEEP: " ",
 }
-_MARKS = {Difference.ADDED: "+", Difference.REMOVED: "-", Difference.MOVED: "~", Difference.CHANGED: "~"}
+_MARKS = {
+    DifferenceKind.ADDED: "+",
+    DifferenceKind.REMOVED: "-",
+    DifferenceKind.MOVED: "~",
+    DifferenceKind.CHANGED: "~",
+}
 _LONGEST = 120
 
 
@@ -113,7 +118,7 @@ def _grouped(details: Iterable[Detail]) -> list[Detail]:
     """Return the details, those of tasks that have the same field, values and reason put together."""
     groups: dict[str, list[Detail]] = {}
     for detail in details:
-        alike = detail.field and detail.subject.startswith("task ") and detail.difference is not Difference.MOVED
+        alike = detail.field and detail.subject.startswith("task ") and detail.difference is not DifferenceKind.MOVED
         groups.setdefault(repr(replace(detail, subject="task")) if alike else repr(detail), []).append(detail)
     return [replace(group[0], subject=_subject([each.subject for each in group])) for group in groups.values()]
 
@@ -128,17 +133,17 @@ def _detail_text(detail: Detail) -> str:
     subject, field = printable(detail.subject), printable(detail.field)
     why = f": {printable(detail.reason)}" if detail.reason else ""
     match detail.difference:
-        case Difference.MOVED:
+        case DifferenceKind.MOVED:
             return f"{subject} moved from {_value(detail.before)} to {_value(detail.after)}{why}"
-        case Difference.ADDED | Difference.REMOVED as kind if not field:
+        case DifferenceKind.ADDED | DifferenceKind.REMOVED as kind if not field:
             return f"{subject}{_extent(detail)} {kind.value}{why}"
-        case Difference.ADDED:
+        case DifferenceKind.ADDED:
             return f"{subject}: {field} {_value(detail.after)} added{why}"
-        case Difference.REMOVED:
+        case DifferenceKind.REMOVED:
             return f"{subject}: {field} {_value(detail.before)} removed{why}"
-        case Difference.CHANGED if detail.before is None:
+        case DifferenceKind.CHANGED if detail.before is None:
             return f"{subject}: {field} changed{why}"
-        case Difference.CHANGED:
+        case DifferenceKind.CHANGED:
             return f"{subject}: {field} changed from {_value(detail.before)} to {_value(detail.after)}{why}"
 
 

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from demux.core.errors import SettingsInvalid
-from install_workflow.databricks.api.client import Connection
+from install_workflow.databricks.api.client import WorkspaceConnection
 from install_workflow.databricks.api.errors import Denied, Missing
 from install_workflow.databricks.grants.desired import known_as
 from install_workflow.databricks.grants.diff import KINDS, Grant, GrantAction, GrantChange, kind_of
@@ -19,14 +19,14 @@ _PERMISSIONS = "/api/2.1/unity-catalog/permissions"
 _AT_ONCE = 8
 
 
-class Catalog:
-    """The grants in the catalogs that a workspace sees; all raise as `Connection.tried`.
+class GrantsApi:
+    """The grants in the catalogs that a workspace sees; all raise as `WorkspaceConnection.tried`.
 
     Attributes:
         connection: the workspace and our login.
     """
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: WorkspaceConnection) -> None:
         self.connection = connection
 
     def require(self, name: str) -> None:

@@ -8,17 +8,17 @@ from dataclasses import dataclass
 
 from demux.core.errors import DemuxError, TaskInterrupted, WorkspaceRefused
 from demux.core.settings.settings import Settings
-from install_workflow.databricks.api.client import Connection
+from install_workflow.databricks.api.client import WorkspaceConnection
 from install_workflow.databricks.api.errors import Denied
 from install_workflow.databricks.api.versioned_file import Kept, RecordFiles
-from install_workflow.databricks.grants.api import Catalog
-from install_workflow.databricks.grants.desired import Games, games_of, place_of, readers_of, waiting_of
+from install_workflow.databricks.grants.api import GrantsApi
+from install_workflow.databricks.grants.desired import GrantedGames, games_of, place_of, readers_of, waiting_of
 from install_workflow.databricks.grants.diff import (
     Grant,
     GrantChange,
+    GrantOutcome,
     GrantsPlan,
-    Outcome,
-    Record,
+    GrantsRecord,
     begun,
     compare,
     kind_of,
@@ -39,7 +39,7 @@ Tell = Callable[[str, Sequence[GrantChange]], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Outlook:
+class GrantsPreview:
     """A plan, and what it was made from.
 
     Attributes:
@@ -50,12 +50,14 @@ class Outlook:
     """
 
     plan: GrantsPlan
-    kept: Kept[Record]
-    files: RecordFiles[Record]
-    catalog: Catalog
+    kept: Kept[GrantsRecord]
+    files: RecordFiles[GrantsRecord]
+    catalog: GrantsApi
 
 
-def look(connection: Connection, settings: Settings, games: Games | None = None, known: Iterable[str] = ()) -> Outlook:
+def look(
+    connection: WorkspaceConnection, settings: Settings, games: GrantedGames | None = None, known: Iterable[str] = ()
+) -> GrantsPreview:
     """Return what would change; changes nothing.
 
     A call or more for each game with readers; without `games` also for each job of ours and each 100 jobs of the
@@ -70,18 +72,18 @@ def look(connection: Connection, settings: Settings, games: Games | None = None,
     Raises:
         SettingsInvalid: as `place_of`.
         PlanRefused: our record cannot be used.
-        DemuxError: as `Connection.tried`.
+        DemuxError: as `WorkspaceConnection.tried`.
     """
-    place, catalog = place_of(settings), Catalog(connection)
+    place, catalog = place_of(settings), GrantsApi(connection)
     files = grants_files(connection, settings.databricks.wheel_path or "", place.deployment)
     kept = files.read()
     games = games or games_of(settings, Workspace(connection).find(place.deployment, ()).jobs, known)
     readers = readers_of(place, games, settings, readers_on(kept.record))
     held = catalog.held(to_read(place, readers, kept.record))
-    return Outlook(compare(place, readers, held, kept.record, waiting_of(games, settings)), kept, files, catalog)
+    return GrantsPreview(compare(place, readers, held, kept.record, waiting_of(games, settings)), kept, files, catalog)
 
 
-def look_beside(connection: Connection, settings: Settings, games: Iterable[str]) -> Outlook | None:
+def look_beside(connection: WorkspaceConnection, settings: Settings, games: Iterable[str]) -> GrantsPreview | None:
     """Return what would change beside the jobs of these games; None where grants are nobody's wish, and never were.
 
     Where the section `grants` is empty, what we granted before is taken back; without a catalog nothing is looked at.
@@ -95,23 +97,25 @@ def look_beside(connection: Connection, settings: Settings, games: Iterable[str]
     files = grants_files(connection, databricks.wheel_path or "", databricks.name or "")
     if not grants.games and not grants.patterns and not files.read().version:
         return None
-    return look(connection, settings, Games(tuple(sorted({*settings.games.allow, *games}))))
+    return look(connection, settings, GrantedGames(tuple(sorted({*settings.games.allow, *games}))))
 
 
-def look_at_revoking(connection: Connection, settings: Settings) -> Outlook:
+def look_at_revoking(connection: WorkspaceConnection, settings: Settings) -> GrantsPreview:
     """Return what takes back all that is ours; changes nothing.
 
     Raises:
         PlanRefused: our record cannot be used.
-        DemuxError: as `Connection.tried`.
+        DemuxError: as `WorkspaceConnection.tried`.
     """
-    databricks, catalog = settings.databricks, Catalog(connection)
+    databricks, catalog = settings.databricks, GrantsApi(connection)
     files = grants_files(connection, databricks.wheel_path or "", databricks.name or "")
     kept = files.read()
-    return Outlook(taken_back(catalog.held(recorded_on(kept.record)), kept.record), kept, files, catalog)
+    return GrantsPreview(taken_back(catalog.held(recorded_on(kept.record)), kept.record), kept, files, catalog)
 
 
-def apply(outlook: Outlook, tell: Tell = lambda _, __: None, before: Callable[[], None] = lambda: None) -> Outcome:
+def apply(
+    outlook: GrantsPreview, tell: Tell = lambda _, __: None, before: Callable[[], None] = lambda: None
+) -> GrantOutcome:
     """Return what was done once everything was tried; what the workspace refuses stops nothing else.
 
     A grant is in our record before it is made, so that one whose apply died is still ours. Looked at again and applied
@@ -129,20 +133,20 @@ def apply(outlook: Outlook, tell: Tell = lambda _, __: None, before: Callable[[]
     """
     plan, kept = outlook.plan, outlook.kept
     if plan.is_empty:
-        return Outcome()
+        return GrantOutcome()
     calls = _Calls(outlook.catalog, tell, before)
     if plan.calls:
         kept = outlook.files.write(kept, begun(plan, kept.record))
         for name, changes in plan.calls.items():
             calls.make(name, changes)
     outlook.files.write(kept, settled(plan, calls.done))
-    return Outcome(frozenset(calls.done), (*calls.unknown_error(), *calls.failed))
+    return GrantOutcome(frozenset(calls.done), (*calls.unknown_error(), *calls.failed))
 
 
 class _Calls:
     """The calls of one apply."""
 
-    def __init__(self, catalog: Catalog, tell: Tell, before: Callable[[], None]) -> None:
+    def __init__(self, catalog: GrantsApi, tell: Tell, before: Callable[[], None]) -> None:
         self.done: set[Grant] = set()
         self.failed: list[DemuxError] = []
         self._unknown: set[str] = set()

@@ -12,13 +12,13 @@ from demux.core.names import names_of
 from demux.core.settings.settings import Settings
 from install_workflow.databricks.diff.deployed_games import running
 from install_workflow.databricks.jobs.job import DeployedJob
-from install_workflow.planning.plan import Waiting
+from install_workflow.planning.plan import WaitingGame
 
 _EMAIL = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TableLocation:
     """Where the games' tables are; the full names as Unity Catalog has them, in lower case.
 
     Attributes:
@@ -48,7 +48,7 @@ class Readers:
 
 
 @dataclass(frozen=True, slots=True)
-class Games:
+class GrantedGames:
     """The games that the settings or the jobs have.
 
     Attributes:
@@ -68,7 +68,7 @@ def known_as(principal: str) -> str:
     return principal.lower() if _EMAIL.fullmatch(principal) else principal
 
 
-def place_of(settings: Settings) -> Place:
+def place_of(settings: Settings) -> TableLocation:
     """Return where the tables are.
 
     Raises:
@@ -83,18 +83,18 @@ def place_of(settings: Settings) -> Place:
             wrong=tuple(wrong),
         )
     catalog = databricks.catalog.lower()
-    return Place(databricks.name, catalog, f"{catalog}.{databricks.silver_schema.lower()}")
+    return TableLocation(databricks.name, catalog, f"{catalog}.{databricks.silver_schema.lower()}")
 
 
-def games_of(settings: Settings, jobs: Iterable[DeployedJob], known: Iterable[str] = ()) -> Games:
+def games_of(settings: Settings, jobs: Iterable[DeployedJob], known: Iterable[str] = ()) -> GrantedGames:
     """Return the games of `games.allow` and of the jobs; `known` are names for those that a task has by their key."""
     allowed = settings.games.allow
     now = running(jobs, {*allowed, *settings.grants.games, *known})
-    return Games(tuple(sorted({*allowed, *now.games})), now.unnamed)
+    return GrantedGames(tuple(sorted({*allowed, *now.games})), now.unnamed)
 
 
 def readers_of(
-    place: Place, games: Games, settings: Settings, now: Mapping[str, Collection[str]] | None = None
+    place: TableLocation, games: GrantedGames, settings: Settings, now: Mapping[str, Collection[str]] | None = None
 ) -> tuple[Readers, ...]:
     """Return every game with who should read its table, by game.
 
@@ -113,12 +113,12 @@ def readers_of(
     return (*named, *(Readers(key, table, tuple(sorted(now.get(table, ())))) for key, table in unnamed))
 
 
-def waiting_of(games: Games, settings: Settings) -> Iterator[Waiting]:
+def waiting_of(games: GrantedGames, settings: Settings) -> Iterator[WaitingGame]:
     """Yield the games, or keys, that have readers in the settings and no name or no job in the workspace."""
     for game in sorted(settings.grants.games.keys() - set(games.names)):
-        yield Waiting(game, "neither games.allow nor a job has this game")
+        yield WaitingGame(game, "neither games.allow nor a job has this game")
     for key in games.unnamed if settings.grants.patterns else ():
-        yield Waiting(key, "the jobs know it by this key only: put its name under games.allow")
+        yield WaitingGame(key, "the jobs know it by this key only: put its name under games.allow")
 
 
 def _principals(game: str, settings: Settings) -> tuple[str, ...]:

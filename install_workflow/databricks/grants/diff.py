@@ -12,8 +12,8 @@ from enum import Enum
 
 from demux.core.errors import DemuxError, PlanRefused
 from demux.core.text import first_few
-from install_workflow.databricks.grants.desired import Place, Readers
-from install_workflow.planning.plan import Waiting, digest
+from install_workflow.databricks.grants.desired import Readers, TableLocation
+from install_workflow.planning.plan import WaitingGame, digest
 
 MAX_RETIRED_SHARE = 0.25
 
@@ -44,7 +44,7 @@ Held = Mapping[str, Collection[Grant] | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class GrantsRecord:
     """What we granted.
 
     Attributes:
@@ -108,7 +108,7 @@ class GrantsPlan:
 
     changes: tuple[GrantChange, ...]
     foreign: tuple[ForeignGrants, ...]
-    waiting: tuple[Waiting, ...]
+    waiting: tuple[WaitingGame, ...]
     recorded_tables: int
     retired_tables: int
 
@@ -134,7 +134,7 @@ class GrantsPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class GrantOutcome:
     """What came of a plan.
 
     Attributes:
@@ -151,19 +151,19 @@ def kind_of(name: str) -> str:
     return KINDS[name.count(".")]
 
 
-def to_read(place: Place, readers: Iterable[Readers], record: Record) -> tuple[str, ...]:
+def to_read(place: TableLocation, readers: Iterable[Readers], record: GrantsRecord) -> tuple[str, ...]:
     """Return the full names of all securables whose grants `compare` wants to know, sorted."""
     names = {each.table for each in readers if each.principals}
     return tuple(sorted({*names, *recorded_on(record), place.catalog, place.schema}))
 
 
-def recorded_on(record: Record) -> frozenset[str]:
+def recorded_on(record: GrantsRecord) -> frozenset[str]:
     """Return the full names of all securables that we granted something on, and of what they are in."""
     names = {grant.on for grant in record.granted | record.begun}
     return frozenset(names.union(*map(_above, names)))
 
 
-def readers_on(record: Record) -> dict[str, frozenset[str]]:
+def readers_on(record: GrantsRecord) -> dict[str, frozenset[str]]:
     """Return the principals whom we granted each table."""
     found: dict[str, set[str]] = defaultdict(set)
     for grant in record.granted | record.begun:
@@ -172,7 +172,7 @@ def readers_on(record: Record) -> dict[str, frozenset[str]]:
     return {table: frozenset(principals) for table, principals in found.items()}
 
 
-def taken_back(held: Held, record: Record) -> GrantsPlan:
+def taken_back(held: Held, record: GrantsRecord) -> GrantsPlan:
     """Return the plan that takes back all that is ours and nothing else, for a deployment that goes.
 
     Args:
@@ -190,7 +190,11 @@ def taken_back(held: Held, record: Record) -> GrantsPlan:
 
 
 def compare(
-    place: Place, readers: Sequence[Readers], held: Held, record: Record, waiting: Iterable[Waiting] = ()
+    place: TableLocation,
+    readers: Sequence[Readers],
+    held: Held,
+    record: GrantsRecord,
+    waiting: Iterable[WaitingGame] = (),
 ) -> GrantsPlan:
     """Return the plan that takes the grants of ours to what the settings want; those of others stay.
 
@@ -218,13 +222,13 @@ def compare(
     )
 
 
-def begun(plan: GrantsPlan, record: Record) -> Record:
+def begun(plan: GrantsPlan, record: GrantsRecord) -> GrantsRecord:
     """Return the record to be written before the first grant is made."""
     coming = {change.grant for change in plan.changes if change.action is GrantAction.GRANT}
-    return Record(record.granted, record.begun | coming - record.granted)
+    return GrantsRecord(record.granted, record.begun | coming - record.granted)
 
 
-def settled(plan: GrantsPlan, done: Collection[Grant]) -> Record:
+def settled(plan: GrantsPlan, done: Collection[Grant]) -> GrantsRecord:
     """Return the record to be written in the end; what was refused is as if nobody had tried.
 
     Args:
@@ -232,7 +236,7 @@ def settled(plan: GrantsPlan, done: Collection[Grant]) -> Record:
         done: the grants that were made or taken away.
     """
     stays = {GrantAction.KEEP: True, GrantAction.CONFIRM: True, GrantAction.FORGET: False}
-    return Record(
+    return GrantsRecord(
         frozenset(
             change.grant
             for change in plan.changes
@@ -257,7 +261,7 @@ def require_modest(plan: GrantsPlan, max_retired_share: float = MAX_RETIRED_SHAR
         )
 
 
-def _wanted(place: Place, readers: Iterable[Readers]) -> dict[Grant, list[str]]:
+def _wanted(place: TableLocation, readers: Iterable[Readers]) -> dict[Grant, list[str]]:
     """Return the grants that should be, each with the games that it is for."""
     result: dict[Grant, list[str]] = defaultdict(list)
     for each in readers:
@@ -272,7 +276,7 @@ def _change(
     present: Collection[Grant],
     wanted: Mapping[Grant, Sequence[str]],
     later: Collection[Grant],
-    record: Record,
+    record: GrantsRecord,
     held: Held,
     tables: Mapping[str, str],
 ) -> GrantChange:
@@ -289,7 +293,7 @@ def _change(
     return GrantChange(GrantAction.REVOKE, grant, _why_revoked(grant, tables))
 
 
-def _why_granted(grant: Grant, games: Sequence[str], record: Record) -> str:
+def _why_granted(grant: Grant, games: Sequence[str], record: GrantsRecord) -> str:
     if grant in record.granted:
         return "drift: we granted it, and it is no longer there"
     if grant in record.begun:
@@ -318,11 +322,11 @@ def _foreign(grants: Iterable[Grant], wanted: Collection[Grant]) -> Iterator[For
         yield ForeignGrants(name, principal, privileges, reads, any(grant in wanted for grant in given))
 
 
-def _waiting(place: Place, readers: Iterable[Readers], held: Held) -> Iterator[Waiting]:
+def _waiting(place: TableLocation, readers: Iterable[Readers], held: Held) -> Iterator[WaitingGame]:
     for each in readers:
         if each.principals and held.get(each.table) is None:
             missing = next(name for name in (place.catalog, place.schema, each.table) if held.get(name) is None)
-            yield Waiting(each.game, f"there is no {kind_of(missing)} {missing} yet")
+            yield WaitingGame(each.game, f"there is no {kind_of(missing)} {missing} yet")
 
 
 def _above(name: str) -> Iterator[str]:

@@ -9,15 +9,15 @@ from dataclasses import astuple
 from functools import partial
 
 from demux.core.errors import PlanRefused
-from install_workflow.databricks.api.client import Connection
-from install_workflow.databricks.api.versioned_file import Form, RecordFiles
-from install_workflow.databricks.grants.diff import PRIVILEGES, Grant, Record, kind_of
+from install_workflow.databricks.api.client import WorkspaceConnection
+from install_workflow.databricks.api.versioned_file import RecordFiles, RecordFormat
+from install_workflow.databricks.grants.diff import PRIVILEGES, Grant, GrantsRecord, kind_of
 
 VERSION = 1
 _NAME = re.compile(r"[a-z0-9_]+(\.[a-z0-9_]+){0,2}")
 
 
-def to_text(deployment: str, record: Record) -> str:
+def to_text(deployment: str, record: GrantsRecord) -> str:
     """Return the record as JSON: version, deployment, and lists of [name, principal, privilege]; the same each time."""
     content = {
         "version": VERSION,
@@ -28,7 +28,7 @@ def to_text(deployment: str, record: Record) -> str:
     return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
 
 
-def from_text(deployment: str, text: str, path: str) -> Record:
+def from_text(deployment: str, text: str, path: str) -> GrantsRecord:
     """Return the record that `to_text` wrote.
 
     Raises:
@@ -38,7 +38,7 @@ def from_text(deployment: str, text: str, path: str) -> Record:
         content = json.loads(text)
         if (content["version"], content["deployment"]) != (VERSION, deployment):
             raise ValueError(f"version {content['version']} of deployment {content['deployment']}")
-        return Record(*(frozenset(map(_grant, content[name])) for name in ("granted", "begun")))
+        return GrantsRecord(*(frozenset(map(_grant, content[name])) for name in ("granted", "begun")))
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         raise PlanRefused(
             f"The record of what was granted, {path}, cannot be used ({type(error).__name__}: {error}).",
@@ -60,8 +60,8 @@ def _grant(written: list[str]) -> Grant:
     return grant
 
 
-def grants_files(connection: Connection, wheel_path: str, deployment: str) -> RecordFiles[Record]:
+def grants_files(connection: WorkspaceConnection, wheel_path: str, deployment: str) -> RecordFiles[GrantsRecord]:
     """Return the versions of a deployment's record of grants."""
-    form = Form(Record(), partial(to_text, deployment), partial(from_text, deployment), "the grants")
+    form = RecordFormat(GrantsRecord(), partial(to_text, deployment), partial(from_text, deployment), "the grants")
     # no deployment can have this name, and its wheels a folder of it
     return RecordFiles(connection, f"{wheel_path}/grants.{deployment}", form)

@@ -13,8 +13,8 @@ from install_workflow.databricks.grants.diff import (
     ForeignGrants,
     GrantAction,
     GrantChange,
+    GrantOutcome,
     GrantsPlan,
-    Outcome,
     kind_of,
 )
 
@@ -49,13 +49,13 @@ def as_text(plan: GrantsPlan, everything: bool = False) -> str:
     return "\n".join([*lines, f"Grants {plan.plan_id}: {changes}; {others} of others left, {waiting} waiting."])
 
 
-def as_json(plan: GrantsPlan, outcome: Outcome | None = None) -> str:
+def as_json(plan: GrantsPlan, outcome: GrantOutcome | None = None) -> str:
     """Return the plan as a JSON object, and with an outcome what came of it, with the fields of `content_of`."""
     # ASCII alone: names come from outside, and may reach a terminal
     return json.dumps(content_of(plan, outcome), indent=2)
 
 
-def content_of(plan: GrantsPlan, outcome: Outcome | None = None) -> dict[str, Any]:
+def content_of(plan: GrantsPlan, outcome: GrantOutcome | None = None) -> dict[str, Any]:
     """Return the plan as JSON data, and with an outcome what came of it.
 
     Its fields: plan_id, changes (action, kind, on, principal, privilege, reason), foreign (kind, on, principal,

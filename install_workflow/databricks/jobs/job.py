@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from demux.core.settings.databricks import Level, PrincipalKind
+from demux.core.settings.databricks import AccessLevel, PrincipalKind
 
 # a job's settings as JSON of the Jobs API 2.2
 JobJson = Mapping[str, Any]
@@ -41,7 +41,7 @@ class Permission:
 
     kind: PrincipalKind
     principal: str
-    level: Level
+    level: AccessLevel
 
     @property
     def sort_key(self) -> tuple[str, str, str]:

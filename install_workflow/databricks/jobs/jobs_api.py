@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from demux.core.errors import TaskInterrupted
-from demux.core.settings.databricks import Level, PrincipalKind
-from install_workflow.databricks.api.client import Connection
+from demux.core.settings.databricks import AccessLevel, PrincipalKind
+from install_workflow.databricks.api.client import WorkspaceConnection
 from install_workflow.databricks.api.errors import Denied, Missing
 from install_workflow.databricks.jobs.job import (
     OWNER_TAG,
@@ -29,7 +29,7 @@ _OWNER = "IS_OWNER"
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class DeploymentJobs:
     """What the workspace has of a deployment.
 
     Attributes:
@@ -44,18 +44,18 @@ class Found:
 
 
 class Workspace:
-    """The jobs of one workspace. Each call is tried again where that helps; all raise as `Connection.tried`.
+    """The jobs of one workspace. Each call is tried again where that helps; all raise as `WorkspaceConnection.tried`.
 
     Attributes:
         connection: the workspace and our login.
     """
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: WorkspaceConnection) -> None:
         self.connection = connection
         # who owns a job, as read last: a list of permissions without the owner is refused
         self._owners: dict[int, dict[str, str]] = {}
 
-    def find(self, deployment: str, names: Collection[str], root: str | None = None) -> Found:
+    def find(self, deployment: str, names: Collection[str], root: str | None = None) -> DeploymentJobs:
         """Return the deployment's jobs, those of others with one of these names, or on this root; changes nothing.
 
         One call for each 100 jobs of the workspace, and two or more for each job of ours.
@@ -74,7 +74,7 @@ class Workspace:
                 sharing.append(other)
         jobs = (self._deployed(job_id) for job_id in sorted(ours))
         found = tuple(job for job in jobs if job is not None)
-        return Found(found, *(tuple(sorted(each, key=lambda job: job.job_id)) for each in (foreign, sharing)))
+        return DeploymentJobs(found, *(tuple(sorted(each, key=lambda job: job.job_id)) for each in (foreign, sharing)))
 
     def others(self, deployment: str) -> tuple[JobJson, ...]:
         """Return the settings of the jobs of other deployments, by id.
@@ -211,7 +211,7 @@ class Workspace:
         for (kind, name), level in direct:
             if level == _OWNER:
                 self._owners[job_id] = {kind.value: name, "permission_level": _OWNER}
-        given = [Permission(kind, name, Level(level)) for (kind, name), level in direct if level != _OWNER]
+        given = [Permission(kind, name, AccessLevel(level)) for (kind, name), level in direct if level != _OWNER]
         return tuple(sorted(given, key=lambda each: each.sort_key))
 
 

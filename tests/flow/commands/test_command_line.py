@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from demux.core.control.games_and_rounds import Control, Outcome
+from demux.core.control.games_and_rounds import Control, TaskOutcome
 from tests.support.flow.process import DEMUX, Command, run, running, wait_for_line, wait_until
 from tests.support.flow.root import Root
 
@@ -148,7 +148,7 @@ def test_games_are_decoded_by_name_and_by_key_and_leave_their_records(
     assert root.everything() == done.everything()
     history = Control(root.spark, root.layout).history()
     assert {game: (last.outcome, last.rows_in) for game, last in history.last.items()} == {
-        game: (Outcome.DONE, sum(row["game_name"] == game for row in root.bronze())) for game in ("chess", "go")
+        game: (TaskOutcome.DONE, sum(row["game_name"] == game for row in root.bronze())) for game in ("chess", "go")
     }
     assert len({last.round_id for last in history.last.values()}) == 1
     assert sorted(line.split(" to silver")[0] for line in said.out.splitlines()) == [

@@ -8,13 +8,13 @@ from pathlib import Path
 
 from deltalake import DeltaTable
 
-from demux.core.control.deployment_record import DeploymentRecord, Place, PlacedGame, file_of, to_text
+from demux.core.control.deployment_record import DeploymentRecord, GamePlacement, PlacedGame, file_of, to_text
 from demux.core.root.layout import Layout
 from tests.support.flow.process import Command
 from tests.support.flow.root import Root
 
 NOW = datetime(2025, 3, 30, 12, 3, 4, tzinfo=timezone.utc)
-PLACE = Place("chess", "chess", "Game_Protobufs_wrapper_prod", 1001, "deserialize_chess", "cluster_001")
+PLACE = GamePlacement("chess", "chess", "Game_Protobufs_wrapper_prod", 1001, "deserialize_chess", "cluster_001")
 
 
 def test_bronze_copies_the_record_and_is_not_stopped_by_one_that_cannot_be_read(

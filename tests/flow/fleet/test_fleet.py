@@ -16,12 +16,12 @@ from pyspark.rdd import RDD
 import deserializer.redecode.rebuild
 from bronze_ingest.rebuild import rebuild_bronze
 from demux.core.causes import Cause
-from demux.core.control.games_and_rounds import Outcome
+from demux.core.control.games_and_rounds import TaskOutcome
 from demux.core.errors import CheckpointLost, SchemaInvalid, TableUnsuited, TaskInterrupted
 from demux.core.storage.files import Storage
 from demux.operations.quarantine.filter import Choice
 from deserializer.fleet.worker import GameFiles, Written, write_games
-from deserializer.redecode.replace_rows import Redecoding
+from deserializer.redecode.replace_rows import Redecoder
 from deserializer.redecode.replay import rebuild, replay
 from deserializer.silver.file_quarantine import Quarantine
 from deserializer.silver.file_table import SilverTable
@@ -124,7 +124,7 @@ def test_a_game_with_many_rows_takes_its_share_of_a_round_and_the_rest_waits(roo
         reports += [(end.report.rows_in, end.report.rows_waiting) for end in ended if end.report is not None]
         outcomes.append(place.control.history().last["chess"].outcome)
     assert reports == [(8, 16), (8, 8), (8, 0)]
-    assert outcomes == [Outcome.BEHIND, Outcome.BEHIND, Outcome.DONE, Outcome.DONE]
+    assert outcomes == [TaskOutcome.BEHIND, TaskOutcome.BEHIND, TaskOutcome.DONE, TaskOutcome.DONE]
     assert [row["_offset"] for row in root.silver("chess")] == sorted(range(24), key=lambda offset: f"t/0/{offset}")
 
 
@@ -196,7 +196,7 @@ def test_a_fleet_goes_on_where_rebuilds_died_and_the_same_rebuild_again_ends_the
     root = copy(taken_in, run={**FLEET, "retries": 0})
     without_errors(root.run())
     steps: tuple[tuple[type | ModuleType, str], ...] = (
-        (Redecoding, "set_aside"),
+        (Redecoder, "set_aside"),
         (deserializer.redecode.rebuild, "remove_folder"),
         (deserializer.redecode.rebuild, "_swap"),
     )

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from demux.core.control.games_and_rounds import Control, Outcome
+from demux.core.control.games_and_rounds import Control, TaskOutcome
 from demux.core.errors import ExitCode
 from tests.support.flow.process import Command, Said
 from tests.support.flow.root import Root, wrapper
@@ -26,7 +26,7 @@ def ends(said: Said) -> list[str]:
     return sorted(re.sub(r", in \d.*", "", line) for line in said.out.splitlines())
 
 
-def records(root: Root) -> dict[str, tuple[Outcome, int, int, int, str | None]]:
+def records(root: Root) -> dict[str, tuple[TaskOutcome, int, int, int, str | None]]:
     """Each game's last record without its time."""
     last = Control(root.spark, root.layout).history().last
     return {
@@ -62,7 +62,7 @@ def test_a_game_that_fails_is_told_by_the_exit_code_and_leaves_the_other(
     assert said.code in {ExitCode.GAMES_FAILED, ExitCode.TRANSIENT}
     assert len(root.silver("go")) == len(done.silver("go"))
     outcomes = {game: (record[0], record[4] is None) for game, record in records(root).items()}
-    assert outcomes == {"chess": (Outcome.FAILED, False), "go": (Outcome.DONE, True)}
+    assert outcomes == {"chess": (TaskOutcome.FAILED, False), "go": (TaskOutcome.DONE, True)}
     (silver / "chess").unlink()
     assert task(command, root, "run.engine=fleet").code == 0
     assert root.everything() == done.everything()
@@ -83,4 +83,4 @@ def test_a_task_reads_all_that_waits_in_as_many_rounds_as_that_takes(root: Root,
         "go: 1 rows: 1 to silver, 0 to quarantine",
     ]
     assert [len(root.silver(game)) for game in ("chess", "go")] == [24, 1]
-    assert records(root)["chess"] == (Outcome.DONE, 24, 24, 0, None)
+    assert records(root)["chess"] == (TaskOutcome.DONE, 24, 24, 0, None)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from demux.core.causes import Cause
-from demux.operations.erasure.requests import Request, carry_out, unfinished, write_down
+from demux.operations.erasure.requests import ErasureRequest, carry_out, unfinished, write_down
 from demux.operations.erasure.search import Scope, searched, session_of
 from demux.operations.predicate.parser import parse
 from demux.operations.quarantine.drop import drop
@@ -120,7 +120,7 @@ def test_a_request_that_dies_after_each_of_its_writes_is_finished_and_what_it_re
     # bronze has its bytes still
     drop(root.spark, root.layout, Choice("chess", causes=(Cause.UNKNOWN_SCHEMA,), before=LATER), NOW)
     before = root.everything()
-    request, last = Request("a", "chess"), read_batch(root.spark, root.layout, "chess")
+    request, last = ErasureRequest("a", "chess"), read_batch(root.spark, root.layout, "chess")
     scope = Scope(session_of(root.spark), root.layout, root.workplace().schemas, parse(WHERE), unreadable_too=True)
     with searched(scope, "chess", last) as search:
         assert search.rows is not None

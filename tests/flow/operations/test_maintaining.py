@@ -16,9 +16,9 @@ from demux.cli.inspect.reconcile import ledger_of
 from demux.cli.repair.maintain import maintain_if_due, next_maintenance
 from demux.core.errors import ExitCode
 from demux.core.settings.maintenance import MaintainSettings
-from demux.operations.maintenance.report import Done, Kind, Vacuum
-from demux.operations.maintenance.run import Request, Upkeep
-from demux.operations.maintenance.state import State, read_state, write_state
+from demux.operations.maintenance.report import Done, TableKind, Vacuum
+from demux.operations.maintenance.run import MaintenanceRequest, Upkeep
+from demux.operations.maintenance.state import MaintenanceState, read_state, write_state
 from demux.operations.maintenance.tables import tables_of
 from demux.operations.reconcile.balance import Ledger
 from demux.pipeline.read_offsets import stands_of
@@ -37,7 +37,7 @@ def maintain(root: Root, now: datetime = LATER, new_id: str = "a", **settings: A
     """Maintain all tables by these settings; nothing may fail."""
     known = MaintainSettings(**settings)
     place = root.workplace()
-    request = Request(known, Vacuum.YES, False, now, new_id, threads=2)
+    request = MaintenanceRequest(known, Vacuum.YES, False, now, new_id, threads=2)
     stands = stands_of(root.spark, root.layout)
     upkeep = Upkeep(root.spark, root.layout, request, stands, lambda: None, place.stop)
     done = list(upkeep.run(tables_of(root.spark, root.layout, known, {}, ())))
@@ -102,7 +102,7 @@ def test_rows_that_wait_are_read_after_files_were_joined_and_removed_and_older_r
         place.ingest()
     read, before, tables = data_files(streamed.layout.bronze), data_files(root.layout.bronze), root.everything()
     found, upkeep = maintain(root, keep="0s")
-    (bronze,) = (one for one in found if one.table.kind is Kind.BRONZE)
+    (bronze,) = (one for one in found if one.table.kind is TableKind.BRONZE)
     # the old files of what was read are gone, those of what waits stay beside what they were joined to
     assert (bronze.files_before, bronze.files_after) == (len(before), 2)
     now = data_files(root.layout.bronze)
@@ -194,7 +194,7 @@ def test_a_run_maintains_what_is_due_a_plan_says_when_and_the_command_says_what_
     assert command("maintain", "--game", "chess", *where).code == 0
     assert not read_state(root.spark, root.layout).finished
 
-    write_state(root.spark, root.layout, State(since=datetime.now(timezone.utc) - timedelta(days=2)))
+    write_state(root.spark, root.layout, MaintenanceState(since=datetime.now(timezone.utc) - timedelta(days=2)))
     assert command("run", *where).code == 0
     assert read_state(root.spark, root.layout).finished
     balanced(root)

@@ -20,7 +20,7 @@ from demux.core.causes import Cause
 from demux.core.errors import GameUnknown, TableUnsuited, TaskFailed
 from demux.core.settings.settings import Engine
 from demux.operations.quarantine.filter import Choice
-from demux.operations.reconcile.balance import Example, Grain, Intake, Kind, Ledger
+from demux.operations.reconcile.balance import Example, Grain, Intake, Ledger, LedgerFault
 from demux.operations.reconcile.read_offsets import Stand
 from demux.operations.reconcile.reconcile import reconcile
 from demux.pipeline.read_offsets import source_stand_of, stands_of
@@ -122,11 +122,11 @@ def test_every_change_by_hand_is_named_with_its_game_its_batch_and_its_position(
     remove(root.layout.quarantine, f"record_id = '{bad[1]}'")
     found = ledger(root)
     assert {(one.kind, one.game): (one.rows, one.examples) for one in found.differences} == {
-        (Kind.LOST, "chess"): (1, (Example(chess[3], batches[chess[3]]),)),
-        (Kind.LOST, "go"): (1, (Example(bad[1], batches[bad[1]]),)),
-        (Kind.DOUBLED, "chess"): (1, (Example(chess[5], batches[chess[5]]),)),
-        (Kind.DOUBLED, "go"): (1, (Example(bad[0], batches[bad[0]]),)),
-        (Kind.STRAY, "go"): (1, (Example(chess[7], None, "chess"),)),
+        (LedgerFault.LOST, "chess"): (1, (Example(chess[3], batches[chess[3]]),)),
+        (LedgerFault.LOST, "go"): (1, (Example(bad[1], batches[bad[1]]),)),
+        (LedgerFault.DOUBLED, "chess"): (1, (Example(chess[5], batches[chess[5]]),)),
+        (LedgerFault.DOUBLED, "go"): (1, (Example(bad[0], batches[bad[0]]),)),
+        (LedgerFault.STRAY, "go"): (1, (Example(chess[7], None, "chess"),)),
     }
     assert wrong(ledger(root, "chess")) == {("lost", "chess"): 1, ("doubled", "chess"): 1}
     assert go == [row["_record_id"] for row in root.silver("go") if row["_record_id"] != chess[7]]
@@ -162,7 +162,7 @@ def test_changes_of_bronze_by_hand_are_found_on_both_sides(decoded: Root, tmp_pa
         ("lost", "chess"): 1,
         ("stray", "chess"): 1,
     }
-    (missing,) = [one for one in found.differences if one.kind is Kind.NOT_TAKEN_IN]
+    (missing,) = [one for one in found.differences if one.kind is LedgerFault.NOT_TAKEN_IN]
     assert {one.record_id for one in missing.examples} == {chess[3], refused[0]}
 
 

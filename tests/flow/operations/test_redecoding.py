@@ -22,7 +22,7 @@ from demux.core.columns.arrow import arrow_fields
 from demux.core.columns.spark import MESSAGE
 from demux.core.errors import RangeRetired
 from demux.core.tables import REMOVED
-from deserializer.redecode.backfill_plan import Asked
+from deserializer.redecode.backfill_plan import BackfillRequest
 from deserializer.redecode.replay import rebuild
 from deserializer.silver.file_quarantine import Quarantine
 from install_workflow.planning.plan import Task
@@ -60,7 +60,7 @@ STREAM: Mapping[str, object] = {"engine": "stream", "retry_wait_s": 0.0, "retrie
 ONE_BY_ONE: Mapping[str, object] = {**FLEET, "retries": 0, "parallelism": 1}
 # a day of a game: two rows of the first schema, one of a schema that nobody has yet, one that is broken
 PER_DAY = 4
-LAST_TWO = Asked((), DAYS[1], DAYS[2])
+LAST_TWO = BackfillRequest((), DAYS[1], DAYS[2])
 
 
 def send(root: Root, first_offset: int, records: Sequence[tuple[bytes, datetime | None]]) -> None:
@@ -116,7 +116,7 @@ def decoded(root: Root) -> Root:
     return root
 
 
-def backfill(root: Root, wanted: Asked) -> list[tuple[str, int, int, int, int]]:
+def backfill(root: Root, wanted: BackfillRequest) -> list[tuple[str, int, int, int, int]]:
     """Return the days that were decoded: game, day of the month, rows in, of these in silver, and in quarantine."""
     backfilling = Backfilling(root.workplace(), wanted)
     backfilling.run()
@@ -196,7 +196,9 @@ def test_days_and_games_are_as_a_fresh_decode_makes_them_and_either_engine_goes_
 
     # the last of these days waits for the live engine
     counts = ((2, 4, 3, 1), (3, 4, 3, 1), (4, 0, 0, 0))
-    assert backfill(root, Asked((), DAYS[1], None)) == [(game, *each) for game in sorted(GAMES) for each in counts]
+    assert backfill(root, BackfillRequest((), DAYS[1], None)) == [
+        (game, *each) for game in sorted(GAMES) for each in counts
+    ]
     after = by_id(root.silver("chess"))
     # another day is not touched, down to the time of decoding
     untouched = [one for one, row in before.items() if row["_timestamp"] is None or row["_timestamp"].day == 1]
@@ -214,7 +216,7 @@ def test_days_and_games_are_as_a_fresh_decode_makes_them_and_either_engine_goes_
     without_errors(root.run())
     assert balances(root)
     fresh = root.copied_to(tmp_path / "fresh")
-    backfill(root, Asked(("chess",), None, DAYS[0]))
+    backfill(root, BackfillRequest(("chess",), None, DAYS[0]))
     rebuilt(fresh, "chess")
     assert fresh.everything() == root.everything()
     assert said_of(fresh, "chess") == said_of(root, "chess")
@@ -229,9 +231,9 @@ def test_days_and_games_are_as_a_fresh_decode_makes_them_and_either_engine_goes_
 
 
 def test_a_backfill_that_dies_after_any_of_its_writes_is_ended_by_the_same_command(fleeted: Root, copy: Copy) -> None:
-    undisturbed, wanted = copy(fleeted, run=ONE_BY_ONE), Asked((HOSTILE,), DAYS[1], DAYS[2])
+    undisturbed, wanted = copy(fleeted, run=ONE_BY_ONE), BackfillRequest((HOSTILE,), DAYS[1], DAYS[2])
     # with it, all is known of the schema that came
-    backfill(undisturbed, Asked((HOSTILE,), DAYS[0], DAYS[0]))
+    backfill(undisturbed, BackfillRequest((HOSTILE,), DAYS[0], DAYS[0]))
     send(undisturbed, 100, of_day(undisturbed, 3))
     undisturbed.workplace().ingest()
     root = undisturbed.copied_to(undisturbed.folder.parent / "killed", run=ONE_BY_ONE)
@@ -259,9 +261,13 @@ def test_many_games_are_decoded_again_in_one_job_and_by_spark_alone_in_the_same_
     with monkeypatch.context() as patch:
         patch.setattr(backfill_days, "run_tasks", nothing_left)
         # some rows of each file, and the column that came; then all rows of a table; then some of what this has made
-        for wanted in (Asked((), DAYS[1], None), Asked((HOSTILE,), None, None), Asked((), DAYS[0], DAYS[1])):
+        for wanted in (
+            BackfillRequest((), DAYS[1], None),
+            BackfillRequest((HOSTILE,), None, None),
+            BackfillRequest((), DAYS[0], DAYS[1]),
+        ):
             assert {one[2:] for one in backfill(root, wanted)} == {(4, 3, 1)}
-    backfill(alone, Asked((), None, None))
+    backfill(alone, BackfillRequest((), None, None))
     assert root.everything() == alone.everything()
     assert balances(root)
     assert [row["score"] for row in root.silver(HOSTILE) if row["score"]] == [7, 7, 7]

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from demux.cli.repair.backfill_days import Backfilling
 from demux.core.registry.folder import MANIFEST
 from demux.operations.quarantine.filter import Choice
-from deserializer.redecode.backfill_plan import Asked
+from deserializer.redecode.backfill_plan import BackfillRequest
 from deserializer.redecode.replay import rebuild, replay
 from tests.support.flow.fleet import FLEET, STREAM, without_errors
 from tests.support.flow.process import Command
@@ -158,7 +158,7 @@ def test_a_rebuild_a_backfill_and_a_replay_decide_as_a_round_does(spark: SparkSe
     require_chess(root)
     assert replay(spark, root.layout, schemas, "chess", Choice("chess")).decoded == 0
     require_chess(root)
-    Backfilling(root.workplace(), Asked(("chess",), NOW.date(), NOW.date())).run()
+    Backfilling(root.workplace(), BackfillRequest(("chess",), NOW.date(), NOW.date())).run()
     require_chess(root)
 
 

@@ -14,7 +14,7 @@ from demux.core.errors import NotAcknowledged, SettingsInvalid, StorageFailed
 from demux.core.registry.memory import MemoryRegistry
 from demux.core.settings.source import Compression, KafkaSettings
 from producer.faults import Fault
-from producer.kafka.admin import Cluster
+from producer.kafka.admin import KafkaCluster
 from producer.kafka.ownership_marks import Marks
 from producer.kafka.sink import KafkaSink
 from producer.request import ProduceRequest
@@ -114,7 +114,7 @@ class TestWhatIsInTheTopic:
 class TestPartitions:
     def test_the_topic_has_as_many_as_were_asked_for(self, kafka: KafkaSettings) -> None:
         run(kafka, partitions=7)
-        found = Cluster(kafka, {}).topic(kafka.topics[0])
+        found = KafkaCluster(kafka, {}).topic(kafka.topics[0])
         assert found is not None
         assert found.partitions == 7
 
@@ -184,7 +184,7 @@ class TestWhoseTopic:
     def test_clean_up_takes_away_the_topic_and_the_mark(self, kafka: KafkaSettings) -> None:
         registry, sink = MemoryRegistry(made_by=MADE_BY), KafkaSink(kafka, {})
         produce(SMALL, registry, sink, now=NOW)
-        marks = Marks(Cluster(kafka, {}))
+        marks = Marks(KafkaCluster(kafka, {}))
         assert marks.topic_id(kafka.topics[0]) is not None
         assert clean_up(registry, sink).target is True
         assert kafka.topics[0] not in topics(kafka.bootstrap_servers)
@@ -207,7 +207,7 @@ class TestWhoseTopic:
             produce(SMALL, registry, KafkaSink(kafka, {}), now=NOW)
         assert registry.subjects() == ()
         assert clean_up(registry, KafkaSink(kafka, {})).target is False
-        assert dict(Cluster(kafka, {}).end_offsets(name, 1)) == {0: 1}
+        assert dict(KafkaCluster(kafka, {}).end_offsets(name, 1)) == {0: 1}
 
     def test_a_topic_that_was_made_again_is_somebody_elses(self, kafka: KafkaSettings) -> None:
         run(kafka)
@@ -230,7 +230,7 @@ class TestWhoseTopic:
         run(kafka)
         delete_topic(kafka.bootstrap_servers, kafka.topics[0])
         assert KafkaSink(kafka, {}).remove() is False
-        assert Marks(Cluster(kafka, {})).topic_id(kafka.topics[0]) is None
+        assert Marks(KafkaCluster(kafka, {})).topic_id(kafka.topics[0]) is None
 
 
 class TestTwoProducers:

@@ -13,7 +13,7 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from demux.core.errors import KafkaUnavailable, Kind, NotAcknowledged
+from demux.core.errors import ErrorKind, KafkaUnavailable, NotAcknowledged
 from producer.kafka.sink import KafkaSink
 from producer.records import Records
 from tests.support.kafka.produced import NOW, read, records, settings
@@ -107,7 +107,7 @@ def test_no_broker_at_the_start_is_told_in_time_with_host_port_and_listener() ->
     with pytest.raises(KafkaUnavailable) as failure:
         KafkaSink(settings(f"127.0.0.1:{port}", "t", connect_timeout_s=2.0), {}).position()
     assert time.monotonic() - started < 10
-    assert failure.value.kind is Kind.TRANSIENT
+    assert failure.value.kind is ErrorKind.TRANSIENT
     assert failure.value.cause.startswith(f"No broker answered at 127.0.0.1:{port} (PLAINTEXT) within 2 s: ")
     assert "Connection refused" in failure.value.cause
 

@@ -13,7 +13,7 @@ from demux.core.errors import RegistryRefused, SchemaIncompatible, SchemaInvalid
 from demux.core.protobuf.schema.protoc import CompiledSchema, compile_schema
 from demux.core.registry.confluent.http_client import Rest
 from demux.core.registry.confluent.registry import ConfluentRegistry
-from demux.core.registry.protocol import NewSchema, Reference, SubjectVersion
+from demux.core.registry.protocol import ImportedFile, NewSchema, SubjectVersion
 from demux.core.settings.settings import RegistrySettings
 from tools.servers.registry import Registry
 from tools.servers.tls.security import Secured
@@ -32,8 +32,8 @@ def proto(text: str) -> str:
 
 def test_nested_references_are_registered_and_come_back_and_compile(registry: Registry) -> None:
     references = (
-        Reference("nested/base.proto", proto("package nested;\nmessage Base {\n  int32 number = 1;\n}")),
-        Reference(
+        ImportedFile("nested/base.proto", proto("package nested;\nmessage Base {\n  int32 number = 1;\n}")),
+        ImportedFile(
             "nested/mid.proto",
             proto('package nested;\nimport "nested/base.proto";\nmessage Mid {\n  Base base = 1;\n}'),
         ),
@@ -66,7 +66,7 @@ def test_every_subject_of_one_text_is_named_by_its_id_and_an_import_of_the_same_
     schema_id = client.register("shared-zed-value", shared, "two.proto", ())
     assert client.register("shared-abc-value", shared, "two.proto", ()) == schema_id
     importing = proto('import "shared/two.proto";\nmessage Uses {\n  shared.First f = 1;\n}')
-    client.register("shared-uses", importing, "uses.proto", (Reference("shared/two.proto", shared),))
+    client.register("shared-uses", importing, "uses.proto", (ImportedFile("shared/two.proto", shared),))
     names = ("shared-abc-value", "shared-zed-value", "shared/two.proto")
     assert client.schema(schema_id).uses == tuple(SubjectVersion(name, 1) for name in names)
 
@@ -97,7 +97,7 @@ def test_the_level_of_a_subject_is_shown(registry: Registry, level: str) -> None
 @pytest.mark.parametrize("imported", [False, True])
 def test_an_incompatible_version_is_refused_with_the_registrys_reason(registry: Registry, imported: bool) -> None:
     # with imports this registry has no answer when asked before, and refuses when it is registered
-    references = (Reference("strict/base.proto", proto("message Base {\n  int32 a = 1;\n}")),) if imported else ()
+    references = (ImportedFile("strict/base.proto", proto("message Base {\n  int32 a = 1;\n}")),) if imported else ()
     head = 'import "strict/base.proto";\n' if imported else ""
     subject = f"strict-{imported}"
     client = connected(registry, made_by="strict-maker")
@@ -171,8 +171,8 @@ def test_a_message_of_5000_fields_goes_in_and_out(registry: Registry) -> None:
 
 
 def test_removing_takes_what_was_registered_with_the_mark_and_nothing_else(registry: Registry) -> None:
-    base = Reference("mine/base.proto", proto("message MineBase {}"))
-    shared = Reference("mine/shared.proto", proto("message MineShared {}"))
+    base = ImportedFile("mine/base.proto", proto("message MineBase {}"))
+    shared = ImportedFile("mine/shared.proto", proto("message MineShared {}"))
     one, two = proto("message Mine {\n  int32 a = 1;\n}"), proto("message Mine {\n  int32 b = 1;\n}")
     top = proto('import "mine/base.proto";\nimport "mine/shared.proto";\nmessage Top {\n  MineBase b = 1;\n}')
     theirs = connected(registry).register("mine-both", one, "m.proto", ())

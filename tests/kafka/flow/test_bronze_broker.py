@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from bronze_ingest.file_sink import write_batch
-from demux.core.errors import KafkaUnavailable, Kind, OffsetsLost
+from demux.core.errors import ErrorKind, KafkaUnavailable, OffsetsLost
 from demux.core.reports import IngestReport
 from demux.core.settings.source import KafkaSettings
 from demux.core.streaming.checkpoints import read_checkpoint
@@ -52,7 +52,7 @@ def test_no_broker_at_the_start_is_told_within_30_seconds_with_host_and_listener
     root = Intake.at(spark, tmp_path, f"127.0.0.1:{port}", "t")
     error = root.refused(KafkaUnavailable, connect_timeout_s=KafkaSettings().connect_timeout_s)
     assert time.monotonic() - started < 30
-    assert error.kind is Kind.TRANSIENT
+    assert error.kind is ErrorKind.TRANSIENT
     assert error.cause.startswith(f"No broker answered at 127.0.0.1:{port} (PLAINTEXT) within 10 s: ")
     assert error.remedy == "Start the broker, or correct kafka.bootstrap_servers and kafka.security_protocol."
 

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from demux.cli.inspect.reconcile import ledger_of
 from demux.core.settings.settings import Settings
-from demux.operations.reconcile.balance import Example, Hole, Kind, Ledger
+from demux.operations.reconcile.balance import Example, Hole, Ledger, LedgerFault
 from tests.support.kafka.intake import Intake, of_chess
 from tests.support.kafka.records import Record, forget, make_topic, put
 from tools.servers.broker import Broker
@@ -54,5 +54,5 @@ def test_offsets_that_are_nowhere_are_holes_and_a_record_that_is_there_twice_doe
         Hole("reconciled", 1, 1, ((0, 1),)),
     )
     (double,) = found.differences
-    assert (double.kind, double.game, double.rows) == (Kind.TAKEN_TWICE, "chess", 1)
+    assert (double.kind, double.game, double.rows) == (LedgerFault.TAKEN_TWICE, "chess", 1)
     assert double.examples == (Example("reconciled/0/4", 0),)

@@ -14,8 +14,8 @@ import pytest
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from pyspark.sql import SparkSession
 
-from demux.core.errors import Kind
-from demux.core.registry.protocol import ErasableRegistry, Reference
+from demux.core.errors import ErrorKind
+from demux.core.registry.protocol import ErasableRegistry, ImportedFile
 from demux.core.schemas.registry_selection import open_registry
 from demux.pipeline.round import Round
 from tests.fakes.registry_server import FakeRegistry, Fault, Passing, Way, proto, serving
@@ -35,8 +35,8 @@ LOST = f'{HEAD}import "faults/lost.proto";\nmessage Lost {{ string name = 1; Bas
 BROKEN = f"{HEAD}messag Broken {{ string name = 1; }}\n"
 TOP = f'{HEAD}import "faults/mid.proto";\nmessage Top {{ string name = 1; Mid mid = 2; }}\n'
 NESTED = (
-    Reference("faults/base.proto", f"{HEAD}message Base {{ int32 number = 1; }}\n"),
-    Reference("faults/mid.proto", f'{HEAD}import "faults/base.proto";\nmessage Mid {{ Base base = 1; }}\n'),
+    ImportedFile("faults/base.proto", f"{HEAD}message Base {{ int32 number = 1; }}\n"),
+    ImportedFile("faults/mid.proto", f'{HEAD}import "faults/base.proto";\nmessage Mid {{ Base base = 1; }}\n'),
 )
 WIDE = "\n".join((f"{HEAD}message Wide {{", *(f"int64 field_{at} = {at};" for at in range(1, WIDTH + 1)), "}"))
 AVRO = '{"type": "fixed", "name": "Faults", "size": 1}'
@@ -217,7 +217,7 @@ def test_an_id_means_another_schema_in_another_registry(story: Story) -> None:
 
 def test_what_is_known_is_decoded_while_no_registry_answers_and_the_rest_waits_in_bronze(story: Story) -> None:
     assert ends(story.rounds[1]) == {"warm": "done", **dict.fromkeys(["cold", *ILL], "REGISTRY_UNAVAILABLE")}
-    assert {end.error.kind for end in story.rounds[1].ended if end.error} == {Kind.TRANSIENT}
+    assert {end.error.kind for end in story.rounds[1].ended if end.error} == {ErrorKind.TRANSIENT}
     url, second = (f"The registry at {url} gave no usable answer:" for url in story.urls)
     said = sentences(story.rounds[1])
     assert said == {

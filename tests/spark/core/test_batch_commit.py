@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from demux.core.causes import Cause
 from demux.core.delta.app_transactions import Batch
-from demux.core.delta.batch_commit import REFUSED, Counts, OnRetry, Rows, Target, commit
+from demux.core.delta.batch_commit import REFUSED, BatchCounts, OnRetry, RowSelection, Target, commit
 from demux.core.root.lock import TableLock, unlocked
 from tests.support.spark.tables import read
 
@@ -36,7 +36,7 @@ class Folder:
         bad: set[int],
         on_retry: OnRetry = OnRetry.TABLE_DECIDES,
         lock: TableLock = unlocked,
-    ) -> Counts:
+    ) -> BatchCounts:
         frame = self.spark.range(numbers.start, numbers.stop, 1, 2)
         refused = F.col("number").isin(*bad) if bad else F.lit(False)
         records = frame.select(F.col("id").alias("number"), F.concat(F.lit("r"), "id").alias("record_id"))
@@ -52,10 +52,10 @@ class Folder:
         return [(n, c, s) for n, c, s in read(f"{self.path}/quarantine", "number", "cause", "sentence")]
 
 
-def examined(records: DataFrame, refused, which: Rows) -> DataFrame:  # type: ignore[no-untyped-def]
+def examined(records: DataFrame, refused, which: RowSelection) -> DataFrame:  # type: ignore[no-untyped-def]
     cause = F.when(refused, F.lit("UNKNOWN_SCHEMA"))
     rows = records.withColumn("cause", cause).withColumn("sentence", F.when(refused, F.lit("Bad.")))
-    return rows.where(F.col("cause").isNotNull()) if which is Rows.REFUSED else rows
+    return rows.where(F.col("cause").isNotNull()) if which is RowSelection.REFUSED else rows
 
 
 @pytest.fixture
@@ -71,11 +71,11 @@ FIRST, SECOND = Batch("q", 0, retried=False), Batch("q", 1, retried=False)
 
 
 def test_good_rows_go_to_the_table_and_bad_ones_to_quarantine(folder: Folder) -> None:
-    assert folder.commit(FIRST, range(6), {1, 4}) == Counts(6, 4, 2)
+    assert folder.commit(FIRST, range(6), {1, 4}) == BatchCounts(6, 4, 2)
     assert folder.good() == [0, 2, 3, 5]
     assert folder.bad() == [(1, "UNKNOWN_SCHEMA", "Bad."), (4, "UNKNOWN_SCHEMA", "Bad.")]
     assert DeltaTable(f"{folder.path}/table").metadata().partition_columns == ["record_id"]
-    assert folder.commit(SECOND, range(6, 8), set()) == Counts(2, 2, 0)
+    assert folder.commit(SECOND, range(6, 8), set()) == BatchCounts(2, 2, 0)
     assert folder.good() == [0, 2, 3, 5, 6, 7]
 
 
@@ -87,24 +87,24 @@ def test_a_batch_that_comes_again_writes_nothing_and_counts_the_same(folder: Fol
 
 
 def test_a_batch_without_bad_rows_makes_no_quarantine(folder: Folder) -> None:
-    assert folder.commit(FIRST, range(3), set()) == Counts(3, 3, 0)
+    assert folder.commit(FIRST, range(3), set()) == BatchCounts(3, 3, 0)
     assert not (folder.path / "quarantine").exists()
 
 
 def test_a_batch_without_good_rows_makes_an_empty_table(folder: Folder) -> None:
-    assert folder.commit(FIRST, range(3), {0, 1, 2}) == Counts(3, 0, 3)
+    assert folder.commit(FIRST, range(3), {0, 1, 2}) == BatchCounts(3, 0, 3)
     assert (folder.good(), len(folder.bad())) == ([], 3)
-    assert folder.commit(again(FIRST), range(3), {0, 1, 2}) == Counts(3, 0, 3)
+    assert folder.commit(again(FIRST), range(3), {0, 1, 2}) == BatchCounts(3, 0, 3)
     assert (folder.good(), len(folder.bad())) == ([], 3)
 
 
 def test_a_batch_without_rows_is_written_too_so_that_it_is_known(folder: Folder) -> None:
-    assert folder.commit(FIRST, range(0), set()) == Counts(0, 0, 0)
+    assert folder.commit(FIRST, range(0), set()) == BatchCounts(0, 0, 0)
     assert DeltaTable(f"{folder.path}/table").transaction_version("q") == 0
 
 
 def test_a_retry_with_nothing_written_before_writes_everything(folder: Folder) -> None:
-    assert folder.commit(again(FIRST), range(4), {3}) == Counts(4, 3, 1)
+    assert folder.commit(again(FIRST), range(4), {3}) == BatchCounts(4, 3, 1)
     assert (folder.good(), folder.bad()) == ([0, 1, 2], [(3, "UNKNOWN_SCHEMA", "Bad.")])
 
 
@@ -123,7 +123,7 @@ def test_when_the_world_changed_before_the_retry_the_table_decides_which_rows_we
     folder.commit(FIRST, range(6), {1, 4})
     # as if the process had died before it wrote to quarantine
     shutil.rmtree(folder.path / "quarantine")
-    assert folder.commit(again(FIRST), range(6), now_bad) == Counts(6, 4, 2)
+    assert folder.commit(again(FIRST), range(6), now_bad) == BatchCounts(6, 4, 2)
     assert folder.good() == [0, 2, 3, 5]
     assert folder.bad() == quarantined
 
@@ -144,5 +144,5 @@ def test_quarantine_is_written_while_its_lock_is_held(folder: Folder, retried: b
         yield
         held.append((table, before, DeltaTable.is_deltatable(table)))
 
-    assert folder.commit(Batch("q", 0, retried), range(4), {3}, lock=lock) == Counts(4, 3, 1)
+    assert folder.commit(Batch("q", 0, retried), range(4), {3}, lock=lock) == BatchCounts(4, 3, 1)
     assert held == [(f"{folder.path}/quarantine", False, True)]

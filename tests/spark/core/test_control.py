@@ -13,7 +13,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from demux.core.control.game_load import Load
-from demux.core.control.games_and_rounds import Control, History, KnownGame, Outcome, TaskRecord
+from demux.core.control.games_and_rounds import Control, KnownGame, RoundHistory, TaskOutcome, TaskRecord
 from demux.core.root.layout import Layout
 from demux.core.storage.files import Storage
 from demux.core.storage.location import Scheme
@@ -27,8 +27,8 @@ def layout(tmp_path: Path, request: pytest.FixtureRequest) -> Layout:
     return Layout(str(tmp_path), Storage(plain=request.param))
 
 
-def record(game: str, outcome: Outcome = Outcome.DONE, minutes: int = 0) -> TaskRecord:
-    failed = outcome is Outcome.FAILED
+def record(game: str, outcome: TaskOutcome = TaskOutcome.DONE, minutes: int = 0) -> TaskRecord:
+    failed = outcome is TaskOutcome.FAILED
     return TaskRecord(
         "round",
         game,
@@ -46,7 +46,7 @@ def record(game: str, outcome: Outcome = Outcome.DONE, minutes: int = 0) -> Task
 
 def test_a_new_root_has_no_games_and_no_history(spark: SparkSession, layout: Layout) -> None:
     control = Control(spark, layout)
-    assert (control.known_games(), control.history()) == ({}, History(-1, {}))
+    assert (control.known_games(), control.history()) == ({}, RoundHistory(-1, {}))
 
 
 def test_games_are_read_back_as_they_were_written_whatever_their_names(spark: SparkSession, layout: Layout) -> None:
@@ -63,12 +63,12 @@ def test_games_are_read_back_as_they_were_written_whatever_their_names(spark: Sp
 
 def test_the_last_record_of_each_game_is_its_history(spark: SparkSession, layout: Layout) -> None:
     control = Control(spark, layout)
-    control.close_round([record("chess", Outcome.FAILED), record("go")], 3)
+    control.close_round([record("chess", TaskOutcome.FAILED), record("go")], 3)
     control.close_round([record("chess", minutes=1)], 5)
-    control.close_round([record("a'b", Outcome.FAILED, minutes=2)], None)
-    expected = History(
+    control.close_round([record("a'b", TaskOutcome.FAILED, minutes=2)], None)
+    expected = RoundHistory(
         5,
-        {"chess": record("chess", minutes=1), "go": record("go"), "a'b": record("a'b", Outcome.FAILED, minutes=2)},
+        {"chess": record("chess", minutes=1), "go": record("go"), "a'b": record("a'b", TaskOutcome.FAILED, minutes=2)},
         {"chess": (Load(5, 1.5),), "go": (Load(5, 1.5),)},
     )
     assert control.history() == expected
@@ -78,7 +78,7 @@ def test_the_last_record_of_each_game_is_its_history(spark: SparkSession, layout
 def test_the_last_five_rounds_that_decoded_something_are_a_games_load(spark: SparkSession, layout: Layout) -> None:
     control = Control(spark, layout)
     rounds = [replace(record("chess", minutes=minute), rows_in=minute, seconds=minute / 2) for minute in range(1, 8)]
-    failed, idle = record("chess", Outcome.FAILED, 8), replace(record("chess", minutes=9), rows_in=0)
+    failed, idle = record("chess", TaskOutcome.FAILED, 8), replace(record("chess", minutes=9), rows_in=0)
     control.close_round(rounds, None)
     control.close_round([failed, replace(idle, game="go")], None)
     control.close_round([idle], 2)
@@ -104,7 +104,7 @@ def test_a_round_without_tasks_writes_only_how_far_it_looked(spark: SparkSession
     assert DeltaTable(layout.rounds).version() == 0
     control.close_round([], 9)
     assert DeltaTable(layout.rounds).version() == 1
-    expected = History(9, {"chess": record("chess")}, {"chess": (Load(5, 1.5),)})
+    expected = RoundHistory(9, {"chess": record("chess")}, {"chess": (Load(5, 1.5),)})
     assert control.history() == Control(spark, layout).history() == expected
 
 

@@ -12,7 +12,7 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import Row, SparkSession
 
-from demux.core.control.deployment_record import Claim, DeploymentRecord, Place, PlacedGame, file_of, to_text
+from demux.core.control.deployment_record import Claim, DeploymentRecord, GamePlacement, PlacedGame, file_of, to_text
 from demux.core.control.deployments_table import copy_record, forget_deployment, has_deployment
 from demux.core.names import names_of
 from demux.core.root.layout import Layout
@@ -24,7 +24,7 @@ HOSTILE = ["chess", "a'b; drop table x", "`${x}`", "象棋"]
 
 def placed(game: str | None, key: str = "", cluster: str | None = "cluster_001") -> PlacedGame:
     key = key or names_of(game or "").key
-    place = Place(key, game, "Game_Protobufs_wrapper_prod", 2**40, f"deserialize_{key}", cluster)
+    place = GamePlacement(key, game, "Game_Protobufs_wrapper_prod", 2**40, f"deserialize_{key}", cluster)
     return PlacedGame(place, "27af7553c72c", NOW)
 
 

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from demux.core.errors import RegistryUnavailable, SchemaInvalid, SchemaUnknown
 from demux.core.protobuf.schema.protoc import CompiledSchema
-from demux.core.registry.protocol import NewSchema, Reference, SchemaRegistry
+from demux.core.registry.protocol import ImportedFile, NewSchema, SchemaRegistry
 from demux.core.root.layout import Layout
 from demux.core.schemas.ref import SchemaRef
 from demux.core.schemas.store import GameRegistry, SchemaStore
@@ -35,7 +35,7 @@ def registry() -> CountingRegistry:
     registry = CountingRegistry({GUID: 1})
     registry.register_all(
         [
-            NewSchema("chess", EVENT, "g/event.proto", (Reference("g/user.proto", USER),)),
+            NewSchema("chess", EVENT, "g/event.proto", (ImportedFile("g/user.proto", USER),)),
             NewSchema("chess", "this is no schema", "g/event.proto"),
         ]
     )

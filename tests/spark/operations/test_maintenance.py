@@ -20,8 +20,8 @@ from demux.core.tables import ROUNDS
 from demux.operations.maintenance.bronze_retention import remove_old_rounds
 from demux.operations.maintenance.compaction_plan import Ordering
 from demux.operations.maintenance.game_offsets import still_read_downstream
-from demux.operations.maintenance.report import Kind, Table, Vacuum
-from demux.operations.maintenance.run import Request, Upkeep
+from demux.operations.maintenance.report import Table, TableKind, Vacuum
+from demux.operations.maintenance.run import MaintenanceRequest, Upkeep
 from demux.operations.maintenance.spark_table import tidy, upkeep_session, vacuum
 from demux.operations.maintenance.tables import tables_of
 from demux.operations.reconcile.read_offsets import Stand
@@ -32,7 +32,7 @@ TARGET = 2**20
 
 def table_of(spark: SparkSession, folder: Path, *order: str) -> Table:
     """A table with columns that a path has other names of, which only Spark can write."""
-    table = Table(Kind.SILVER, str(folder / "table"), "silver/x", order)
+    table = Table(TableKind.SILVER, str(folder / "table"), "silver/x", order)
     for number in range(2):
         rows = spark.createDataFrame([(number, "a"), (9 - number, None)], "number long, `the text` string")
         options = {"delta.columnMapping.mode": "name", "delta.minReaderVersion": "2", "delta.minWriterVersion": "5"}
@@ -83,7 +83,7 @@ def test_what_the_stream_behind_a_games_table_has_still_to_read_is_known_by_name
     spark: SparkSession, tmp_path: Path
 ) -> None:
     layout = Layout(str(tmp_path))
-    table = Table(Kind.SILVER, layout.silver("go"), "silver/go")
+    table = Table(TableKind.SILVER, layout.silver("go"), "silver/go")
     for number in range(2):
         write_deltalake(table.path, pa.table({"number": [number]}), mode="append")
         if not number:
@@ -114,17 +114,17 @@ def test_elsewhere_bronze_keeps_what_came_since_the_first_that_a_game_has_still_
     here, there = Layout(str(tmp_path)), Layout(f"viewfs://{table}/lake")
     for offset in range(5):
         write_bronze(here.bronze, bronze_row("chess", offset), bronze_row("go", 9 - offset))
-    bronze = Table(Kind.BRONZE, here.bronze, "bronze")
+    bronze = Table(TableKind.BRONZE, here.bronze, "bronze")
     settings = MaintainSettings(keep="0s")
     stood = {"chess": 2, "go": 5}
 
     def maintained() -> Upkeep:
-        request = Request(settings, Vacuum.YES, False, datetime.now(timezone.utc), "a", threads=1)
+        request = MaintenanceRequest(settings, Vacuum.YES, False, datetime.now(timezone.utc), "a", threads=1)
         stands = {key: Stand(at, "a") for key, at in stood.items()}
         upkeep = Upkeep(spark, there, request, lambda _: stands, lambda: None, Event())
         found = list(upkeep.run(tables_of(spark, there, settings, {}, ())))
         assert [(one.table.kind, one.error, one.files_after, one.removed) for one in found] == [
-            (Kind.BRONZE, None, 2, None)
+            (TableKind.BRONZE, None, 2, None)
         ]
         return upkeep
 

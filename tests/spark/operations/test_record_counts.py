@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from demux.core.causes import Cause, Stage
 from demux.core.columns.types import Column, Primitive, Struct
-from demux.core.control.games_and_rounds import Control, KnownGame, Outcome, TaskRecord
+from demux.core.control.games_and_rounds import Control, KnownGame, TaskOutcome, TaskRecord
 from demux.core.names import names_of
 from demux.core.root.layout import Layout
 from demux.core.schemas.subject_choice import GameSchemas
@@ -68,8 +68,8 @@ def test_every_record_is_counted_where_it_is(spark: SparkSession, tmp_path: Path
     control.replace_games(KnownGame(game, cluster, "p", NOW) for game, cluster in clusters.items())
     control.close_round(
         [
-            TaskRecord("r", "chess", Outcome.DONE, 5, 3, 2, (7, 8, 99), 2.5, None, None, NOW),
-            TaskRecord("r", hostile, Outcome.FAILED, 0, 0, 0, (), 0.5, "TASK_FAILED", "It broke. Mend it.", NOW),
+            TaskRecord("r", "chess", TaskOutcome.DONE, 5, 3, 2, (7, 8, 99), 2.5, None, None, NOW),
+            TaskRecord("r", hostile, TaskOutcome.FAILED, 0, 0, 0, (), 0.5, "TASK_FAILED", "It broke. Mend it.", NOW),
         ],
         1,
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from demux.core.root.layout import Layout
-from deserializer.redecode.backfill_plan import Asked, Backfill, Counts, Day, State
+from deserializer.redecode.backfill_plan import Backfill, BackfillRequest, Day, DayCounts, DayState
 from deserializer.redecode.backfill_state import backfills, record
 
 BEGUN = datetime(2026, 2, 1, 12, 0, 0, 123_456, tzinfo=timezone.utc)
@@ -21,21 +21,27 @@ def test_a_backfill_comes_back_as_it_was_written_down_last(spark: SparkSession, 
     layout = Layout(str(tmp_path))
     assert backfills(spark, layout) == ()
     days = (Day(HOSTILE, FIRST, 10), Day(HOSTILE, LAST, 20), Day("chess", LAST, 5))
-    one = Backfill("one", Asked((HOSTILE, "chess"), FIRST, LAST), BEGUN, tuple(sorted(days, key=lambda day: day.game)))
-    other = Backfill("other", Asked((), None, None), BEGUN + timedelta(hours=1), (Day("chess", FIRST, 1),))
+    one = Backfill(
+        "one", BackfillRequest((HOSTILE, "chess"), FIRST, LAST), BEGUN, tuple(sorted(days, key=lambda day: day.game))
+    )
+    other = Backfill("other", BackfillRequest((), None, None), BEGUN + timedelta(hours=1), (Day("chess", FIRST, 1),))
     for each in (one, other):
         record(spark, layout, each, each.days, BEGUN)
     record(spark, layout, one, (), BEGUN)
     assert backfills(spark, layout) == (other, one)
     assert backfills(spark, layout, newest=1) == (other,)
     assert [backfills(spark, layout, 1, each.asked) for each in (one, other)] == [(one,), (other,)]
-    assert backfills(spark, layout, 1, Asked(("chess",), None, None)) == ()
+    assert backfills(spark, layout, 1, BackfillRequest(("chess",), None, None)) == ()
 
-    done = replace(days[0], state=State.DONE, counts=Counts(10, 9, 1), seconds=1.5)
-    failed = replace(days[2], state=State.FAILED, condition="TASK_FAILED", sentence="It failed. Again.")
+    done = replace(days[0], state=DayState.DONE, counts=DayCounts(10, 9, 1), seconds=1.5)
+    failed = replace(days[2], state=DayState.FAILED, condition="TASK_FAILED", sentence="It failed. Again.")
     # at the same time as what was planned
     record(spark, layout, one, (done, failed), BEGUN)
     left = replace(one, days=(done, days[1], failed))
     assert backfills(spark, layout)[1] == left
-    record(spark, layout, one, (replace(failed, state=State.WAITING),), BEGUN + timedelta(microseconds=1))
-    assert [day.state for day in backfills(spark, layout)[1].days] == [State.DONE, State.WAITING, State.WAITING]
+    record(spark, layout, one, (replace(failed, state=DayState.WAITING),), BEGUN + timedelta(microseconds=1))
+    assert [day.state for day in backfills(spark, layout)[1].days] == [
+        DayState.DONE,
+        DayState.WAITING,
+        DayState.WAITING,
+    ]

@@ -20,7 +20,7 @@ from demux.core.schemas.ref import SchemaRef
 from demux.core.settings.schema_contract import Contract, Frozen, SchemaChanges
 from demux.core.streaming.session import has_protobuf_functions
 from demux.core.tables import SILVER_RESERVED
-from deserializer.decoders.schema_decision import Answer, Refusal, Writer, decide
+from deserializer.decoders.schema_decision import Refusal, SchemaLookup, WriterSchema, decide
 from deserializer.decoders.select import RowDecoder, unsuited
 from tests.support.data.messages import payloads
 from tests.support.data.mutations import mutated
@@ -31,7 +31,7 @@ from tests.support.spark.rows import Ref, Rows, Sent, by_function, by_spark
 pytestmark = pytest.mark.usefixtures("compiled_plans")
 
 # what from_protobuf cannot read goes to the arrow decoder, which has its own tests
-SUITED = [(schema, name) for schema, name in CASES if unsuited([Writer(1, compiled(schema), name)]) is None]
+SUITED = [(schema, name) for schema, name in CASES if unsuited([WriterSchema(1, compiled(schema), name)]) is None]
 
 
 def test_the_lane_has_the_decoders_that_it_is_tested_with(spark: SparkSession, lane: str) -> None:
@@ -93,7 +93,12 @@ def test_two_versions_in_one_table_beside_rows_that_no_schema_reads(
     unknown = SchemaUnknown("The registry has no schema 99.", "Register it.")
     rows = {SchemaRef(11): 2, SchemaRef(12): 2, SchemaRef(13): 1}
     decisions = decide(Struct(()), {**known, SchemaRef(99): unknown, SchemaRef(None): unknown}, rows=rows)
-    assert [type(decisions.by_ref[SchemaRef(each)]) for each in (11, 12, 13, 99)] == [Writer, Writer, Refusal, Refusal]
+    assert [type(decisions.by_ref[SchemaRef(each)]) for each in (11, 12, 13, 99)] == [
+        WriterSchema,
+        WriterSchema,
+        Refusal,
+        Refusal,
+    ]
     sent: list[tuple[Ref, bytes | None]] = []
     for schema_id in (11, 12):
         message = made[schema_id][2]
@@ -112,7 +117,7 @@ def test_what_a_frozen_table_has_no_column_for_is_rescued_alike(
     spark: SparkSession, tmp_path: Path, decoder: RowDecoder
 ) -> None:
     made = {schema_id: of_text(text) for schema_id, text in ((11, OLD), (12, NEW))}
-    answers: dict[SchemaRef, Answer] = {
+    answers: dict[SchemaRef, SchemaLookup] = {
         SchemaRef(schema_id): CompiledSchema(schema_id, "game", schema_id, name, descriptor_set)
         for schema_id, (descriptor_set, name, _) in made.items()
     }
@@ -140,7 +145,7 @@ def test_rows_name_their_schema_by_id_or_guid_and_their_message_by_indexes(
     text = "message Both {{ {0} a = 1; }} message Only {{ {0} b = 2; int32 c = 3; }}"
     (old, *_), (new, *_) = of_text(text.format("int32")), of_text(text.format("sint32"))
     first, second = (CompiledSchema(at, "game", at, "t.Both", each) for at, each in ((1, old), (2, new)))
-    answers: dict[SchemaRef, Answer] = {
+    answers: dict[SchemaRef, SchemaLookup] = {
         SchemaRef(1): first,
         SchemaRef(1, None, "0"): first,
         SchemaRef(1, None, "1"): replace(first, message="t.Only"),

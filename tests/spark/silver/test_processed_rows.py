@@ -16,7 +16,7 @@ from demux.core.root.layout import Layout
 from demux.core.tables import REMOVED, SILVER_ORIGIN
 from deserializer.offsets.bronze_files import file_session
 from deserializer.redecode.backfill_plan import Span
-from deserializer.redecode.processed_rows import Reading, passed_rows, readings_of
+from deserializer.redecode.processed_rows import ReadState, passed_rows, readings_of
 from tests.support.spark.tables import MOMENT, bronze_row, write, write_bronze
 
 
@@ -29,7 +29,7 @@ def files(layout: Layout) -> list[str]:
 
 
 def passed(spark: SparkSession, layout: Layout, waiting: list[str], span: Span | None = None) -> list[tuple[str, int]]:
-    reading = Reading("chess", DeltaTable(layout.bronze).version(), tuple(waiting))
+    reading = ReadState("chess", DeltaTable(layout.bronze).version(), tuple(waiting))
     rows = passed_rows(file_session(spark), layout, reading, span).select("record_id", "batch_id").collect()
     return sorted((each.record_id, each.batch_id) for each in rows)
 
@@ -81,6 +81,6 @@ def test_of_which_game_nobody_knows_what_it_has_read_is_told_beside_what_its_nei
     assert isinstance(found["chess"], CheckpointLost)
     (waiting,) = (each for each in DeltaTable(layout.bronze).file_uris() if "game_name=go" in each)
     go = found["go"]
-    assert isinstance(go, Reading)
+    assert isinstance(go, ReadState)
     assert (go.version, [path.rsplit("/", 1)[-1] for path in go.waiting]) == (0, [waiting.rsplit("/", 1)[-1]])
-    assert found["poker"] == Reading("poker", -1)
+    assert found["poker"] == ReadState("poker", -1)

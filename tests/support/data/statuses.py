@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta, timezone
 from random import Random
 
-from demux.core.control.games_and_rounds import KnownGame, Outcome, TaskRecord
+from demux.core.control.games_and_rounds import KnownGame, TaskOutcome, TaskRecord
 from demux.core.names import names_of
 from demux.core.registry.protocol import SubjectVersion
 from demux.operations.status.facts import Arrival, Facts, SetAside, TableFacts
@@ -45,13 +45,13 @@ def record(
     number: int = 0,
     rows: int = 100,
     error: tuple[str, str] | None = None,
-    outcome: Outcome = Outcome.DONE,
+    outcome: TaskOutcome = TaskOutcome.DONE,
     ids: tuple[int, ...] = (1, 2),
     seconds: float = 0.5,
 ) -> TaskRecord:
     """A task of round `number`, of which there is one each minute, the 60th now."""
     at = NOW - timedelta(minutes=60 - number)
-    ended = Outcome.FAILED if error else outcome
+    ended = TaskOutcome.FAILED if error else outcome
     condition, sentence = error or (None, None)
     return TaskRecord(f"r{number}", game, ended, rows, rows, 0, ids, seconds, condition, sentence, at)
 

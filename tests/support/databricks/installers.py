@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 from demux.core.control.deployment_record import DeploymentRecord, from_text
 from demux.core.settings.loading.loader import load
 from demux.core.settings.settings import Settings
-from install_workflow.databricks.api.client import Connection, Tries
+from install_workflow.databricks.api.client import Tries, WorkspaceConnection
 from install_workflow.databricks.apply.deploy import install, look, look_at_removal, remove_all, settle
-from install_workflow.databricks.apply.deployment_lock import LEASE, OnClaim, Turn, Who
-from install_workflow.databricks.apply.presence import NothingKnown, Presence
+from install_workflow.databricks.apply.deployment_lock import LEASE, DeploymentLock, OnClaim, Who
+from install_workflow.databricks.apply.presence import InstallerPresence, NothingKnown
 from install_workflow.databricks.apply.wheel import Wheel
 from install_workflow.databricks.diff.deployed_games import Discovered
 from install_workflow.databricks.diff.normalize import comparable
@@ -69,7 +69,7 @@ class Clock:
         return self.now
 
 
-class Watched(Connection):
+class Watched(WorkspaceConnection):
     """A connection that does something before each call, and holds what must be true at all times against it."""
 
     def __init__(self, fake: FakeWorkspace, process: str, clock: Clock, tries: Tries) -> None:
@@ -130,15 +130,15 @@ class Installer:
         process: str,
         clock: Clock,
         tries: Tries = OFTEN,
-        machine: Presence = NOTHING_KNOWN,
+        machine: InstallerPresence = NOTHING_KNOWN,
         by: str = "ann@laptop",
     ) -> None:
         self.connection = Watched(fake, process, clock, tries)
         self._workspace = Workspace(self.connection)
         self._who, self._clock = Who(by, process, machine), clock
 
-    def turn(self) -> Turn:
-        return Turn(self.connection, WHEELS, "prod", self._who, self._clock, uuid.uuid4().hex)
+    def turn(self) -> DeploymentLock:
+        return DeploymentLock(self.connection, WHEELS, "prod", self._who, self._clock, uuid.uuid4().hex)
 
     def apply(
         self,

@@ -6,12 +6,12 @@ import copy
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from demux.core.settings.databricks import Level, PrincipalKind
+from demux.core.settings.databricks import AccessLevel, PrincipalKind
 from install_workflow.databricks.jobs.job import OWNER_TAG, PART_TAG, Job, Permission
 
 DEPLOYMENT = "prod"
-ANALYSTS = Permission(PrincipalKind.GROUP, "analysts", Level.CAN_VIEW)
-OPERATORS = Permission(PrincipalKind.GROUP, "operators", Level.CAN_MANAGE_RUN)
+ANALYSTS = Permission(PrincipalKind.GROUP, "analysts", AccessLevel.CAN_VIEW)
+OPERATORS = Permission(PrincipalKind.GROUP, "operators", AccessLevel.CAN_MANAGE_RUN)
 
 
 def job(

@@ -18,7 +18,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from google.protobuf.message import Message
 from pyspark.sql import SparkSession
 
-from demux.core.catalog.registration import Catalog
+from demux.core.catalog.registration import CatalogRegistration
 from demux.core.control.games_and_rounds import Control
 from demux.core.names import names_of
 from demux.core.protobuf.schema.descriptor_pool import message_class, pool_of
@@ -27,7 +27,7 @@ from demux.core.registry.folder import FolderRegistry
 from demux.core.root.layout import Layout
 from demux.core.schemas.store import SchemaStore
 from demux.core.settings.settings import Settings
-from demux.pipeline.context import Workplace, registry_of
+from demux.pipeline.context import CommandContext, registry_of
 from demux.pipeline.engines import Decode, decode_of
 from demux.pipeline.round import Round, run_round
 from producer.delta_sink import DeltaSink
@@ -75,16 +75,16 @@ class Root:
         shutil.copytree(self.folder, folder)
         return Root.at(self.spark, folder, **changes)
 
-    def workplace(self) -> Workplace:
+    def workplace(self) -> CommandContext:
         """Return what a new command would work with: nothing is remembered from the command before."""
         registry = registry_of(self.settings, os.environ)
         store = SchemaStore(self.spark, self.layout, registry)
-        catalog = Catalog(self.spark, self.settings, store, has_tags=False)
-        return Workplace(
+        catalog = CatalogRegistration(self.spark, self.settings, store, has_tags=False)
+        return CommandContext(
             self.settings, self.spark, store, Control(self.spark, self.layout), threading.Event(), catalog=catalog
         )
 
-    def run(self, place: Workplace | None = None, decode: Decode | None = None) -> Round:
+    def run(self, place: CommandContext | None = None, decode: Decode | None = None) -> Round:
         """Run one round by the engine of the settings, as a new `demux run` does.
 
         With a place, it is the next round of the process that has it; `decode` replaces the engine.

@@ -22,7 +22,7 @@ from demux.cli.command import logs_of, settings_of, workplace
 from demux.cli.run.run import one_round
 from demux.core.root.lock import Access
 from demux.core.streaming.session import session
-from demux.pipeline.context import Workplace
+from demux.pipeline.context import CommandContext
 from demux.pipeline.engines import decode_of
 
 
@@ -75,7 +75,7 @@ def print_conf(spark: SparkSession) -> None:
     print(jvm.java.lang.System.getProperties().toString())
 
 
-def print_plans(place: Workplace) -> None:
+def print_plans(place: CommandContext) -> None:
     """Print the source's plans: not yet run, running, and read at once; and what a query says of itself."""
     stream = wrapper_stream(place.spark, place.settings)
     print_plan(stream)

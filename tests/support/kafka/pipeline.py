@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from demux.core.protobuf.schema.descriptor_pool import message_class, pool_of
 from demux.core.protobuf.schema.protoc import compile_schema
-from demux.core.registry.protocol import Reference, RegisteredSchema
+from demux.core.registry.protocol import ImportedFile, RegisteredSchema
 from demux.core.settings.settings import RunSettings
 from demux.operations.quarantine.filter import Choice
 from demux.pipeline.round import Round
@@ -81,7 +81,7 @@ def replayed(root: Root) -> dict[str, tuple[int, int]]:
     return {report.game: (report.decoded, report.tried - report.decoded) for report in reports}
 
 
-def classes(text: str, *references: Reference) -> Classes:
+def classes(text: str, *references: ImportedFile) -> Classes:
     """Return what gives the class of a message of this `.proto` text by its full name."""
     compiled = compile_schema(RegisteredSchema(1, "test", 1, text, "test.proto", references))
     pool = pool_of(FileDescriptorSet.FromString(compiled.descriptor_set))

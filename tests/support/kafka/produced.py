@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient
 from demux.core.registry.memory import MemoryRegistry
 from demux.core.settings.source import KafkaSettings
 from producer.kafka.sink import KafkaSink
-from producer.records import Position, Records
+from producer.records import Records, TargetPosition
 from producer.report import ProduceReport
 from producer.request import ProduceRequest
 from producer.run import MADE_BY, produce
@@ -33,8 +33,8 @@ class Recorder:
     def __init__(self) -> None:
         self.written: list[Records] = []
 
-    def position(self) -> Position:
-        return Position({})
+    def position(self) -> TargetPosition:
+        return TargetPosition({})
 
     def write(self, records: Records) -> None:
         self.written.append(records)

@@ -10,7 +10,7 @@ from google.protobuf.message import Message
 from demux.core.protobuf.schema.descriptor_pool import message_class, pool_of
 from demux.core.protobuf.schema.protoc import compile_schema
 from demux.core.registry.protocol import RegisteredSchema
-from producer.events import Writer
+from producer.events import EventWriter
 from producer.games import games
 from producer.schemas import proto_path, proto_text
 
@@ -28,12 +28,12 @@ def wrapper_class() -> type[Message]:
 
 
 @pytest.fixture(scope="session")
-def writer() -> Callable[[int, int], Writer]:
+def writer() -> Callable[[int, int], EventWriter]:
     """Who writes events of the game with this number in this version; ids are 10 * number + version."""
 
-    def made(number: int, version: int) -> Writer:
+    def made(number: int, version: int) -> EventWriter:
         game = games(20)[number]
         message = compiled_class(proto_text(game, version), proto_path(game))
-        return Writer(game, version, 10 * number + version, message)
+        return EventWriter(game, version, 10 * number + version, message)
 
     return made

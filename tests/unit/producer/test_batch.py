@@ -13,14 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from producer.batch import Recipe, batch
-from producer.events import Writer, random_words
+from producer.events import EventWriter, random_words
 from producer.faults import Fault
 
 NOW_US = 1_767_323_045_000_000
 
 
 @pytest.fixture(scope="module")
-def recipe(writer: Callable[[int, int], Writer]) -> Recipe:
+def recipe(writer: Callable[[int, int], EventWriter]) -> Recipe:
     writers = [[writer(number, version) for version in (1, 2, 3)] for number in (0, 1)]
     return Recipe(3, writers, 0.2, tuple(Fault), 4, 0, NOW_US)
 

@@ -8,7 +8,7 @@ from google.protobuf.message import DecodeError, Message
 
 from demux.core.causes import Cause
 from demux.core.names import MAX_NAME_BYTES, invalid_reason
-from producer.events import Writer, payloads, random_words
+from producer.events import EventWriter, payloads, random_words
 from producer.faults import Fault, cause_of, spoiled
 
 NOW_US = 1_767_323_045_000_000
@@ -17,7 +17,7 @@ IDS = {101, 102, 103}
 
 
 @pytest.fixture(scope="module")
-def good(writer: Callable[[int, int], Writer]) -> tuple[Writer, list[bytes]]:
+def good(writer: Callable[[int, int], EventWriter]) -> tuple[EventWriter, list[bytes]]:
     chess = writer(0, 3)
     return chess, payloads(chess, WORDS, NOW_US)
 
@@ -47,7 +47,7 @@ def verdict(value: bytes | None, wrapper_class: type[Message], event_class: type
 
 @pytest.mark.parametrize("fault", list(Fault))
 def test_every_fault_leads_to_its_cause_whatever_the_random_bits(
-    fault: Fault, good: tuple[Writer, list[bytes]], wrapper_class: type[Message]
+    fault: Fault, good: tuple[EventWriter, list[bytes]], wrapper_class: type[Message]
 ) -> None:
     chess, events = good
     details = WORDS[:, 7].tolist()
@@ -55,7 +55,7 @@ def test_every_fault_leads_to_its_cause_whatever_the_random_bits(
     assert {verdict(value, wrapper_class, chess.message) for value in values} == {cause_of(fault)}
 
 
-def test_a_good_event_has_no_cause(good: tuple[Writer, list[bytes]], wrapper_class: type[Message]) -> None:
+def test_a_good_event_has_no_cause(good: tuple[EventWriter, list[bytes]], wrapper_class: type[Message]) -> None:
     chess, events = good
     values = [wrapper_class(game_name="chess", schema_id=101, payload=event).SerializeToString() for event in events]
     assert {verdict(value, wrapper_class, chess.message) for value in values} == {None}
@@ -65,7 +65,7 @@ def test_only_the_empty_payload_is_valid() -> None:
     assert [fault for fault in Fault if cause_of(fault) is None] == [Fault.EMPTY_PAYLOAD]
 
 
-def test_a_truncated_wrapper_is_cut_somewhere_in_its_payload(good: tuple[Writer, list[bytes]]) -> None:
+def test_a_truncated_wrapper_is_cut_somewhere_in_its_payload(good: tuple[EventWriter, list[bytes]]) -> None:
     _, events = good
     lengths = {len(spoiled(Fault.TRUNCATED_WRAPPER, "chess", 101, events[0], word) or b"") for word in range(1000)}
     assert len(lengths) == len(events[0])

@@ -5,7 +5,7 @@ import pytest
 from demux.core.protobuf.schema.protoc import compile_schema
 from demux.core.registry.protocol import RegisteredSchema
 from producer.games import HOSTILE, games
-from producer.schemas import Kind, columns, message_name, proto_path, proto_text
+from producer.schemas import FieldKind, columns, message_name, proto_path, proto_text
 
 CHESS, GO = games(2)
 
@@ -22,12 +22,12 @@ def test_the_first_version_has_what_every_game_has_and_a_column_of_its_own() -> 
 
 def test_games_differ_in_columns_and_types() -> None:
     assert [column.name for column in columns(GO, 1)][4:] == ["col_go_game_1", "col_go_game_2"]
-    assert {columns(game, 1)[4].kind for game in games(20)} == set(Kind) - {
-        Kind.TIMESTAMP,
-        Kind.DEVICE,
-        Kind.OUTCOME,
-        Kind.TAGS,
-        Kind.SCORES,
+    assert {columns(game, 1)[4].kind for game in games(20)} == set(FieldKind) - {
+        FieldKind.TIMESTAMP,
+        FieldKind.DEVICE,
+        FieldKind.OUTCOME,
+        FieldKind.TAGS,
+        FieldKind.SCORES,
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from demux.operations.status.model import State
+from demux.operations.status.model import GameHealth
 from tools.screenshot import IMAGES, PICTURES, status
 
 ROOT = Path(__file__).parents[3]
@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[3]
 
 def test_the_picture_has_games_in_each_state() -> None:
     found = status()
-    assert found.states == {State.FAILED: 1, State.WAITING: 2, State.BEHIND: 2, State.CURRENT: 19}
+    assert found.states == {GameHealth.FAILED: 1, GameHealth.WAITING: 2, GameHealth.BEHIND: 2, GameHealth.CURRENT: 19}
     assert [problem.condition for problem in found.problems] == ["CHECKPOINT_LOST", "waiting"]
     assert len(found.rounds) == 60
     assert status() == found

@@ -23,8 +23,8 @@ EXACTLY_ONCE = (
     Fault(
         "position-skips-a-file",
         "deserializer/offsets/unread_files.py",
-        "Position(commit.version, index) >= since",
-        "Position(commit.version, index) > since",
+        "BronzeOffset(commit.version, index) >= since",
+        "BronzeOffset(commit.version, index) > since",
         "tests/unit/deserializer/offsets/test_pending.py::test_what_was_read_does_not_come_again",
     ),
     Fault(
@@ -67,8 +67,8 @@ EXACTLY_ONCE = (
         "stream-quarantine-without-its-lock",
         "demux/core/delta/batch_commit.py",
         """        with target.lock(target.quarantine):
-            append(examined(Rows.REFUSED), target.quarantine, batch)""",
-        """        append(examined(Rows.REFUSED), target.quarantine, batch)""",
+            append(examined(RowSelection.REFUSED), target.quarantine, batch)""",
+        """        append(examined(RowSelection.REFUSED), target.quarantine, batch)""",
         "tests/spark/core/test_batch_commit.py::test_quarantine_is_written_while_its_lock_is_held",
     ),
     Fault(

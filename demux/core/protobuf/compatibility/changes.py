@@ -1,4 +1,4 @@
-"""What can differ between two versions of a message, as data: one `Change` for each difference, in a `Comparison`."""
+"""The differences between two versions of a message: a `SchemaChange` each, in a `SchemaComparison`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 
-class Wire(Enum):
+class WireCompatibility(Enum):
     """What becomes of bytes that one version wrote and the other reads; from best to worst."""
 
     COMPATIBLE = "compatible"
@@ -30,7 +30,7 @@ class Mode(Enum):
     NONE = "NONE"
 
 
-class Kind(Enum):
+class ChangeKind(Enum):
     """What differs; the value is how people say it."""
 
     FIELD_ADDED = "added"
@@ -73,18 +73,18 @@ class Effect(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReadEffect:
     """What a reader makes of a writer's bytes, and why; no reason where nothing is lost."""
 
-    wire: Wire
+    wire: WireCompatibility
     why: str = ""
 
 
-FINE = Reading(Wire.COMPATIBLE)
+FINE = ReadEffect(WireCompatibility.COMPATIBLE)
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class SchemaChange:
     """One difference.
 
     Attributes:
@@ -102,23 +102,23 @@ class Change:
 
     path: str
     number: int
-    kind: Kind
+    kind: ChangeKind
     old: str | None
     new: str | None
-    backward: Reading
-    forward: Reading
+    backward: ReadEffect
+    forward: ReadEffect
     refused: frozenset[Direction]
     effect: Effect
     silver: str
 
     @property
-    def wire(self) -> Wire:
+    def wire(self) -> WireCompatibility:
         """The worse of both directions."""
         return worst(self.backward, self.forward).wire
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class SchemaComparison:
     """All that differs between two versions, and what the silver table makes of the newer one.
 
     Attributes:
@@ -128,7 +128,7 @@ class Comparison:
         widened: dotted paths of the columns that become wider, for which the table is written anew.
     """
 
-    changes: tuple[Change, ...]
+    changes: tuple[SchemaChange, ...]
     added: tuple[str, ...]
     conflicts: tuple[str, ...]
     widened: tuple[str, ...] = ()
@@ -136,7 +136,7 @@ class Comparison:
     @property
     def breaks(self) -> bool:
         """Whether rows of the newer version end in quarantine, or one version cannot read the other's bytes."""
-        return bool(self.conflicts) or any(change.wire is Wire.INCOMPATIBLE for change in self.changes)
+        return bool(self.conflicts) or any(change.wire is WireCompatibility.INCOMPATIBLE for change in self.changes)
 
     @property
     def modes(self) -> tuple[Mode, ...]:
@@ -146,7 +146,7 @@ class Comparison:
         return (*held, *((Mode.FULL,) if not refused else ()), Mode.NONE)
 
 
-def worst(*readings: Reading) -> Reading:
+def worst(*readings: ReadEffect) -> ReadEffect:
     """Return the reading that loses most, the first one of several."""
-    order = list(Wire)
+    order = list(WireCompatibility)
     return max(readings, key=lambda reading: order.index(reading.wire), default=FINE)

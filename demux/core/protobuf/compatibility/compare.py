@@ -17,7 +17,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from demux.core.columns.schema_merge import align
 from demux.core.columns.types import Struct
 from demux.core.errors import SchemaInvalid
-from demux.core.protobuf.compatibility.changes import Change, Comparison, Effect, Kind
+from demux.core.protobuf.compatibility.changes import ChangeKind, Effect, SchemaChange, SchemaComparison
 from demux.core.protobuf.compatibility.declarations import Declaration, Declared, declaration
 from demux.core.protobuf.compatibility.enum_changes import enum_changes, message_reserved
 from demux.core.protobuf.compatibility.field_changes import (
@@ -33,14 +33,14 @@ from demux.core.protobuf.compatibility.field_changes import (
     renumbered,
     reused,
 )
-from demux.core.protobuf.compatibility.table_impact import Numbers, SilverTable
-from demux.core.protobuf.schema.column_mapping import MAX_COLUMNS, Presence, columns_of, shape_of
+from demux.core.protobuf.compatibility.table_impact import Numbers, TableFit
+from demux.core.protobuf.schema.column_mapping import MAX_COLUMNS, FieldPresence, columns_of, shape_of
 from demux.core.protobuf.schema.descriptor_pool import pool_of
 from demux.core.protobuf.schema.protoc import CompiledSchema
 from demux.core.tables import SILVER_RESERVED
 
 
-def compare(old: CompiledSchema, new: CompiledSchema, table: Struct | None = None) -> Comparison:
+def compare(old: CompiledSchema, new: CompiledSchema, table: Struct | None = None) -> SchemaComparison:
     """Return all that differs between two versions, and what the game's table makes of the newer one.
 
     Args:
@@ -51,9 +51,9 @@ def compare(old: CompiledSchema, new: CompiledSchema, table: Struct | None = Non
     Raises:
         SchemaInvalid: a version cannot be used, or they unfold into more than `MAX_COLUMNS` fields to compare.
     """
-    silver = SilverTable(silver_columns(old) if table is None else table, silver_columns(new), SILVER_RESERVED)
+    silver = TableFit(silver_columns(old) if table is None else table, silver_columns(new), SILVER_RESERVED)
     changes = tuple(_Comparing(silver).roots(_descriptor(old), _descriptor(new)))
-    return Comparison(changes, silver.alignment.added, silver.alignment.conflicts, silver.alignment.widened)
+    return SchemaComparison(changes, silver.alignment.added, silver.alignment.conflicts, silver.alignment.widened)
 
 
 def silver_columns(schema: CompiledSchema) -> Struct:
@@ -82,19 +82,19 @@ def table_of(schemas: Iterable[CompiledSchema]) -> Struct:
 class _Comparing:
     """Walks both messages side by side; a pair of types met inside itself ends the walk."""
 
-    def __init__(self, silver: SilverTable) -> None:
+    def __init__(self, silver: TableFit) -> None:
         self._silver = silver
         self._fields = 0
 
-    def roots(self, old: Descriptor, new: Descriptor) -> Iterator[Change]:
+    def roots(self, old: Descriptor, new: Descriptor) -> Iterator[SchemaChange]:
         if old.full_name != new.full_name:
             refused = NEITHER if local_name(old) == local_name(new) else BOTH
-            yield change("", 0, Kind.MESSAGE_TYPE_CHANGED, old.full_name, new.full_name, refused=refused)
+            yield change("", 0, ChangeKind.MESSAGE_TYPE_CHANGED, old.full_name, new.full_name, refused=refused)
         yield from self._messages(old, new, "", (), frozenset())
 
     def _messages(
         self, old: Descriptor, new: Descriptor, path: str, numbers: Numbers, above: frozenset[tuple[str, str]]
-    ) -> Iterator[Change]:
+    ) -> Iterator[SchemaChange]:
         pair = (old.full_name, new.full_name)
         if pair in above or (old.full_name == new.full_name and old.full_name.startswith("google.protobuf.")):
             return
@@ -110,7 +110,7 @@ class _Comparing:
                 yield from self._gone_or_new(was, now, elsewhere, path, at)
         yield from message_reserved(was, now, path.rstrip("."))
 
-    def _kept(self, was: Declaration, now: Declaration, path: str, at: Numbers) -> Iterator[Change]:
+    def _kept(self, was: Declaration, now: Declaration, path: str, at: Numbers) -> Iterator[SchemaChange]:
         number = at[-1]
         before, after = was.fields[number], now.fields[number]
         here = path + after.name
@@ -125,13 +125,13 @@ class _Comparing:
 
     def _inside(
         self, before: Declared, after: Declared, path: str, at: Numbers, above: frozenset[tuple[str, str]]
-    ) -> Iterator[Change]:
+    ) -> Iterator[SchemaChange]:
         if before.message is not None and after.message is not None:
             yield from self._messages(before.message, after.message, f"{path}{after.name}.", at, above)
 
     def _gone_or_new(
         self, was: Declaration, now: Declaration, elsewhere: Mapping[str, int], path: str, at: Numbers
-    ) -> Iterator[Change]:
+    ) -> Iterator[SchemaChange]:
         number = at[-1]
         if number in was.fields:
             gone = was.fields[number]
@@ -147,26 +147,26 @@ class _Comparing:
         one = self._on_column(renumbered(before, new, path), at)
         yield replace(one, silver="; ".join(filter(None, (one.silver, stays))))
 
-    def _on_column(self, one: Change, numbers: Numbers) -> Change:
+    def _on_column(self, one: SchemaChange, numbers: Numbers) -> SchemaChange:
         effect, sentence = self._silver.of_field(numbers)
         return replace(one, effect=effect, silver=sentence)
 
-    def _on_values(self, one: Change, numbers: Numbers, unset: str) -> Change:
+    def _on_values(self, one: SchemaChange, numbers: Numbers, unset: str) -> SchemaChange:
         effect, sentence = Effect.NONE, ""
         match one.kind:
-            case Kind.PRESENCE_CHANGED | Kind.MOVED_INTO_ONEOF | Kind.MOVED_OUT_OF_ONEOF:
+            case ChangeKind.PRESENCE_CHANGED | ChangeKind.MOVED_INTO_ONEOF | ChangeKind.MOVED_OUT_OF_ONEOF:
                 effect, sentence = self._silver.of_values(numbers, unset)
-            case Kind.ENUM_VALUE_RENAMED:
+            case ChangeKind.ENUM_VALUE_RENAMED:
                 effect, sentence = self._silver.of_values(numbers, f"column {{column}} says {one.new}, not {one.old}")
-            case Kind.JSON_NAME_CHANGED:
+            case ChangeKind.JSON_NAME_CHANGED:
                 effect, sentence = self._silver.of_values(numbers, "")
             case (
-                Kind.FIELD_RENAMED
-                | Kind.TYPE_CHANGED
-                | Kind.MESSAGE_TYPE_CHANGED
-                | Kind.ENCODING_CHANGED
-                | Kind.CARDINALITY_CHANGED
-                | Kind.MAP_CHANGED
+                ChangeKind.FIELD_RENAMED
+                | ChangeKind.TYPE_CHANGED
+                | ChangeKind.MESSAGE_TYPE_CHANGED
+                | ChangeKind.ENCODING_CHANGED
+                | ChangeKind.CARDINALITY_CHANGED
+                | ChangeKind.MAP_CHANGED
             ):
                 effect, sentence = self._silver.of_field(numbers)
         return replace(one, effect=effect, silver=sentence)
@@ -187,7 +187,7 @@ def _descriptor(schema: CompiledSchema) -> Descriptor:
 
 def _unset(before: Declared, after: Declared) -> str:
     """Return what an unset field's column holds now, with `{column}` for its path; empty where that is the same."""
-    match before.presence is Presence.IMPLICIT, after.presence is Presence.IMPLICIT:
+    match before.presence is FieldPresence.IMPLICIT, after.presence is FieldPresence.IMPLICIT:
         case True, False:
             return "column {column} is NULL where the field is unset, no longer the default"
         case False, True:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 from google.protobuf.descriptor_pb2 import DescriptorProto
 
-from demux.core.protobuf.schema.column_mapping import Cardinality, Presence, is_map
+from demux.core.protobuf.schema.column_mapping import Cardinality, FieldPresence, is_map
 from demux.core.protobuf.schema.descriptor_pool import is_repeated, is_required
 
 # first and last number of each
@@ -45,7 +45,7 @@ class Declared:
     json_name: str
     proto_type: int
     cardinality: Cardinality
-    presence: Presence
+    presence: FieldPresence
     oneof: str | None
     packed: bool
     delimited: bool
@@ -77,9 +77,9 @@ class Declared:
         if self.oneof is not None:
             return f"{self.type_name} in oneof {self.oneof}"
         match self.presence:
-            case Presence.REQUIRED:
+            case FieldPresence.REQUIRED:
                 return f"required {self.type_name}"
-            case Presence.EXPLICIT if self.message is None:
+            case FieldPresence.EXPLICIT if self.message is None:
                 return f"optional {self.type_name}"
             case _:
                 return self.type_name
@@ -162,7 +162,7 @@ def _cardinality(field: FieldDescriptor) -> Cardinality:
     return Cardinality.REPEATED if is_repeated(field) else Cardinality.SINGULAR
 
 
-def _presence(field: FieldDescriptor) -> Presence:
+def _presence(field: FieldDescriptor) -> FieldPresence:
     if is_required(field):
-        return Presence.REQUIRED
-    return Presence.EXPLICIT if field.has_presence else Presence.IMPLICIT
+        return FieldPresence.REQUIRED
+    return FieldPresence.EXPLICIT if field.has_presence else FieldPresence.IMPLICIT

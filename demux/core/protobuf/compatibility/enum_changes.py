@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from google.protobuf.descriptor import EnumDescriptor
 from google.protobuf.descriptor_pb2 import EnumDescriptorProto
 
-from demux.core.protobuf.compatibility.changes import FINE, Change, Kind, Reading, Wire
+from demux.core.protobuf.compatibility.changes import FINE, ChangeKind, ReadEffect, SchemaChange, WireCompatibility
 from demux.core.protobuf.compatibility.declarations import Declaration, Ranges, merged
 from demux.core.protobuf.compatibility.field_changes import change
 
 
-def enum_changes(old: EnumDescriptor, new: EnumDescriptor, path: str, number: int) -> Iterator[Change]:
+def enum_changes(old: EnumDescriptor, new: EnumDescriptor, path: str, number: int) -> Iterator[SchemaChange]:
     """Yield the changes of the enum of this field, by number.
 
     A number has the name that stands first: it is the one that rows show. Names are not on the wire; an open enum keeps
@@ -22,8 +22,8 @@ def enum_changes(old: EnumDescriptor, new: EnumDescriptor, path: str, number: in
     moved = [name for name in was if name in now and was[name] != now[name]]
     yield from _openness(old, new, path, number)
     for name in moved:
-        other = Reading(Wire.LOSS, f"{was[name]} and {now[name]} mean different values")
-        kind = Kind.ENUM_VALUE_NUMBER_CHANGED
+        other = ReadEffect(WireCompatibility.LOSS, f"{was[name]} and {now[name]} mean different values")
+        kind = ChangeKind.ENUM_VALUE_NUMBER_CHANGED
         yield change(path, number, kind, f"{name} = {was[name]}", f"{name} = {now[name]}", other, other)
     gone = {name: value for name, value in was.items() if name not in now}
     fresh = {name: value for name, value in now.items() if name not in was}
@@ -31,19 +31,19 @@ def enum_changes(old: EnumDescriptor, new: EnumDescriptor, path: str, number: in
     for value in sorted(shown.keys() & showing.keys()):
         before, after = shown[value], showing[value]
         if before != after and before not in moved and after not in moved:
-            yield change(path, number, Kind.ENUM_VALUE_RENAMED, before, after)
+            yield change(path, number, ChangeKind.ENUM_VALUE_RENAMED, before, after)
             gone.pop(before, None)
             fresh.pop(after, None)
     for name, value in gone.items():
         backward = _unknown(new) if value not in now.values() else FINE
-        yield change(path, number, Kind.ENUM_VALUE_REMOVED, f"{name} = {value}", None, backward)
+        yield change(path, number, ChangeKind.ENUM_VALUE_REMOVED, f"{name} = {value}", None, backward)
     for name, value in fresh.items():
         forward = _unknown(old) if value not in was.values() else FINE
-        yield change(path, number, Kind.ENUM_VALUE_ADDED, None, f"{name} = {value}", forward=forward)
+        yield change(path, number, ChangeKind.ENUM_VALUE_ADDED, None, f"{name} = {value}", forward=forward)
     yield from reserved_changes(*_reserved(old), *_reserved(new), path, number)
 
 
-def message_reserved(was: Declaration, now: Declaration, path: str) -> Iterator[Change]:
+def message_reserved(was: Declaration, now: Declaration, path: str) -> Iterator[SchemaChange]:
     """Yield the changes of the numbers and names that a message reserves."""
     yield from reserved_changes(
         was.reserved_numbers, was.reserved_names, now.reserved_numbers, now.reserved_names, path, 0
@@ -52,23 +52,23 @@ def message_reserved(was: Declaration, now: Declaration, path: str) -> Iterator[
 
 def reserved_changes(
     old: Ranges, old_names: frozenset[str], new: Ranges, new_names: frozenset[str], path: str, number: int
-) -> Iterator[Change]:
+) -> Iterator[SchemaChange]:
     """Yield what is reserved since, and what no longer is; the bytes are the same."""
     if more := _text(_without(new, old), new_names - old_names):
-        yield change(path, number, Kind.RESERVED_ADDED, None, more)
+        yield change(path, number, ChangeKind.RESERVED_ADDED, None, more)
     if less := _text(_without(old, new), old_names - new_names):
-        yield change(path, number, Kind.RESERVED_REMOVED, less, None)
+        yield change(path, number, ChangeKind.RESERVED_REMOVED, less, None)
 
 
-def _openness(old: EnumDescriptor, new: EnumDescriptor, path: str, number: int) -> Iterator[Change]:
+def _openness(old: EnumDescriptor, new: EnumDescriptor, path: str, number: int) -> Iterator[SchemaChange]:
     if old.is_closed != new.is_closed:
         was, now = ("closed" if enum.is_closed else "open" for enum in (old, new))
-        yield change(path, number, Kind.ENUM_OPENNESS_CHANGED, was, now, _unknown(new), _unknown(old))
+        yield change(path, number, ChangeKind.ENUM_OPENNESS_CHANGED, was, now, _unknown(new), _unknown(old))
 
 
-def _unknown(reader: EnumDescriptor) -> Reading:
+def _unknown(reader: EnumDescriptor) -> ReadEffect:
     if reader.is_closed:
-        return Reading(Wire.LOSS, "a closed enum puts a number that it does not know aside")
+        return ReadEffect(WireCompatibility.LOSS, "a closed enum puts a number that it does not know aside")
     return FINE
 
 

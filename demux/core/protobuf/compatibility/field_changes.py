@@ -6,7 +6,16 @@ from collections.abc import Iterator
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
-from demux.core.protobuf.compatibility.changes import FINE, Change, Direction, Effect, Kind, Reading, Wire, worst
+from demux.core.protobuf.compatibility.changes import (
+    FINE,
+    ChangeKind,
+    Direction,
+    Effect,
+    ReadEffect,
+    SchemaChange,
+    WireCompatibility,
+    worst,
+)
 from demux.core.protobuf.compatibility.declarations import Declaration, Declared
 from demux.core.protobuf.compatibility.wire_compatibility import (
     cardinality_reading,
@@ -28,43 +37,52 @@ _TEXTS = (FieldDescriptor.TYPE_STRING, FieldDescriptor.TYPE_BYTES)
 def change(
     path: str,
     number: int,
-    kind: Kind,
+    kind: ChangeKind,
     old: str | None,
     new: str | None,
-    backward: Reading = FINE,
-    forward: Reading = FINE,
+    backward: ReadEffect = FINE,
+    forward: ReadEffect = FINE,
     refused: frozenset[Direction] | None = None,
-) -> Change:
+) -> SchemaChange:
     """Return the change without its effect on the silver table; what no reader can read, a registry refuses."""
     if refused is None:
-        refused = _where(backward, forward, Wire.INCOMPATIBLE)
-    return Change(path, number, kind, old, new, backward, forward, refused, Effect.NONE, "")
+        refused = _where(backward, forward, WireCompatibility.INCOMPATIBLE)
+    return SchemaChange(path, number, kind, old, new, backward, forward, refused, Effect.NONE, "")
 
 
-def added(field: Declared, was: Declaration, now: Declaration, path: str) -> Change:
+def added(field: Declared, was: Declaration, now: Declaration, path: str) -> SchemaChange:
     """Return the change of a field that the older version has not."""
     backward, forward = missing_reading(field), unknown_reading(field, now.fields, was.fields)
-    refused = BOTH if backward.wire is Wire.INCOMPATIBLE else _where(backward, forward, Wire.LOSS)
+    refused = (
+        BOTH if backward.wire is WireCompatibility.INCOMPATIBLE else _where(backward, forward, WireCompatibility.LOSS)
+    )
     if was.reserves(field.number):
-        backward = worst(backward, Reading(Wire.LOSS, f"number {field.number} was reserved, and may be another field"))
-    return change(path + field.name, field.number, Kind.FIELD_ADDED, None, field.text, backward, forward, refused)
+        backward = worst(
+            backward,
+            ReadEffect(WireCompatibility.LOSS, f"number {field.number} was reserved, and may be another field"),
+        )
+    return change(path + field.name, field.number, ChangeKind.FIELD_ADDED, None, field.text, backward, forward, refused)
 
 
-def removed(field: Declared, was: Declaration, now: Declaration, path: str) -> Change:
+def removed(field: Declared, was: Declaration, now: Declaration, path: str) -> SchemaChange:
     """Return the change of a field that the newer version has not."""
     backward, forward = unknown_reading(field, was.fields, now.fields), missing_reading(field)
-    refused = BOTH if forward.wire is Wire.INCOMPATIBLE else _where(backward, forward, Wire.LOSS)
-    return change(path + field.name, field.number, Kind.FIELD_REMOVED, field.text, None, backward, forward, refused)
+    refused = (
+        BOTH if forward.wire is WireCompatibility.INCOMPATIBLE else _where(backward, forward, WireCompatibility.LOSS)
+    )
+    return change(
+        path + field.name, field.number, ChangeKind.FIELD_REMOVED, field.text, None, backward, forward, refused
+    )
 
 
-def renumbered(before: Declared, after: Declared, path: str) -> Change:
+def renumbered(before: Declared, after: Declared, path: str) -> SchemaChange:
     """Return the change of a field that has its name and another number: one removed, another added."""
-    gone = Reading(Wire.LOSS, f"what stands under number {before.number} is no longer {after.name}")
-    unread = Reading(Wire.LOSS, f"what stands under number {after.number} is not yet {after.name}")
+    gone = ReadEffect(WireCompatibility.LOSS, f"what stands under number {before.number} is no longer {after.name}")
+    unread = ReadEffect(WireCompatibility.LOSS, f"what stands under number {after.number} is not yet {after.name}")
     return change(
         path + after.name,
         after.number,
-        Kind.NUMBER_CHANGED,
+        ChangeKind.NUMBER_CHANGED,
         f"{before.text} = {before.number}",
         f"{after.text} = {after.number}",
         worst(missing_reading(after), gone),
@@ -88,31 +106,33 @@ def is_reused(number: int, was: Declaration, now: Declaration) -> bool:
     if after.name in was.names or before.name in now.names:
         return True
     both = worst(type_reading(before, after), type_reading(after, before))
-    return both.wire is Wire.INCOMPATIBLE
+    return both.wire is WireCompatibility.INCOMPATIBLE
 
 
-def reused(number: int, was: Declaration, now: Declaration, path: str) -> Change:
+def reused(number: int, was: Declaration, now: Declaration, path: str) -> SchemaChange:
     """Return the change of a number that belongs to another field now."""
     before, after = was.fields[number], now.fields[number]
-    backward = Reading(Wire.INCOMPATIBLE, f"{before.name} is read as {after.name}")
-    forward = Reading(Wire.INCOMPATIBLE, f"{after.name} is read as {before.name}")
+    backward = ReadEffect(WireCompatibility.INCOMPATIBLE, f"{before.name} is read as {after.name}")
+    forward = ReadEffect(WireCompatibility.INCOMPATIBLE, f"{after.name} is read as {before.name}")
     # a registry knows no names: to it this is a renaming, or another type
     refused = _where(
-        field_reading(number, was.fields, now.fields), field_reading(number, now.fields, was.fields), Wire.INCOMPATIBLE
+        field_reading(number, was.fields, now.fields),
+        field_reading(number, now.fields, was.fields),
+        WireCompatibility.INCOMPATIBLE,
     )
     old, new = f"{before.name}: {before.text}", f"{after.name}: {after.text}"
-    return change(path, number, Kind.NUMBER_REUSED, old, new, backward, forward, refused)
+    return change(path, number, ChangeKind.NUMBER_REUSED, old, new, backward, forward, refused)
 
 
-def of_field(number: int, was: Declaration, now: Declaration, path: str) -> Iterator[Change]:
+def of_field(number: int, was: Declaration, now: Declaration, path: str) -> Iterator[SchemaChange]:
     """Yield the changes of a field that both versions have; those inside its message or enum are not among them."""
     before, after = was.fields[number], now.fields[number]
     if before.name != after.name:
-        yield change(path, number, Kind.FIELD_RENAMED, before.name, after.name)
+        yield change(path, number, ChangeKind.FIELD_RENAMED, before.name, after.name)
     retyped = _type_change(before, after, path)
     if retyped is not None:
         yield retyped
-        if retyped.wire is Wire.INCOMPATIBLE:
+        if retyped.wire is WireCompatibility.INCOMPATIBLE:
             return
     if before.cardinality is not after.cardinality:
         yield _cardinality_change(before, after, path)
@@ -128,70 +148,74 @@ def local_name(message: Descriptor) -> str:
     return name.removeprefix(f"{package}.") if package else name
 
 
-def _type_change(before: Declared, after: Declared, path: str) -> Change | None:
+def _type_change(before: Declared, after: Declared, path: str) -> SchemaChange | None:
     is_map = Cardinality.MAP in (before.cardinality, after.cardinality)
     messages = before.message is not None and after.message is not None
     if before.type_name == after.type_name or (is_map and messages):
         return None
     backward, forward = type_reading(before, after), type_reading(after, before)
-    kind, refused = Kind.TYPE_CHANGED, None
+    kind, refused = ChangeKind.TYPE_CHANGED, None
     if before.message is not None and after.message is not None:
-        kind = Kind.MESSAGE_TYPE_CHANGED if before.delimited == after.delimited else Kind.ENCODING_CHANGED
+        kind = ChangeKind.MESSAGE_TYPE_CHANGED if before.delimited == after.delimited else ChangeKind.ENCODING_CHANGED
         refused = BOTH if local_name(before.message) != local_name(after.message) else None
     elif before.message is not None or after.message is not None:
         refused = BOTH
     return change(path, before.number, kind, before.text, after.text, backward, forward, refused)
 
 
-def _cardinality_change(before: Declared, after: Declared, path: str) -> Change:
+def _cardinality_change(before: Declared, after: Declared, path: str) -> SchemaChange:
     backward = worst(cardinality_reading(before, after), presence_reading(before, after))
     forward = worst(cardinality_reading(after, before), presence_reading(after, before))
     kinds = {before.cardinality, after.cardinality}
-    kind = Kind.MAP_CHANGED if kinds == {Cardinality.MAP, Cardinality.REPEATED} else Kind.CARDINALITY_CHANGED
+    kind = (
+        ChangeKind.MAP_CHANGED if kinds == {Cardinality.MAP, Cardinality.REPEATED} else ChangeKind.CARDINALITY_CHANGED
+    )
     numeric = after.message is None and after.proto_type not in _TEXTS
     refused = BOTH if numeric or Cardinality.MAP in kinds else None
     return change(path, before.number, kind, before.text, after.text, backward, forward, refused)
 
 
-def _placing(number: int, was: Declaration, now: Declaration, path: str) -> Iterator[Change]:
+def _placing(number: int, was: Declaration, now: Declaration, path: str) -> Iterator[SchemaChange]:
     before, after = was.fields[number], now.fields[number]
     if before.oneof != after.oneof:
         backward = worst(oneof_reading(number, was.fields, now.fields), presence_reading(before, after))
         forward = worst(oneof_reading(number, now.fields, was.fields), presence_reading(after, before))
         lost_in_oneof = _where(
-            oneof_reading(number, was.fields, now.fields), oneof_reading(number, now.fields, was.fields), Wire.LOSS
+            oneof_reading(number, was.fields, now.fields),
+            oneof_reading(number, now.fields, was.fields),
+            WireCompatibility.LOSS,
         )
-        refused = lost_in_oneof | _where(backward, forward, Wire.INCOMPATIBLE)
+        refused = lost_in_oneof | _where(backward, forward, WireCompatibility.INCOMPATIBLE)
         kind = _oneof_kind(before, after)
         yield change(path, number, kind, before.text, after.text, backward, forward, refused)
     elif before.presence is not after.presence:
         backward, forward = presence_reading(before, after), presence_reading(after, before)
-        yield change(path, number, Kind.PRESENCE_CHANGED, before.text, after.text, backward, forward)
+        yield change(path, number, ChangeKind.PRESENCE_CHANGED, before.text, after.text, backward, forward)
     if before.proto_type == after.proto_type and before.default != after.default:
-        lost = Reading(Wire.LOSS, "where the field is unset, another default is read")
-        yield change(path, number, Kind.DEFAULT_CHANGED, before.default, after.default, lost, lost)
+        lost = ReadEffect(WireCompatibility.LOSS, "where the field is unset, another default is read")
+        yield change(path, number, ChangeKind.DEFAULT_CHANGED, before.default, after.default, lost, lost)
 
 
-def _oneof_kind(before: Declared, after: Declared) -> Kind:
+def _oneof_kind(before: Declared, after: Declared) -> ChangeKind:
     if before.oneof is None:
-        return Kind.MOVED_INTO_ONEOF
-    return Kind.MOVED_OUT_OF_ONEOF if after.oneof is None else Kind.ONEOF_CHANGED
+        return ChangeKind.MOVED_INTO_ONEOF
+    return ChangeKind.MOVED_OUT_OF_ONEOF if after.oneof is None else ChangeKind.ONEOF_CHANGED
 
 
-def _writing(before: Declared, after: Declared, path: str) -> Iterator[Change]:
+def _writing(before: Declared, after: Declared, path: str) -> Iterator[SchemaChange]:
     lists = before.cardinality is after.cardinality is Cardinality.REPEATED
     if lists and before.packed != after.packed:
         # https://protobuf.dev/programming-guides/encoding/#packed: a parser takes either form for the other
-        yield change(path, before.number, Kind.PACKED_CHANGED, _packing(before), _packing(after))
+        yield change(path, before.number, ChangeKind.PACKED_CHANGED, _packing(before), _packing(after))
     if before.name == after.name and before.json_name != after.json_name:
-        yield change(path, before.number, Kind.JSON_NAME_CHANGED, before.json_name, after.json_name)
+        yield change(path, before.number, ChangeKind.JSON_NAME_CHANGED, before.json_name, after.json_name)
 
 
 def _packing(field: Declared) -> str:
     return "packed" if field.packed else "expanded"
 
 
-def _where(backward: Reading, forward: Reading, at_least: Wire) -> frozenset[Direction]:
-    bad = list(Wire)[list(Wire).index(at_least) :]
+def _where(backward: ReadEffect, forward: ReadEffect, at_least: WireCompatibility) -> frozenset[Direction]:
+    bad = list(WireCompatibility)[list(WireCompatibility).index(at_least) :]
     pairs = ((Direction.BACKWARD, backward), (Direction.FORWARD, forward))
     return frozenset(direction for direction, reading in pairs if reading.wire in bad)

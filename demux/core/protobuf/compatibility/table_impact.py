@@ -27,7 +27,7 @@ class _Reached:
     in_text: bool
 
 
-class SilverTable:
+class TableFit:
     """A table's payload columns, a writer's columns, and how `align` fits them together."""
 
     def __init__(self, table: Struct, writer: Struct, reserved: frozenset[str]) -> None:

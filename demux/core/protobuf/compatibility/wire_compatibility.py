@@ -11,9 +11,9 @@ from collections.abc import Mapping
 
 from google.protobuf.descriptor import FieldDescriptor as F
 
-from demux.core.protobuf.compatibility.changes import FINE, Reading, Wire, worst
+from demux.core.protobuf.compatibility.changes import FINE, ReadEffect, WireCompatibility, worst
 from demux.core.protobuf.compatibility.declarations import Declared
-from demux.core.protobuf.schema.column_mapping import Cardinality, Presence
+from demux.core.protobuf.schema.column_mapping import Cardinality, FieldPresence
 
 Fields = Mapping[int, Declared]
 
@@ -29,7 +29,7 @@ _PLAIN = {
 _SAME_BYTES = ({F.TYPE_FIXED32, F.TYPE_SFIXED32}, {F.TYPE_FIXED64, F.TYPE_SFIXED64})
 
 
-def type_reading(writer: Declared, reader: Declared) -> Reading:
+def type_reading(writer: Declared, reader: Declared) -> ReadEffect:
     """Return what becomes of a single value; the fields of a message are compared by themselves."""
     wrote, reads = writer.proto_type, reader.proto_type
     if writer.delimited != reader.delimited:
@@ -56,7 +56,7 @@ def type_reading(writer: Declared, reader: Declared) -> Reading:
     return _never(writer, reader)
 
 
-def cardinality_reading(writer: Declared, reader: Declared) -> Reading:
+def cardinality_reading(writer: Declared, reader: Declared) -> ReadEffect:
     """Return what becomes of the number of values."""
     match writer.cardinality, reader.cardinality:
         case (Cardinality.REPEATED, Cardinality.MAP):
@@ -68,24 +68,24 @@ def cardinality_reading(writer: Declared, reader: Declared) -> Reading:
     return FINE
 
 
-def presence_reading(writer: Declared, reader: Declared) -> Reading:
+def presence_reading(writer: Declared, reader: Declared) -> ReadEffect:
     """Return what becomes of a field that is unset."""
-    if reader.presence is Presence.REQUIRED and writer.presence is not Presence.REQUIRED:
-        return Reading(Wire.INCOMPATIBLE, f"{reader.name} may be unset, and the reader requires it")
+    if reader.presence is FieldPresence.REQUIRED and writer.presence is not FieldPresence.REQUIRED:
+        return ReadEffect(WireCompatibility.INCOMPATIBLE, f"{reader.name} may be unset, and the reader requires it")
     both_single = writer.cardinality is reader.cardinality is Cardinality.SINGULAR
-    if both_single and writer.presence is Presence.EXPLICIT and reader.presence is Presence.IMPLICIT:
+    if both_single and writer.presence is FieldPresence.EXPLICIT and reader.presence is FieldPresence.IMPLICIT:
         return _loss("unset and zero look the same")
     return FINE
 
 
-def missing_reading(reader: Declared) -> Reading:
+def missing_reading(reader: Declared) -> ReadEffect:
     """Return what becomes of a message whose writer does not know the reader's field."""
-    if reader.presence is Presence.REQUIRED:
-        return Reading(Wire.INCOMPATIBLE, f"{reader.name} is missing, and the reader requires it")
+    if reader.presence is FieldPresence.REQUIRED:
+        return ReadEffect(WireCompatibility.INCOMPATIBLE, f"{reader.name} is missing, and the reader requires it")
     return FINE
 
 
-def unknown_reading(writer: Declared, written: Fields, read: Fields) -> Reading:
+def unknown_reading(writer: Declared, written: Fields, read: Fields) -> ReadEffect:
     """Return what becomes of a field that the reader does not know."""
     if writer.oneof is None:
         return FINE
@@ -95,7 +95,7 @@ def unknown_reading(writer: Declared, written: Fields, read: Fields) -> Reading:
     return FINE
 
 
-def oneof_reading(number: int, written: Fields, read: Fields) -> Reading:
+def oneof_reading(number: int, written: Fields, read: Fields) -> ReadEffect:
     """Return what becomes of several fields that the writer may set at once, and the reader may not."""
     oneof = read[number].oneof
     if oneof is None:
@@ -107,7 +107,7 @@ def oneof_reading(number: int, written: Fields, read: Fields) -> Reading:
     return _loss(f"of several fields of oneof {oneof} only the last one set is kept")
 
 
-def field_reading(number: int, written: Fields, read: Fields) -> Reading:
+def field_reading(number: int, written: Fields, read: Fields) -> ReadEffect:
     """Return the worst that becomes of a field that both know."""
     writer, reader = written[number], read[number]
     return worst(
@@ -118,7 +118,7 @@ def field_reading(number: int, written: Fields, read: Fields) -> Reading:
     )
 
 
-def _varint(writer: Declared, reader: Declared) -> Reading:
+def _varint(writer: Declared, reader: Declared) -> ReadEffect:
     if reader.proto_type == F.TYPE_ENUM:
         return _loss(f"a number that {reader.type_name} has not stays a number or is put aside")
     lowest, highest = _PLAIN[reader.proto_type]
@@ -128,17 +128,17 @@ def _varint(writer: Declared, reader: Declared) -> Reading:
     return _loss(f"a number that {reader.type_name} cannot hold is cut")
 
 
-def _last_of_many(writer: Declared) -> Reading:
+def _last_of_many(writer: Declared) -> ReadEffect:
     if writer.message is not None:
         return _loss("of several messages one is made, field by field")
     if writer.packed:
-        return Reading(Wire.INCOMPATIBLE, "a packed list is not read as a single value")
+        return ReadEffect(WireCompatibility.INCOMPATIBLE, "a packed list is not read as a single value")
     return _loss("of several values only the last is kept")
 
 
-def _loss(why: str) -> Reading:
-    return Reading(Wire.LOSS, why)
+def _loss(why: str) -> ReadEffect:
+    return ReadEffect(WireCompatibility.LOSS, why)
 
 
-def _never(writer: Declared, reader: Declared) -> Reading:
-    return Reading(Wire.INCOMPATIBLE, f"{writer.type_name} is not read as {reader.type_name}")
+def _never(writer: Declared, reader: Declared) -> ReadEffect:
+    return ReadEffect(WireCompatibility.INCOMPATIBLE, f"{writer.type_name} is not read as {reader.type_name}")

@@ -21,7 +21,7 @@ from demux.core.protobuf.decode.reference_parser import MAX_NANOS, MAX_SECONDS, 
 from demux.core.protobuf.schema.column_mapping import (
     Cardinality,
     Enumeration,
-    Field,
+    FieldMapping,
     JsonText,
     Message,
     Scalar,
@@ -52,7 +52,7 @@ class ArrowRules:
         columns = [self._field(parsed.column(f"f{field.number}"), field, bad) for field in shape.fields]
         return columns, _distinct(bad)
 
-    def _field(self, array: pa.Array, field: Field, bad: list[Rows]) -> pa.Array:
+    def _field(self, array: pa.Array, field: FieldMapping, bad: list[Rows]) -> pa.Array:
         match field.cardinality:
             case Cardinality.SINGULAR:
                 return self._value(array, field.value, bad)

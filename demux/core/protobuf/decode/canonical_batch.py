@@ -22,7 +22,14 @@ from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto
 
 from demux.core.protobuf.decode.lowered_descriptor import ROOT, can_lower, lowered
 from demux.core.protobuf.decode.payload_array import Payloads
-from demux.core.protobuf.schema.column_mapping import Cardinality, Field, JsonText, Message, TimestampValue, Value
+from demux.core.protobuf.schema.column_mapping import (
+    Cardinality,
+    FieldMapping,
+    JsonText,
+    Message,
+    TimestampValue,
+    Value,
+)
 from demux.core.protobuf.schema.descriptor_pool import NOT_PACKABLE, fields_of, has_required, pool_of
 
 _Flags = npt.NDArray[np.bool_]
@@ -38,14 +45,14 @@ _MOST_COLUMNS = 100
 _PTARS_CONFIG = ptars.PtarsConfig(list_value_name="element", map_value_nullable=True)
 
 
-class Reader(Protocol):
+class CanonicalReader(Protocol):
     """Reads payloads into columns; those that nobody has looked at by `read_all` alone."""
 
     def array_to_record_batch(self, payloads: pa.Array) -> pa.RecordBatch:
         """Return one row for each payload."""
 
 
-class Parser(Reader, Protocol):
+class Parser(CanonicalReader, Protocol):
     """Also writes columns as payloads."""
 
     def record_batch_to_array(self, read: pa.RecordBatch) -> pa.Array:
@@ -95,7 +102,7 @@ def parser(files: FileDescriptorSet) -> Parser:
     return made
 
 
-def read_all(reader: Reader, payloads: Payloads) -> pa.RecordBatch | None:
+def read_all(reader: CanonicalReader, payloads: Payloads) -> pa.RecordBatch | None:
     """Return what the parser makes of the payloads, right or wrong; None where it cannot read one, or may die of it."""
     if payloads.longest > _MOST_BYTES:
         return None
@@ -171,7 +178,7 @@ def _in_message(descriptor: Descriptor, shape: Message) -> _Doubt | None:
     return doubtful
 
 
-def _in_field(declared: FieldDescriptor, field: Field) -> _Doubt | None:
+def _in_field(declared: FieldDescriptor, field: FieldMapping) -> _Doubt | None:
     message = declared.message_type
     if field.cardinality is Cardinality.MAP:
         assert message is not None

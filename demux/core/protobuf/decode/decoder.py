@@ -21,11 +21,11 @@ from demux.core.columns.schema_merge import align
 from demux.core.columns.types import Struct
 from demux.core.errors import SchemaInvalid
 from demux.core.protobuf.decode.arrow_columns import ArrowRules
-from demux.core.protobuf.decode.canonical_batch import Reader, can_parse, parser, quick_check, read_all
+from demux.core.protobuf.decode.canonical_batch import CanonicalReader, can_parse, parser, quick_check, read_all
 from demux.core.protobuf.decode.canonical_form import Canonical
 from demux.core.protobuf.decode.lowered_descriptor import lowered
 from demux.core.protobuf.decode.payload_array import Payloads
-from demux.core.protobuf.decode.reference_parser import MalformedRow, Reference, Row
+from demux.core.protobuf.decode.reference_parser import MalformedRow, ReferenceParser, Row
 from demux.core.protobuf.decode.unknown_fields import Leftovers
 from demux.core.protobuf.schema.column_mapping import Message as MessageShape
 from demux.core.protobuf.schema.column_mapping import columns_of, shape_of
@@ -33,7 +33,7 @@ from demux.core.protobuf.schema.descriptor_pool import Readable, pool_of
 
 
 @dataclass(frozen=True, slots=True)
-class Decoded:
+class DecodedBatch:
     """What became of a batch of payloads.
 
     Attributes:
@@ -49,7 +49,7 @@ class Decoded:
     doubtful: tuple[int, ...] = ()
 
 
-class Decoder:
+class PayloadDecoder:
     """Decodes payloads of one message; costly to make, kept for the life of a process by `decoder_of`."""
 
     def __init__(self, descriptor_set: bytes, message: str, reserved: frozenset[str]) -> None:
@@ -72,16 +72,16 @@ class Decoder:
         self._readable = Readable(files, pool, message)
         self._canonical = Canonical(self._readable, quick_check(descriptor, self.shape))
         self._rules = ArrowRules(pool)
-        self._fast: Reader | None = parser(lowered(self.shape, "proto3")) if can_parse(self.shape) else None
+        self._fast: CanonicalReader | None = parser(lowered(self.shape, "proto3")) if can_parse(self.shape) else None
 
-    def decode(self, given: pa.Array | Sequence[bytes]) -> Decoded:
+    def decode(self, given: pa.Array | Sequence[bytes]) -> DecodedBatch:
         """Return every payload's row or the reason why it has none; an array is BINARY, without NULLs."""
         payloads = Payloads.of(given)
         parsed = read_all(self._fast, payloads) if self._fast is not None else None
         fast, slow = self._split(payloads, parsed)
         parts = self._in_good_parts(payloads, fast, slow) if parsed is None else self._good_part(parsed, fast, slow)
         if len(parts) == 1 and not slow:
-            return Decoded(*parts[0], ())
+            return DecodedBatch(*parts[0], ())
         good = [position for positions, _ in parts for position in positions]
         pieces = [columns for _, columns in parts]
         bad: list[tuple[int, str]] = []
@@ -97,9 +97,9 @@ class Decoder:
         if read or not pieces:
             pieces.append(self._from_rows(read))
         columns = [pa.concat_arrays(parts) if len(parts) > 1 else parts[0] for parts in zip(*pieces, strict=True)]
-        return Decoded(tuple(good), columns, tuple(sorted(bad)), tuple(doubtful))
+        return DecodedBatch(tuple(good), columns, tuple(sorted(bad)), tuple(doubtful))
 
-    def rescued(self, given: pa.Array | Sequence[bytes], decoded: Decoded, table: Struct) -> pa.Array:
+    def rescued(self, given: pa.Array | Sequence[bytes], decoded: DecodedBatch, table: Struct) -> pa.Array:
         """Return what the good payloads hold beyond the table's columns (BINARY), in the order of `good`.
 
         Costs nothing for payloads that the fast parser read, where the table has a column for each of their fields.
@@ -129,8 +129,8 @@ class Decoder:
         self._readable.require()
 
     @cached_property
-    def _reference(self) -> Reference:
-        return Reference(self._readable.message, self.shape, self._pool)
+    def _reference(self) -> ReferenceParser:
+        return ReferenceParser(self._readable.message, self.shape, self._pool)
 
     @cached_property
     def _leftovers(self) -> Leftovers:
@@ -194,6 +194,6 @@ def drops(writer: Struct, table: Struct) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def decoder_of(descriptor_set: bytes, message: str, reserved: frozenset[str] = frozenset()) -> Decoder:
+def decoder_of(descriptor_set: bytes, message: str, reserved: frozenset[str] = frozenset()) -> PayloadDecoder:
     """Return the process's one decoder of this message."""
-    return Decoder(descriptor_set, message, reserved)
+    return PayloadDecoder(descriptor_set, message, reserved)

@@ -13,10 +13,10 @@ from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto
 from demux.core.protobuf.schema.column_mapping import (
     Cardinality,
     Enumeration,
-    Field,
+    FieldMapping,
+    FieldPresence,
     JsonText,
     Message,
-    Presence,
     Scalar,
     TimestampValue,
     Value,
@@ -83,7 +83,7 @@ class _Lowering:
             label=FieldDescriptorProto.LABEL_OPTIONAL,
         )
 
-    def _field(self, message: DescriptorProto, field: Field) -> None:
+    def _field(self, message: DescriptorProto, field: FieldMapping) -> None:
         lowered = message.field.add(name=f"f{field.number}", number=field.number)
         if field.cardinality is Cardinality.MAP:
             lowered.label = FieldDescriptorProto.LABEL_REPEATED
@@ -97,12 +97,12 @@ class _Lowering:
             return
         lowered.label = FieldDescriptorProto.LABEL_OPTIONAL
         is_message = lowered.type == FieldDescriptorProto.TYPE_MESSAGE
-        if self._proto3 and field.presence is not Presence.IMPLICIT and not is_message:
+        if self._proto3 and field.presence is not FieldPresence.IMPLICIT and not is_message:
             lowered.proto3_optional = True
             lowered.oneof_index = len(message.oneof_decl)
             message.oneof_decl.add(name=f"_f{field.number}")
 
-    def _map_entry(self, message: DescriptorProto, field: Field) -> str:
+    def _map_entry(self, message: DescriptorProto, field: FieldMapping) -> str:
         assert field.key is not None
         # protoc's own naming rule for entries; parsers check it
         entry = message.nested_type.add(name=f"F{field.number}Entry")

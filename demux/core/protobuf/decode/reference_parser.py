@@ -23,9 +23,9 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 from demux.core.protobuf.schema.column_mapping import (
     Cardinality,
     Enumeration,
-    Field,
+    FieldMapping,
+    FieldPresence,
     JsonText,
-    Presence,
     Scalar,
     TimestampValue,
     Value,
@@ -62,7 +62,7 @@ class MalformedRow(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class ReferenceParser:
     """Reads payloads of one message, one by one.
 
     Attributes:
@@ -93,7 +93,7 @@ def parse(message: type[Message], payload: bytes) -> Message:
     """Return the parsed message.
 
     Raises:
-        MalformedRow: as for `Reference.row`.
+        MalformedRow: as for `ReferenceParser.row`.
     """
     parsed = message()
     try:
@@ -169,7 +169,7 @@ def _refuse_bad_text(message: Message, pool: DescriptorPool) -> None:
             _refuse_bad_text(packed, pool)
 
 
-def column_value(field: Field, present: dict[int, Anything], pool: DescriptorPool) -> Anything:
+def column_value(field: FieldMapping, present: dict[int, Anything], pool: DescriptorPool) -> Anything:
     """Return the value of a field's column in a row.
 
     Args:
@@ -191,7 +191,7 @@ def column_value(field: Field, present: dict[int, Anything], pool: DescriptorPoo
         case Cardinality.SINGULAR if value is not None:
             return _single(value, field.value, pool)
         case Cardinality.SINGULAR:
-            return _default(field.value) if field.presence is Presence.IMPLICIT else None
+            return _default(field.value) if field.presence is FieldPresence.IMPLICIT else None
 
 
 def _default(value: Value) -> Anything:

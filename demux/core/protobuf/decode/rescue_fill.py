@@ -19,7 +19,7 @@ from demux.core.columns.projection import project
 from demux.core.columns.types import Array, Column, Map, Struct
 from demux.core.protobuf.decode.reference_parser import MalformedRow, Row, column_value
 from demux.core.protobuf.decode.unknown_fields import Leftovers, is_free
-from demux.core.protobuf.schema.column_mapping import Cardinality, Field, Message, column_of, shape_of
+from demux.core.protobuf.schema.column_mapping import Cardinality, FieldMapping, Message, column_of, shape_of
 from demux.core.protobuf.schema.descriptor_pool import Readable, pool_of
 
 
@@ -68,7 +68,7 @@ class Filling:
                 )
         return result
 
-    def _inside(self, now: Any, value: Any, field: Field, column: Column) -> Any:
+    def _inside(self, now: Any, value: Any, field: FieldMapping, column: Column) -> Any:
         """Return a column's value with its messages filled, and its map with further keys; any other value stays."""
         shape = field.value
         match field.cardinality, column.type:
@@ -83,7 +83,7 @@ class Filling:
             case _:
                 return now
 
-    def _in_map(self, now: dict[Any, Any], sent: dict[Any, Any], field: Field, column: Column) -> list[Any]:
+    def _in_map(self, now: dict[Any, Any], sent: dict[Any, Any], field: FieldMapping, column: Column) -> list[Any]:
         result = dict(now)
         match field.value, column.type:
             case Message() as shape, Map(_, Struct() as inside):
@@ -91,7 +91,7 @@ class Filling:
         further = {key: value for key, value in sent.items() if key not in now}
         return [*result.items(), *self._fresh(field, further, column)]
 
-    def _fresh(self, field: Field, value: Any, column: Column) -> Any:
+    def _fresh(self, field: FieldMapping, value: Any, column: Column) -> Any:
         """Return the value of a column that the row has none for, as if it had been decoded with this schema."""
         writer = column_of(field)
         values = pa.array([column_value(field, {field.number: value}, self._pool)], arrow_type(writer.type))

@@ -44,7 +44,7 @@ _PRIMITIVES = {
 }
 
 
-class Presence(Enum):
+class FieldPresence(Enum):
     """What an unset field means: its default (implicit), NULL (explicit) or a bad row (required)."""
 
     IMPLICIT = "implicit"
@@ -104,21 +104,21 @@ class Message:
     """A message: one field per column, in order of declaration."""
 
     full_name: str
-    fields: tuple[Field, ...]
+    fields: tuple[FieldMapping, ...]
 
 
 Value = Scalar | Enumeration | Wrapped | TimestampValue | JsonText | Message
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class FieldMapping:
     """One field on the wire and the column that it fills; `delimited`: it stands in a group, not behind a length."""
 
     number: int
     name: str
     value: Value
     cardinality: Cardinality
-    presence: Presence
+    presence: FieldPresence
     key: Scalar | None
     packed: bool
     delimited: bool
@@ -154,7 +154,7 @@ class _Unfolding:
         fields = tuple(self._field(field, names[field.number], inside) for field in declared)
         return Message(descriptor.full_name, fields)
 
-    def _field(self, field: FieldDescriptor, name: str, above: tuple[str, ...]) -> Field:
+    def _field(self, field: FieldDescriptor, name: str, above: tuple[str, ...]) -> FieldMapping:
         self._columns += 1
         if self._columns > MAX_COLUMNS:
             raise SchemaInvalid(
@@ -170,7 +170,7 @@ class _Unfolding:
             key, value_field, cardinality = Scalar(entry[1].type), entry[2], Cardinality.MAP
         elif is_repeated(field):
             cardinality = Cardinality.REPEATED
-        return Field(
+        return FieldMapping(
             number=field.number,
             name=name,
             value=self._value(value_field, above),
@@ -217,7 +217,7 @@ def column_type(value: Value) -> ColumnType:
             return Struct(tuple(column_of(field) for field in fields)) if fields else EMPTY_STRUCT
 
 
-def column_of(field: Field) -> Column:
+def column_of(field: FieldMapping) -> Column:
     """Return the column that a field fills."""
     single = column_type(field.value)
     match field.cardinality:
@@ -252,10 +252,10 @@ def _column_name(field: FieldDescriptor) -> str:
     return name
 
 
-def _presence(field: FieldDescriptor) -> Presence:
+def _presence(field: FieldDescriptor) -> FieldPresence:
     if is_required(field):
-        return Presence.REQUIRED
-    return Presence.EXPLICIT if field.has_presence else Presence.IMPLICIT
+        return FieldPresence.REQUIRED
+    return FieldPresence.EXPLICIT if field.has_presence else FieldPresence.IMPLICIT
 
 
 def _enumeration(enum: EnumDescriptor) -> Enumeration:

@@ -20,7 +20,7 @@ from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto,
 from demux.core.errors import RuntimeMissing, SchemaInvalid, StorageFailed
 from demux.core.protobuf.schema.descriptor_pool import descriptor_of
 from demux.core.registry.imports import paths_mistake
-from demux.core.registry.protocol import Reference, RegisteredSchema
+from demux.core.registry.protocol import ImportedFile, RegisteredSchema
 
 _TIMEOUT_S = 60.0
 # protoc alone: grpcio-tools has one too, but replaces the protobuf and grpcio of a cluster
@@ -68,7 +68,7 @@ def compile_schema(schema: RegisteredSchema) -> CompiledSchema:
 def compile_files(schema: RegisteredSchema) -> bytes:
     """Return the schema's serialized `FileDescriptorSet`, whichever message payloads hold; else as `compile_schema`."""
     try:
-        return _compiled((Reference(schema.path, schema.text), *schema.references))
+        return _compiled((ImportedFile(schema.path, schema.text), *schema.references))
     except _Refused as refused:
         raise _invalid(schema, refused) from refused
 
@@ -88,13 +88,13 @@ class _Refused(Exception):
 
 
 @lru_cache(maxsize=4096)
-def _compiled(files: tuple[Reference, ...]) -> bytes:
+def _compiled(files: tuple[ImportedFile, ...]) -> bytes:
     if mistake := paths_mistake(file.path for file in files):
         raise _Refused(mistake)
     return _protoc(files)
 
 
-def _protoc(files: tuple[Reference, ...]) -> bytes:
+def _protoc(files: tuple[ImportedFile, ...]) -> bytes:
     protoc = _protoc_path()
     try:
         with tempfile.TemporaryDirectory(prefix="demux-protoc-") as temporary:
@@ -123,7 +123,7 @@ def _protoc(files: tuple[Reference, ...]) -> bytes:
         ) from error
 
 
-def _write(folder: Path, files: tuple[Reference, ...]) -> list[str]:
+def _write(folder: Path, files: tuple[ImportedFile, ...]) -> list[str]:
     """Return what protoc must be told to find the files; the first is the one to compile."""
     serialized = FileDescriptorSet()
     words = [str(folder / "in" / files[0].path)]

@@ -16,15 +16,15 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 from demux.core.columns.types import ColumnType
 from demux.core.errors import SchemaInvalid
 from demux.core.protobuf.decode.reference_parser import MalformedRow, row_of
-from demux.core.protobuf.schema.column_mapping import Cardinality, Field, Message, column_of, shape_of
+from demux.core.protobuf.schema.column_mapping import Cardinality, FieldMapping, Message, column_of, shape_of
 from demux.core.protobuf.schema.descriptor_pool import Readable, pool_of
-from demux.core.protobuf.wire.wire_dump import Wire
+from demux.core.protobuf.wire.wire_dump import WireType
 from demux.core.protobuf.wire.wire_fields import chunks_of, wrapped_again
 
 Numbers = tuple[int, ...]
 
 
-class Unreadable(Exception):
+class UnreadableValue(Exception):
     """The value cannot be told from the bytes."""
 
 
@@ -41,7 +41,7 @@ class Glimpse:
         self._pool = pool_of(files)
         self._shape = shape_of(self._pool.FindMessageTypeByName(message), reserved)
         self._message = Readable(files, self._pool, message).message
-        self._fields: dict[Numbers, tuple[Field, ...] | None] = {}
+        self._fields: dict[Numbers, tuple[FieldMapping, ...] | None] = {}
 
     def type_of(self, numbers: Numbers) -> ColumnType | None:
         """Return the type of the column that the field fills; None where this schema has no such field."""
@@ -64,28 +64,28 @@ class Glimpse:
         if fields is None:
             return None
         if self._has_message_set(fields):
-            raise Unreadable
+            raise UnreadableValue
         only, is_seen, is_whole = _only(payload, fields)
         if not is_seen and not is_whole:
-            raise Unreadable
+            raise UnreadableValue
         try:
             parsed = self._message()
             parsed.ParseFromString(only)
             _require_known(parsed, fields)
             found: Any = row_of(parsed, _pruned(self._shape, fields), self._pool)
         except (DecodeError, MalformedRow, UnicodeDecodeError) as error:
-            raise Unreadable from error
+            raise UnreadableValue from error
         for field in fields:
             found = None if found is None else found[field.name]
         return found
 
-    def _has_message_set(self, fields: tuple[Field, ...]) -> bool:
+    def _has_message_set(self, fields: tuple[FieldMapping, ...]) -> bool:
         """Return whether a message on the way has its fields in the form of a message set, which only parsers read."""
         messages = (self._shape, *(field.value for field in fields[:-1] if isinstance(field.value, Message)))
         found = (self._pool.FindMessageTypeByName(message.full_name) for message in messages)
         return any(one.GetOptions().message_set_wire_format for one in found)
 
-    def _way(self, numbers: Numbers) -> tuple[Field, ...] | None:
+    def _way(self, numbers: Numbers) -> tuple[FieldMapping, ...] | None:
         if numbers not in self._fields:
             self._fields[numbers] = _fields(self._shape, numbers)
         return self._fields[numbers]
@@ -100,9 +100,9 @@ def glimpse_of(descriptor_set: bytes, message: str, reserved: frozenset[str]) ->
         return None
 
 
-def _fields(shape: Message, numbers: Numbers) -> tuple[Field, ...] | None:
+def _fields(shape: Message, numbers: Numbers) -> tuple[FieldMapping, ...] | None:
     """Return the fields on the way; None where the schema has not all of them, or one in between is no message."""
-    found: list[Field] = []
+    found: list[FieldMapping] = []
     inside: Message | None = shape
     for number in numbers:
         field = None if inside is None else next((one for one in inside.fields if one.number == number), None)
@@ -114,7 +114,7 @@ def _fields(shape: Message, numbers: Numbers) -> tuple[Field, ...] | None:
     return tuple(found)
 
 
-def _only(content: bytes, fields: tuple[Field, ...]) -> tuple[bytes, bool, bool]:
+def _only(content: bytes, fields: tuple[FieldMapping, ...]) -> tuple[bytes, bool, bool]:
     """Return a message with nothing but the last field, whether that was there, and whether nothing was broken."""
     field, *inner = fields
     chunks, is_whole = chunks_of(content)
@@ -125,14 +125,14 @@ def _only(content: bytes, fields: tuple[Field, ...]) -> tuple[bytes, bool, bool]
         return b"".join(there), bool(there), is_whole
     if not mine:
         return b"", False, is_whole
-    wire = Wire.GROUP if field.delimited else Wire.LENGTH
+    wire = WireType.GROUP if field.delimited else WireType.LENGTH
     # the same message twice is one message, whose fields stand one behind the other
     body, is_seen, inner_whole = _only(b"".join(chunk.body for chunk in mine if chunk.wire is wire), tuple(inner))
     right = all(chunk.wire is wire for chunk in mine)
     return wrapped_again(field.number, wire, body), is_seen, is_whole and inner_whole and right
 
 
-def _require_known(parsed: Any, fields: tuple[Field, ...]) -> None:
+def _require_known(parsed: Any, fields: tuple[FieldMapping, ...]) -> None:
     """Check that what is there was read: a field in another wire type is unknown to the parser.
 
     Raises:
@@ -140,14 +140,14 @@ def _require_known(parsed: Any, fields: tuple[Field, ...]) -> None:
     """
     for field in fields:
         if len(UnknownFieldSet(parsed)):
-            raise Unreadable
+            raise UnreadableValue
         present = {one.number: value for one, value in parsed.ListFields()}
         if field is fields[-1] or field.number not in present:
             return
         parsed = present[field.number]
 
 
-def _pruned(shape: Message, fields: tuple[Field, ...]) -> Message:
+def _pruned(shape: Message, fields: tuple[FieldMapping, ...]) -> Message:
     """Return the shape of a message that has only these fields, one inside the other."""
     field, *inner = fields
     if inner and isinstance(field.value, Message):

@@ -25,7 +25,7 @@ _MAX_NUMBER = 2**29 - 1
 _MAX_LENGTH = 2**31 - 1
 
 
-class Wire(IntEnum):
+class WireType(IntEnum):
     """Wire types, as they stand in a field's tag."""
 
     VARINT = 0
@@ -37,7 +37,7 @@ class Wire(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class DumpedField:
     """A field of a message.
 
     Attributes:
@@ -50,7 +50,7 @@ class Part:
     number: int
     name: str | None
     value: str | None
-    parts: tuple[Part, ...] = ()
+    parts: tuple[DumpedField, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class Dump:
         stop: where it ends before its end; None where all of it is in the wire format.
     """
 
-    parts: tuple[Part, ...]
+    parts: tuple[DumpedField, ...]
     more: int
     stop: Stop | None
 
@@ -102,7 +102,7 @@ class _Broken(Exception):
         super().__init__(reason)
         self.offset = offset
         self.reason = reason
-        self.parts: tuple[Part, ...] = ()
+        self.parts: tuple[DumpedField, ...] = ()
 
 
 @dataclass(slots=True)
@@ -117,14 +117,14 @@ class _Walk:
 
     def message(
         self, at: int, end: int, kind: Descriptor | None, depth: int, group: int | None
-    ) -> tuple[list[Part], int]:
+    ) -> tuple[list[DumpedField], int]:
         """Return the fields between two places, and where they end; of a group: behind the tag that ends it."""
-        parts: list[Part] = []
+        parts: list[DumpedField] = []
         try:
             while at < end:
                 begin = at
                 number, wire, at = self._tag(at, end, kind is None and group is not None)
-                if wire is Wire.END_GROUP:
+                if wire is WireType.END_GROUP:
                     if number != group:
                         raise _Broken(begin, f"a group {number} ends here, and none has begun")
                     return parts, at
@@ -139,21 +139,21 @@ class _Walk:
         return parts, at
 
     def _field(
-        self, number: int, wire: Wire, at: int, end: int, kind: Descriptor | None, depth: int
-    ) -> tuple[Part | None, int]:
+        self, number: int, wire: WireType, at: int, end: int, kind: Descriptor | None, depth: int
+    ) -> tuple[DumpedField | None, int]:
         """Return the field behind a tag, None where enough are shown, and where it ends."""
         is_shown = self._take()
         known = None if kind is None else kind.fields_by_number.get(number)
         if known is not None and not _suits(known, wire):
             known = None
         name = None if known is None else known.name
-        if wire is Wire.GROUP:
+        if wire is WireType.GROUP:
             inside = None if known is None else known.message_type
             part, at = self._nested(number, name, at, end, inside, depth, group=number)
             return (part if is_shown else None), at
-        if wire is not Wire.LENGTH:
+        if wire is not WireType.LENGTH:
             value, at = self._number(wire, at, end)
-            return (Part(number, name, _shown_number(value, wire, known)) if is_shown else None), at
+            return (DumpedField(number, name, _shown_number(value, wire, known)) if is_shown else None), at
         length, begin = self._varint(at, end, "the field's length", 5)
         if length > min(_MAX_LENGTH, end - begin):
             raise _Broken(at, f"the field {number} has {length:,} bytes, and {end - begin:,} are left")
@@ -165,8 +165,8 @@ class _Walk:
             return None, end
         inside_parts = self._guessed(begin, end, depth) if known is None else None
         if inside_parts is not None:
-            return Part(number, None, None, inside_parts), end
-        return Part(number, name, _shown_bytes(self.payload[begin:end], known)), end
+            return DumpedField(number, None, None, inside_parts), end
+        return DumpedField(number, name, _shown_bytes(self.payload[begin:end], known)), end
 
     def _nested(
         self,
@@ -177,17 +177,17 @@ class _Walk:
         kind: Descriptor | None,
         depth: int,
         group: int | None = None,
-    ) -> tuple[Part, int]:
+    ) -> tuple[DumpedField, int]:
         if depth >= _MOST_DEPTH:
             raise _Broken(at, f"messages are nested deeper than {_MOST_DEPTH}: not looked at any further")
         try:
             parts, at = self.message(at, end, kind, depth + 1, group)
         except _Broken as broken:
-            broken.parts = (Part(number, name, None, broken.parts),)
+            broken.parts = (DumpedField(number, name, None, broken.parts),)
             raise
-        return Part(number, name, None, tuple(parts)), at
+        return DumpedField(number, name, None, tuple(parts)), at
 
-    def _guessed(self, begin: int, end: int, depth: int) -> tuple[Part, ...] | None:
+    def _guessed(self, begin: int, end: int, depth: int) -> tuple[DumpedField, ...] | None:
         """Return the fields of bytes that could be a message; None where they could not."""
         content = self.payload[begin:end]
         if not content or depth >= _MOST_DEPTH or _is_plain_text(content):
@@ -209,7 +209,7 @@ class _Walk:
         self.more += 1
         return False
 
-    def _tag(self, at: int, end: int, is_skipped: bool) -> tuple[int, Wire, int]:
+    def _tag(self, at: int, end: int, is_skipped: bool) -> tuple[int, WireType, int]:
         if self.looked_at >= _MOST_LOOKED_AT:
             raise _Broken(at, f"more than {_MOST_LOOKED_AT:,} fields: not looked at any further")
         tag, behind = self._varint(at, end, "a field's tag", 5)
@@ -217,14 +217,14 @@ class _Walk:
         # the reference lets the number 0 pass where it skips a group that it does not know
         if number > _MAX_NUMBER or (not number and not is_skipped):
             raise _Broken(at, f"no field has the number {number:,}")
-        if tag & 7 > Wire.FIXED32:
+        if tag & 7 > WireType.FIXED32:
             raise _Broken(at, f"the field {number:,} has the wire type {tag & 7}, which there is not")
-        return number, Wire(tag & 7), behind
+        return number, WireType(tag & 7), behind
 
-    def _number(self, wire: Wire, at: int, end: int) -> tuple[int, int]:
-        if wire is Wire.VARINT:
+    def _number(self, wire: WireType, at: int, end: int) -> tuple[int, int]:
+        if wire is WireType.VARINT:
             return self._varint(at, end, "a number")
-        size = 8 if wire is Wire.FIXED64 else 4
+        size = 8 if wire is WireType.FIXED64 else 4
         if end - at < size:
             raise _Broken(at, f"a number of {size} bytes, and {end - at} are left")
         return int.from_bytes(self.payload[at : at + size], "little"), at + size
@@ -249,23 +249,23 @@ _ZIGZAG = frozenset({FieldDescriptor.TYPE_SINT32, FieldDescriptor.TYPE_SINT64})
 _OF_32_BITS = frozenset({FieldDescriptor.TYPE_INT32, FieldDescriptor.TYPE_UINT32, FieldDescriptor.TYPE_ENUM})
 
 
-def _wire_of(kind: int) -> Wire:
+def _wire_of(kind: int) -> WireType:
     if kind in _FIXED64:
-        return Wire.FIXED64
+        return WireType.FIXED64
     if kind in _FIXED32:
-        return Wire.FIXED32
+        return WireType.FIXED32
     if kind == FieldDescriptor.TYPE_GROUP:
-        return Wire.GROUP
-    return Wire.LENGTH if kind in _OF_BYTES else Wire.VARINT
+        return WireType.GROUP
+    return WireType.LENGTH if kind in _OF_BYTES else WireType.VARINT
 
 
-def _suits(known: FieldDescriptor, wire: Wire) -> bool:
+def _suits(known: FieldDescriptor, wire: WireType) -> bool:
     """Return whether a field of the schema is read from this wire type; numbers of a list may be packed."""
     wanted = _wire_of(known.type)
-    return wire is wanted or (wire is Wire.LENGTH and is_repeated(known) and wanted is not Wire.GROUP)
+    return wire is wanted or (wire is WireType.LENGTH and is_repeated(known) and wanted is not WireType.GROUP)
 
 
-def _shown_number(value: int, wire: Wire, known: FieldDescriptor | None) -> str:
+def _shown_number(value: int, wire: WireType, known: FieldDescriptor | None) -> str:
     """Return a number as the schema reads it; without one unsigned, and as what else it may be."""
     if known is None:
         return str(value)
@@ -278,7 +278,7 @@ def _shown_number(value: int, wire: Wire, known: FieldDescriptor | None) -> str:
         return repr(struct.unpack("<d", value.to_bytes(8, "little"))[0])
     if known.type == FieldDescriptor.TYPE_FLOAT:
         return f"{struct.unpack('<f', value.to_bytes(4, 'little'))[0]:.9g}"
-    bits = 32 if known.type in _OF_32_BITS or wire is Wire.FIXED32 else 64
+    bits = 32 if known.type in _OF_32_BITS or wire is WireType.FIXED32 else 64
     value &= 2**bits - 1
     is_signed = known.type in _SIGNED or known.type in (FieldDescriptor.TYPE_SFIXED32, FieldDescriptor.TYPE_SFIXED64)
     if is_signed and value >= 2 ** (bits - 1):

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from demux.core.protobuf.wire.wire_dump import Wire
+from demux.core.protobuf.wire.wire_dump import WireType
 
 _MOST_DEPTH = 100
 _MAX_NUMBER = 2**29 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Chunk:
+class WireField:
     """A field on the wire.
 
     Attributes:
@@ -26,18 +26,18 @@ class Chunk:
     """
 
     number: int
-    wire: Wire
+    wire: WireType
     raw: bytes
     body: bytes
     is_whole: bool = True
 
 
-def chunks_of(message: bytes) -> tuple[tuple[Chunk, ...], bool]:
+def chunks_of(message: bytes) -> tuple[tuple[WireField, ...], bool]:
     """Return the fields of a message up to where it is broken, and whether it is not.
 
     A field that has more bytes than are left is the last one.
     """
-    found: list[Chunk] = []
+    found: list[WireField] = []
     at = 0
     while at < len(message):
         chunk = _chunk(message, at)
@@ -49,62 +49,62 @@ def chunks_of(message: bytes) -> tuple[tuple[Chunk, ...], bool]:
     return tuple(found), True
 
 
-def wrapped_again(number: int, wire: Wire, body: bytes) -> bytes:
+def wrapped_again(number: int, wire: WireType, body: bytes) -> bytes:
     """Return a field that holds this message, behind its length or between the tags of a group."""
-    if wire is Wire.GROUP:
-        return varint(number << 3 | Wire.GROUP) + body + varint(number << 3 | Wire.END_GROUP)
-    return varint(number << 3 | Wire.LENGTH) + varint(len(body)) + body
+    if wire is WireType.GROUP:
+        return varint(number << 3 | WireType.GROUP) + body + varint(number << 3 | WireType.END_GROUP)
+    return varint(number << 3 | WireType.LENGTH) + varint(len(body)) + body
 
 
-def _chunk(message: bytes, at: int) -> Chunk | None:
+def _chunk(message: bytes, at: int) -> WireField | None:
     """Return the field that begins here; None where none does."""
     tag = _tag(message, at)
     if tag is None:
         return None
     number, wire, begin = tag
-    if wire is Wire.LENGTH:
+    if wire is WireType.LENGTH:
         return _with_length(message, at, begin, number)
-    if wire is Wire.END_GROUP:
+    if wire is WireType.END_GROUP:
         return None
     end = _end(message, begin, number, wire, 0)
     if end is None:
         # of a group, what is there may be of use
-        return Chunk(number, wire, message[at:], message[begin:], False) if wire is Wire.GROUP else None
-    body_end = end - len(varint(number << 3 | Wire.END_GROUP)) if wire is Wire.GROUP else end
-    return Chunk(number, wire, message[at:end], message[begin:body_end])
+        return WireField(number, wire, message[at:], message[begin:], False) if wire is WireType.GROUP else None
+    body_end = end - len(varint(number << 3 | WireType.END_GROUP)) if wire is WireType.GROUP else end
+    return WireField(number, wire, message[at:end], message[begin:body_end])
 
 
-def _with_length(message: bytes, at: int, begin: int, number: int) -> Chunk | None:
+def _with_length(message: bytes, at: int, begin: int, number: int) -> WireField | None:
     length = _varint(message, begin)
     if length is None:
         return None
     size, begin = length
     end = begin + size
-    return Chunk(number, Wire.LENGTH, message[at:end], message[begin:end], end <= len(message))
+    return WireField(number, WireType.LENGTH, message[at:end], message[begin:end], end <= len(message))
 
 
-def _end(message: bytes, at: int, number: int, wire: Wire, depth: int) -> int | None:
+def _end(message: bytes, at: int, number: int, wire: WireType, depth: int) -> int | None:
     """Return where a field ends whose tag is before this place; None where it does not."""
     match wire:
-        case Wire.VARINT:
+        case WireType.VARINT:
             found = _varint(message, at)
             return None if found is None else found[1]
-        case Wire.FIXED64 | Wire.FIXED32:
-            end = at + (8 if wire is Wire.FIXED64 else 4)
+        case WireType.FIXED64 | WireType.FIXED32:
+            end = at + (8 if wire is WireType.FIXED64 else 4)
             return end if end <= len(message) else None
-        case Wire.LENGTH:
+        case WireType.LENGTH:
             found = _varint(message, at)
             return None if found is None or sum(found) > len(message) else sum(found)
-        case Wire.GROUP:
+        case WireType.GROUP:
             return _group_end(message, at, number, depth)
-        case Wire.END_GROUP:
+        case WireType.END_GROUP:
             return None
 
 
 def _group_end(message: bytes, at: int, number: int, depth: int) -> int | None:
     while depth < _MOST_DEPTH and (tag := _tag(message, at)) is not None:
         inner, wire, begin = tag
-        if wire is Wire.END_GROUP:
+        if wire is WireType.END_GROUP:
             return begin if inner == number else None
         end = _end(message, begin, inner, wire, depth + 1)
         if end is None:
@@ -113,11 +113,11 @@ def _group_end(message: bytes, at: int, number: int, depth: int) -> int | None:
     return None
 
 
-def _tag(message: bytes, at: int) -> tuple[int, Wire, int] | None:
+def _tag(message: bytes, at: int) -> tuple[int, WireType, int] | None:
     found = _varint(message, at)
-    if found is None or not 0 < found[0] >> 3 <= _MAX_NUMBER or found[0] & 7 > Wire.FIXED32:
+    if found is None or not 0 < found[0] >> 3 <= _MAX_NUMBER or found[0] & 7 > WireType.FIXED32:
         return None
-    return found[0] >> 3, Wire(found[0] & 7), found[1]
+    return found[0] >> 3, WireType(found[0] & 7), found[1]
 
 
 def _varint(message: bytes, at: int) -> tuple[int, int] | None:

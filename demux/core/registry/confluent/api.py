@@ -22,9 +22,9 @@ from demux.core.registry.confluent.responses import (
     REGISTERED,
     STORED,
     VERDICT,
-    Found,
-    Place,
-    Rejected,
+    RegisteredVersion,
+    RegistryRejected,
+    SchemaLocation,
     Stored,
 )
 from demux.core.registry.ownership_marks import Mark
@@ -59,12 +59,12 @@ class Resources:
         """Return the schema of this id."""
         return self._asked(f"schemas/ids/{schema_id}", STORED)
 
-    def places(self, schema_id: int) -> list[Place]:
+    def places(self, schema_id: int) -> list[RegisteredVersion]:
         """Return the versions that have this id; those that were deleted where there is no other."""
         for query in ({}, {"deleted": "true"}):
             try:
                 places = self._rest.get(f"schemas/ids/{schema_id}/versions", PLACES, query)
-            except Rejected:
+            except RegistryRejected:
                 # not every registry knows the question, and the schema can do without the answer
                 continue
             if places:
@@ -80,7 +80,7 @@ class Resources:
         """Return all subjects."""
         try:
             return self._rest.get("subjects", NAMES)
-        except Rejected as rejected:
+        except RegistryRejected as rejected:
             raise self._rest.unexpected(rejected) from None
 
     def numbers(self, subject: str, *, deleted: bool = False) -> list[int]:
@@ -97,12 +97,12 @@ class Resources:
         own = self._asked(f"config/{_quoted(subject)}", LEVEL) or self._asked("config", LEVEL)
         return own.level if own else None
 
-    def lookup(self, schema: Mark, *, deleted: bool = False) -> Found | None:
+    def lookup(self, schema: Mark, *, deleted: bool = False) -> SchemaLocation | None:
         """Return the version of the subject that has this content; deleted ones too if so wished."""
         path = f"subjects/{_quoted(schema.subject)}"
         try:
             return self._rest.ask(Method.POST, path, FOUND, query=_deleted(deleted), body=_body(schema))
-        except Rejected as rejected:
+        except RegistryRejected as rejected:
             # a text that the registry cannot read is none that it has
             if rejected.is_unknown or rejected.status == 422:
                 return None
@@ -117,7 +117,7 @@ class Resources:
         path = f"compatibility/subjects/{_quoted(new.subject)}/versions"
         try:
             verdict = self._rest.ask(Method.POST, path, VERDICT, query={"verbose": "true"}, body=_body(new))
-        except Rejected:
+        except RegistryRejected:
             # a new subject, an unknown question, or (Apicurio) imports in the schema: registering asks once more
             return
         # apicurio says no without a reason, at level NONE too; it gives the reason, if there is one, when registering
@@ -134,7 +134,7 @@ class Resources:
         path = f"subjects/{_quoted(new.subject)}/versions"
         try:
             self._rest.ask(Method.POST, path, REGISTERED, body=_body(new, kind))
-        except Rejected as rejected:
+        except RegistryRejected as rejected:
             if rejected.status == 409:
                 raise self._incompatible(new.subject, rejected.message) from None
             if rejected.status == 422:
@@ -157,7 +157,7 @@ class Resources:
     def _delete(self, path: str, query: Mapping[str, str] | None) -> Deletion:
         try:
             self._rest.ask(Method.DELETE, path, ANYTHING, query=query)
-        except Rejected as rejected:
+        except RegistryRejected as rejected:
             if rejected.code == _STILL_NEEDED:
                 return Deletion.STILL_NEEDED
             if not rejected.is_unknown:
@@ -167,7 +167,7 @@ class Resources:
     def _asked(self, path: str, shape: TypeAdapter[T], query: Mapping[str, str] | None = None) -> T | None:
         try:
             return self._rest.get(path, shape, query)
-        except Rejected as rejected:
+        except RegistryRejected as rejected:
             if rejected.status != 404:
                 raise self._rest.unexpected(rejected) from None
             has_code = rejected.is_unknown

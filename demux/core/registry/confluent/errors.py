@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from demux.core.errors import RegistryRefused, RegistryUnavailable
-from demux.core.registry.confluent.responses import Distrusted, Rejected, Unusable, clipped
+from demux.core.registry.confluent.responses import Distrusted, RegistryRejected, RegistryUnusable, clipped
 from demux.core.settings.settings import RegistrySettings
 
 
-def unavailable(url: str, unusable: Unusable) -> RegistryUnavailable:
+def unavailable(url: str, unusable: RegistryUnusable) -> RegistryUnavailable:
     """Return the error when all tries came to nothing."""
     return RegistryUnavailable(
         f"The registry at {url} gave no usable answer: {unusable.what}.",
@@ -17,7 +17,7 @@ def unavailable(url: str, unusable: Unusable) -> RegistryUnavailable:
     )
 
 
-def not_let_in(settings: RegistrySettings, rejected: Rejected) -> RegistryRefused:
+def not_let_in(settings: RegistrySettings, rejected: RegistryRejected) -> RegistryRefused:
     """Return the error of a 401 or 403."""
     said = clipped(rejected.message)
     who = "our token" if settings.token else f"the user {settings.username!r}" if settings.username else None
@@ -47,7 +47,7 @@ def not_trusted(url: str, distrusted: Distrusted) -> RegistryRefused:
     )
 
 
-def not_expected(url: str, rejected: Rejected) -> RegistryRefused | RegistryUnavailable:
+def not_expected(url: str, rejected: RegistryRejected) -> RegistryRefused | RegistryUnavailable:
     """Return the error of a no where a registry that works says none, or of an answer that is not a registry's."""
     said = clipped(rejected.message)
     if rejected.code is not None:

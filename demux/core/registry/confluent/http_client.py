@@ -17,7 +17,7 @@ from tenacity.wait import wait_random_exponential
 
 from demux.core.errors import DemuxError, SettingsInvalid
 from demux.core.registry.confluent.errors import not_expected, not_let_in, not_trusted, unavailable
-from demux.core.registry.confluent.responses import Distrusted, Rejected, Unusable, failure, refusal
+from demux.core.registry.confluent.responses import Distrusted, RegistryRejected, RegistryUnusable, failure, refusal
 from demux.core.registry.confluent.session import client_certificate, open_session
 from demux.core.secrets import resolve
 from demux.core.settings.settings import RegistrySettings
@@ -94,24 +94,24 @@ class Rest:
         retrying = Retrying(
             stop=stop_after_attempt(self._settings.retries + 1),
             wait=self._wait,
-            retry=retry_if_exception_type(Unusable),
+            retry=retry_if_exception_type(RegistryUnusable),
             sleep=self._sleep,
             reraise=True,
         )
-        error: DemuxError | Rejected
+        error: DemuxError | RegistryRejected
         try:
             answer: T = retrying(self._once, method, path, shape, query, body)
             return answer
-        except Unusable as unusable:
+        except RegistryUnusable as unusable:
             error = unavailable(self.url, unusable)
         except Distrusted as distrusted:
             error = not_trusted(self.url, distrusted)
-        except Rejected as rejected:
+        except RegistryRejected as rejected:
             error = not_let_in(self._settings, rejected) if rejected.status in (401, 403) else rejected
         # raised out here so that no client's error, which may hold a header, hangs on it
         raise error
 
-    def unexpected(self, rejected: Rejected) -> DemuxError:
+    def unexpected(self, rejected: RegistryRejected) -> DemuxError:
         """Return the error of a no that the caller has no other words for."""
         return not_expected(self.url, rejected)
 
@@ -126,7 +126,7 @@ class Rest:
         answer: T | Exception
         try:
             answer = self._sent(method, path, shape, query, body)
-        except (Rejected, Unusable) as known:
+        except (RegistryRejected, RegistryUnusable) as known:
             answer = known
         except Exception as error:
             answer = failure(error, self._settings.timeout_s)
@@ -158,30 +158,30 @@ class Rest:
             raise refusal(response.status_code, response.headers, response.content)
         # urllib3 1.26 takes a body that was cut off for a whole one
         if response.raw.tell() < int(response.headers.get("Content-Length", 0)):
-            raise Unusable("its answer was cut off")
+            raise RegistryUnusable("its answer was cut off")
         try:
             return shape.validate_python(json.loads(response.content))
         except ValidationError:
-            raise Unusable("it answered with JSON of another shape") from None
+            raise RegistryUnusable("it answered with JSON of another shape") from None
 
     def _wait(self, state: RetryCallState) -> float:
         """Return the seconds until the next try: what the registry asks for, else growing, at most one time-out."""
         most = self._settings.timeout_s
         error = state.outcome.exception() if state.outcome else None
-        asked = error.after_s if isinstance(error, Unusable) else None
+        asked = error.after_s if isinstance(error, RegistryUnusable) else None
         if asked is None:
             return wait_random_exponential(multiplier=0.5, max=most, min=min(0.1, most))(state)
         if asked > most:
-            raise Unusable(f"{error}, and asks to wait {asked:.0f} s, more than registry.timeout_s")
+            raise RegistryUnusable(f"{error}, and asks to wait {asked:.0f} s, more than registry.timeout_s")
         return asked
 
     def _clean(self, error: Exception) -> Exception:
         """Return the error without our secrets, should the registry or the client have repeated one."""
         match error:
-            case Rejected():
-                return Rejected(error.status, error.code, self._without_secrets(error.message))
-            case Unusable():
-                return Unusable(self._without_secrets(error.what), error.after_s)
+            case RegistryRejected():
+                return RegistryRejected(error.status, error.code, self._without_secrets(error.message))
+            case RegistryUnusable():
+                return RegistryUnusable(self._without_secrets(error.what), error.after_s)
             case _:
                 return error
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from demux.core.errors import SchemaInvalid
 from demux.core.registry.confluent.api import AVRO, Deletion, Resources
-from demux.core.registry.confluent.responses import Found, ReferenceTo
+from demux.core.registry.confluent.responses import ReferenceTo, SchemaLocation
 from demux.core.registry.imports import direct_imports, only_needed
 from demux.core.registry.ownership_marks import Mark, mark_subject, mark_text, read_mark
-from demux.core.registry.protocol import NewSchema, Reference
+from demux.core.registry.protocol import ImportedFile, NewSchema
 
 
 class Registrar:
@@ -21,7 +21,7 @@ class Registrar:
     def __init__(self, resources: Resources, made_by: str | None) -> None:
         self._resources = resources
         self._made_by = made_by
-        self._places: dict[Reference, Found] = {}
+        self._places: dict[ImportedFile, SchemaLocation] = {}
 
     def register(self, schema: NewSchema) -> int:
         """Return the id of the schema, registered now if it was not, its imports before it.
@@ -33,11 +33,11 @@ class Registrar:
         needed = only_needed(schema)
         return self._registered(Mark(schema.subject, schema.text, self._imports(schema.text, needed, ()))).id
 
-    def _imports(self, text: str, needed: tuple[Reference, ...], above: tuple[str, ...]) -> tuple[ReferenceTo, ...]:
+    def _imports(self, text: str, needed: tuple[ImportedFile, ...], above: tuple[str, ...]) -> tuple[ReferenceTo, ...]:
         """Return where the imports of a text are, registered now if they were not, under their paths as subjects."""
         return tuple(self._import(reference, needed, above) for reference in direct_imports(text, needed))
 
-    def _import(self, file: Reference, needed: tuple[Reference, ...], above: tuple[str, ...]) -> ReferenceTo:
+    def _import(self, file: ImportedFile, needed: tuple[ImportedFile, ...], above: tuple[str, ...]) -> ReferenceTo:
         if file.path in above:
             cause = f"The import {file.path!r} needs itself: {' -> '.join((*above, file.path))}."
             raise SchemaInvalid(cause, "Take one of these imports away.", subject=file.path)
@@ -46,7 +46,7 @@ class Registrar:
             self._places[file] = self._registered(Mark(file.path, file.text, own))
         return ReferenceTo(name=file.path, subject=file.path, version=self._places[file].version)
 
-    def _registered(self, new: Mark) -> Found:
+    def _registered(self, new: Mark) -> SchemaLocation:
         found = self._resources.lookup(new)
         if found is not None:
             return found

@@ -11,10 +11,10 @@ from demux.core.errors import SchemaInvalid, SchemaUnknown
 from demux.core.registry.confluent.api import PROTOBUF, Resources
 from demux.core.registry.confluent.http_client import Rest
 from demux.core.registry.confluent.registration import Registrar, take_out
-from demux.core.registry.confluent.responses import Place, ReferenceTo, Stored
+from demux.core.registry.confluent.responses import ReferenceTo, RegisteredVersion, Stored
 from demux.core.registry.imports import schema_mistake
 from demux.core.registry.ownership_marks import is_mark_subject
-from demux.core.registry.protocol import NewSchema, Reference, RegisteredSchema, SubjectVersion, no_guids, no_subject
+from demux.core.registry.protocol import ImportedFile, NewSchema, RegisteredSchema, SubjectVersion, no_guids, no_subject
 
 _LARGEST_ID = 2**31 - 1
 
@@ -65,7 +65,7 @@ class ConfluentRegistry:
         """Return the subject's schemas in order of version."""
         found = {number: self._resources.version(subject, number) for number in self._resources.numbers(subject)}
         return tuple(
-            self._whole(stored.id, Place(subject=subject, version=number), stored)
+            self._whole(stored.id, RegisteredVersion(subject=subject, version=number), stored)
             for number, stored in found.items()
             if stored is not None and stored.id is not None
         )
@@ -75,7 +75,7 @@ class ConfluentRegistry:
         return tuple(sorted(name for name in self._resources.subjects() if not is_mark_subject(name)))
 
     def register(
-        self, subject: str, text: str, path: str, references: tuple[Reference, ...], message: str | None = None
+        self, subject: str, text: str, path: str, references: tuple[ImportedFile, ...], message: str | None = None
     ) -> int:
         """Return the id of this content under this subject, registered now if it was not; a second call is safe.
 
@@ -110,19 +110,19 @@ class ConfluentRegistry:
                 self._stored[schema_id] = stored
         return stored
 
-    def _places(self, schema_id: int) -> list[Place]:
+    def _places(self, schema_id: int) -> list[RegisteredVersion]:
         places = self._resources.places(schema_id)
         # where nothing has the id any more, its payloads can still be decoded
-        return sorted(places, key=_by_name) or [Place(subject=no_subject(schema_id), version=1)]
+        return sorted(places, key=_by_name) or [RegisteredVersion(subject=no_subject(schema_id), version=1)]
 
-    def _whole(self, schema_id: int, place: Place, stored: Stored) -> RegisteredSchema:
+    def _whole(self, schema_id: int, place: RegisteredVersion, stored: Stored) -> RegisteredSchema:
         if stored.type != PROTOBUF:
             raise self._invalid(schema_id, place, f"is of type {stored.type}, not {PROTOBUF}")
         imports = self._all_imports(schema_id, place, stored)
-        references = tuple(Reference(path, imports[path]) for path in sorted(imports))
+        references = tuple(ImportedFile(path, imports[path]) for path in sorted(imports))
         return RegisteredSchema(schema_id, place.subject, place.version, stored.text, _own_path(imports), references)
 
-    def _all_imports(self, schema_id: int, place: Place, stored: Stored) -> dict[str, str]:
+    def _all_imports(self, schema_id: int, place: RegisteredVersion, stored: Stored) -> dict[str, str]:
         """Return the text of every file that the schema needs, by path."""
         found: dict[str, str] = {}
         # breadth first: where files import different versions by one path, the one nearest to the schema counts
@@ -147,7 +147,7 @@ class ConfluentRegistry:
             self._imports[key] = file
         return file
 
-    def _invalid(self, schema_id: int, place: Place, mistake: str) -> SchemaInvalid:
+    def _invalid(self, schema_id: int, place: RegisteredVersion, mistake: str) -> SchemaInvalid:
         return SchemaInvalid(
             f"Schema {schema_id} ({place.subject!r} version {place.version}) of the registry at {self._resources.url} "
             f"{mistake}.",
@@ -158,7 +158,7 @@ class ConfluentRegistry:
         )
 
 
-def _by_name(place: Place) -> tuple[str, int]:
+def _by_name(place: RegisteredVersion) -> tuple[str, int]:
     return (place.subject, place.version)
 
 

@@ -16,18 +16,18 @@ _LATER = frozenset({408, 425, 429})
 _MAX_SENTENCE = 300
 
 
-class _Shape(BaseModel):
+class _JsonShape(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
 
 
-class Place(_Shape):
+class RegisteredVersion(_JsonShape):
     """A version of a subject."""
 
     subject: str
     version: int
 
 
-class ReferenceTo(_Shape):
+class ReferenceTo(_JsonShape):
     """A schema that another one imports as `name`."""
 
     name: str
@@ -35,7 +35,7 @@ class ReferenceTo(_Shape):
     version: int
 
 
-class Stored(_Shape):
+class Stored(_JsonShape):
     """A schema as the registry keeps it; `id`, `subject` and `version` only where it was asked for by subject."""
 
     text: str = Field(alias="schema")
@@ -46,7 +46,7 @@ class Stored(_Shape):
     version: int | None = None
 
 
-class Found(_Shape):
+class SchemaLocation(_JsonShape):
     """Where a schema is that was looked up by its text."""
 
     id: int
@@ -54,34 +54,34 @@ class Found(_Shape):
     version: int
 
 
-class Verdict(_Shape):
+class CompatibilityVerdict(_JsonShape):
     """Whether a new version would be compatible, and why not."""
 
     is_compatible: bool
     messages: list[str] | None = None
 
 
-class _Level(_Shape):
+class _CompatibilityLevel(_JsonShape):
     level: str = Field(alias="compatibilityLevel")
 
 
-class _Numbered(_Shape):
+class _Numbered(_JsonShape):
     id: int
 
 
 STORED = TypeAdapter(Stored)
-FOUND = TypeAdapter(Found)
-VERDICT = TypeAdapter(Verdict)
-LEVEL = TypeAdapter(_Level)
+FOUND = TypeAdapter(SchemaLocation)
+VERDICT = TypeAdapter(CompatibilityVerdict)
+LEVEL = TypeAdapter(_CompatibilityLevel)
 REGISTERED = TypeAdapter(_Numbered)
-PLACES = TypeAdapter(list[Place])
+PLACES = TypeAdapter(list[RegisteredVersion])
 IDS = TypeAdapter(list[_Numbered])
 NUMBERS = TypeAdapter(list[int])
 NAMES = TypeAdapter(list[str])
 ANYTHING: TypeAdapter[Any] = TypeAdapter(Any)
 
 
-class Rejected(Exception):
+class RegistryRejected(Exception):
     """The registry understood, and says no.
 
     Attributes:
@@ -102,7 +102,7 @@ class Rejected(Exception):
         return self.status == 404 and self.code is not None and 40400 <= self.code < 40500
 
 
-class Unusable(Exception):
+class RegistryUnusable(Exception):
     """There was no answer, or none that can be used.
 
     Attributes:
@@ -130,16 +130,16 @@ class Distrusted(Exception):
         self.reason = reason
 
 
-def refusal(status: int, headers: Mapping[str, str], body: bytes) -> Rejected | Unusable:
+def refusal(status: int, headers: Mapping[str, str], body: bytes) -> RegistryRejected | RegistryUnusable:
     """Return what an answer means that is no success."""
     code, message = _said(body)
     if status >= 500 or status in _LATER:
         kind = f" ({message})" if message else ""
-        return Unusable(f"it answered {status}{kind}", _seconds(headers.get("Retry-After", "")))
-    return Rejected(status, code, message or f"HTTP status {status}")
+        return RegistryUnusable(f"it answered {status}{kind}", _seconds(headers.get("Retry-After", "")))
+    return RegistryRejected(status, code, message or f"HTTP status {status}")
 
 
-def failure(error: Exception, timeout_s: float) -> Unusable | Distrusted:
+def failure(error: Exception, timeout_s: float) -> RegistryUnusable | Distrusted:
     """Return what it means that a client failed with this error before there was a whole answer."""
     causes = [*_causes(error)]
     for cause in causes:
@@ -148,14 +148,14 @@ def failure(error: Exception, timeout_s: float) -> Unusable | Distrusted:
         if isinstance(cause, ssl.SSLError) and re.search("alert.*(certificate|unknown ca|handshake)", str(cause), re.I):
             return Distrusted(True, clipped(str(cause)))
     if any(isinstance(cause, IncompleteRead) for cause in causes):
-        return Unusable("its answer was cut off")
+        return RegistryUnusable("its answer was cut off")
     name = type(error).__name__
     if name.endswith("Timeout"):
-        return Unusable(f"there was no whole answer within {timeout_s:g} s")
+        return RegistryUnusable(f"there was no whole answer within {timeout_s:g} s")
     if isinstance(error, ValueError):
-        return Unusable("it answered with something that is not JSON")
+        return RegistryUnusable("it answered with something that is not JSON")
     # the first cause says it; those around it repeat it with the names of their classes
-    return Unusable(next((text for cause in reversed(causes) if (text := clipped(str(cause)))), name))
+    return RegistryUnusable(next((text for cause in reversed(causes) if (text := clipped(str(cause)))), name))
 
 
 def clipped(text: str) -> str:

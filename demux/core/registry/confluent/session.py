@@ -21,7 +21,7 @@ Certificate = str | tuple[str, str] | None
 def open_session(authorization: str | None) -> requests.Session:
     """Return a session that sends this header `Authorization`, or none; it makes no request."""
     session = requests.Session()
-    session.auth = _Account(authorization)
+    session.auth = _RegistryAuth(authorization)
     session.mount("https://", _Adapter())
     return session
 
@@ -50,7 +50,7 @@ def client_certificate(settings: RegistrySettings) -> Certificate:
     )
 
 
-class _Account(AuthBase):
+class _RegistryAuth(AuthBase):
     """Sets the account of each request; without one it keeps requests from looking for one in ~/.netrc."""
 
     def __init__(self, authorization: str | None) -> None:
@@ -62,7 +62,7 @@ class _Account(AuthBase):
         return request
 
 
-class _Connection(HTTPSConnection):
+class _RegistryConnection(HTTPSConnection):
     def send(self, data: Any) -> None:
         try:
             super().send(data)
@@ -74,7 +74,7 @@ class _Connection(HTTPSConnection):
 
 
 class _Pool(HTTPSConnectionPool):
-    ConnectionCls = _Connection
+    ConnectionCls = _RegistryConnection
 
 
 class _Adapter(HTTPAdapter):

@@ -34,7 +34,7 @@ _NO_SECTION = {"mapping_type", "dict_type", "model_type"}
 _SECTIONS_WITH_SECRETS = (["kafka"], ["registry"], ["registries"])
 
 
-class _Origin(NamedTuple):
+class _ValueOrigin(NamedTuple):
     """Where a value was written; line 0 for what has no lines."""
 
     source: str
@@ -44,8 +44,8 @@ class _Origin(NamedTuple):
         return f"{self.source}:{self.line}" if self.line else self.source
 
 
-class _Mistake(NamedTuple):
-    origin: _Origin
+class _SettingsMistake(NamedTuple):
+    origin: _ValueOrigin
     text: str
 
 
@@ -55,8 +55,8 @@ class _Layer:
 
     source: str
     values: dict[str, object] = field(default_factory=dict)
-    origins: dict[Key, _Origin] = field(default_factory=dict)
-    mistakes: list[_Mistake] = field(default_factory=list)
+    origins: dict[Key, _ValueOrigin] = field(default_factory=dict)
+    mistakes: list[_SettingsMistake] = field(default_factory=list)
 
 
 def load(
@@ -97,7 +97,7 @@ def load(
     return Settings.model_validate(merged.values)
 
 
-class _Shape(Enum):
+class _ValueShape(Enum):
     """What a value of a setting is made of."""
 
     SCALAR = "scalar"
@@ -105,11 +105,11 @@ class _Shape(Enum):
     MAPPING = "mapping"
 
 
-def _shape(info: FieldInfo) -> _Shape:
+def _shape(info: FieldInfo) -> _ValueShape:
     origins = {get_origin(kind) or kind for kind in (info.annotation, *get_args(info.annotation))}
     if get_origin(info.annotation) is Mapping or section_in(info):
-        return _Shape.MAPPING
-    return _Shape.LIST if tuple in origins else _Shape.SCALAR
+        return _ValueShape.MAPPING
+    return _ValueShape.LIST if tuple in origins else _ValueShape.SCALAR
 
 
 def _leaves(model: type[BaseModel], above: str = "") -> Iterator[tuple[str, FieldInfo]]:
@@ -130,15 +130,15 @@ def _file_layer(path: Path | None) -> _Layer:
     if text is None:
         return layer
     document = document_of(text)
-    layer.origins = {key: _Origin(layer.source, line) for key, line in document.lines.items()}
+    layer.origins = {key: _ValueOrigin(layer.source, line) for key, line in document.lines.items()}
     for slip in document.slips:
         about = f"{_dotted(slip.key)}: " if slip.key else ""
-        layer.mistakes.append(_Mistake(_Origin(layer.source, slip.line), f"{about}{slip.reason}"))
+        layer.mistakes.append(_SettingsMistake(_ValueOrigin(layer.source, slip.line), f"{about}{slip.reason}"))
     if isinstance(document.value, dict):
         layer.values = _filled(Settings, document.value)
     elif document.value is not None:
         found = f"expected 'key: value' lines, found {_shown(document.value)}"
-        layer.mistakes.append(_Mistake(_Origin(layer.source, 1), found))
+        layer.mistakes.append(_SettingsMistake(_ValueOrigin(layer.source, 1), found))
     return layer
 
 
@@ -160,7 +160,7 @@ def _file_text(layer: _Layer, path: Path | None) -> str | None:
         reason = f"byte {content[error.start]:#04x} is not UTF-8"
     except (OSError, ValueError) as error:
         reason = f"cannot be read: {getattr(error, 'strerror', None) or error}"
-    layer.mistakes.append(_Mistake(_Origin(layer.source, line), reason))
+    layer.mistakes.append(_SettingsMistake(_ValueOrigin(layer.source, line), reason))
     return None
 
 
@@ -169,7 +169,7 @@ def _filled(model: type[BaseModel], values: dict[str, object]) -> dict[str, obje
     filled: dict[str, object] = {}
     for name, value in values.items():
         info = model.model_fields.get(name)
-        if value is None and info and _shape(info) is not _Shape.SCALAR:
+        if value is None and info and _shape(info) is not _ValueShape.SCALAR:
             continue
         section = info and section_in(info)
         filled[name] = _filled(section, value) if section and isinstance(value, dict) else value
@@ -182,12 +182,12 @@ def _environment_layer(environ: Mapping[str, str]) -> _Layer:
         if not variable.startswith(PREFIX) or not text:
             continue
         if dotted := _VARIABLES.get(variable):
-            _put(layer, dotted, text, _Origin(variable))
+            _put(layer, dotted, text, _ValueOrigin(variable))
         else:
             bare = [known.removeprefix(PREFIX) for known in _VARIABLES]
             nearest = get_close_matches(variable.upper().removeprefix(PREFIX), bare, n=1)
             hint = f"; did you mean '{PREFIX}{nearest[0]}'?" if nearest else f"; allowed: {', '.join(_VARIABLES)}"
-            layer.mistakes.append(_Mistake(_Origin(variable), f"unknown variable{hint}"))
+            layer.mistakes.append(_SettingsMistake(_ValueOrigin(variable), f"unknown variable{hint}"))
     return layer
 
 
@@ -195,11 +195,13 @@ def _override_layer(overrides: Mapping[str, object]) -> _Layer:
     layer = _Layer("command line")
     for dotted, value in overrides.items():
         if value is not None:
-            _put(layer, dotted, os.fspath(value) if isinstance(value, os.PathLike) else value, _Origin(layer.source))
+            _put(
+                layer, dotted, os.fspath(value) if isinstance(value, os.PathLike) else value, _ValueOrigin(layer.source)
+            )
     return layer
 
 
-def _put(layer: _Layer, dotted: str, value: object, origin: _Origin) -> None:
+def _put(layer: _Layer, dotted: str, value: object, origin: _ValueOrigin) -> None:
     """Set one dotted key in the layer; what follows the name of a mapping, dots and all, is a key of that mapping."""
     leaf = next((leaf for leaf in _LEAVES if dotted.startswith(f"{leaf}.")), dotted)
     key = (*leaf.split("."), *([dotted[len(leaf) + 1 :]] if leaf != dotted else []))
@@ -207,7 +209,7 @@ def _put(layer: _Layer, dotted: str, value: object, origin: _Origin) -> None:
         try:
             value = _from_text(_LEAVES[dotted], value)
         except ValueError as error:
-            layer.mistakes.append(_Mistake(origin, f"{dotted}: {error}"))
+            layer.mistakes.append(_SettingsMistake(origin, f"{dotted}: {error}"))
             return
     nested = reduce(lambda below, name: {name: below}, reversed(key), value)
     layer.values = _deep(layer.values, cast("dict[str, object]", nested))
@@ -217,11 +219,11 @@ def _put(layer: _Layer, dotted: str, value: object, origin: _Origin) -> None:
 def _from_text(info: FieldInfo, text: str) -> object:
     """The value of a variable or option: a list is `a, b` or `[a, b]`, a mapping `{a: 1, b: 2}`, null no value."""
     match _shape(info):
-        case _Shape.SCALAR:
+        case _ValueShape.SCALAR:
             return None if text == "null" and type(None) in get_args(info.annotation) else text
-        case _Shape.LIST if not text.lstrip().startswith("["):
+        case _ValueShape.LIST if not text.lstrip().startswith("["):
             return tuple(part.strip() for part in text.split(",") if part.strip())
-        case _Shape.LIST | _Shape.MAPPING:
+        case _ValueShape.LIST | _ValueShape.MAPPING:
             document = document_of(text)
             if document.slips:
                 raise ValueError("; ".join(slip.reason for slip in document.slips))
@@ -240,7 +242,7 @@ def _merged(base: _Layer, over: _Layer) -> _Layer:
     return _Layer("settings", _deep(base.values, over.values), {**base.origins, **over.origins})
 
 
-def _refused(layer: _Layer, *, rules: bool) -> list[_Mistake]:
+def _refused(layer: _Layer, *, rules: bool) -> list[_SettingsMistake]:
     try:
         Settings.model_validate(layer.values)
     except ValidationError as error:
@@ -249,11 +251,11 @@ def _refused(layer: _Layer, *, rules: bool) -> list[_Mistake]:
     return []
 
 
-def _mistake(layer: _Layer, details: ErrorDetails) -> _Mistake:
+def _mistake(layer: _Layer, details: ErrorDetails) -> _SettingsMistake:
     key = details["loc"]
     prefixes = (key[:length] for length in range(len(key), 0, -1))
-    origin = next((layer.origins[prefix] for prefix in prefixes if prefix in layer.origins), _Origin(layer.source))
-    return _Mistake(origin, f"{_dotted(key)}: {_sentence(details)}" if key else _sentence(details))
+    origin = next((layer.origins[prefix] for prefix in prefixes if prefix in layer.origins), _ValueOrigin(layer.source))
+    return _SettingsMistake(origin, f"{_dotted(key)}: {_sentence(details)}" if key else _sentence(details))
 
 
 def _sentence(details: ErrorDetails) -> str:

@@ -63,10 +63,10 @@ def text_of(values: Mapping[str, object]) -> str:
 
 def document_of(text: str) -> Document:
     """The document in the text. Of a key given twice the first value counts; aliases and second documents are slips."""
-    reading = _Reading(iter(YAML(typ="safe", pure=True).parse(text)))
+    reading = _YamlEvents(iter(YAML(typ="safe", pure=True).parse(text)))
     try:
         return Document(reading.document(), reading.lines, tuple(reading.slips))
-    except _Unreadable as error:
+    except _UnreadableYaml as error:
         line, reason = error.line, str(error)
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -79,7 +79,7 @@ def document_of(text: str) -> Document:
     return Document(None, {}, (*reading.slips, Slip(line, (), f"not valid YAML: {reason}")))
 
 
-class _Unreadable(Exception):
+class _UnreadableYaml(Exception):
     """Stops the reading at a place that nothing sensible can follow."""
 
     def __init__(self, event: Event, reason: str) -> None:
@@ -88,7 +88,7 @@ class _Unreadable(Exception):
 
 
 @dataclass(slots=True)
-class _Reading:
+class _YamlEvents:
     """The events still to come, and what was noted on the way."""
 
     events: Iterator[Event]
@@ -102,13 +102,13 @@ class _Reading:
             if isinstance(event, DocumentStartEvent):
                 documents += 1
                 if documents > 1:
-                    raise _Unreadable(event, "a second document starts here; only one is allowed")
+                    raise _UnreadableYaml(event, "a second document starts here; only one is allowed")
                 value = self.value(next(self.events), ())
         return value
 
     def value(self, event: Event, key: Key) -> object:
         if len(key) > _MAX_DEPTH:
-            raise _Unreadable(event, "nested too deeply")
+            raise _UnreadableYaml(event, "nested too deeply")
         match event:
             case ScalarEvent():
                 return None if not event.style and event.value in _NULLS else _text(event)
@@ -117,15 +117,15 @@ class _Reading:
             case SequenceStartEvent():
                 return self.sequence(key)
             case AliasEvent():
-                raise _Unreadable(event, "an alias is not supported here; write the value itself")
+                raise _UnreadableYaml(event, "an alias is not supported here; write the value itself")
             case _:
-                raise _Unreadable(event, "unexpected content")
+                raise _UnreadableYaml(event, "unexpected content")
 
     def mapping(self, key: Key) -> dict[str, object]:
         mapping: dict[str, object] = {}
         while not isinstance(event := next(self.events), MappingEndEvent):
             if not isinstance(event, ScalarEvent):
-                raise _Unreadable(event, "a key must be plain text")
+                raise _UnreadableYaml(event, "a key must be plain text")
             name = _text(event)
             below = (*key, name)
             if name in mapping:
@@ -151,5 +151,5 @@ def _line(event: Event) -> int:
 def _text(event: ScalarEvent) -> str:
     text = str(event.value)
     if any("\ud800" <= character <= "\udfff" for character in text):
-        raise _Unreadable(event, "half of a surrogate pair; write the character itself")
+        raise _UnreadableYaml(event, "half of a surrogate pair; write the character itself")
     return text

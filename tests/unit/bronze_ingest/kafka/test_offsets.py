@@ -10,7 +10,7 @@ from bronze_ingest.kafka.lost_offsets import (
     Gap,
     Loss,
     Offsets,
-    Topic,
+    TopicState,
     begins,
     gaps,
     kafka_offsets,
@@ -25,8 +25,8 @@ from bronze_ingest.kafka.lost_offsets import (
 LOG = 'v1\n{"batchWatermarkMs":0,"conf":{}}\n{"t":{"0":5}}\n{"logOffset":3}'
 
 
-def topic(name: str, topic_id: str = "id 1", **offsets: dict[int, int]) -> dict[str, Topic]:
-    return {name: Topic(name, topic_id, offsets.get("earliest", {0: 0}), offsets.get("latest", {0: 100}))}
+def topic(name: str, topic_id: str = "id 1", **offsets: dict[int, int]) -> dict[str, TopicState]:
+    return {name: TopicState(name, topic_id, offsets.get("earliest", {0: 0}), offsets.get("latest", {0: 100}))}
 
 
 def test_nothing_is_lost_between_the_first_record_and_the_end() -> None:
@@ -123,7 +123,7 @@ OFFSETS = st.dictionaries(st.integers(0, 3), st.integers(0, 30), min_size=1)
 
 
 @st.composite
-def brokers(draw: st.DrawFn) -> tuple[Offsets, Offsets, dict[str, Topic], dict[str, str]]:
+def brokers(draw: st.DrawFn) -> tuple[Offsets, Offsets, dict[str, TopicState], dict[str, str]]:
     """Where a stream stands, where its begun batch ends, and the topics that the broker has."""
     needed = draw(st.dictionaries(st.sampled_from("ab"), OFFSETS, min_size=1))
     begun = {name: {at: needed[name][at] + draw(st.integers(0, 9)) for at in needed[name]} for name in needed}
@@ -132,13 +132,13 @@ def brokers(draw: st.DrawFn) -> tuple[Offsets, Offsets, dict[str, Topic], dict[s
         partitions = {*needed.get(name, {}), *draw(st.sets(st.integers(0, 4)))}
         earliest = {at: draw(st.integers(0, 30)) for at in partitions}
         latest = {at: earliest[at] + draw(st.integers(0, 9)) for at in partitions}
-        now[name] = Topic(name, draw(st.sampled_from(["id 1", "id 2"])), earliest, latest)
+        now[name] = TopicState(name, draw(st.sampled_from(["id 1", "id 2"])), earliest, latest)
     return needed, draw(st.sampled_from([{}, begun])), now, dict.fromkeys("ab", "id 1")
 
 
 @given(brokers())
 def test_behind_the_gaps_nothing_is_lost_any_more_and_moving_again_changes_nothing(
-    found: tuple[Offsets, Offsets, dict[str, Topic], dict[str, str]],
+    found: tuple[Offsets, Offsets, dict[str, TopicState], dict[str, str]],
 ) -> None:
     needed, begun, now, known = found
     lost = gaps(needed, begun, now, known)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from demux.core.error_mapping import named
-from demux.core.errors import DemuxError, Kind, SchemaUnknown, StorageFailed, TaskFailed, TaskInterrupted
+from demux.core.errors import DemuxError, ErrorKind, SchemaUnknown, StorageFailed, TaskFailed, TaskInterrupted
 
 JAVA_TRACE = """An error occurred while calling o99.save.
 : org.apache.spark.SparkException: Job aborted.
@@ -36,7 +36,7 @@ def test_an_error_in_our_words_comes_back_as_it_is() -> None:
 def test_a_full_or_forbidden_storage_is_terminal_and_says_that_nothing_is_lost(error: Exception, sign: str) -> None:
     told = named(error)
     assert isinstance(told, StorageFailed)
-    assert told.kind is Kind.TERMINAL
+    assert told.kind is ErrorKind.TERMINAL
     assert told.cause.startswith(f"The storage refused to work ({sign}): ")
     assert told.remedy.endswith("nothing is lost.")
 
@@ -58,13 +58,13 @@ def test_a_full_or_forbidden_storage_is_terminal_and_says_that_nothing_is_lost(e
 def test_a_rival_or_a_lost_worker_is_transient(text: str) -> None:
     told = named(RuntimeError(text))
     assert isinstance(told, TaskInterrupted)
-    assert (told.kind, told.cause) == (Kind.TRANSIENT, f"The work was interrupted: RuntimeError: {text}.")
+    assert (told.kind, told.cause) == (ErrorKind.TRANSIENT, f"The work was interrupted: RuntimeError: {text}.")
 
 
 def test_a_failure_without_a_name_of_its_own_keeps_its_sentence_and_points_to_the_log() -> None:
     told = named(KeyError("col_chess_game_7"))
     assert isinstance(told, TaskFailed)
-    assert (told.kind, told.cause) == (Kind.TERMINAL, "KeyError: 'col_chess_game_7'.")
+    assert (told.kind, told.cause) == (ErrorKind.TERMINAL, "KeyError: 'col_chess_game_7'.")
     assert "log file" in told.remedy
 
 
@@ -107,8 +107,8 @@ def test_the_sentences_of_an_error_are_its_text() -> None:
 
 def test_a_conflict_of_two_writers_is_transient_even_when_it_names_the_file() -> None:
     error = named(RuntimeError("ConcurrentAppendException: caused by FileAlreadyExistsException: 0001.json"))
-    assert (error.condition, error.kind) == ("TASK_INTERRUPTED", Kind.TRANSIENT)
+    assert (error.condition, error.kind) == ("TASK_INTERRUPTED", ErrorKind.TRANSIENT)
 
 
 def test_a_server_that_refuses_the_connection_is_transient() -> None:
-    assert named(ConnectionRefusedError("refused")).kind is Kind.TRANSIENT
+    assert named(ConnectionRefusedError("refused")).kind is ErrorKind.TRANSIENT

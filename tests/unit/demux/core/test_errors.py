@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from demux.core.errors import DemuxError, ExitCode, Kind
+from demux.core.errors import DemuxError, ErrorKind, ExitCode
 
 EVERY = sorted(DemuxError.__subclasses__(), key=lambda error: error.condition)
 TRANSIENT_CODES = {ExitCode.TRANSIENT, ExitCode.LOCKED}
@@ -26,7 +26,7 @@ def test_a_condition_is_in_upper_snake_and_the_class_says_what_it_means(error: t
 
 @pytest.mark.parametrize("error", EVERY, ids=lambda error: error.condition)
 def test_what_may_succeed_later_has_an_exit_code_that_says_so(error: type[DemuxError]) -> None:
-    if error.kind is Kind.TRANSIENT:
+    if error.kind is ErrorKind.TRANSIENT:
         assert error.exit_code in TRANSIENT_CODES
     assert error.exit_code is not ExitCode.OK
 

@@ -11,7 +11,7 @@ from typing import cast
 import pytest
 from pyspark.sql import SparkSession
 
-from demux.core.errors import CheckpointLost, Kind, RegistryUnavailable, StorageFailed, TaskFailed
+from demux.core.errors import CheckpointLost, ErrorKind, RegistryUnavailable, StorageFailed, TaskFailed
 from demux.core.settings.settings import RunSettings
 from demux.core.streaming.session import POOL
 from demux.pipeline.task_pool import Ended, run_tasks
@@ -151,7 +151,7 @@ def test_a_transient_failure_that_lasts_is_given_up_after_the_last_try() -> None
     work = FailsFirst({"go": [unreachable() for _ in range(9)]})
     (go,) = run(work, tasks("go"), retries=2)
     assert go.error is not None
-    assert (go.error.condition, go.error.kind) == ("REGISTRY_UNAVAILABLE", Kind.TRANSIENT)
+    assert (go.error.condition, go.error.kind) == ("REGISTRY_UNAVAILABLE", ErrorKind.TRANSIENT)
     assert work.tries["go"] == 3
 
 

@@ -14,16 +14,16 @@ from hypothesis import strategies as st
 from demux.core.causes import Cause
 from demux.core.columns.arrow import arrow_fields
 from demux.core.columns.types import Struct
-from demux.core.delta.batch_commit import REFUSED, Rows
+from demux.core.delta.batch_commit import REFUSED, RowSelection
 from demux.core.errors import SchemaUnknown
 from demux.core.schemas.ref import SchemaRef
 from demux.core.settings.schema_contract import Contract, Frozen, SchemaChanges
 from deserializer.decoders.arrow import EXAMINED, INPUT, silver_columns, to_examined, to_silver
-from deserializer.decoders.schema_decision import Answer, Decisions, decide
+from deserializer.decoders.schema_decision import Decisions, SchemaLookup, decide
 from tests.support.data.chess import EMPTY, VERSION_1, VERSION_3, compiled, payload
 
 V1, V3, NO_FIELDS = compiled(VERSION_1, 11, 1), compiled(VERSION_3, 13, 3), compiled(EMPTY, 20, 9)
-ANSWERS: dict[SchemaRef, Answer] = {
+ANSWERS: dict[SchemaRef, SchemaLookup] = {
     SchemaRef(11): V1,
     SchemaRef(13): V3,
     SchemaRef(None, "0f"): V3,
@@ -84,7 +84,7 @@ def silver(some: Sequence[Row], decisions: Decisions = DECISIONS) -> list[dict[s
     return as_rows(to_silver(decisions)(iter([batch(some)])), "_record_id")
 
 
-def examined(some: Sequence[Row], which: Rows) -> list[dict[str, Any]]:
+def examined(some: Sequence[Row], which: RowSelection) -> list[dict[str, Any]]:
     return as_rows(to_examined(DECISIONS, which)(iter([batch(some)])), "record_id")
 
 
@@ -149,7 +149,7 @@ def test_a_message_without_fields_is_a_row_of_its_origin_alone() -> None:
 
 def test_each_refused_row_has_its_cause_and_its_sentence() -> None:
     some: list[Row] = [(11, ANNA), (11, TRUNCATED), (99, ANNA), (None, BERT)]
-    refused = examined(some, Rows.REFUSED)
+    refused = examined(some, RowSelection.REFUSED)
     assert [(row["record_id"], row["cause"], row["payload"]) for row in refused] == [
         ("r1", Cause.MALFORMED_PAYLOAD.value, TRUNCATED),
         ("r2", Cause.UNKNOWN_SCHEMA.value, ANNA),
@@ -163,7 +163,7 @@ def test_each_refused_row_has_its_cause_and_its_sentence() -> None:
 
 
 def test_all_rows_of_a_batch_are_examined_and_a_good_one_has_no_cause() -> None:
-    everything = examined([(11, ANNA), (11, TRUNCATED)], Rows.ALL)
+    everything = examined([(11, ANNA), (11, TRUNCATED)], RowSelection.ALL)
     assert [row["cause"] for row in everything] == [None, Cause.MALFORMED_PAYLOAD.value]
     assert list(everything[0]) == [column.name for column in EXAMINED]
 
@@ -173,7 +173,7 @@ def test_a_row_that_names_its_schema_by_guid_has_the_id_of_that_schema() -> None
     assert (good["user_name"], good["_schema_id"], good[REFUSED]) == ("bert", 13, False)
     assert (bad["_schema_id"], bad[REFUSED]) == (13, True)
     assert (framed["user_name"], framed["_schema_id"], framed[REFUSED]) == ("anna", 11, False)
-    (refused,) = examined([("0f", b"\xff")], Rows.REFUSED)
+    (refused,) = examined([("0f", b"\xff")], RowSelection.REFUSED)
     assert (refused["schema_id"], refused["schema_guid"], refused["cause"]) == (None, "0f", "MALFORMED_PAYLOAD")
 
 
@@ -189,7 +189,7 @@ def test_two_schemas_with_the_same_message_name_decode_each_its_own_rows() -> No
 
 def test_an_empty_batch_gives_no_rows() -> None:
     assert silver([]) == []
-    assert examined([], Rows.ALL) == []
+    assert examined([], RowSelection.ALL) == []
 
 
 @given(rows)
@@ -203,8 +203,8 @@ def test_every_row_comes_out_once_whatever_stands_beside_it(some: list[Row]) -> 
 @given(rows)
 def test_a_row_is_refused_in_silver_exactly_when_it_has_a_cause(some: list[Row]) -> None:
     refused = {row["_record_id"] for row in silver(some) if row[REFUSED]}
-    assert {row["record_id"] for row in examined(some, Rows.REFUSED)} == refused
-    everything = examined(some, Rows.ALL)
+    assert {row["record_id"] for row in examined(some, RowSelection.REFUSED)} == refused
+    everything = examined(some, RowSelection.ALL)
     assert {row["record_id"] for row in everything if row["cause"] is not None} == refused
     refs = [{name: row[name] for name in ("schema_id", "schema_guid", "message_indexes")} for row in everything]
     assert refs == [columns_of(ref) for ref, _ in some]

@@ -21,7 +21,7 @@ from demux.core.protobuf.schema.protoc import CompiledSchema
 from demux.core.schemas.ref import SchemaRef
 from demux.core.schemas.subject_choice import ForeignSchema
 from demux.core.settings.schema_contract import Contract, Frozen, SchemaChanges
-from deserializer.decoders.schema_decision import Answer, Refusal, Writer, decide, schema_ids_of
+from deserializer.decoders.schema_decision import Refusal, SchemaLookup, WriterSchema, decide, schema_ids_of
 from tests.support.data.chess import EMPTY, MISFIT, VERSION_1, VERSION_2, VERSION_3, compiled
 
 NO_TABLE = Struct(())
@@ -34,9 +34,9 @@ AFTER_V1 = Struct((Column("user_name", Primitive.STRING, 1), Column("moves", Pri
 BLITZ, OPENING = Column("blitz", Primitive.BOOLEAN, 1), Column("opening", Primitive.STRING, 2)
 
 
-def writer(schema_id: int) -> Writer:
+def writer(schema_id: int) -> WriterSchema:
     schema = {11: V1, 12: V2, 13: V3}[schema_id]
-    return Writer(schema_id, without_comments(schema.descriptor_set), schema.message)
+    return WriterSchema(schema_id, without_comments(schema.descriptor_set), schema.message)
 
 
 def test_the_first_batch_makes_the_columns_of_its_schema() -> None:
@@ -65,7 +65,7 @@ def test_an_old_version_in_a_new_table_adds_nothing() -> None:
 
 
 def test_a_second_decision_about_the_same_batch_adds_nothing() -> None:
-    answers: dict[SchemaRef, Answer] = {ONE: V1, TWO: V2, THREE: V3}
+    answers: dict[SchemaRef, SchemaLookup] = {ONE: V1, TWO: V2, THREE: V3}
     first = decide(NO_TABLE, answers)
     again = decide(first.columns, answers)
     assert (again.columns, again.added, again.by_ref) == (first.columns, (), first.by_ref)
@@ -98,7 +98,7 @@ def test_in_one_batch_the_older_version_names_the_columns_whatever_its_id() -> N
     ],
 )
 def test_an_id_that_cannot_be_decoded_is_refused_and_the_others_are_not(
-    schema_id: int, answer: Answer, refusal: Refusal
+    schema_id: int, answer: SchemaLookup, refusal: Refusal
 ) -> None:
     decisions = decide(NO_TABLE, {ONE: V1, SchemaRef(schema_id): answer}, rows={ONE: 2, SchemaRef(schema_id): 1})
     assert decisions.by_ref == {ONE: writer(11), SchemaRef(schema_id): refusal}
@@ -132,7 +132,7 @@ def test_a_message_without_fields_has_no_columns_and_is_decoded() -> None:
     schema = compiled(EMPTY, 20)
     decisions = decide(NO_TABLE, {SchemaRef(20): schema})
     assert decisions.columns == NO_TABLE
-    assert decisions.by_ref == {SchemaRef(20): Writer(20, without_comments(schema.descriptor_set), "Chess")}
+    assert decisions.by_ref == {SchemaRef(20): WriterSchema(20, without_comments(schema.descriptor_set), "Chess")}
 
 
 def test_a_field_with_the_name_of_an_origin_column_does_not_take_it() -> None:
@@ -148,7 +148,7 @@ def test_rows_that_name_one_schema_in_several_ways_are_decoded_by_it() -> None:
 
 
 def test_the_ids_of_a_batch_are_those_that_its_refs_stand_for() -> None:
-    answers: dict[SchemaRef, Answer] = {
+    answers: dict[SchemaRef, SchemaLookup] = {
         SchemaRef(None, "0f"): V2,
         SchemaRef(11, None, "0"): V1,
         ONE: V1,
@@ -181,7 +181,7 @@ def test_a_message_that_a_new_version_has_renamed_is_the_same_one() -> None:
         compiled('syntax = "proto3"; message Turn { string at = 1; }', 22, 2),
     )
     table = decide(NO_TABLE, {SchemaRef(21): old})
-    assert decide(table.columns, {SchemaRef(22): new}, table.message).by_ref[SchemaRef(22)] == Writer(
+    assert decide(table.columns, {SchemaRef(22): new}, table.message).by_ref[SchemaRef(22)] == WriterSchema(
         22, without_comments(new.descriptor_set), new.message
     )
 
@@ -197,7 +197,7 @@ def test_a_wider_number_makes_its_column_wider_and_narrower_rows_go_on_fitting()
     moves, rated = Column("moves", Primitive.BIGINT, 2), Column("rated", Primitive.BOOLEAN, 5)
     assert decisions.columns == Struct((AFTER_V1.columns[0], moves, rated))
     assert (decisions.added, decisions.widened) == (("rated",), ("moves",))
-    assert {type(each) for each in decisions.by_ref.values()} == {Writer}
+    assert {type(each) for each in decisions.by_ref.values()} == {WriterSchema}
 
 
 @pytest.mark.parametrize("contract", [FROZEN, RESCUING, ASKING])
@@ -209,7 +209,7 @@ def test_a_table_without_columns_takes_its_first_schema_in_every_mode(contract: 
 def test_a_schema_that_changes_nothing_is_read_and_one_that_does_not_fit_is_refused_in_every_mode(
     contract: Contract,
 ) -> None:
-    answers: dict[SchemaRef, Answer] = {
+    answers: dict[SchemaRef, SchemaLookup] = {
         ONE: V1,
         SchemaRef(15): RENAMED,
         SchemaRef(20): compiled(MISFIT, 20, 6),
@@ -243,7 +243,7 @@ def test_a_frozen_table_that_rescues_reads_such_rows_but_takes_no_wider_number()
 
 
 def test_a_table_that_asks_takes_what_was_approved_and_waits_for_the_rest() -> None:
-    answers: dict[SchemaRef, Answer] = {ONE: V1, TWO: V2, THREE: V3}
+    answers: dict[SchemaRef, SchemaLookup] = {ONE: V1, TWO: V2, THREE: V3}
     with pytest.raises(ApprovalNeeded) as raised:
         decide(AFTER_V1, answers, contract=replace(ASKING, approved=frozenset({12})))
     assert raised.value.schema_ids == (13,)
@@ -264,7 +264,7 @@ def test_a_sentence_names_a_few_of_many_changes() -> None:
 
 
 # a version that fits, one that widens, one that adds, one that does not fit; of two other subjects, one each
-_SCHEMAS: dict[SchemaRef, Answer] = {
+_SCHEMAS: dict[SchemaRef, SchemaLookup] = {
     SchemaRef(11): V1,
     SchemaRef(13): V3,
     SchemaRef(14): WIDER,
@@ -291,7 +291,7 @@ def test_a_batch_decides_the_same_in_any_order_and_its_leading_schema_always_fit
     if len(most) == 1:
         mine = {ref: rows[ref] for ref in rows if getattr(_SCHEMAS[ref], "subject", None) == most[0]}
         leading = [ref for ref, count in mine.items() if count == max(mine.values())]
-        assert any(isinstance(first.by_ref[ref], Writer) for ref in leading)
+        assert any(isinstance(first.by_ref[ref], WriterSchema) for ref in leading)
 
 
 @pytest.mark.parametrize("batches", list(permutations([ONE, TWO, THREE])))
@@ -311,7 +311,7 @@ def test_compatible_versions_in_any_order_of_batches_make_the_same_columns_by_fi
 def test_most_rows_lead_then_the_newest_version_and_never_the_smallest_id_or_name() -> None:
     misfit, right = compiled(MISFIT, 1, 1), replace(V1, version=2)
     refs = SchemaRef(1), SchemaRef(11)
-    both: dict[SchemaRef, Answer] = {refs[0]: misfit, refs[1]: right}
+    both: dict[SchemaRef, SchemaLookup] = {refs[0]: misfit, refs[1]: right}
 
     def decoded(**rows: int) -> list[int]:
         decisions = decide(NO_TABLE, both, rows=dict(zip(refs, rows.values(), strict=True)))

@@ -11,7 +11,7 @@ from demux.core.columns.types import Struct
 from demux.core.errors import DecoderUnsuited, RuntimeMissing, SchemaUnknown
 from demux.core.schemas.ref import SchemaRef
 from demux.core.settings.settings import Decoder
-from deserializer.decoders.schema_decision import Decisions, Writer, decide
+from deserializer.decoders.schema_decision import Decisions, WriterSchema, decide
 from deserializer.decoders.select import ARROW, FromProtobuf, Unsuited, choose, native_decoder, unsuited
 from tests.support.data.chess import EMPTY, MISFIT, VERSION_1, VERSION_3, compiled
 from tests.support.data.protos import ALL_DELIMITED, PROTO2, PROTO3, RECURSIVE, WELL_KNOWN, Schema, of_text, wide
@@ -28,8 +28,8 @@ def decisions(*schema_ids: int) -> Decisions:
     return decide(Struct(()), {SchemaRef(each): known.get(each, unknown) for each in schema_ids})
 
 
-def writer(schema: Schema, message: str) -> list[Writer]:
-    return [Writer(7, descriptor_set_of(schema), message)]
+def writer(schema: Schema, message: str) -> list[WriterSchema]:
+    return [WriterSchema(7, descriptor_set_of(schema), message)]
 
 
 def test_auto_takes_the_faster_one_which_suits_every_writer() -> None:
@@ -113,7 +113,7 @@ def test_the_documentation_has_each_kind_of_message_that_is_not_for_it() -> None
     for kind, texts in REFUSED.items():
         for text in texts:
             descriptor_set, _, _ = of_text(text, "t.M", syntax="proto2")
-            reason = unsuited([Writer(7, descriptor_set, "t.M")])
+            reason = unsuited([WriterSchema(7, descriptor_set, "t.M")])
             assert (reason or "").endswith(rows[kind]), text
 
 

@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 from demux.core.errors import TaskInterrupted
 from demux.core.root.lock import unlocked
 from demux.core.storage.files import Storage
-from deserializer.offsets.unread_files import Position
+from deserializer.offsets.unread_files import BronzeOffset
 from deserializer.silver.file_quarantine import Quarantine
 
 
@@ -31,9 +31,9 @@ def test_quarantine_is_made_and_written_while_its_lock_is_held(tmp_path: Path) -
 
     quarantine = Quarantine(Storage(), path, str(tmp_path / "dropped"), "fleet", lock)
     for index in (1, 2):
-        quarantine.append([], {"chess": Position(0, index)})
+        quarantine.append([], {"chess": BronzeOffset(0, index)})
     assert held == [(path, -1, 1), (path, 1, 2)]
-    assert quarantine.position("chess") == Position(0, 2)
+    assert quarantine.position("chess") == BronzeOffset(0, 2)
 
 
 def test_bad_rows_that_another_process_has_put_here_meanwhile_are_not_put_here_twice(tmp_path: Path) -> None:
@@ -42,12 +42,12 @@ def test_bad_rows_that_another_process_has_put_here_meanwhile_are_not_put_here_t
         table.refresh()
         return table
 
-    opened().append([], {"go": Position(0, 1)})
+    opened().append([], {"go": BronzeOffset(0, 1)})
     stopped, running = opened(), opened()
-    running.append([], {"chess": Position(0, 2)})
+    running.append([], {"chess": BronzeOffset(0, 2)})
     with pytest.raises(TaskInterrupted, match="Another process put bad rows"):
-        stopped.append([], {"chess": Position(0, 2), "go": Position(0, 2)})
+        stopped.append([], {"chess": BronzeOffset(0, 2), "go": BronzeOffset(0, 2)})
     # of other games it may
-    stopped.append([], {"go": Position(0, 2)})
+    stopped.append([], {"go": BronzeOffset(0, 2)})
     running.refresh()
-    assert [running.position(key) for key in ("chess", "go")] == [Position(0, 2), Position(0, 2)]
+    assert [running.position(key) for key in ("chess", "go")] == [BronzeOffset(0, 2), BronzeOffset(0, 2)]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from demux.core.delta.log import AddedFile, Commit
 from demux.core.errors import BronzeRewritten
-from deserializer.offsets.unread_files import START, ByGame, Position, pending, take
+from deserializer.offsets.unread_files import START, BronzeOffset, ByGame, pending, take
 
 numbers = st.integers(0, 2**20 - 1)
 
@@ -17,14 +17,14 @@ def file(path: str, game: str = "chess", rows: int = 10) -> AddedFile:
     return AddedFile(path, game, 1000, rows)
 
 
-def paths(commits: list[Commit], since: Position = START, game: str = "chess") -> list[str]:
+def paths(commits: list[Commit], since: BronzeOffset = START, game: str = "chess") -> list[str]:
     return [file.path for piece in pending(ByGame(commits), game, since) for file in piece.files]
 
 
 @given(st.integers(0, 2**28 - 1), numbers, st.integers(0, 2**28 - 1), numbers)
 def test_a_position_is_a_number_in_the_same_order(version: int, index: int, other: int, further: int) -> None:
-    one, two = Position(version, index), Position(other, further)
-    assert Position.of(one.number) == one
+    one, two = BronzeOffset(version, index), BronzeOffset(other, further)
+    assert BronzeOffset.of(one.number) == one
     assert (one < two) == (one.number < two.number)
     assert one.number < 2**48
 
@@ -37,17 +37,17 @@ def test_a_game_reads_its_own_files_in_order() -> None:
     ]
     pieces = pending(ByGame(commits), "chess", START)
     assert [(piece.files[0].path, piece.after) for piece in pieces] == [
-        ("a", Position(0, 1)),
-        ("b", Position(1)),
-        ("c", Position(3)),
+        ("a", BronzeOffset(0, 1)),
+        ("b", BronzeOffset(1)),
+        ("c", BronzeOffset(3)),
     ]
 
 
 def test_what_was_read_does_not_come_again() -> None:
     commits = [Commit(0, (file("a"), file("b"))), Commit(1, (file("c"),))]
-    assert paths(commits, Position(0, 1)) == ["b", "c"]
-    assert paths(commits, Position(1)) == ["c"]
-    assert paths(commits, Position(2)) == []
+    assert paths(commits, BronzeOffset(0, 1)) == ["b", "c"]
+    assert paths(commits, BronzeOffset(1)) == ["c"]
+    assert paths(commits, BronzeOffset(2)) == []
 
 
 @given(
@@ -76,19 +76,19 @@ def test_a_file_that_was_taken_away_before_it_was_read_is_not_read() -> None:
 def test_files_written_anew_are_read_in_the_place_of_those_that_waited() -> None:
     commits = [Commit(0, (file("a"), file("b"))), Commit(1, (file("ab"),), {"a": "chess", "b": "chess"})]
     assert paths(commits) == ["ab"]
-    assert pending(ByGame(commits), "chess", START)[-1].after == Position(2)
+    assert pending(ByGame(commits), "chess", START)[-1].after == BronzeOffset(2)
 
 
 def test_files_written_anew_after_they_were_read_are_not_read_again() -> None:
     rewrite = Commit(1, (file("ab"),), {"a": "chess", "b": "chess"})
-    assert paths([rewrite], Position(1)) == []
-    assert paths([rewrite, Commit(2, (file("c"),))], Position(1)) == ["c"]
+    assert paths([rewrite], BronzeOffset(1)) == []
+    assert paths([rewrite, Commit(2, (file("c"),))], BronzeOffset(1)) == ["c"]
 
 
 def test_files_written_anew_that_were_read_in_part_are_refused() -> None:
     commits = [Commit(0, (file("a"), file("b"))), Commit(1, (file("ab"),), {"a": "chess", "b": "chess"})]
     with pytest.raises(BronzeRewritten, match="Commit 1 of bronze wrote 2 files of the game anew, 1 of them before"):
-        pending(ByGame(commits), "chess", Position(0, 1))
+        pending(ByGame(commits), "chess", BronzeOffset(0, 1))
 
 
 def test_another_game_that_was_rewritten_changes_nothing() -> None:

@@ -5,25 +5,27 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deserializer.offsets.epoch import Turn, fleets_turn
-from deserializer.offsets.unread_files import START, Position
+from deserializer.offsets.epoch import GameEpoch, fleets_turn
+from deserializer.offsets.unread_files import START, BronzeOffset
 
-positions = st.builds(Position, st.integers(0, 2**28 - 1), st.integers(0, 2**20 - 1))
-turns = st.builds(Turn, st.integers(0, 2**15 - 1), positions)
+positions = st.builds(BronzeOffset, st.integers(0, 2**28 - 1), st.integers(0, 2**20 - 1))
+turns = st.builds(GameEpoch, st.integers(0, 2**15 - 1), positions)
 
 
 @given(turns, turns)
-def test_a_turn_is_a_number_in_the_same_order(one: Turn, other: Turn) -> None:
-    assert Turn.of(one.version) == one
+def test_a_turn_is_a_number_in_the_same_order(one: GameEpoch, other: GameEpoch) -> None:
+    assert GameEpoch.of(one.version) == one
     assert (one.version < other.version) == ((one.number, one.position) < (other.number, other.position))
     assert one.version < 2**63
 
 
 @given(st.integers(0, 2**14 - 2), positions, positions)
-def test_the_number_grows_whenever_the_game_changes_hands(times: int, before: Position, after: Position) -> None:
-    fleet = Turn(2 * times, before)
+def test_the_number_grows_whenever_the_game_changes_hands(
+    times: int, before: BronzeOffset, after: BronzeOffset
+) -> None:
+    fleet = GameEpoch(2 * times, before)
     stream = fleet.of_stream()
-    again = Turn(fleets_turn(stream.version), after)
+    again = GameEpoch(fleets_turn(stream.version), after)
     assert [turn.is_the_fleets for turn in (fleet, stream, again)] == [True, False, True]
     assert fleet.version < stream.version < again.version
     assert fleets_turn(again.version) == again.number
@@ -31,9 +33,9 @@ def test_the_number_grows_whenever_the_game_changes_hands(times: int, before: Po
 
 def test_the_fleet_begins_with_the_first_turn() -> None:
     assert fleets_turn(None) == 0
-    assert Turn(0, START).version == 0
+    assert GameEpoch(0, START).version == 0
 
 
 def test_a_stream_begins_with_a_whole_commit() -> None:
-    assert Turn(0, Position(7)).of_stream() == Turn(1, Position(7))
-    assert Turn(4, Position(7, 3)).of_stream() == Turn(5, Position(8))
+    assert GameEpoch(0, BronzeOffset(7)).of_stream() == GameEpoch(1, BronzeOffset(7))
+    assert GameEpoch(4, BronzeOffset(7, 3)).of_stream() == GameEpoch(5, BronzeOffset(8))

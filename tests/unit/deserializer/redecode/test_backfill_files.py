@@ -20,8 +20,8 @@ from demux.core.storage.files import Storage
 from demux.core.tables import QUARANTINE, SILVER_ORIGIN
 from deserializer.decoders.arrow import INPUT
 from deserializer.decoders.schema_decision import Decisions, Refusal
-from deserializer.redecode.backfill_files import Part
-from deserializer.redecode.backfill_plan import Counts, Span
+from deserializer.redecode.backfill_files import LoggedFile
+from deserializer.redecode.backfill_plan import DayCounts, Span
 from deserializer.redecode.backfill_worker import DaysWritten, GameDays, write_days
 
 NOW = datetime(2026, 6, 1, tzinfo=timezone.utc)
@@ -74,7 +74,7 @@ def written(tmp_path: Path, work: GameDays) -> tuple[DaysWritten, list[TableFile
 
 def test_rows_of_the_days_are_taken_and_no_others(tmp_path: Path, work: GameDays) -> None:
     one, files = written(tmp_path, work)
-    assert one == DaysWritten("chess", {FIRST: Counts(2, 0, 2)})
+    assert one == DaysWritten("chess", {FIRST: DayCounts(2, 0, 2)})
     (rows,) = (pq.read_table(tmp_path / "quarantine" / file.path) for file in files)
     assert rows.schema.names == [column.name for column in QUARANTINE]
     assert rows.select(["record_id", "query_id", "batch_id", "game_name", "cause"]).to_pylist() == [
@@ -108,7 +108,7 @@ def test_spark_does_it_where_bronze_may_lack_a_record(tmp_path: Path, work: Game
         assert (one.files, one.replaced, files) == ((), {}, [])
     # what somebody asked to forget is lacked by nobody
     one, _ = written(tmp_path, replace(work, files=(lost,), forgotten=frozenset({"z", "a"})))
-    assert (one.left, one.counts, one.replaced) == (None, {FIRST: Counts(1, 0, 1)}, {"lost.parquet": True})
+    assert (one.left, one.counts, one.replaced) == (None, {FIRST: DayCounts(1, 0, 1)}, {"lost.parquet": True})
 
 
 def test_spark_does_what_fails_and_nothing_is_left_lying_about(tmp_path: Path, work: GameDays) -> None:
@@ -151,4 +151,4 @@ def test_refs_without_a_decision_are_named_before_anything_is_decided(tmp_path: 
 def test_a_file_is_looked_at_where_its_bounds_allow_for_rows_of_the_days(
     first: datetime | None, last: datetime | None, may: bool
 ) -> None:
-    assert Part("a", "a", "/a", 1, first, last).may_have(Span(FIRST, FIRST)) is may
+    assert LoggedFile("a", "a", "/a", 1, first, last).may_have(Span(FIRST, FIRST)) is may

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from demux.core.errors import RangeInvalid
 from deserializer.redecode.backfill_plan import (
-    Asked,
     Backfill,
-    Chunk,
-    Counts,
+    BackfillChunk,
+    BackfillRequest,
     Day,
+    DayCounts,
+    DayState,
     Span,
-    State,
     There,
     asked,
     chunks,
@@ -31,10 +31,10 @@ from deserializer.redecode.backfill_plan import (
 
 FIRST = date(2026, 1, 1)
 BEGUN = datetime(2026, 2, 1, tzinfo=timezone.utc)
-DONE = State.DONE
+DONE = DayState.DONE
 
 
-def day(game: str, at: int, rows: int = 10, state: State = State.WAITING) -> Day:
+def day(game: str, at: int, rows: int = 10, state: DayState = DayState.WAITING) -> Day:
     return Day(game, FIRST + timedelta(days=at), rows, state)
 
 
@@ -42,13 +42,17 @@ def at(text: str) -> datetime:
     return datetime.fromisoformat(text)
 
 
-def numbers(chunk: Chunk) -> list[int]:
+def numbers(chunk: BackfillChunk) -> list[int]:
     return [(one.day - FIRST).days for one in chunk.days]
 
 
 days_of_games = st.lists(
     st.builds(
-        day, st.sampled_from(["chess", "go", "tennis"]), st.integers(0, 40), st.integers(0, 9), st.sampled_from(State)
+        day,
+        st.sampled_from(["chess", "go", "tennis"]),
+        st.integers(0, 40),
+        st.integers(0, 9),
+        st.sampled_from(DayState),
     ),
     max_size=40,
     unique_by=lambda one: (one.game, one.day),
@@ -57,7 +61,7 @@ days_of_games = st.lists(
 
 def test_the_days_of_two_times_are_asked_for_both_included_in_utc() -> None:
     wanted = asked(["go", "chess", "go"], at("2026-01-01T23:30:00-01:00"), at("2026-01-03T23:59:59+00:00"))
-    assert wanted == Asked(("chess", "go"), date(2026, 1, 2), date(2026, 1, 3))
+    assert wanted == BackfillRequest(("chess", "go"), date(2026, 1, 2), date(2026, 1, 3))
     assert [wanted.has(date(2026, 1, number)) for number in (1, 2, 3, 4)] == [False, True, True, False]
 
 
@@ -86,7 +90,7 @@ def test_a_span_is_sql_of_its_two_days_alone() -> None:
 def test_the_last_day_of_all_calendars_is_no_day_that_a_range_ends_behind() -> None:
     wanted = asked([], None, at("9999-12-31T23:00:00+00:00"))
     assert wanted.last == date(9999, 12, 30)
-    assert wanted.sql("t") == Asked((), None, None).sql("t")
+    assert wanted.sql("t") == BackfillRequest((), None, None).sql("t")
     assert "'9999-12-31T00:00:00+00:00'" in wanted.sql("t")
 
 
@@ -99,7 +103,7 @@ def test_neighbours_are_done_together_up_to_so_many_rows() -> None:
 
 
 def test_over_a_day_that_is_done_nothing_is_done_together() -> None:
-    found = [day("chess", 0), day("chess", 1, state=DONE), day("chess", 2), day("chess", 3, state=State.FAILED)]
+    found = [day("chess", 0), day("chess", 1, state=DONE), day("chess", 2), day("chess", 3, state=DayState.FAILED)]
     (chess,) = chunks(found, 1000).values()
     assert [(numbers(one), one.rows) for one in chess] == [([0], 10), ([2, 3], 20)]
     assert chess[1].span == Span(FIRST + timedelta(days=2), FIRST + timedelta(days=3))
@@ -136,7 +140,7 @@ def test_games_with_most_left_come_first() -> None:
 
 
 def test_the_newest_backfill_that_was_asked_for_the_same_goes_on_unless_it_is_done() -> None:
-    wanted, other = Asked(("chess",), FIRST, None), Asked((), FIRST, None)
+    wanted, other = BackfillRequest(("chess",), FIRST, None), BackfillRequest((), FIRST, None)
     old = Backfill("old", wanted, BEGUN, (day("chess", 0),))
     new = Backfill("new", wanted, BEGUN + timedelta(hours=1), (day("chess", 0, state=DONE), day("chess", 1)))
     newest = Backfill("newest", wanted, BEGUN + timedelta(hours=2), (day("chess", 0, state=DONE),))
@@ -146,29 +150,31 @@ def test_the_newest_backfill_that_was_asked_for_the_same_goes_on_unless_it_is_do
 
 
 def test_what_is_done_stays_done_and_what_bronze_has_besides_comes_to_it() -> None:
-    done = Day("chess", FIRST, 10, DONE, Counts(10, 9, 1), 1.0)
-    before = Backfill("one", Asked((), None, None), BEGUN, (done, day("chess", 1, state=State.FAILED), day("go", 7)))
+    done = Day("chess", FIRST, 10, DONE, DayCounts(10, 9, 1), 1.0)
+    before = Backfill(
+        "one", BackfillRequest((), None, None), BEGUN, (done, day("chess", 1, state=DayState.FAILED), day("go", 7))
+    )
     found = (day("go", 0), day("chess", 1, 12), day("chess", 0, 11))
     assert to_do(found, before) == (done, day("chess", 1, 12), day("go", 0))
     assert to_do(found, None) == (day("chess", 0, 11), day("chess", 1, 12), day("go", 0))
 
 
 def test_a_chunk_that_is_done_gives_each_day_its_counts_and_its_share_of_the_time() -> None:
-    chunk = Chunk("chess", (day("chess", 0), day("chess", 1)))
-    counts = {FIRST: Counts(30, 20, 10), FIRST + timedelta(days=2): Counts(10, 10, 0)}
+    chunk = BackfillChunk("chess", (day("chess", 0), day("chess", 1)))
+    counts = {FIRST: DayCounts(30, 20, 10), FIRST + timedelta(days=2): DayCounts(10, 10, 0)}
     assert ended(chunk, counts, 4.0) == (
-        Day("chess", FIRST, 10, DONE, Counts(30, 20, 10), 3.0),
+        Day("chess", FIRST, 10, DONE, DayCounts(30, 20, 10), 3.0),
         # nothing of it is read yet
-        Day("chess", FIRST + timedelta(days=1), 10, DONE, Counts(), 0.0),
+        Day("chess", FIRST + timedelta(days=1), 10, DONE, DayCounts(), 0.0),
         # it came after the plan
-        Day("chess", FIRST + timedelta(days=2), 0, DONE, Counts(10, 10, 0), 1.0),
+        Day("chess", FIRST + timedelta(days=2), 0, DONE, DayCounts(10, 10, 0), 1.0),
     )
     assert [one.seconds for one in ended(chunk, {}, 4.0)] == [0.0, 0.0]
 
 
 def test_days_that_failed_say_why() -> None:
     (one,) = failed([day("chess", 0)], "APPROVAL_NEEDED", "Approve it.")
-    assert (one.state, one.condition, one.sentence) == (State.FAILED, "APPROVAL_NEEDED", "Approve it.")
+    assert (one.state, one.condition, one.sentence) == (DayState.FAILED, "APPROVAL_NEEDED", "Approve it.")
 
 
 def test_an_estimate_goes_by_what_is_known_of_each_game_and_by_the_longest_of_them() -> None:
@@ -182,16 +188,16 @@ def test_an_estimate_goes_by_what_is_known_of_each_game_and_by_the_longest_of_th
 
 
 def test_what_is_left_of_a_backfill_takes_as_long_as_what_is_done_took() -> None:
-    done = Day("chess", FIRST, 10, DONE, Counts(10, 10, 0), 5.0)
-    left = [day("chess", 1), day("go", 1, 10), day("go", 2, 10, State.FAILED)]
-    backfill = Backfill("one", Asked((), None, None), BEGUN, (done, *left))
+    done = Day("chess", FIRST, 10, DONE, DayCounts(10, 10, 0), 5.0)
+    left = [day("chess", 1), day("go", 1, 10), day("go", 2, 10, DayState.FAILED)]
+    backfill = Backfill("one", BackfillRequest((), None, None), BEGUN, (done, *left))
     assert (backfill.seconds_left(1), backfill.seconds_left(4)) == (15.0, 10.0)
-    assert (backfill.rows(DONE), backfill.rows(State.WAITING, State.FAILED), backfill.is_done) == (10, 30, False)
+    assert (backfill.rows(DONE), backfill.rows(DayState.WAITING, DayState.FAILED), backfill.is_done) == (10, 30, False)
     assert Backfill("one", backfill.asked, BEGUN, tuple(left)).seconds_left(1) is None
 
 
 def test_a_range_that_bronze_does_not_have_is_told_with_the_one_that_it_has() -> None:
-    wanted = Asked((), FIRST, None)
+    wanted = BackfillRequest((), FIRST, None)
     with pytest.raises(RangeInvalid) as refused:
         require_found([], wanted, Span(date(2025, 1, 1), date(2025, 12, 31)))
     assert (refused.value.cause, refused.value.remedy) == (
@@ -209,7 +215,7 @@ def test_what_bronze_has_is_told_by_game_and_day_and_what_is_of_no_day_apart() -
         "chess": {FIRST + timedelta(days=9): 4, FIRST: 1},
         "tennis": {None: 5},
     }
-    there = There.of(rows, Asked((), None, FIRST))
+    there = There.of(rows, BackfillRequest((), None, FIRST))
     assert there.days == (day("chess", 0, 1), day("go", 0, 3))
     assert (there.span, there.undated) == (Span(FIRST, FIRST + timedelta(days=9)), {"go": 2, "tennis": 5})
-    assert There.of({"tennis": {None: 5}}, Asked((), None, None)).span is None
+    assert There.of({"tennis": {None: 5}}, BackfillRequest((), None, None)).span is None

@@ -10,23 +10,23 @@ from demux.core.columns.arrow import arrow_fields
 from demux.core.columns.types import Struct
 from demux.core.schemas.ref import SchemaRef
 from demux.core.tables import SILVER_ORIGIN
-from deserializer.decoders.schema_decision import Answer, Writer, decide
+from deserializer.decoders.schema_decision import SchemaLookup, WriterSchema, decide
 from deserializer.redecode.rescue_backfill import to_filled
 from tests.support.data.chess import VERSION_1, VERSION_3, compiled, payload
 
 V1, V3 = compiled(VERSION_1, 11, 1), compiled(VERSION_3, 13, 3)
 # has what no column is for
 V4 = compiled(VERSION_3.replace("bool blitz = 1;", "bool blitz = 1; int32 level = 3;"), 14, 4)
-ANSWERS: dict[SchemaRef, Answer] = {SchemaRef(11): V1, SchemaRef(13): V3}
+ANSWERS: dict[SchemaRef, SchemaLookup] = {SchemaRef(11): V1, SchemaRef(13): V3}
 DECISIONS = decide(Struct(()), ANSWERS)
 EVERYTHING = Struct((*DECISIONS.columns, *SILVER_ORIGIN))
 
 
-def writers(*schema_ids: int) -> tuple[Writer, ...]:
+def writers(*schema_ids: int) -> tuple[WriterSchema, ...]:
     return tuple(DECISIONS.writers[SchemaRef(schema_id)] for schema_id in schema_ids)
 
 
-def filled(rows: list[dict[str, Any]], by: tuple[Writer, ...]) -> list[dict[str, Any]]:
+def filled(rows: list[dict[str, Any]], by: tuple[WriterSchema, ...]) -> list[dict[str, Any]]:
     batch = pa.RecordBatch.from_pylist(rows, schema=pa.schema(arrow_fields(EVERYTHING)))
     (made,) = to_filled(DECISIONS.columns, by)(iter([batch]))
     found: list[dict[str, Any]] = made.to_pylist()

@@ -10,7 +10,7 @@ from demux.core.protobuf.schema.comments import inside
 from demux.core.protobuf.schema.protoc import CompiledSchema
 from demux.core.schemas.ref import SchemaRef
 from demux.core.tables import SILVER_ORIGIN
-from deserializer.decoders.schema_decision import Answer, decide
+from deserializer.decoders.schema_decision import SchemaLookup, decide
 from deserializer.silver.comments import Description, description_of, statements
 from tests.support.data.chess import MISFIT, compiled
 
@@ -43,7 +43,7 @@ V1, V2, SILENT = compiled(FIRST, 11, 1), compiled(SECOND, 12, 2), compiled(BARE,
 
 
 def described(table: Struct, *schemas: CompiledSchema) -> Description:
-    answers: dict[SchemaRef, Answer] = {SchemaRef(schema.schema_id): schema for schema in schemas}
+    answers: dict[SchemaRef, SchemaLookup] = {SchemaRef(schema.schema_id): schema for schema in schemas}
     payload = Struct(tuple(column for column in table if column not in SILVER_ORIGIN.columns))
     return description_of(decide(payload, answers), answers, table)
 

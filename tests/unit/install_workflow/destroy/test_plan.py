@@ -13,7 +13,7 @@ from demux.core.root.layout import Layout
 from demux.core.settings.settings import Settings
 from install_workflow.destroy.plan import (
     Folder,
-    Part,
+    RootPart,
     as_text,
     folders,
     from_text,
@@ -27,12 +27,12 @@ ROOT = Layout("/data/root")
 HOSTILE = ["../../etc", "a'b; drop table x", "Chess", "将棋", "..", "control"]
 
 
-def paths(games: list[str], *parts: Part) -> list[str]:
+def paths(games: list[str], *parts: RootPart) -> list[str]:
     return [folder.path.removeprefix("/data/root/") for folder in folders(ROOT, games, parts)]
 
 
 def test_checkpoints_are_those_of_the_streams() -> None:
-    assert paths(["go", "chess"], Part.CHECKPOINTS) == [
+    assert paths(["go", "chess"], RootPart.CHECKPOINTS) == [
         "checkpoints/sessions/chess",
         "checkpoints/sessions/go",
         "checkpoints/silver/chess",
@@ -42,7 +42,7 @@ def test_checkpoints_are_those_of_the_streams() -> None:
 
 
 def test_tables_are_those_of_the_games_and_of_the_layout() -> None:
-    assert paths(["go", "chess"], Part.TABLES) == [
+    assert paths(["go", "chess"], RootPart.TABLES) == [
         "sessions/chess",
         "sessions/go",
         "silver/chess",
@@ -66,14 +66,14 @@ def test_tables_are_those_of_the_games_and_of_the_layout() -> None:
 
 def test_nothing_goes_that_nobody_asked_for_and_checkpoints_go_first() -> None:
     assert paths(["chess"]) == []
-    both = paths(["chess"], Part.TABLES, Part.CHECKPOINTS)
-    assert both == paths(["chess"], Part.CHECKPOINTS) + paths(["chess"], Part.TABLES)
+    both = paths(["chess"], RootPart.TABLES, RootPart.CHECKPOINTS)
+    assert both == paths(["chess"], RootPart.CHECKPOINTS) + paths(["chess"], RootPart.TABLES)
 
 
 @given(st.lists(st.sampled_from(HOSTILE) | st.text(min_size=1, max_size=20)), st.sampled_from(["/r", "s3://b/r"]))
 def test_whatever_a_game_is_called_only_the_layouts_own_folders_go(games: list[str], root: str) -> None:
     layout = Layout(root)
-    for folder in folders(layout, games, Part):
+    for folder in folders(layout, games, RootPart):
         assert folder.path.startswith(f"{root}/")
         assert ".." not in folder.path.split("/")
         assert part_of(layout, folder.path) is folder.part
@@ -104,16 +104,16 @@ def test_a_path_that_the_layout_does_not_name_is_no_business_of_ours(path: str) 
 
 
 def test_the_file_that_says_what_goes_gives_it_back() -> None:
-    found = [*folders(ROOT, HOSTILE, Part)]
+    found = [*folders(ROOT, HOSTILE, RootPart)]
     assert from_text(to_text(found, ROOT), ROOT) == tuple(found)
     # a root that was moved meanwhile
     moved = Layout("s3://bucket/root")
-    assert from_text(to_text(found, ROOT), moved) == tuple(folders(moved, HOSTILE, Part))
+    assert from_text(to_text(found, ROOT), moved) == tuple(folders(moved, HOSTILE, RootPart))
 
 
 def test_a_file_that_somebody_wrote_into_removes_nothing_else() -> None:
     text = json.dumps({"removes": ["source", "../other", "silver/../source", "/etc", "silver/chess", ""]})
-    assert from_text(text, ROOT) == (Folder("/data/root/silver/chess", Part.TABLES),)
+    assert from_text(text, ROOT) == (Folder("/data/root/silver/chess", RootPart.TABLES),)
 
 
 @pytest.mark.parametrize(
@@ -130,24 +130,24 @@ def test_a_file_that_somebody_wrote_into_removes_nothing_else() -> None:
 def test_what_is_not_ours_and_would_go_with_a_folder_refuses_all(changes: dict[str, object]) -> None:
     settings = Settings.model_validate({"root": "/data/root", **changes})
     with pytest.raises(SettingsInvalid, match="which the settings name as source, archive or registry, is inside"):
-        require_apart(settings, folders(ROOT, ["chess"], Part))
+        require_apart(settings, folders(ROOT, ["chess"], RootPart))
 
 
 def test_source_and_registry_below_the_root_are_in_nobodys_way() -> None:
-    require_apart(Settings(root="/data/root"), folders(ROOT, HOSTILE, Part))
+    require_apart(Settings(root="/data/root"), folders(ROOT, HOSTILE, RootPart))
     # a name that only begins like a table's
     require_apart(
         Settings.model_validate({"root": "/data/root", "source": {"path": "/data/root/bronze-landing"}}),
-        folders(ROOT, HOSTILE, Part),
+        folders(ROOT, HOSTILE, RootPart),
     )
 
 
 def test_what_goes_reads_so() -> None:
     both = [
-        Folder("/r/checkpoints/bronze", Part.CHECKPOINTS),
-        Folder("/r/silver/chess", Part.TABLES, 1234),
-        Folder("/r/bronze", Part.TABLES, 1),
-        Folder("/r/quarantine", Part.TABLES),
+        Folder("/r/checkpoints/bronze", RootPart.CHECKPOINTS),
+        Folder("/r/silver/chess", RootPart.TABLES, 1234),
+        Folder("/r/bronze", RootPart.TABLES, 1),
+        Folder("/r/quarantine", RootPart.TABLES),
     ]
     assert as_text(both).split("\n") == [
         "- remove checkpoint /r/checkpoints/bronze",
@@ -159,9 +159,9 @@ def test_what_goes_reads_so() -> None:
 
 @pytest.mark.parametrize(
     ("part", "stay", "condition"),
-    [(Part.CHECKPOINTS, "tables", "CHECKPOINT_LOST"), (Part.TABLES, "checkpoints", "TABLE_LOST")],
+    [(RootPart.CHECKPOINTS, "tables", "CHECKPOINT_LOST"), (RootPart.TABLES, "checkpoints", "TABLE_LOST")],
 )
-def test_what_follows_from_half_of_it_is_said(part: Part, stay: str, condition: str) -> None:
+def test_what_follows_from_half_of_it_is_said(part: RootPart, stay: str, condition: str) -> None:
     assert as_text(folders(ROOT, [], [part])).split("\n")[-1] == (
         f"! the {stay} stay, and do not fit any more: `demux run` will refuse with {condition}, "
         "and `demux rebuild --bronze` makes all tables again from the source"
@@ -169,5 +169,5 @@ def test_what_follows_from_half_of_it_is_said(part: Part, stay: str, condition: 
 
 
 def test_the_options_that_ask_for_parts() -> None:
-    assert options_of(Part) == "--tables --checkpoints"
-    assert options_of([Part.CHECKPOINTS]) == "--checkpoints"
+    assert options_of(RootPart) == "--tables --checkpoints"
+    assert options_of([RootPart.CHECKPOINTS]) == "--checkpoints"

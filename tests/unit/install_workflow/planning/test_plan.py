@@ -14,7 +14,7 @@ from demux.core.errors import PlanRefused
 from demux.core.names import GameNames
 from demux.core.settings.settings import GamesSettings, Policy
 from install_workflow.planning import plan as plan_module
-from install_workflow.planning.plan import Action, Change, Plan, Task, Waiting, make_plan
+from install_workflow.planning.plan import Action, Plan, Task, TaskChange, WaitingGame, make_plan
 from install_workflow.planning.rebalance import Balance, most_moves
 
 AUTO = GamesSettings()
@@ -47,20 +47,22 @@ def applied(plan: Plan) -> dict[str, str]:
 
 
 def test_a_game_that_is_new_in_bronze_is_created() -> None:
-    assert make_plan(["chess"], {}, AUTO, 20).changes == (Change(Action.CREATE, task("chess"), "new game in bronze"),)
+    assert make_plan(["chess"], {}, AUTO, 20).changes == (
+        TaskChange(Action.CREATE, task("chess"), "new game in bronze"),
+    )
 
 
 def test_a_game_that_runs_where_it_should_is_kept() -> None:
     plan = make_plan(["chess"], {"chess": "cluster_001"}, AUTO, 20)
-    assert plan.changes == (Change(Action.KEEP, task("chess"), "nothing changed"),)
+    assert plan.changes == (TaskChange(Action.KEEP, task("chess"), "nothing changed"),)
     assert plan.is_empty
 
 
 def test_a_game_on_a_cluster_that_has_become_too_full_moves() -> None:
     plan = make_plan([], {"chess": "cluster_001", "go": "cluster_001"}, AUTO, 1)
     assert plan.changes == (
-        Change(Action.KEEP, task("chess"), "nothing changed"),
-        Change(Action.UPDATE, task("go", "cluster_002"), "moved from cluster_001, which is full"),
+        TaskChange(Action.KEEP, task("chess"), "nothing changed"),
+        TaskChange(Action.UPDATE, task("go", "cluster_002"), "moved from cluster_001, which is full"),
     )
     assert not plan.is_empty
 
@@ -68,9 +70,9 @@ def test_a_game_on_a_cluster_that_has_become_too_full_moves() -> None:
 def test_a_pinned_game_moves_to_its_cluster_and_a_new_one_begins_there() -> None:
     games = GamesSettings(pinned={"chess": "big", "go": "big", "gone": "cluster_001"})
     assert make_plan(["go"], {"chess": "cluster_001", "ludo": "cluster_001"}, games, 2).changes == (
-        Change(Action.UPDATE, task("chess", "big"), "moved from cluster_001: games.pinned says so"),
-        Change(Action.CREATE, task("go", "big"), "new game in bronze"),
-        Change(Action.KEEP, task("ludo"), "nothing changed"),
+        TaskChange(Action.UPDATE, task("chess", "big"), "moved from cluster_001: games.pinned says so"),
+        TaskChange(Action.CREATE, task("go", "big"), "new game in bronze"),
+        TaskChange(Action.KEEP, task("ludo"), "nothing changed"),
     )
 
 
@@ -100,7 +102,7 @@ def test_an_overloaded_cluster_gives_a_game_away_when_games_may_move() -> None:
     changes = make_plan([], running, AUTO, 3, loads, Balance.MOVE).changes
     reason = "moved from cluster_001, which carries 90.0 seconds a round"
     assert [change for change in changes if change.action is not Action.KEEP] == [
-        Change(Action.UPDATE, task("c", "cluster_002"), reason)
+        TaskChange(Action.UPDATE, task("c", "cluster_002"), reason)
     ]
     pinned = make_plan([], running, GamesSettings(pinned={"c": "cluster_001"}), 3, loads, Balance.MOVE)
     assert [change.task.game for change in pinned.changes if change.action is Action.UPDATE] == ["b"]
@@ -111,19 +113,21 @@ def test_a_game_changes_clusters_for_one_reason_in_a_plan() -> None:
     loads = {game: Load(1, 30.0 if game in "abc" else 1.0) for game in "abcdef"}
     changes = make_plan(["c"], running, AUTO, 3, loads, Balance.MOVE).changes
     assert [change for change in changes if change.action is not Action.KEEP] == [
-        Change(Action.UPDATE, task("b", "cluster_002"), "moved from cluster_001, which carries 90.0 seconds a round"),
-        Change(Action.CREATE, task("c"), "new game in bronze"),
-        Change(Action.UPDATE, task("d"), "moved from cluster_002, which takes a heavier game"),
+        TaskChange(
+            Action.UPDATE, task("b", "cluster_002"), "moved from cluster_001, which carries 90.0 seconds a round"
+        ),
+        TaskChange(Action.CREATE, task("c"), "new game in bronze"),
+        TaskChange(Action.UPDATE, task("d"), "moved from cluster_002, which takes a heavier game"),
     ]
 
 
 def test_a_game_that_is_not_on_the_list_any_more_is_deleted_and_its_rows_wait() -> None:
     plan = make_plan(["go"], {"go": "cluster_001", "ludo": "cluster_001"}, ALLOW, 20)
     assert plan.changes == (
-        Change(Action.KEEP, task("go"), "nothing changed"),
-        Change(Action.DELETE, task("ludo"), "games.allow does not name it any more"),
+        TaskChange(Action.KEEP, task("go"), "nothing changed"),
+        TaskChange(Action.DELETE, task("ludo"), "games.allow does not name it any more"),
     )
-    assert plan.waiting == (Waiting("ludo", "games.policy is allow-list and games.allow does not name it"),)
+    assert plan.waiting == (WaitingGame("ludo", "games.policy is allow-list and games.allow does not name it"),)
     assert plan.tasks == (task("go"),)
 
 
@@ -134,7 +138,7 @@ def test_a_game_on_the_list_that_bronze_does_not_have_is_not_created() -> None:
 def test_games_over_the_limit_wait_and_those_on_the_list_do_not_count() -> None:
     plan = make_plan(["a", "b", "chess", "go"], {}, GamesSettings(allow=("chess", "go"), limit=1), 20)
     assert [task.game for task in plan.tasks] == ["a", "chess", "go"]
-    assert plan.waiting == (Waiting("b", "games.limit is 1 and as many games are running"),)
+    assert plan.waiting == (WaitingGame("b", "games.limit is 1 and as many games are running"),)
 
 
 def test_a_lower_limit_stops_no_game_that_runs() -> None:

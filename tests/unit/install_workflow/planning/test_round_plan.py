@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta, timezone
 from typing import cast
 
-from demux.core.control.games_and_rounds import Control, History, KnownGame, Outcome
+from demux.core.control.games_and_rounds import Control, KnownGame, RoundHistory, TaskOutcome
 from demux.core.errors import RegistryUnavailable
 from demux.core.reports import GameReport
 from demux.core.settings.settings import GamesSettings, Policy
@@ -70,19 +70,19 @@ def test_only_what_changed_gets_the_time_of_the_change() -> None:
 
 def test_games_move_for_balance_only_after_a_task_has_ended_where_the_last_plan_put_it() -> None:
     record = record_of(Ended(CHESS, GameReport("chess", 10, 8, 2, (11, 12)), None, 1.5), "round")
-    history = History(-1, {}).after([record], 3)
+    history = RoundHistory(-1, {}).after([record], 3)
     before, since = (record.finished_at + timedelta(seconds=seconds) for seconds in (-1, 1))
     placed = KnownGame("chess", "cluster_001", "plan", before)
     assert balance_now([placed], history) is Balance.MOVE
     assert balance_now([placed, KnownGame("go", "cluster_002", "plan", since)], history) is Balance.KEEP
     assert balance_now([placed, KnownGame("ludo", None, "plan", since)], history) is Balance.MOVE
-    assert balance_now([placed], History(-1, {})) is Balance.KEEP
+    assert balance_now([placed], RoundHistory(-1, {})) is Balance.KEEP
     assert balance_now([], history) is Balance.KEEP
 
 
 def test_a_task_that_is_done_leaves_its_counts() -> None:
     record = record_of(Ended(CHESS, GameReport("chess", 10, 8, 2, (11, 12)), None, 1.5), "round")
-    assert (record.game, record.outcome) == ("chess", Outcome.DONE)
+    assert (record.game, record.outcome) == ("chess", TaskOutcome.DONE)
     assert (record.rows_in, record.rows_silver, record.rows_quarantined) == (10, 8, 2)
     assert (record.schema_ids, record.seconds) == ((11, 12), 1.5)
     assert (record.condition, record.sentence) == (None, None)
@@ -91,6 +91,6 @@ def test_a_task_that_is_done_leaves_its_counts() -> None:
 def test_a_task_that_failed_leaves_its_condition_and_what_to_do() -> None:
     error = RegistryUnavailable("The registry does not answer.", "Try again later.")
     record = record_of(Ended(CHESS, None, error, 1.5), "round")
-    assert (record.outcome, record.rows_in) == (Outcome.FAILED, 0)
+    assert (record.outcome, record.rows_in) == (TaskOutcome.FAILED, 0)
     assert record.condition == "REGISTRY_UNAVAILABLE"
     assert record.sentence == "The registry does not answer. Try again later."

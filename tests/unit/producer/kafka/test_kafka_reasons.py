@@ -6,7 +6,7 @@ import pytest
 
 from demux.core.errors import DemuxError, KafkaRefused, KafkaUnavailable, SettingsInvalid, StorageFailed
 from demux.core.settings.source import KafkaSettings
-from producer.kafka.errors import Reason, error_of, most_telling
+from producer.kafka.errors import KafkaReason, error_of, most_telling
 
 KAFKA = KafkaSettings.model_validate(
     {
@@ -18,30 +18,30 @@ KAFKA = KafkaSettings.model_validate(
         "token_url": "https://login/token",
     }
 )
-DOWN = Reason(
+DOWN = KafkaReason(
     "_TRANSPORT",
     "kafka:9093/bootstrap: Connect to ipv4#127.0.0.1:9093 failed: Connection refused (after 0ms in state CONNECT)",
 )
-PASSWORD = Reason(
+PASSWORD = KafkaReason(
     "_AUTHENTICATION",
     "sasl_ssl://kafka:9093/bootstrap: SASL authentication error: Authentication failed during authentication due to "
     "invalid credentials with SASL mechanism SCRAM-SHA-512 (after 12ms in state AUTH_REQ)",
 )
-AUTHORITY = Reason(
+AUTHORITY = KafkaReason(
     "_SSL",
     "ssl://kafka:9093/bootstrap: SSL handshake failed: error:0A000086:SSL routines::certificate verify failed: broker "
     "certificate could not be verified, verify that ssl.ca.location is correctly configured or root CA certificates "
     "are installed (install ca-certificates package) (after 9ms in state SSL_HANDSHAKE)",
 )
-LATE = Reason("_TIMED_OUT", "Failed while waiting for controller: Local: Timed out")
-ALL_DOWN = Reason("_ALL_BROKERS_DOWN", "1/1 brokers are down")
-TOKEN = Reason("_AUTHENTICATION", 'Failed to acquire SASL OAUTHBEARER token: {"error": "invalid_client"}')
-CLIENT = Reason(
+LATE = KafkaReason("_TIMED_OUT", "Failed while waiting for controller: Local: Timed out")
+ALL_DOWN = KafkaReason("_ALL_BROKERS_DOWN", "1/1 brokers are down")
+TOKEN = KafkaReason("_AUTHENTICATION", 'Failed to acquire SASL OAUTHBEARER token: {"error": "invalid_client"}')
+CLIENT = KafkaReason(
     "_TRANSPORT",
     "ssl://kafka:9093/bootstrap: Receive failed: error:0A000412:SSL routines::ssl/tls alert bad certificate: SSL alert "
     "number 42 (after 0ms in state APIVERSION_QUERY)",
 )
-ACL = Reason("TOPIC_AUTHORIZATION_FAILED", "Broker: Topic authorization failed")
+ACL = KafkaReason("TOPIC_AUTHORIZATION_FAILED", "Broker: Topic authorization failed")
 
 
 @pytest.mark.parametrize(
@@ -86,24 +86,24 @@ ACL = Reason("TOPIC_AUTHORIZATION_FAILED", "Broker: Topic authorization failed")
             "At the broker kafka:9093, user alice may not create topic t: Topic authorization failed.",
         ),
         (
-            Reason("TOPIC_EXCEPTION", "Topic name is invalid"),
+            KafkaReason("TOPIC_EXCEPTION", "Topic name is invalid"),
             SettingsInvalid,
             "The broker cannot create topic t: Topic name is invalid.",
         ),
         (
-            Reason("_INVALID_ARG", "ssl.ca.location failed: no such file"),
+            KafkaReason("_INVALID_ARG", "ssl.ca.location failed: no such file"),
             SettingsInvalid,
             "The settings under kafka cannot be used: ssl.ca.location failed: no such file.",
         ),
         (
-            Reason("KAFKA_STORAGE_ERROR", "Broker: Disk error when trying to access log file on disk"),
+            KafkaReason("KAFKA_STORAGE_ERROR", "Broker: Disk error when trying to access log file on disk"),
             StorageFailed,
             "The broker cannot create topic t: Disk error when trying to access log file on disk.",
         ),
     ],
 )
 def test_each_kind_of_failure_has_its_own_error_and_sentence(
-    reason: Reason, kind: type[DemuxError], cause: str
+    reason: KafkaReason, kind: type[DemuxError], cause: str
 ) -> None:
     told = error_of(KAFKA, "create topic t", reason)
     assert (type(told), told.cause) == (kind, cause)
@@ -126,7 +126,9 @@ def test_who_may_not_is_named_with_and_without_a_login() -> None:
         ([ALL_DOWN, LATE], LATE),
     ],
 )
-def test_of_all_that_was_heard_a_refusal_or_a_broker_by_name_tells_most(reasons: list[Reason], telling: Reason) -> None:
+def test_of_all_that_was_heard_a_refusal_or_a_broker_by_name_tells_most(
+    reasons: list[KafkaReason], telling: KafkaReason
+) -> None:
     assert most_telling(reasons) == telling
 
 

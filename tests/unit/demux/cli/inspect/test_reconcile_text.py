@@ -6,7 +6,7 @@ import json
 from rich.console import Console
 
 from demux.cli.inspect.reconcile_text import ledger_json, ledger_text
-from demux.operations.reconcile.balance import Account, Difference, Example, Hole, Intake, Kind, Ledger
+from demux.operations.reconcile.balance import Account, Example, Hole, Intake, Ledger, LedgerDifference, LedgerFault
 
 HOSTILE = "[b]\x1b[31m\u202egame"
 
@@ -18,8 +18,8 @@ def printed(ledger: Ledger, everything: bool = False) -> list[str]:
     return [line.rstrip() for line in console.file.getvalue().splitlines() if line.strip()]
 
 
-def lost(game: str, rows: int = 1, *examples: Example) -> Difference:
-    return Difference(Kind.LOST, game, rows, 0, 3, examples)
+def lost(game: str, rows: int = 1, *examples: Example) -> LedgerDifference:
+    return LedgerDifference(LedgerFault.LOST, game, rows, 0, 3, examples)
 
 
 def test_a_ledger_that_balances_says_so_and_lists_no_game_unless_asked() -> None:
@@ -59,7 +59,7 @@ def test_retired_rows_have_a_column_and_forgotten_ones_a_number_where_there_are_
 
 def test_a_difference_says_how_many_which_batches_and_which_records() -> None:
     examples = tuple(Example(f"t/0/{number}", number) for number in range(5))
-    stray = Difference(Kind.STRAY, "go", 1, None, None, (Example("t/0/9", None, "chess"),))
+    stray = LedgerDifference(LedgerFault.STRAY, "go", 1, None, None, (Example("t/0/9", None, "chess"),))
     lines = printed(Ledger(None, (), (lost("chess", 1234, *examples), stray)))
     assert lines == [
         "lost: chess: 1,234 rows of batches 0 to 3: in bronze before where the game stands, and neither in silver nor "

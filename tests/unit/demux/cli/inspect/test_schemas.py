@@ -19,7 +19,7 @@ from demux.core.errors import ExitCode, SchemaInvalid, SchemaUnknown, SettingsIn
 from demux.core.protobuf.compatibility.compare import compare, silver_columns, table_of
 from demux.core.registry.folder import FolderRegistry
 from demux.core.registry.memory import MemoryRegistry
-from demux.core.registry.protocol import NewSchema, Reference, RegisteredSchema
+from demux.core.registry.protocol import ImportedFile, NewSchema, RegisteredSchema
 from tests.support.data.versions import version_of
 
 Golden = Callable[[str, str], None]
@@ -46,7 +46,7 @@ def on_terminal(table: RenderableType) -> str:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     registry = FolderRegistry(tmp_path / "root" / "registry")
-    shared = (Reference("shared/place.proto", SHARED),)
+    shared = (ImportedFile("shared/place.proto", SHARED),)
     registry.register_all(
         [
             NewSchema("chess", ONE, "games/chess.proto"),
@@ -248,7 +248,7 @@ def test_imports_are_found_below_the_roots_that_are_named(folder: Path) -> None:
     assert refused.value.cause.startswith(f"{file} does not compile: go.proto:1:")
     found = candidate(Path(file), [Path("a"), Path("b")])
     assert (found.schema.path, found.messages) == ("games/go.proto", ("games.go.Event",))
-    assert found.schema.references == (Reference("shared/place.proto", SHARED),)
+    assert found.schema.references == (ImportedFile("shared/place.proto", SHARED),)
     with pytest.raises(SettingsInvalid) as outside:
         candidate(Path(file), [Path("b")])
     assert outside.value.cause == f"{file} stands below no --import-root."
@@ -337,7 +337,7 @@ def test_the_list_is_told_as_it_was_before(golden: Golden) -> None:
 
 def test_a_text_is_shown_without_what_a_terminal_would_obey(golden: Golden) -> None:
     text = HEAD + "// \x1b[31m [bold]\r\nmessage\tM { }  // \u202e\n"
-    schema = RegisteredSchema(7, "chess", 3, text, "games/chess.proto", (Reference("a.proto", "// \x07\n"),))
+    schema = RegisteredSchema(7, "chess", 3, text, "games/chess.proto", (ImportedFile("a.proto", "// \x07\n"),))
     golden("schemas/show.txt", schema_text(schema))
 
 

@@ -21,7 +21,7 @@ from demux.core.settings.settings import GamesSettings
 from demux.operations.reconcile.record_counts import GameOverview, Overview
 from demux.pipeline.round import Round
 from demux.pipeline.task_pool import Ended
-from deserializer.redecode.backfill_plan import Asked, Backfill, Counts, Day, State
+from deserializer.redecode.backfill_plan import Backfill, BackfillRequest, Day, DayCounts, DayState
 from install_workflow.planning.plan import Task, make_plan
 
 Golden = Callable[[str, str], None]
@@ -142,17 +142,17 @@ def test_a_name_is_never_markup(inside: str) -> None:
 def test_a_backfill_is_told_by_game_and_backfills_by_what_is_left() -> None:
     first, begun = date(2026, 1, 1), datetime(2026, 2, 1, 12, 30, tzinfo=timezone.utc)
     done = (
-        Day(HOSTILE[3], first, 1_000, State.DONE, Counts(1_000, 990, 10), 2.0),
-        Day(HOSTILE[3], first + timedelta(days=1), 500, State.DONE, Counts(500, 500, 0), 1.0),
+        Day(HOSTILE[3], first, 1_000, DayState.DONE, DayCounts(1_000, 990, 10), 2.0),
+        Day(HOSTILE[3], first + timedelta(days=1), 500, DayState.DONE, DayCounts(500, 500, 0), 1.0),
     )
-    left = (Day("chess", first, 3_000), Day("chess", first + timedelta(days=1), 3_000, State.FAILED))
-    one = Backfill("one", Asked((HOSTILE[3], "chess"), first, None), begun, (*done, *left))
+    left = (Day("chess", first, 3_000), Day("chess", first + timedelta(days=1), 3_000, DayState.FAILED))
+    one = Backfill("one", BackfillRequest((HOSTILE[3], "chess"), first, None), begun, (*done, *left))
     assert on_terminal(backfill_table(one)).splitlines()[3:] == [
         " two\\u000alines     2 of 2    1,500   1,490          10      3.0",
         " chess              0 of 2        0       0           0      0.0",
     ]
-    new = Backfill("new", Asked((), None, first), begun, left)
-    ended = Backfill("ended", Asked(("go",), first, first), begun, done)
+    new = Backfill("new", BackfillRequest((), None, first), begun, left)
+    ended = Backfill("ended", BackfillRequest(("go",), first, first), begun, done)
     shown = on_terminal(backfills_table((one, new, ended), 2)).splitlines()
     assert [" ".join(line.split()) for line in shown if line.startswith(" 2026")] == [
         "2026-02-01 12:30 two\\u000a 2026-01-01 2 of 4 1 1,500 of 7,500 about 12 s",

@@ -9,7 +9,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 
 from demux.cli.repair.forget_text import FINAL, found_text, left_text, removed_text
-from demux.operations.erasure.results import Found, Removed
+from demux.operations.erasure.results import Removed, SearchResult
 
 HOSTILE = "[b]\x1b[31m\u202ego"
 
@@ -24,11 +24,11 @@ def printed(parts: Iterable[RenderableType]) -> list[str]:
 
 def test_what_was_found_is_a_line_for_each_game_that_has_something() -> None:
     found = [
-        Found("chess", silver=1200, bronze=1203, quarantine=3, unreadable=2, suspect=1, table_rows=9000),
-        Found(HOSTILE, silver=1, bronze=1, table_rows=2),
-        Found("go", table_rows=5),
-        Found("snooker", lacks=("user_name", "\x1b[31m")),
-        Found(None, unreadable=4),
+        SearchResult("chess", silver=1200, bronze=1203, quarantine=3, unreadable=2, suspect=1, table_rows=9000),
+        SearchResult(HOSTILE, silver=1, bronze=1, table_rows=2),
+        SearchResult("go", table_rows=5),
+        SearchResult("snooker", lacks=("user_name", "\x1b[31m")),
+        SearchResult(None, unreadable=4),
     ]
     assert printed(found_text(found)) == [
         "game                   silver  bronze  quarantine  unreadable  of these suspect",
@@ -42,12 +42,12 @@ def test_what_was_found_is_a_line_for_each_game_that_has_something() -> None:
 
 
 def test_many_games_are_cut_short_and_none_is_no_table() -> None:
-    found = [Found(f"game{number}", silver=1) for number in range(60)]
+    found = [SearchResult(f"game{number}", silver=1) for number in range(60)]
     lines = printed(found_text(found))
     assert (len(lines), lines[-1]) == (53, "and 10 more")
     lines = printed(removed_text([Removed("a1", one.game, 1, 0, 0) for one in found]))
     assert (len(lines), lines[-4:-2]) == (56, ["and 10 more", "rows removed      60       0           0"])
-    assert printed(found_text([Found("go"), Found(None)])) == ["1 game with nothing that is meant"]
+    assert printed(found_text([SearchResult("go"), SearchResult(None)])) == ["1 game with nothing that is meant"]
     assert printed(found_text([])) == []
 
 
@@ -66,9 +66,13 @@ def test_what_was_removed_is_summed_and_what_is_still_to_be_done_is_said() -> No
 
 
 def test_why_the_command_must_be_run_again_is_said() -> None:
-    found = [Found("chess", unsearched=1), Found("go", unsearched=1999, unreadable=5), Found(None, suspect=1)]
+    found = [
+        SearchResult("chess", unsearched=1),
+        SearchResult("go", unsearched=1999, unreadable=5),
+        SearchResult(None, suspect=1),
+    ]
     waits, suspect = printed(left_text(found, unreadable_too=False))
     assert waits.startswith("2,000 rows of bronze could not be searched, as nobody has decoded them yet")
     assert suspect.startswith("Nobody can read 1 row of quarantine with one of the texts in the bytes")
     assert printed(left_text(found, unreadable_too=True)) == [waits]
-    assert printed(left_text([Found("go", unreadable=5)], unreadable_too=False)) == []
+    assert printed(left_text([SearchResult("go", unreadable=5)], unreadable_too=False)) == []

@@ -12,7 +12,7 @@ import typer
 from demux.cli.command import Pace
 from demux.cli.repair.per_game import each_game
 from demux.core.errors import ExitCode, GameUnknown
-from demux.pipeline.context import Workplace
+from demux.pipeline.context import CommandContext
 
 
 @dataclass
@@ -26,8 +26,8 @@ class Turns:
         self.times_away += 1
 
 
-def place(turns: Turns | None = None) -> Workplace:
-    return cast(Workplace, turns or Turns())
+def place(turns: Turns | None = None) -> CommandContext:
+    return cast(CommandContext, turns or Turns())
 
 
 def test_a_failure_stops_no_other_game_and_the_first_one_is_raised(capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,11 +8,11 @@ import pytest
 
 from demux.cli.repair.sessions import as_lines, length_of
 from demux.core.errors import SettingsInvalid
-from demux.operations.sessions import SessionsReport, Step
+from demux.operations.sessions import SessionsReport, SessionStep
 
 
 def test_a_run_is_told_in_rows_and_sessions_and_what_is_late_since_the_beginning() -> None:
-    before, now = Step(1000, 2, 0, None, 5), Step(240, 3, 1, 5, 9)
+    before, now = SessionStep(1000, 2, 0, None, 5), SessionStep(240, 3, 1, 5, 9)
     report = SessionsReport((now,), (before, now), {"watermark": 1040, "flush": 5, None: 12}, 1240)
     assert as_lines(report) == [
         "240 rows taken in, 3 late, 1 without a time",
@@ -21,7 +21,7 @@ def test_a_run_is_told_in_rows_and_sessions_and_what_is_late_since_the_beginning
 
 
 def test_rows_that_repairs_brought_are_told() -> None:
-    report = SessionsReport((), (Step(10, 0, 0, None, 5),), {}, 12)
+    report = SessionsReport((), (SessionStep(10, 0, 0, None, 5),), {}, 12)
     assert as_lines(report) == [
         "0 rows taken in, 0 late, 0 without a time",
         "  sessions: 0 closed by the watermark, 0 by a flush, 0 open; 0 rows late since the beginning",

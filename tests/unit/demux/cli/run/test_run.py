@@ -33,7 +33,7 @@ from demux.core.reports import GameReport, IngestReport
 from demux.core.root.lock import Access
 from demux.core.schemas.store import SchemaStore
 from demux.core.settings.settings import Settings
-from demux.pipeline.context import Workplace
+from demux.pipeline.context import CommandContext
 from demux.pipeline.round import Round
 from demux.pipeline.task_pool import Ended
 from install_workflow.planning.plan import Plan, Task
@@ -119,8 +119,10 @@ def test_games_that_were_stopped_before_they_began_are_an_interruption(
     stop.set()
 
     @contextmanager
-    def stopped(settings: Settings, command: str, access: Access, *, wait: bool) -> Iterator[Workplace]:
-        yield Workplace(settings, cast(SparkSession, None), cast(SchemaStore, None), cast(Control, Closing()), stop)
+    def stopped(settings: Settings, command: str, access: Access, *, wait: bool) -> Iterator[CommandContext]:
+        yield CommandContext(
+            settings, cast(SparkSession, None), cast(SchemaStore, None), cast(Control, Closing()), stop
+        )
 
     monkeypatch.setattr(flow, "workplace", stopped)
     monkeypatch.setattr(flow, "_found", lambda place, wanted, ignore_unknown: list(wanted))

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from demux.core.columns.types import Primitive, sql_name
-from demux.core.protobuf.decode.decoder import Decoder
+from demux.core.protobuf.decode.decoder import PayloadDecoder
 from demux.core.protobuf.schema.protoc import compile_schema
 from demux.core.registry.protocol import RegisteredSchema
 from tests.support.oracle import arrow_rows
@@ -15,10 +15,10 @@ PAGE = (Path(__file__).parents[5] / "docs" / "columns.md").read_text("utf-8")
 SHOWN: dict[str, object] = {"`''`": "", "NULL": None, "`BLITZ`": "BLITZ", "`[]`": [], "`{}`": []}
 
 
-def example() -> Decoder:
+def example() -> PayloadDecoder:
     (text,) = re.findall(r"```protobuf\n(.*?)```", PAGE, re.DOTALL)
     done = compile_schema(RegisteredSchema(1, "page", 1, text, "page.proto", (), "Event"))
-    return Decoder(done.descriptor_set, done.message, frozenset())
+    return PayloadDecoder(done.descriptor_set, done.message, frozenset())
 
 
 def table() -> dict[str, tuple[str, object]]:

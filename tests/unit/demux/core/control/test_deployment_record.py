@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from demux.core.control.deployment_record import (
     Claim,
     DeploymentRecord,
-    Place,
+    GamePlacement,
     PlacedGame,
     deployment_in,
     file_of,
@@ -25,13 +25,15 @@ from demux.core.control.deployment_record import (
 from demux.core.errors import PlanRefused
 
 NOW = datetime(2025, 3, 30, 1, 59, 59, 123_456, tzinfo=timezone.utc)
-CHESS = PlacedGame(Place("chess", "chess", "Game_Protobufs_wrapper_prod", 11, "deserialize_chess", "c"), "27af", NOW)
+CHESS = PlacedGame(
+    GamePlacement("chess", "chess", "Game_Protobufs_wrapper_prod", 11, "deserialize_chess", "c"), "27af", NOW
+)
 CLAIM = Claim("ann@laptop", "12-af", "27af", NOW, NOW + timedelta(minutes=15))
 RECORD = DeploymentRecord((CHESS,), CLAIM, "5ab0", {11: {"parent_path": "/Users/ann"}}, ("/Workspace/a",))
 
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 times = st.datetimes(timezones=st.just(timezone.utc))
-places = st.builds(Place, text, st.none() | text, text, st.integers(0, 2**63), text, st.none() | text)
+places = st.builds(GamePlacement, text, st.none() | text, text, st.integers(0, 2**63), text, st.none() | text)
 records = st.builds(
     DeploymentRecord,
     st.lists(st.builds(PlacedGame, places, text, times)).map(tuple),

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from demux.core.errors import Kind, RegistryUnavailable, SchemaInvalid, SchemaUnknown
+from demux.core.errors import ErrorKind, RegistryUnavailable, SchemaInvalid, SchemaUnknown
 from demux.core.registry.confluent.http_client import Rest
 from demux.core.registry.confluent.registry import ConfluentRegistry
 from demux.core.registry.folder import FolderRegistry
 from demux.core.registry.memory import MemoryRegistry
-from demux.core.registry.protocol import ErasableRegistry, NewSchema, Reference, RegisteredSchema
+from demux.core.registry.protocol import ErasableRegistry, ImportedFile, NewSchema, RegisteredSchema
 from demux.core.settings.settings import RegistrySettings
 from tests.fakes.registry_server import FakeRegistry, serving
 
@@ -41,7 +41,7 @@ def over_http(opened: Open, request: pytest.FixtureRequest) -> bool:
 
 def test_a_registered_schema_comes_back_whole(opened: Open, over_http: bool) -> None:
     registry = opened(None)
-    references = (Reference("shared/a.proto", "// a"), Reference("shared/b.proto", 'import "shared/a.proto";'))
+    references = (ImportedFile("shared/a.proto", "// a"), ImportedFile("shared/b.proto", 'import "shared/a.proto";'))
     text = 'import "shared/b.proto";\r\nmessage X {} // é'
     schema_id = registry.register("chess", text, "games/chess.proto", references, "games.X")
     path, message = ("schema.proto", None) if over_http else ("games/chess.proto", "games.X")
@@ -62,21 +62,21 @@ def test_one_batch_may_hold_the_same_schema_twice(opened: Open) -> None:
 
 def test_other_references_are_other_schemas(opened: Open) -> None:
     text = 'import "r.proto"; message One {}'
-    schemas = [NewSchema("chess", text, "a.proto", (Reference("r.proto", reference),)) for reference in ("1", "2")]
+    schemas = [NewSchema("chess", text, "a.proto", (ImportedFile("r.proto", reference),)) for reference in ("1", "2")]
     registry = opened(None)
     first, second = registry.register_all(schemas)
-    assert registry.schema(first).references == (Reference("r.proto", "1"),)
-    assert registry.schema(second).references == (Reference("r.proto", "2"),)
+    assert registry.schema(first).references == (ImportedFile("r.proto", "1"),)
+    assert registry.schema(second).references == (ImportedFile("r.proto", "2"),)
     assert [version.schema_id for version in registry.versions("chess")] == [first, second]
 
 
 def test_other_subjects_and_messages_are_other_schemas(opened: Open, over_http: bool) -> None:
     text = 'import "r.proto"; message One {}'
     schemas = [
-        NewSchema("chess", text, "a.proto", (Reference("r.proto", "1"),)),
-        NewSchema("chess", text, "a.proto", (Reference("r.proto", "2"),)),
-        NewSchema("chess", text, "a.proto", (Reference("r.proto", "2"),), "One"),
-        NewSchema("go", text, "a.proto", (Reference("r.proto", "2"),), "One"),
+        NewSchema("chess", text, "a.proto", (ImportedFile("r.proto", "1"),)),
+        NewSchema("chess", text, "a.proto", (ImportedFile("r.proto", "2"),)),
+        NewSchema("chess", text, "a.proto", (ImportedFile("r.proto", "2"),), "One"),
+        NewSchema("go", text, "a.proto", (ImportedFile("r.proto", "2"),), "One"),
     ]
     ids = opened(None).register_all(schemas)
     # r.proto has two ids of its own there, and what is the same content has the same id
@@ -151,4 +151,4 @@ def test_a_memory_registry_can_play_dead() -> None:
     registry.reachable = False
     with pytest.raises(RegistryUnavailable) as failure:
         registry.schema(5)
-    assert failure.value.kind is Kind.TRANSIENT
+    assert failure.value.kind is ErrorKind.TRANSIENT

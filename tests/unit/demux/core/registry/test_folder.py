@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from demux.core.errors import ExitCode, Kind, RegistryUnavailable, SchemaInvalid
+from demux.core.errors import ErrorKind, ExitCode, RegistryUnavailable, SchemaInvalid
 from demux.core.registry.folder import MANIFEST, FolderRegistry
-from demux.core.registry.protocol import NewSchema, Reference, SubjectVersion
+from demux.core.registry.protocol import ImportedFile, NewSchema, SubjectVersion
 
 ONE = 'syntax = "proto3"; message One {}'
 
@@ -29,7 +29,7 @@ def test_imports_are_read_from_the_folder_and_well_known_ones_need_no_file(tmp_p
     (tmp_path / "shared" / "player.proto").write_text("// player")
     schema = registry.schema(1)
     assert (schema.path, schema.text) == ("games/chess.proto", text)
-    assert schema.references == (Reference("shared/player.proto", "// player"),)
+    assert schema.references == (ImportedFile("shared/player.proto", "// player"),)
 
 
 def test_with_an_import_root_paths_start_there(tmp_path: Path) -> None:
@@ -38,7 +38,7 @@ def test_with_an_import_root_paths_start_there(tmp_path: Path) -> None:
     (tmp_path / "v1" / "chess.proto").write_text('import "player.proto";')
     (tmp_path / "v1" / "player.proto").write_text("")
     schema = registry.schema(1)
-    assert (schema.path, schema.references) == ("chess.proto", (Reference("player.proto", ""),))
+    assert (schema.path, schema.references) == ("chess.proto", (ImportedFile("player.proto", ""),))
 
 
 def test_registered_files_are_written_once_each_version_in_its_own_folder(tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_a_missing_folder_or_manifest_is_transient(tmp_path: Path) -> None:
     for folder in (tmp_path, tmp_path / "gone"):
         with pytest.raises(RegistryUnavailable) as failure:
             FolderRegistry(folder).schema(1)
-        assert (failure.value.kind, failure.value.exit_code) == (Kind.TRANSIENT, ExitCode.TRANSIENT)
+        assert (failure.value.kind, failure.value.exit_code) == (ErrorKind.TRANSIENT, ExitCode.TRANSIENT)
         assert failure.value.cause == f"The registry cannot use {folder / MANIFEST}: No such file or directory."
 
 
@@ -155,7 +155,7 @@ def test_clean_up_takes_its_own_files_and_folders_and_nothing_else(tmp_path: Pat
     text = 'import "r.proto";' + ONE
     assert marked.register("s1", ONE, "good.proto", ()) == 1
     marked.register_all(
-        [NewSchema(subject, text, "g.proto", (Reference("r.proto", ""),)) for subject in ("go", "chess")]
+        [NewSchema(subject, text, "g.proto", (ImportedFile("r.proto", ""),)) for subject in ("go", "chess")]
     )
     (tmp_path / "go" / "notes.txt").write_text("mine")
     assert marked.remove(made_by="producer") == (2, 3)

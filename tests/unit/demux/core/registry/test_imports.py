@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from demux.core.registry.imports import imports_of, only_needed, path_mistake, schema_mistake, transitive_imports
-from demux.core.registry.protocol import NewSchema, Reference
+from demux.core.registry.protocol import ImportedFile, NewSchema
 
 
 def test_imports_are_found_in_order_and_never_in_comments_or_strings() -> None:
@@ -26,7 +26,7 @@ def test_the_files_behind_the_imports_of_imports_come_once_and_in_order_of_path(
 
 
 def test_references_that_nothing_imports_are_left_out() -> None:
-    unused, used = Reference("unused.proto", ""), Reference("used.proto", "")
+    unused, used = ImportedFile("unused.proto", ""), ImportedFile("used.proto", "")
     assert only_needed(NewSchema("s", 'import "used.proto";', "s.proto", (unused, used))) == (used,)
 
 
@@ -54,9 +54,9 @@ def test_a_path_becomes_a_file_only_when_it_stays_where_it_belongs(path: str, mi
     [
         (NewSchema("", "", "a.proto"), "the subject is empty"),
         (NewSchema("s", "\udfff", "a.proto"), "it holds half a surrogate pair, which UTF-8 cannot write"),
-        (NewSchema("s", "", "a.proto", (Reference("a.proto", ""),)), "one import path is there twice"),
+        (NewSchema("s", "", "a.proto", (ImportedFile("a.proto", ""),)), "one import path is there twice"),
         (
-            NewSchema("s", "", "a.proto", (Reference("a.proto/b.proto", ""),)),
+            NewSchema("s", "", "a.proto", (ImportedFile("a.proto/b.proto", ""),)),
             "the import path 'a.proto' is a file and a folder",
         ),
         (NewSchema("s", "", "a.proto"), None),

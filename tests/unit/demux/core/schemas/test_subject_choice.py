@@ -8,7 +8,7 @@ import pytest
 
 from demux.core.errors import SchemaInvalid, SubjectAmbiguous
 from demux.core.protobuf.schema.protoc import CompiledSchema, compile_files
-from demux.core.registry.protocol import Reference, RegisteredSchema, SubjectVersion
+from demux.core.registry.protocol import ImportedFile, RegisteredSchema, SubjectVersion
 from demux.core.schemas.subject_choice import (
     ForeignSchema,
     GameSchemas,
@@ -132,7 +132,7 @@ def test_an_id_that_the_registry_names_no_subject_of_is_decoded_all_the_same() -
 
 def test_a_file_without_a_message_needs_a_name() -> None:
     text = 'syntax = "proto3"; import public "two.proto";'
-    files = compile_files(RegisteredSchema(8, "zed", 1, text, "empty.proto", (Reference("two.proto", TWO),)))
+    files = compile_files(RegisteredSchema(8, "zed", 1, text, "empty.proto", (ImportedFile("two.proto", TWO),)))
     schema = SharedSchema(8, files, (SubjectVersion("zed", 1),))
     with pytest.raises(SchemaInvalid, match="has no message of its own"):
         choose(schema, None, game("zed"), frozenset())

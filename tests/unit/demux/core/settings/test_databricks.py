@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from demux.core.errors import SettingsInvalid
-from demux.core.settings.databricks import Granularity, Level, ScheduleKind, is_remote
+from demux.core.settings.databricks import AccessLevel, Granularity, ScheduleKind, is_remote
 from demux.core.settings.loading.loader import load
 from demux.core.settings.settings import Settings
 
@@ -127,7 +127,7 @@ def test_jobs_run_as_a_user_or_as_a_service_principal() -> None:
 
 def test_a_permission_is_one_of_the_workspace() -> None:
     groups = loaded(**{"permissions__groups.data team": "CAN_VIEW"}).databricks.permissions.groups
-    assert groups == {"data team": Level.CAN_VIEW}
+    assert groups == {"data team": AccessLevel.CAN_VIEW}
     assert mistakes(permissions__groups="{analysts: CAN_VEIW}") == [
         "databricks.permissions.groups.analysts: 'CAN_VEIW' is not allowed; allowed: CAN_MANAGE, CAN_MANAGE_RUN, "
         "CAN_VIEW"

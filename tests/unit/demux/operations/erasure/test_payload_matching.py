@@ -17,8 +17,8 @@ from demux.core.tables import SILVER_ORIGIN
 from demux.operations.erasure.payload_matching import (
     JUDGED,
     LOOKED_AT,
+    MatchVerdict,
     Question,
-    Verdict,
     Writing,
     to_verdicts,
     verdict,
@@ -68,70 +68,75 @@ def row(payload: bytes | None, **more: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("where", "payload", "expected"),
     [
-        ("name = 'annie'", ANN + b"\x14", Verdict.MEANT),
-        ("name = 'annie'", b"\x0a\x03bob\x14", Verdict.OTHER),
-        ("name = 'annie'", ANN[:-1], Verdict.UNREADABLE),
-        ("name = 'annie'", b"\x14" + ANN, Verdict.SUSPECT),
-        ("player.name = 'annie'", PLAYER_ANN[:-1], Verdict.UNREADABLE),
-        ("player.name = 'annie'", b"\x1a\x09\x0a\x05annie", Verdict.MEANT),
+        ("name = 'annie'", ANN + b"\x14", MatchVerdict.MEANT),
+        ("name = 'annie'", b"\x0a\x03bob\x14", MatchVerdict.OTHER),
+        ("name = 'annie'", ANN[:-1], MatchVerdict.UNREADABLE),
+        ("name = 'annie'", b"\x14" + ANN, MatchVerdict.SUSPECT),
+        ("player.name = 'annie'", PLAYER_ANN[:-1], MatchVerdict.UNREADABLE),
+        ("player.name = 'annie'", b"\x1a\x09\x0a\x05annie", MatchVerdict.MEANT),
         # as its table would have it, and no value is nobody
-        ("name = ''", b"", Verdict.MEANT),
-        ("name <> 'annie'", b"", Verdict.MEANT),
-        ("player.name = 'annie'", SCORE, Verdict.OTHER),
-        ("player IS NULL", SCORE, Verdict.MEANT),
+        ("name = ''", b"", MatchVerdict.MEANT),
+        ("name <> 'annie'", b"", MatchVerdict.MEANT),
+        ("player.name = 'annie'", SCORE, MatchVerdict.OTHER),
+        ("player IS NULL", SCORE, MatchVerdict.MEANT),
         # what is known decides, also where the rest is not
-        ("score = 5 AND name = 'annie'", b"\x10\x06\x0a\x05anni", Verdict.OTHER),
-        ("score = 5 OR name = 'annie'", b"\x10\x05\x0a\x05anni", Verdict.MEANT),
-        ("score = 5 AND name = 'annie'", b"\x10\x05\x0a\x05anni", Verdict.UNREADABLE),
+        ("score = 5 AND name = 'annie'", b"\x10\x06\x0a\x05anni", MatchVerdict.OTHER),
+        ("score = 5 OR name = 'annie'", b"\x10\x05\x0a\x05anni", MatchVerdict.MEANT),
+        ("score = 5 AND name = 'annie'", b"\x10\x05\x0a\x05anni", MatchVerdict.UNREADABLE),
         # a column that the row's schema has not
-        ("later IS NULL", ANN, Verdict.MEANT),
-        ("later = 'annie'", ANN, Verdict.OTHER),
+        ("later IS NULL", ANN, MatchVerdict.MEANT),
+        ("later = 'annie'", ANN, MatchVerdict.OTHER),
         # that no field fills, and a field that does not fit its column
-        ("_rescued LIKE '%annie%'", ANN, Verdict.UNREADABLE),
-        ("_rescued = 'annie'", ANN, Verdict.SUSPECT),
-        ("share = 5", b"\x21\0\0\0\0\0\0\x14\x40", Verdict.UNREADABLE),
-        ("name = 'annie'", None, Verdict.UNREADABLE),
+        ("_rescued LIKE '%annie%'", ANN, MatchVerdict.UNREADABLE),
+        ("_rescued = 'annie'", ANN, MatchVerdict.SUSPECT),
+        ("share = 5", b"\x21\0\0\0\0\0\0\x14\x40", MatchVerdict.UNREADABLE),
+        ("name = 'annie'", None, MatchVerdict.UNREADABLE),
     ],
 )
-def test_of_a_payload(where: str, payload: bytes | None, expected: Verdict) -> None:
+def test_of_a_payload(where: str, payload: bytes | None, expected: MatchVerdict) -> None:
     assert verdict(question(where), row(payload)) is expected
 
 
 @pytest.mark.parametrize(
     ("where", "more", "expected"),
     [
-        ("_record_id = 't/0/5'", {"record_id": "t/0/5"}, Verdict.MEANT),
-        ("_offset > 4", {"offset": 4}, Verdict.OTHER),
-        ("_topic = 'annie'", {"topic": None}, Verdict.OTHER),
-        ("_timestamp >= '1970-01-01T00:00:01'", {"timestamp": 1_000_000}, Verdict.MEANT),
+        ("_record_id = 't/0/5'", {"record_id": "t/0/5"}, MatchVerdict.MEANT),
+        ("_offset > 4", {"offset": 4}, MatchVerdict.OTHER),
+        ("_topic = 'annie'", {"topic": None}, MatchVerdict.OTHER),
+        ("_timestamp >= '1970-01-01T00:00:01'", {"timestamp": 1_000_000}, MatchVerdict.MEANT),
         # a time that Python has not
-        ("_timestamp < '1970-01-01'", {"timestamp": -(2**63)}, Verdict.MEANT),
-        ("_schema_id = 7", {}, Verdict.MEANT),
-        ("_schema_id = 9", {"schema_id": 9}, Verdict.MEANT),
-        ("_schema_id = 7", {"schema_id": None, "schema_guid": "0-1"}, Verdict.MEANT),
-        ("_schema_id = 7", {"schema_id": None, "schema_guid": "0-2"}, Verdict.UNREADABLE),
-        ("_decoded_at IS NULL", {}, Verdict.UNREADABLE),
+        ("_timestamp < '1970-01-01'", {"timestamp": -(2**63)}, MatchVerdict.MEANT),
+        ("_schema_id = 7", {}, MatchVerdict.MEANT),
+        ("_schema_id = 9", {"schema_id": 9}, MatchVerdict.MEANT),
+        ("_schema_id = 7", {"schema_id": None, "schema_guid": "0-1"}, MatchVerdict.MEANT),
+        ("_schema_id = 7", {"schema_id": None, "schema_guid": "0-2"}, MatchVerdict.UNREADABLE),
+        ("_decoded_at IS NULL", {}, MatchVerdict.UNREADABLE),
         # a schema that nobody knows
-        ("name = 'annie'", {"schema_id": 9}, Verdict.SUSPECT),
-        ("name = 'bobby'", {"schema_id": 9}, Verdict.UNREADABLE),
+        ("name = 'annie'", {"schema_id": 9}, MatchVerdict.SUSPECT),
+        ("name = 'bobby'", {"schema_id": 9}, MatchVerdict.UNREADABLE),
     ],
 )
-def test_of_where_a_record_came_from_and_of_its_schema(where: str, more: dict[str, Any], expected: Verdict) -> None:
+def test_of_where_a_record_came_from_and_of_its_schema(
+    where: str, more: dict[str, Any], expected: MatchVerdict
+) -> None:
     assert verdict(question(where), row(ANN, **more)) is expected
 
 
 @pytest.mark.parametrize(
     ("more", "expected"),
     [
-        ({"bytes": b"\xff\xffannie\xff"}, Verdict.SUSPECT),
-        ({"bytes": b"\xff\xffann"}, Verdict.UNREADABLE),
-        ({"bytes": None, "key": b"user annie"}, Verdict.SUSPECT),
-        ({"headers": [{"key": "who", "value": b"annie"}]}, Verdict.SUSPECT),
-        ({"headers": [{"key": "annie", "value": None}]}, Verdict.SUSPECT),
-        ({"headers": [{"key": None, "value": None}], "topic": "annie", "record_id": "annie/0/1"}, Verdict.UNREADABLE),
+        ({"bytes": b"\xff\xffannie\xff"}, MatchVerdict.SUSPECT),
+        ({"bytes": b"\xff\xffann"}, MatchVerdict.UNREADABLE),
+        ({"bytes": None, "key": b"user annie"}, MatchVerdict.SUSPECT),
+        ({"headers": [{"key": "who", "value": b"annie"}]}, MatchVerdict.SUSPECT),
+        ({"headers": [{"key": "annie", "value": None}]}, MatchVerdict.SUSPECT),
+        (
+            {"headers": [{"key": None, "value": None}], "topic": "annie", "record_id": "annie/0/1"},
+            MatchVerdict.UNREADABLE,
+        ),
     ],
 )
-def test_without_a_wrapper_or_a_table_only_bytes_tell(more: dict[str, Any], expected: Verdict) -> None:
+def test_without_a_wrapper_or_a_table_only_bytes_tell(more: dict[str, Any], expected: MatchVerdict) -> None:
     refused = row(b"", **{"stage": Stage.BRONZE.value, **more})
     assert verdict(question("name = 'annie'"), refused) is expected
     assert verdict(question("name = 'annie'", with_table=False), row(b"", **more)) is expected

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from demux.core.errors import PredicateMatchesAll
-from demux.operations.erasure.results import FORGOTTEN_ROWS, Found, only_forgets, require_some
+from demux.operations.erasure.results import FORGOTTEN_ROWS, SearchResult, only_forgets, require_some
 from demux.operations.predicate.parser import parse
 
 WHERE = parse("name = 'ann'")
@@ -16,21 +16,21 @@ WHERE = parse("name = 'ann'")
 @pytest.mark.parametrize(
     ("found", "is_everything"),
     [
-        (Found("chess", silver=3, table_rows=3), True),
-        (Found("chess", silver=2, table_rows=3), False),
+        (SearchResult("chess", silver=3, table_rows=3), True),
+        (SearchResult("chess", silver=2, table_rows=3), False),
         # the one row that there is may well be theirs
-        (Found("chess", silver=1, table_rows=1), False),
-        (Found("chess", quarantine=3, table_rows=0), False),
-        (Found(None, quarantine=3), False),
+        (SearchResult("chess", silver=1, table_rows=1), False),
+        (SearchResult("chess", quarantine=3, table_rows=0), False),
+        (SearchResult(None, quarantine=3), False),
     ],
 )
-def test_all_rows_of_a_table_are_somebody_only_where_there_is_one(found: Found, is_everything: bool) -> None:
+def test_all_rows_of_a_table_are_somebody_only_where_there_is_one(found: SearchResult, is_everything: bool) -> None:
     assert found.is_everything is is_everything
     if not is_everything:
         require_some(WHERE, [found])
         return
     with pytest.raises(PredicateMatchesAll) as refused:
-        require_some(WHERE, [Found("go", silver=1, table_rows=9), found])
+        require_some(WHERE, [SearchResult("go", silver=1, table_rows=9), found])
     assert refused.value.cause == "The predicate means every row of chess."
     assert refused.value.exit_code == 2
 
@@ -44,7 +44,7 @@ def test_a_predicate_names_a_column(where: str) -> None:
 
 
 def test_all_that_goes_is_counted() -> None:
-    assert Found("chess", silver=1, bronze=20, quarantine=300, unreadable=4000, unsearched=5000).rows == 321
+    assert SearchResult("chess", silver=1, bronze=20, quarantine=300, unreadable=4000, unsearched=5000).rows == 321
 
 
 def test_a_commit_that_only_forgets_says_so() -> None:

@@ -15,14 +15,14 @@ from demux.core.delta.compaction import suits
 from demux.core.storage.files import Storage
 from demux.operations.maintenance.compaction_plan import LiveFile, Ordering
 from demux.operations.maintenance.file_table import live_files, remove, tidy, unneeded
-from demux.operations.maintenance.report import Done, Kind, Table
+from demux.operations.maintenance.report import Done, Table, TableKind
 
 TARGET = 2**20
 NOW = timedelta(0)
 
 
 def table_of(tmp_path: Path, *order: str) -> Table:
-    return Table(Kind.SILVER, str(tmp_path / "a ä b" / "table"), "silver/x", order)
+    return Table(TableKind.SILVER, str(tmp_path / "a ä b" / "table"), "silver/x", order)
 
 
 def fill(table: Table, *partitions: str, files: int = 5) -> None:

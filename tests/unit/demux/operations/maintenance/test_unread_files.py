@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from demux.core.names import names_of
-from demux.operations.maintenance.unread_files import Unread, Waiting, waiting_in
+from demux.operations.maintenance.unread_files import Unread, UnreadRows, waiting_in
 
 MADE = datetime(2026, 3, 1, 12, tzinfo=timezone.utc)
 
@@ -57,25 +57,25 @@ def text_of(commit: Commit) -> str:
 
 def waiting(
     commits: Iterable[Commit], stands: Mapping[str, int], games: Iterable[str], begins: int = 0
-) -> dict[str, Waiting]:
+) -> dict[str, UnreadRows]:
     texts = [(begins + at, text_of(commit)) for at, commit in enumerate(commits)]
     return waiting_in(texts, {names_of(game).key: at for game, at in stands.items()}, games, begins)
 
 
 def test_files_from_the_commit_on_at_which_a_game_stands_wait_for_it() -> None:
     commits = [came(chess=["a"], go=["b"]), came(chess=["c"]), came(chess=["d"], go=["e"])]
-    assert waiting(commits, {"chess": 1, "go": 3}, ["chess", "go"]) == {"chess": Waiting(1, MADE, frozenset("cd"))}
+    assert waiting(commits, {"chess": 1, "go": 3}, ["chess", "go"]) == {"chess": UnreadRows(1, MADE, frozenset("cd"))}
     assert waiting(commits, {"chess": 3, "go": 3}, ["chess", "go"]) == {}
 
 
 def test_a_game_that_stands_nowhere_may_need_every_file_that_there_ever_was() -> None:
     commits = [came(chess=["a"]), came(chess=["b"]), joined("chess", ["a", "b"], "ab"), came(go=["x"])]
-    assert waiting(commits, {"go": 4}, ["chess", "go"]) == {"chess": Waiting(0, MADE, frozenset({"a", "b", "ab"}))}
+    assert waiting(commits, {"go": 4}, ["chess", "go"]) == {"chess": UnreadRows(0, MADE, frozenset({"a", "b", "ab"}))}
 
 
 def test_a_game_whose_commits_the_log_has_lost_waits_since_the_beginning() -> None:
     commits = [came(go=["x"])]
-    assert waiting(commits, {"chess": 2, "go": 6}, ["chess", "go"], begins=5) == {"chess": Waiting(5, None)}
+    assert waiting(commits, {"chess": 2, "go": 6}, ["chess", "go"], begins=5) == {"chess": UnreadRows(5, None)}
     assert Unread(waiting(commits, {"go": 6}, ["chess", "go"], begins=5)).oldest == datetime.fromtimestamp(
         0, timezone.utc
     )
@@ -83,7 +83,7 @@ def test_a_game_whose_commits_the_log_has_lost_waits_since_the_beginning() -> No
 
 def test_joined_files_wait_under_their_old_names_where_they_were_not_read() -> None:
     commits = [came(chess=["a"]), came(chess=["b"]), joined("chess", ["a", "b"], "ab")]
-    assert waiting(commits, {"chess": 1}, ["chess"]) == {"chess": Waiting(1, MADE, frozenset("b"))}
+    assert waiting(commits, {"chess": 1}, ["chess"]) == {"chess": UnreadRows(1, MADE, frozenset("b"))}
     assert waiting(commits, {"chess": 2}, ["chess"]) == {}
 
 
@@ -92,18 +92,18 @@ def test_what_is_left_of_files_that_were_read_waits_for_nobody() -> None:
     assert waiting(commits, {"chess": 1}, ["chess"]) == {}
     # some of it was not read: who goes on there has to look
     mixed = [came(chess=["a"]), came(chess=["b"]), deleted("chess", ["a", "b"], "rest")]
-    assert waiting(mixed, {"chess": 1}, ["chess"]) == {"chess": Waiting(1, MADE, frozenset({"b", "rest"}))}
+    assert waiting(mixed, {"chess": 1}, ["chess"]) == {"chess": UnreadRows(1, MADE, frozenset({"b", "rest"}))}
 
 
 def test_names_and_times_are_read_as_they_are_written() -> None:
     hostile = "a/b c%2F将棋"
     commits = [Commit({hostile: ["part-0.parquet"]}, {}, is_dated=False)]
-    assert waiting(commits, {hostile: 0}, [hostile]) == {hostile: Waiting(0, None, frozenset({"part-0.parquet"}))}
+    assert waiting(commits, {hostile: 0}, [hostile]) == {hostile: UnreadRows(0, None, frozenset({"part-0.parquet"}))}
 
 
 def test_together_they_wait_since_the_slowest_and_for_all_files() -> None:
     later = datetime(2026, 4, 1, tzinfo=timezone.utc)
-    both = Unread({"a": Waiting(1, later, frozenset("xy")), "b": Waiting(0, MADE, frozenset("yz"))})
+    both = Unread({"a": UnreadRows(1, later, frozenset("xy")), "b": UnreadRows(0, MADE, frozenset("yz"))})
     assert (both.names, both.oldest) == (frozenset("xyz"), MADE)
     assert (Unread().names, Unread().oldest) == (frozenset(), None)
 

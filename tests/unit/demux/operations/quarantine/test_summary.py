@@ -15,7 +15,7 @@ from demux.core.causes import Cause, Stage
 from demux.core.columns.arrow import arrow_fields
 from demux.core.tables import QUARANTINE
 from demux.operations.quarantine.filter import Choice
-from demux.operations.quarantine.summary import Grouping, Key, Newest, Place, total
+from demux.operations.quarantine.summary import Grouping, Key, Newest, RowLocation, total
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=timezone.utc)
 SCHEMA = pa.schema(arrow_fields(QUARANTINE))
@@ -56,11 +56,11 @@ CHOICES = st.builds(
 )
 
 
-def batches(rows: list[dict[str, Any]], size: int) -> list[tuple[pa.RecordBatch, Place]]:
+def batches(rows: list[dict[str, Any]], size: int) -> list[tuple[pa.RecordBatch, RowLocation]]:
     """The rows in batches of this size, two to a piece."""
     parts = [rows[at : at + size] for at in range(0, len(rows), size)]
     return [
-        (pa.RecordBatch.from_pylist(part, SCHEMA), Place(number // 2, (number % 2) * size))
+        (pa.RecordBatch.from_pylist(part, SCHEMA), RowLocation(number // 2, (number % 2) * size))
         for number, part in enumerate(parts)
     ]
 
@@ -83,9 +83,9 @@ def key(one: dict[str, Any]) -> Key:
     return Key("silver", one["cause"], one["game_name"], None if guid else one["schema_id"], guid)
 
 
-def place(position: int, size: int) -> Place:
+def place(position: int, size: int) -> RowLocation:
     number, at = divmod(position, size)
-    return Place(number // 2, (number % 2) * size + at)
+    return RowLocation(number // 2, (number % 2) * size + at)
 
 
 def time_of(one: dict[str, Any]) -> datetime:
@@ -97,7 +97,7 @@ def test_groups_are_what_counting_row_by_row_gives(rows: list[dict[str, Any]], c
     counting = Grouping(choice)
     for batch, begin in batches(rows, size):
         counting.add(batch, begin)
-    expected: defaultdict[Key, list[tuple[datetime, Place]]] = defaultdict(list)
+    expected: defaultdict[Key, list[tuple[datetime, RowLocation]]] = defaultdict(list)
     for position, one in enumerate(rows):
         if chosen(one, choice):
             expected[key(one)].append((time_of(one), place(position, size)))
@@ -137,8 +137,8 @@ def test_groups_beyond_a_number_are_put_together_and_none_is_left_out(rows: list
 
 def test_so_many_schema_ids_at_once_are_one_group() -> None:
     counting = Grouping(Choice(), most=2)
-    counting.add(pa.RecordBatch.from_pylist([row(schema_id=number) for number in range(9)], SCHEMA), Place(0, 0))
-    assert [(group.key.others, group.rows, group.newest) for group in counting.groups] == [(True, 9, Place(0, 8))]
+    counting.add(pa.RecordBatch.from_pylist([row(schema_id=number) for number in range(9)], SCHEMA), RowLocation(0, 0))
+    assert [(group.key.others, group.rows, group.newest) for group in counting.groups] == [(True, 9, RowLocation(0, 8))]
 
 
 @pytest.mark.parametrize("most", [1_000, 1_500])
@@ -156,7 +156,7 @@ def test_many_schema_ids_are_few_groups(most: int) -> None:
             for field in SCHEMA
         ]
         arrays[0] = pa.array(["silver"] * 1000)
-        counting.add(pa.RecordBatch.from_arrays(arrays, schema=SCHEMA), Place(number, 0))
+        counting.add(pa.RecordBatch.from_arrays(arrays, schema=SCHEMA), RowLocation(number, 0))
     assert len(counting.groups) == most + 1
     assert counting.groups[0].key == Key("silver", "x", "x", None, None, others=True)
     assert counting.groups[0].rows == 10_000 - most

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from demux.operations.reconcile.balance import (
     MEANING,
     Account,
-    Difference,
     Grain,
     Intake,
-    Kind,
     Ledger,
+    LedgerDifference,
+    LedgerFault,
     Places,
     Taken,
     Tally,
@@ -63,18 +63,18 @@ def test_each_wrong_place_has_its_kind_and_its_number_of_rows() -> None:
         )
     ]
     assert found == [
-        (Kind.LOST, 1, 0),
-        (Kind.DOUBLED, 0, 1),
-        (Kind.DOUBLED, 0, 1),
-        (Kind.IN_BOTH, 0, 1),
-        (Kind.STRAY, 0, 1),
-        (Kind.STRAY, 0, 2),
+        (LedgerFault.LOST, 1, 0),
+        (LedgerFault.DOUBLED, 0, 1),
+        (LedgerFault.DOUBLED, 0, 1),
+        (LedgerFault.IN_BOTH, 0, 1),
+        (LedgerFault.STRAY, 0, 1),
+        (LedgerFault.STRAY, 0, 2),
     ]
 
 
 def test_a_record_that_its_source_holds_twice_must_be_in_silver_twice() -> None:
     assert placed(2, 2, 0, due=2).kind is None
-    assert (placed(2, 1, 0, due=2).kind, placed(2, 1, 0, due=2).missing) == (Kind.LOST, 1)
+    assert (placed(2, 1, 0, due=2).kind, placed(2, 1, 0, due=2).missing) == (LedgerFault.LOST, 1)
     assert placed(2, 1, 1, due=2).kind is None
 
 
@@ -83,7 +83,7 @@ def test_a_row_that_a_replay_moves_while_it_is_read_is_right() -> None:
     assert [Places(1, 1, 1, 1, 0).kind, Places(1, 1, 0, 1, 0).kind] == [None, None]
     # put there by a batch that ends in between
     assert Places(1, 0, 0, 0, 1).kind is None
-    assert Places(1, 1, 1, 1, 1).kind is Kind.IN_BOTH
+    assert Places(1, 1, 1, 1, 1).kind is LedgerFault.IN_BOTH
 
 
 def test_a_dropped_record_is_not_lost_and_counts_once_wherever_else_it_is() -> None:
@@ -101,8 +101,11 @@ def test_a_dropped_record_is_not_lost_and_counts_once_wherever_else_it_is() -> N
 
 
 def test_a_dropped_record_does_not_hide_its_copy_that_is_lost_or_doubled() -> None:
-    assert (placed(2, 0, 0, due=2, dropped=1).kind, placed(2, 0, 0, due=2, dropped=1).missing) == (Kind.LOST, 1)
-    assert (placed(1, 2, 0, due=1, dropped=1).kind, placed(1, 2, 0, due=1, dropped=1).surplus) == (Kind.DOUBLED, 1)
+    assert (placed(2, 0, 0, due=2, dropped=1).kind, placed(2, 0, 0, due=2, dropped=1).missing) == (LedgerFault.LOST, 1)
+    assert (placed(1, 2, 0, due=1, dropped=1).kind, placed(1, 2, 0, due=1, dropped=1).surplus) == (
+        LedgerFault.DOUBLED,
+        1,
+    )
 
 
 @given(any_places())
@@ -152,10 +155,10 @@ def test_records_that_are_misplaced_at_random_give_exactly_these_differences(
     random.Random(seed).shuffle(tallies)
     made = Counter(mistake for mistake, _ in records)
     expected = {
-        Kind.LOST: made["lose"],
-        Kind.DOUBLED: made["double"],
-        Kind.IN_BOTH: made["both"],
-        Kind.STRAY: made["stray"],
+        LedgerFault.LOST: made["lose"],
+        LedgerFault.DOUBLED: made["double"],
+        LedgerFault.IN_BOTH: made["both"],
+        LedgerFault.STRAY: made["stray"],
     }
     assert {one.kind: one.rows for one in differences(tallies)} == {kind: n for kind, n in expected.items() if n}
     waiting = sum(account.waiting for account in accounts(tallies, Grain.GAME))
@@ -187,19 +190,22 @@ def test_differences_of_several_rounds_say_the_first_and_the_last() -> None:
 
 
 def test_what_the_source_never_gives_twice_must_not_be_taken_in_twice() -> None:
-    assert (Taken(2, 0, 0, 0, True).kind, Taken(1, 1, 0, 0, True).kind) == (Kind.TAKEN_TWICE, Kind.TAKEN_TWICE)
+    assert (Taken(2, 0, 0, 0, True).kind, Taken(1, 1, 0, 0, True).kind) == (
+        LedgerFault.TAKEN_TWICE,
+        LedgerFault.TAKEN_TWICE,
+    )
     assert Taken(1, 0, 0, 0, True).kind is None
 
 
 def test_a_table_may_hold_a_record_twice_and_then_it_is_taken_in_twice() -> None:
     assert [Taken(2, 0, 2, 2, False).kind, Taken(2, 0, 1, 2, False).kind] == [None, None]
-    assert Taken(3, 0, 2, 2, False).kind is Kind.TAKEN_TWICE
+    assert Taken(3, 0, 2, 2, False).kind is LedgerFault.TAKEN_TWICE
     # what is not there any more says nothing
     assert Taken(2, 0, 0, 0, False).kind is None
 
 
 def test_a_record_before_where_bronze_stands_must_have_come_in() -> None:
-    assert (Taken(0, 0, 1, 1, False).kind, Taken(1, 0, 2, 2, False).missing) == (Kind.NOT_TAKEN_IN, 1)
+    assert (Taken(0, 0, 1, 1, False).kind, Taken(1, 0, 2, 2, False).missing) == (LedgerFault.NOT_TAKEN_IN, 1)
     assert [Taken(0, 1, 1, 1, False).kind, Taken(0, 0, 0, 1, False).kind] == [None, None]
 
 
@@ -217,7 +223,7 @@ def test_a_record_of_the_source_that_was_dropped_came_in_and_counts_once() -> No
     assert [(one.kind, one.gone) for one in both] == [(None, 0), (None, 0), (None, 1)]
     assert intake([tally(None, gone, 3), tally(None, both[0], 2)], 0) == Intake(0, 2, 5, 3)
     # one of two copies
-    assert (Taken(0, 0, 2, 2, False, 1).kind, Taken(0, 0, 2, 2, False, 1).missing) == (Kind.NOT_TAKEN_IN, 1)
+    assert (Taken(0, 0, 2, 2, False, 1).kind, Taken(0, 0, 2, 2, False, 1).missing) == (LedgerFault.NOT_TAKEN_IN, 1)
 
 
 @given(st.builds(Taken, TIMES, TIMES, TIMES, TIMES, st.booleans(), TIMES))
@@ -227,13 +233,13 @@ def test_what_is_told_of_the_source_never_counts_below_nothing(taken: Taken) -> 
 
 
 def test_every_kind_says_what_it_means() -> None:
-    assert set(MEANING) == set(Kind)
+    assert set(MEANING) == set(LedgerFault)
 
 
 def test_a_difference_that_only_one_of_two_readings_finds_does_not_count() -> None:
     passing, other, real = (
-        Difference(kind, game, 1, 0, 0)
-        for kind, game in ((Kind.STRAY, "chess"), (Kind.STRAY, "go"), (Kind.LOST, "chess"))
+        LedgerDifference(kind, game, 1, 0, 0)
+        for kind, game in ((LedgerFault.STRAY, "chess"), (LedgerFault.STRAY, "go"), (LedgerFault.LOST, "chess"))
     )
     first, second = (Ledger(None, (), (one, real)) for one in (passing, other))
     assert confirmed(first, second).differences == (real,)
@@ -247,7 +253,7 @@ def test_a_retired_record_balances_as_if_bronze_still_had_it() -> None:
         Account("chess", None, 3, 7, 0, 0, 0, 0, 0, 4),
     )
     lost = Places(1, 1, 0, 0, 0, retired=1)
-    assert (lost.kind, lost.missing) == (Kind.LOST, 1)
+    assert (lost.kind, lost.missing) == (LedgerFault.LOST, 1)
 
 
 def test_a_forgotten_record_is_not_lost_while_bronze_still_has_it() -> None:

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from demux.core.tables import BRONZE
-from demux.operations.reconcile.balance import Example, Grain, Kind, Places, Taken, Tally
+from demux.operations.reconcile.balance import Example, Grain, LedgerFault, Places, Taken, Tally
 from demux.operations.reconcile.duckdb_engine import Engine, counting_engine
 from demux.operations.reconcile.location_sql import (
     INNER_HOLES,
@@ -166,9 +166,9 @@ def test_the_first_examples_are_by_batch_those_without_one_last_and_then_by_id(e
     twice = silver("chess", *"bczz", "b", "c")
     fill(engine, bronze=bronze, silver=[*twice, *silver("go", *(f"s{number:02}" for number in range(30)))])
     doubled, strays = with_examples(engine, None, NOWHERE, Places, tallies_of(engine, Places))
-    assert (doubled.kind, doubled.game, doubled.rows) == (Kind.DOUBLED, "chess", 3)
+    assert (doubled.kind, doubled.game, doubled.rows) == (LedgerFault.DOUBLED, "chess", 3)
     assert doubled.examples == (Example("z", 1), Example("b", 2), Example("c", 2))
-    assert (strays.kind, strays.game, strays.rows) == (Kind.STRAY, "go", 30)
+    assert (strays.kind, strays.game, strays.rows) == (LedgerFault.STRAY, "go", 30)
     assert strays.examples == tuple(Example(f"s{number:02}", None) for number in range(20))
 
 
@@ -181,7 +181,7 @@ def test_examples_of_rounds_are_listed_once(engine: Engine) -> None:
 def test_records_that_no_game_has_have_examples_too(engine: Engine) -> None:
     fill(engine, source_before=[{"topic": "t", "partition": 0, "offset": 7}])
     (missing,) = with_examples(engine, None, NOWHERE, Taken, tallies_of(engine, Taken))
-    assert (missing.kind, missing.game, missing.examples) == (Kind.NOT_TAKEN_IN, None, (Example("t/0/7", None),))
+    assert (missing.kind, missing.game, missing.examples) == (LedgerFault.NOT_TAKEN_IN, None, (Example("t/0/7", None),))
 
 
 def test_offsets_of_kafka_are_counted_once_up_to_where_bronze_stands(engine: Engine) -> None:

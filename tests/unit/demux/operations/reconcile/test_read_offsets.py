@@ -6,16 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from demux.operations.reconcile.balance import Hole
-from demux.operations.reconcile.read_offsets import Range, Seen, SourceStand, Stand, holes, settled
+from demux.operations.reconcile.read_offsets import Range, SeenOffsets, SourceStand, Stand, holes, settled
 
 PART = ("t", 0)
 
 
-def seen_of(offsets: set[int]) -> Seen:
+def seen_of(offsets: set[int]) -> SeenOffsets:
     """What Spark finds of a partition."""
     ordered = sorted(offsets)
     inner = tuple((one + 1, other) for one, other in pairwise(ordered) if other > one + 1)
-    return Seen(ordered[0], ordered[-1], len(ordered), inner)
+    return SeenOffsets(ordered[0], ordered[-1], len(ordered), inner)
 
 
 def test_what_both_looks_agree_on_counts_and_the_lower_one_wins() -> None:
@@ -55,7 +55,7 @@ def test_ranges_that_were_given_up_are_no_holes() -> None:
 
 def test_more_holes_than_are_listed_still_count() -> None:
     stand = SourceStand("q", begins={PART: 0}, ends={PART: 9})
-    listed = Seen(0, 8, 5, ((1, 2), (3, 4)))
+    listed = SeenOffsets(0, 8, 5, ((1, 2), (3, 4)))
     assert holes({PART: listed}, stand, 1) == (Hole("t", 0, 4, ((1, 2),)),)
 
 

@@ -20,7 +20,7 @@ from demux.core.errors import GameUnknown, TableUnsuited
 from demux.core.names import names_of
 from demux.core.root.layout import Layout
 from demux.core.tables import BRONZE, DROPPED, QUARANTINE, REMOVED, SILVER_ORIGIN
-from demux.operations.reconcile.balance import Account, Example, Intake, Kind, Ledger
+from demux.operations.reconcile.balance import Account, Example, Intake, Ledger, LedgerFault
 from demux.operations.reconcile.read_offsets import SourceStand, Stand
 from demux.operations.reconcile.reconcile import reconcile
 
@@ -117,17 +117,17 @@ def test_names_of_all_kinds_balance_and_each_difference_has_its_own_game(tables:
     for game in NAMES:
         tables.silver(game, 7777)
     strays = {one.game: (one.kind, one.examples) for one in tables.ledger().differences}
-    assert strays == dict.fromkeys(NAMES, (Kind.STRAY, (Example("t/0/7777", None),)))
+    assert strays == dict.fromkeys(NAMES, (LedgerFault.STRAY, (Example("t/0/7777", None),)))
     for game in NAMES:
         (stray,) = tables.ledger([game]).differences
-        assert (stray.game, stray.kind) == (game, Kind.STRAY)
+        assert (stray.game, stray.kind) == (game, LedgerFault.STRAY)
 
 
 def test_a_stray_of_one_game_has_its_owner_also_where_only_that_game_is_asked_for(tables: Tables) -> None:
     tables.bronze("chess", 1)
     tables.silver("go", 1)
     for games in (None, ["go"]):
-        (stray,) = [one for one in tables.ledger(games).differences if one.kind is Kind.STRAY]
+        (stray,) = [one for one in tables.ledger(games).differences if one.kind is LedgerFault.STRAY]
         assert stray.examples == (Example("t/0/1", None, "chess"),)
 
 
@@ -154,7 +154,7 @@ def test_columns_of_a_source_are_found_whatever_their_case_and_numbered_records_
     tables.source(1, 2, None, None, partition_by=partition_by, **names)
     tables.bronze("chess", 1, 2)
     missing, found = tables.ledger().differences[0], tables.ledger()
-    assert (missing.kind, missing.rows, found.intake) == (Kind.NOT_TAKEN_IN, 2, Intake(2, 0, 4))
+    assert (missing.kind, missing.rows, found.intake) == (LedgerFault.NOT_TAKEN_IN, 2, Intake(2, 0, 4))
 
 
 def test_a_column_without_bounds_is_read_like_any_other(tables: Tables) -> None:
@@ -183,7 +183,7 @@ def test_files_that_deltalake_has_written_anew_are_searched_too(tables: Tables) 
         DeltaTable(f"{tables.folder}/{table}").delete(f"{column} = 't/0/3'")
     for games, strays in ((None, {"go": 2, "chess": 5}), (["go"], {"go": 2}), (["chess"], {"chess": 5})):
         found = tables.ledger(games).differences
-        assert {one.game: one.rows for one in found if one.kind is Kind.STRAY} == strays
+        assert {one.game: one.rows for one in found if one.kind is LedgerFault.STRAY} == strays
 
 
 def test_a_version_of_the_source_that_is_gone_is_said(tables: Tables) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from demux.operations.status.facts import Arrival, Facts, TableFacts
 from demux.operations.status.model import Status
-from demux.operations.status.prometheus import Counts, metrics
+from demux.operations.status.prometheus import ServerCounts, metrics
 from demux.operations.status.summary import status_of
 from tests.support.data.statuses import HOSTILE, NOW, busy, key, known, record
 
@@ -50,7 +50,7 @@ def unescaped(value: str) -> str:
     return re.sub(r"\\(.)", lambda found: "\n" if found[1] == "n" else found[1], value)
 
 
-def of(status: Status, most_games: int = 1000, counts: Counts = Counts()) -> dict[Series, float]:  # noqa: B008
+def of(status: Status, most_games: int = 1000, counts: ServerCounts = ServerCounts()) -> dict[Series, float]:  # noqa: B008
     return read(metrics(status, counts, most_games))
 
 
@@ -113,7 +113,7 @@ def test_what_is_not_known_has_no_series_rather_than_a_zero() -> None:
 
 
 def test_a_root_without_anything_has_metrics_of_the_server_alone() -> None:
-    found = of(status_of("/root", Facts(), NOW), counts=Counts(7, 2, 0.25))
+    found = of(status_of("/root", Facts(), NOW), counts=ServerCounts(7, 2, 0.25))
     assert found[series("demux_status_reads_total")] == 7
     assert found[series("demux_status_read_failures_total")] == 2
     assert found[series("demux_status_read_duration_seconds")] == 0.25

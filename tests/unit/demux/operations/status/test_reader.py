@@ -14,13 +14,13 @@ from deltalake import DeltaTable, write_deltalake
 
 from demux.core.columns.arrow import arrow_fields
 from demux.core.columns.types import Struct
-from demux.core.control.games_and_rounds import Outcome
+from demux.core.control.games_and_rounds import TaskOutcome
 from demux.core.names import names_of
 from demux.core.registry.protocol import SubjectVersion
 from demux.core.root.layout import Layout
 from demux.core.tables import BRONZE, DROPPED, GAMES, QUARANTINE, REMOVED, ROUNDS, SCHEMAS
 from demux.operations.status.facts import SetAside
-from demux.operations.status.reader import Reader
+from demux.operations.status.reader import StatusReader
 from demux.operations.status.summary import status_of
 from tests.support.data.statuses import HOSTILE, NOW
 
@@ -62,7 +62,7 @@ def root_of(folder: Path, *games: str) -> Layout:
 
 def test_all_facts_of_a_root_are_read_for_any_name(tmp_path: Path) -> None:
     names = [name for name in HOSTILE if name.isprintable()]
-    facts = Reader(root_of(tmp_path, *names)).read()
+    facts = StatusReader(root_of(tmp_path, *names)).read()
     assert facts.notes == ()
     assert facts.bronze is not None
     assert {game: sum(one.rows for one in came) for game, came in facts.bronze.items()} == dict.fromkeys(names, 3)
@@ -73,7 +73,7 @@ def test_all_facts_of_a_root_are_read_for_any_name(tmp_path: Path) -> None:
     }
     assert {game: known.cluster for game, known in facts.games.items()} == dict.fromkeys(names, "c")
     assert {one.game: (one.outcome, one.rows_in, one.schema_ids) for one in facts.records} == dict.fromkeys(
-        names, (Outcome.DONE, 3, (7,))
+        names, (TaskOutcome.DONE, 3, (7,))
     )
     assert facts.uses == {("default", 7): (SubjectVersion("s", 2),)}
 
@@ -83,7 +83,7 @@ def test_retired_rows_of_a_game_are_counted_and_hide_none_that_waits(tmp_path: P
     row = {"game_name": "go", "record_id": "t/0/1"}
     write(layout.bronze, BRONZE, [{"game_name": "go"}] * 2, partition_by=["game_name"])
     write(layout.removed, REMOVED, [{"reason": "retired", **row}] * 2 + [{"reason": "forgotten", **row}])
-    facts = Reader(layout).read()
+    facts = StatusReader(layout).read()
     assert facts.retired == {"go": 2}
     # 7 came, 2 of them were retired; 2 in silver, 1 in quarantine
     assert [game.lag_rows for game in status_of(layout.root, facts, NOW).games] == [4]
@@ -95,7 +95,7 @@ def test_dropped_rows_of_a_game_are_counted_and_wait_for_nothing(tmp_path: Path)
     bad = {"cause": "MALFORMED_PAYLOAD", "game_name": "go"}
     write(layout.bronze, BRONZE, [{"game_name": "go"}] * 5, partition_by=["game_name"])
     write(layout.dropped, DROPPED, [{"stage": "silver", **bad}] * 2 + [{"stage": "bronze", **bad}])
-    facts = Reader(layout).read()
+    facts = StatusReader(layout).read()
     assert facts.dropped == {"go": 2}
     # 8 in bronze, 2 in silver, 1 in quarantine
     assert [game.lag_rows for game in status_of(layout.root, facts, NOW).games] == [3]
@@ -103,7 +103,7 @@ def test_dropped_rows_of_a_game_are_counted_and_wait_for_nothing(tmp_path: Path)
 
 
 def test_a_root_that_is_not_there_is_empty_and_says_so_and_is_not_made(tmp_path: Path) -> None:
-    facts = Reader(Layout(str(tmp_path / "nowhere"))).read()
+    facts = StatusReader(Layout(str(tmp_path / "nowhere"))).read()
     assert facts.notes == (f"There is no folder {tmp_path}/nowhere (yet).",)
     assert (facts.games, facts.records, facts.bronze, facts.quarantine) == ({}, (), {}, ())
     assert list(tmp_path.iterdir()) == []
@@ -112,7 +112,7 @@ def test_a_root_that_is_not_there_is_empty_and_says_so_and_is_not_made(tmp_path:
 def test_reading_writes_nothing(tmp_path: Path) -> None:
     layout = root_of(tmp_path, "go")
     before = state_of(tmp_path)
-    Reader(layout).read()
+    StatusReader(layout).read()
     assert state_of(tmp_path) == before
 
 
@@ -123,7 +123,7 @@ def later_ns() -> int:
 
 def test_a_silver_table_is_opened_again_only_when_it_got_a_commit(tmp_path: Path) -> None:
     layout = root_of(tmp_path, "go")
-    reader = Reader(layout, later_ns)
+    reader = StatusReader(layout, later_ns)
     before = reader.read()
     log = Path(layout.silver("go"), "_delta_log", "00000000000000000000.json")
     text = log.read_text(encoding="utf-8")
@@ -140,7 +140,7 @@ def test_a_silver_table_that_changed_this_moment_is_opened_again_as_another_comm
     layout = root_of(tmp_path, "go")
     folder = Path(layout.silver("go"), "_delta_log")
     changed = folder.stat().st_mtime_ns
-    reader = Reader(layout, lambda: changed)
+    reader = StatusReader(layout, lambda: changed)
     reader.read()
     write_deltalake(layout.silver("go"), pa.table({"a": pa.array([3], pa.int32())}), mode="append")
     os.utime(folder, ns=(changed, changed))
@@ -154,7 +154,7 @@ def state_of(folder: Path) -> dict[str, tuple[int, int]]:
 
 def test_what_came_since_is_in_the_next_reading(tmp_path: Path) -> None:
     layout = root_of(tmp_path, "go")
-    reader = Reader(layout, later_ns)
+    reader = StatusReader(layout, later_ns)
     reader.read()
     write(layout.bronze, BRONZE, [{"game_name": "go"}, {"game_name": "new"}])
     write_deltalake(layout.silver("go"), pa.table({"a": pa.array([3], pa.int32())}), mode="append")
@@ -165,8 +165,8 @@ def test_what_came_since_is_in_the_next_reading(tmp_path: Path) -> None:
     assert {game: sum(one.rows for one in came) for game, came in (facts.bronze or {}).items()} == {"go": 4, "new": 1}
     assert (facts.silver["go"].files, facts.silver["go"].rows) == (2, 3)
     assert [(one.round_id, one.outcome, one.condition) for one in facts.records] == [
-        ("r1", Outcome.DONE, None),
-        ("r2", Outcome.FAILED, "X"),
+        ("r1", TaskOutcome.DONE, None),
+        ("r2", TaskOutcome.FAILED, "X"),
     ]
 
 
@@ -174,7 +174,7 @@ def test_rows_come_in_the_order_of_time_with_the_time_of_their_file(tmp_path: Pa
     layout = root_of(tmp_path, "go")
     began = datetime.now(timezone.utc).replace(microsecond=0)
     write(layout.bronze, BRONZE, [{"game_name": "go"}])
-    came = (Reader(layout).read().bronze or {})["go"]
+    came = (StatusReader(layout).read().bronze or {})["go"]
     assert [one.rows for one in came] == [3, 1]
     assert came[0].at <= came[1].at
     assert began <= came[1].at <= datetime.now(timezone.utc)
@@ -182,7 +182,7 @@ def test_rows_come_in_the_order_of_time_with_the_time_of_their_file(tmp_path: Pa
 
 def test_a_table_made_anew_with_the_same_version_is_read_anew(tmp_path: Path) -> None:
     layout = root_of(tmp_path, "go")
-    reader = Reader(layout)
+    reader = StatusReader(layout)
     reader.read()
     Path(layout.games).rename(tmp_path / "before")
     write(layout.games, GAMES, [{"game_name": "chess", "cluster": "d"}])
@@ -194,7 +194,7 @@ def test_a_table_that_asks_too_much_is_noted_and_hides_no_other(tmp_path: Path) 
     for path in (layout.silver("go"), layout.quarantine):
         log = Path(path, "_delta_log", "00000000000000000000.json")
         log.write_text("no JSON\n", encoding="utf-8")
-    facts = Reader(layout).read()
+    facts = StatusReader(layout).read()
     assert (facts.unreadable, list(facts.silver), facts.quarantine) == (frozenset({"go"}), ["chess"], None)
     assert [path in note for path, note in zip((layout.silver("go"), layout.quarantine), facts.notes, strict=True)] == [
         True,
@@ -205,4 +205,4 @@ def test_a_table_that_asks_too_much_is_noted_and_hides_no_other(tmp_path: Path) 
 def test_rows_that_were_deleted_no_longer_count(tmp_path: Path) -> None:
     layout = root_of(tmp_path, "go")
     DeltaTable(layout.quarantine).delete("stage = 'silver'")
-    assert Reader(layout).read().quarantine == (SetAside("INVALID_GAME_NAME", None, 1),)
+    assert StatusReader(layout).read().quarantine == (SetAside("INVALID_GAME_NAME", None, 1),)

@@ -10,11 +10,11 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from demux.cli.inspect.serve import PORT
-from demux.operations.status.prometheus import MOST_GAMES, Counts, metrics
+from demux.operations.status.prometheus import MOST_GAMES, ServerCounts, metrics
 from tests.support.data.statuses import busy
 
 ROOT = Path(__file__).parents[5]
-TEXT = metrics(busy(30), Counts())
+TEXT = metrics(busy(30), ServerCounts())
 METRICS = dict(re.findall(r"^# HELP (\S+) (.*)\.$", TEXT, re.MULTILINE))
 
 

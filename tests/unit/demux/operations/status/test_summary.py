@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from demux.core.control.games_and_rounds import Outcome
+from demux.core.control.games_and_rounds import TaskOutcome
 from demux.core.registry.protocol import SubjectVersion
 from demux.operations.status.facts import Arrival, Facts, SetAside, TableFacts
-from demux.operations.status.model import GameStatus, State, Status
+from demux.operations.status.model import GameHealth, GameStatus, Status
 from demux.operations.status.summary import status_of, waiting_since
 from tests.support.data.statuses import NOW, busy, known, record
 
@@ -43,7 +43,7 @@ def test_rows_in_bronze_that_are_neither_in_silver_nor_in_quarantine_wait() -> N
             quarantine=[SetAside("MALFORMED_PAYLOAD", "go", 5), SetAside("MALFORMED_WRAPPER", None, 7)],
         )
     )
-    assert (game.bronze, game.lag_rows, game.state) == (120, 20, State.BEHIND)
+    assert (game.bronze, game.lag_rows, game.state) == (120, 20, GameHealth.BEHIND)
     assert game.quarantined == {"MALFORMED_PAYLOAD": 5}
     assert game.lag_s(NOW) == 180
 
@@ -56,7 +56,7 @@ def test_a_game_without_waiting_rows_is_up_to_date_and_its_lag_is_zero_seconds()
             silver={"go": TableFacts(1, 1, 5)},
         )
     )
-    assert (game.state, game.lag_rows, game.waiting_since, game.lag_s(NOW)) == (State.CURRENT, 0, None, 0)
+    assert (game.state, game.lag_rows, game.waiting_since, game.lag_s(NOW)) == (GameHealth.CURRENT, 0, None, 0)
 
 
 def test_a_table_that_is_ahead_of_what_was_read_of_bronze_makes_no_negative_lag() -> None:
@@ -81,31 +81,31 @@ def test_what_cannot_be_read_makes_a_lag_that_is_not_known_and_not_one_of_zero(f
 
 
 def test_without_a_lag_the_last_task_says_whether_rows_are_left() -> None:
-    left = [record("go", 60, outcome=Outcome.BEHIND)]
-    assert only(Facts(games={"go": known("go")}, bronze=None, records=left)).state is State.BEHIND
+    left = [record("go", 60, outcome=TaskOutcome.BEHIND)]
+    assert only(Facts(games={"go": known("go")}, bronze=None, records=left)).state is GameHealth.BEHIND
 
 
 def test_a_failed_game_has_its_error_until_a_task_ends_well_and_remembers_it_after() -> None:
     failed = [record("go", 58), record("go", 59, error=LOST)]
     game = only(Facts(games={"go": known("go")}, records=failed))
-    assert game.state is State.FAILED
+    assert game.state is GameHealth.FAILED
     assert game.failure is not None
     assert (game.failure.condition, game.failure.sentence, game.failure.at) == (*LOST, NOW - MINUTE)
     assert game.last_success == NOW - 2 * MINUTE
     healed = only(Facts(games={"go": known("go")}, records=[*failed, record("go", 60)]))
-    assert (healed.state, healed.failure, healed.last_success) == (State.CURRENT, None, NOW)
+    assert (healed.state, healed.failure, healed.last_success) == (GameHealth.CURRENT, None, NOW)
     assert healed.last_failure == game.failure
 
 
 def test_a_game_that_is_not_admitted_waits_with_the_reason_of_the_plan() -> None:
     facts = Facts(games={"go": known("go", None)})
-    assert only(facts, go="games.limit is 0").state is State.WAITING
+    assert only(facts, go="games.limit is 0").state is GameHealth.WAITING
     assert only(facts, go="games.limit is 0").reason == "games.limit is 0"
 
 
 def test_a_game_that_is_in_bronze_alone_waits_for_a_plan() -> None:
     game = only(Facts(bronze={"go": (Arrival(NOW - MINUTE, 5),)}))
-    assert (game.state, game.lag_rows, game.lag_s(NOW)) == (State.WAITING, 5, 60)
+    assert (game.state, game.lag_rows, game.lag_s(NOW)) == (GameHealth.WAITING, 5, 60)
     assert game.reason == "no plan has it yet: the next round makes one"
 
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from demux.core.errors import DemuxError, Kind, SettingsInvalid, WorkspaceRefused, WorkspaceUnavailable
-from install_workflow.databricks.api.client import Connection, Tries
-from install_workflow.databricks.api.errors import Denied, Missing, Rejected, one_line, refused
+from demux.core.errors import DemuxError, ErrorKind, SettingsInvalid, WorkspaceRefused, WorkspaceUnavailable
+from install_workflow.databricks.api.client import Tries, WorkspaceConnection
+from install_workflow.databricks.api.errors import ApiRejected, Denied, Missing, one_line, refused
 from install_workflow.databricks.api.workspace_files import remove, upload
 from install_workflow.databricks.apply.apply_jobs import apply
 from install_workflow.databricks.apply.deployment_lock import LEASE, RENEW
@@ -40,15 +40,17 @@ def waits() -> list[float]:
 
 
 @pytest.fixture
-def connection(fake: FakeWorkspace, waits: list[float]) -> Connection:
+def connection(fake: FakeWorkspace, waits: list[float]) -> WorkspaceConnection:
     return connected(fake, waits)
 
 
-def connected(fake: FakeWorkspace, waits: list[float], **login: str) -> Connection:
-    return Connection({"host": fake.url, "token": fake.token, "auth_type": "pat", **login}, TRIES, waits.append)
+def connected(fake: FakeWorkspace, waits: list[float], **login: str) -> WorkspaceConnection:
+    return WorkspaceConnection(
+        {"host": fake.url, "token": fake.token, "auth_type": "pat", **login}, TRIES, waits.append
+    )
 
 
-def install(connection: Connection, *jobs: Job) -> None:
+def install(connection: WorkspaceConnection, *jobs: Job) -> None:
     workspace = Workspace(connection)
     apply(workspace, compare(jobs, workspace.find(DEPLOYMENT, set()).jobs))
 
@@ -66,7 +68,7 @@ def test_without_a_login_the_sentence_says_where_to_put_one(monkeypatch: pytest.
     monkeypatch.setenv("DATABRICKS_CONFIG_FILE", "/nowhere")
     monkeypatch.delenv("DATABRICKS_HOST", raising=False)
     with pytest.raises(WorkspaceRefused, match="There is no usable login for a workspace") as refused:
-        Connection({"auth_type": "pat"}, TRIES)
+        WorkspaceConnection({"auth_type": "pat"}, TRIES)
     assert "DATABRICKS_HOST" in refused.value.remedy
 
 
@@ -75,17 +77,17 @@ def test_a_workspace_that_is_not_reached_is_tried_again_and_transient(waits: lis
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         host = f"http://127.0.0.1:{bound.getsockname()[1]}"
-        connection = Connection({"host": host, "token": "x", "auth_type": "pat"}, TRIES, waits.append)
+        connection = WorkspaceConnection({"host": host, "token": "x", "auth_type": "pat"}, TRIES, waits.append)
         with pytest.raises(WorkspaceUnavailable, match="was not reached") as unavailable:
             connection.ask("GET", "/api/2.2/jobs/list", "list its jobs")
-    assert unavailable.value.kind is Kind.TRANSIENT
+    assert unavailable.value.kind is ErrorKind.TRANSIENT
     assert len(waits) == TRIES.retries
 
 
 @pytest.mark.parametrize("way", [Way.THROTTLED, Way.UNAVAILABLE])
 @pytest.mark.parametrize("asked_s", [0, 1, 90, 300])
 def test_the_wait_is_as_long_as_the_server_asks_for(
-    fake: FakeWorkspace, connection: Connection, waits: list[float], way: Way, asked_s: int
+    fake: FakeWorkspace, connection: WorkspaceConnection, waits: list[float], way: Way, asked_s: int
 ) -> None:
     fake.faults.plan(Fault(way, retry_after_s=asked_s))
     install(connection, ONE)
@@ -95,7 +97,7 @@ def test_the_wait_is_as_long_as_the_server_asks_for(
 
 @pytest.mark.parametrize(("asked_s", "waited_s"), [(3600, []), (200, [200])])
 def test_a_wait_that_would_take_too_long_is_said_and_never_cut_short(
-    fake: FakeWorkspace, connection: Connection, waits: list[float], asked_s: int, waited_s: list[float]
+    fake: FakeWorkspace, connection: WorkspaceConnection, waits: list[float], asked_s: int, waited_s: list[float]
 ) -> None:
     fake.faults.plan(Fault(Way.THROTTLED, retry_after_s=asked_s, times=ALWAYS))
     with pytest.raises(WorkspaceUnavailable) as unavailable:
@@ -111,7 +113,7 @@ def test_a_call_with_all_its_tries_ends_within_the_claim_of_an_installer() -> No
 
 @pytest.mark.parametrize("way", [Way.INTERNAL_ERROR, Way.UNAVAILABLE, Way.THROTTLED, Way.RESET])
 def test_a_failure_that_may_pass_is_tried_a_bounded_number_of_times(
-    fake: FakeWorkspace, connection: Connection, way: Way
+    fake: FakeWorkspace, connection: WorkspaceConnection, way: Way
 ) -> None:
     fake.faults.plan(Fault(way, times=ALWAYS))
     with pytest.raises(WorkspaceUnavailable, match=f"The workspace {fake.url}, asked to list its jobs,"):
@@ -119,15 +121,15 @@ def test_a_failure_that_may_pass_is_tried_a_bounded_number_of_times(
     assert len(fake.faults.happened) == TRIES.retries + 1
 
 
-def refusal(connection: Connection, wanted: Job) -> DemuxError:
+def refusal(connection: WorkspaceConnection, wanted: Job) -> DemuxError:
     with pytest.raises(DemuxError) as refused:
         install(connection, wanted)
-    assert refused.value.kind is Kind.TERMINAL
+    assert refused.value.kind is ErrorKind.TERMINAL
     assert "\n" not in str(refused.value)
     return refused.value
 
 
-def test_no_permission_to_create_is_one_sentence(fake: FakeWorkspace, connection: Connection) -> None:
+def test_no_permission_to_create_is_one_sentence(fake: FakeWorkspace, connection: WorkspaceConnection) -> None:
     fake.users.creators = frozenset({"bob@example.org"})
     no = refusal(connection, ONE)
     assert isinstance(no, Denied)
@@ -138,7 +140,7 @@ def test_no_permission_to_create_is_one_sentence(fake: FakeWorkspace, connection
     assert fake.jobs.held == {}
 
 
-def test_no_permission_on_run_as_is_one_sentence(fake: FakeWorkspace, connection: Connection) -> None:
+def test_no_permission_on_run_as_is_one_sentence(fake: FakeWorkspace, connection: WorkspaceConnection) -> None:
     fake.users.run_as = frozenset()
     no = refusal(connection, changed(ONE, run_as={"service_principal_name": "0b1e"}))
     assert no.cause == (
@@ -148,7 +150,9 @@ def test_no_permission_on_run_as_is_one_sentence(fake: FakeWorkspace, connection
     assert "databricks.run_as" in no.remedy
 
 
-def test_an_unknown_node_type_is_a_mistake_in_the_settings(fake: FakeWorkspace, connection: Connection) -> None:
+def test_an_unknown_node_type_is_a_mistake_in_the_settings(
+    fake: FakeWorkspace, connection: WorkspaceConnection
+) -> None:
     fake.jobs.compute.node_types = frozenset({"i3.xlarge"})
     no = refusal(connection, ONE)
     assert isinstance(no, SettingsInvalid)
@@ -163,11 +167,11 @@ def test_an_unknown_node_type_is_a_mistake_in_the_settings(fake: FakeWorkspace, 
         {"tags": {**ONE.settings["tags"], "": "x"}},
     ],
 )
-def test_other_mistakes_come_with_the_servers_reason(connection: Connection, wrong: dict[str, Any]) -> None:
+def test_other_mistakes_come_with_the_servers_reason(connection: WorkspaceConnection, wrong: dict[str, Any]) -> None:
     assert "refused to create the job" in refusal(connection, changed(ONE, **wrong)).cause
 
 
-def test_an_unknown_principal_is_named(fake: FakeWorkspace, connection: Connection) -> None:
+def test_an_unknown_principal_is_named(fake: FakeWorkspace, connection: WorkspaceConnection) -> None:
     install(connection, ONE)
     fake.users.known = frozenset()
     no = refusal(connection, replace(ONE, permissions=(ANALYSTS,)))
@@ -176,7 +180,7 @@ def test_an_unknown_principal_is_named(fake: FakeWorkspace, connection: Connecti
 
 
 def test_no_permission_to_change_a_job_is_not_mistaken_for_a_deleted_one(
-    fake: FakeWorkspace, connection: Connection
+    fake: FakeWorkspace, connection: WorkspaceConnection
 ) -> None:
     install(connection, ONE)
     fake.faults.plan(Fault(Way.DENIED, path="jobs/reset"))
@@ -197,7 +201,7 @@ def test_no_permission_to_change_a_job_is_not_mistaken_for_a_deleted_one(
     ],
 )
 def test_a_refusal_is_known_by_status_and_reason(status: int, message: str, kind: type[DemuxError]) -> None:
-    assert type(refused("https://x", "look", Rejected(status, message))) is kind
+    assert type(refused("https://x", "look", ApiRejected(status, message))) is kind
 
 
 def test_a_reason_is_one_line_without_what_the_client_adds() -> None:
@@ -208,7 +212,9 @@ def test_a_reason_is_one_line_without_what_the_client_adds() -> None:
     assert one_line("a\x1b[31mb") == "a\\u001b[31mb"
 
 
-def test_a_run_as_beside_the_settings_counts_like_one_in_them(fake: FakeWorkspace, connection: Connection) -> None:
+def test_a_run_as_beside_the_settings_counts_like_one_in_them(
+    fake: FakeWorkspace, connection: WorkspaceConnection
+) -> None:
     install(connection, changed(ONE, run_as={"user_name": "ann@example.org"}))
     del fake.jobs.held[1001].settings["run_as"]
     fake.calls.clear()
@@ -226,20 +232,22 @@ def stored(fake: FakeWorkspace, path: str) -> bytes | None:
     return fake.files.held.get(path) or fake.tree.held.get(path)
 
 
-def test_a_file_is_uploaded_once(fake: FakeWorkspace, connection: Connection, path: str) -> None:
+def test_a_file_is_uploaded_once(fake: FakeWorkspace, connection: WorkspaceConnection, path: str) -> None:
     assert upload(connection, path, b"wheel")
     assert not upload(connection, path, b"wheel")
     assert stored(fake, path) == b"wheel"
 
 
-def test_half_a_file_is_uploaded_again(fake: FakeWorkspace, connection: Connection, path: str) -> None:
+def test_half_a_file_is_uploaded_again(fake: FakeWorkspace, connection: WorkspaceConnection, path: str) -> None:
     upload(connection, path, b"whe")
     assert upload(connection, path, b"wheel")
     assert stored(fake, path) == b"wheel"
 
 
 @pytest.mark.parametrize("way", [Way.INTERNAL_ERROR, Way.RESET])
-def test_any_call_of_an_upload_may_fail_once(fake: FakeWorkspace, connection: Connection, path: str, way: Way) -> None:
+def test_any_call_of_an_upload_may_fail_once(
+    fake: FakeWorkspace, connection: WorkspaceConnection, path: str, way: Way
+) -> None:
     for position in (1, 2, 3):
         fake.faults.plan(Fault(way, nth=position))
         assert upload(connection, path, bytes(position))
@@ -247,13 +255,13 @@ def test_any_call_of_an_upload_may_fail_once(fake: FakeWorkspace, connection: Co
         assert stored(fake, path) == bytes(position)
 
 
-def test_a_file_is_removed_once(fake: FakeWorkspace, connection: Connection, path: str) -> None:
+def test_a_file_is_removed_once(fake: FakeWorkspace, connection: WorkspaceConnection, path: str) -> None:
     upload(connection, path, b"wheel")
     assert remove(connection, path)
     assert not remove(connection, path)
     assert stored(fake, path) is None
 
 
-def test_a_volume_that_is_not_there_is_said(connection: Connection) -> None:
+def test_a_volume_that_is_not_there_is_said(connection: WorkspaceConnection) -> None:
     with pytest.raises(Missing, match=r"Volume 'main\.nowhere\.wheels' does not exist"):
         upload(connection, "/Volumes/main/nowhere/wheels/a.whl", b"wheel")

@@ -11,11 +11,11 @@ from databricks.sdk.credentials_provider import credentials_strategy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from demux.core.errors import DemuxError, Kind, WorkspaceRefused, WorkspaceUnavailable
-from install_workflow.databricks.api.client import Connection, Tries
-from install_workflow.databricks.api.errors import Rejected, Unusable, failure_of, seconds_to_wait
+from demux.core.errors import DemuxError, ErrorKind, WorkspaceRefused, WorkspaceUnavailable
+from install_workflow.databricks.api.client import Tries, WorkspaceConnection
+from install_workflow.databricks.api.errors import ApiRejected, ApiUnusable, failure_of, seconds_to_wait
 from install_workflow.databricks.api.workspace_files import files_in, read, remove, remove_folder, size, upload, write
-from install_workflow.databricks.grants.api import Catalog
+from install_workflow.databricks.grants.api import GrantsApi
 from install_workflow.databricks.grants.diff import Grant, GrantAction, GrantChange
 from install_workflow.databricks.jobs.jobs_api import Workspace
 from tests.fakes.workspace.fake import FakeWorkspace
@@ -57,7 +57,7 @@ NO_OBJECT = {
     "brackets without an end": Answer(200, b"[" * 100_000, JSON),
 }
 
-Call = Callable[[Connection], object]
+Call = Callable[[WorkspaceConnection], object]
 
 
 VOLUME, TREE = "/Volumes/main/ops/wheels", "/Workspace/Shared/wheels"
@@ -100,13 +100,13 @@ CALLS: Mapping[str, tuple[str, str, Call, Mapping[str, Answer]]] = {
     "read grants": (
         "GET",
         "unity-catalog/permissions",
-        lambda c: Catalog(c).grants_on(TABLE) == frozenset(),
+        lambda c: GrantsApi(c).grants_on(TABLE) == frozenset(),
         NO_OBJECT | shaped(privilege_assignments=[{}]),
     ),
     "change grants": (
         "PATCH",
         "unity-catalog/permissions",
-        lambda c: Catalog(c).change(TABLE, [CHANGE]),
+        lambda c: GrantsApi(c).change(TABLE, [CHANGE]),
         NO_OBJECT,
     ),
     "volume: upload": (
@@ -175,12 +175,12 @@ def fake() -> Iterator[FakeWorkspace]:
 
 
 @pytest.fixture(scope="module")
-def connection(fake: FakeWorkspace) -> Connection:
+def connection(fake: FakeWorkspace) -> WorkspaceConnection:
     login = {"host": fake.url, "token": fake.token, "auth_type": "pat"}
-    return Connection(login, TRIES, sleep=lambda _: None)
+    return WorkspaceConnection(login, TRIES, sleep=lambda _: None)
 
 
-def prepare(fake: FakeWorkspace, connection: Connection) -> None:
+def prepare(fake: FakeWorkspace, connection: WorkspaceConnection) -> None:
     """Give the workspace one job, a table without grants, and a file and an empty folder in each place."""
     emptied(fake)
     fake.tree.held.clear()
@@ -199,7 +199,9 @@ def odd_answers(kind: str) -> Mapping[str, Answer]:
 
 
 @pytest.mark.parametrize("kind", CALLS)
-def test_a_call_that_met_an_odd_answer_is_made_again(fake: FakeWorkspace, connection: Connection, kind: str) -> None:
+def test_a_call_that_met_an_odd_answer_is_made_again(
+    fake: FakeWorkspace, connection: WorkspaceConnection, kind: str
+) -> None:
     method, path, call, _ = CALLS[kind]
     for name, answer in odd_answers(kind).items():
         prepare(fake, connection)
@@ -210,14 +212,15 @@ def test_a_call_that_met_an_odd_answer_is_made_again(fake: FakeWorkspace, connec
 
 @pytest.mark.parametrize("kind", CALLS)
 def test_odd_answers_without_end_are_one_transient_error(
-    fake: FakeWorkspace, connection: Connection, kind: str
+    fake: FakeWorkspace, connection: WorkspaceConnection, kind: str
 ) -> None:
     method, path, call, _ = CALLS[kind]
+    prepare(fake, connection)
     for name, answer in odd_answers(kind).items():
         fake.faults.plan(Fault(Way.OTHER, method=method, path=path, answer=answer, times=ALWAYS))
         with pytest.raises(WorkspaceUnavailable) as told:
             call(connection)
-        assert told.value.kind is Kind.TRANSIENT, name
+        assert told.value.kind is ErrorKind.TRANSIENT, name
         assert len(fake.faults.happened) == TRIES.retries + 1, name
         assert "\n" not in str(told.value), name
 
@@ -226,14 +229,14 @@ def test_odd_answers_without_end_are_one_transient_error(
 def test_a_host_that_says_nothing_usable_of_itself_is_used_all_the_same(body: bytes) -> None:
     with serving(FakeWorkspace(about=Answer(200, body, JSON))) as workspace:
         login = {"host": workspace.url, "token": workspace.token, "auth_type": "pat"}
-        assert Workspace(Connection(login, TRIES)).find(DEPLOYMENT, set()).jobs == ()
+        assert Workspace(WorkspaceConnection(login, TRIES)).find(DEPLOYMENT, set()).jobs == ()
 
 
 def test_a_host_that_says_of_itself_what_the_client_breaks_on_is_an_error_of_ours() -> None:
     with serving(FakeWorkspace(about=Answer(200, b'{"oidc_endpoint": 5}', JSON))) as workspace:
         login = {"host": workspace.url, "token": workspace.token, "auth_type": "pat"}
         with pytest.raises(WorkspaceRefused, match="There is no usable login for a workspace: "):
-            Connection(login, TRIES)
+            WorkspaceConnection(login, TRIES)
 
 
 @pytest.mark.parametrize(
@@ -252,7 +255,7 @@ def test_a_token_that_cannot_be_had_is_an_error_of_ours(
         raise error
 
     strategy = credentials_strategy("broken", ["host"])(lambda _: broken)
-    connection = Connection({"host": fake.url, "credentials_strategy": strategy}, TRIES, sleep=lambda _: None)
+    connection = WorkspaceConnection({"host": fake.url, "credentials_strategy": strategy}, TRIES, sleep=lambda _: None)
     with pytest.raises(kind):
         Workspace(connection).find(DEPLOYMENT, set())
 
@@ -263,7 +266,7 @@ def test_an_answer_that_is_no_success_always_has_one_line(
 ) -> None:
     failure = failure_of(status, phrase, content, after_s)
     assert "\n" not in str(failure)
-    if isinstance(failure, Unusable):
+    if isinstance(failure, ApiUnusable):
         assert failure.after_s == after_s
     else:
         assert failure.status == status
@@ -285,14 +288,14 @@ def test_a_refusal_has_the_status_that_its_code_means(
     status: int, body: dict[str, str], meant: tuple[int, str]
 ) -> None:
     failure = failure_of(status, "Said", json.dumps(body).encode(), None)
-    assert isinstance(failure, Rejected)
+    assert isinstance(failure, ApiRejected)
     assert (failure.status, failure.message) == meant
 
 
 @pytest.mark.parametrize("code", ["REQUEST_LIMIT_EXCEEDED", "RESOURCE_EXHAUSTED", "ABORTED", "UNKNOWN", "DATA_LOSS"])
 def test_a_code_of_a_failure_that_passes_counts_more_than_its_status(code: str) -> None:
     body = json.dumps({"error_code": code, "message": "later"}).encode()
-    assert isinstance(failure_of(400, "Bad Request", body, None), Unusable)
+    assert isinstance(failure_of(400, "Bad Request", body, None), ApiUnusable)
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from demux.core.errors import DemuxError, TaskInterrupted, WorkspaceUnavailable
-from install_workflow.databricks.api.client import Connection, Tries
-from install_workflow.databricks.apply.apply_jobs import Moment, Step, apply
+from install_workflow.databricks.api.client import Tries, WorkspaceConnection
+from install_workflow.databricks.apply.apply_jobs import JobStep, Moment, apply
 from install_workflow.databricks.diff.changes import JobAction, WorkspacePlan, compare
 from install_workflow.databricks.diff.normalize import comparable
 from install_workflow.databricks.diff.plan_file import from_text, to_text
@@ -55,8 +55,8 @@ def fake(served: FakeWorkspace) -> FakeWorkspace:
 
 
 @cache
-def connection(url: str, token: str, tries: Tries) -> Connection:
-    return Connection({"host": url, "token": token, "auth_type": "pat"}, tries, sleep=lambda _: None)
+def connection(url: str, token: str, tries: Tries) -> WorkspaceConnection:
+    return WorkspaceConnection({"host": url, "token": token, "auth_type": "pat"}, tries, sleep=lambda _: None)
 
 
 def workspace_of(fake: FakeWorkspace, tries: Tries = OFTEN) -> Workspace:
@@ -74,7 +74,7 @@ def plan_of(workspace: Workspace, jobs: Sequence[Job] = WANTED) -> WorkspacePlan
 
 
 def install(
-    workspace: Workspace, jobs: Sequence[Job] = WANTED, tell: Callable[[Step], None] = lambda _: None
+    workspace: Workspace, jobs: Sequence[Job] = WANTED, tell: Callable[[JobStep], None] = lambda _: None
 ) -> WorkspacePlan:
     """Plan and apply; the plan that was applied."""
     plan = plan_of(workspace, jobs)
@@ -180,7 +180,7 @@ def test_all_pages_of_a_job_are_read(fake: FakeWorkspace) -> None:
 
 
 def test_each_call_is_told_before_and_after(fake: FakeWorkspace) -> None:
-    steps: list[Step] = []
+    steps: list[JobStep] = []
     install(workspace_of(fake), tell=steps.append)
     assert [(step.moment.value, step.call.value, step.part, step.job_id) for step in steps] == [
         ("before", "create", "001", None),
@@ -240,13 +240,13 @@ class Killed(BaseException):
 
 def test_a_program_may_be_killed_between_any_two_calls(fake: FakeWorkspace, goal: Held) -> None:
     old_state(fake)
-    steps: list[Step] = []
+    steps: list[JobStep] = []
     install(workspace_of(fake), tell=steps.append)
     for last in range(len(steps)):
         old_state(fake)
         left = iter([None] * last)
 
-        def kill(_: Step, left: Iterator[None] = left) -> None:
+        def kill(_: JobStep, left: Iterator[None] = left) -> None:
             if next(left, Killed) is Killed:
                 raise Killed
 
@@ -360,7 +360,7 @@ def test_permissions_that_a_hand_added_go_and_the_owner_stays(fake: FakeWorkspac
 def test_destroying_removes_our_jobs_and_nothing_else(fake: FakeWorkspace) -> None:
     other = fake.jobs.make(changed(THREE, name="other", tags={"team": "x"}).settings)
     install(workspace_of(fake))
-    steps: list[Step] = []
+    steps: list[JobStep] = []
     install(workspace_of(fake), [], steps.append)
     assert [step.part for step in steps if step.moment is Moment.AFTER] == ["bronze", "002", "001"]
     assert list(fake.jobs.held) == [other.job_id]

@@ -13,7 +13,7 @@ from demux.core.errors import DemuxError, DeploymentLocked, TaskInterrupted, Wor
 from install_workflow.databricks.apply.deploy import install, look
 from install_workflow.databricks.apply.deployment_lock import OnClaim
 from install_workflow.databricks.diff.deployed_games import Discovered
-from install_workflow.databricks.diff.placements import Outcome, deployed_places
+from install_workflow.databricks.diff.placements import PlacementOutcome, deployed_places
 from install_workflow.databricks.jobs.jobs_api import Workspace
 from tests.fakes.workspace.fake import FakeWorkspace
 from tests.fakes.workspace.http.faults import Fault, Way, When
@@ -182,7 +182,7 @@ def test_who_slept_through_a_destroy_and_an_apply_writes_no_record_over_theirs(
     turn.begin()
     records = []
 
-    def work() -> Outcome:
+    def work() -> PlacementOutcome:
         clock.now += AFTER_ALL
         bob.destroy()
         bob.apply(settings_of("[chess]"))
@@ -190,7 +190,7 @@ def test_who_slept_through_a_destroy_and_an_apply_writes_no_record_over_theirs(
         # its claim has the number of ours, and the place after it is free, as while it works
         del fake.files.held[f"{RECORDS}/00000004.json"]
         records.append(newest(fake))
-        return Outcome()
+        return PlacementOutcome()
 
     with pytest.raises(TaskInterrupted, match=LOSERS):
         turn.run("27af", work, lambda: ())

@@ -24,7 +24,7 @@ from install_workflow.databricks.diff.changes import (
     require_modest,
     require_no_twin,
 )
-from install_workflow.databricks.diff.details import Difference
+from install_workflow.databricks.diff.details import DifferenceKind
 from install_workflow.databricks.jobs.job import PART_TAG, DeployedJob, ForeignJob, Job, JobJson, Permission
 from install_workflow.databricks.jobs.job_references import with_ids
 from tests.fakes.workspace.jobs.job_defaults import kept
@@ -158,7 +158,7 @@ def test_a_game_on_another_cluster_has_moved() -> None:
     plan = compare([job("001", new)], deployed([job("001", old)]))
     (moved,) = plan.changes[0].details
     assert (moved.difference, moved.subject, moved.before, moved.after) == (
-        Difference.MOVED,
+        DifferenceKind.MOVED,
         "task deserialize_go",
         "c1",
         "c2",
@@ -266,8 +266,8 @@ def test_a_changed_parameter_is_named_with_both_values() -> None:
     new = job("001", {"cluster_001": ["chess"]}, sets=["games.limit=70", "kafka.group=a"])
     (limit, group, decoder) = compare([new], deployed([old])).changes[0].details
     assert (limit.field, limit.before, limit.after) == ("parameter games.limit", "50", "70")
-    assert (group.difference, group.field, group.after) == (Difference.ADDED, "parameter kafka.group", "a")
-    assert (decoder.difference, decoder.before) == (Difference.REMOVED, "arrow")
+    assert (group.difference, group.field, group.after) == (DifferenceKind.ADDED, "parameter kafka.group", "a")
+    assert (decoder.difference, decoder.before) == (DifferenceKind.REMOVED, "arrow")
 
 
 def test_other_fields_are_named_by_their_path() -> None:

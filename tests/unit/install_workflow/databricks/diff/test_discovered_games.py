@@ -9,7 +9,7 @@ from demux.core.settings.loading.loader import load
 from install_workflow.databricks.diff.deployed_games import Discovered, plan_games
 from install_workflow.databricks.jobs.build import make_jobs
 from install_workflow.databricks.jobs.job import DeployedJob
-from install_workflow.planning.plan import Action, Task, Waiting
+from install_workflow.planning.plan import Action, Task, WaitingGame
 from install_workflow.planning.rebalance import Balance
 
 SETTINGS = load(
@@ -49,4 +49,4 @@ def test_the_registrys_games_are_planned_and_what_cannot_be_a_game_is_shown() ->
     registered = Registered(frozenset({"new"}), (("a\nb", "It has a line end."),))
     plan = plan_games(deployed(), SETTINGS, Discovered(registered=registered))
     assert [change.task.game for change in plan.changes if change.action is Action.CREATE] == ["new"]
-    assert plan.waiting == (Waiting("a\nb", "its subject names what no game can be called. It has a line end."),)
+    assert plan.waiting == (WaitingGame("a\nb", "its subject names what no game can be called. It has a line end."),)

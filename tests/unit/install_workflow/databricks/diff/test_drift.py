@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from demux.core.settings.databricks import PrincipalKind
-from install_workflow.databricks.api.client import Connection, Tries
+from install_workflow.databricks.api.client import Tries, WorkspaceConnection
 from install_workflow.databricks.apply.apply_jobs import apply
 from install_workflow.databricks.diff.changes import WorkspacePlan, compare
 from install_workflow.databricks.diff.details import Detail
@@ -191,7 +191,7 @@ def fake() -> Iterator[FakeWorkspace]:
 
 @pytest.fixture
 def workspace(fake: FakeWorkspace) -> Workspace:
-    return Workspace(Connection({"host": fake.url, "token": fake.token, "auth_type": "pat"}, Tries(retries=0)))
+    return Workspace(WorkspaceConnection({"host": fake.url, "token": fake.token, "auth_type": "pat"}, Tries(retries=0)))
 
 
 def plan_of(workspace: Workspace, wanted: Job) -> WorkspacePlan:

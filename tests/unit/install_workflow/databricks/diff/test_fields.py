@@ -12,7 +12,7 @@ from databricks.sdk.service import jobs
 
 from demux.core.names import names_of
 from demux.core.settings.loading.loader import load
-from install_workflow.databricks.diff.fields import FIELDS, JOB, Form, Origin, field_of
+from install_workflow.databricks.diff.fields import FIELDS, JOB, FieldOrigin, ValueComparison, field_of
 from install_workflow.databricks.jobs.build import make_jobs
 from install_workflow.planning.plan import Task
 
@@ -80,7 +80,7 @@ def sent(kind: str, value: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield kind, name
         field = field_of(kind, name)
         if field.of:
-            for each in inner if field.form is Form.KEYED else [inner]:
+            for each in inner if field.form is ValueComparison.KEYED else [inner]:
                 yield from sent(field.of, each)
 
 
@@ -103,12 +103,12 @@ def test_what_is_taken_apart_is_of_that_type_and_what_may_be_ours_is_taken_apart
             assert TYPES[field.of] is inner, name
         elif inner is not None and (kind, name) not in whole:
             # a change inside of it is shown as one of the whole value
-            assert field.origin is Origin.HAND or field.form is Form.SET, name
+            assert field.origin is FieldOrigin.HAND or field.form is ValueComparison.SET, name
 
 
 def test_the_sdk_has_not_added_a_type_of_task_that_nobody_classified() -> None:
     kinds = {field.name for field in dataclasses.fields(jobs.Task) if field.name.endswith("_task")}
-    ours = {name for name in kinds if field_of("Task", name).origin is Origin.OURS}
+    ours = {name for name in kinds if field_of("Task", name).origin is FieldOrigin.OURS}
     assert ours == {"python_wheel_task", "run_job_task"}
 
 
@@ -128,6 +128,9 @@ def test_what_we_send_is_what_the_table_calls_ours() -> None:
     sent_too = {("ClusterSpec", "data_security_mode"), ("ClusterSpec", "apply_policy_default_values")}
     sent_too |= {("TableUpdateTriggerConfiguration", "condition")}
     ours = {
-        (kind, name) for kind, fields in FIELDS.items() for name, each in fields.items() if each.origin is Origin.OURS
+        (kind, name)
+        for kind, fields in FIELDS.items()
+        for name, each in fields.items()
+        if each.origin is FieldOrigin.OURS
     }
     assert all_sent() == ours | sent_too

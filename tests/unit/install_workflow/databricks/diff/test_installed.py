@@ -8,7 +8,7 @@ import pytest
 
 from demux.core.names import names_of
 from demux.core.settings.loading.loader import load
-from install_workflow.databricks.api.client import Connection, Tries
+from install_workflow.databricks.api.client import Tries, WorkspaceConnection
 from install_workflow.databricks.apply.apply_jobs import apply
 from install_workflow.databricks.diff.changes import Call, WorkspacePlan, compare
 from install_workflow.databricks.jobs.build import make_jobs
@@ -63,7 +63,7 @@ def fake() -> Iterator[FakeWorkspace]:
 @pytest.fixture
 def workspace(fake: FakeWorkspace) -> Workspace:
     login = {"host": fake.url, "token": fake.token, "auth_type": "pat"}
-    return Workspace(Connection(login, Tries(retries=0, timeout_s=20)))
+    return Workspace(WorkspaceConnection(login, Tries(retries=0, timeout_s=20)))
 
 
 def jobs(changes: dict[str, str], games: list[str] = GAMES) -> tuple[Job, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from demux.core.control.deployment_record import Place, PlacedGame
+from demux.core.control.deployment_record import GamePlacement, PlacedGame
 from demux.core.names import names_of
 from install_workflow.databricks.apply.apply_jobs import apply
 from install_workflow.databricks.diff.changes import compare
@@ -25,8 +25,8 @@ def of_tasks(job_id: int, *tasks: dict[str, Any]) -> DeployedJob:
 def test_each_game_is_where_its_task_is_by_key() -> None:
     key = names_of("将棋").key
     assert deployed_places([DeployedJob(11, "001", ONE.settings)], ()) == (
-        Place("chess", "chess", NAME, 11, "deserialize_chess", "cluster_001"),
-        Place(key, "将棋", NAME, 11, "deserialize_将棋", "cluster_001"),
+        GamePlacement("chess", "chess", NAME, 11, "deserialize_chess", "cluster_001"),
+        GamePlacement(key, "将棋", NAME, 11, "deserialize_将棋", "cluster_001"),
     )
 
 

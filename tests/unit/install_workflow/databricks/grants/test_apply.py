@@ -10,11 +10,11 @@ import pytest
 from demux.core.errors import DemuxError, PlanRefused, SettingsInvalid, TaskInterrupted
 from demux.core.names import names_of
 from demux.core.settings.loading.loader import load
-from install_workflow.databricks.api.client import Connection, Tries
+from install_workflow.databricks.api.client import Tries, WorkspaceConnection
 from install_workflow.databricks.apply.apply_jobs import apply as install
 from install_workflow.databricks.diff.changes import compare
-from install_workflow.databricks.grants.apply import Outlook, apply, look
-from install_workflow.databricks.grants.diff import GrantAction, Outcome
+from install_workflow.databricks.grants.apply import GrantsPreview, apply, look
+from install_workflow.databricks.grants.diff import GrantAction, GrantOutcome
 from install_workflow.databricks.jobs.jobs_api import Workspace
 from tests.fakes.workspace.fake import FakeWorkspace
 from tests.fakes.workspace.http.exchange import Request
@@ -56,7 +56,7 @@ class Installer:
 
     def __init__(self, fake: FakeWorkspace, folder: str = FOLDERS[0]) -> None:
         login = {"host": fake.url, "token": fake.token, "auth_type": "pat"}
-        self.connection = Connection(login, Tries(retries=0, timeout_s=20, first_s=1))
+        self.connection = WorkspaceConnection(login, Tries(retries=0, timeout_s=20, first_s=1))
         self.base = {
             "root": "/Volumes/main/demux/data",
             "games.allow": ["chess", "go"],
@@ -66,11 +66,11 @@ class Installer:
             "databricks.catalog": "Main",
         }
 
-    def look(self, known: Iterable[str] = (), **settings: object) -> Outlook:
+    def look(self, known: Iterable[str] = (), **settings: object) -> GrantsPreview:
         given = {name.replace("__", "."): value for name, value in settings.items()}
         return look(self.connection, load(None, {}, {**self.base, **(given or TWO_TEAMS)}), known=known)
 
-    def apply(self, **settings: object) -> Outcome:
+    def apply(self, **settings: object) -> GrantOutcome:
         return apply(self.look((), **settings))
 
 
@@ -151,7 +151,7 @@ def test_a_second_apply_changes_nothing(fake: FakeWorkspace, folder: str) -> Non
     installer.apply()
     fake.calls.clear()
     assert installer.look().plan.is_empty
-    assert installer.apply() == Outcome()
+    assert installer.apply() == GrantOutcome()
     assert not any(changes_something(call) for call in fake.calls)
 
 
@@ -442,7 +442,7 @@ def test_a_retiring_that_fails_anywhere_is_finished_by_a_second_apply(way: Way) 
 def test_a_call_whose_answer_was_lost_is_tried_again_and_harms_nothing(fake: FakeWorkspace) -> None:
     installer = Installer(fake)
     login = {"host": fake.url, "token": fake.token, "auth_type": "pat"}
-    installer.connection = Connection(login, Tries(retries=2, timeout_s=20, first_s=1), lambda _: None)
+    installer.connection = WorkspaceConnection(login, Tries(retries=2, timeout_s=20, first_s=1), lambda _: None)
     for nth in positions():
         fake.faults.plan(Fault(Way.RESET, nth=nth, when=When.AFTER))
         assert installer.apply(grants__games={"chess": ["chess-team"], "go": ["go-team", f"n{nth}"]}).failed == ()

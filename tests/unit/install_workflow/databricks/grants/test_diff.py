@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from demux.core.errors import PlanRefused, WorkspaceRefused
-from install_workflow.databricks.grants.desired import Place, Readers
+from install_workflow.databricks.grants.desired import Readers, TableLocation
 from install_workflow.databricks.grants.diff import (
     PRIVILEGES,
     Grant,
     GrantAction,
+    GrantOutcome,
     GrantsPlan,
-    Outcome,
-    Record,
+    GrantsRecord,
     begun,
     compare,
     kind_of,
@@ -27,9 +27,9 @@ from install_workflow.databricks.grants.diff import (
 )
 from install_workflow.databricks.grants.record import from_text, to_text
 from install_workflow.databricks.grants.render import as_json, as_text
-from install_workflow.planning.plan import Waiting
+from install_workflow.planning.plan import WaitingGame
 
-PLACE = Place("prod", "main", "main.silver")
+PLACE = TableLocation("prod", "main", "main.silver")
 CHESS, GO, LUDO, OLD = (f"main.silver.{game}" for game in ("chess", "go", "ludo", "old"))
 NAMES = ("main", "main.silver", CHESS, GO, LUDO, OLD)
 PRINCIPALS = ("ann", "bob", "team")
@@ -62,7 +62,7 @@ def actions(plan: GrantsPlan) -> set[GrantAction]:
 
 
 def test_a_reader_gets_the_table_and_the_way_to_it() -> None:
-    plan = compare(PLACE, [table_of("chess", "team"), table_of("go")], held(), Record())
+    plan = compare(PLACE, [table_of("chess", "team"), table_of("go")], held(), GrantsRecord())
     assert [(each.grant.on, each.grant.privilege, each.reason) for each in plan.changes] == [
         ("main", "USE_CATALOG", "the way to the tables of chess"),
         ("main.silver", "USE_SCHEMA", "the way to the tables of chess"),
@@ -74,13 +74,13 @@ def test_a_reader_gets_the_table_and_the_way_to_it() -> None:
 def test_a_way_to_many_tables_names_three() -> None:
     games = [table_of(f"g{number}", "team") for number in range(5)]
     there = {name: frozenset[Grant]() for name in ("main", "main.silver", *(each.table for each in games))}
-    plan = compare(PLACE, games, there, Record())
+    plan = compare(PLACE, games, there, GrantsRecord())
     assert plan.changes[0].reason == "the way to the tables of g0, g1, g2 and 2 more"
 
 
 def test_a_table_that_is_not_there_waits_and_its_readers_get_no_way_to_it() -> None:
-    plan = compare(PLACE, [table_of("ludo", "team"), table_of("go")], held(), Record())
-    assert plan.waiting == (Waiting("ludo", "there is no table main.silver.ludo yet"),)
+    plan = compare(PLACE, [table_of("ludo", "team"), table_of("go")], held(), GrantsRecord())
+    assert plan.waiting == (WaitingGame("ludo", "there is no table main.silver.ludo yet"),)
     assert plan.is_empty
 
 
@@ -88,11 +88,11 @@ def test_a_table_that_is_not_there_waits_and_its_readers_get_no_way_to_it() -> N
     ("there", "reason"), [({}, "there is no catalog main yet"), ({"main": ()}, "there is no schema main.silver yet")]
 )
 def test_what_is_missing_first_is_said(there: Mapping[str, Collection[Grant]], reason: str) -> None:
-    assert compare(PLACE, [table_of("chess", "team")], there, Record()).waiting == (Waiting("chess", reason),)
+    assert compare(PLACE, [table_of("chess", "team")], there, GrantsRecord()).waiting == (WaitingGame("chess", reason),)
 
 
 def test_while_a_table_is_away_its_reader_keeps_the_way_to_it() -> None:
-    record = Record(frozenset(way("team", LUDO)))
+    record = GrantsRecord(frozenset(way("team", LUDO)))
     plan = compare(PLACE, [table_of("ludo", "team")], held(*way("team")), record)
     assert changes(plan, GrantAction.FORGET) == {(LUDO, "team"): "main.silver.ludo is gone"}
     assert changes(plan, GrantAction.KEEP).keys() == {("main", "team"), ("main.silver", "team")}
@@ -104,7 +104,7 @@ def test_a_retired_reader_loses_what_we_gave_and_nothing_else() -> None:
         PLACE,
         [table_of("chess"), table_of("go")],
         held(*way("team", CHESS), *others),
-        Record(frozenset(way("team", CHESS))),
+        GrantsRecord(frozenset(way("team", CHESS))),
     )
     assert changes(plan, GrantAction.REVOKE) == {
         ("main", "team"): "reads no game's table here any more",
@@ -117,27 +117,27 @@ def test_a_retired_reader_loses_what_we_gave_and_nothing_else() -> None:
 
 def test_a_reader_of_two_games_that_loses_one_keeps_the_way() -> None:
     ours = way("team", CHESS, GO)
-    plan = compare(PLACE, [table_of("chess", "team"), table_of("go")], held(*ours), Record(frozenset(ours)))
+    plan = compare(PLACE, [table_of("chess", "team"), table_of("go")], held(*ours), GrantsRecord(frozenset(ours)))
     assert changes(plan, GrantAction.REVOKE).keys() == {(GO, "team")}
 
 
 def test_what_somebody_revoked_is_granted_again_and_called_drift() -> None:
-    plan = compare(PLACE, [table_of("chess", "team")], held(*way("team")), Record(frozenset(way("team", CHESS))))
+    plan = compare(PLACE, [table_of("chess", "team")], held(*way("team")), GrantsRecord(frozenset(way("team", CHESS))))
     assert changes(plan, GrantAction.GRANT) == {(CHESS, "team"): "drift: we granted it, and it is no longer there"}
 
 
 def test_what_somebody_granted_already_stays_theirs_even_if_it_is_wanted() -> None:
-    plan = compare(PLACE, [table_of("chess", "team")], held(*way("team", CHESS)), Record())
+    plan = compare(PLACE, [table_of("chess", "team")], held(*way("team", CHESS)), GrantsRecord())
     assert plan.is_empty
     assert all(each.wanted for each in plan.foreign)
-    retired = compare(PLACE, [table_of("chess")], held(*way("team", CHESS)), Record())
+    retired = compare(PLACE, [table_of("chess")], held(*way("team", CHESS)), GrantsRecord())
     assert retired.is_empty
     assert not any(each.wanted for each in retired.foreign)
 
 
 def test_a_grant_on_the_schema_is_listed_as_one_that_reads_all() -> None:
     wide = (grant("main.silver", "ann", "SELECT"), grant("main", "bob"), grant(CHESS, "ann", "MODIFY"))
-    plan = compare(PLACE, [table_of("chess")], held(*wide), Record())
+    plan = compare(PLACE, [table_of("chess")], held(*wide), GrantsRecord())
     assert [(each.on, each.principal, each.reads) for each in plan.foreign] == [
         ("main", "bob", ""),
         ("main.silver", "ann", "every game's table"),
@@ -146,7 +146,7 @@ def test_a_grant_on_the_schema_is_listed_as_one_that_reads_all() -> None:
 
 
 def test_an_apply_that_died_is_taken_up() -> None:
-    record = Record(begun=frozenset(way("team", CHESS, GO)))
+    record = GrantsRecord(begun=frozenset(way("team", CHESS, GO)))
     plan = compare(PLACE, [table_of("chess", "team"), table_of("go")], held(*way("team")), record)
     assert changes(plan, GrantAction.CONFIRM).keys() == {("main", "team"), ("main.silver", "team")}
     assert changes(plan, GrantAction.GRANT) == {(CHESS, "team"): "an apply did not finish"}
@@ -154,7 +154,7 @@ def test_an_apply_that_died_is_taken_up() -> None:
 
 
 def test_a_plan_that_only_corrects_the_record_is_not_empty_and_makes_no_call() -> None:
-    plan = compare(PLACE, [table_of("chess")], held(), Record(frozenset({grant(CHESS, "team")})))
+    plan = compare(PLACE, [table_of("chess")], held(), GrantsRecord(frozenset({grant(CHESS, "team")})))
     assert changes(plan, GrantAction.FORGET) == {(CHESS, "team"): "it is no longer there"}
     assert not plan.is_empty
     assert plan.calls == {}
@@ -162,7 +162,7 @@ def test_a_plan_that_only_corrects_the_record_is_not_empty_and_makes_no_call() -
 
 def test_tables_that_lose_their_game_are_counted_and_too_many_are_refused() -> None:
     ours = way("team", CHESS, GO)
-    plan = compare(PLACE, [table_of("chess", "team")], held(*ours), Record(frozenset(ours)))
+    plan = compare(PLACE, [table_of("chess", "team")], held(*ours), GrantsRecord(frozenset(ours)))
     assert (plan.recorded_tables, plan.retired_tables) == (2, 1)
     with pytest.raises(PlanRefused, match="1 of 2 tables"):
         require_modest(plan)
@@ -171,11 +171,11 @@ def test_tables_that_lose_their_game_are_counted_and_too_many_are_refused() -> N
 
 def test_a_retired_reader_alone_is_never_too_much() -> None:
     ours = way("team", CHESS, GO)
-    require_modest(compare(PLACE, [table_of("chess"), table_of("go")], held(*ours), Record(frozenset(ours))))
+    require_modest(compare(PLACE, [table_of("chess"), table_of("go")], held(*ours), GrantsRecord(frozenset(ours))))
 
 
 def test_what_was_recorded_elsewhere_is_read_too() -> None:
-    record = Record(frozenset({grant("old.silver.chess", "team")}))
+    record = GrantsRecord(frozenset({grant("old.silver.chess", "team")}))
     readers = [table_of("chess", "team"), table_of("go")]
     assert to_read(PLACE, readers, record) == (
         *("main", "main.silver", CHESS),
@@ -184,7 +184,7 @@ def test_what_was_recorded_elsewhere_is_read_too() -> None:
 
 
 def test_a_record_is_read_as_it_was_written() -> None:
-    record = Record(frozenset(way("team \u202e将棋", CHESS)), frozenset(way("ann", GO)))
+    record = GrantsRecord(frozenset(way("team \u202e将棋", CHESS)), frozenset(way("ann", GO)))
     assert from_text("prod", to_text("prod", record), "x") == record
 
 
@@ -194,11 +194,11 @@ def test_a_record_is_read_as_it_was_written() -> None:
         "",
         "{}",
         "[]",
-        to_text("dev", Record()),
-        to_text("prod", Record()).replace('"version": 1', '"version": 2'),
-        to_text("prod", Record(frozenset({grant(CHESS, "team", "MODIFY")}))),
-        to_text("prod", Record(frozenset({grant("main/../x", "team", "USE_CATALOG")}))),
-        to_text("prod", Record(frozenset({Grant("a.b.c.d", "team", "SELECT")}))),
+        to_text("dev", GrantsRecord()),
+        to_text("prod", GrantsRecord()).replace('"version": 1', '"version": 2'),
+        to_text("prod", GrantsRecord(frozenset({grant(CHESS, "team", "MODIFY")}))),
+        to_text("prod", GrantsRecord(frozenset({grant("main/../x", "team", "USE_CATALOG")}))),
+        to_text("prod", GrantsRecord(frozenset({Grant("a.b.c.d", "team", "SELECT")}))),
     ],
 )
 def test_a_record_that_is_none_is_refused(text: str) -> None:
@@ -212,13 +212,13 @@ class State:
 
     readers: tuple[Readers, ...]
     held: dict[str, frozenset[Grant] | None]
-    record: Record
+    record: GrantsRecord
 
     @property
     def plan(self) -> GrantsPlan:
         return compare(PLACE, self.readers, self.held, self.record)
 
-    def after(self, plan: GrantsPlan, done: Collection[Grant], record: Record) -> State:
+    def after(self, plan: GrantsPlan, done: Collection[Grant], record: GrantsRecord) -> State:
         flips = {each.grant: each.action is GrantAction.GRANT for each in plan.changes if each.grant in done}
         now = {
             name: None if grants is None else frozenset({*grants, *(g for g in flips if g.on == name)} - _off(flips))
@@ -248,7 +248,7 @@ def states(draw: st.DrawFn) -> State:
     tables = draw(st.sets(st.sampled_from(NAMES[2:])))
     given_ = draw(st.sets(st.sampled_from([*GRANTS, *OTHERS])))
     granted, started = (draw(st.frozensets(st.sampled_from(GRANTS))) for _ in range(2))
-    return State(readers, held(*given_, tables=tables), Record(granted, started))
+    return State(readers, held(*given_, tables=tables), GrantsRecord(granted, started))
 
 
 def present(state: State) -> set[Grant]:
@@ -272,7 +272,7 @@ def test_the_grants_of_others_are_never_revoked(state: State) -> None:
 
 @given(states())
 def test_a_lost_record_revokes_nothing(state: State) -> None:
-    lost = State(state.readers, state.held, Record())
+    lost = State(state.readers, state.held, GrantsRecord())
     assert GrantAction.REVOKE not in actions(lost.plan)
     assert present(state) <= present(lost.applied())
 
@@ -299,7 +299,9 @@ def test_a_reader_gets_select_on_the_tables_of_its_own_games_alone(state: State)
 
 def every_action() -> GrantsPlan:
     ours = (*way("team", CHESS), grant(GO, "gone-team"), grant("main", "gone-team"))
-    record = Record(frozenset({*ours, grant(GO, "team"), grant(OLD, "bob")}), frozenset({grant(CHESS, "new-team")}))
+    record = GrantsRecord(
+        frozenset({*ours, grant(GO, "team"), grant(OLD, "bob")}), frozenset({grant(CHESS, "new-team")})
+    )
     theirs = (
         grant("main", "visitors"),
         grant("main.silver", "ann@example.org", "ALL_PRIVILEGES"),
@@ -308,19 +310,19 @@ def every_action() -> GrantsPlan:
     )
     readers = [table_of("chess", "new-team", "team"), table_of("go", "bob", "team"), table_of("ludo", "team")]
     now = held(*ours, *theirs, grant(CHESS, "new-team"))
-    return compare(PLACE, readers, now, record, [Waiting("typo", "neither games.allow nor a job has this game")])
+    return compare(PLACE, readers, now, record, [WaitingGame("typo", "neither games.allow nor a job has this game")])
 
 
 PLANS = {
     "every_action": every_action(),
     "nothing_to_do": compare(
-        PLACE, [table_of("chess", "team")], held(*way("team", CHESS)), Record(frozenset(way("team", CHESS)))
+        PLACE, [table_of("chess", "team")], held(*way("team", CHESS)), GrantsRecord(frozenset(way("team", CHESS)))
     ),
     "hostile_names": compare(
         PLACE,
         [table_of("chess", "[red]a\x1b[31m", "right\u202eto left"), Readers("two\nlines", LUDO, ("x",))],
         held(grant(CHESS, "zero\u200bwidth")),
-        Record(),
+        GrantsRecord(),
     ),
 }
 
@@ -341,7 +343,7 @@ def test_the_json_is_what_programs_have_read_before(name: str, plan: GrantsPlan,
 
 def test_the_json_of_an_outcome_is_what_programs_have_read_before(golden: Golden) -> None:
     failed = WorkspaceRefused("The workspace does not know team.", "Correct it.")
-    golden("grants_plan/outcome.json", as_json(PLANS["nothing_to_do"], Outcome(frozenset(way("team")), (failed,))))
+    golden("grants_plan/outcome.json", as_json(PLANS["nothing_to_do"], GrantOutcome(frozenset(way("team")), (failed,))))
 
 
 @plans

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from demux.core.errors import PlanRefused, SettingsInvalid
 from demux.core.names import MAX_NAME_BYTES, invalid_reason, names_of
-from demux.core.settings.databricks import Level, PrincipalKind
+from demux.core.settings.databricks import AccessLevel, PrincipalKind
 from demux.core.settings.loading.loader import load
 from demux.core.settings.settings import Settings
 from demux.core.settings.spark_conf import TABLE_CONF as CONF
@@ -296,9 +296,9 @@ def test_permissions_are_those_of_the_settings_sorted() -> None:
     chosen = settings(**{f"databricks__permissions__{kind}": text for kind, text in changes.items()})
     (job,) = make_jobs([], chosen, WHEEL)
     assert job.permissions == (
-        Permission(PrincipalKind.GROUP, "a", Level.CAN_MANAGE),
-        Permission(PrincipalKind.GROUP, "b", Level.CAN_VIEW),
-        Permission(PrincipalKind.USER, "a@b.c", Level.CAN_MANAGE_RUN),
+        Permission(PrincipalKind.GROUP, "a", AccessLevel.CAN_MANAGE),
+        Permission(PrincipalKind.GROUP, "b", AccessLevel.CAN_VIEW),
+        Permission(PrincipalKind.USER, "a@b.c", AccessLevel.CAN_MANAGE_RUN),
     )
 
 

@@ -8,7 +8,15 @@ import pytest
 
 from demux.core.columns.types import Array, Column, Primitive, Struct
 from demux.core.errors import SchemaInvalid
-from demux.core.protobuf.compatibility.changes import Change, Comparison, Direction, Effect, Kind, Mode, Wire
+from demux.core.protobuf.compatibility.changes import (
+    ChangeKind,
+    Direction,
+    Effect,
+    Mode,
+    SchemaChange,
+    SchemaComparison,
+    WireCompatibility,
+)
 from demux.core.protobuf.compatibility.compare import compare, silver_columns, table_of
 from demux.core.protobuf.schema.protoc import CompiledSchema, compile_schema
 from demux.core.registry.protocol import RegisteredSchema
@@ -76,11 +84,11 @@ def version(body: str, number: int, syntax: str = "proto3") -> CompiledSchema:
     return version_of(f"message M {{ {body} }}", number, "t.M", syntax)
 
 
-def compared(old: str, new: str, syntax: str = "proto3") -> Comparison:
+def compared(old: str, new: str, syntax: str = "proto3") -> SchemaComparison:
     return compare(version(old, 1, syntax), version(new, 2, syntax))
 
 
-def told(change: Change) -> str:
+def told(change: SchemaChange) -> str:
     refused = ", ".join(direction.value for direction in Direction if direction in change.refused) or "no"
     lines = [f"  {change.path or '(message)'} {change.number}: {change.kind.name} {change.old} -> {change.new}"]
     for name, reading in (("backward", change.backward), ("forward", change.forward)):
@@ -115,16 +123,16 @@ def test_every_kind_and_every_effect_is_shown_above() -> None:
              for case in text.strip("\n").split("\n")]  # fmt: skip
     changes = [change for (old, new), syntax in cases for change in compared(old, new, syntax).changes]
     # an enum changes between closed and open with the syntax of its file only
-    assert {change.kind for change in changes} == set(Kind) - {Kind.ENUM_OPENNESS_CHANGED}
+    assert {change.kind for change in changes} == set(ChangeKind) - {ChangeKind.ENUM_OPENNESS_CHANGED}
     assert {change.effect for change in changes} == set(Effect)
-    assert {change.wire for change in changes} == set(Wire)
+    assert {change.wire for change in changes} == set(WireCompatibility)
 
 
 @pytest.mark.parametrize("schema", SCHEMAS, ids=str)
 def test_a_schema_differs_from_itself_in_nothing(schema: Schema) -> None:
     for message in schema.messages:
         one = CompiledSchema(1, "s", 1, message, compiled(schema))
-        assert compare(one, one) == Comparison((), (), ())
+        assert compare(one, one) == SchemaComparison((), (), ())
 
 
 def test_proto2_and_proto3_differ_in_presence_and_in_closed_enums() -> None:
@@ -135,9 +143,9 @@ def test_proto2_and_proto3_differ_in_presence_and_in_closed_enums() -> None:
         (change.path, change.kind, change.backward.wire, change.forward.wire) for change in compare(old, new).changes
     ]
     assert there == [
-        ("e", Kind.PRESENCE_CHANGED, Wire.LOSS, Wire.COMPATIBLE),
-        ("e", Kind.ENUM_OPENNESS_CHANGED, Wire.COMPATIBLE, Wire.LOSS),
-        ("n", Kind.PACKED_CHANGED, Wire.COMPATIBLE, Wire.COMPATIBLE),
+        ("e", ChangeKind.PRESENCE_CHANGED, WireCompatibility.LOSS, WireCompatibility.COMPATIBLE),
+        ("e", ChangeKind.ENUM_OPENNESS_CHANGED, WireCompatibility.COMPATIBLE, WireCompatibility.LOSS),
+        ("n", ChangeKind.PACKED_CHANGED, WireCompatibility.COMPATIBLE, WireCompatibility.COMPATIBLE),
     ]
 
 
@@ -148,8 +156,8 @@ def test_editions_are_compared_by_their_features_and_not_by_their_syntax() -> No
 
 def test_another_message_name_is_the_same_on_the_wire_and_none_for_a_registry() -> None:
     change = (comparison := compare(version("int32 a = 1;", 1), version_of("message N { int32 a = 1; }", 2))).changes[0]
-    assert (change.path, change.kind, change.old, change.new) == ("", Kind.MESSAGE_TYPE_CHANGED, "t.M", "t.N")
-    assert (change.wire, comparison.breaks, comparison.modes) == (Wire.COMPATIBLE, False, (Mode.NONE,))
+    assert (change.path, change.kind, change.old, change.new) == ("", ChangeKind.MESSAGE_TYPE_CHANGED, "t.M", "t.N")
+    assert (change.wire, comparison.breaks, comparison.modes) == (WireCompatibility.COMPATIBLE, False, (Mode.NONE,))
 
 
 def test_another_package_is_allowed_in_every_mode() -> None:
@@ -182,8 +190,8 @@ def test_what_changes_inside_json_text_changes_the_text() -> None:
     # b.x is JSON text in both: it holds a type that stands around it
     changes = compared("B b = 1; message B { M x = 1; }", "B b = 1; message B { B x = 1; }").changes
     assert [(change.path, change.kind, change.effect, change.silver) for change in changes] == [
-        ("b.x", Kind.MESSAGE_TYPE_CHANGED, Effect.NONE, ""),
-        ("b.x.x", Kind.FIELD_RENAMED, Effect.OTHER_VALUES, "the JSON text in column b.x changes"),
+        ("b.x", ChangeKind.MESSAGE_TYPE_CHANGED, Effect.NONE, ""),
+        ("b.x.x", ChangeKind.FIELD_RENAMED, Effect.OTHER_VALUES, "the JSON text in column b.x changes"),
     ]
 
 
@@ -192,7 +200,7 @@ def test_types_that_all_hold_each_other_come_to_an_end() -> None:
     fields = " ".join(f"{name} {name.lower()} = {number};" for number, name in enumerate(names, start=1))
     bodies = [" ".join(f"message {name} {{ {fields} {x} x = 9; }}" for name in names) for x in ("int32", "sint32")]
     comparison = compared(f"T0 root = 1; {bodies[0]}", f"T0 root = 1; {bodies[1]}")
-    assert {change.kind for change in comparison.changes} == {Kind.TYPE_CHANGED}
+    assert {change.kind for change in comparison.changes} == {ChangeKind.TYPE_CHANGED}
     # each way through distinct types: 1 + 4 + 4*3 + 4*3*2 + 4*3*2
     assert len(comparison.changes) == 65
 
@@ -215,7 +223,7 @@ def test_a_table_keeps_what_earlier_versions_made() -> None:
     )
     table = table_of([first, second])
     change = compare(second, third, table).changes[0]
-    assert (change.kind, change.effect) == (Kind.FIELD_ADDED, Effect.KEEPS_OLD_NAME)
+    assert (change.kind, change.effect) == (ChangeKind.FIELD_ADDED, Effect.KEEPS_OLD_NAME)
     assert change.silver == "column score keeps its name and gets the values of lives"
 
 

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from demux.core.columns.schema_merge import align
-from demux.core.protobuf.compatibility.changes import Comparison, Direction, Effect, Kind, Wire
+from demux.core.protobuf.compatibility.changes import ChangeKind, Direction, Effect, SchemaComparison, WireCompatibility
 from demux.core.protobuf.compatibility.compare import compare, silver_columns, table_of
 from demux.core.protobuf.schema.descriptor_pool import is_repeated, message_class, pool_of
 from demux.core.protobuf.schema.protoc import CompiledSchema
@@ -28,12 +28,12 @@ def class_of(schema: CompiledSchema) -> type[Message]:
     return message_class(pool_of(FileDescriptorSet.FromString(schema.descriptor_set)), schema.message)
 
 
-def careful_fields(comparison: Comparison) -> set[str]:
+def careful_fields(comparison: SchemaComparison) -> set[str]:
     """The top-level fields for which the newer reader does not promise every value."""
-    return {c.path.partition(".")[0] for c in comparison.changes if c.backward.wire is not Wire.COMPATIBLE}
+    return {c.path.partition(".")[0] for c in comparison.changes if c.backward.wire is not WireCompatibility.COMPATIBLE}
 
 
-def only_promised(payload: bytes, old: type[Message], new: type[Message], comparison: Comparison) -> bytes:
+def only_promised(payload: bytes, old: type[Message], new: type[Message], comparison: SchemaComparison) -> bytes:
     """The payload without the fields that are not promised."""
     message, now = old.FromString(payload), new.DESCRIPTOR
     assert now is not None
@@ -86,7 +86,7 @@ def test_what_is_compatible_reads_every_value_as_it_was_written(pair: Pair, seed
 @given(pairs(), st.integers(0, 2**32))
 def test_a_reader_that_is_never_incompatible_accepts_every_message(pair: Pair, seed: int) -> None:
     old, new = pair
-    lossless = all(c.backward.wire is Wire.COMPATIBLE for c in compare(old, new).changes)
+    lossless = all(c.backward.wire is WireCompatibility.COMPATIBLE for c in compare(old, new).changes)
     if not lossless:
         return
     reader = class_of(new)
@@ -109,9 +109,9 @@ def test_forward_is_backward_with_the_versions_exchanged(pair: Pair) -> None:
         assert refused == any(other in change.refused for change in back.changes)
 
 
-def _renumbered(*comparisons: Comparison) -> bool:
+def _renumbered(*comparisons: SchemaComparison) -> bool:
     # a field that moved to another number is told under its new one
-    return any(c.kind is Kind.NUMBER_CHANGED for one in comparisons for c in one.changes)
+    return any(c.kind is ChangeKind.NUMBER_CHANGED for one in comparisons for c in one.changes)
 
 
 @pytest.mark.thorough
@@ -134,7 +134,7 @@ def test_the_silver_table_does_what_alignment_does(pair: Pair) -> None:
 def test_a_version_differs_from_itself_in_nothing(pair: Pair) -> None:
     for schema in pair:
         same = compare(schema, schema)
-        assert same == Comparison((), (), ())
+        assert same == SchemaComparison((), (), ())
         assert not same.breaks
 
 

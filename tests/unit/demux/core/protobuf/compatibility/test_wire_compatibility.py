@@ -11,7 +11,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError, Message
 
-from demux.core.protobuf.compatibility.changes import Reading, Wire
+from demux.core.protobuf.compatibility.changes import ReadEffect, WireCompatibility
 from demux.core.protobuf.compatibility.declarations import Declared, declaration
 from demux.core.protobuf.compatibility.wire_compatibility import cardinality_reading, type_reading
 from demux.core.protobuf.schema.descriptor_pool import message_class, pool_of
@@ -33,12 +33,12 @@ LOSS = """int32>bool int32>uint32 int32>uint64 uint32>bool uint32>int32 int64>bo
     bool>Closed int32>Closed uint32>Closed int64>Closed uint64>Closed Inner>bytes bytes>Inner"""
 
 
-def verdict(writer: str, reader: str) -> Wire:
+def verdict(writer: str, reader: str) -> WireCompatibility:
     pair = f"{writer}>{reader}"
     # two enums are compared value by value, by a rule of their own
     if writer == reader or pair in ("Open>Closed", "Closed>Open") or pair in FINE.split():
-        return Wire.COMPATIBLE
-    return Wire.LOSS if pair in LOSS.split() else Wire.INCOMPATIBLE
+        return WireCompatibility.COMPATIBLE
+    return WireCompatibility.LOSS if pair in LOSS.split() else WireCompatibility.INCOMPATIBLE
 
 
 @cache
@@ -77,7 +77,7 @@ def outcomes(writer: str, reader: str) -> set[bool]:
     return found
 
 
-def reading(writer: str, reader: str) -> Reading:
+def reading(writer: str, reader: str) -> ReadEffect:
     return type_reading(field(writer), field(reader))
 
 
@@ -90,11 +90,11 @@ def test_a_type_is_read_as_the_page_says(writer: str, reader: str) -> None:
 def test_the_verdict_on_a_type_is_what_the_parser_does(writer: str, reader: str) -> None:
     happened = outcomes(f"s_{writer}", f"s_{reader}")
     match reading(f"s_{writer}", f"s_{reader}").wire:
-        case Wire.COMPATIBLE:
+        case WireCompatibility.COMPATIBLE:
             assert happened == {True}
-        case Wire.LOSS:
+        case WireCompatibility.LOSS:
             assert happened == {True, False}
-        case Wire.INCOMPATIBLE:
+        case WireCompatibility.INCOMPATIBLE:
             assert False in happened
 
 
@@ -111,20 +111,20 @@ def test_a_closed_enum_loses_numbers_and_an_open_one_keeps_them() -> None:
 
 @pytest.mark.parametrize("name", TYPES)
 def test_a_single_value_is_read_as_a_list_of_one(name: str) -> None:
-    assert cardinality_reading(field(f"s_{name}"), field(f"p_{name}")).wire is Wire.COMPATIBLE
+    assert cardinality_reading(field(f"s_{name}"), field(f"p_{name}")).wire is WireCompatibility.COMPATIBLE
     assert outcomes(f"s_{name}", f"p_{name}") == {True}
 
 
 @pytest.mark.parametrize("name", NUMERIC)
 def test_a_packed_list_is_never_read_as_a_single_value(name: str) -> None:
-    assert cardinality_reading(field(f"p_{name}"), field(f"s_{name}")).wire is Wire.INCOMPATIBLE
+    assert cardinality_reading(field(f"p_{name}"), field(f"s_{name}")).wire is WireCompatibility.INCOMPATIBLE
     assert outcomes(f"p_{name}", f"s_{name}") == {False}
 
 
 @pytest.mark.parametrize("name", TYPES)
 def test_of_a_list_that_is_not_packed_one_value_is_kept(name: str) -> None:
     writer = f"e_{name}" if name in NUMERIC else f"p_{name}"
-    assert cardinality_reading(field(writer), field(f"s_{name}")).wire is Wire.LOSS
+    assert cardinality_reading(field(writer), field(f"s_{name}")).wire is WireCompatibility.LOSS
     assert outcomes(writer, f"s_{name}") == {True, False}
 
 
@@ -141,7 +141,9 @@ def test_a_message_in_a_group_is_not_read_as_one_behind_a_length() -> None:
     )
     first, second = (declaration(made.FindMessageTypeByName("t.M")).fields[1] for made in (behind, grouped))
     assert (first.text, second.text) == ("t.Inner", "group t.Inner")
-    assert type_reading(first, second) == Reading(Wire.INCOMPATIBLE, "t.Inner is not read as group t.Inner")
+    assert type_reading(first, second) == ReadEffect(
+        WireCompatibility.INCOMPATIBLE, "t.Inner is not read as group t.Inner"
+    )
     written: Any = message_class(behind, "t.M")()
     written.f.x = 5
     read: Any = message_class(grouped, "t.M").FromString(written.SerializeToString())

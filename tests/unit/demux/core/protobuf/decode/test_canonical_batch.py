@@ -25,7 +25,7 @@ from demux.core.protobuf.schema.column_mapping import Message, shape_of
 from demux.core.protobuf.schema.descriptor_pool import Readable, has_required, message_class, pool_of
 from demux.core.protobuf.schema.protoc import compile_schema
 from demux.core.registry.protocol import RegisteredSchema
-from producer.events import Writer, random_words
+from producer.events import EventWriter, random_words
 from producer.events import payloads as event_payloads
 from producer.games import games
 from producer.schemas import proto_path, proto_text
@@ -258,7 +258,7 @@ def with_empty_list(payload: bytes, descriptor: Any, rng: random.Random) -> byte
 def test_every_event_of_the_producer_is_proven(game: Any, version: int) -> None:
     schema = compile_schema(RegisteredSchema(1, "event", version, proto_text(game, version), proto_path(game)))
     cls = message_class(pool_of(FileDescriptorSet.FromString(schema.descriptor_set)), schema.message)
-    made = event_payloads(Writer(game, version, 1, cls), random_words(7, 0, 500), now_us=1_800_000_000_000_000)
+    made = event_payloads(EventWriter(game, version, 1, cls), random_words(7, 0, 500), now_us=1_800_000_000_000_000)
     _, quick = both_of(schema.descriptor_set, schema.message)
     assert proven(quick, *made) == [True] * 500
 

@@ -7,10 +7,10 @@ from typing import Any
 import google.protobuf
 import pytest
 
-from demux.core.protobuf.decode.decoder import Decoder, decoder_of
+from demux.core.protobuf.decode.decoder import PayloadDecoder, decoder_of
 from demux.core.protobuf.decode.rescue_fill import Filling
 from demux.core.protobuf.schema.protoc import compile_schema
-from demux.core.registry.protocol import Reference, RegisteredSchema
+from demux.core.registry.protocol import ImportedFile, RegisteredSchema
 from tests.support.data.mutations import VARINT, Element, delimited, varint, written
 from tests.support.data.protos import CLOSED, CLOSED_2023, Schema, compiled, message_type, of_text
 from tests.support.oracle import arrow_rows, difference, oracle_row
@@ -141,7 +141,7 @@ def test_the_file_that_declares_an_enum_says_whether_it_is_closed(
     declared = f"{head} enum E {{ {feature} A = 0; }}"
     label = "" if "edition" in user else "optional"
     text = f'{user} import "e.proto"; message M {{ {label} E one = 1; }}'
-    schema = RegisteredSchema(1, "m", 1, text, "m.proto", (Reference("e.proto", declared),), "M")
+    schema = RegisteredSchema(1, "m", 1, text, "m.proto", (ImportedFile("e.proto", declared),), "M")
     by = decoder_of(compile_schema(schema).descriptor_set, "M")
     decoded = by.decode([b"\x08\x63"])
     assert decoded.columns[0].to_pylist() == [shown]
@@ -154,7 +154,7 @@ message In { optional C one = 1; map<string, C> by_name = 6; } enum C { NIL = 0;
 NEW = OLD.replace("ONE = 1;", "ONE = 1; LATER = 99;")
 
 
-def versions() -> tuple[Decoder, Filling]:
+def versions() -> tuple[PayloadDecoder, Filling]:
     (old, name, _), (new, _, _) = (of_text(text, "t.M", "proto2") for text in (OLD, NEW))
     return decoder_of(old, name), Filling(new, name, NOTHING)
 

@@ -9,7 +9,7 @@ import pytest
 
 from demux.core.columns.arrow import arrow_type
 from demux.core.errors import SchemaInvalid
-from demux.core.protobuf.decode.decoder import Decoded, Decoder, decoder_of
+from demux.core.protobuf.decode.decoder import DecodedBatch, PayloadDecoder, decoder_of
 from tests.support.data.messages import payloads
 from tests.support.data.mutations import VARINT, Element, delimited, elements, shuffled, varint, written
 from tests.support.data.protos import (
@@ -29,16 +29,16 @@ from tests.support.oracle import Row, arrow_rows, difference, oracle_row
 NOTHING: frozenset[str] = frozenset()
 
 
-def decoder(schema: Schema, message: str, reserved: frozenset[str] = NOTHING) -> Decoder:
+def decoder(schema: Schema, message: str, reserved: frozenset[str] = NOTHING) -> PayloadDecoder:
     return decoder_of(compiled(schema), message, reserved)
 
 
-def inline(text: str, syntax: str = "proto3") -> Decoder:
+def inline(text: str, syntax: str = "proto3") -> PayloadDecoder:
     descriptor_set, message, _ = of_text(text, syntax=syntax)
-    return Decoder(descriptor_set, message, NOTHING)
+    return PayloadDecoder(descriptor_set, message, NOTHING)
 
 
-def rows_of(by: Decoder, decoded: Decoded) -> dict[int, Row]:
+def rows_of(by: PayloadDecoder, decoded: DecodedBatch) -> dict[int, Row]:
     """The rows by position; the arrays are checked for their types and for sound insides."""
     for array, column in zip(decoded.columns, by.columns, strict=True):
         array.validate(full=True)
@@ -50,7 +50,7 @@ def rows_of(by: Decoder, decoded: Decoded) -> dict[int, Row]:
 
 
 def assert_rows_are_the_oracles(
-    by: Decoder, cls: Any, made: Sequence[bytes], reserved: frozenset[str] = NOTHING
+    by: PayloadDecoder, cls: Any, made: Sequence[bytes], reserved: frozenset[str] = NOTHING
 ) -> None:
     decoded = by.decode(made)
     assert decoded.bad == ()
@@ -222,7 +222,7 @@ def test_an_interrupt_is_no_panic(complaint: BaseException) -> None:
 
 def test_a_set_without_the_message_is_refused_with_its_name() -> None:
     with pytest.raises(SchemaInvalid, match=r"no message 'kinds3\.Nothing'"):
-        Decoder(compiled(PROTO3), "kinds3.Nothing", NOTHING)
+        PayloadDecoder(compiled(PROTO3), "kinds3.Nothing", NOTHING)
 
 
 def test_the_same_message_has_one_decoder() -> None:

@@ -12,7 +12,7 @@ import pytest
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from demux.core.columns.types import Array, ColumnType, Map, Primitive, Struct
-from demux.core.protobuf.decode.decoder import Decoder, decoder_of
+from demux.core.protobuf.decode.decoder import PayloadDecoder, decoder_of
 from demux.core.protobuf.decode.reference_parser import MalformedRow
 from demux.core.protobuf.schema.column_mapping import is_map
 from demux.core.protobuf.schema.descriptor_pool import is_repeated
@@ -52,7 +52,7 @@ def bent(schema: Schema, message: str, seed: int, count: int) -> list[bytes]:
     return [mutated(rng.choice(straight), cls.DESCRIPTOR, rng) for _ in range(count)]
 
 
-def judged(by: Decoder, made: list[bytes]) -> list[tuple[Any, str | None]]:
+def judged(by: PayloadDecoder, made: list[bytes]) -> list[tuple[Any, str | None]]:
     """What the reference makes of each payload: its row, or its sentence."""
     verdicts: list[tuple[Any, str | None]] = []
     for payload in made:

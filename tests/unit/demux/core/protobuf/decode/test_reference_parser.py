@@ -8,7 +8,7 @@ import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from google.protobuf.message import DecodeError
 
-from demux.core.protobuf.decode.reference_parser import MalformedRow, Reference, json_text, microseconds
+from demux.core.protobuf.decode.reference_parser import MalformedRow, ReferenceParser, json_text, microseconds
 from demux.core.protobuf.schema.column_mapping import shape_of
 from demux.core.protobuf.schema.descriptor_pool import Readable, message_class, pool_of
 from tests.support.data.messages import payloads, serialized
@@ -19,23 +19,23 @@ from tests.support.oracle import oracle_row
 MIN_MICROS, MAX_MICROS = -62_135_596_800_000_000, 253_402_300_799_999_999
 
 
-def reference_of(descriptor_set: bytes, message: str) -> Reference:
+def reference_of(descriptor_set: bytes, message: str) -> ReferenceParser:
     files = FileDescriptorSet.FromString(descriptor_set)
     pool = pool_of(files)
     shape = shape_of(pool.FindMessageTypeByName(message))
-    return Reference(Readable(files, pool, message).message, shape, pool)
+    return ReferenceParser(Readable(files, pool, message).message, shape, pool)
 
 
-def of_schema(schema: Schema, message: str) -> Reference:
+def of_schema(schema: Schema, message: str) -> ReferenceParser:
     return reference_of(compiled(schema), message)
 
 
-def inline(text: str, syntax: str = "proto3") -> Reference:
+def inline(text: str, syntax: str = "proto3") -> ReferenceParser:
     descriptor_set, message, _ = of_text(text, syntax=syntax)
     return reference_of(descriptor_set, message)
 
 
-def refusal(reference: Reference, payload: bytes) -> str:
+def refusal(reference: ReferenceParser, payload: bytes) -> str:
     with pytest.raises(MalformedRow) as refused:
         reference.row(payload)
     return str(refused.value)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from demux.core.columns.projection import project
 from demux.core.columns.schema_merge import align
 from demux.core.columns.types import Struct
-from demux.core.protobuf.decode.decoder import Decoder
+from demux.core.protobuf.decode.decoder import PayloadDecoder
 from demux.core.protobuf.decode.rescue_fill import Filling
 from demux.core.protobuf.schema.descriptor_pool import message_class, pool_of
 from demux.core.protobuf.schema.protoc import CompiledSchema
@@ -40,11 +40,11 @@ def class_of(schema: CompiledSchema) -> type[Message]:
     return message_class(pool_of(FileDescriptorSet.FromString(schema.descriptor_set)), schema.message)
 
 
-def decoder(schema: CompiledSchema) -> Decoder:
-    return Decoder(schema.descriptor_set, schema.message, NOTHING)
+def decoder(schema: CompiledSchema) -> PayloadDecoder:
+    return PayloadDecoder(schema.descriptor_set, schema.message, NOTHING)
 
 
-def rescued(by: Decoder, made: list[bytes], table: Struct) -> list[bytes | None]:
+def rescued(by: PayloadDecoder, made: list[bytes], table: Struct) -> list[bytes | None]:
     """What is left over of payloads that are all good, in their order."""
     decoded = by.decode(made)
     assert decoded.bad == ()
@@ -53,7 +53,7 @@ def rescued(by: Decoder, made: list[bytes], table: Struct) -> list[bytes | None]
     return [left for _, left in sorted(zip(decoded.good, found.to_pylist(), strict=True))]
 
 
-def rows(by: Decoder, made: list[bytes], table: Struct) -> list[dict[str, Any]]:
+def rows(by: PayloadDecoder, made: list[bytes], table: Struct) -> list[dict[str, Any]]:
     """The rows in a table's columns, in order of the payloads."""
     decoded = by.decode(made)
     columns = project(decoded.columns, by.columns, table, len(decoded.good))

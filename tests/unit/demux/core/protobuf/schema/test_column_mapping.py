@@ -9,9 +9,9 @@ from demux.core.errors import SchemaInvalid
 from demux.core.protobuf.schema.column_mapping import (
     Cardinality,
     Enumeration,
+    FieldPresence,
     JsonText,
     Message,
-    Presence,
     columns_of,
     shape_of,
 )
@@ -64,7 +64,7 @@ def sql(schema: Schema, message: str) -> dict[str, str]:
     return {column.name: sql_name(column.type) for column in columns_of(shape(schema, message))}
 
 
-def presences(schema: Schema, message: str) -> dict[str, Presence]:
+def presences(schema: Schema, message: str) -> dict[str, FieldPresence]:
     return {field.name: field.presence for field in shape(schema, message).fields}
 
 
@@ -108,16 +108,16 @@ def test_well_known_types_have_their_own_columns() -> None:
 
 
 def test_presence_follows_the_syntax() -> None:
-    assert set(presences(PROTO3, "kinds3.Optional").values()) == {Presence.EXPLICIT}
+    assert set(presences(PROTO3, "kinds3.Optional").values()) == {FieldPresence.EXPLICIT}
     singular = presences(PROTO3, "kinds3.Singular")
-    assert {name for name, presence in singular.items() if presence is Presence.EXPLICIT} == {"f_inner"}
-    assert set(presences(PROTO2, "kinds2.Required").values()) == {Presence.REQUIRED}
-    assert set(presences(PROTO2, "kinds2.Defaults").values()) == {Presence.EXPLICIT}
-    assert set(presences(EDITION_2023, "kinds2023.Explicit").values()) == {Presence.EXPLICIT}
-    assert set(presences(EDITION_2023, "kinds2023.Implicit").values()) == {Presence.IMPLICIT}
-    assert presences(EDITION_2023, "kinds2023.Mixed")["must"] is Presence.REQUIRED
+    assert {name for name, presence in singular.items() if presence is FieldPresence.EXPLICIT} == {"f_inner"}
+    assert set(presences(PROTO2, "kinds2.Required").values()) == {FieldPresence.REQUIRED}
+    assert set(presences(PROTO2, "kinds2.Defaults").values()) == {FieldPresence.EXPLICIT}
+    assert set(presences(EDITION_2023, "kinds2023.Explicit").values()) == {FieldPresence.EXPLICIT}
+    assert set(presences(EDITION_2023, "kinds2023.Implicit").values()) == {FieldPresence.IMPLICIT}
+    assert presences(EDITION_2023, "kinds2023.Mixed")["must"] is FieldPresence.REQUIRED
     members = presences(PROTO3, "kinds3.OneOf")
-    assert {name for name, presence in members.items() if presence is Presence.IMPLICIT} == {"before", "after"}
+    assert {name for name, presence in members.items() if presence is FieldPresence.IMPLICIT} == {"before", "after"}
 
 
 def test_an_enum_has_the_first_name_of_each_number() -> None:

@@ -20,7 +20,7 @@ from demux.core.protobuf.schema.comments import (
     without_comments,
 )
 from demux.core.protobuf.schema.protoc import CompiledSchema, compile_schema
-from demux.core.registry.protocol import Reference, RegisteredSchema
+from demux.core.registry.protocol import ImportedFile, RegisteredSchema
 
 EVENT = """syntax = "proto2"; package g;
 import "shared.proto";
@@ -58,7 +58,7 @@ message Device { // A device.
 }"""
 
 
-def compiled(text: str, *references: Reference) -> CompiledSchema:
+def compiled(text: str, *references: ImportedFile) -> CompiledSchema:
     return compile_schema(RegisteredSchema(1, "s", 1, text, "a.proto", references))
 
 
@@ -78,7 +78,7 @@ def by_path(columns: Struct, above: str = "") -> dict[str, str]:
 
 
 def test_leading_comments_count_else_trailing_ones_at_every_level() -> None:
-    comments = said(compiled(EVENT, Reference("shared.proto", SHARED)))
+    comments = said(compiled(EVENT, ImportedFile("shared.proto", SHARED)))
     assert comments.table == "One event of a `game`."
     assert by_path(comments.columns) == {
         "user": "Who did it.",
@@ -96,7 +96,7 @@ def test_leading_comments_count_else_trailing_ones_at_every_level() -> None:
 
 
 def test_a_message_inside_another_one_has_its_own() -> None:
-    comments = said(compiled(EVENT, Reference("shared.proto", SHARED)), "g.Event.Part")
+    comments = said(compiled(EVENT, ImportedFile("shared.proto", SHARED)), "g.Event.Part")
     found = by_path(comments.columns)
     assert (comments.table, found["size"], found["inner.user"]) == ("", "in bytes", "Who did it.")
     device = said(compiled(SHARED))
@@ -104,7 +104,7 @@ def test_a_message_inside_another_one_has_its_own() -> None:
 
 
 def test_a_schema_without_source_info_says_nothing() -> None:
-    schema = compiled(EVENT, Reference("shared.proto", SHARED))
+    schema = compiled(EVENT, ImportedFile("shared.proto", SHARED))
     bare = without_comments(schema.descriptor_set)
     columns = decoder_of(bare, "g.Event").columns
     assert comments_of(bare, "g.Event", columns) == Comments("", columns)
@@ -112,7 +112,7 @@ def test_a_schema_without_source_info_says_nothing() -> None:
 
 
 def test_only_the_comments_of_the_source_info_are_kept_and_none_of_them_is_lost() -> None:
-    schema = compiled(EVENT, Reference("shared.proto", SHARED))
+    schema = compiled(EVENT, ImportedFile("shared.proto", SHARED))
     kept = only_comments(schema.descriptor_set)
     assert len(kept) < len(schema.descriptor_set) / 2
     locations = [at for file in FileDescriptorSet.FromString(kept).file for at in file.source_code_info.location]
@@ -123,7 +123,7 @@ def test_only_the_comments_of_the_source_info_are_kept_and_none_of_them_is_lost(
 
 def test_comments_do_not_make_another_schema() -> None:
     other = EVENT.replace("One event", "Another event").replace("may be negative", "'; DROP TABLE x")
-    sets = [compiled(text, Reference("shared.proto", SHARED)).descriptor_set for text in (EVENT, other)]
+    sets = [compiled(text, ImportedFile("shared.proto", SHARED)).descriptor_set for text in (EVENT, other)]
     assert without_comments(sets[0]) == without_comments(sets[1])
     assert only_comments(sets[0]) != only_comments(sets[1])
 

@@ -54,9 +54,9 @@ def test_the_files_of_a_message_are_its_imports_and_its_extensions_imports_first
 
 def _by_hand(texts: dict[str, str]) -> FileDescriptorSet:
     from demux.core.protobuf.schema.protoc import compile_schema
-    from demux.core.registry.protocol import Reference, RegisteredSchema
+    from demux.core.registry.protocol import ImportedFile, RegisteredSchema
 
-    references = tuple(Reference(path, text) for path, text in texts.items() if path != "more.proto")
+    references = tuple(ImportedFile(path, text) for path, text in texts.items() if path != "more.proto")
     schema = RegisteredSchema(1, "s", 1, texts["more.proto"], "more.proto", references, "b.Base")
     return FileDescriptorSet.FromString(compile_schema(schema).descriptor_set)
 

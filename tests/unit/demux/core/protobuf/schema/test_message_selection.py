@@ -7,7 +7,7 @@ import pytest
 from demux.core.errors import SchemaInvalid
 from demux.core.protobuf.schema.message_selection import messages_at, with_message
 from demux.core.protobuf.schema.protoc import CompiledSchema, compile_schema
-from demux.core.registry.protocol import Reference, RegisteredSchema
+from demux.core.registry.protocol import ImportedFile, RegisteredSchema
 
 IMPORTED = 'syntax = "proto3"; package p; message Other { message Deep {} }'
 TEXT = """
@@ -20,7 +20,7 @@ message Late { message L {} map<string, int32> last = 1; }
 
 
 def schema(text: str = TEXT, message: str | None = None) -> CompiledSchema:
-    references = (Reference("other.proto", IMPORTED),)
+    references = (ImportedFile("other.proto", IMPORTED),)
     return compile_schema(RegisteredSchema(7, "chess-value", 3, text, "own.proto", references, message))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from demux.core.protobuf.schema.option_tags import MAX_TAGS, Tags, tags_of
 from demux.core.protobuf.schema.protoc import compile_schema
-from demux.core.registry.protocol import Reference, RegisteredSchema
+from demux.core.registry.protocol import ImportedFile, RegisteredSchema
 
 OPTIONS = """syntax = "proto3"; package acme; import "google/protobuf/descriptor.proto";
 enum Level { LOW = 0; HIGH = 1; }
@@ -22,7 +22,7 @@ extend google.protobuf.FieldOptions { string pii = 60001; }
 
 def tags(body: str, options: str = OPTIONS) -> Tags:
     text = f'syntax = "proto3"; package g; import "acme.proto"; import "other.proto"; message Event {{ {body} }}'
-    references = (Reference("acme.proto", options), Reference("other.proto", OTHER))
+    references = (ImportedFile("acme.proto", options), ImportedFile("other.proto", OTHER))
     schema = compile_schema(RegisteredSchema(1, "s", 1, text, "a.proto", references))
     return tags_of(schema.descriptor_set, schema.message)
 

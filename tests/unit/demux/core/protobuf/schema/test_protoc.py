@@ -10,12 +10,12 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
 from demux.core.errors import SchemaInvalid
 from demux.core.protobuf.schema.protoc import compile_schema
-from demux.core.registry.protocol import Reference, RegisteredSchema
+from demux.core.registry.protocol import ImportedFile, RegisteredSchema
 
 ROOT = Path(__file__).parents[6]
 
 
-def schema(text: str, *references: Reference, path: str = "a.proto", message: str | None = None) -> RegisteredSchema:
+def schema(text: str, *references: ImportedFile, path: str = "a.proto", message: str | None = None) -> RegisteredSchema:
     return RegisteredSchema(5, "chess", 2, text, path, references, message)
 
 
@@ -30,7 +30,7 @@ def test_the_set_holds_the_file_its_imports_first_and_its_comments() -> None:
         import "shared/b.proto"; import "google/protobuf/timestamp.proto";
         // An event.
         message Event { shared.B b = 1; google.protobuf.Timestamp at = 2; }"""
-    reference = Reference("shared/b.proto", 'syntax = "proto3"; package shared; message B {}')
+    reference = ImportedFile("shared/b.proto", 'syntax = "proto3"; package shared; message B {}')
     compiled = compile_schema(schema(text, reference, path="games/a.proto"))
     files = FileDescriptorSet.FromString(compiled.descriptor_set).file
     assert sorted(file.name for file in files[:-1]) == ["google/protobuf/timestamp.proto", "shared/b.proto"]
@@ -54,7 +54,7 @@ def test_the_wrapper_of_this_project_compiles() -> None:
 @pytest.mark.parametrize("message", ["g.First", "g.First.Inner", "g.Second", "other.Imported"])
 def test_the_message_is_the_one_configured_nested_and_imported_ones_too(message: str) -> None:
     text = """syntax = "proto3"; package g; import "o.proto"; message First { message Inner {} } message Second {}"""
-    reference = Reference("o.proto", 'syntax = "proto3"; package other; message Imported {}')
+    reference = ImportedFile("o.proto", 'syntax = "proto3"; package other; message Imported {}')
     assert compile_schema(schema(text, reference)).message == "g.First"
     assert compile_schema(schema(text, reference, message=message)).message == message
 
@@ -67,7 +67,7 @@ def test_what_cannot_be_compiled_is_said_in_protocs_first_sentence() -> None:
     assert refusal(schema(head + 'import "gone.proto";')) == (
         'a.proto:2:1: Import "gone.proto" was not found or had errors'
     )
-    broken = Reference("b.proto", "message {}")
+    broken = ImportedFile("b.proto", "message {}")
     assert refusal(schema(head + 'import "b.proto";', broken)).startswith("b.proto:1:9: Expected message name")
     unused = 'import "google/protobuf/any.proto";\nmessage A { B b = 1; }'
     assert refusal(schema(head + unused)) == 'a.proto:3:13: "B" is not defined'
@@ -85,7 +85,7 @@ def test_the_error_names_the_schema() -> None:
 @pytest.mark.parametrize("path", ["../x.proto", "/tmp/x.proto", "a/../../x.proto", "@args", "grpc_tools/protoc.py"])
 def test_no_path_of_a_schema_is_written_outside_of_protocs_folder(path: str) -> None:
     assert repr(path) in refusal(schema('syntax = "proto3"; message A {}', path=path))
-    assert repr(path) in refusal(schema('syntax = "proto3"; message A {}', Reference(path, "")))
+    assert repr(path) in refusal(schema('syntax = "proto3"; message A {}', ImportedFile(path, "")))
 
 
 def test_files_beside_the_schema_are_out_of_reach(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from demux.core.errors import SchemaInvalid
 from demux.core.protobuf.schema.descriptor_pool import descriptor_of
 from demux.core.protobuf.schema.protoc import compile_schema
-from demux.core.registry.protocol import Reference, RegisteredSchema
+from demux.core.registry.protocol import ImportedFile, RegisteredSchema
 
 
 def serialized(file: FileDescriptorProto) -> str:
@@ -35,11 +35,13 @@ def test_text_may_import_what_is_serialized_and_the_other_way_round() -> None:
     base = FileDescriptorProto(name="elsewhere.proto", syntax="proto3")
     base.message_type.add(name="Base")
     text = 'syntax = "proto3"; import "b.proto"; message Top { Base base = 1; }'
-    compiled = compile_schema(RegisteredSchema(1, "s", 1, text, "a.proto", (Reference("b.proto", serialized(base)),)))
+    compiled = compile_schema(
+        RegisteredSchema(1, "s", 1, text, "a.proto", (ImportedFile("b.proto", serialized(base)),))
+    )
     assert compiled.message == "Top"
     top = FileDescriptorProto(name="elsewhere.proto", syntax="proto3", dependency=["b.proto"])
     top.message_type.add(name="Top")
-    references = (Reference("b.proto", 'syntax = "proto3"; message Base {}'),)
+    references = (ImportedFile("b.proto", 'syntax = "proto3"; message Base {}'),)
     compiled = compile_schema(RegisteredSchema(1, "s", 1, serialized(top), "a.proto", references))
     assert compiled.message == "Top"
 

@@ -11,7 +11,7 @@ import pytest
 from demux.core.columns.types import NO_FIELD, Array, Map, Primitive, Struct
 from demux.core.protobuf.decode.decoder import decoder_of
 from demux.core.protobuf.schema.protoc import compile_schema
-from demux.core.protobuf.wire.field_probe import Glimpse, Numbers, Unreadable, glimpse_of
+from demux.core.protobuf.wire.field_probe import Glimpse, Numbers, UnreadableValue, glimpse_of
 from demux.core.protobuf.wire.wire_fields import chunks_of
 from demux.core.registry.protocol import RegisteredSchema
 from tests.support.data.messages import payloads
@@ -61,8 +61,8 @@ def same(one: Any, other: Any) -> bool:
 def seen(glimpse: Glimpse, payload: bytes, numbers: Numbers) -> Any:
     try:
         return glimpse.value(payload, numbers)
-    except Unreadable:
-        return Unreadable
+    except UnreadableValue:
+        return UnreadableValue
 
 
 @pytest.mark.thorough
@@ -81,12 +81,12 @@ def test_each_value_is_the_references_one_and_of_a_payload_that_is_cut_off_that_
             expected = at(row, path)
             whole = seen(glimpse, payload, numbers)
             # a message set has another form
-            assert same(whole, expected) or (whole is Unreadable and message == "kinds2.HasBag"), (payload, path)
+            assert same(whole, expected) or (whole is UnreadableValue and message == "kinds2.HasBag"), (payload, path)
             for end in rng.sample(range(len(payload)), min(len(payload), CUTS)):
                 found = seen(glimpse, payload[:end], numbers)
                 # between two fields nobody can see that it was cut off
                 _, is_whole = chunks_of(payload[:end])
-                assert is_whole or found is Unreadable or same(found, expected), (payload[:end], path)
+                assert is_whole or found is UnreadableValue or same(found, expected), (payload[:end], path)
 
 
 @pytest.fixture(scope="module")
@@ -107,22 +107,22 @@ ANN, BOB = b"\x0a\x03ann", b"\x0a\x03bob"
         # the last one counts
         (ANN + BOB, (1,), "bob"),
         # broken before it, behind it, and in it
-        (b"\x14" + ANN, (1,), Unreadable),
+        (b"\x14" + ANN, (1,), UnreadableValue),
         (ANN + b"\x14", (1,), "ann"),
-        (ANN[:-1], (1,), Unreadable),
+        (ANN[:-1], (1,), UnreadableValue),
         # the same in a message, of which more than its end may be there
         (b"\x3a\x05" + ANN, (7, 1), "ann"),
         (b"\x3a\x09" + ANN + b"\x10\x05", (7, 1), "ann"),
-        (b"\x3a\x04" + ANN, (7, 1), Unreadable),
-        (b"\x3a\x09" + ANN, (7, 2), Unreadable),
-        (b"\x3a\x09" + ANN, (7,), Unreadable),
+        (b"\x3a\x04" + ANN, (7, 1), UnreadableValue),
+        (b"\x3a\x09" + ANN, (7, 2), UnreadableValue),
+        (b"\x3a\x09" + ANN, (7,), UnreadableValue),
         # a message that comes twice is one
         (b"\x3a\x05" + ANN + b"\x3a\x02\x10\x05", (7, 1), "ann"),
         (b"\x3a\x02\x10\x05", (7, 1), None),
         # no UTF-8, another wire type
-        (b"\x0a\x01\xff", (1,), Unreadable),
-        (b"\x08\x05", (1,), Unreadable),
-        (b"\x38\x05", (7, 1), Unreadable),
+        (b"\x0a\x01\xff", (1,), UnreadableValue),
+        (b"\x08\x05", (1,), UnreadableValue),
+        (b"\x38\x05", (7, 1), UnreadableValue),
         # something else is wrong, but not here
         (b"\x0a\x01\xff\x10\x05", (2,), 5),
         (b"\x38\x05" + ANN, (1,), "ann"),

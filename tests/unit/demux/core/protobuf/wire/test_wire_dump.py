@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from demux.core.protobuf.schema.descriptor_pool import message_class, pool_of
 from demux.core.protobuf.schema.protoc import compile_schema
-from demux.core.protobuf.wire.wire_dump import Dump, Part, Stop, dump
+from demux.core.protobuf.wire.wire_dump import Dump, DumpedField, Stop, dump
 from demux.core.registry.protocol import RegisteredSchema
 
 TEXT = """
@@ -73,22 +73,22 @@ def test_a_message_is_shown_whole_with_names_and_with_the_values_of_its_kinds() 
     found = dump(EVENT(**WHOLE).SerializeToString(), KIND)
     assert (found.more, found.stop) == (0, None)
     assert found.parts == (
-        Part(1, "name", '"ann\\u001b[31m"'),
-        Part(2, "score", "-3"),
-        Part(3, "shift", "-7"),
-        Part(4, "share", "0.1"),
-        Part(5, "ratio", "0.5"),
-        Part(6, "code", "7"),
-        Part(7, "offset", "-9"),
-        Part(8, "done", "true"),
-        Part(9, "raw", "0x00ff"),
-        Part(10, "color", "BLUE"),
-        Part(11, "marks", "[1, -2, 300]"),
-        Part(12, "inside", None, (Part(1, "name", '"bob"'),)),
-        Part(13, "counts", None, (Part(1, "key", '"a"'), Part(2, "value", "1"))),
-        Part(14, "place", None, (Part(1, "x", "4"),)),
-        Part(15, "big", "18446744073709551615"),
-        Part(16, "rates", "[0.5]"),
+        DumpedField(1, "name", '"ann\\u001b[31m"'),
+        DumpedField(2, "score", "-3"),
+        DumpedField(3, "shift", "-7"),
+        DumpedField(4, "share", "0.1"),
+        DumpedField(5, "ratio", "0.5"),
+        DumpedField(6, "code", "7"),
+        DumpedField(7, "offset", "-9"),
+        DumpedField(8, "done", "true"),
+        DumpedField(9, "raw", "0x00ff"),
+        DumpedField(10, "color", "BLUE"),
+        DumpedField(11, "marks", "[1, -2, 300]"),
+        DumpedField(12, "inside", None, (DumpedField(1, "name", '"bob"'),)),
+        DumpedField(13, "counts", None, (DumpedField(1, "key", '"a"'), DumpedField(2, "value", "1"))),
+        DumpedField(14, "place", None, (DumpedField(1, "x", "4"),)),
+        DumpedField(15, "big", "18446744073709551615"),
+        DumpedField(16, "rates", "[0.5]"),
     )
 
 
@@ -96,10 +96,10 @@ def test_without_a_schema_numbers_stay_and_what_may_be_a_message_is_shown_as_one
     payload = EVENT(name="ann", score=150, inside={"score": 1}, raw=b"\xfe\xff").SerializeToString()
     assert dump(payload) == Dump(
         (
-            Part(1, None, '"ann"'),
-            Part(2, None, "150"),
-            Part(9, None, "0xfeff"),
-            Part(12, None, None, (Part(2, None, "1"),)),
+            DumpedField(1, None, '"ann"'),
+            DumpedField(2, None, "150"),
+            DumpedField(9, None, "0xfeff"),
+            DumpedField(12, None, None, (DumpedField(2, None, "1"),)),
         ),
         0,
         None,
@@ -111,7 +111,7 @@ def test_it_ends_at_the_field_that_breaks_with_all_that_came_before() -> None:
     # the inner name is one byte longer than what is left of the inner message
     broken = payload.replace(b"\x03bob", b"\x04bob")
     assert dump(broken, KIND) == Dump(
-        (Part(1, "name", '"ann"'), Part(12, "inside", None, ())),
+        (DumpedField(1, "name", '"ann"'), DumpedField(12, "inside", None, ())),
         0,
         Stop(8, "the field 1 has 4 bytes, and 3 are left"),
     )
@@ -136,16 +136,16 @@ def test_each_break_has_its_place_and_its_reason(payload: bytes, stop: Stop) -> 
 
 
 def test_a_field_in_another_wire_type_than_the_schemas_has_no_name_as_the_reference_does_not_know_it() -> None:
-    assert dump(b"\x08\x05\x12\x01a", KIND).parts == (Part(1, None, "5"), Part(2, None, '"a"'))
+    assert dump(b"\x08\x05\x12\x01a", KIND).parts == (DumpedField(1, None, "5"), DumpedField(2, None, '"a"'))
 
 
 def test_text_that_is_none_is_shown_as_bytes_and_said() -> None:
-    assert dump(b"\x0a\x02a\xff", KIND).parts == (Part(1, "name", "0x61ff (no UTF-8 text from its byte 1 on)"),)
+    assert dump(b"\x0a\x02a\xff", KIND).parts == (DumpedField(1, "name", "0x61ff (no UTF-8 text from its byte 1 on)"),)
 
 
 def test_what_is_shown_is_bounded_and_the_end_is_still_found() -> None:
     many = b"\x08\x01" * 5_000
-    assert dump(many, most=3) == Dump((Part(1, None, "1"),) * 3, 4_997, None)
+    assert dump(many, most=3) == Dump((DumpedField(1, None, "1"),) * 3, 4_997, None)
     assert dump(many + b"\x0e", most=3).stop == Stop(10_000, "the field 1 has the wire type 6, which there is not")
     long = dump(EVENT(name="x" * 100_000).SerializeToString(), KIND).parts[0].value
     assert long == f'"{"x" * 200}" … (100,000 bytes)'
@@ -155,7 +155,7 @@ def test_what_is_shown_is_bounded_and_the_end_is_still_found() -> None:
     assert size(dump(nested * 500, KIND, 50).parts) <= 50
 
 
-def size(parts: tuple[Part, ...]) -> int:
+def size(parts: tuple[DumpedField, ...]) -> int:
     return sum(1 + size(part.parts) for part in parts)
 
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from demux.core.protobuf.wire.wire_dump import Wire
-from demux.core.protobuf.wire.wire_fields import Chunk, chunks_of, wrapped_again
+from demux.core.protobuf.wire.wire_dump import WireType
+from demux.core.protobuf.wire.wire_fields import WireField, chunks_of, wrapped_again
 from tests.support.data.messages import payloads
 from tests.support.data.mutations import elements, varint
 from tests.support.data.protos import CASES, Schema, message_type
@@ -20,41 +20,44 @@ GROUP = b"\x13\x08\x07\x14"
     ("message", "chunks", "is_whole"),
     [
         (b"", [], True),
-        (NAME, [Chunk(1, Wire.LENGTH, NAME, b"ann")], True),
-        (b"\x08\x96\x01", [Chunk(1, Wire.VARINT, b"\x08\x96\x01", b"\x96\x01")], True),
-        (b"\x0d1234", [Chunk(1, Wire.FIXED32, b"\x0d1234", b"1234")], True),
-        (b"\x0912345678", [Chunk(1, Wire.FIXED64, b"\x0912345678", b"12345678")], True),
-        (GROUP, [Chunk(2, Wire.GROUP, GROUP, b"\x08\x07")], True),
+        (NAME, [WireField(1, WireType.LENGTH, NAME, b"ann")], True),
+        (b"\x08\x96\x01", [WireField(1, WireType.VARINT, b"\x08\x96\x01", b"\x96\x01")], True),
+        (b"\x0d1234", [WireField(1, WireType.FIXED32, b"\x0d1234", b"1234")], True),
+        (b"\x0912345678", [WireField(1, WireType.FIXED64, b"\x0912345678", b"12345678")], True),
+        (GROUP, [WireField(2, WireType.GROUP, GROUP, b"\x08\x07")], True),
         # a group in a group, and a text inside that looks like an end
         (
             b"\x13\x1b\x1c\x0a\x01\x14\x14",
-            [Chunk(2, Wire.GROUP, b"\x13\x1b\x1c\x0a\x01\x14\x14", b"\x1b\x1c\x0a\x01\x14")],
+            [WireField(2, WireType.GROUP, b"\x13\x1b\x1c\x0a\x01\x14\x14", b"\x1b\x1c\x0a\x01\x14")],
             True,
         ),
         # what is cut off may be of use where it has a length or a tag
         (
             NAME + b"\x12\x05an",
-            [Chunk(1, Wire.LENGTH, NAME, b"ann"), Chunk(2, Wire.LENGTH, b"\x12\x05an", b"an", False)],
+            [WireField(1, WireType.LENGTH, NAME, b"ann"), WireField(2, WireType.LENGTH, b"\x12\x05an", b"an", False)],
             False,
         ),
         (
             NAME + b"\x13\x08\x07",
-            [Chunk(1, Wire.LENGTH, NAME, b"ann"), Chunk(2, Wire.GROUP, b"\x13\x08\x07", b"\x08\x07", False)],
+            [
+                WireField(1, WireType.LENGTH, NAME, b"ann"),
+                WireField(2, WireType.GROUP, b"\x13\x08\x07", b"\x08\x07", False),
+            ],
             False,
         ),
-        (NAME + b"\x12", [Chunk(1, Wire.LENGTH, NAME, b"ann")], False),
-        (NAME + b"\x10\x96", [Chunk(1, Wire.LENGTH, NAME, b"ann")], False),
-        (NAME + b"\x15123", [Chunk(1, Wire.LENGTH, NAME, b"ann")], False),
+        (NAME + b"\x12", [WireField(1, WireType.LENGTH, NAME, b"ann")], False),
+        (NAME + b"\x10\x96", [WireField(1, WireType.LENGTH, NAME, b"ann")], False),
+        (NAME + b"\x15123", [WireField(1, WireType.LENGTH, NAME, b"ann")], False),
         # an end without a beginning, a field 0, a wire type that does not exist, a number that is too large
-        (NAME + b"\x14", [Chunk(1, Wire.LENGTH, NAME, b"ann")], False),
+        (NAME + b"\x14", [WireField(1, WireType.LENGTH, NAME, b"ann")], False),
         (b"\x02\x00", [], False),
         (b"\x0e\x00", [], False),
         (varint(2**29 << 3) + b"\x00", [], False),
         (b"\x08" + b"\xff" * 10 + b"\x01", [], False),
-        (b"\x13\x08\x07\x1c", [Chunk(2, Wire.GROUP, b"\x13\x08\x07\x1c", b"\x08\x07\x1c", False)], False),
+        (b"\x13\x08\x07\x1c", [WireField(2, WireType.GROUP, b"\x13\x08\x07\x1c", b"\x08\x07\x1c", False)], False),
     ],
 )
-def test_fields_are_found_up_to_where_it_is_broken(message: bytes, chunks: list[Chunk], is_whole: bool) -> None:
+def test_fields_are_found_up_to_where_it_is_broken(message: bytes, chunks: list[WireField], is_whole: bool) -> None:
     assert chunks_of(message) == (tuple(chunks), is_whole)
 
 
@@ -80,9 +83,9 @@ def test_real_messages_are_cut_as_others_cut_them(schema: Schema, message: str) 
         assert b"".join(chunk.raw for chunk in chunks) == payload
 
 
-@pytest.mark.parametrize("wire", [Wire.LENGTH, Wire.GROUP])
+@pytest.mark.parametrize("wire", [WireType.LENGTH, WireType.GROUP])
 @given(st.integers(1, 2**29 - 1), st.lists(st.binary(max_size=200), max_size=3))
-def test_a_message_that_is_wrapped_again_is_one_field(wire: Wire, number: int, texts: list[bytes]) -> None:
+def test_a_message_that_is_wrapped_again_is_one_field(wire: WireType, number: int, texts: list[bytes]) -> None:
     body = b"".join(b"\x0a" + varint(len(text)) + text for text in texts)
     again = wrapped_again(number, wire, body)
-    assert chunks_of(again) == ((Chunk(number, wire, again, body),), True)
+    assert chunks_of(again) == ((WireField(number, wire, again, body),), True)

@@ -18,11 +18,11 @@ from demux.core.errors import (
 )
 from demux.core.protobuf.schema.protoc import compile_schema
 from demux.core.registry.confluent.registry import ConfluentRegistry
-from demux.core.registry.protocol import Reference, SubjectVersion
+from demux.core.registry.protocol import ImportedFile, SubjectVersion
 from tests.fakes.registry_server import FakeRegistry, proto
 
 ONE, TWO = 'syntax = "proto3"; message One {}', 'syntax = "proto3"; message Two {}'
-BASE = Reference("base.proto", 'syntax = "proto3"; message B {}')
+BASE = ImportedFile("base.proto", 'syntax = "proto3"; message B {}')
 CHESS = ("chess", 'syntax = "proto3"; import "base.proto";', "chess.proto", (BASE,))
 
 Connect = Callable[..., ConfluentRegistry]
@@ -89,7 +89,7 @@ class TestReading:
         fake.put("mid", proto('import "base.proto";', ("base.proto", "base", 1)))
         both = (("mid.proto", "mid", 1), ("base.proto", "base", 2))
         schema = connect().schema(fake.put("main", proto('import "mid.proto"; import "base.proto";', *both)))
-        assert schema.references[0] == Reference("base.proto", "// new")
+        assert schema.references[0] == ImportedFile("base.proto", "// new")
 
     def test_imports_in_a_circle_end(self, fake: FakeRegistry, connect: Connect) -> None:
         fake.put("a", proto('import "b.proto";', ("b.proto", "b", 1)))
@@ -204,9 +204,9 @@ class TestReading:
 class TestRegistering:
     def test_imports_are_registered_first_under_their_paths(self, fake: FakeRegistry, connect: Connect) -> None:
         references = (
-            Reference("unused.proto", ONE),
-            Reference("mid.proto", 'syntax = "proto3"; import "base.proto";'),
-            Reference("base.proto", 'syntax = "proto3"; import "google/protobuf/any.proto";'),
+            ImportedFile("unused.proto", ONE),
+            ImportedFile("mid.proto", 'syntax = "proto3"; import "base.proto";'),
+            ImportedFile("base.proto", 'syntax = "proto3"; import "google/protobuf/any.proto";'),
         )
         text = 'syntax = "proto3"; import "mid.proto"; message M {}'
         schema_id = connect().register("chess", text, "chess.proto", references)
@@ -218,7 +218,7 @@ class TestRegistering:
         assert [one for one in fake.asked[asked:] if one.endswith("/versions")] == []
 
     def test_an_import_of_itself_is_refused(self, connect: Connect) -> None:
-        circle = (Reference("a.proto", 'import "b.proto";'), Reference("b.proto", 'import "a.proto";'))
+        circle = (ImportedFile("a.proto", 'import "b.proto";'), ImportedFile("b.proto", 'import "a.proto";'))
         with pytest.raises(SchemaInvalid, match=r"'a\.proto' needs itself: a\.proto -> b\.proto -> a\.proto\."):
             connect().register("chess", 'import "a.proto";', "chess.proto", circle)
 
