@@ -26,10 +26,10 @@ from demux.core.delta.parquet_writer import (
     TableFile,
     TableWriter,
     commit_files,
+    encode_files,
     schema_json,
     stamped,
     takes_files,
-    told,
 )
 from demux.core.delta.schema_evolution import with_columns
 from demux.core.errors import TableUnsuited, TaskInterrupted
@@ -95,7 +95,7 @@ def to_files(wrapper: WrapperFormat, layout: Layout, batch: Batch, now: datetime
                             quarantined_at=now,
                         )
                     )
-            yield told([*good.close(), *bad.close()])
+            yield encode_files([*good.close(), *bad.close()])
 
     return write
 

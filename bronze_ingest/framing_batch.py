@@ -97,7 +97,7 @@ def after_frames(values: pa.Array, lengths: Lengths) -> pa.Array:
 
 
 @dataclass(frozen=True, slots=True)
-class _Quick:
+class _BatchFrames:
     """What was read in one go: arrays as long as the batch, whose rows count only where `found`."""
 
     found: _Flags
@@ -107,7 +107,7 @@ class _Quick:
     text_at: Lengths
 
 
-def _quick_frames(values: pa.Array, valid: _Flags) -> _Quick:
+def _quick_frames(values: pa.Array, valid: _Flags) -> _BatchFrames:
     """Read the frames with an id and, in `_QUICK_BYTES`, the indexes, all of them below 64."""
     starts, ends, data = _parts(values)
     sizes = np.where(valid, ends - starts, 0)
@@ -130,7 +130,7 @@ def _quick_frames(values: pa.Array, valid: _Flags) -> _Quick:
         keys |= index.astype(np.uint64) << np.uint64(8 * byte)
     distinct, text_at = np.unique(keys * found, return_inverse=True)
     texts = [_text_of_key(int(key)) for key in distinct]
-    return _Quick(found, ids, 1 + ID_BYTES + width.astype(np.int64), texts, text_at.reshape(-1).astype(np.int64))
+    return _BatchFrames(found, ids, 1 + ID_BYTES + width.astype(np.int64), texts, text_at.reshape(-1).astype(np.int64))
 
 
 def _text_of_key(key: int) -> str:

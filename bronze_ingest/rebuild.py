@@ -22,7 +22,7 @@ from demux.core.errors import ForgottenWouldReturn, OffsetsLost
 from demux.core.reports import IngestReport
 from demux.core.root.layout import Layout, layout_of
 from demux.core.settings.settings import Settings
-from demux.core.settings.source import Clean, SourceKind
+from demux.core.settings.source import CleanUp, SourceKind
 from demux.core.storage import file_names, remove_folder, table_exists
 from demux.core.tables import DROPPED, QUARANTINE, REMOVED, ROUNDS, SILVER_ORIGIN
 from demux.core.text import counted
@@ -97,7 +97,7 @@ def _gone(spark: SparkSession, settings: Settings, layout: Layout) -> Iterator[s
         now = topics_now(spark, settings.kafka, client_options(spark, settings.kafka))
     again = _made_again(spark, layout)
     for row in _positions(spark, layout):
-        if row.origin == SourceKind.FILES.value and settings.archive.clean is not Clean.KEEP:
+        if row.origin == SourceKind.FILES.value and settings.archive.clean is not CleanUp.KEEP:
             yield f"{row.rows:,} of archived files that were moved or deleted"
         elif row.origin == SourceKind.KAFKA.value:
             place = f"topic {row.topic}, partition {row.partition}"

@@ -31,7 +31,7 @@ def with_fields(wrapper: WrapperFormat) -> Struct:
 
 
 @dataclass(frozen=True, slots=True)
-class TakenApart:
+class UnwrappedBatch:
     """A batch of source records and what was found in them."""
 
     records: pa.RecordBatch
@@ -60,11 +60,11 @@ class TakenApart:
         return self.record_ids if name == "record_id" else self.records.column(name)
 
 
-def take_apart(records: pa.RecordBatch, wrapper: WrapperFormat, batch: Batch, first: int) -> TakenApart:
+def take_apart(records: pa.RecordBatch, wrapper: WrapperFormat, batch: Batch, first: int) -> UnwrappedBatch:
     """Return what is in records with the columns of `SOURCE`; `first` is the first one's number in the micro-batch."""
     fields = unwrap(records.column("value"), records.column("headers"), wrapper, records.column("refused_sentence"))
     names = tuple(column.name for column in with_fields(wrapper))
-    return TakenApart(records, _record_ids(records, batch, first), fields, names)
+    return UnwrappedBatch(records, _record_ids(records, batch, first), fields, names)
 
 
 def _record_ids(records: pa.RecordBatch, batch: Batch, first: int) -> pa.Array:

@@ -18,7 +18,7 @@ Made = Counter[tuple[str, Fault | None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
+class BatchRecipe:
     """What decides the bytes of every event, next to its number.
 
     Attributes:
@@ -40,7 +40,7 @@ class Recipe:
     now_us: int
 
 
-def batch(recipe: Recipe, first: int, count: int) -> tuple[Records, Made]:
+def batch(recipe: BatchRecipe, first: int, count: int) -> tuple[Records, Made]:
     """Return the events `first` … `first + count - 1` in order, and how many there are by game and fault.
 
     An event is the same bytes in whatever batch it is made. Fault None counts the events without one.
@@ -65,7 +65,7 @@ def batch(recipe: Recipe, first: int, count: int) -> tuple[Records, Made]:
     return records, Counter((games[game].name, fault_of.get(at)) for at, game in enumerate(game_of.tolist()))
 
 
-def _faults(recipe: Recipe, words: Words) -> dict[int, Fault]:
+def _faults(recipe: BatchRecipe, words: Words) -> dict[int, Fault]:
     if not recipe.faults:
         return {}
     chance = (words[:, events.IS_FAULT] >> np.uint64(11)).astype(np.float64) / 2**53

@@ -13,7 +13,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from demux.core.protobuf.schema.descriptor_pool import message_class, pool_of
 from demux.core.protobuf.schema.protoc import compile_schema
 from demux.core.registry.protocol import ErasableRegistry, NewSchema, SchemaRegistry
-from producer.batch import Made, Recipe, batch
+from producer.batch import BatchRecipe, Made, batch
 from producer.events import EventWriter
 from producer.games import Game, games
 from producer.records import EventSink
@@ -54,7 +54,7 @@ def produce(
     first = sink.position().sent
     resent = _send_again(request.resend, sink, now_us, on_progress)
     writers = _writers(request, registry)
-    recipe = Recipe(
+    recipe = BatchRecipe(
         request.seed, writers, request.fault_rate, request.faults, request.partitions, first - resent, now_us
     )
     made: Made = Counter()

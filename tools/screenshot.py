@@ -10,7 +10,7 @@ from random import Random
 
 from demux.core.control.games_and_rounds import KnownGame, TaskOutcome, TaskRecord
 from demux.core.registry.protocol import SubjectVersion
-from demux.operations.status.facts import Arrival, Facts, SetAside, TableFacts
+from demux.operations.status.facts import BronzeFile, Facts, QuarantinedRows, TableFacts
 from demux.operations.status.html_page import page
 from demux.operations.status.http_server import REFRESH_S
 from demux.operations.status.json_view import status_json
@@ -54,9 +54,12 @@ def status() -> Status:
             for at, name in enumerate(running)
         },
         quarantine=[
-            *(SetAside(("UNKNOWN_SCHEMA", "MALFORMED_PAYLOAD")[rows % 2], name, rows) for name, rows in bad.items()),
-            SetAside("MALFORMED_WRAPPER", None, 47),
-            SetAside("INVALID_GAME_NAME", None, 41),
+            *(
+                QuarantinedRows(("UNKNOWN_SCHEMA", "MALFORMED_PAYLOAD")[rows % 2], name, rows)
+                for name, rows in bad.items()
+            ),
+            QuarantinedRows("MALFORMED_WRAPPER", None, 47),
+            QuarantinedRows("INVALID_GAME_NAME", None, 41),
         ],
         uses={("default", number): [SubjectVersion("any", number)] for number in (1, 2, 3)},
     )
@@ -74,10 +77,10 @@ def _ended(number: int) -> datetime:
     return _NOW - timedelta(minutes=_ROUNDS - 1 - number, seconds=12)
 
 
-def _came(name: str, sent: list[int]) -> Iterator[Arrival]:
+def _came(name: str, sent: list[int]) -> Iterator[BronzeFile]:
     for number, rows in enumerate(sent, _ROUNDS - len(sent)):
-        yield Arrival(_ended(number) - timedelta(seconds=20), rows)
-    yield Arrival(_NOW - timedelta(seconds=9), _CAME_SINCE.get(name, 0))
+        yield BronzeFile(_ended(number) - timedelta(seconds=20), rows)
+    yield BronzeFile(_NOW - timedelta(seconds=9), _CAME_SINCE.get(name, 0))
 
 
 def _task(name: str, number: int, read: list[int]) -> TaskRecord:

@@ -20,7 +20,7 @@ from demux.core.root.layout import Layout
 from demux.core.settings.maintenance import MaintainSettings
 from demux.operations.maintenance import spark_table as by_spark
 from demux.operations.maintenance.report import Table, Vacuum
-from demux.operations.maintenance.run import MaintenanceRequest, Upkeep
+from demux.operations.maintenance.run import MaintenanceRequest, TableMaintainer
 from demux.operations.maintenance.tables import tables_of
 
 TITLE = "Maintenance of many small tables"
@@ -84,14 +84,14 @@ def _maintain(bench: Bench, layout: Layout) -> None:
     """Do what `demux maintain` does with all tables of a root."""
     now = datetime.now(timezone.utc)
     request = MaintenanceRequest(_SETTINGS, Vacuum.YES, False, now, uuid.uuid4().hex, PARALLELISM)
-    upkeep = Upkeep(bench.spark, layout, request, lambda _: {}, _nothing, threading.Event())
+    upkeep = TableMaintainer(bench.spark, layout, request, lambda _: {}, _nothing, threading.Event())
     _require_no_error(one.error for one in upkeep.run(tables_of(bench.spark, layout, _SETTINGS, {}, ())))
 
 
 def _by_spark(bench: Bench, tables: Iterable[Table]) -> None:
     session = by_spark.upkeep_session(bench.spark, _SETTINGS.target_bytes)
     for table in tables:
-        _, seen, _ = by_spark.tidy(session, table, None, dry_run=False)
+        _, seen, _ = by_spark.maintain_by_spark(session, table, None, dry_run=False)
         by_spark.vacuum(session, table, seen, timedelta(0))
 
 

@@ -26,7 +26,7 @@ from demux.core.settings.store import StoreSettings
 from demux.pipeline.context import place_of
 from demux.pipeline.engines import decode_of
 from demux.pipeline.round import Observer, run_round
-from demux.pipeline.task_pool import Ended
+from demux.pipeline.task_pool import TaskEnd
 from install_workflow.planning.plan import Task
 from producer.delta_sink import DeltaSink
 from producer.games import games as first_games
@@ -97,7 +97,7 @@ class BenchRoot:
         """Run a round; `watch` is entered around the engine's part of it."""
         times = Times()
 
-        def decode(tasks: tuple[Task, ...]) -> Iterator[Ended[GameReport]]:
+        def decode(tasks: tuple[Task, ...]) -> Iterator[TaskEnd[GameReport]]:
             with watch():
                 began = time.monotonic()
                 ended = list(self._decode(tasks))

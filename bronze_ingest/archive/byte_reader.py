@@ -16,7 +16,7 @@ CHUNK_BYTES = 2**20
 _GZIP_MAGIC = b"\x1f\x8b"
 
 
-class Content:
+class FileContent:
     """What is in an archived file, read once from beginning to end; decompressed when its name ends in `.gz`.
 
     Attributes:
@@ -100,7 +100,7 @@ class Content:
             return b""
 
 
-class Line(NamedTuple):
+class FileLine(NamedTuple):
     """One line of a file, without what ends it.
 
     Attributes:
@@ -114,7 +114,7 @@ class Line(NamedTuple):
     size: int
 
 
-def lines(content: Content, max_bytes: int) -> Iterator[Line]:
+def lines(content: FileContent, max_bytes: int) -> Iterator[FileLine]:
     """Yield every line, the last one also when nothing ends it.
 
     Where the content is broken, the last line is what was left then, maybe nothing; the lines before it are whole.
@@ -128,7 +128,7 @@ def lines(content: Content, max_bytes: int) -> Iterator[Line]:
                 start += size
                 parts, size = [b""], 0
             else:
-                yield Line(start, text, len(text))
+                yield FileLine(start, text, len(text))
             start += len(text) + 1
         size += len(rest)
         parts = [*parts, rest] if size <= max_bytes else [b"".join(parts)[:MAX_PIECE_BYTES]]
@@ -136,9 +136,9 @@ def lines(content: Content, max_bytes: int) -> Iterator[Line]:
         yield _line(start, parts, size, max_bytes)
 
 
-def _line(start: int, parts: list[bytes], size: int, max_bytes: int) -> Line:
+def _line(start: int, parts: list[bytes], size: int, max_bytes: int) -> FileLine:
     text = b"".join(parts)
-    return Line(start, text if size <= max_bytes else text[:MAX_PIECE_BYTES], size)
+    return FileLine(start, text if size <= max_bytes else text[:MAX_PIECE_BYTES], size)
 
 
 def _nothing(_: int) -> bytes:

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from bronze_ingest.archive.file_open import local_path
 from demux.core.errors import SettingsInvalid, StorageFailed
-from demux.core.settings.source import ArchiveSettings, Clean
+from demux.core.settings.source import ArchiveSettings, CleanUp
 from demux.core.text import printable
 
 _GLOB = frozenset("{}[]*?\\")
@@ -29,7 +29,7 @@ def require_consistent(path: str, settings: ArchiveSettings) -> None:
             f"archive.path {path} has {' '.join(glob)}, which makes it a pattern to Spark.",
             "Name a folder without them; `archive.pattern` says which files to read.",
         )
-    if settings.clean is Clean.ARCHIVE and settings.clean_path is not None:
+    if settings.clean is CleanUp.ARCHIVE and settings.clean_path is not None:
         inner, outer = _parts(settings.clean_path), _parts(path)
         shared = min(len(inner), len(outer))
         if inner[:shared] == outer[:shared]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from bronze_ingest.archive.byte_reader import CHUNK_BYTES, Content
+from bronze_ingest.archive.byte_reader import CHUNK_BYTES, FileContent
 from bronze_ingest.archive.record_batch import MAX_BATCH_BYTES, MAX_BATCH_ROWS, MAX_RECORD_BYTES, RecordRows, piece
 
 _MAX_VARINT_BYTES = 10
@@ -16,7 +16,7 @@ _MAX_LENGTH = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class _Length:
+class _RecordLength:
     """A record's length.
 
     Attributes:
@@ -28,7 +28,7 @@ class _Length:
     body: int
 
 
-def delimited(content: Content) -> Iterator[RecordRows]:
+def delimited(content: FileContent) -> Iterator[RecordRows]:
     """Yield the records in batches, and as malformed pieces a record that is too large, and the rest of a torn file."""
     buffer, base, at = b"", 0, 0
     while True:
@@ -83,17 +83,19 @@ def _take(buffer: bytes, at: int, base: int, rows: RecordRows) -> int:
     return at
 
 
-def _length(buffer: bytes, at: int) -> _Length | str | None:
+def _length(buffer: bytes, at: int) -> _RecordLength | str | None:
     """Return the length that begins at `at`; what is wrong with it; None when the buffer ends first."""
     value = 0
     for count, byte in enumerate(buffer[at : at + _MAX_VARINT_BYTES]):
         value |= (byte & 0x7F) << (7 * count)
         if byte < 0x80:
-            return _Length(count + 1, value) if value <= _MAX_LENGTH else f"a length of {value}, over {_MAX_LENGTH}"
+            return (
+                _RecordLength(count + 1, value) if value <= _MAX_LENGTH else f"a length of {value}, over {_MAX_LENGTH}"
+            )
     return None if at + _MAX_VARINT_BYTES > len(buffer) else f"a length of more than {_MAX_VARINT_BYTES} bytes"
 
 
-def _short(found: _Length | str | None, left: int) -> str:
-    if not isinstance(found, _Length):
+def _short(found: _RecordLength | str | None, left: int) -> str:
+    if not isinstance(found, _RecordLength):
         return "the file ends within a length"
     return f"the length says {found.body} bytes and the file has {left - found.varint} more"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 
-from bronze_ingest.archive.byte_reader import Content
+from bronze_ingest.archive.byte_reader import FileContent
 from bronze_ingest.archive.delimited import delimited
 from bronze_ingest.archive.file_open import ArchiveFile
 from bronze_ingest.archive.ndjson import ndjson
@@ -38,7 +38,9 @@ def records(path: str, file: ArchiveFile, layout: ArchiveFormat) -> Iterator[pa.
             return parquet(path, file)
 
 
-def _batches(path: str, file: ArchiveFile, read: Callable[[Content], Iterator[RecordRows]]) -> Iterator[pa.RecordBatch]:
-    content = Content(path, file)
+def _batches(
+    path: str, file: ArchiveFile, read: Callable[[FileContent], Iterator[RecordRows]]
+) -> Iterator[pa.RecordBatch]:
+    content = FileContent(path, file)
     for rows in read(content) if content.broken is None else [content.rest(0, b"", "")]:
         yield batch_of(path, rows)

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from bronze_ingest.archive.byte_reader import Content, lines
+from bronze_ingest.archive.byte_reader import FileContent, lines
 from bronze_ingest.archive.record_batch import MAX_RECORD_BYTES, Optional, RecordRows
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -30,7 +30,7 @@ class _Malformed(Exception):
     """The line is no record; says why."""
 
 
-def ndjson(content: Content) -> Iterator[RecordRows]:
+def ndjson(content: FileContent) -> Iterator[RecordRows]:
     """Yield the records in batches, malformed lines among them; empty lines are passed over."""
     rows = RecordRows()
     for start, text, size in lines(content, MAX_RECORD_BYTES):

@@ -16,7 +16,7 @@ from bronze_ingest.archive.record_batch import ARCHIVED, CUT
 from demux.core.columns.map_in_arrow import ArrowFunction, map_in_arrow
 from demux.core.columns.spark import spark_struct
 from demux.core.errors import SourceMissing, StorageFailed
-from demux.core.settings.source import ArchiveSettings, Clean
+from demux.core.settings.source import ArchiveSettings, CleanUp
 from demux.core.text import printable
 
 _FILES = "path STRING, modificationTime TIMESTAMP, length LONG, content BINARY"
@@ -73,7 +73,7 @@ def reader(settings: ArchiveSettings) -> ArrowFunction:
             for path in batch.column(0).to_pylist():
                 with open_archive(path) as file:
                     for rows in records(path, file, settings.format):
-                        if settings.clean is Clean.DELETE:
+                        if settings.clean is CleanUp.DELETE:
                             _require_whole(path, rows)
                         yield rows
 
@@ -93,10 +93,10 @@ def _require_whole(path: str, rows: pa.RecordBatch) -> None:
 
 def _clean_options(settings: ArchiveSettings) -> dict[str, str]:
     match settings.clean:
-        case Clean.KEEP:
+        case CleanUp.KEEP:
             return {}
-        case Clean.DELETE:
+        case CleanUp.DELETE:
             return {"cleanSource": "delete"}
-        case Clean.ARCHIVE:
+        case CleanUp.ARCHIVE:
             assert settings.clean_path is not None
             return {"cleanSource": "archive", "sourceArchiveDir": settings.clean_path}

@@ -42,7 +42,7 @@ def missing_extra(error: BaseException) -> RuntimeMissing | None:
     )
 
 
-class _Lazy(ModuleType):
+class _LazyModule(ModuleType):
     def __getattr__(self, name: str) -> Any:
         found = getattr(importlib.import_module(self.__name__), name)
         setattr(self, name, found)
@@ -58,6 +58,6 @@ if TYPE_CHECKING:
     import obstore.exceptions
     import obstore.store
 else:
-    deltalake = _Lazy("deltalake")
-    duckdb = _Lazy("duckdb")
-    obstore = _Lazy("obstore")
+    deltalake = _LazyModule("deltalake")
+    duckdb = _LazyModule("duckdb")
+    obstore = _LazyModule("obstore")

@@ -56,7 +56,7 @@ class ClosedBy(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Spec:
+class SessionSpec:
     """Which events make a session; for one table always the same.
 
     Attributes:
@@ -125,7 +125,7 @@ def next_watermark(before: int | None, newest: int | None, now: int, lateness: t
     return max((*known, *seen), default=None)
 
 
-def require_columns(silver: StructType, spec: Spec) -> None:
+def require_columns(silver: StructType, spec: SessionSpec) -> None:
     """Check that the game's table has the columns that sessions are to be made by.
 
     Raises:
@@ -152,7 +152,7 @@ def require_columns(silver: StructType, spec: Spec) -> None:
 def run_sessions(
     spark: SparkSession,
     layout: Layout,
-    spec: Spec,
+    spec: SessionSpec,
     lateness: timedelta,
     now: Callable[[], datetime],
     *,
@@ -230,13 +230,13 @@ def merged(pieces: DataFrame, by: tuple[str, ...], gap: timedelta) -> DataFrame:
     ).drop("_session")
 
 
-def _stream(spark: SparkSession, silver: str, spec: Spec) -> DataFrame:
+def _stream(spark: SparkSession, silver: str, spec: SessionSpec) -> DataFrame:
     # one batch takes all that is there: what is late must not depend on how many files there are
     reader = spark.readStream.format("delta").option("maxFilesPerTrigger", "1000000")
     return events_of(reader.option("skipChangeCommits", "true").load(silver), spec)
 
 
-def events_of(silver: DataFrame, spec: Spec) -> DataFrame:
+def events_of(silver: DataFrame, spec: SessionSpec) -> DataFrame:
     """Return a row for each row of silver, as `merged` takes it; a session of one event."""
     time, record_id = F.col(quoted(spec.time)), F.col("_record_id")
     return silver.select(
@@ -250,7 +250,7 @@ def events_of(silver: DataFrame, spec: Spec) -> DataFrame:
 
 
 @contextmanager
-def _over_wider_columns(spark: SparkSession, spec: Spec) -> Iterator[None]:
+def _over_wider_columns(spark: SparkSession, spec: SessionSpec) -> Iterator[None]:
     """Let a stream go on over columns that became wider since it stopped; where it cannot, say what does."""
     spark.conf.set(_ANY_AT_START, "true")
     try:
@@ -264,7 +264,9 @@ def _over_wider_columns(spark: SparkSession, spec: Spec) -> Iterator[None]:
         spark.conf.unset(_ANY_AT_START)
 
 
-def _decided(frame: DataFrame, batch: Batch, log: str, spec: Spec, lateness: timedelta, now: datetime) -> SessionStep:
+def _decided(
+    frame: DataFrame, batch: Batch, log: str, spec: SessionSpec, lateness: timedelta, now: datetime
+) -> SessionStep:
     """Return what the batch does, written down; a batch that comes again does what it was going to do."""
     spark = frame.sparkSession
     steps = _steps(spark, log, batch.query_id)
@@ -278,7 +280,7 @@ def _decided(frame: DataFrame, batch: Batch, log: str, spec: Spec, lateness: tim
     return step
 
 
-def _measured(frame: DataFrame, spec: Spec, before: int | None) -> tuple[int | None, int, int, int]:
+def _measured(frame: DataFrame, spec: SessionSpec, before: int | None) -> tuple[int | None, int, int, int]:
     """Return the newest time, and how many rows there are, have no time, and are late."""
     found = frame.agg(
         F.expr("unix_micros(max(session_start))"),
@@ -289,7 +291,7 @@ def _measured(frame: DataFrame, spec: Spec, before: int | None) -> tuple[int | N
     return found[0], found[1], found[2] or 0, found[3] or 0
 
 
-def _replace_open(frame: DataFrame, batch: Batch, table: str, spec: Spec, step: SessionStep) -> None:
+def _replace_open(frame: DataFrame, batch: Batch, table: str, spec: SessionSpec, step: SessionStep) -> None:
     """Put the open sessions, with the batch's events, into the place of those before; once for each batch."""
     spark = frame.sparkSession
     spark.conf.set(_CHECK, "false")
@@ -308,7 +310,7 @@ def _flush(spark: SparkSession, table: str) -> None:
     DeltaTable.forPath(spark, table).update(_OPEN, {"_closed_by": F.lit(ClosedBy.FLUSH.value)})
 
 
-def _is_over(spec: Spec, watermark: int | None) -> Column:
+def _is_over(spec: SessionSpec, watermark: int | None) -> Column:
     """Return whether a session, or that of an event alone, is over by the watermark."""
     if watermark is None:
         return F.lit(False)
@@ -331,7 +333,7 @@ def _step(row: Row) -> SessionStep:
     return SessionStep(row.rows_in, row.rows_late, row.rows_untimed, row.late_before, row.watermark)
 
 
-def _silver(spark: SparkSession, silver: str, spec: Spec) -> DataFrame:
+def _silver(spark: SparkSession, silver: str, spec: SessionSpec) -> DataFrame:
     if not table_exists(spark, silver):
         raise GameUnknown(
             f"The game {printable(spec.game)!r} has no table.",
@@ -343,7 +345,7 @@ def _silver(spark: SparkSession, silver: str, spec: Spec) -> DataFrame:
     return rows
 
 
-def _require_table(spark: SparkSession, table: str, silver: StructType, spec: Spec) -> None:
+def _require_table(spark: SparkSession, table: str, silver: StructType, spec: SessionSpec) -> None:
     """Make the table where there is none; check that it is of the same sessions where there is."""
     wanted = _made_by(silver, spec)
     if table_exists(spark, table):
@@ -363,17 +365,17 @@ def _require_table(spark: SparkSession, table: str, silver: StructType, spec: Sp
     append(spark.createDataFrame([], schema), table, None)
 
 
-def _made_by(silver: StructType, spec: Spec) -> str:
+def _made_by(silver: StructType, spec: SessionSpec) -> str:
     kinds = {field.name: field.dataType.simpleString() for field in silver.fields}
     by = {name: kinds[name] for name in spec.by}
     return json.dumps({"by": by, "gap_s": spec.gap // timedelta(seconds=1), "time": spec.time})
 
 
-def _invalid(spec: Spec, what: str, remedy: str) -> SettingsInvalid:
+def _invalid(spec: SessionSpec, what: str, remedy: str) -> SettingsInvalid:
     return SettingsInvalid(f"Sessions of {printable(spec.game)!r}: {printable(what)}.", remedy)
 
 
-def _command(spec: Spec) -> str:
+def _command(spec: SessionSpec) -> str:
     words = [part for name in spec.by for part in ("--by", name)]
     words += ["--gap", f"{spec.gap // timedelta(seconds=1)}s", "--time", spec.time]
     return shlex.join(["demux", "sessions", "--anew", "--game", spec.game, *words])

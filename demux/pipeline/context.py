@@ -17,7 +17,7 @@ from demux.core.errors import DemuxError
 from demux.core.reports import GameReport, IngestReport
 from demux.core.root.layout import Layout, layout_of
 from demux.core.root.lock import Hold, TableLock, table_lock, unlocked
-from demux.core.schemas.game_discovery import Registered, registered_games
+from demux.core.schemas.game_discovery import RegisteredGames, registered_games
 from demux.core.schemas.registry_selection import Registries, game_schemas
 from demux.core.schemas.store import GameRegistry, SchemaStore
 from demux.core.settings.settings import Settings
@@ -87,14 +87,14 @@ class CommandContext:
 
         check_source(self.spark, self.settings)
 
-    def registered(self) -> Registered:
+    def registered(self) -> RegisteredGames:
         """Return the games that the registries name; none, and a warning, where a registry cannot be asked."""
         try:
             return registered_games(self.settings, Registries(self.settings, os.environ))
         except DemuxError as error:
             logging.getLogger("demux").warning("games.subjects: %s", error)
             self.warn(f"Games that only the registry has are left out: {error.cause}")
-            return Registered()
+            return RegisteredGames()
 
     def ingest(
         self,

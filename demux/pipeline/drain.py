@@ -8,11 +8,11 @@ from dataclasses import replace
 
 from demux.core.reports import GameReport
 from demux.pipeline.engines import Decode
-from demux.pipeline.task_pool import Ended
+from demux.pipeline.task_pool import TaskEnd
 from install_workflow.planning.plan import Task
 
 
-def drain(tasks: tuple[Task, ...], decode: Decode, stop: threading.Event) -> Iterator[Ended[GameReport]]:
+def drain(tasks: tuple[Task, ...], decode: Decode, stop: threading.Event) -> Iterator[TaskEnd[GameReport]]:
     """Yield how each task ended, once the rows that waited at its first look are read.
 
     Every game has its share of each round, so that one with many rows holds up no other. What comes to bronze meanwhile
@@ -24,7 +24,7 @@ def drain(tasks: tuple[Task, ...], decode: Decode, stop: threading.Event) -> Ite
         decode: decodes a round of them.
         stop: once set, no further round begins.
     """
-    sums: dict[str, Ended[GameReport]] = {}
+    sums: dict[str, TaskEnd[GameReport]] = {}
     left: dict[str, int] = {}
     due = tasks
     while due and not stop.is_set():
@@ -38,7 +38,7 @@ def drain(tasks: tuple[Task, ...], decode: Decode, stop: threading.Event) -> Ite
     yield from (sums[task.game] for task in due if task.game in sums)
 
 
-def _left(before: Mapping[str, int], end: Ended[GameReport]) -> int:
+def _left(before: Mapping[str, int], end: TaskEnd[GameReport]) -> int:
     """Return about how many of the rows of the first look wait still; 0 where another round would not read them."""
     report, earlier = end.report, before.get(end.task.game)
     if report is None or not report.rows_in:
@@ -46,7 +46,7 @@ def _left(before: Mapping[str, int], end: Ended[GameReport]) -> int:
     return report.rows_waiting if earlier is None else max(0, min(report.rows_waiting, earlier - report.rows_in))
 
 
-def _sum(before: Ended[GameReport] | None, end: Ended[GameReport]) -> Ended[GameReport]:
+def _sum(before: TaskEnd[GameReport] | None, end: TaskEnd[GameReport]) -> TaskEnd[GameReport]:
     """Return both rounds of a task as one; where the later one failed, the task has."""
     if before is None:
         return end
@@ -62,4 +62,4 @@ def _sum(before: Ended[GameReport] | None, end: Ended[GameReport]) -> Ended[Game
         tuple(sorted({*one.schema_ids, *other.schema_ids})),
         other.rows_waiting,
     )
-    return Ended(end.task, report, None, seconds)
+    return TaskEnd(end.task, report, None, seconds)

@@ -12,7 +12,7 @@ from demux.core.errors import DemuxError, ErrorKind
 from demux.core.reports import GameReport
 from demux.core.settings.settings import Engine
 from demux.pipeline.context import CommandContext
-from demux.pipeline.task_pool import Ended, run_tasks
+from demux.pipeline.task_pool import TaskEnd, run_tasks
 from deserializer.fleet.game_state import GameResult
 from deserializer.fleet.round import Fleet
 from install_workflow.planning.plan import Task
@@ -22,7 +22,7 @@ _LOG = logging.getLogger("demux")
 _MOST_WAIT_S = 60.0
 
 # yields how each task ended, in order of time; a task that was not begun when work was to stop is left out
-Decode = Callable[[tuple[Task, ...]], Iterator[Ended[GameReport]]]
+Decode = Callable[[tuple[Task, ...]], Iterator[TaskEnd[GameReport]]]
 
 
 def decode_of(place: CommandContext, engine: Engine) -> Decode:
@@ -30,7 +30,7 @@ def decode_of(place: CommandContext, engine: Engine) -> Decode:
     return _FleetEngine(place) if engine is Engine.FLEET else partial(_by_streams, place)
 
 
-def _by_streams(place: CommandContext, tasks: tuple[Task, ...]) -> Iterator[Ended[GameReport]]:
+def _by_streams(place: CommandContext, tasks: tuple[Task, ...]) -> Iterator[TaskEnd[GameReport]]:
     """Decode each game by a stream of its own, some side by side."""
     yield from run_tasks(place.spark, tasks, lambda task: place.deserialize(task.game), place.settings.run, place.stop)
 
@@ -43,7 +43,7 @@ class _FleetEngine:
         self._fleet: Fleet | None = None
         self._visits = place.visits
 
-    def __call__(self, tasks: tuple[Task, ...]) -> Iterator[Ended[GameReport]]:
+    def __call__(self, tasks: tuple[Task, ...]) -> Iterator[TaskEnd[GameReport]]:
         """Yield how each task ended; transient failures are tried again, but not once `stop` is set."""
         run, stop = self._place.settings.run, self._place.stop
         waiting = {task.game: task for task in tasks}
@@ -57,7 +57,7 @@ class _FleetEngine:
                 error = decoded.error or self._registered(decoded.game)
                 if again and error is not None and error.kind is ErrorKind.TRANSIENT:
                     continue
-                yield Ended(waiting.pop(decoded.game), None if error else decoded.report, error, decoded.seconds)
+                yield TaskEnd(waiting.pop(decoded.game), None if error else decoded.report, error, decoded.seconds)
 
     def _decoded(self, games: tuple[str, ...]) -> Iterator[GameResult]:
         ended: set[str] = set()

@@ -27,7 +27,7 @@ from demux.core.storage.files import Storage
 from demux.core.streaming.checkpoints import read_checkpoint
 from demux.core.tables import GAPS, TOPICS
 from demux.operations.erasure.results import ALL_READ
-from demux.operations.reconcile.read_offsets import Part, Range, SourceStand, Stand
+from demux.operations.reconcile.read_offsets import GameOffset, Part, Range, SourceOffsets
 from demux.operations.reconcile.table_snapshots import last_batches, session_for
 from deserializer.fleet.current_offset import position_in
 from deserializer.fleet.round import fleet_of
@@ -37,10 +37,10 @@ _THREADS = 8
 _EXPIRED = f"SELECT * FROM {{records}} WHERE reason = '{Loss.EXPIRED.value}'"
 
 
-def stands_of(spark: SparkSession | None, layout: Layout) -> Callable[[Collection[str]], Mapping[str, Stand]]:
+def game_offsets(spark: SparkSession | None, layout: Layout) -> Callable[[Collection[str]], Mapping[str, GameOffset]]:
     """Return what says where games stand in bronze, by key; whichever engine has decoded them."""
 
-    def stands(keys: Collection[str]) -> Mapping[str, Stand]:
+    def stands(keys: Collection[str]) -> Mapping[str, GameOffset]:
         app_id = fleet_of(spark or layout.storage, layout)
         names = sorted(keys)
         with ThreadPoolExecutor(_THREADS, thread_name_prefix="stands") as pool:
@@ -53,7 +53,7 @@ def stands_of(spark: SparkSession | None, layout: Layout) -> Callable[[Collectio
 def read_batch(spark: SparkSession, layout: Layout, game: str) -> int:
     """Return the last batch of bronze that a game has read whole; -1 where nobody knows of one, `ALL_READ` for all."""
     key = names_of(game).key
-    stand = stands_of(spark, layout)([key]).get(key)
+    stand = game_offsets(spark, layout)([key]).get(key)
     if stand is None:
         return -1
     if stand.version > newest_version(spark, layout.bronze):
@@ -63,17 +63,17 @@ def read_batch(spark: SparkSession, layout: Layout, game: str) -> int:
     return batches.get(stand.version, -1)
 
 
-def _stand(spark: SparkSession | None, layout: Layout, key: str, app_id: str | None) -> Stand | None:
+def _stand(spark: SparkSession | None, layout: Layout, key: str, app_id: str | None) -> GameOffset | None:
     files = spark or layout.storage
     number = None if app_id is None else _transaction(spark, layout, layout.silver(key), app_id)
     if app_id is not None and number is not None and (turn := GameEpoch.of(number)).is_the_fleets:
         # what was read of the commit that it is in counts once it has read all of it
-        return Stand(turn.position.version, f"{app_id}/{turn.number}")
+        return GameOffset(turn.position.version, f"{app_id}/{turn.number}")
     checkpoint = layout.silver_checkpoint(key)
     found = read_checkpoint(files, checkpoint)
     if found.query_id is None or found.done < 0:
         return None
-    return Stand(position_in(read_text(files, f"{checkpoint}/offsets/{found.done}")).version, found.query_id)
+    return GameOffset(position_in(read_text(files, f"{checkpoint}/offsets/{found.done}")).version, found.query_id)
 
 
 def _transaction(spark: SparkSession | None, layout: Layout, table: str, app_id: str) -> int | None:
@@ -86,10 +86,10 @@ def _transaction(spark: SparkSession | None, layout: Layout, table: str, app_id:
     return transaction_of(session_for(spark, table), table, app_id)
 
 
-def source_stand_of(spark: SparkSession | None, settings: Settings) -> Callable[[], SourceStand]:
+def source_offsets(spark: SparkSession | None, settings: Settings) -> Callable[[], SourceOffsets]:
     """Return what says where bronze stands in its source."""
 
-    def stand() -> SourceStand:
+    def stand() -> SourceOffsets:
         layout = layout_of(settings)
         files = spark or layout.storage
         checkpoint = layout.bronze_checkpoint
@@ -99,12 +99,12 @@ def source_stand_of(spark: SparkSession | None, settings: Settings) -> Callable[
             line = source_line(read_text(files, f"{checkpoint}/offsets/{found.done}"), KAFKA)
         match settings.source.kind:
             case SourceKind.FILES:
-                return SourceStand(found.query_id)
+                return SourceOffsets(found.query_id)
             case SourceKind.DELTA:
                 table = settings.source_path
                 if line is None or not table_exists(files, table):
-                    return SourceStand(found.query_id)
-                return SourceStand(found.query_id, table, _read_whole(spark, layout.storage, table, json.loads(line)))
+                    return SourceOffsets(found.query_id)
+                return SourceOffsets(found.query_id, table, _read_whole(spark, layout.storage, table, json.loads(line)))
             case SourceKind.KAFKA:
                 return _kafka(spark, layout, found.query_id, line)
 
@@ -142,7 +142,7 @@ def _files_at(spark: SparkSession | None, storage: Storage, table: str, version:
     return len(opened.file_uris())
 
 
-def _kafka(spark: SparkSession | None, layout: Layout, writer: str | None, line: str | None) -> SourceStand:
+def _kafka(spark: SparkSession | None, layout: Layout, writer: str | None, line: str | None) -> SourceOffsets:
     files = spark or layout.storage
     ends = (kafka_offsets(line) if line is not None else None) or {}
     start = f"{layout.bronze_checkpoint}/sources/{KAFKA}"
@@ -157,7 +157,7 @@ def _kafka(spark: SparkSession | None, layout: Layout, writer: str | None, line:
         given_up[_log(row["topic"], made[row["topic"]]), row["partition"]].append(
             (row["first_offset"], row["end_offset"])
         )
-    return SourceStand(
+    return SourceOffsets(
         writer,
         begins={(topic, at): first for topic, by in begins.items() for at, first in by.items()},
         ends={(_log(topic, made[topic]), at): end for topic, by in ends.items() for at, end in by.items()},

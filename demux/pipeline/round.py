@@ -8,13 +8,13 @@ from datetime import datetime, timezone
 
 from demux.core.control.games_and_rounds import TaskOutcome, TaskRecord
 from demux.core.reports import GameReport, IngestReport
-from demux.core.schemas.game_discovery import Registered
+from demux.core.schemas.game_discovery import RegisteredGames
 from demux.core.streaming.query import TAKE_ALL, Trigger
 from demux.pipeline.context import CommandContext
 from demux.pipeline.engines import Decode
-from demux.pipeline.task_pool import Ended
+from demux.pipeline.task_pool import TaskEnd
 from install_workflow.planning.plan import Plan
-from install_workflow.planning.round_plan import apply, look
+from install_workflow.planning.round_plan import apply, preview_round
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Round:
     round_id: str
     ingested: IngestReport
     plan: Plan
-    ended: tuple[Ended[GameReport], ...]
+    ended: tuple[TaskEnd[GameReport], ...]
     complete: bool
 
 
@@ -42,13 +42,13 @@ class Observer:
     def ingested(self, report: IngestReport) -> None:
         """Learn what bronze took in."""
 
-    def registered(self, registered: Registered) -> None:
+    def registered(self, registered: RegisteredGames) -> None:
         """Learn which games the registries name."""
 
     def planned(self, plan: Plan, due: int) -> None:
         """Learn the plan, and how many of its games have something to do."""
 
-    def ended(self, end: Ended[GameReport]) -> None:
+    def ended(self, end: TaskEnd[GameReport]) -> None:
         """Learn how a game's task ended."""
 
 
@@ -71,10 +71,10 @@ def run_round(
     observer.ingested(ingested)
     registered = place.registered()
     observer.registered(registered)
-    planned = look(place.spark, place.settings, place.control, registered.games)
+    planned = preview_round(place.spark, place.settings, place.control, registered.games)
     apply(place.control, planned.plan, datetime.now(timezone.utc))
     observer.planned(planned.plan, len(planned.due))
-    ended: list[Ended[GameReport]] = []
+    ended: list[TaskEnd[GameReport]] = []
     for end in decode(planned.due):
         observer.ended(end)
         ended.append(end)
@@ -87,7 +87,7 @@ def run_round(
     return Round(round_id, ingested, planned.plan, tuple(ended), complete)
 
 
-def record_of(end: Ended[GameReport], round_id: str) -> TaskRecord:
+def record_of(end: TaskEnd[GameReport], round_id: str) -> TaskRecord:
     """Return the control table's row for a task that ended now."""
     report, error = end.report, end.error
     return TaskRecord(

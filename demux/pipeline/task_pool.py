@@ -25,7 +25,7 @@ Report = TypeVar("Report")
 
 
 @dataclass(frozen=True, slots=True)
-class Ended(Generic[Report]):
+class TaskEnd(Generic[Report]):
     """How a task ended: with a report or with an error.
 
     Attributes:
@@ -47,7 +47,7 @@ def run_tasks(
     work: Callable[[Task], Report],
     settings: RunSettings,
     stop: threading.Event,
-) -> Iterator[Ended[Report]]:
+) -> Iterator[TaskEnd[Report]]:
     """Yield how each task ended, in order of time; a task that was not begun when `stop` was set is left out.
 
     Args:
@@ -58,7 +58,7 @@ def run_tasks(
         stop: once set, tasks under way finish and no other begins.
     """
 
-    def one(task: Task) -> Ended[Report] | None:
+    def one(task: Task) -> TaskEnd[Report] | None:
         if stop.is_set():
             return None
         spark.sparkContext.setLocalProperty(POOL, task.key)
@@ -67,8 +67,8 @@ def run_tasks(
             report = _with_retries(lambda: work(task), settings, stop)
         except Exception as error:  # one game's failure must not stop its neighbours
             _LOG.exception("task %s failed", task.key)
-            return Ended(task, None, named(error), time.monotonic() - started)
-        return Ended(task, report, None, time.monotonic() - started)
+            return TaskEnd(task, None, named(error), time.monotonic() - started)
+        return TaskEnd(task, report, None, time.monotonic() - started)
 
     with ThreadPoolExecutor(max_workers=settings.parallelism, thread_name_prefix="game") as pool:
         for future in as_completed([pool.submit(one, task) for task in tasks]):

@@ -13,10 +13,10 @@ from demux.core.protobuf.schema.column_mapping import (
     FieldPresence,
     JsonText,
     Message,
+    NullableScalar,
     Scalar,
     TimestampValue,
     Value,
-    Wrapped,
 )
 
 _UNSIGNED_32 = {FieldDescriptor.TYPE_UINT32, FieldDescriptor.TYPE_FIXED32}
@@ -78,7 +78,7 @@ def _single(sql: str, value: Value, target: ColumnType, depth: int) -> str:
         case Enumeration(names):
             cases = " ".join(f"WHEN {number} THEN {sql_string(name)}" for number, name in names)
             return f"CASE {sql} {cases} ELSE CAST({sql} AS STRING) END"
-        case Wrapped(scalar):
+        case NullableScalar(scalar):
             return f"IF({sql} IS NULL, NULL, {_scalar(f'coalesce({sql}.f1, {_zero(scalar)})', scalar)})"
         case TimestampValue():
             micros = f"coalesce({sql}.f1, 0L) * 1000000L + coalesce({sql}.f2, 0) DIV 1000"

@@ -124,7 +124,7 @@ def decide(
     Raises:
         ApprovalNeeded: the table asks before it changes, and nobody has approved some of the schemas.
     """
-    deciding = _Deciding(table, message, contract)
+    deciding = _TableEvolution(table, message, contract)
     for ref, answer in answers.items():
         if not isinstance(answer, CompiledSchema):
             deciding.refuse(ref, answer)
@@ -165,7 +165,7 @@ def _by_subject(answers: Mapping[SchemaRef, SchemaLookup], rows: Mapping[SchemaR
     return [subjects[subject] for subject in sorted(subjects, key=order)]
 
 
-class _Deciding:
+class _TableEvolution:
     """The table as it becomes, schema by schema."""
 
     def __init__(self, table: Struct, message: str | None, contract: Contract) -> None:

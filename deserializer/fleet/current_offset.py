@@ -15,13 +15,13 @@ from demux.core.names import names_of
 from demux.core.root.layout import Layout
 from demux.core.storage import read_text
 from demux.core.streaming.checkpoints import read_checkpoint, require_checkpoint
-from demux.operations.quarantine.filter import Choice
+from demux.operations.quarantine.filter import QuarantineFilter
 from deserializer.offsets.epoch import GameEpoch
 from deserializer.offsets.unread_files import START, BronzeOffset
 from deserializer.silver.backend import GameTable
 
 
-def standing(
+def current_offset(
     spark: SparkSession, layout: Layout, game: str, table: GameTable, app_id: str, *, has_begun: bool
 ) -> BronzeOffset | None:
     """Return where the game stands; None where its stream was interrupted, and must end its batch first.
@@ -37,7 +37,7 @@ def standing(
     Raises:
         CheckpointLost, TableLost: as `require_checkpoint`.
     """
-    turn = turn_of(table, app_id)
+    turn = epoch_of(table, app_id)
     if turn is not None and turn.is_the_fleets:
         return turn.position
     checkpoint = layout.silver_checkpoint(names_of(game).key)
@@ -49,13 +49,13 @@ def standing(
             # the fleet's own first round was interrupted
             return START
     rebuild = f"demux rebuild --game {shlex.quote(game)}"
-    require_checkpoint(spark, checkpoint, table.path, layout.quarantine, Choice(game).sql(), rebuild)
+    require_checkpoint(spark, checkpoint, table.path, layout.quarantine, QuarantineFilter(game).sql(), rebuild)
     if found.unfinished is not None:
         return None
     return position_in(read_text(spark, f"{checkpoint}/offsets/{found.done}")) if found.done >= 0 else START
 
 
-def turn_of(table: GameTable, app_id: str) -> GameEpoch | None:
+def epoch_of(table: GameTable, app_id: str) -> GameEpoch | None:
     """Return the turn that the table's transaction tells of; None when no fleet ever had it."""
     version = table.transaction(app_id)
     return None if version is None else GameEpoch.of(version)
@@ -63,14 +63,14 @@ def turn_of(table: GameTable, app_id: str) -> GameEpoch | None:
 
 def hand_over(table: GameTable, app_id: str) -> None:
     """Say in the table that a stream goes on where the fleet stands; nothing where it is no fleet's."""
-    turn = turn_of(table, app_id)
+    turn = epoch_of(table, app_id)
     if turn is not None and turn.is_the_fleets:
         table.mark(app_id, turn.of_stream().version)
 
 
 def handed_over(table: GameTable, app_id: str) -> BronzeOffset | None:
     """Return where a stream is to go on that has written nothing yet; None where there is none such."""
-    turn = turn_of(table, app_id)
+    turn = epoch_of(table, app_id)
     if turn is None or turn.is_the_fleets or not table.last_written_by(app_id, turn.version):
         return None
     return turn.position

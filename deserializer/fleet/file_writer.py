@@ -20,7 +20,7 @@ from demux.core.reports import GameReport
 from demux.core.storage.files import Storage
 from deserializer.fleet.game_state import GameResult, GameStates, PendingGame
 from deserializer.fleet.spark_job import run_job
-from deserializer.fleet.worker import Written
+from deserializer.fleet.worker import WrittenGame
 from deserializer.silver.backend import QuarantineTable
 from deserializer.silver.file_quarantine import Quarantine
 from deserializer.silver.file_table import SilverTable
@@ -59,20 +59,20 @@ class ByFiles:
 
     def _written(
         self, due: Mapping[str, PendingGame], now: datetime
-    ) -> tuple[dict[str, list[Written]], list[TableFile]]:
+    ) -> tuple[dict[str, list[WrittenGame]], list[TableFile]]:
         """Return what became of each game's files, by game, and the files for quarantine."""
-        written: defaultdict[str, list[Written]] = defaultdict(list)
+        written: defaultdict[str, list[WrittenGame]] = defaultdict(list)
         bad: list[TableFile] = []
         works = [self._games.work(one) for one in due.values()]
         for _ in range(_MOST_WAVES):
             done, files = run_job(self._spark, self._storage, works, self._quarantine.path, self._app_id, now)
             bad += files
-            unknown: defaultdict[str, list[Written]] = defaultdict(list)
+            unknown: defaultdict[str, list[WrittenGame]] = defaultdict(list)
             for part in done:
                 (unknown if part.unknown else written)[part.game].append(part)
             failed = self._learnt(unknown, due, written)
             for game, error in failed.items():
-                written[game].append(Written(game, error=error))
+                written[game].append(WrittenGame(game, error=error))
             works = [
                 self._games.work(due[game], frozenset(path for part in parts for path in part.paths))
                 for game, parts in unknown.items()
@@ -81,14 +81,14 @@ class ByFiles:
             if not works:
                 break
         for work in works:
-            written[work.game].append(Written(work.game, error=_unsettled(work.game)))
+            written[work.game].append(WrittenGame(work.game, error=_unsettled(work.game)))
         return written, bad
 
     def _learnt(
         self,
-        unknown: Mapping[str, Sequence[Written]],
+        unknown: Mapping[str, Sequence[WrittenGame]],
         due: Mapping[str, PendingGame],
-        written: dict[str, list[Written]],
+        written: dict[str, list[WrittenGame]],
     ) -> dict[str, DemuxError]:
         """Decide about the refs that were unknown; return why that was not possible for some games.
 
@@ -112,7 +112,7 @@ class ByFiles:
         return failed
 
     def _quarantined(
-        self, due: Mapping[str, PendingGame], written: Mapping[str, Sequence[Written]], bad: Sequence[TableFile]
+        self, due: Mapping[str, PendingGame], written: Mapping[str, Sequence[WrittenGame]], bad: Sequence[TableFile]
     ) -> DemuxError | None:
         """Commit the bad rows of all games, those too that fail later; return why that was not possible."""
         if not bad:
@@ -129,7 +129,7 @@ class ByFiles:
             return named(error)
         return None
 
-    def _commit(self, due: PendingGame, parts: Sequence[Written], refused: DemuxError | None) -> GameResult:
+    def _commit(self, due: PendingGame, parts: Sequence[WrittenGame], refused: DemuxError | None) -> GameResult:
         """Commit a game's good rows and return how it ended; on a failure nothing of it is in its table."""
         began = time.monotonic()
         table = due.table

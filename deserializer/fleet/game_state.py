@@ -22,12 +22,12 @@ from demux.core.settings.schema_contract import Contract
 from demux.core.tables import SILVER_ORIGIN
 from deserializer.decoders.arrow import INPUT
 from deserializer.decoders.schema_decision import UNDECIDED, Decisions, Refusal, SchemaLookup, WriterSchema, decide
-from deserializer.fleet.current_offset import standing
+from deserializer.fleet.current_offset import current_offset
 from deserializer.fleet.worker import GameFiles
 from deserializer.offsets.bronze_files import file_session, rows_in
 from deserializer.offsets.bronze_log import BronzeLog, file_path, require_readable
-from deserializer.offsets.epoch import GameEpoch, fleets_turn
-from deserializer.offsets.unread_files import START, BronzeOffset, ByGame, FileGroup, pending, take
+from deserializer.offsets.epoch import GameEpoch, fleet_epoch
+from deserializer.offsets.unread_files import START, BronzeOffset, CommitsByGame, FileGroup, pending, take
 from deserializer.silver.backend import GameTable, QuarantineTable, Tables
 from deserializer.silver.comments import description_of
 from deserializer.silver.evolve import fitted
@@ -235,7 +235,7 @@ class GameStates:
             return named(error)
         assert position is not None, "its stream has ended its batch"
         self._tables[game], self._positions[game] = table, position
-        self._turns[game] = fleets_turn(table.transaction(self._opened_by.app_id))
+        self._turns[game] = fleet_epoch(table.transaction(self._opened_by.app_id))
         return None
 
     def _look(self, game: str, quarantine: QuarantineTable) -> tuple[GameTable, BronzeOffset | None]:
@@ -243,9 +243,9 @@ class GameStates:
         tables = self._opened_by
         table = tables.silver(key)
         has_begun = quarantine.position(key) is not None
-        return table, standing(self._spark, tables.layout, game, table, tables.app_id, has_begun=has_begun)
+        return table, current_offset(self._spark, tables.layout, game, table, tables.app_id, has_begun=has_begun)
 
-    def _due(self, game: str, log: ByGame | None, quarantine: QuarantineTable) -> PendingGame:
+    def _due(self, game: str, log: CommitsByGame | None, quarantine: QuarantineTable) -> PendingGame:
         table, position = self._tables[game], self._positions[game]
         pieces = pending(self._log.of_game(game, position) if log is None else log, game, position)
         require_readable(game, pieces)

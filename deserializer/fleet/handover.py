@@ -1,6 +1,6 @@
 """From the fleet to a stream: what the fleet has left is finished, then the stream begins where the fleet stands.
 
-The other way needs no step of its own: the fleet reads a stream's position from its checkpoint (`standing.py`).
+The other way needs no step of its own: the fleet reads a stream's position from its checkpoint (`current_offset.py`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from demux.core.schemas.store import SchemaStore
 from demux.core.settings.settings import Sink
 from demux.core.storage import remove_folder, table_exists
 from demux.core.streaming.checkpoints import read_checkpoint
-from deserializer.fleet.current_offset import hand_over, handed_over, standing, turn_of
+from deserializer.fleet.current_offset import current_offset, epoch_of, hand_over, handed_over
 from deserializer.fleet.round import Fleet, fleet_of
 from deserializer.offsets.unread_files import BronzeOffset
 from deserializer.silver.backend import GameTable, Tables, tables_of
@@ -53,7 +53,7 @@ def stream_start(
 
 def _is_the_fleets(tables: Tables, game: str, table: GameTable) -> bool:
     """Return whether the fleet decoded the game last, or died while it did."""
-    turn = turn_of(table, tables.app_id)
+    turn = epoch_of(table, tables.app_id)
     if turn is not None and turn.is_the_fleets:
         return True
     quarantine = tables.quarantine(unlocked)
@@ -61,7 +61,7 @@ def _is_the_fleets(tables: Tables, game: str, table: GameTable) -> bool:
     bad = quarantine.position(names_of(game).key)
     if bad is None:
         return False
-    position = standing(tables.spark, tables.layout, game, table, tables.app_id, has_begun=True)
+    position = current_offset(tables.spark, tables.layout, game, table, tables.app_id, has_begun=True)
     # a stream that was interrupted is nobody else's
     return position is not None and bad > position
 

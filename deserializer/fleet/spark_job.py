@@ -13,11 +13,11 @@ from demux.core.delta.parquet_writer import TableFile
 from demux.core.error_mapping import named
 from demux.core.storage.files import Storage
 from deserializer.fleet.task_split import spread
-from deserializer.fleet.worker import GameFiles, Written, write_games
+from deserializer.fleet.worker import GameFiles, WrittenGame, write_games
 
 _LOG = logging.getLogger("demux")
 
-Results = tuple[list[Written], list[TableFile]]
+Results = tuple[list[WrittenGame], list[TableFile]]
 
 
 def run_job(
@@ -42,7 +42,7 @@ def run_job(
         games = sorted({work.game for work in works})
         _LOG.warning("a job over %d games failed: %s", len(games), named(error).cause)
         if len(games) == 1:
-            return [Written(games[0], error=named(error))], []
+            return [WrittenGame(games[0], error=named(error))], []
         first = frozenset(games[: len(games) // 2])
         halves = [[work for work in works if (work.game in first) is mine] for mine in (True, False)]
         done = [run_job(spark, storage, half, quarantine, query_id, now) for half in halves]
@@ -60,10 +60,10 @@ def _run(
     if not tasks:
         return [], []
 
-    def work(parts: Iterator[Sequence[GameFiles]]) -> Iterator[Written | TableFile]:
+    def work(parts: Iterator[Sequence[GameFiles]]) -> Iterator[WrittenGame | TableFile]:
         for part in parts:
             yield from write_games(storage, part, quarantine, query_id, now)
 
     parts = spark.sparkContext.parallelize(tasks, len(tasks))
     found = parts.mapPartitions(forgetting_archives(work)).collect()  # type: ignore[arg-type]
-    return [one for one in found if isinstance(one, Written)], [one for one in found if isinstance(one, TableFile)]
+    return [one for one in found if isinstance(one, WrittenGame)], [one for one in found if isinstance(one, TableFile)]

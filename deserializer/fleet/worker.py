@@ -57,7 +57,7 @@ class GameFiles:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenGame:
     """What became of a `GameFiles`.
 
     Attributes:
@@ -85,7 +85,7 @@ class Written:
 
 def write_games(
     storage: Storage, works: Iterable[GameFiles], quarantine: str, query_id: str, now: datetime
-) -> Iterator[Written | TableFile]:
+) -> Iterator[WrittenGame | TableFile]:
     """Yield what became of each, and then the files for quarantine, which hold the bad rows of all of them.
 
     Args:
@@ -102,7 +102,7 @@ def write_games(
             try:
                 written, files = _write(work, quarantine, query_id, now, bad)
             except Exception as error:  # one game's failure must not stop its neighbours
-                written = Written(work.game, work.paths, error=named(error))
+                written = WrittenGame(work.game, work.paths, error=named(error))
             yield replace(written, seconds=time.monotonic() - began)
             yield from files
         yield from bad.close()
@@ -110,7 +110,7 @@ def write_games(
 
 def _write(
     work: GameFiles, quarantine: str, query_id: str, now: datetime, bad: TableWriter
-) -> tuple[Written, list[TableFile]]:
+) -> tuple[WrittenGame, list[TableFile]]:
     """Return what became of one, and files of its own for quarantine, where it has many bad rows."""
     columns = Struct((*work.decisions.columns, *SILVER_ORIGIN))
     rows_in = rows_bad = 0
@@ -136,8 +136,8 @@ def _write(
             "VACUUM of bronze reach back to where a game stands.",
         ) from gone
     except UnknownRef:
-        return Written(work.game, work.paths, unknown=unknown_refs(_opened(work), work.decisions)), []
-    return Written(work.game, work.paths, rows_in, rows_bad, frozenset(refs), files), further
+        return WrittenGame(work.game, work.paths, unknown=unknown_refs(_opened(work), work.decisions)), []
+    return WrittenGame(work.game, work.paths, rows_in, rows_bad, frozenset(refs), files), further
 
 
 def good_rows(part: SchemaBatch, columns: Struct, now: datetime) -> pa.RecordBatch:

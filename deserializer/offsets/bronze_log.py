@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from demux.core.delta.log import AddedFile, Commit, growth
 from demux.core.errors import BronzeLogTruncated, BronzeRewritten
 from demux.core.storage import exists, file_bytes
-from deserializer.offsets.unread_files import START, BronzeOffset, ByGame, FileGroup
+from deserializer.offsets.unread_files import START, BronzeOffset, CommitsByGame, FileGroup
 
 # older ones are read again when they are wanted
 _KEPT = 5_000
@@ -30,7 +30,7 @@ class BronzeLog:
         self._bronze = bronze
         self._commits: tuple[Commit, ...] = ()
 
-    def since(self, version: int) -> ByGame | None:
+    def since(self, version: int) -> CommitsByGame | None:
         """Return the commits from this version on; None when the log does not reach back so far."""
         first = self._commits[0].version if self._commits else None
         if first is None or version < first:
@@ -45,11 +45,11 @@ class BronzeLog:
                 self._commits = ()
                 return self.since(version)
             self._commits = (*self._commits, *new)
-        wanted = ByGame(commit for commit in self._commits if commit.version >= version)
+        wanted = CommitsByGame(commit for commit in self._commits if commit.version >= version)
         self._commits = self._commits[-_KEPT:]
         return wanted
 
-    def of_game(self, game: str, position: BronzeOffset) -> ByGame:
+    def of_game(self, game: str, position: BronzeOffset) -> CommitsByGame:
         """Return the commits from the position on, where the log does not reach back to every game's.
 
         Raises:
@@ -57,9 +57,9 @@ class BronzeLog:
         """
         found = growth(self._spark, self._bronze, "game_name", position.version - 1)
         if found.commits is not None:
-            return ByGame(found.commits)
+            return CommitsByGame(found.commits)
         if position == START:
-            return ByGame([self._snapshot(game, found.version)])
+            return CommitsByGame([self._snapshot(game, found.version)])
         raise BronzeLogTruncated(
             f"The game stands before commit {position.version} of bronze, and bronze's log begins later.",
             f"Make its table again from bronze: `demux rebuild --game {shlex.quote(game)}`.",

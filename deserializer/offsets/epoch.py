@@ -49,7 +49,7 @@ class GameEpoch:
         return GameEpoch(self.number + 1, begin)
 
 
-def fleets_turn(version: int | None) -> int:
+def fleet_epoch(version: int | None) -> int:
     """Return the number of the fleet's own turn, now or next, where the table's transaction has this version."""
     number = 0 if version is None else GameEpoch.of(version).number
     return number + number % 2

@@ -63,7 +63,7 @@ class FileGroup:
         return sum(_rows(file) for file in self.files)
 
 
-class ByGame:
+class CommitsByGame:
     """Commits of bronze in order, none left out, with what each did to each game's files; made for one round.
 
     To look for a game's among the files of all would take the files times the games.
@@ -94,7 +94,7 @@ def _taken_apart(commit: Commit) -> _Changes:
     return added, removed
 
 
-def pending(commits: ByGame, game: str, since: BronzeOffset) -> tuple[FileGroup, ...]:
+def pending(commits: CommitsByGame, game: str, since: BronzeOffset) -> tuple[FileGroup, ...]:
     """Return what the game has still to read, in order.
 
     A commit that takes files away drops those that wait. What it writes anew in their place is read in their place,

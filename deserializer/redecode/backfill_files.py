@@ -78,7 +78,7 @@ class LoggedFile:
 
 
 @dataclass(frozen=True, slots=True)
-class _Work:
+class _TableWork:
     """What is to be done with a game, and its table as it is now: the sizes of the files that may have rows of it."""
 
     table: deltalake.DeltaTable
@@ -126,7 +126,7 @@ class FileBackfill:
         return {game: dict(written[game].counts) for game in done}
 
     def _written(
-        self, works: dict[str, _Work], request: str, now: datetime
+        self, works: dict[str, _TableWork], request: str, now: datetime
     ) -> tuple[dict[str, DaysWritten], list[TableFile]]:
         """Return what was written of each game that is not left to Spark, and the files for quarantine."""
         written: dict[str, DaysWritten] = {}
@@ -147,7 +147,9 @@ class FileBackfill:
                 break
         return written, bad
 
-    def _job(self, works: Collection[_Work], request: str, now: datetime) -> tuple[list[DaysWritten], list[TableFile]]:
+    def _job(
+        self, works: Collection[_TableWork], request: str, now: datetime
+    ) -> tuple[list[DaysWritten], list[TableFile]]:
         """Return what became of each game, and the files for quarantine; where the job dies, all is left to Spark."""
         if not works:
             return [], []
@@ -192,7 +194,7 @@ class FileBackfill:
     def _known(self, game: str) -> Decisions:
         return self._decisions.get(game, UNDECIDED)
 
-    def _works(self, wanted: Mapping[str, tuple[ReadState, Span]]) -> dict[str, _Work]:
+    def _works(self, wanted: Mapping[str, tuple[ReadState, Span]]) -> dict[str, _TableWork]:
         """Return what is to be done, by game, of those that are not left to Spark."""
         bronze = self._opened(self._layout.bronze)
         if bronze is None:
@@ -228,12 +230,12 @@ class FileBackfill:
             )
         return self._with_tables(plain)
 
-    def _with_tables(self, plain: Collection[GameDays]) -> dict[str, _Work]:
+    def _with_tables(self, plain: Collection[GameDays]) -> dict[str, _TableWork]:
         """Return the same, by game, with the tables as they are now; those are left out that only Spark can write."""
         with ThreadPoolExecutor(self._threads, thread_name_prefix="open") as pool:
             return {work.days.game: work for work in pool.map(self._work, plain) if work is not None}
 
-    def _work(self, days: GameDays) -> _Work | None:
+    def _work(self, days: GameDays) -> _TableWork | None:
         table = self._opened(days.table)
         if table is None or not _takes_files(table):
             return None
@@ -246,7 +248,7 @@ class FileBackfill:
         if Struct((*decisions.columns, *SILVER_ORIGIN)) != columns_in(table):
             # somebody else had the root, and gave it other columns
             decisions = UNDECIDED
-        return _Work(table, sizes, replace(days, files=files, decisions=decisions, replaced=replaced))
+        return _TableWork(table, sizes, replace(days, files=files, decisions=decisions, replaced=replaced))
 
     def _opened(self, path: str) -> deltalake.DeltaTable | None:
         """Return a table of whose files every row counts, by its columns' names; None where it is another or none."""
@@ -261,7 +263,7 @@ class FileBackfill:
         return files
 
 
-def together(redecoding: Redecoder, sink: Sink, threads: int) -> FileBackfill | None:
+def file_backfill(redecoding: Redecoder, sink: Sink, threads: int) -> FileBackfill | None:
     """Return what decodes many games together; None where all is for Spark: by the settings, or as it alone gets there.
 
     Args:
@@ -292,7 +294,7 @@ def parts_of_table(table: deltalake.DeltaTable, path: str, time_column: str) -> 
     return found
 
 
-def _committed(work: _Work, written: DaysWritten) -> bool:
+def _committed(work: _TableWork, written: DaysWritten) -> bool:
     """Return whether what was written is in the table now; whatever is not is in no table, and left to Spark."""
     if not written.counts:
         return True

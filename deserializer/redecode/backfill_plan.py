@@ -104,7 +104,7 @@ class Day:
 
 
 @dataclass(frozen=True, slots=True)
-class There:
+class BronzeDays:
     """What bronze has of some games.
 
     Attributes:
@@ -118,12 +118,12 @@ class There:
     undated: Mapping[str, int]
 
     @staticmethod
-    def of(rows: Mapping[str, Mapping[date | None, int]], wanted: BackfillRequest) -> There:
+    def of(rows: Mapping[str, Mapping[date | None, int]], wanted: BackfillRequest) -> BronzeDays:
         """Return it, by how many rows each game has of each day; None: those that say of no day."""
         dated = sorted((game, day, n) for game, by_day in rows.items() for day, n in by_day.items() if day is not None)
         span = Span(min(day for _, day, _ in dated), max(day for _, day, _ in dated)) if dated else None
         days = tuple(Day(game, day, n) for game, day, n in dated if wanted.has(day))
-        return There(days, span, {game: by_day[None] for game, by_day in rows.items() if None in by_day})
+        return BronzeDays(days, span, {game: by_day[None] for game, by_day in rows.items() if None in by_day})
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from demux.core.root.layout import Layout
 from demux.core.storage import table_exists
 from deserializer.offsets.bronze_files import file_session
 from deserializer.redecode.backfill_plan import BackfillRequest, DayCounts, Span
-from deserializer.redecode.processed_rows import ReadState, passed_rows
+from deserializer.redecode.processed_rows import ReadState, processed_rows
 from deserializer.redecode.replace_rows import Redecoder, RedecodeTask, counts_of, day_of, require_not_retired
 from deserializer.silver.evolve import fitted
 from deserializer.silver.rewrite import replace_rows
@@ -71,7 +71,7 @@ def decoded_again(redecoding: Redecoder, reading: ReadState, span: Span, request
     layout, schemas = redecoding.layout, redecoding.schemas
     spark = file_session(redecoding.spark)
     task = RedecodeTask(reading.game, reading.version, span, request)
-    rows = passed_rows(spark, layout, reading, span)
+    rows = processed_rows(spark, layout, reading, span)
     contents = redecoding.contents(rows)
     redecoding.require_whole(spark, task, contents)
     if contents.rows:

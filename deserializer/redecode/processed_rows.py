@@ -24,7 +24,7 @@ from demux.core.root.lock import unlocked
 from demux.core.settings.settings import Sink
 from demux.core.storage import table_exists
 from deserializer.decoders.arrow import INPUT
-from deserializer.fleet.current_offset import standing
+from deserializer.fleet.current_offset import current_offset
 from deserializer.fleet.round import fleet_of
 from deserializer.offsets.bronze_files import rows_in
 from deserializer.offsets.bronze_log import BronzeLog, file_path, require_readable
@@ -69,12 +69,12 @@ def readings_of(
         threads: that look at tables at the same time.
     """
     version = newest_version(spark, layout.bronze)
-    here = _Standing(spark, layout)
+    here = _OffsetLookup(spark, layout)
     found: dict[str, ReadState | DemuxError] = {}
     positions: dict[str, BronzeOffset] = {}
     with ThreadPoolExecutor(threads, thread_name_prefix="standing") as pool:
         for game, stands in zip(games, pool.map(here.of, games), strict=True):
-            now = here.finished(game, finish) if stands is _Stands.INTERRUPTED else stands
+            now = here.finished(game, finish) if stands is _NoOffset.INTERRUPTED else stands
             if isinstance(now, BronzeOffset):
                 positions[game] = now
             else:
@@ -92,14 +92,14 @@ def readings_of(
     return found
 
 
-class _Stands(Enum):
+class _NoOffset(Enum):
     """Of a game that stands nowhere in bronze: it has no table, or was interrupted while it read."""
 
     NOWHERE = "nowhere"
     INTERRUPTED = "interrupted"
 
 
-class _Standing:
+class _OffsetLookup:
     """Tells where games stand; opens once what all have in common."""
 
     def __init__(self, spark: SparkSession, layout: Layout) -> None:
@@ -113,26 +113,26 @@ class _Standing:
         """Where bronze is."""
         return self._tables.layout.bronze
 
-    def of(self, game: str) -> BronzeOffset | _Stands | DemuxError:
+    def of(self, game: str) -> BronzeOffset | _NoOffset | DemuxError:
         """Return where the game stands, or why nobody knows."""
         key, tables = names_of(game).key, self._tables
         try:
             table = tables.silver(key)
             if not table.exists:
-                return _Stands.NOWHERE
+                return _NoOffset.NOWHERE
             bad = self._quarantine.position(key)
-            found = standing(self._spark, tables.layout, game, table, tables.app_id, has_begun=bad is not None)
+            found = current_offset(self._spark, tables.layout, game, table, tables.app_id, has_begun=bad is not None)
         except Exception as error:  # one game's failure must not stop its neighbours
             return named(error)
-        return _Stands.INTERRUPTED if found is None or (bad is not None and bad > found) else found
+        return _NoOffset.INTERRUPTED if found is None or (bad is not None and bad > found) else found
 
-    def finished(self, game: str, finish: Callable[[str], object]) -> BronzeOffset | _Stands | DemuxError:
+    def finished(self, game: str, finish: Callable[[str], object]) -> BronzeOffset | _NoOffset | DemuxError:
         """Return where the game stands once what was interrupted is finished, or why that cannot be."""
         try:
             finish(game)
             self._quarantine.refresh()
             found = self.of(game)
-            assert found is not _Stands.INTERRUPTED, "its stream has ended its batch"
+            assert found is not _NoOffset.INTERRUPTED, "its stream has ended its batch"
         except Exception as error:  # one game's failure must not stop its neighbours
             return named(error)
         return found
@@ -155,7 +155,7 @@ def all_rows(spark: SparkSession, layout: Layout, game: str, version: int, span:
     return rows if span is None else rows.where(span.sql("timestamp"))
 
 
-def passed_rows(spark: SparkSession, layout: Layout, reading: ReadState, span: Span | None) -> DataFrame:
+def processed_rows(spark: SparkSession, layout: Layout, reading: ReadState, span: Span | None) -> DataFrame:
     """Return the rows that the game has read, as `all_rows`, but those that are to be forgotten.
 
     `spark` is a session that may read single files.

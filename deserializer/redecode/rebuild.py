@@ -24,7 +24,7 @@ from demux.core.tables import SILVER_RESERVED
 from deserializer.decoders.schema_decision import Decisions, SchemaLookup, decide, schema_ids_of
 from deserializer.fleet.round import fleet_of
 from deserializer.offsets.bronze_files import file_session, fleet_id_of
-from deserializer.offsets.epoch import GameEpoch, fleets_turn
+from deserializer.offsets.epoch import GameEpoch, fleet_epoch
 from deserializer.offsets.unread_files import BronzeOffset
 from deserializer.redecode.processed_rows import all_rows, without_forgotten
 from deserializer.redecode.replace_rows import Redecoder, RedecodeTask, counts_of, require_not_retired
@@ -34,7 +34,7 @@ from deserializer.silver.evolve import payload_of, say
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
+class _RebuiltTable:
     """The table as it is to be.
 
     Attributes:
@@ -101,7 +101,7 @@ def _wanted(
     answers: Mapping[SchemaRef, SchemaLookup],
     contract: Contract,
     rows: Mapping[SchemaRef, int],
-) -> _Wanted:
+) -> _RebuiltTable:
     """Return what the table is to be: one that evolves gets the columns of these schemas alone, others keep theirs."""
     table = layout.silver(names_of(game).key)
     now = spark.read.format("delta").load(table).schema if table_exists(spark, table) else StructType([])
@@ -110,7 +110,7 @@ def _wanted(
     decisions = decide(payload_of(now), answers, message_in(now), contract, rows=rows)
     description = description_of(decisions, answers, columns_of_spark(now))
     schema = _schema(description, decisions.message, now)
-    return _Wanted(replace(decisions, columns=payload_of(schema)), schema, description.comment)
+    return _RebuiltTable(replace(decisions, columns=payload_of(schema)), schema, description.comment)
 
 
 def _schema(description: Description, message: str | None, now: StructType) -> StructType:
@@ -132,7 +132,7 @@ def _comment(spark: SparkSession, table: str, comment: str) -> None:
         say(spark, [f"COMMENT ON TABLE delta.{quoted(table)} IS {sql_string(comment)}"])
 
 
-def _swap(spark: SparkSession, table: str, wanted: _Wanted, rows: DataFrame, turn: Batch) -> None:
+def _swap(spark: SparkSession, table: str, wanted: _RebuiltTable, rows: DataFrame, turn: Batch) -> None:
     """Put the rows into the place of all that the table has, and say where the game stands, in one commit."""
     told = {field.name: field.metadata for field in rows.schema.fields}
     named = (
@@ -160,7 +160,7 @@ def _turn(spark: SparkSession, layout: Layout, task: RedecodeTask) -> tuple[str,
     if fleet_of(spark, layout) != app_id:
         replace_text(spark, layout.fleet, app_id)
     table = tables_of(spark, layout, app_id, Sink.AUTO).silver(names_of(task.game).key)
-    number = fleets_turn(table.transaction(app_id)) + 2
+    number = fleet_epoch(table.transaction(app_id)) + 2
     turn = GameEpoch(number, BronzeOffset(task.version + 1))
     return app_id, turn if takes_fleets else turn.of_stream()
 

@@ -35,7 +35,7 @@ from demux.core.storage import table_exists
 from demux.core.streaming.session import has_protobuf_functions
 from demux.core.text import counted_rows
 from demux.operations.quarantine.drop import delete_rows
-from demux.operations.quarantine.filter import Choice
+from demux.operations.quarantine.filter import QuarantineFilter
 from deserializer.decoders.arrow import REF
 from deserializer.decoders.schema_decision import Decisions
 from deserializer.decoders.select import choose, native_decoder
@@ -151,7 +151,7 @@ class Redecoder:
         """Take what quarantine had of the rows before out of it, and forget that rows of them were dropped."""
         if not tasks:
             return
-        mine = {task: f"{Choice(task.game).sql()} AND {task.where('timestamp')}" for task in tasks}
+        mine = {task: f"{QuarantineFilter(task.game).sql()} AND {task.where('timestamp')}" for task in tasks}
         older = (f"({rows} AND NOT query_id <=> {sql_string(task.request)})" for task, rows in mine.items())
         with self._alone:
             with self.lock(self.layout.quarantine):
@@ -199,7 +199,7 @@ class Redecoder:
         """Return what a table with the columns of quarantine has, if it is there: record_id, timestamp."""
         if not table_exists(spark, table):
             return []
-        rows = spark.read.format("delta").load(table).where(Choice(task.game).sql())
+        rows = spark.read.format("delta").load(table).where(QuarantineFilter(task.game).sql())
         return [rows.where(task.where("timestamp")).select("record_id", "timestamp")]
 
 

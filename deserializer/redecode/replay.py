@@ -21,8 +21,8 @@ from demux.core.root.layout import Layout
 from demux.core.schemas.store import SchemaStore
 from demux.core.settings.settings import Decoder
 from demux.core.storage import table_exists
-from demux.operations.quarantine.drop import chosen, settle
-from demux.operations.quarantine.filter import Choice
+from demux.operations.quarantine.drop import chosen, finish_drop
+from demux.operations.quarantine.filter import QuarantineFilter
 from deserializer.decoders.arrow import EXAMINED, INPUT, REF, to_examined
 from deserializer.decoders.batch_contents import contents_of
 from deserializer.decoders.schema_decision import Decisions
@@ -40,7 +40,7 @@ class ReplayReport:
     decoded: int
 
 
-def games_in_quarantine(spark: SparkSession, layout: Layout, choice: Choice) -> tuple[str, ...]:
+def games_in_quarantine(spark: SparkSession, layout: Layout, choice: QuarantineFilter) -> tuple[str, ...]:
     """Return the games that have such rows in quarantine at stage silver, by name."""
     if not table_exists(spark, layout.quarantine):
         return ()
@@ -48,7 +48,9 @@ def games_in_quarantine(spark: SparkSession, layout: Layout, choice: Choice) -> 
     return tuple(sorted(row.game_name for row in rows))
 
 
-def replay(spark: SparkSession, layout: Layout, schemas: SchemaStore, game: str, choice: Choice) -> ReplayReport:
+def replay(
+    spark: SparkSession, layout: Layout, schemas: SchemaStore, game: str, choice: QuarantineFilter
+) -> ReplayReport:
     """Return what became of the game's quarantined rows: what decodes now moves to silver, exactly once.
 
     A second call, also after a crash in between, finds in silver what the first one wrote and only takes it out of
@@ -65,7 +67,7 @@ def replay(spark: SparkSession, layout: Layout, schemas: SchemaStore, game: str,
         RegistryUnavailable: a schema is not known here and the registry does not answer; nothing was written.
     """
     mine = replace(choice, game=game)
-    settle(spark, layout, mine)
+    finish_drop(spark, layout, mine)
     table = layout.silver(names_of(game).key)
     found = _quarantined(spark, layout, mine)
     rows = found.withColumnRenamed("bytes", "payload").select(*(column.name for column in INPUT))
@@ -122,7 +124,7 @@ def no_rows_of(game: str) -> GameUnknown:
     )
 
 
-def _quarantined(spark: SparkSession, layout: Layout, choice: Choice) -> DataFrame:
+def _quarantined(spark: SparkSession, layout: Layout, choice: QuarantineFilter) -> DataFrame:
     return chosen(spark, layout, replace(choice, stage=Stage.SILVER))
 
 
@@ -155,7 +157,7 @@ def _copies(rows: DataFrame, record_id: str, name: str) -> DataFrame:
     return rows.groupBy(F.col(record_id).alias("_record_id")).agg(F.count(F.lit(1)).alias(name))
 
 
-def _settle(spark: SparkSession, layout: Layout, rows: DataFrame, decisions: Decisions, mine: Choice) -> int:
+def _settle(spark: SparkSession, layout: Layout, rows: DataFrame, decisions: Decisions, mine: QuarantineFilter) -> int:
     """Take the decoded rows out of quarantine, say of the others why they stay, and return how many stay."""
     examined = map_in_arrow(rows, to_examined(decisions, RowSelection.ALL), spark_struct(EXAMINED))
     row = ["record_id", *(column.name for column in REF), "payload"]

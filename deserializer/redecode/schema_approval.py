@@ -50,7 +50,7 @@ def approve_schemas(
     if schema_ids:
         _require_known(schemas, game, schema_ids)
     else:
-        schema_ids = waited_for(spark, layout, schemas, game)
+        schema_ids = pending_approvals(spark, layout, schemas, game)
     if not schema_ids:
         raise NothingToApprove(
             f"No row of the game {shlex.quote(game)} waits for an approval.",
@@ -61,7 +61,7 @@ def approve_schemas(
     return schema_ids
 
 
-def waited_for(spark: SparkSession, layout: Layout, schemas: SchemaStore, game: str) -> tuple[int, ...]:
+def pending_approvals(spark: SparkSession, layout: Layout, schemas: SchemaStore, game: str) -> tuple[int, ...]:
     """Return the ids of the schemas that rows of the game in bronze have, and that nobody has approved yet."""
     bronze = spark.read.format("delta").load(layout.bronze).where(F.col("game_name") == game)
     names = [column.name for column in REF]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from demux.core.catalog.comment_source import SaidBy, is_marked, marked_origin, said_by
+from demux.core.catalog.comment_source import CommentSource, comment_source, is_marked, marked_origin
 from demux.core.columns.types import Array, Column, ColumnType, Map, Struct
 from demux.core.names import quoted, sql_string
 from demux.core.protobuf.decode.decoder import decoder_of
@@ -37,15 +37,15 @@ class Description:
         columns: the payload columns that the table is to have, with comments.
     """
 
-    said_by: SaidBy | None
+    comment_source: CommentSource | None
     is_new: bool
     comment: str
     columns: Struct
 
     @property
     def all_columns(self) -> Struct:
-        """The payload columns and the origin's, with the mark of `said_by`."""
-        return Struct((*self.columns, *marked_origin(self.said_by)))
+        """The payload columns and the origin's, with the mark of `comment_source`."""
+        return Struct((*self.columns, *marked_origin(self.comment_source)))
 
 
 def description_of(decisions: Decisions, answers: Mapping[SchemaRef, SchemaLookup], table: Struct) -> Description:
@@ -56,7 +56,7 @@ def description_of(decisions: Decisions, answers: Mapping[SchemaRef, SchemaLooku
         answers: the schemas that the decisions were made from.
         table: all columns of the table now, the origin's too; none for a new table.
     """
-    before = said_by(table)
+    before = comment_source(table)
     found = sorted(_sources(decisions, answers), key=lambda source: source[0])
     columns = decisions.columns
     for _, comments in found:
@@ -88,14 +88,16 @@ def statements(table: str, before: Struct, description: Description, at_once: bo
     return [*said, *(f"ALTER TABLE {path} ALTER COLUMN {part}" for part in parts)][:_MAX_STATEMENTS]
 
 
-def _sources(decisions: Decisions, answers: Mapping[SchemaRef, SchemaLookup]) -> Iterator[tuple[SaidBy, Comments]]:
+def _sources(
+    decisions: Decisions, answers: Mapping[SchemaRef, SchemaLookup]
+) -> Iterator[tuple[CommentSource, Comments]]:
     """Yield what each schema of the batch says whose rows are decoded, in comments or in tags."""
     for ref, writer in decisions.writers.items():
         answer = answers[ref]
         assert isinstance(answer, CompiledSchema)
         comments = _comments(answer, writer)
         if comments or tags_of(writer.descriptor_set, writer.message):
-            yield SaidBy(answer.version, answer.schema_id), comments
+            yield CommentSource(answer.version, answer.schema_id), comments
 
 
 def _comments(answer: CompiledSchema, writer: WriterSchema) -> Comments:

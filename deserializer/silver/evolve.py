@@ -110,7 +110,7 @@ def fitted(
 
 def _create(spark: SparkSession, table: str, description: Description, message: str | None) -> None:
     """Make the table with all comments in one commit; a second call is told that it is there."""
-    if description.said_by is None:
+    if description.comment_source is None:
         return
     nothing = spark.createDataFrame([], spark_struct(description.all_columns))
     writer = _of_message(nothing, description.columns.columns, message).writeTo(f"delta.{quoted(table)}").using("delta")

@@ -19,7 +19,7 @@ from demux.core.settings.settings import Decoder
 from demux.core.streaming.checkpoints import require_checkpoint
 from demux.core.streaming.query import run_query
 from demux.core.streaming.session import has_protobuf_functions
-from demux.operations.quarantine.filter import Choice
+from demux.operations.quarantine.filter import QuarantineFilter
 from deserializer.decoders.batch_contents import contents_of
 from deserializer.decoders.schema_decision import schema_ids_of
 from deserializer.decoders.select import choose, native_decoder
@@ -76,7 +76,7 @@ def deserialize(
     rebuild = f"demux rebuild --game {shlex.quote(game)}"
     start = stream_start(spark, layout, schemas, game, tables)
     if start is None:
-        require_checkpoint(spark, checkpoint, table, layout.quarantine, Choice(game).sql(), rebuild)
+        require_checkpoint(spark, checkpoint, table, layout.quarantine, QuarantineFilter(game).sql(), rebuild)
     if start is None or start.version <= newest_version(spark, layout.bronze):
         source = game_stream(spark, layout.bronze, game, None if start is None else start.version)
         run_query(spark, source, checkpoint, names.query_name, one_batch)

@@ -23,7 +23,7 @@ from install_workflow.destroy.plan import Folder, RootPart, folders, from_text, 
 _MOST_COUNTED = 100
 
 
-def look_at_root(
+def list_removable(
     spark: SparkSession, settings: Settings, control: Control, parts: Collection[RootPart]
 ) -> tuple[Folder, ...]:
     """Return the folders of these parts that are there, in the order of removal; changes nothing.
@@ -58,7 +58,7 @@ def remove_from_root(
     Args:
         spark: the session.
         layout: where the tables are.
-        found: what goes, as `look_at_root` has it.
+        found: what goes, as `list_removable` has it.
         tell: told of each folder that is gone.
         unregister: told the path of each table before that goes, so that a catalog forgets it.
     """

@@ -11,10 +11,10 @@ from enum import Enum
 from demux.core.control.game_load import Load
 from demux.core.errors import PlanRefused
 from demux.core.names import names_of
-from demux.core.schemas.game_discovery import Registered
+from demux.core.schemas.game_discovery import RegisteredGames
 from demux.core.settings.settings import GamesSettings, Policy
 from install_workflow.planning.packing import pack
-from install_workflow.planning.rebalance import Balance, Move, balance, weights_ms
+from install_workflow.planning.rebalance import Balance, GameMove, balance, weights_ms
 
 
 class Action(Enum):
@@ -119,7 +119,7 @@ def make_plan(
     return Plan(tuple(changes), tuple(waiting))
 
 
-def left_out(registered: Registered) -> tuple[WaitingGame, ...]:
+def left_out(registered: RegisteredGames) -> tuple[WaitingGame, ...]:
     """Return the names that subjects have and no game can; they are shown, and are in no plan."""
     return tuple(
         WaitingGame(game, f"its subject names what no game can be called. {why}") for game, why in registered.left_out
@@ -133,11 +133,11 @@ def _place(
     per_cluster: int,
     weights: Mapping[str, int],
     rebalance: Balance,
-) -> dict[str, Move]:
+) -> dict[str, GameMove]:
     """Return each game's cluster, and why it moves there if it does."""
     packed = pack(wanted, running, per_cluster, pinned, weights)
     where = {
-        game: Move(cluster, _reason(running[game], game in pinned) if game in running else "")
+        game: GameMove(cluster, _reason(running[game], game in pinned) if game in running else "")
         for game, cluster in packed.items()
     }
     match rebalance:
@@ -173,7 +173,7 @@ def _admit(
     return allowed | kept | set(new[:room]), [WaitingGame(game, reason) for game in sorted(new[room:])]
 
 
-def _change(game: str, wanted: Move | None, running: str | None, seen: Collection[str]) -> TaskChange:
+def _change(game: str, wanted: GameMove | None, running: str | None, seen: Collection[str]) -> TaskChange:
     key = names_of(game).task_key
     if wanted is None:
         assert running is not None

@@ -26,7 +26,7 @@ class Balance(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class GameMove:
     """Where a game goes for the sake of balance, and the sentence why."""
 
     cluster: str
@@ -44,7 +44,7 @@ class _ClusterLoad:
 
 
 @dataclass(frozen=True, slots=True)
-class _Measure:
+class _LoadMeasure:
     """What counts as too heavy, in whole numbers so that no sum depends on its order."""
 
     total_ms: int
@@ -77,7 +77,7 @@ def most_moves(games: int) -> int:
 
 def balance(
     packed: Mapping[str, str], movable: Container[str], weights_ms: Mapping[str, int], per_cluster: int
-) -> dict[str, Move]:
+) -> dict[str, GameMove]:
     """Return where games move to, at most `most_moves` of them; nothing when no cluster is overloaded.
 
     The heaviest cluster gives its heaviest game to the lightest, which gives a light one back when it is full. No
@@ -93,13 +93,13 @@ def balance(
     if not weights_ms or not packed:
         return {}
     clusters = _clusters(packed, movable, weights_ms)
-    measure = _Measure(
+    measure = _LoadMeasure(
         sum(cluster.weight_ms for cluster in clusters),
         max(weights_ms[game] for game in packed),
         len(clusters),
         per_cluster,
     )
-    moves: dict[str, Move] = {}
+    moves: dict[str, GameMove] = {}
     for step in _steps(clusters, measure):
         if len(moves) + len(step) > most_moves(len(packed)):
             break
@@ -121,7 +121,7 @@ def _clusters(
     )
 
 
-def _steps(clusters: tuple[_ClusterLoad, ...], measure: _Measure) -> Iterator[dict[str, Move]]:
+def _steps(clusters: tuple[_ClusterLoad, ...], measure: _LoadMeasure) -> Iterator[dict[str, GameMove]]:
     """Yield the moves of one game after the other, with the game that makes room for it."""
     # no cluster is in both: who gives carries more than the mean throughout, who takes at most the mean before
     givers = [(-each.weight_ms, each.name, each) for each in clusters if measure.is_overloaded(each.weight_ms)]
@@ -144,11 +144,11 @@ def _steps(clusters: tuple[_ClusterLoad, ...], measure: _Measure) -> Iterator[di
                 heappush(takers, (taker.weight_ms, taker.name, taker))
 
 
-def _exchange(giver: _ClusterLoad, taker: _ClusterLoad, measure: _Measure) -> dict[str, Move]:
+def _exchange(giver: _ClusterLoad, taker: _ClusterLoad, measure: _LoadMeasure) -> dict[str, GameMove]:
     carried = f"moved from {giver.name}, which carries {giver.weight_ms / 1000:.1f} seconds a round"
-    moves = {_pass_on(giver, taker, -1): Move(taker.name, carried)}
+    moves = {_pass_on(giver, taker, -1): GameMove(taker.name, carried)}
     if taker.games > measure.per_cluster:
-        moves[_pass_on(taker, giver, 0)] = Move(giver.name, f"moved from {taker.name}, which takes a heavier game")
+        moves[_pass_on(taker, giver, 0)] = GameMove(giver.name, f"moved from {taker.name}, which takes a heavier game")
     return moves
 
 

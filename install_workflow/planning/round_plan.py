@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from demux.core.control.games_and_rounds import Control, KnownGame, RoundHistory, TaskOutcome
 from demux.core.delta.bronze_games import games_in_bronze
-from demux.core.delta.log import Growth, growth
+from demux.core.delta.log import PartitionGrowth, growth
 from demux.core.root.layout import layout_of
 from demux.core.settings.settings import Settings
 from install_workflow.planning.plan import Action, Plan, Task, make_plan
@@ -26,7 +26,7 @@ class RoundPreview:
     bronze_version: int
 
 
-def look(
+def preview_round(
     spark: SparkSession, settings: Settings, control: Control, registered: Collection[str] = frozenset()
 ) -> RoundPreview:
     """Return the plan for what is in bronze now, and for the games that the registry has; changes nothing."""
@@ -74,7 +74,7 @@ def apply(control: Control, plan: Plan, now: datetime) -> None:
         control.replace_games(games)
 
 
-def _due(plan: Plan, grown: Growth, done: set[str]) -> tuple[Task, ...]:
+def _due(plan: Plan, grown: PartitionGrowth, done: set[str]) -> tuple[Task, ...]:
     return tuple(
         change.task
         for change in plan.changes

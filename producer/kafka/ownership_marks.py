@@ -11,7 +11,7 @@ from producer.kafka.sender import Reports
 MARKS = "demux-producer-marks"
 
 
-class Marks:
+class ClusterMarks:
     """The marks of one cluster.
 
     A mark holds for the topic of that name *and id*: a topic that somebody else makes later under the same name is not

@@ -12,7 +12,7 @@ from demux.core.errors import DemuxError, NotAcknowledged, SettingsInvalid, Stor
 from demux.core.settings.source import KafkaSettings
 from producer.kafka.admin import KafkaCluster, KafkaTopic
 from producer.kafka.errors import KafkaReason
-from producer.kafka.ownership_marks import MARKS, Marks
+from producer.kafka.ownership_marks import MARKS, ClusterMarks
 from producer.kafka.sender import Reports, send
 from producer.records import Records, TargetPosition
 
@@ -53,7 +53,7 @@ class KafkaSink:
         self._bootstrap = kafka.bootstrap_servers
         self._partitions = partitions
         self._cluster = KafkaCluster(kafka, environ)
-        self._marks = Marks(self._cluster)
+        self._marks = ClusterMarks(self._cluster)
         self._known: KafkaTopic | None = None
         self._position: TargetPosition | None = None
         self._producer: Producer | None = None

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from demux.operations.status import http_server as server
-from demux.operations.status.http_server import Sites, StatusServer
+from demux.operations.status.http_server import SiteCache, StatusServer
 from demux.operations.status.model import Status
 from tests.support.data.statuses import busy, key
 from tools.chromium import Tab
@@ -35,7 +35,7 @@ def root(monkeypatch: pytest.MonkeyPatch) -> Root:
 
 @pytest.fixture
 def served(root: Root) -> Iterator[StatusServer]:
-    found = StatusServer(Sites(root.read, kept_s=0.0), "127.0.0.1", 0)
+    found = StatusServer(SiteCache(root.read, kept_s=0.0), "127.0.0.1", 0)
     found.start()
     yield found
     found.stop()

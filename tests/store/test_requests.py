@@ -16,7 +16,7 @@ from demux.core.settings.settings import Engine, Settings
 from demux.pipeline.context import place_of
 from demux.pipeline.engines import decode_of
 from demux.pipeline.round import run_round
-from demux.pipeline.task_pool import Ended
+from demux.pipeline.task_pool import TaskEnd
 from install_workflow.planning.plan import Task
 from tests.fakes.store_proxy import Request, StoreProxy
 from tests.support.flow.fleet import without_errors
@@ -49,7 +49,7 @@ def test_an_active_game_costs_four_requests_for_its_table_and_an_idle_one_none(
     place = place_of(settings, spark_in_store, threading.Event())
     fleet, asked = decode_of(place, Engine.FLEET), list[Request]()
 
-    def decode(tasks: tuple[Task, ...]) -> Iterator[Ended[GameReport]]:
+    def decode(tasks: tuple[Task, ...]) -> Iterator[TaskEnd[GameReport]]:
         asked.clear()
         proxy.decide = asked.append
         ended = list(fleet(tasks))

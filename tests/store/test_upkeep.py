@@ -10,7 +10,7 @@ import pyarrow as pa
 from demux.core.columns.spark import spark_struct
 from demux.core.columns.types import Column, Primitive, Struct
 from demux.core.storage.files import Storage
-from demux.operations.maintenance.file_table import remove, tidy, unneeded
+from demux.operations.maintenance.file_table import maintain_files, remove, unneeded
 from demux.operations.maintenance.report import Table, TableKind
 from deserializer.redecode.backfill_files import parts_of_table
 
@@ -39,7 +39,7 @@ def data_files(storage: Storage, table: Table) -> set[str]:
 def test_small_files_are_joined_and_only_those_go_that_nobody_needs(in_store: Storage, tmp_path: Path) -> None:
     table = filled(in_store, tmp_path)
     before, old = rows_of(in_store, table), data_files(in_store, table)
-    done, _ = tidy(in_store, table, 2**20, None, dry_run=False, between=lambda: None)
+    done, _ = maintain_files(in_store, table, 2**20, None, dry_run=False, between=lambda: None)
     assert (done.files_before, done.files_after, len(before)) == (15, 3, 15)
     assert unneeded(in_store, table.path, timedelta(hours=1), ()) == {}
 

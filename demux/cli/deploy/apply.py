@@ -13,11 +13,17 @@ from demux.cli.deploy.grants import grants_left_out, make_grants
 from demux.cli.deploy.installer_identity import TAKE_OVER, begin
 from demux.cli.deploy.local_plan import apply_here
 from demux.cli.deploy.workspace_options import DISCOVERED, WHEEL, games_seen, print_step, wheel_for
-from demux.cli.output.questions import YES, ask, somebody_is_there
+from demux.cli.output.questions import YES, ask, can_ask
 from demux.core.errors import SettingsInvalid
 from demux.core.settings.settings import Settings
 from install_workflow.databricks.api.client import WorkspaceConnection
-from install_workflow.databricks.apply.deploy import deployment_of, install, look, require_applicable, settle
+from install_workflow.databricks.apply.deploy import (
+    deployment_of,
+    install,
+    preview_deployment,
+    require_applicable,
+    settle,
+)
 from install_workflow.databricks.apply.deployment_lock import DeploymentLock
 from install_workflow.databricks.apply.settings_files import needed
 from install_workflow.databricks.apply.wheel import Wheel
@@ -25,7 +31,7 @@ from install_workflow.databricks.diff.changes import WorkspacePlan, require_mode
 from install_workflow.databricks.diff.plan_file import from_text
 from install_workflow.databricks.diff.render import as_text
 from install_workflow.databricks.grants.apply import GrantsPreview as Grants
-from install_workflow.databricks.grants.apply import look_beside
+from install_workflow.databricks.grants.apply import preview_beside_jobs
 from install_workflow.databricks.grants.diff import require_modest as require_modest_grants
 from install_workflow.databricks.grants.render import as_text as grants_text
 from install_workflow.databricks.jobs.jobs_api import Workspace
@@ -74,13 +80,13 @@ def apply(
     coming = read or _made(workspace, settings, found, turn, discovered)
     if not force:
         coming.require_modest()
-    if not coming.is_empty and not yes and somebody_is_there():
+    if not coming.is_empty and not yes and can_ask():
         ask("Apply this plan?")
     _do(coming, workspace, found, turn)
 
 
 @dataclass(frozen=True, slots=True)
-class _Coming:
+class _Applied:
     """What is applied.
 
     Attributes:
@@ -116,7 +122,7 @@ class _Coming:
             require_modest_grants(self.grants.plan)
 
 
-def _do(coming: _Coming, workspace: Workspace, wheel: Wheel, turn: DeploymentLock) -> None:
+def _do(coming: _Applied, workspace: Workspace, wheel: Wheel, turn: DeploymentLock) -> None:
     if coming.has_jobs:
         install(workspace, wheel, coming.plan, print_step, turn, coming.known, coming.files)
     else:
@@ -127,19 +133,19 @@ def _do(coming: _Coming, workspace: Workspace, wheel: Wheel, turn: DeploymentLoc
         console.print("applied")
 
 
-def _made(workspace: Workspace, settings: Settings, wheel: Wheel, turn: DeploymentLock, discovered: bool) -> _Coming:
+def _made(workspace: Workspace, settings: Settings, wheel: Wheel, turn: DeploymentLock, discovered: bool) -> _Applied:
     """Make the plan anew, and print it."""
-    outlook = look(workspace, settings, wheel, games_seen(turn, settings, discovered), turn.filled)
+    outlook = preview_deployment(workspace, settings, wheel, games_seen(turn, settings, discovered), turn.filled)
     games = frozenset(task.game for task in outlook.games.tasks)
-    grants = look_beside(workspace.connection, settings, games)
+    grants = preview_beside_jobs(workspace.connection, settings, games)
     console.print(plan_text(outlook, wheel), soft_wrap=True)
     if said := grants_text(grants.plan) if grants else grants_left_out(settings):
         console.print(said, soft_wrap=True)
     known = games.union(settings.games.allow)
-    return _Coming(outlook.plan, outlook.must_upload, outlook.files, known, grants)
+    return _Applied(outlook.plan, outlook.must_upload, outlook.files, known, grants)
 
 
-def _from_file(saved: Path, workspace: Workspace, settings: Settings, wheel: Wheel, turn: DeploymentLock) -> _Coming:
+def _from_file(saved: Path, workspace: Workspace, settings: Settings, wheel: Wheel, turn: DeploymentLock) -> _Applied:
     """Take the plan from the file, and print it; it has no grants."""
     plan = _read(saved, workspace.connection.host)
     must_upload = require_applicable(plan, workspace, settings, wheel, turn.filled)
@@ -148,7 +154,7 @@ def _from_file(saved: Path, workspace: Workspace, settings: Settings, wheel: Whe
     console.print(as_text(plan), soft_wrap=True)
     if sentence := grants_left_out(settings):
         console.print(sentence, soft_wrap=True)
-    return _Coming(plan, must_upload, files, frozenset(settings.games.allow), None)
+    return _Applied(plan, must_upload, files, frozenset(settings.games.allow), None)
 
 
 def _read(file: Path, host: str) -> WorkspacePlan:

@@ -6,17 +6,17 @@ from json import dumps
 
 from demux.core.names import names_of
 from demux.core.text import printable
-from install_workflow.databricks.apply.apply_jobs import JobStep, Moment
+from install_workflow.databricks.apply.apply_jobs import CallMoment, JobStep
 from install_workflow.databricks.apply.deploy import DeploymentPreview, FileCall, FileStep, Removal
 from install_workflow.databricks.apply.wheel import Wheel, is_our_wheel
-from install_workflow.databricks.diff.changes import Call, WorkspacePlan
+from install_workflow.databricks.diff.changes import JobCall, WorkspacePlan
 from install_workflow.databricks.diff.render import as_text, content_of, with_names
 from install_workflow.databricks.grants.diff import GrantsPlan
 from install_workflow.databricks.grants.render import content_of as grants_content
 from install_workflow.planning.plan import Action
 from install_workflow.planning.render import waiting_json, waiting_lines
 
-_MARKS = {Call.CREATE: "+", Call.RESET: "~", Call.PERMIT: "~", Call.DELETE: "-"}
+_MARKS = {JobCall.CREATE: "+", JobCall.RESET: "~", JobCall.PERMIT: "~", JobCall.DELETE: "-"}
 
 
 def plan_text(outlook: DeploymentPreview, wheel: Wheel, everything: bool = False) -> str:
@@ -72,7 +72,7 @@ def step_line(step: JobStep | FileStep) -> str:
             return f"+ upload {printable(path)}: done"
         case FileStep(_, path):
             return f"- remove {printable(path)}: done"
-        case JobStep(Moment.AFTER, call, _, name, job_id):
+        case JobStep(CallMoment.AFTER, call, _, name, job_id):
             return f"{_MARKS[call]} {call.value:6} {printable(name)} (job {job_id}): done"
         case JobStep():
             return ""

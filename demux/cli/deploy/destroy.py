@@ -10,7 +10,7 @@ from demux.cli.command import ROOT, SET, SETTINGS, WAIT, console, settings_of
 from demux.cli.deploy.deploy_text import removal_text
 from demux.cli.deploy.grants import raise_first, revoking_text, take_back
 from demux.cli.deploy.installer_identity import TAKE_OVER, begin
-from demux.cli.deploy.local_plan import destroy_here, look_at_parts, place_to_remove, print_parts, remove_parts
+from demux.cli.deploy.local_plan import destroy_here, list_parts, place_to_remove, print_parts, remove_parts
 from demux.cli.deploy.workspace_options import print_step
 from demux.cli.output.questions import YES, ask_to_remove
 from demux.core.control.deployments_table import forget_deployment, has_deployment
@@ -18,8 +18,8 @@ from demux.core.errors import DemuxError
 from demux.core.settings.settings import Settings
 from demux.pipeline.context import CommandContext
 from install_workflow.databricks.api.client import WorkspaceConnection
-from install_workflow.databricks.apply.deploy import deployment_of, look_at_removal, remove_all
-from install_workflow.databricks.grants.apply import look_at_revoking
+from install_workflow.databricks.apply.deploy import deployment_of, preview_removal, remove_all
+from install_workflow.databricks.grants.apply import preview_revoking
 from install_workflow.databricks.jobs.jobs_api import Workspace
 from install_workflow.destroy.apply import is_unfinished
 from install_workflow.destroy.plan import Folder, RootPart
@@ -57,7 +57,7 @@ def destroy(
         _destroy_deployment(settings, take_over, yes)
     else:
         with place_to_remove(settings, wait) as place:
-            _destroy_deployment(settings, take_over, yes, place, look_at_parts(place, parts))
+            _destroy_deployment(settings, take_over, yes, place, list_parts(place, parts))
     kept = " and ".join(f"{part.value}s" for part in reversed(RootPart) if part not in parts)
     console.print(f"destroyed; the {kept} are as they were" if kept else "destroyed")
 
@@ -67,8 +67,8 @@ def _destroy_deployment(
 ) -> None:
     workspace = Workspace(WorkspaceConnection())
     turn = begin(workspace, settings, take_over)
-    removal = look_at_removal(workspace, settings, turn)
-    granted = look_at_revoking(workspace.connection, settings)
+    removal = preview_removal(workspace, settings, turn)
+    granted = preview_revoking(workspace.connection, settings)
     if text := revoking_text(granted):
         console.print(text, soft_wrap=True)
     console.print(removal_text(removal), soft_wrap=True)

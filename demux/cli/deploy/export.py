@@ -9,12 +9,12 @@ from pathlib import Path
 import typer
 
 from demux.cli.command import ROOT, SET, SETTINGS, console, settings_of
-from demux.cli.deploy.installer_identity import looked_at
+from demux.cli.deploy.installer_identity import read_deployment_lock
 from demux.cli.deploy.workspace_options import DISCOVERED, WHEEL, games_seen, print_step, wheel_for
 from demux.core.errors import SettingsInvalid, StorageFailed
 from demux.core.text import printable
 from install_workflow.databricks.api.client import WorkspaceConnection
-from install_workflow.databricks.apply.deploy import FileCall, FileStep, deployment_of, look, upload_wheel
+from install_workflow.databricks.apply.deploy import FileCall, FileStep, deployment_of, preview_deployment, upload_wheel
 from install_workflow.databricks.apply.settings_files import upload_files
 from install_workflow.databricks.diff.asset_bundle import HEAD, bundle_files, require_exportable
 from install_workflow.databricks.jobs.jobs_api import Workspace
@@ -47,7 +47,9 @@ def bundle(
     deployment_of(settings)
     require_exportable(settings)
     workspace, found = Workspace(WorkspaceConnection()), wheel_for(settings, wheel)
-    outlook = look(workspace, settings, found, games_seen(looked_at(workspace, settings), settings, discovered))
+    outlook = preview_deployment(
+        workspace, settings, found, games_seen(read_deployment_lock(workspace, settings), settings, discovered)
+    )
     files = bundle_files(outlook.jobs, settings, found.path)
     with _told(out):
         stale = _stale(out, files)

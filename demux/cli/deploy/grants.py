@@ -8,13 +8,13 @@ from pathlib import Path
 import typer
 
 from demux.cli.command import ROOT, SET, SETTINGS, console, settings_of
-from demux.cli.deploy.installer_identity import looked_at
-from demux.cli.output.questions import YES, ask, somebody_is_there
+from demux.cli.deploy.installer_identity import read_deployment_lock
+from demux.cli.output.questions import YES, ask, can_ask
 from demux.core.errors import DemuxError
 from demux.core.settings.settings import Settings
 from demux.core.text import counted, printable
 from install_workflow.databricks.api.client import WorkspaceConnection
-from install_workflow.databricks.grants.apply import GrantsPreview, look
+from install_workflow.databricks.grants.apply import GrantsPreview, preview_grants
 from install_workflow.databricks.grants.apply import apply as apply_grants
 from install_workflow.databricks.grants.desired import place_of
 from install_workflow.databricks.grants.diff import GrantChange, require_modest
@@ -67,7 +67,7 @@ def apply(
         require_modest(found.plan)
     if not json:
         console.print(as_text(found.plan), soft_wrap=True)
-    if not found.plan.is_empty and not yes and somebody_is_there():
+    if not found.plan.is_empty and not yes and can_ask():
         ask("Apply this plan?", err=json)
     if not json:
         make_grants(found)
@@ -139,7 +139,7 @@ def _looked(settings_file: Path | None, root: str | None, changes: list[str]) ->
     # mistakes in the settings come before those of the login
     place_of(settings)
     connection = WorkspaceConnection()
-    return look(connection, settings, known=looked_at(Workspace(connection), settings).games)
+    return preview_grants(connection, settings, known=read_deployment_lock(Workspace(connection), settings).games)
 
 
 def _print_call(made: Sequence[GrantChange]) -> None:

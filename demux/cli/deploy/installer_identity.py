@@ -16,7 +16,7 @@ from demux.cli.command import console
 from demux.core.settings.settings import Settings
 from demux.core.text import printable
 from install_workflow.databricks.apply.deploy import deployment_of
-from install_workflow.databricks.apply.deployment_lock import DeploymentLock, OnClaim, Who
+from install_workflow.databricks.apply.deployment_lock import DeploymentLock, InstallerId, OnClaim
 from install_workflow.databricks.apply.presence import LocalPresence
 from install_workflow.databricks.jobs.jobs_api import Workspace
 
@@ -25,24 +25,26 @@ TAKE_OVER = typer.Option(
 )
 
 
-def turn_of(workspace: Workspace, settings: Settings) -> DeploymentLock:
+def deployment_lock_of(workspace: Workspace, settings: Settings) -> DeploymentLock:
     """Return our turn at changing the deployment, not yet begun; raises as `deployment_of`."""
     process = f"{os.getpid()}-{uuid.uuid4().hex[:8]}"
-    who = Who(f"{_user()}@{socket.gethostname()}", process, LocalPresence(_cache() / "protobuf-demux" / "installers"))
+    who = InstallerId(
+        f"{_user()}@{socket.gethostname()}", process, LocalPresence(_cache() / "protobuf-demux" / "installers")
+    )
     folder, name = settings.databricks.wheel_path or "", deployment_of(settings)
     return DeploymentLock(workspace.connection, folder, name, who, lambda: datetime.now(timezone.utc), uuid.uuid4().hex)
 
 
 def begin(workspace: Workspace, settings: Settings, take_over: bool) -> DeploymentLock:
     """Return our turn, begun; raises as `DeploymentLock.begin`."""
-    turn = turn_of(workspace, settings)
+    turn = deployment_lock_of(workspace, settings)
     turn.begin(OnClaim.TAKE_OVER if take_over else OnClaim.REFUSE)
     return turn
 
 
-def looked_at(workspace: Workspace, settings: Settings) -> DeploymentLock:
+def read_deployment_lock(workspace: Workspace, settings: Settings) -> DeploymentLock:
     """Return our turn, not begun, with the record as it is; raises as `DeploymentLock.look`."""
-    turn = turn_of(workspace, settings)
+    turn = deployment_lock_of(workspace, settings)
     turn.look()
     return turn
 

@@ -10,29 +10,29 @@ import typer
 
 from demux.cli.command import AfterRemoval, console, workplace
 from demux.cli.output.progress import print_left_out
-from demux.cli.output.questions import ask, ask_to_remove, somebody_is_there
+from demux.cli.output.questions import ask, ask_to_remove, can_ask
 from demux.cli.repair.maintain import next_maintenance
 from demux.cli.repair.maintain_text import next_line
 from demux.core.root.lock import Access
 from demux.core.settings.settings import Settings
 from demux.core.text import first_few, printable
 from demux.pipeline.context import CommandContext
-from install_workflow.destroy.apply import is_unfinished, look_at_root, remove_from_root
+from install_workflow.destroy.apply import is_unfinished, list_removable, remove_from_root
 from install_workflow.destroy.plan import Folder, RootPart
 from install_workflow.destroy.plan import as_text as folders_text
 from install_workflow.planning.plan import left_out
 from install_workflow.planning.render import as_json, as_text
-from install_workflow.planning.round_plan import apply, look
+from install_workflow.planning.round_plan import apply, preview_round
 
 
 def apply_here(settings: Settings, wait: bool, yes: bool) -> None:
     """Write down which game runs where and which waits, after asking whoever is there; again, nothing changes."""
     with workplace(settings, "apply", Access.ALONE, wait=wait) as place:
         registered = place.registered()
-        plan = look(place.spark, place.settings, place.control, registered.games).plan
+        plan = preview_round(place.spark, place.settings, place.control, registered.games).plan
         print_left_out(registered)
         console.print(as_text(plan), soft_wrap=True)
-        if not plan.is_empty and not yes and somebody_is_there():
+        if not plan.is_empty and not yes and can_ask():
             ask("Apply this plan?")
         # a game that waits is written down too, and is no change of the plan
         apply(place.control, plan, datetime.now(timezone.utc))
@@ -47,7 +47,7 @@ def destroy_here(settings: Settings, parts: frozenset[RootPart], wait: bool, yes
         typer.Exit: there is nothing to remove.
     """
     with place_to_remove(settings, wait) as place:
-        found = look_at_parts(place, parts)
+        found = list_parts(place, parts)
         # half removed tables are not read
         games = [] if is_unfinished(place.spark, place.layout) else sorted(place.control.known_games())
         if games:
@@ -67,9 +67,9 @@ def place_to_remove(settings: Settings, wait: bool) -> AbstractContextManager[Co
     return workplace(settings, "destroy", Access.ALONE, wait=wait, after_removal=AfterRemoval.GO_ON)
 
 
-def look_at_parts(place: CommandContext, parts: frozenset[RootPart]) -> tuple[Folder, ...]:
-    """Return what goes from the root; raises as `look_at_root`, and as `Catalog.require` where tables go."""
-    found = look_at_root(place.spark, place.settings, place.control, parts)
+def list_parts(place: CommandContext, parts: frozenset[RootPart]) -> tuple[Folder, ...]:
+    """Return what goes from the root; raises as `list_removable`, and as `Catalog.require` where tables go."""
+    found = list_removable(place.spark, place.settings, place.control, parts)
     if place.catalog is not None and any(folder.part is RootPart.TABLES for folder in found):
         place.catalog.require()
     return found
@@ -100,7 +100,7 @@ def local_plan(settings: Settings, json: bool, everything: bool) -> None:
     """Print which game would run where on this machine, what would change, and which games wait."""
     with workplace(settings, "plan", Access.LOOK) as place:
         registered = place.registered()
-        plan = look(place.spark, place.settings, place.control, registered.games).plan
+        plan = preview_round(place.spark, place.settings, place.control, registered.games).plan
         maintenance = next_line(next_maintenance(place), settings.maintain.every)
     shown = replace(plan, waiting=(*plan.waiting, *left_out(registered)))
     text = as_json(shown) if json else as_text(shown, everything)

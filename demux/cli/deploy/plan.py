@@ -9,15 +9,15 @@ import typer
 from demux.cli.command import ROOT, SET, SETTINGS, console, settings_of
 from demux.cli.deploy.deploy_text import plan_json, plan_text
 from demux.cli.deploy.grants import grants_left_out
-from demux.cli.deploy.installer_identity import print_busy, turn_of
+from demux.cli.deploy.installer_identity import deployment_lock_of, print_busy
 from demux.cli.deploy.local_plan import local_plan
 from demux.cli.deploy.workspace_options import DISCOVERED, WHEEL, games_seen, wheel_for
 from demux.core.errors import StorageFailed
 from demux.core.text import printable
 from install_workflow.databricks.api.client import WorkspaceConnection
-from install_workflow.databricks.apply.deploy import deployment_of, look
+from install_workflow.databricks.apply.deploy import deployment_of, preview_deployment
 from install_workflow.databricks.diff.plan_file import to_text
-from install_workflow.databricks.grants.apply import look_beside
+from install_workflow.databricks.grants.apply import preview_beside_jobs
 from install_workflow.databricks.grants.render import as_text as grants_text
 from install_workflow.databricks.jobs.jobs_api import Workspace
 
@@ -47,15 +47,15 @@ def plan(
         return
     workspace = Workspace(WorkspaceConnection())
     found = wheel_for(settings, wheel)
-    turn = turn_of(workspace, settings)
+    turn = deployment_lock_of(workspace, settings)
     if json:
         turn.look()
     else:
         print_busy(turn)
-    outlook = look(workspace, settings, found, games_seen(turn, settings, discovered), turn.filled)
+    outlook = preview_deployment(workspace, settings, found, games_seen(turn, settings, discovered), turn.filled)
     if out is not None:
         _save(out, to_text(outlook.plan, workspace.connection.host))
-    granting = look_beside(workspace.connection, settings, (task.game for task in outlook.games.tasks))
+    granting = preview_beside_jobs(workspace.connection, settings, (task.game for task in outlook.games.tasks))
     if json:
         console.print(plan_json(outlook, found, granting.plan if granting else None), soft_wrap=True)
         return

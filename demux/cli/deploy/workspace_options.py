@@ -16,9 +16,9 @@ from install_workflow.databricks.apply.apply_jobs import JobStep
 from install_workflow.databricks.apply.deploy import FileStep, deployment_of
 from install_workflow.databricks.apply.deployment_lock import DeploymentLock
 from install_workflow.databricks.apply.wheel import Wheel, find_wheel
-from install_workflow.databricks.diff.deployed_games import Discovered
+from install_workflow.databricks.diff.deployed_games import DiscoveredGames
 from install_workflow.databricks.jobs.job import wheel_folder
-from install_workflow.planning.round_plan import balance_since, look
+from install_workflow.planning.round_plan import balance_since, preview_round
 
 WHEEL = typer.Option(
     None, "--wheel", help="Wheel to install: a file, or a path in the workspace. Default: built from the checkout."
@@ -31,7 +31,7 @@ def wheel_for(settings: Settings, given: str | None) -> Wheel:
     return find_wheel(given, wheel_folder(settings.databricks.wheel_path or "", deployment_of(settings)))
 
 
-def games_seen(turn: DeploymentLock, settings: Settings, discovered: bool) -> Discovered:
+def games_seen(turn: DeploymentLock, settings: Settings, discovered: bool) -> DiscoveredGames:
     """Return the games that the registries name, and where wanted what bronze says of the games, by Spark.
 
     Args:
@@ -45,13 +45,13 @@ def games_seen(turn: DeploymentLock, settings: Settings, discovered: bool) -> Di
     # before Spark starts: a registry that is down is told at once
     registered = registered_games(settings, Registries(settings, os.environ))
     if not discovered:
-        return Discovered(registered=registered, recorded=turn.games)
+        return DiscoveredGames(registered=registered, recorded=turn.games)
     with workplace(settings, "plan", Access.LOOK) as place:
-        outlook = look(place.spark, place.settings, place.control)
+        outlook = preview_round(place.spark, place.settings, place.control)
         history = place.control.history()
     games = {change.task.game for change in outlook.plan.changes} | {each.game for each in outlook.plan.waiting}
     rebalance = balance_since(turn.last_change, history)
-    return Discovered(frozenset(games), history.loads, registered, rebalance, turn.games)
+    return DiscoveredGames(frozenset(games), history.loads, registered, rebalance, turn.games)
 
 
 def print_step(step: JobStep | FileStep) -> None:

@@ -18,7 +18,7 @@ from demux.core.settings.settings import Settings
 from demux.core.settings.source import SourceKind
 from demux.operations.reconcile.balance import Grain, Ledger
 from demux.operations.reconcile.reconcile import reconcile as reconciled
-from demux.pipeline.read_offsets import source_stand_of, stands_of
+from demux.pipeline.read_offsets import game_offsets, source_offsets
 from install_workflow.destroy.apply import require_whole
 
 
@@ -65,7 +65,7 @@ def ledger_of(
 ) -> Ledger:
     """Return the ledger of a root, whichever engine and source it has; as `reconcile.reconcile`."""
     layout = layout_of(settings)
-    return reconciled(spark, layout, stands_of(spark, layout), source_stand_of(spark, settings), games, grain)
+    return reconciled(spark, layout, game_offsets(spark, layout), source_offsets(spark, settings), games, grain)
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from demux.core.text import counted, counted_rows, first_few, printable
-from demux.operations.reconcile.balance import MEANING, Account, Example, Hole, Ledger, LedgerDifference
+from demux.operations.reconcile.balance import MEANING, Account, DifferenceExample, Ledger, LedgerDifference, OffsetHole
 
 _MOST_LINES = 50
 _MOST_EXAMPLES = 3
@@ -112,7 +112,7 @@ def _batches(difference: LedgerDifference) -> str:
     return f" of batch {first}" if first == last else f" of batches {first} to {last}"
 
 
-def _example(example: Example) -> str:
+def _example(example: DifferenceExample) -> str:
     position = printable(example.record_id)
     cut = position if len(position) <= _MOST_CHARACTERS else f"{position[:_MOST_CHARACTERS]}…"
     batch = "" if example.batch is None else f" (batch {example.batch})"
@@ -120,7 +120,7 @@ def _example(example: Example) -> str:
     return f"{cut}{batch}{owner}"
 
 
-def _hole_line(hole: Hole) -> str:
+def _hole_line(hole: OffsetHole) -> str:
     ranges = [f"{first}" if end == first + 1 else f"{first} to {end - 1}" for first, end in hole.ranges]
     return (
         f"hole: topic {printable(hole.log)}, partition {hole.partition}: {counted(hole.offsets, 'offset')} not there "

@@ -19,7 +19,7 @@ from demux.core.schemas.registry_selection import game_schemas
 from demux.core.settings.settings import Settings
 from demux.operations.status.facts import Facts
 from demux.operations.status.html_page import page
-from demux.operations.status.http_server import Sites, StatusServer
+from demux.operations.status.http_server import SiteCache, StatusServer
 from demux.operations.status.json_view import status_json
 from demux.operations.status.model import Status
 from demux.operations.status.prometheus import MOST_GAMES
@@ -52,7 +52,7 @@ def serve(
     """
     settings = settings_of(settings_file, root, changes)
     _log_to_terminal()
-    sites = Sites(status_reader(settings), metrics_games)
+    sites = SiteCache(status_reader(settings), metrics_games)
     server = StatusServer(sites, host, port, allow_host)
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -22,7 +22,7 @@ from demux.core.storage import table_exists
 from demux.core.text import printable
 from demux.operations.reconcile.record_counts import overview
 from demux.pipeline.context import CommandContext
-from install_workflow.planning.round_plan import look
+from install_workflow.planning.round_plan import preview_round
 
 
 def status(
@@ -73,7 +73,7 @@ def show(
 def print_status(place: CommandContext) -> None:
     """Print where every record is, counted in the tables."""
     with console.status("counting …"):
-        plan = look(place.spark, place.settings, place.control).plan
+        plan = preview_round(place.spark, place.settings, place.control).plan
         counted = overview(place.spark, place.layout, place.control, lambda game: game_schemas(game, place.settings))
     console.print(overview_table(counted, {waiting.game: waiting.reason for waiting in plan.waiting}))
 

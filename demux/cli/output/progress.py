@@ -18,10 +18,10 @@ from rich.progress import (
 
 from demux.cli.command import console
 from demux.core.reports import GameReport, IngestReport
-from demux.core.schemas.game_discovery import Registered
+from demux.core.schemas.game_discovery import RegisteredGames
 from demux.core.text import printable
 from demux.pipeline.round import Observer
-from demux.pipeline.task_pool import Ended
+from demux.pipeline.task_pool import TaskEnd
 from install_workflow.planning.plan import Plan, left_out
 from install_workflow.planning.render import waiting_lines
 
@@ -67,7 +67,7 @@ class RoundProgress(_Bars, Observer):
         """Fill the bar of bronze."""
         self._progress.update(self._bronze, total=report.rows_in, completed=report.rows_in)
 
-    def registered(self, registered: Registered) -> None:
+    def registered(self, registered: RegisteredGames) -> None:
         """Print the names that no game can have."""
         print_left_out(registered)
 
@@ -75,7 +75,7 @@ class RoundProgress(_Bars, Observer):
         """Begin the bar of the games."""
         self._progress.update(self._silver, total=due, visible=True)
 
-    def ended(self, end: Ended[GameReport]) -> None:
+    def ended(self, end: TaskEnd[GameReport]) -> None:
         """Move the bar of the games."""
         mark = "silver" if end.error is None else "failed"
         self._progress.update(self._silver, advance=1, description=f"{mark} {printable(end.task.game)}")
@@ -94,7 +94,7 @@ class BackfillProgress(_Bars):
         self._progress.update(self._rows, advance=rows, description=f"rows, {printable(game)}")
 
 
-def print_left_out(registered: Registered) -> None:
+def print_left_out(registered: RegisteredGames) -> None:
     """Print the names in the registries that no game can have, each with the reason."""
     for line in waiting_lines(Plan((), left_out(registered))):
         console.print(line, style="yellow", soft_wrap=True)

@@ -20,12 +20,12 @@ def ask_to_remove(yes: bool) -> None:
     """
     if yes:
         return
-    if not somebody_is_there():
+    if not can_ask():
         raise SettingsInvalid("Nobody can be asked, and --yes is not given.", "Give --yes; nothing was removed.")
     ask("Remove all this?")
 
 
-def somebody_is_there() -> bool:
+def can_ask() -> bool:
     """Return whether somebody can be asked."""
     # a task on a cluster may have no standard input at all
     return sys.stdin is not None and sys.stdin.isatty()

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from demux.core.text import counted, first_few, printable
-from demux.operations.reconcile.record_counts import Overview
+from demux.operations.reconcile.record_counts import RecordCounts
 from demux.pipeline.round import Round
 from deserializer.redecode.backfill_plan import Backfill, Day, DayState
 
@@ -49,7 +49,7 @@ def round_table(result: Round, seconds: float) -> RenderableType:
     return Group(*lines)
 
 
-def overview_table(overview: Overview, waiting: Mapping[str, str]) -> RenderableType:
+def overview_table(overview: RecordCounts, waiting: Mapping[str, str]) -> RenderableType:
     """Return where every record is: a line for each game, then the records that never got as far as a game.
 
     Args:
@@ -127,7 +127,7 @@ def backfills_table(backfills: Iterable[Backfill], parallelism: int) -> Renderab
     return table
 
 
-def _waiting_lines(overview: Overview, waiting: Mapping[str, str]) -> list[str]:
+def _waiting_lines(overview: RecordCounts, waiting: Mapping[str, str]) -> list[str]:
     bronze = {game.game: game.bronze for game in overview.games}
     return [
         f"{printable(game)} waits in bronze with {bronze.get(game, 0):,} rows: {reason}"

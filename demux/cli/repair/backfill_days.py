@@ -24,16 +24,16 @@ from demux.core.storage import table_exists
 from demux.core.text import counted, counted_rows, first_few, printable
 from demux.operations.quarantine.filter import require_game
 from demux.pipeline.context import CommandContext
-from demux.pipeline.task_pool import Ended, run_tasks
-from deserializer.redecode.backfill_files import together
+from demux.pipeline.task_pool import TaskEnd, run_tasks
+from deserializer.redecode.backfill_files import file_backfill
 from deserializer.redecode.backfill_plan import (
     Backfill,
     BackfillChunk,
     BackfillRequest,
+    BronzeDays,
     Day,
     DayCounts,
     DayState,
-    There,
     chunks,
     ended,
     estimate,
@@ -76,7 +76,7 @@ class Backfilling:
         self._undated = found.undated
         self._failed: dict[str, DemuxError] = {}
         self._redecoding = Redecoder(place.spark, place.layout, place.schemas, place.settings.decoder, place.tables)
-        self._together = together(self._redecoding, place.settings.run.sink, place.settings.run.parallelism)
+        self._together = file_backfill(self._redecoding, place.settings.run.sink, place.settings.run.parallelism)
         begun = _now() if before is None else before.begun
         self._backfill = Backfill(uuid.uuid4().hex if before is None else before.id, wanted, begun, days)
 
@@ -176,7 +176,7 @@ class Backfilling:
         place = self._place
         return readings_of(place.spark, place.layout, games, place.deserialize, place.settings.run.parallelism)
 
-    def _ended(self, chunk: BackfillChunk, end: Ended[dict[date, DayCounts]]) -> tuple[Day, ...]:
+    def _ended(self, chunk: BackfillChunk, end: TaskEnd[dict[date, DayCounts]]) -> tuple[Day, ...]:
         if end.report is not None:
             return ended(chunk, end.report, end.seconds)
         assert end.error is not None
@@ -236,7 +236,7 @@ def print_status(place: CommandContext) -> None:
     console.print(backfills_table(found, parallelism) if found else "no backfill yet")
 
 
-def _there(place: CommandContext, wanted: BackfillRequest) -> There:
+def _there(place: CommandContext, wanted: BackfillRequest) -> BronzeDays:
     """Return what bronze has of the games that are asked for, if they have a table."""
     rows = rows_by_day(place.spark, place.layout, wanted)
     for game in wanted.games:
@@ -250,7 +250,7 @@ def _there(place: CommandContext, wanted: BackfillRequest) -> There:
             "None of these games has a table yet: what bronze has of them is still to be decoded for the first time.",
             "Run `demux run`.",
         )
-    found = There.of({game: rows[game] for game in decoded}, wanted)
+    found = BronzeDays.of({game: rows[game] for game in decoded}, wanted)
     require_found(found.days, wanted, found.span)
     return found
 

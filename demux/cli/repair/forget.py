@@ -23,9 +23,9 @@ from demux.core.root.lock import Access
 from demux.core.storage import table_exists
 from demux.core.text import counted, printable
 from demux.operations.erasure.requests import ErasureRequest, carry_out, unfinished, write_down
-from demux.operations.erasure.results import ALL_READ, Removed, SearchResult, require_some
+from demux.operations.erasure.results import ALL_READ, RemovedRows, SearchResult, require_some
 from demux.operations.erasure.search import (
-    Scope,
+    SearchScope,
     columns_of,
     rows_after,
     searched,
@@ -33,7 +33,7 @@ from demux.operations.erasure.search import (
     session_of,
 )
 from demux.operations.predicate.binder import fit, missing_from, near, unknown_column
-from demux.operations.quarantine.filter import Choice, require_game
+from demux.operations.quarantine.filter import QuarantineFilter, require_game
 from demux.pipeline.context import CommandContext
 from demux.pipeline.drain import drain
 from demux.pipeline.engines import decode_of
@@ -79,7 +79,7 @@ def forget(
         require_some(predicate, ())
     settings = settings_of(settings_file, root, changes)
     with workplace(settings, "forget", Access.LOOK if dry_run else Access.TURNS, wait=wait) as place:
-        scope = Scope(session_of(place.spark), place.layout, place.schemas, predicate, unreadable_too)
+        scope = SearchScope(session_of(place.spark), place.layout, place.schemas, predicate, unreadable_too)
         work = _Forgetting(place, scope, game, dry_run=dry_run, force=force)
         code = work.run(lambda: ask_to_remove(yes))
     raise typer.Exit(code)
@@ -89,7 +89,7 @@ class _Forgetting:
     """One request, game by game."""
 
     def __init__(
-        self, place: CommandContext, scope: Scope, games: Sequence[str], *, dry_run: bool, force: bool
+        self, place: CommandContext, scope: SearchScope, games: Sequence[str], *, dry_run: bool, force: bool
     ) -> None:
         self._place = place
         self._scope = scope
@@ -127,13 +127,13 @@ class _Forgetting:
         spark, layout = self._place.spark, self._place.layout
         known = {*self._place.control.known_games(), *games_in_bronze(spark, layout)}
         if table_exists(spark, layout.quarantine):
-            rows = self._scope.table(layout.quarantine).where(Choice(stage=Stage.SILVER).sql())
+            rows = self._scope.table(layout.quarantine).where(QuarantineFilter(stage=Stage.SILVER).sql())
             known |= {row.game_name for row in rows.select("game_name").distinct().collect()}
         for name in self._wanted:
             require_game(name, known)
         return sorted(set(self._wanted) or known)
 
-    def _finish(self) -> list[Removed]:
+    def _finish(self) -> list[RemovedRows]:
         """Return what was removed of requests that were killed; of one that only looks, nothing."""
         left = unfinished(self._place.spark, self._place.layout)
         if self._dry_run:
@@ -155,7 +155,7 @@ class _Forgetting:
                     found.append(search.found)
         return found
 
-    def _remove(self, found: Iterable[SearchResult]) -> list[Removed]:
+    def _remove(self, found: Iterable[SearchResult]) -> list[RemovedRows]:
         """Return what was removed; searched again, as others may have written meanwhile."""
         removed = []
         request_id = uuid.uuid4().hex[:12]
@@ -175,7 +175,7 @@ class _Forgetting:
                 removed.append(self._carried_out(request))
         return removed
 
-    def _carried_out(self, request: ErasureRequest, read: int | None = None) -> Removed:
+    def _carried_out(self, request: ErasureRequest, read: int | None = None) -> RemovedRows:
         removed = carry_out(self._place.spark, self._place.layout, request, read)
         # whom it was is told nowhere
         logging.getLogger("demux").info("forget: %s", removed)
@@ -214,7 +214,7 @@ class _Forgetting:
         self._pace()
 
 
-def _require_columns(scope: Scope, games: Iterable[str]) -> None:
+def _require_columns(scope: SearchScope, games: Iterable[str]) -> None:
     """Check that a table has what the predicate names, and that it fits all tables that have; without tables, nothing.
 
     Raises:

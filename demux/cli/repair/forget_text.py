@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from demux.core.text import counted, counted_rows, first_few, printable
-from demux.operations.erasure.results import Removed, SearchResult
+from demux.operations.erasure.results import RemovedRows, SearchResult
 
 _MOST_LINES = 50
 _WITHOUT_GAME = "(no game)"
@@ -35,7 +35,7 @@ def found_text(found: Sequence[SearchResult]) -> Iterator[RenderableType]:
     yield from map(Text, _not_searched(found))
 
 
-def removed_text(removed: Sequence[Removed]) -> Iterator[RenderableType]:
+def removed_text(removed: Sequence[RemovedRows]) -> Iterator[RenderableType]:
     """Yield what was removed: a line for each game, and what is still to be done."""
     table = _table("silver", "bronze", "quarantine")
     for one in removed[:_MOST_LINES]:

@@ -18,12 +18,12 @@ from demux.core.errors import DemuxError, ErrorKind, ExitCode
 from demux.core.names import names_of
 from demux.core.root.lock import Access
 from demux.core.storage import table_exists
-from demux.operations.maintenance.report import Done, Vacuum
-from demux.operations.maintenance.run import MaintenanceRequest, Upkeep, count_from, maintained_at
+from demux.operations.maintenance.report import TableMaintenance, Vacuum
+from demux.operations.maintenance.run import MaintenanceRequest, TableMaintainer, count_from, maintained_at
 from demux.operations.maintenance.state import next_due, require_safe
 from demux.operations.maintenance.tables import tables_of
 from demux.pipeline.context import CommandContext
-from demux.pipeline.read_offsets import stands_of
+from demux.pipeline.read_offsets import game_offsets
 
 # others may have the root after so many seconds of work, however many tables are left
 _STEP_S = 2.0
@@ -86,15 +86,17 @@ def _due_after(since: datetime | None, place: CommandContext) -> datetime | None
     return None if since is None else next_due(since, place.settings.maintain.interval)
 
 
-def _maintained(place: CommandContext, games: Collection[str], vacuum: Vacuum, *, dry_run: bool) -> tuple[Done, ...]:
+def _maintained(
+    place: CommandContext, games: Collection[str], vacuum: Vacuum, *, dry_run: bool
+) -> tuple[TableMaintenance, ...]:
     """Return what was done to each table, once it is printed."""
     settings = place.settings.maintain
     now, threads = datetime.now(timezone.utc), place.settings.run.parallelism
     request = MaintenanceRequest(settings, vacuum, dry_run, now, uuid.uuid4().hex, threads, whole=not games)
-    stands, pace = stands_of(place.spark, place.layout), Pace(place, _STEP_S)
-    upkeep = Upkeep(place.spark, place.layout, request, stands, pace, place.stop)
+    stands, pace = game_offsets(place.spark, place.layout), Pace(place, _STEP_S)
+    upkeep = TableMaintainer(place.spark, place.layout, request, stands, pace, place.stop)
     tables = tables_of(place.spark, place.layout, settings, _names(place), games)
-    done: list[Done] = []
+    done: list[TableMaintenance] = []
     with console.status(Text("maintaining …")) as status:
         for one in upkeep.run(tables):
             done.append(one)
@@ -104,7 +106,7 @@ def _maintained(place: CommandContext, games: Collection[str], vacuum: Vacuum, *
     return tuple(done)
 
 
-def _log(done: Done) -> None:
+def _log(done: TableMaintenance) -> None:
     if done.error is not None:
         _LOG.warning("maintenance of %s failed: %s", done.table.name, done.error)
     elif done.files_before != done.files_after or done.removed or done.rows:
@@ -125,7 +127,7 @@ def _require_known(place: CommandContext, games: Collection[str]) -> None:
             require_game(place.spark, place.layout, game)
 
 
-def _exit_code(done: Collection[Done], *, stopped: bool) -> ExitCode:
+def _exit_code(done: Collection[TableMaintenance], *, stopped: bool) -> ExitCode:
     errors: list[DemuxError] = [one.error for one in done if one.error is not None]
     if errors:
         return ExitCode.TRANSIENT if all(e.kind is ErrorKind.TRANSIENT for e in errors) else ExitCode.GAMES_FAILED

@@ -12,13 +12,13 @@ from rich.text import Text
 
 from demux.core.settings.maintenance import NEVER
 from demux.core.text import counted, first_few, printable
-from demux.operations.maintenance.report import Done, HeldBack, sums
+from demux.operations.maintenance.report import HeldBack, TableMaintenance, sums
 
 _MOST_LINES = 20
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
-def done_text(done: Sequence[Done], held_back: Sequence[HeldBack], *, dry_run: bool) -> RenderableType:
+def done_text(done: Sequence[TableMaintenance], held_back: Sequence[HeldBack], *, dry_run: bool) -> RenderableType:
     """Return what was done by kind of table, what failed, and which games hold old files of bronze back."""
     lines: list[RenderableType] = [_table(done)]
     lines += [Text(line, "yellow") for line in _held_lines(held_back)]
@@ -37,7 +37,7 @@ def next_line(due: datetime | None, every: str) -> str:
     return f"Maintenance: due at {due:%Y-%m-%d %H:%M} UTC, at the end of a round of `demux run`."
 
 
-def _table(done: Sequence[Done]) -> Table:
+def _table(done: Sequence[TableMaintenance]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("tables", no_wrap=True)
     for head in ("number", "files", "then", "size", "rows out", "files out", "their size"):
@@ -66,7 +66,7 @@ def _held_lines(held_back: Sequence[HeldBack]) -> Iterator[str]:
         yield f"and {len(held_back) - _MOST_LINES} games more"
 
 
-def _error_lines(done: Sequence[Done]) -> Iterator[str]:
+def _error_lines(done: Sequence[TableMaintenance]) -> Iterator[str]:
     """Yield a line for each different sentence: what fails for all tables is said once."""
     names: dict[str, list[str]] = {}
     for one in done:

@@ -25,9 +25,9 @@ from demux.core.text import first_few, printable
 from demux.core.time_expressions import moment_of
 from demux.operations.quarantine.drop import drop as drop_rows
 from demux.operations.quarantine.drop import droppable
-from demux.operations.quarantine.filter import Choice, require_game
+from demux.operations.quarantine.filter import QuarantineFilter, require_game
 from demux.operations.quarantine.reader import QuarantineReader, games_of, schemas_of
-from demux.operations.quarantine.records import Looked, QuarantineRecord, looked
+from demux.operations.quarantine.records import DecodedRecord, QuarantineRecord, decode_record
 from demux.pipeline.context import CommandContext
 
 quarantine = typer.Typer(help="Work with the records that were set aside.", no_args_is_help=True)
@@ -68,7 +68,7 @@ def list_groups(
     Example: `demux quarantine list --since 7d`
     """
     settings = settings_of(settings_file, root, changes)
-    layout, choice = _looked_at(settings, Choice(game, tuple(cause)), since)
+    layout, choice = _looked_at(settings, QuarantineFilter(game, tuple(cause)), since)
     reader = QuarantineReader(layout)
     groups = reader.groups(choice)
     shown = groups[:limit]
@@ -103,7 +103,7 @@ def show(
     Example: `demux quarantine show events/0/17`
     """
     settings = settings_of(settings_file, root, changes)
-    layout, choice = _looked_at(settings, Choice(game, tuple(cause), record_id=record_id), since)
+    layout, choice = _looked_at(settings, QuarantineFilter(game, tuple(cause), record_id=record_id), since)
     rows, records = QuarantineReader(layout).newest(choice, limit)
     if record_id is not None and not rows:
         raise SettingsInvalid(
@@ -141,7 +141,7 @@ def replay(
     from deserializer.redecode.replay import replay as replay_game
 
     _require_replayable(cause)
-    choice = Choice(game, tuple(cause), since=_moment("--since", since))
+    choice = QuarantineFilter(game, tuple(cause), since=_moment("--since", since))
     with workplace(settings_of(settings_file, root, changes), "quarantine replay", Access.TURNS, wait=wait) as place:
         games = games_in_quarantine(place.spark, place.layout, choice)
         if not games:
@@ -186,7 +186,7 @@ def drop(
         raise SettingsInvalid(f"--older-than {older_than} is in the future.", "Name a time that is past, or an age.")
     if game is not None and stage is Stage.BRONZE:
         raise SettingsInvalid("Records of stage bronze have no game.", "Leave out --game, or --stage bronze.")
-    choice = Choice(game, tuple(cause), stage, before=before)
+    choice = QuarantineFilter(game, tuple(cause), stage, before=before)
     access = Access.LOOK if dry_run else Access.TURNS
     with workplace(settings_of(settings_file, root, changes), "quarantine drop", access, wait=wait) as place:
         found = droppable(place.spark, place.layout, choice)
@@ -208,7 +208,7 @@ def drop(
     )
 
 
-def _looked_at(settings: Settings, choice: Choice, since: str | None) -> tuple[Layout, Choice]:
+def _looked_at(settings: Settings, choice: QuarantineFilter, since: str | None) -> tuple[Layout, QuarantineFilter]:
     """Return where the tables are, and which rows are meant.
 
     Raises:
@@ -226,11 +226,11 @@ def _moment(option: str, text: str | None) -> datetime | None:
     return None if text is None else moment_of(text, datetime.now(timezone.utc), option)
 
 
-def _decoded(layout: Layout, settings: Settings, records: Sequence[QuarantineRecord], most: int) -> list[Looked]:
+def _decoded(layout: Layout, settings: Settings, records: Sequence[QuarantineRecord], most: int) -> list[DecodedRecord]:
     schemas = schemas_of(layout, {one.ref for one in records if one.stage == Stage.SILVER.value})
     found = []
     for one in records:
-        found.append(looked(one, game_schemas(one.game or "", settings), schemas, most))
+        found.append(decode_record(one, game_schemas(one.game or "", settings), schemas, most))
     return found
 
 

@@ -14,8 +14,8 @@ from demux.core.protobuf.wire.wire_dump import Dump, DumpedField
 from demux.core.schemas.ref import SchemaRef
 from demux.core.text import counted, counted_rows, printable
 from demux.operations.quarantine.drop import Droppable, rows_of
-from demux.operations.quarantine.records import Looked, QuarantineRecord
-from demux.operations.quarantine.summary import Key, QuarantineGroup, total
+from demux.operations.quarantine.records import DecodedRecord, QuarantineRecord
+from demux.operations.quarantine.summary import GroupKey, QuarantineGroup, total
 
 _MOST_CHARACTERS = 300
 _MOST_BYTES = 256
@@ -23,7 +23,9 @@ _MOST_HEADERS = 20
 _MOST_LINES = 50
 
 
-def groups_text(shown: Sequence[tuple[QuarantineGroup, Looked]], groups: Sequence[QuarantineGroup]) -> Iterator[Text]:
+def groups_text(
+    shown: Sequence[tuple[QuarantineGroup, DecodedRecord]], groups: Sequence[QuarantineGroup]
+) -> Iterator[Text]:
     """Yield a block for each group that is shown, with its newest record; then how many rows and groups there are."""
     for group, looked in shown:
         key = group.key
@@ -41,7 +43,7 @@ def groups_text(shown: Sequence[tuple[QuarantineGroup, Looked]], groups: Sequenc
     yield Text(f"{counted_rows(total(groups))} in quarantine, in {counted(len(groups), 'group')}{rest}")
 
 
-def groups_json(shown: Sequence[tuple[QuarantineGroup, Looked]], groups: Sequence[QuarantineGroup]) -> str:
+def groups_json(shown: Sequence[tuple[QuarantineGroup, DecodedRecord]], groups: Sequence[QuarantineGroup]) -> str:
     """Return the same as a JSON object: rows, groups, more_groups."""
     found = [
         {
@@ -58,7 +60,7 @@ def groups_json(shown: Sequence[tuple[QuarantineGroup, Looked]], groups: Sequenc
     return json.dumps(content, indent=2, ensure_ascii=True)
 
 
-def record_text(looked: Looked) -> Iterator[Text]:
+def record_text(looked: DecodedRecord) -> Iterator[Text]:
     """Yield all that is known of a record."""
     one = looked.record
     game = "" if one.game is None else f" {_cut(printable(one.game))}"
@@ -77,7 +79,7 @@ def record_text(looked: Looked) -> Iterator[Text]:
     yield from _content_lines(looked)
 
 
-def records_text(found: Sequence[Looked], rows: int) -> Iterator[Text]:
+def records_text(found: Sequence[DecodedRecord], rows: int) -> Iterator[Text]:
     """Yield the records, and how many there are."""
     for looked in found:
         yield from record_text(looked)
@@ -85,7 +87,7 @@ def records_text(found: Sequence[Looked], rows: int) -> Iterator[Text]:
         yield Text(f"the newest {len(found)} of {counted_rows(rows)}: --limit shows more")
 
 
-def records_json(found: Sequence[Looked], rows: int) -> str:
+def records_json(found: Sequence[DecodedRecord], rows: int) -> str:
     """Return the same as a JSON object: rows, records."""
     return json.dumps({"rows": rows, "records": [_record_json(looked) for looked in found]}, indent=2)
 
@@ -102,7 +104,7 @@ def drop_text(found: Sequence[Droppable], before: datetime) -> Iterator[Text]:
     yield Text(f"{counted_rows(rows_of(found))} set aside before {_moment(before)}")
 
 
-def _whose(key: Key) -> str:
+def _whose(key: GroupKey) -> str:
     if key.stage == Stage.BRONZE.value:
         return "without a game"
     schema = "several schemas" if key.others else _schema(SchemaRef(key.schema_id, key.guid))
@@ -134,7 +136,7 @@ def _origin(one: QuarantineRecord) -> str:
     return ", ".join(parts)
 
 
-def _content_lines(looked: Looked) -> Iterator[Text]:
+def _content_lines(looked: DecodedRecord) -> Iterator[Text]:
     content, dump = looked.record.content, looked.dump
     if content is None or dump is None:
         yield Text("    no bytes")
@@ -158,7 +160,7 @@ def _part_lines(parts: Iterable[DumpedField], indent: str = "") -> Iterator[str]
             yield from _part_lines(part.parts, f"{indent}  ")
 
 
-def _in_a_line(looked: Looked) -> str:
+def _in_a_line(looked: DecodedRecord) -> str:
     if looked.dump is None:
         return "no bytes"
     fields = ", ".join(_part_in_a_line(part) for part in looked.dump.parts)
@@ -203,7 +205,7 @@ def _time(moment: datetime | None) -> str | None:
     return None if moment is None else moment.isoformat()
 
 
-def _key_json(key: Key) -> Mapping[str, Any]:
+def _key_json(key: GroupKey) -> Mapping[str, Any]:
     return {
         "cause": key.cause,
         "stage": key.stage,
@@ -214,7 +216,7 @@ def _key_json(key: Key) -> Mapping[str, Any]:
     }
 
 
-def _record_json(looked: Looked) -> Mapping[str, Any]:
+def _record_json(looked: DecodedRecord) -> Mapping[str, Any]:
     one = looked.record
     return {
         "record_id": one.record_id,
@@ -243,7 +245,7 @@ def _record_json(looked: Looked) -> Mapping[str, Any]:
     }
 
 
-def _content_json(looked: Looked) -> Mapping[str, Any]:
+def _content_json(looked: DecodedRecord) -> Mapping[str, Any]:
     content, dump = looked.record.content, looked.dump
     return {
         "bytes": None if content is None else len(content),

@@ -13,7 +13,7 @@ from demux.core.errors import SettingsInvalid
 from demux.core.root.lock import Access
 from demux.core.text import counted_rows, printable
 from demux.core.time_expressions import age_of
-from demux.operations.sessions import LONGEST_GAP, ClosedBy, SessionsReport, Spec, run_sessions
+from demux.operations.sessions import LONGEST_GAP, ClosedBy, SessionSpec, SessionsReport, run_sessions
 
 _GAME = typer.Option(..., "--game", help="The exact game name. May be repeated.", metavar="NAME")
 _BY = typer.Option(
@@ -43,7 +43,7 @@ def sessions(
     with workplace(settings_of(settings_file, root, changes), "sessions", Access.TURNS, wait=wait) as place:
 
         def make(name: str) -> str:
-            spec = Spec(name, columns, pause, time)
+            spec = SessionSpec(name, columns, pause, time)
             report = run_sessions(place.spark, place.layout, spec, patience, _now, flush=flush, anew=anew)
             return "\n".join(as_lines(report))
 

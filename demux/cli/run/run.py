@@ -34,7 +34,7 @@ from demux.pipeline.context import CommandContext
 from demux.pipeline.drain import drain
 from demux.pipeline.engines import Decode, decode_of
 from demux.pipeline.round import Round, record_of, run_round
-from demux.pipeline.task_pool import Ended
+from demux.pipeline.task_pool import TaskEnd
 from install_workflow.planning.plan import Task
 
 EVERY = typer.Option(None, help="Go on for ever, one round every 30s, 5m or 1h.", metavar="TIME")
@@ -238,7 +238,7 @@ def _unknown_key(key: str) -> GameUnknown:
     )
 
 
-def _print_ended(end: Ended[GameReport]) -> None:
+def _print_ended(end: TaskEnd[GameReport]) -> None:
     name = printable(end.task.game)
     if end.report is None:
         console.print(f"{name}: {printable(str(end.error))}", style="red", soft_wrap=True)
@@ -262,7 +262,7 @@ def exit_code(result: Round) -> ExitCode:
     return _worst(result.ended, complete=result.complete)
 
 
-def _worst(ended: Iterable[Ended[GameReport]], *, complete: bool) -> ExitCode:
+def _worst(ended: Iterable[TaskEnd[GameReport]], *, complete: bool) -> ExitCode:
     errors = [end.error for end in ended if end.error is not None]
     if errors:
         return ExitCode.TRANSIENT if all(e.kind is ErrorKind.TRANSIENT for e in errors) else ExitCode.GAMES_FAILED

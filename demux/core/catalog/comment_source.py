@@ -18,20 +18,20 @@ _MARKED, *_OTHERS = SILVER_ORIGIN
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class SaidBy:
+class CommentSource:
     """A schema version, newer than all that are less: by version of its subject, then by id."""
 
     version: int
     schema_id: int
 
 
-def said_by(columns: Iterable[Column]) -> SaidBy | None:
+def comment_source(columns: Iterable[Column]) -> CommentSource | None:
     """Return the version that is marked in a silver table's columns; None where no version said anything yet."""
     marks = (_MARK.search(column.comment) for column in columns if is_marked(column))
-    return next((SaidBy(int(mark[1]), int(mark[2])) for mark in marks if mark), None)
+    return next((CommentSource(int(mark[1]), int(mark[2])) for mark in marks if mark), None)
 
 
-def marked_origin(by: SaidBy | None) -> tuple[Column, ...]:
+def marked_origin(by: CommentSource | None) -> tuple[Column, ...]:
     """Return the last columns of a silver table, with the mark."""
     if by is None:
         return SILVER_ORIGIN.columns

@@ -15,7 +15,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from demux.core.catalog.comment_source import SaidBy, said_by
+from demux.core.catalog.comment_source import CommentSource, comment_source
 from demux.core.catalog.sql import (
     CatalogTable,
     bronze_in,
@@ -66,7 +66,7 @@ class CatalogRegistration:
         self._has_tags = has_tags
         self._making = threading.Lock()
         self._known: set[CatalogTable] = set()
-        self._tagged: set[tuple[str, SaidBy]] = set()
+        self._tagged: set[tuple[str, CommentSource]] = set()
 
     def register_bronze(self) -> None:
         """Make bronze, quarantine and the control tables known that are there, and the schemas of all tables.
@@ -160,7 +160,7 @@ class CatalogRegistration:
         try:
             schema = self._spark.read.format("delta").load(table.location).schema
             columns = columns_of_spark(schema)
-            by = said_by(columns)
+            by = comment_source(columns)
             if by is None or (table.name, by) in self._tagged:
                 return
             tags = _tags(self._schemas, game, by, message_in(schema))
@@ -195,7 +195,7 @@ def tag(run: Run, table: CatalogTable, columns: Struct, tags: Tags) -> None:
         run(statement)
 
 
-def _tags(schemas: SchemaStore, game: str, by: SaidBy, holds: str | None) -> Tags | None:
+def _tags(schemas: SchemaStore, game: str, by: CommentSource, holds: str | None) -> Tags | None:
     """Return the tags of a schema; None where it cannot be had any more."""
     ref = SchemaRef(by.schema_id)
     answer = schemas.lookup([ref], game)[ref]

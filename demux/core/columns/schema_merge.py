@@ -64,14 +64,14 @@ def align(table: Struct, writer: Struct, reserved: frozenset[str] = frozenset())
         writer: the columns of the writer's schema.
         reserved: lower-case names that an added top-level column must not take.
     """
-    fitting = _Fitting()
+    fitting = _Merge()
     columns = fitting.struct(table, writer, "", reserved)
     if fitting.conflicts:
         return Alignment(table, (), tuple(fitting.conflicts))
     return Alignment(columns, tuple(fitting.added), (), tuple(fitting.widened))
 
 
-class _Fitting:
+class _Merge:
     def __init__(self) -> None:
         self.added: list[str] = []
         self.conflicts: list[str] = []

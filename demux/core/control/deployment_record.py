@@ -50,7 +50,7 @@ class PlacedGame:
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class InstallerClaim:
     """Who changes the deployment right now.
 
     Attributes:
@@ -81,7 +81,7 @@ class DeploymentRecord:
     """
 
     games: tuple[PlacedGame, ...] = ()
-    claim: Claim | None = None
+    claim: InstallerClaim | None = None
     record_id: str = ""
     filled: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
     made: tuple[str, ...] = ()
@@ -151,12 +151,12 @@ def from_text(deployment: str, text: str, path: str) -> DeploymentRecord:
         ) from None
 
 
-def _claim_json(claim: Claim) -> dict[str, str]:
+def _claim_json(claim: InstallerClaim) -> dict[str, str]:
     return {**asdict(claim), "at": claim.at.isoformat(), "until": claim.until.isoformat()}
 
 
-def _claim(written: Mapping[str, Any]) -> Claim:
-    return Claim(**{**written, "at": _time(written["at"]), "until": _time(written["until"])})
+def _claim(written: Mapping[str, Any]) -> InstallerClaim:
+    return InstallerClaim(**{**written, "at": _time(written["at"]), "until": _time(written["until"])})
 
 
 def _game(written: Mapping[str, Any]) -> PlacedGame:

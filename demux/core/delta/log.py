@@ -55,7 +55,7 @@ class Commit:
 
 
 @dataclass(frozen=True, slots=True)
-class Growth:
+class PartitionGrowth:
     """What came to a partitioned table after a version.
 
     Attributes:
@@ -75,7 +75,7 @@ class Growth:
         return frozenset(value for value in added if value is not None)
 
 
-def growth(spark: SparkSession, table: str, column: str, since: int) -> Growth:
+def growth(spark: SparkSession, table: str, column: str, since: int) -> PartitionGrowth:
     """Return what came in the commits after version `since` (-1: in all commits).
 
     Reads one small file for each commit after `since`, no data and no checkpoint.
@@ -87,8 +87,10 @@ def growth(spark: SparkSession, table: str, column: str, since: int) -> Growth:
     wanted = range(since + 1, latest + 1)
     # a table that was made anew counts from 0 again
     if since > latest or any(version not in commits for version in wanted):
-        return Growth(latest, None)
-    return Growth(latest, tuple(commit_in(version, _text(spark, table, version), column) for version in wanted))
+        return PartitionGrowth(latest, None)
+    return PartitionGrowth(
+        latest, tuple(commit_in(version, _text(spark, table, version), column) for version in wanted)
+    )
 
 
 def commit_in(version: int, text: str, column: str) -> Commit:

@@ -180,7 +180,7 @@ class _OpenFile:
         self.sink.abandon()
 
 
-def told(files: Sequence[TableFile]) -> pa.RecordBatch:
+def encode_files(files: Sequence[TableFile]) -> pa.RecordBatch:
     """Return the files in the columns of `FILES`."""
     columns = list(zip(*map(astuple, files), strict=True)) or [()] * len(FILES.columns)
     fields = arrow_fields(FILES)

@@ -19,9 +19,9 @@ from demux.core.protobuf.schema.column_mapping import (
     Enumeration,
     FieldMapping,
     Message,
+    NullableScalar,
     Scalar,
     Value,
-    Wrapped,
     columns_of,
     shape_of,
 )
@@ -234,7 +234,7 @@ def _is_bytes(value: Value) -> bool:
 
 def _scalar_type(value: Value) -> int | None:
     match value:
-        case Scalar(proto_type) | Wrapped(Scalar(proto_type)):
+        case Scalar(proto_type) | NullableScalar(Scalar(proto_type)):
             return proto_type
         case _:
             return None

@@ -11,7 +11,7 @@ from pathlib import Path
 from demux.core.errors import DemuxError, RegistryUnavailable, SchemaInvalid, SchemaUnknown
 from demux.core.names import game_key
 from demux.core.registry.imports import only_needed, path_mistake, schema_mistake, transitive_imports
-from demux.core.registry.manifest import Entry, Manifest, read_manifest, with_entries, without_entries
+from demux.core.registry.manifest import Manifest, ManifestEntry, read_manifest, with_entries, without_entries
 from demux.core.registry.protocol import ImportedFile, NewSchema, RegisteredSchema, no_guids
 from demux.core.storage.files import Storage
 from demux.core.storage.location import locate
@@ -143,8 +143,8 @@ class FolderRegistry:
     def _name(self) -> str:
         return f"{self._folder}/{MANIFEST}"
 
-    def _entries(self, schema_id: int) -> list[Entry]:
-        def found() -> list[Entry]:
+    def _entries(self, schema_id: int) -> list[ManifestEntry]:
+        def found() -> list[ManifestEntry]:
             return [entry for entry in self._recent().manifest.entries if entry.schema_id == schema_id]
 
         if entries := found():
@@ -176,7 +176,7 @@ class FolderRegistry:
         self._seen = _ReadManifest(found.tag, text, read_manifest(text, self._name), time.monotonic())
         return self._seen
 
-    def _load(self, entry: Entry) -> RegisteredSchema:
+    def _load(self, entry: ManifestEntry) -> RegisteredSchema:
         where = f"{self._name} line {entry.line} (id {entry.schema_id})"
         root = entry.import_root.strip("/")
         prefix = f"{root}/" if root else ""
@@ -217,7 +217,7 @@ class FolderRegistry:
         assert self._here is not None
         return (self._here / relative).resolve().is_relative_to(self._here.resolve())
 
-    def _known(self, manifest: Manifest, schema: NewSchema) -> Entry | None:
+    def _known(self, manifest: Manifest, schema: NewSchema) -> ManifestEntry | None:
         wanted = (schema.text, only_needed(schema), schema.message)
         for entry in _of_subject(manifest, schema.subject):
             with suppress(SchemaInvalid):
@@ -226,13 +226,13 @@ class FolderRegistry:
                     return entry
         return None
 
-    def _write(self, manifest: Manifest, schema: NewSchema) -> Entry:
+    def _write(self, manifest: Manifest, schema: NewSchema) -> ManifestEntry:
         versions = _of_subject(manifest, schema.subject)
         version = versions[-1].version + 1 if versions else 1
         files = (ImportedFile(schema.path, schema.text), *only_needed(schema))
         root = self._written(f"{game_key(schema.subject)}/v{version}", files)
         file = f"{root}/{schema.path}"
-        return Entry(manifest.next_id, schema.subject, version, file, root, schema.message, self._made_by)
+        return ManifestEntry(manifest.next_id, schema.subject, version, file, root, schema.message, self._made_by)
 
     def _written(self, wanted: str, files: Sequence[ImportedFile]) -> str:
         """Return the folder that the files are in now; where another file is in their way, it has another name."""
@@ -248,7 +248,7 @@ class FolderRegistry:
         with _told(f"{self._folder}/{root}"):
             return all(self._storage.create(f"{self._folder}/{root}/{one.path}", one.text.encode()) for one in files)
 
-    def _files(self, entries: Sequence[Entry]) -> set[str]:
+    def _files(self, entries: Sequence[ManifestEntry]) -> set[str]:
         files: set[str] = set()
         for entry in entries:
             with suppress(SchemaInvalid):
@@ -280,7 +280,7 @@ class FolderRegistry:
         return is_done
 
 
-def _of_subject(manifest: Manifest, subject: str) -> list[Entry]:
+def _of_subject(manifest: Manifest, subject: str) -> list[ManifestEntry]:
     found = (entry for entry in manifest.entries if entry.subject == subject)
     return sorted(found, key=lambda entry: entry.version)
 

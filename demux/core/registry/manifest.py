@@ -26,7 +26,7 @@ _LARGEST = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ManifestEntry:
     """One schema of the manifest.
 
     Attributes:
@@ -54,7 +54,7 @@ class Entry:
 class Manifest:
     """What the manifest says: its entries in order, and the first id that was never given."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[ManifestEntry, ...]
     next_id: int
 
 
@@ -80,7 +80,7 @@ def read_manifest(text: str | None, name: str) -> Manifest:
     return Manifest(entries, max([next_id, *(entry.schema_id + 1 for entry in entries)]))
 
 
-def with_entries(text: str | None, name: str, entries: Iterable[Entry], next_id: int) -> str:
+def with_entries(text: str | None, name: str, entries: Iterable[ManifestEntry], next_id: int) -> str:
     """Return the manifest's text with these entries at its end; comments and order are kept."""
     document = _document(_FRESH if text is None else text, name)
     # a new list where there was none or `[]`, so that entries stand on lines of their own
@@ -89,7 +89,7 @@ def with_entries(text: str | None, name: str, entries: Iterable[Entry], next_id:
     return _text(document, next_id)
 
 
-def without_entries(text: str, name: str, entries: Iterable[Entry], next_id: int) -> str:
+def without_entries(text: str, name: str, entries: Iterable[ManifestEntry], next_id: int) -> str:
     """Return the manifest's text without these entries; their ids stay taken."""
     document = _document(text, name)
     gone = {(entry.subject, entry.version) for entry in entries}
@@ -120,7 +120,7 @@ def _document(text: str, name: str) -> CommentedMap:
     return document
 
 
-def _entries(document: CommentedMap, mistakes: list[str]) -> Iterator[Entry]:
+def _entries(document: CommentedMap, mistakes: list[str]) -> Iterator[ManifestEntry]:
     schemas = document["schemas"] or CommentedSeq()
     for at, item in enumerate(schemas):
         line = _line_of(schemas, at)
@@ -130,7 +130,7 @@ def _entries(document: CommentedMap, mistakes: list[str]) -> Iterator[Entry]:
         found = [f"line {line}: {mistake}" for mistake in _entry_mistakes(item)]
         mistakes += found
         if not found:
-            yield Entry(
+            yield ManifestEntry(
                 int(item["id"]),
                 str(item["subject"]),
                 int(item["version"]),
@@ -164,7 +164,7 @@ def _entry_mistakes(item: Mapping[Any, Any]) -> Iterator[str]:
             yield f"{key} {item[key]} is not from 1 to {_LARGEST}"
 
 
-def _duplicates(entries: Iterable[Entry]) -> Iterator[str]:
+def _duplicates(entries: Iterable[ManifestEntry]) -> Iterator[str]:
     ids: dict[tuple[int, str], int] = {}
     versions: dict[tuple[str, int], int] = {}
     for entry in entries:
@@ -178,7 +178,7 @@ def _is(value: object, kind: type) -> bool:
     return isinstance(value, kind) and not isinstance(value, bool)
 
 
-def _mapping(entry: Entry) -> CommentedMap:
+def _mapping(entry: ManifestEntry) -> CommentedMap:
     pairs: dict[str, int | str | None] = {
         "id": entry.schema_id,
         "subject": entry.subject,

@@ -20,7 +20,7 @@ _PREFIX = "demux-marks."
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class OwnershipMark:
     """What makes a schema the same schema in its subject."""
 
     subject: str
@@ -28,7 +28,7 @@ class Mark:
     references: tuple[ReferenceTo, ...] = ()
 
 
-_MARK = TypeAdapter(Mark)
+_MARK = TypeAdapter(OwnershipMark)
 
 
 def mark_subject(made_by: str) -> str:
@@ -41,14 +41,14 @@ def is_mark_subject(subject: str) -> bool:
     return subject.startswith(_PREFIX)
 
 
-def mark_text(mark: Mark) -> str:
+def mark_text(mark: OwnershipMark) -> str:
     """Return the schema that says so; `read_mark` is its inverse."""
     doc = _MARK.dump_json(mark).decode()
     field = {"name": f"m_{hashlib.sha256(doc.encode()).hexdigest()}", "type": "null", "default": None}
     return json.dumps({"type": "record", "name": "DemuxMark", "fields": [field], "doc": doc})
 
 
-def read_mark(text: str) -> Mark | None:
+def read_mark(text: str) -> OwnershipMark | None:
     """Return the mark of a schema's text; None for a text that is none."""
     try:
         return _MARK.validate_json(json.loads(text)["doc"])

@@ -11,7 +11,7 @@ from demux.core.settings.subject_pattern import games_named
 
 
 @dataclass(frozen=True, slots=True)
-class Registered:
+class RegisteredGames:
     """The games that subjects name; empty where nobody asked for them (`games.subjects`).
 
     Attributes:
@@ -23,7 +23,7 @@ class Registered:
     left_out: tuple[tuple[str, str], ...] = ()
 
 
-def registered_games(settings: Settings, registries: Registries) -> Registered:
+def registered_games(settings: Settings, registries: Registries) -> RegisteredGames:
     """Return the games that `games.subjects` finds, each in the registry that has the game's schemas.
 
     Asks each registry once for its list of subjects, and none without `games.subjects`.
@@ -33,14 +33,14 @@ def registered_games(settings: Settings, registries: Registries) -> Registered:
         SecretMissing, SettingsInvalid: as `open_registry`.
     """
     if settings.games.subjects is None:
-        return Registered()
+        return RegisteredGames()
     named: set[str] = set()
     for registry in _asked(settings):
         found = games_named(settings.games.subjects, registries.of(registry).subjects())
         named |= {game for game in found if registry_name_for(game, settings) == registry}
     reasons = {game: invalid_reason(game, settings.games.max_name_bytes) for game in named}
     left_out = tuple((game, reason) for game, reason in sorted(reasons.items()) if reason)
-    return Registered(frozenset(game for game, reason in reasons.items() if not reason), left_out)
+    return RegisteredGames(frozenset(game for game, reason in reasons.items() if not reason), left_out)
 
 
 def _asked(settings: Settings) -> tuple[str, ...]:

@@ -57,7 +57,7 @@ class GameRegistry:
 
 
 @dataclass(slots=True)
-class _Known:
+class _KnownSchemas:
     """What was looked up so far.
 
     Attributes:
@@ -93,7 +93,7 @@ class _Known:
 
 
 @dataclass(slots=True)
-class _Learnt:
+class _LookupState:
     """All that is known, why some refs are not, and what the registry did not answer.
 
     Attributes:
@@ -103,14 +103,14 @@ class _Learnt:
         unavailable: why the registry did not answer at all; what was not asked for then is unanswered too.
     """
 
-    known: _Known
+    known: _KnownSchemas
     refused: dict[SchemaRef, SchemaUnknown | SchemaInvalid] = field(default_factory=dict)
     unanswered: dict[SchemaRef, DemuxError] = field(default_factory=dict)
     unavailable: DemuxError | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class _Fetched:
+class _FetchedSchema:
     guid: str | None
     registered: RegisteredSchema
     shared: SharedSchema
@@ -145,7 +145,7 @@ class SchemaStore:
         self._lock = threading.Lock()
         # one for each registry: one that does not answer must not hold up the games of another
         self._asking: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
-        self._known: _Known | None = None
+        self._known: _KnownSchemas | None = None
 
     def forget(self) -> None:
         """Read the table again when a schema is asked for next: somebody else may have written it."""
@@ -184,21 +184,21 @@ class SchemaStore:
             game: self._answers(refs[game], registry, learnt[registry.name]) for game, registry in registries.items()
         }
 
-    def _learnt(self, refs: set[SchemaRef], registry: GameRegistry) -> _Learnt:
+    def _learnt(self, refs: set[SchemaRef], registry: GameRegistry) -> _LookupState:
         """Return all that is known after these refs were asked for."""
         known = self._known
         if known is None or any(known.find(registry.name, ref) is None for ref in refs):
             return self._learn(refs, registry)
-        return _Learnt(known)
+        return _LookupState(known)
 
-    def _learn(self, refs: set[SchemaRef], registry: GameRegistry) -> _Learnt:
+    def _learn(self, refs: set[SchemaRef], registry: GameRegistry) -> _LookupState:
         with self._lock:
             if self._known is None:
-                self._known = _Known()
+                self._known = _KnownSchemas()
                 self._load(self._known)
             known, asking = self._known, self._asking[registry.name]
-        learnt = _Learnt(known)
-        fetched: list[_Fetched] = []
+        learnt = _LookupState(known)
+        fetched: list[_FetchedSchema] = []
         with asking:
             for ref in sorted({_without_message(ref) for ref in refs}, key=_order):
                 if known.find(registry.name, ref) is None:
@@ -217,7 +217,7 @@ class SchemaStore:
         return learnt
 
     def _answers(
-        self, refs: Iterable[SchemaRef], registry: GameRegistry, learnt: _Learnt
+        self, refs: Iterable[SchemaRef], registry: GameRegistry, learnt: _LookupState
     ) -> dict[SchemaRef, _Answer] | DemuxError:
         answers: dict[SchemaRef, _Answer] = {}
         for ref in refs:
@@ -236,7 +236,7 @@ class SchemaStore:
                 return error
         return answers
 
-    def _meant(self, ref: SchemaRef, registry: GameRegistry, known: _Known) -> CompiledSchema | ForeignSchema:
+    def _meant(self, ref: SchemaRef, registry: GameRegistry, known: _KnownSchemas) -> CompiledSchema | ForeignSchema:
         """Return the schema that a record of the game means; asks the registry before it is refused."""
         shared = known.find(registry.name, ref)
         assert shared is not None
@@ -249,7 +249,7 @@ class SchemaStore:
             answer = choose(shared, ref.message_indexes, registry.game, subjects)
         return answer
 
-    def _subjects(self, registry: GameRegistry, known: _Known) -> frozenset[str]:
+    def _subjects(self, registry: GameRegistry, known: _KnownSchemas) -> frozenset[str]:
         """Return all subjects of the registry; those of known schemas where it does not answer."""
         with self._asking[registry.name]:
             if registry.name not in known.subjects:
@@ -260,7 +260,7 @@ class SchemaStore:
                     return known.subjects_in_use(registry.name)
             return known.subjects[registry.name]
 
-    def _has_more_uses(self, shared: SharedSchema, registry: GameRegistry, known: _Known) -> bool:
+    def _has_more_uses(self, shared: SharedSchema, registry: GameRegistry, known: _KnownSchemas) -> bool:
         """Ask the registry which subjects have the id by now; return whether there are more, which are kept then."""
         with self._asking[registry.name]:
             try:
@@ -272,10 +272,10 @@ class SchemaStore:
                 return False
             with self._lock:
                 guid = known.guid_of(registry.name, shared.schema_id)
-                self._keep([_Fetched(guid, registered, more)], registry.name, known)
+                self._keep([_FetchedSchema(guid, registered, more)], registry.name, known)
         return True
 
-    def _load(self, known: _Known) -> None:
+    def _load(self, known: _KnownSchemas) -> None:
         rows = self._table.select(
             "SELECT registry, schema_id, guid, subject, version, message, descriptor_set FROM {records}"
         )
@@ -283,7 +283,7 @@ class SchemaStore:
             known.add(registry, shared)
         known.ids |= {(row["registry"], row["guid"]): row["schema_id"] for row in rows if row["guid"] is not None}
 
-    def _keep(self, fetched: list[_Fetched], registry: str, known: _Known) -> None:
+    def _keep(self, fetched: list[_FetchedSchema], registry: str, known: _KnownSchemas) -> None:
         """Write what was fetched into the table, then remember it."""
         if fetched and self._table_lock is not None:
             with self._table_lock(self._table.path):
@@ -297,9 +297,9 @@ class SchemaStore:
             if one.guid is not None:
                 known.ids[registry, one.guid] = one.shared.schema_id
 
-    def _write(self, fetched: list[_Fetched], registry: str, known: _Known) -> None:
+    def _write(self, fetched: list[_FetchedSchema], registry: str, known: _KnownSchemas) -> None:
         """Write what is not known yet: one row for each id and version of a subject that has it."""
-        new: dict[tuple[int, SubjectVersion], tuple[_Fetched, str | None]] = {}
+        new: dict[tuple[int, SubjectVersion], tuple[_FetchedSchema, str | None]] = {}
         for one in fetched:
             schema_id = one.shared.schema_id
             before = known.schemas.get((registry, schema_id))
@@ -327,9 +327,9 @@ def _answers(opened: Callable[[], SchemaRegistry]) -> bool:
     return True
 
 
-def _fetch(registry: GameRegistry, ref: SchemaRef) -> _Fetched:
+def _fetch(registry: GameRegistry, ref: SchemaRef) -> _FetchedSchema:
     registered = _registered(registry, ref)
-    return _Fetched(ref.guid, registered, shared_by(registered, only_comments(compile_files(registered))))
+    return _FetchedSchema(ref.guid, registered, shared_by(registered, only_comments(compile_files(registered))))
 
 
 def _registered(registry: GameRegistry, ref: SchemaRef) -> RegisteredSchema:
@@ -352,7 +352,9 @@ def _order(ref: SchemaRef) -> tuple[str, int]:
     return (ref.guid or "", ref.schema_id or 0)
 
 
-def _row(one: _Fetched, use: SubjectVersion, guid: str | None, registry: str, now: datetime) -> tuple[object, ...]:
+def _row(
+    one: _FetchedSchema, use: SubjectVersion, guid: str | None, registry: str, now: datetime
+) -> tuple[object, ...]:
     return (
         registry,
         one.shared.schema_id,

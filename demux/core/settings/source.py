@@ -58,7 +58,7 @@ class ArchiveFormat(Enum):
     NDJSON = "ndjson"
 
 
-class Clean(Enum):
+class CleanUp(Enum):
     """What becomes of an archived file once its records are in bronze."""
 
     KEEP = "keep"
@@ -227,15 +227,15 @@ class ArchiveSettings(Section):
     max_files_per_batch: int = Field(
         default=10, ge=1, description="Most archived files in one micro-batch, so that live records are not held up."
     )
-    clean: Clean = Field(
-        default=Clean.KEEP,
+    clean: CleanUp = Field(
+        default=CleanUp.KEEP,
         description="What becomes of a file once it is in bronze. archive: moved below `clean_path`.",
     )
     clean_path: Location | None = Field(default=None, description="Where `clean: archive` moves files.")
 
     @model_validator(mode="after")
     def _consistent(self) -> ArchiveSettings:
-        if self.clean is Clean.ARCHIVE and self.clean_path is None:
+        if self.clean is CleanUp.ARCHIVE and self.clean_path is None:
             raise rule("clean: archive needs clean_path")
         return self
 

@@ -73,7 +73,7 @@ class Bucket:
         known = self.size(key) if size is None else size
         if known is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), f"{self._uri}/{key}")
-        return io.BufferedReader(_Object(self, key, known), _READ_BYTES)
+        return io.BufferedReader(_ObjectReader(self, key, known), _READ_BYTES)
 
     def size(self, key: str) -> int | None:
         """Return an object's size; one request."""
@@ -112,7 +112,7 @@ class Bucket:
 
     def writer(self, key: str) -> NewFile:
         """Return a new object, which is sent when it is closed."""
-        return _Upload(self, key)
+        return _ObjectWriter(self, key)
 
     def send(self, key: str, file: BinaryIO) -> None:
         """Write what the file holds from here on; one request, or a multipart upload."""
@@ -196,7 +196,7 @@ class Bucket:
         raise AssertionError("the last try returns or raises")
 
 
-class _Object(io.RawIOBase):
+class _ObjectReader(io.RawIOBase):
     """An object that is read from anywhere, a range at a time."""
 
     def __init__(self, bucket: Bucket, key: str, size: int) -> None:
@@ -229,7 +229,7 @@ class _Object(io.RawIOBase):
         return length
 
 
-class _Upload:
+class _ObjectWriter:
     """An object that is written to a temporary file, and sent when it is closed."""
 
     def __init__(self, bucket: Bucket, key: str) -> None:

@@ -23,7 +23,7 @@ class ProgressLog(StreamingQueryListener):
 
     def onQueryProgress(self, event: Any) -> None:
         """Write the line."""
-        line = told(json.loads(event.progress.json))
+        line = progress_line(json.loads(event.progress.json))
         if line is not None:
             _LOG.info("%s", line)
 
@@ -34,7 +34,7 @@ class ProgressLog(StreamingQueryListener):
         """Say nothing: a failure comes to whoever ran the query."""
 
 
-def told(progress: Mapping[str, Any]) -> str | None:
+def progress_line(progress: Mapping[str, Any]) -> str | None:
     """Return a micro-batch's progress in a line; None where it had no rows.
 
     Args:

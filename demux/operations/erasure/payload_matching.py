@@ -16,12 +16,12 @@ from demux.core.causes import Stage
 from demux.core.columns.arrow import arrow_fields
 from demux.core.columns.map_in_arrow import ArrowFunction, Batches
 from demux.core.columns.types import Column, Primitive, Struct
-from demux.core.protobuf.wire.field_probe import Glimpse, UnreadableValue, glimpse_of
+from demux.core.protobuf.wire.field_probe import FieldProbe, UnreadableValue, glimpse_of
 from demux.core.schemas.ref import SchemaRef
 from demux.core.tables import POSITION, QUARANTINE, SILVER_RESERVED
-from demux.operations.predicate.ast import Path, Predicate, Sort, Value
+from demux.operations.predicate.ast import OperandType, Path, Predicate, Value
 from demux.operations.predicate.binder import sort_of_type
-from demux.operations.predicate.evaluate import UNKNOWN, Unknown, outcomes
+from demux.operations.predicate.evaluate import UNKNOWN, UnknownValue, outcomes
 
 _REF = ("schema_id", "schema_guid", "message_indexes")
 # what is looked at; at stage silver bronze has the key and the headers
@@ -59,7 +59,7 @@ class Writing:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class PayloadQuery:
     """What is asked of records.
 
     Attributes:
@@ -73,7 +73,7 @@ class Question:
     writings: Mapping[SchemaRef, Writing]
 
 
-def to_verdicts(question: Question) -> ArrowFunction:
+def to_verdicts(question: PayloadQuery) -> ArrowFunction:
     """Return a function from rows in the columns `LOOKED_AT` to rows in those of `JUDGED`."""
     schema = pa.schema(arrow_fields(JUDGED))
 
@@ -88,10 +88,10 @@ def to_verdicts(question: Question) -> ArrowFunction:
     return convert
 
 
-def verdict(question: Question, row: Mapping[str, Any]) -> MatchVerdict:
+def verdict(question: PayloadQuery, row: Mapping[str, Any]) -> MatchVerdict:
     """Return what is known of a row in the columns `LOOKED_AT`, its `timestamp` in microseconds since 1970."""
     if question.predicate is not None and row["stage"] == Stage.SILVER.value:
-        found = outcomes(question.predicate, _Values(question, row))
+        found = outcomes(question.predicate, _RowValues(question, row))
         if True not in found:
             return MatchVerdict.OTHER
         if found == {True}:
@@ -101,20 +101,20 @@ def verdict(question: Question, row: Mapping[str, Any]) -> MatchVerdict:
     return MatchVerdict.SUSPECT if has else MatchVerdict.UNREADABLE
 
 
-class _Values:
+class _RowValues:
     """The values of a row, as its table would have them."""
 
-    def __init__(self, question: Question, row: Mapping[str, Any]) -> None:
+    def __init__(self, question: PayloadQuery, row: Mapping[str, Any]) -> None:
         self._row = row
         self._writing = question.writings.get(SchemaRef(*(row[name] for name in _REF)))
-        self._known: dict[Path, Value | Unknown] = {}
+        self._known: dict[Path, Value | UnknownValue] = {}
 
-    def __call__(self, path: Path) -> Value | Unknown:
+    def __call__(self, path: Path) -> Value | UnknownValue:
         if path not in self._known:
             self._known[path] = self._value(path)
         return self._known[path]
 
-    def _value(self, path: Path) -> Value | Unknown:
+    def _value(self, path: Path) -> Value | UnknownValue:
         if len(path.names) == 1 and path.names[0] in SILVER_RESERVED:
             return self._of_origin(path.names[0])
         writing, payload = self._writing, self._row["bytes"]
@@ -123,17 +123,17 @@ class _Values:
         glimpse = glimpse_of(writing.descriptor_set, writing.message, SILVER_RESERVED)
         return UNKNOWN if glimpse is None else _read(glimpse, payload, path)
 
-    def _of_origin(self, name: str) -> Value | Unknown:
+    def _of_origin(self, name: str) -> Value | UnknownValue:
         if name == "_schema_id":
             # a row may name its schema otherwise
             named = self._row["schema_id"] if self._row["schema_guid"] is None else None
             told = named if self._writing is None else self._writing.schema_id
             return UNKNOWN if told is None else int(told)
-        found: Value | Unknown = self._row.get(name.removeprefix("_"), UNKNOWN)
+        found: Value | UnknownValue = self._row.get(name.removeprefix("_"), UNKNOWN)
         return found
 
 
-def _read(glimpse: Glimpse, payload: bytes, path: Path) -> Value | Unknown:
+def _read(glimpse: FieldProbe, payload: bytes, path: Path) -> Value | UnknownValue:
     assert path.type is not None
     kind = glimpse.type_of(path.numbers)
     wanted = sort_of_type(path.type)
@@ -146,7 +146,7 @@ def _read(glimpse: Glimpse, payload: bytes, path: Path) -> Value | Unknown:
     match sort_of_type(kind), wanted:
         case found, _ if found is wanted:
             return value
-        case Sort.NUMBER, Sort.FLOATING:
+        case OperandType.NUMBER, OperandType.FLOATING:
             assert isinstance(value, int)
             return float(value)
         case _:

@@ -22,7 +22,7 @@ from demux.core.names import names_of
 from demux.core.root.layout import Layout
 from demux.core.storage import table_exists
 from demux.core.tables import FORGET, POSITION, REMOVED
-from demux.operations.erasure.results import FORGOTTEN_ROWS, Removed
+from demux.operations.erasure.results import FORGOTTEN_ROWS, RemovedRows
 
 _CONF = {
     "spark.databricks.delta.commitInfo.userMetadata": FORGOTTEN_ROWS,
@@ -48,7 +48,7 @@ def write_down(spark: SparkSession, layout: Layout, request: ErasureRequest, row
         spark: the session.
         layout: where the tables are.
         request: the request.
-        rows: as `demux.operations.erasure.search.Search` has them.
+        rows: as `demux.operations.erasure.search.SearchOutcome` has them.
         now: the time (UTC).
     """
     stamped = (
@@ -73,7 +73,9 @@ def unfinished(spark: SparkSession, layout: Layout) -> tuple[ErasureRequest, ...
     return tuple(sorted(found, key=lambda one: (one.id, one.game or "")))
 
 
-def carry_out(spark: SparkSession, layout: Layout, request: ErasureRequest, read_batch: int | None = None) -> Removed:
+def carry_out(
+    spark: SparkSession, layout: Layout, request: ErasureRequest, read_batch: int | None = None
+) -> RemovedRows:
     """Return what was removed, now, of a request that is written down; a second call removes what is left.
 
     Args:
@@ -88,7 +90,7 @@ def carry_out(spark: SparkSession, layout: Layout, request: ErasureRequest, read
     session = _session(spark)
     rows = _written(session, layout).where(_is(request)).select(_ID, "batch_id").distinct()
     if request.game is None:
-        removed = Removed(request.id, None, 0, 0, _from_quarantine(session, layout, request, rows))
+        removed = RemovedRows(request.id, None, 0, 0, _from_quarantine(session, layout, request, rows))
     else:
         silver = _from(session, layout.silver(names_of(request.game).key), rows, {f"_{_ID}": _ID})
         quarantine = _from_quarantine(session, layout, request, rows)
@@ -98,7 +100,7 @@ def carry_out(spark: SparkSession, layout: Layout, request: ErasureRequest, read
         _from(session, layout.removed, rows, {_ID: _ID}, of_game & (F.col("t.reason") == RemovalReason.RETIRED.value))
         # bronze's row goes last: until then nothing is lost
         bronze = _from(session, layout.bronze, rows, {_ID: _ID, "batch_id": "batch_id"}, of_game)
-        removed = Removed(request.id, request.game, silver, bronze, quarantine)
+        removed = RemovedRows(request.id, request.game, silver, bronze, quarantine)
     _note(spark, layout, removed)
     return removed
 
@@ -157,7 +159,7 @@ def _from(
     return count
 
 
-def _note(spark: SparkSession, layout: Layout, removed: Removed) -> None:
+def _note(spark: SparkSession, layout: Layout, removed: RemovedRows) -> None:
     """Note the request as done."""
     now = datetime.now(timezone.utc)
     row = (removed.request, removed.game, removed.silver, removed.bronze, removed.quarantine, now)

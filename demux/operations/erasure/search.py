@@ -29,7 +29,14 @@ from demux.core.schemas.ref import SchemaRef
 from demux.core.schemas.store import SchemaStore
 from demux.core.storage import table_exists
 from demux.core.tables import POSITION
-from demux.operations.erasure.payload_matching import JUDGED, LOOKED_AT, MatchVerdict, Question, Writing, to_verdicts
+from demux.operations.erasure.payload_matching import (
+    JUDGED,
+    LOOKED_AT,
+    MatchVerdict,
+    PayloadQuery,
+    Writing,
+    to_verdicts,
+)
 from demux.operations.erasure.results import ALL_READ, SearchResult
 from demux.operations.predicate.ast import Predicate, sought_in
 from demux.operations.predicate.binder import fit, missing_from
@@ -40,7 +47,7 @@ _ROWS_PER_BATCH = ("spark.sql.execution.arrow.maxRecordsPerBatch", "200")
 _IDS = [column.name for column in POSITION]
 
 
-class In(Enum):
+class FoundIn(Enum):
     """Where a record was found; in bronze alone what was dropped from quarantine."""
 
     SILVER = "silver"
@@ -49,7 +56,7 @@ class In(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class SearchScope:
     """What is searched, and how.
 
     Attributes:
@@ -78,7 +85,7 @@ class Scope:
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class SearchOutcome:
     """The outcome of a search.
 
     Attributes:
@@ -104,7 +111,7 @@ def columns_of(spark: SparkSession, layout: Layout, game: str) -> Struct | None:
     return columns_of_spark(spark.read.format("delta").load(path).schema) if table_exists(spark, path) else None
 
 
-def rows_after(scope: Scope, game: str, read_batch: int) -> int:
+def rows_after(scope: SearchScope, game: str, read_batch: int) -> int:
     """Return how many rows of bronze the game has still to read, as `searched`."""
     if read_batch == ALL_READ:
         return 0
@@ -112,7 +119,7 @@ def rows_after(scope: Scope, game: str, read_batch: int) -> int:
 
 
 @contextmanager
-def searched(scope: Scope, game: str, read_batch: int) -> Iterator[Search]:
+def searched(scope: SearchScope, game: str, read_batch: int) -> Iterator[SearchOutcome]:
     """Yield what is found of a game; its rows can be had while the block runs.
 
     Args:
@@ -128,11 +135,11 @@ def searched(scope: Scope, game: str, read_batch: int) -> Iterator[Search]:
     columns = columns_of(scope.spark, scope.layout, game)
     lacks = () if columns is None else missing_from(scope.predicate, columns)
     if lacks:
-        yield Search(SearchResult(game, unsearched=unsearched, lacks=lacks))
+        yield SearchOutcome(SearchResult(game, unsearched=unsearched, lacks=lacks))
         return
     judged = _judged_of(scope, game, columns)
     if judged is None:
-        yield Search(SearchResult(game, unsearched=unsearched))
+        yield SearchOutcome(SearchResult(game, unsearched=unsearched))
         return
     judged = judged.cache()
     try:
@@ -146,39 +153,41 @@ def searched(scope: Scope, game: str, read_batch: int) -> Iterator[Search]:
             bronze = bronze.where(F.col("batch_id") <= read_batch)
         rows = _rows(flagged.where("goes"), bronze)
         found = _found(scope, game, flagged, rows, unsearched)
-        yield Search(found, rows if found.rows else None)
+        yield SearchOutcome(found, rows if found.rows else None)
     finally:
         judged.unpersist()
 
 
 @contextmanager
-def searched_without_game(scope: Scope) -> Iterator[Search]:
+def searched_without_game(scope: SearchScope) -> Iterator[SearchOutcome]:
     """Yield what is found of records that never became a row of bronze: only their bytes can tell."""
     path = scope.layout.quarantine
     if not table_exists(scope.spark, path):
-        yield Search(SearchResult(None))
+        yield SearchOutcome(SearchResult(None))
         return
     refused = scope.table(path).where(F.col("stage") == Stage.BRONZE.value)
-    judged = _judged(refused, Question(None, sought_in(scope.predicate), {}), In.QUARANTINE).cache()
+    judged = _judged(refused, PayloadQuery(None, sought_in(scope.predicate), {}), FoundIn.QUARANTINE).cache()
     try:
         verdicts = {row.verdict: row["count"] for row in _grouped(judged)}
         suspect = verdicts.get(MatchVerdict.SUSPECT.value, 0)
         gone = suspect if scope.unreadable_too else 0
         unreadable = verdicts.get(MatchVerdict.UNREADABLE.value, 0) + suspect
         rows = judged.where(scope.gone).select(*_IDS, "batch_id")
-        yield Search(
+        yield SearchOutcome(
             SearchResult(None, quarantine=gone, unreadable=unreadable, suspect=suspect), rows if gone else None
         )
     finally:
         judged.unpersist()
 
 
-def _found(scope: Scope, game: str, judged: DataFrame, rows: DataFrame, unsearched: int) -> SearchResult:
+def _found(scope: SearchScope, game: str, judged: DataFrame, rows: DataFrame, unsearched: int) -> SearchResult:
     counts = {(row.found_in, row.verdict, row.goes): row["count"] for row in _grouped(judged, "found_in", "goes")}
-    places = {place: sum(n for (at, _, goes), n in counts.items() if goes and at == place.value) for place in In}
+    places = {place: sum(n for (at, _, goes), n in counts.items() if goes and at == place.value) for place in FoundIn}
     suspect = sum(n for (_, verdict, _), n in counts.items() if verdict == MatchVerdict.SUSPECT.value)
     unreadable = sum(n for (_, verdict, _), n in counts.items() if verdict == MatchVerdict.UNREADABLE.value)
-    found = SearchResult(game, places[In.SILVER], 0, places[In.QUARANTINE], unreadable + suspect, suspect, unsearched)
+    found = SearchResult(
+        game, places[FoundIn.SILVER], 0, places[FoundIn.QUARANTINE], unreadable + suspect, suspect, unsearched
+    )
     if found.silver:
         found = replace(found, table_rows=scope.table(scope.layout.silver(names_of(game).key)).count())
     if not any(places.values()):
@@ -196,7 +205,7 @@ def _rows(gone: DataFrame, bronze: DataFrame) -> DataFrame:
     return positions.join(bronze, "record_id", "left").select(*_IDS, "batch_id")
 
 
-def _bronze(scope: Scope, game: str) -> DataFrame:
+def _bronze(scope: SearchScope, game: str) -> DataFrame:
     """Return the record ids and batches of the game's rows in bronze."""
     if not table_exists(scope.spark, scope.layout.bronze):
         return scope.spark.createDataFrame([], "record_id string, batch_id long")
@@ -204,7 +213,7 @@ def _bronze(scope: Scope, game: str) -> DataFrame:
     return rows.select("record_id", "batch_id")
 
 
-def _judged_of(scope: Scope, game: str, columns: Struct | None) -> DataFrame | None:
+def _judged_of(scope: SearchScope, game: str, columns: Struct | None) -> DataFrame | None:
     """Return what is known of the game's records that may be meant: found_in, and the columns of `JUDGED`.
 
     None where it has neither a table nor records outside.
@@ -219,35 +228,35 @@ def _judged_of(scope: Scope, game: str, columns: Struct | None) -> DataFrame | N
         silver = scope.table(scope.layout.silver(names_of(game).key)).where(to_column(fit(scope.predicate, columns)))
         of_position = [F.col(f"_{name}").alias(name) for name in _IDS]
         none, meant = F.lit(None).cast("long"), F.lit(MatchVerdict.MEANT.value)
-        named_so = (none.alias("batch_id"), meant.alias("verdict"), F.lit(In.SILVER.value).alias("found_in"))
+        named_so = (none.alias("batch_id"), meant.alias("verdict"), F.lit(FoundIn.SILVER.value).alias("found_in"))
         parts.append(silver.select(*of_position, *named_so))
     return reduce(DataFrame.unionByName, parts) if parts else None
 
 
-def _undecoded(scope: Scope, game: str) -> Iterator[tuple[In, DataFrame]]:
+def _undecoded(scope: SearchScope, game: str) -> Iterator[tuple[FoundIn, DataFrame]]:
     """Yield the game's records that are in no silver table, in the columns of quarantine."""
     if table_exists(scope.spark, scope.layout.quarantine):
         of_silver = (F.col("stage") == Stage.SILVER.value) & (F.col("game_name") == F.lit(game))
-        yield In.QUARANTINE, scope.table(scope.layout.quarantine).where(of_silver)
+        yield FoundIn.QUARANTINE, scope.table(scope.layout.quarantine).where(of_silver)
     if table_exists(scope.spark, scope.layout.dropped) and table_exists(scope.spark, scope.layout.bronze):
         of_silver = (F.col("stage") == Stage.SILVER.value) & (F.col("game_name") == F.lit(game))
         dropped = scope.table(scope.layout.dropped).where(of_silver).select("record_id").distinct()
         bronze = scope.table(scope.layout.bronze).where(F.col("game_name") == F.lit(game))
         rows = bronze.withColumn("stage", F.lit(Stage.SILVER.value)).withColumnRenamed("payload", "bytes")
-        yield In.BRONZE, rows.join(dropped, "record_id", "left_semi")
+        yield FoundIn.BRONZE, rows.join(dropped, "record_id", "left_semi")
 
 
-def _judged(rows: DataFrame, question: Question, place: In) -> DataFrame:
+def _judged(rows: DataFrame, question: PayloadQuery, place: FoundIn) -> DataFrame:
     looked_at = rows.select(*(column.name for column in LOOKED_AT))
     judged = map_in_arrow(looked_at, to_verdicts(question), spark_struct(JUDGED))
     return judged.where(F.col("verdict") != MatchVerdict.OTHER.value).withColumn("found_in", F.lit(place.value))
 
 
-def _question(scope: Scope, game: str, refs: Iterable[SchemaRef], columns: Struct | None) -> Question:
+def _question(scope: SearchScope, game: str, refs: Iterable[SchemaRef], columns: Struct | None) -> PayloadQuery:
     found = {ref: _writing(scope.schemas, ref, game) for ref in refs}
     predicate = None if columns is None else fit(scope.predicate, columns)
     writings = {ref: writing for ref, writing in found.items() if writing is not None}
-    return Question(predicate, sought_in(scope.predicate), writings)
+    return PayloadQuery(predicate, sought_in(scope.predicate), writings)
 
 
 def _writing(schemas: SchemaStore, ref: SchemaRef, game: str) -> Writing | None:

@@ -20,7 +20,7 @@ from demux.core.root.layout import Layout
 from demux.core.storage import table_exists
 from demux.core.tables import REMOVED
 from demux.operations.maintenance.state import MaintenanceState, write_state
-from demux.operations.maintenance.unread_files import Unread
+from demux.operations.maintenance.unread_files import UnreadBronze
 
 # each of them costs a look at its files, all of them together a commit
 _GAMES = 50
@@ -77,7 +77,7 @@ def finish(
     spark: SparkSession,
     layout: Layout,
     state: MaintenanceState,
-    unread: Callable[[], Unread],
+    unread: Callable[[], UnreadBronze],
     between: Callable[[], None],
 ) -> Iterator[tuple[str, int]]:
     """Take what is on its way out of bronze, and yield how many rows of each game went.

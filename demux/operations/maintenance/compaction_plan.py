@@ -45,7 +45,7 @@ class Joining:
 
 
 @dataclass(frozen=True, slots=True)
-class Ordering:
+class LastSort:
     """The last time that a table's rows were brought together.
 
     Attributes:
@@ -85,7 +85,7 @@ def steps(found: Sequence[Joining], most_bytes: int) -> tuple[tuple[Joining, ...
     return tuple(tuple(group) for group in groups)
 
 
-def is_out_of_order(files: Collection[LiveFile], columns: tuple[str, ...], last: Ordering | None) -> bool:
+def is_out_of_order(files: Collection[LiveFile], columns: tuple[str, ...], last: LastSort | None) -> bool:
     """Return whether the rows are to be brought together by these columns: never yet, or a quarter came since.
 
     A table of a single file is in order when that was made by ordering.

@@ -18,14 +18,14 @@ from demux.core.delta.compaction import join, suits
 from demux.core.extras import deltalake
 from demux.core.storage.files import Storage
 from demux.operations.maintenance.compaction_plan import (
+    LastSort,
     LiveFile,
-    Ordering,
     files_after,
     is_out_of_order,
     joinings,
     steps,
 )
-from demux.operations.maintenance.report import Done, Table
+from demux.operations.maintenance.report import Table, TableMaintenance
 
 # what is written anew between two chances for others
 _STEP_BYTES = 256 * 2**20
@@ -34,9 +34,9 @@ _COMMITS = 10
 _OF_CHECKPOINT = re.compile(r"\d{20}\.checkpoint.*\.parquet")
 
 
-def tidy(
-    storage: Storage, table: Table, target: int, last: Ordering | None, *, dry_run: bool, between: Callable[[], None]
-) -> tuple[Done, Ordering | None]:
+def maintain_files(
+    storage: Storage, table: Table, target: int, last: LastSort | None, *, dry_run: bool, between: Callable[[], None]
+) -> tuple[TableMaintenance, LastSort | None]:
     """Return what was joined or ordered, and the table's last order; what fits already is only looked at.
 
     Args:
@@ -61,12 +61,12 @@ def tidy(
         raise NotImplementedError(table.path)
     ordering = bool(found) and is_out_of_order(files, columns, last)
     expected = files_after(found, target) + len(files) - sum(one.files for one in found)
-    done = Done(table, len(files), expected, sum(file.bytes for file in files))
+    done = TableMaintenance(table, len(files), expected, sum(file.bytes for file in files))
     if dry_run:
         return done, last
     if ordering:
         opened.optimize.z_order(list(columns), target_size=target)
-        last = Ordering(columns, int(time.time() * 1000))
+        last = LastSort(columns, int(time.time() * 1000))
     else:
         for number, group in enumerate(steps(found, _STEP_BYTES)):
             if number:

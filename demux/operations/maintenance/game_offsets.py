@@ -14,27 +14,27 @@ from demux.core.root.layout import Layout
 from demux.core.storage import file_names, read_text, table_exists
 from demux.core.streaming.checkpoints import read_checkpoint
 from demux.operations.maintenance.report import Table, TableKind
-from demux.operations.maintenance.unread_files import Unread, UnreadRows, waiting_in
+from demux.operations.maintenance.unread_files import UnreadBronze, UnreadRows, unread_in
 from demux.operations.reconcile.read_offsets import Stands
 from demux.operations.reconcile.table_snapshots import last_batches, silver_keys
 
 
-def read_unread(spark: SparkSession, layout: Layout, stands: Stands) -> Unread:
+def read_unread(spark: SparkSession, layout: Layout, stands: Stands) -> UnreadBronze:
     """Return what the games have still to read; reads bronze's log from where the slowest one stands.
 
     Nobody else may write below the root meanwhile, or what comes meanwhile is not in it.
     """
     if not table_exists(spark, layout.bronze):
-        return Unread()
+        return UnreadBronze()
     stood = {key: stand.version for key, stand in stands(silver_keys(spark, layout)).items()}
     log = sorted(commits_among(file_names(spark, f"{layout.bronze}/_delta_log")))
     if not log:
-        return Unread()
+        return UnreadBronze()
     games = games_in_bronze(spark, layout)
     least = min((stood.get(names_of(game).key, 0) for game in games), default=log[-1])
     texts = _texts(spark, layout.bronze, [version for version in log if version >= least])
-    waiting = waiting_in(texts, stood, games, log[0])
-    return Unread(waiting, _passed(spark, layout, waiting, stood, games, log[-1], log[0]))
+    waiting = unread_in(texts, stood, games, log[0])
+    return UnreadBronze(waiting, _passed(spark, layout, waiting, stood, games, log[-1], log[0]))
 
 
 def _passed(

@@ -44,7 +44,7 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class TableMaintenance:
     """What was done to a table.
 
     Attributes:
@@ -86,8 +86,8 @@ class HeldBack:
 
 
 @dataclass(frozen=True, slots=True)
-class Sums:
-    """What was done to the tables of a kind; as `Done`."""
+class MaintenanceSums:
+    """What was done to the tables of a kind; as `TableMaintenance`."""
 
     kind: TableKind
     tables: int
@@ -99,12 +99,12 @@ class Sums:
     rows: int
 
 
-def sums(done: Iterable[Done]) -> tuple[Sums, ...]:
+def sums(done: Iterable[TableMaintenance]) -> tuple[MaintenanceSums, ...]:
     """Return what was done by kind, in the order of the kinds, without those that have no table."""
-    found: dict[TableKind, Sums] = {}
+    found: dict[TableKind, MaintenanceSums] = {}
     for one in done:
         kind = one.table.kind
-        so_far = found.get(kind, Sums(kind, 0, 0, 0, 0, 0, 0, 0))
+        so_far = found.get(kind, MaintenanceSums(kind, 0, 0, 0, 0, 0, 0, 0))
         found[kind] = replace(
             so_far,
             tables=so_far.tables + 1,

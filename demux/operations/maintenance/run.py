@@ -25,11 +25,11 @@ from demux.operations.maintenance import bronze_retention as retiring
 from demux.operations.maintenance import file_table as by_files
 from demux.operations.maintenance import spark_table as by_spark
 from demux.operations.maintenance.bronze_retention import remove_old_rounds
-from demux.operations.maintenance.compaction_plan import Ordering
+from demux.operations.maintenance.compaction_plan import LastSort
 from demux.operations.maintenance.game_offsets import read_unread, still_read_downstream
-from demux.operations.maintenance.report import Done, HeldBack, Table, TableKind, Vacuum
+from demux.operations.maintenance.report import HeldBack, Table, TableKind, TableMaintenance, Vacuum
 from demux.operations.maintenance.state import MaintenanceState, SparkTableState, read_state, write_state
-from demux.operations.maintenance.unread_files import Unread
+from demux.operations.maintenance.unread_files import UnreadBronze
 from demux.operations.reconcile.read_offsets import Stands
 
 
@@ -57,7 +57,7 @@ class MaintenanceRequest:
 
 
 @dataclass(slots=True)
-class Upkeep:
+class TableMaintainer:
     """Maintains the tables of a root.
 
     Attributes:
@@ -83,7 +83,7 @@ class Upkeep:
     _for_spark: set[str] = field(default_factory=set)
     _one_writes: Lock = field(default_factory=Lock)
 
-    def run(self, tables: Collection[Table]) -> Iterator[Done]:
+    def run(self, tables: Collection[Table]) -> Iterator[TableMaintenance]:
         """Yield what was done to each table, as it ends."""
         self._state = read_state(self.spark, self.layout)
         bronze = [table for table in tables if table.kind is TableKind.BRONZE]
@@ -99,7 +99,7 @@ class Upkeep:
         if self.request.whole and not self.request.dry_run:
             self._note(lambda state: replace(state, since=self.request.now, finished=True))
 
-    def _bronze(self, table: Table) -> Done:
+    def _bronze(self, table: Table) -> TableMaintenance:
         rows = self._retire()
         done = self._tidied(table, self.give_way)
         if self.request.vacuum is Vacuum.NO:
@@ -108,13 +108,13 @@ class Upkeep:
         unread = read_unread(self.spark, self.layout, self.stands)
         return replace(self._vacuumed(table, done, unread), rows=rows)
 
-    def _other(self, table: Table) -> Done:
+    def _other(self, table: Table) -> TableMaintenance:
         rows = 0
         if table.path == self.layout.rounds:
             before = self.request.now - self.request.settings.rounds_kept
             rows = remove_old_rounds(self.spark, self.layout, before, dry_run=self.request.dry_run)
         done = replace(self._tidied(table, _go_on), rows=rows)
-        return done if self.request.vacuum is Vacuum.NO else self._vacuumed(table, done, Unread())
+        return done if self.request.vacuum is Vacuum.NO else self._vacuumed(table, done, UnreadBronze())
 
     def _retire(self) -> int:
         """Return how many rows left bronze, or would; what an interrupted run has begun is ended first."""
@@ -142,15 +142,15 @@ class Upkeep:
         if self._state.retiring is not None:
             self._note(lambda state: replace(state, retiring=None))
 
-    def _unread(self) -> Unread:
+    def _unread(self) -> UnreadBronze:
         return read_unread(self.spark, self.layout, self.stands)
 
-    def _tidied(self, table: Table, between: Callable[[], None]) -> Done:
+    def _tidied(self, table: Table, between: Callable[[], None]) -> TableMaintenance:
         settings = self.request.settings
         if self._storage.reaches_tables(table.path):
             try:
                 last = self._state.ordered.get(table.name)
-                done, now = by_files.tidy(
+                done, now = by_files.maintain_files(
                     self._storage, table, settings.target_bytes, last, dry_run=self.request.dry_run, between=between
                 )
             except (NotImplementedError, deltalake.exceptions.DeltaError):
@@ -161,7 +161,7 @@ class Upkeep:
                 return done
         self._for_spark.add(table.name)
         session = by_spark.upkeep_session(self.spark, settings.target_bytes)
-        done, seen, ordered = by_spark.tidy(
+        done, seen, ordered = by_spark.maintain_by_spark(
             session, table, self._state.seen.get(table.name), dry_run=self.request.dry_run
         )
         if not self.request.dry_run:
@@ -169,7 +169,7 @@ class Upkeep:
             self._ordered(table, None, ordered)
         return done
 
-    def _vacuumed(self, table: Table, done: Done, unread: Unread) -> Done:
+    def _vacuumed(self, table: Table, done: TableMaintenance, unread: UnreadBronze) -> TableMaintenance:
         keep, dry_run = self.request.settings.kept, self.request.dry_run
         still_read = still_read_downstream(self.spark, self.layout, table)
         if still_read is None:
@@ -180,7 +180,7 @@ class Upkeep:
             self._removed_by_spark(table, unread, keep)
         return replace(done, removed=None, removed_bytes=None)
 
-    def _removed_by_spark(self, table: Table, unread: Unread, keep: timedelta) -> None:
+    def _removed_by_spark(self, table: Table, unread: UnreadBronze, keep: timedelta) -> None:
         late = tuple(_late(unread, self.request.now - keep))
         self.held_back += late
         if unread.oldest is not None:
@@ -192,8 +192,8 @@ class Upkeep:
         self._saw(table, replace(seen, vacuumed_ms=None) if late else seen)
 
     def _removed_by_files(
-        self, path: str, done: Done, unread: Unread, keep: timedelta, others: Collection[str]
-    ) -> Done:
+        self, path: str, done: TableMaintenance, unread: UnreadBronze, keep: timedelta, others: Collection[str]
+    ) -> TableMaintenance:
         old = by_files.unneeded(self._storage, path, keep, others)
         names = {key: key.rsplit("/", 1)[-1] for key in old}
         kept = unread.names.intersection(names.values())
@@ -207,15 +207,15 @@ class Upkeep:
     def _storage(self) -> Storage:
         return self.layout.storage
 
-    def _guarded(self, table: Table, work: Callable[[Table], Done]) -> Done:
+    def _guarded(self, table: Table, work: Callable[[Table], TableMaintenance]) -> TableMaintenance:
         began = time.monotonic()
         try:
             done = work(table)
         except Exception as error:  # one table's failure must not stop its neighbours
-            done = Done(table, error=named(error))
+            done = TableMaintenance(table, error=named(error))
         return replace(done, seconds=time.monotonic() - began)
 
-    def _ordered(self, table: Table, last: Ordering | None, now: Ordering | None) -> None:
+    def _ordered(self, table: Table, last: LastSort | None, now: LastSort | None) -> None:
         if now is not None and now != last:
             self._note(lambda state: replace(state, ordered={**state.ordered, table.name: now}))
 
@@ -242,13 +242,13 @@ def count_from(spark: SparkSession, layout: Layout, now: datetime) -> datetime |
     return state.since
 
 
-def _held(unread: Unread, kept: Collection[str]) -> Iterator[HeldBack]:
+def _held(unread: UnreadBronze, kept: Collection[str]) -> Iterator[HeldBack]:
     for game, one in sorted(unread.waiting.items()):
         if files := len(one.names.intersection(kept)):
             yield HeldBack(game, one.since, files)
 
 
-def _late(unread: Unread, before: datetime) -> Iterator[HeldBack]:
+def _late(unread: UnreadBronze, before: datetime) -> Iterator[HeldBack]:
     for game, one in sorted(unread.waiting.items()):
         if one.since is None or one.since < before:
             yield HeldBack(game, one.since, None)

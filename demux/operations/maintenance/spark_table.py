@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 
 from demux.core.delta.log import newest_version
 from demux.core.names import quoted
-from demux.operations.maintenance.compaction_plan import Ordering
-from demux.operations.maintenance.report import Done, Table
+from demux.operations.maintenance.compaction_plan import LastSort
+from demux.operations.maintenance.report import Table, TableMaintenance
 from demux.operations.maintenance.state import SparkTableState
 
 _SMALL = "spark.databricks.delta.optimize.minFileSize"
@@ -29,9 +29,9 @@ def upkeep_session(spark: SparkSession, target: int) -> SparkSession:
     return session
 
 
-def tidy(
+def maintain_by_spark(
     spark: SparkSession, table: Table, seen: SparkTableState | None, *, dry_run: bool
-) -> tuple[Done, SparkTableState, Ordering | None]:
+) -> tuple[TableMaintenance, SparkTableState, LastSort | None]:
     """Return what was joined or ordered; nothing is done to a table that is as it was the last time.
 
     Args:
@@ -45,7 +45,7 @@ def tidy(
     opened = DeltaTable.forPath(spark, table.path)
     if dry_run or (seen is not None and seen.version == version):
         files, size = _detail(opened)
-        return Done(table, files, files, size), seen or SparkTableState(version, now_ms), None
+        return TableMaintenance(table, files, files, size), seen or SparkTableState(version, now_ms), None
     before, _ = _detail(opened)
     names = set(opened.toDF().columns)
     columns = tuple(column for column in table.order if column in names)
@@ -58,7 +58,7 @@ def tidy(
     after, size = _detail(DeltaTable.forPath(spark, table.path))
     vacuumed = None if seen is None else seen.vacuumed_ms
     now = SparkTableState(newest_version(spark, table.path), now_ms, vacuumed)
-    return Done(table, before, after, size), now, Ordering(columns, now_ms) if columns else None
+    return TableMaintenance(table, before, after, size), now, LastSort(columns, now_ms) if columns else None
 
 
 def vacuum(spark: SparkSession, table: Table, seen: SparkTableState, keep: timedelta) -> SparkTableState:
@@ -69,7 +69,7 @@ def vacuum(spark: SparkSession, table: Table, seen: SparkTableState, keep: timed
     Args:
         spark: an `upkeep_session`.
         table: the table.
-        seen: as `tidy` left it.
+        seen: as `maintain_by_spark` left it.
         keep: how long a file stays that was removed from the table; counted in whole hours.
     """
     now_ms, keep_ms = int(time.time() * 1000), keep // timedelta(milliseconds=1)

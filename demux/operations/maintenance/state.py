@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from demux.core.errors import SettingsInvalid
 from demux.core.root.layout import Layout
 from demux.core.storage import exists, read_text, replace_text
-from demux.operations.maintenance.compaction_plan import Ordering
+from demux.operations.maintenance.compaction_plan import LastSort
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class MaintenanceState:
     since: datetime | None = None
     finished: bool = False
     retiring: str | None = None
-    ordered: Mapping[str, Ordering] = field(default_factory=dict)
+    ordered: Mapping[str, LastSort] = field(default_factory=dict)
     seen: Mapping[str, SparkTableState] = field(default_factory=dict)
 
 
@@ -82,7 +82,7 @@ def from_text(text: str) -> MaintenanceState:
         None if since is None else datetime.fromisoformat(since),
         content["finished"],
         content["retiring"],
-        {name: Ordering(tuple(one["columns"]), one["at_ms"]) for name, one in content["ordered"].items()},
+        {name: LastSort(tuple(one["columns"]), one["at_ms"]) for name, one in content["ordered"].items()},
         {name: SparkTableState(*values) for name, values in content["seen"].items()},
     )
 

@@ -30,7 +30,7 @@ class UnreadRows:
 
 
 @dataclass(frozen=True, slots=True)
-class Unread:
+class UnreadBronze:
     """What the games have still to read.
 
     Attributes:
@@ -54,14 +54,14 @@ class Unread:
 
 
 @dataclass(slots=True)
-class _GameFiles:
+class _UnreadGame:
     stand: int | None
     names: set[str] = field(default_factory=set)
     version: int | None = None
     since: datetime | None = None
 
 
-def waiting_in(
+def unread_in(
     commits: Iterable[tuple[int, str]], stood: Mapping[str, int], games: Iterable[str], begins: int
 ) -> dict[str, UnreadRows]:
     """Return what each game has still to read.
@@ -75,12 +75,12 @@ def waiting_in(
         games: exact names of the games that bronze has now.
         begins: the first commit that the log has.
     """
-    found: dict[str, _GameFiles] = {}
+    found: dict[str, _UnreadGame] = {}
 
-    def of(game: str) -> _GameFiles:
+    def of(game: str) -> _UnreadGame:
         if game not in found:
             stand = stood.get(names_of(game).key)
-            found[game] = _GameFiles(stand if stand is not None and stand >= begins else None)
+            found[game] = _UnreadGame(stand if stand is not None and stand >= begins else None)
         return found[game]
 
     for version, text in commits:
@@ -111,7 +111,7 @@ def _look(version: int, text: str, of: Any) -> None:
 
 
 def _note(
-    game: _GameFiles, version: int, made: datetime | None, added: list[dict[str, Any]], removed: list[dict[str, Any]]
+    game: _UnreadGame, version: int, made: datetime | None, added: list[dict[str, Any]], removed: list[dict[str, Any]]
 ) -> None:
     if game.stand is None:
         names = {_name(one) for one in (*added, *removed)}

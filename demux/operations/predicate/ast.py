@@ -43,7 +43,7 @@ class Operator(Enum):
                 return self
 
 
-class Sort(Enum):
+class OperandType(Enum):
     """How values are compared; the value is what people call them."""
 
     TEXT = "text"
@@ -95,16 +95,16 @@ class Comparison:
     operand: Operand
     operator: Operator
     literal: Literal
-    sort: Sort = Sort.NOTHING
+    sort: OperandType = OperandType.NOTHING
 
 
 @dataclass(frozen=True, slots=True)
-class Among:
+class InList:
     """Whether an operand is one of some literals (`IN`)."""
 
     operand: Operand
     literals: tuple[Literal, ...]
-    sort: Sort = Sort.NOTHING
+    sort: OperandType = OperandType.NOTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,20 +137,20 @@ class Not:
 
 
 @dataclass(frozen=True, slots=True)
-class All:
+class AllOf:
     """Whether all are true (`AND`)."""
 
     parts: tuple[Predicate, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Some:
+class AnyOf:
     """Whether one is true (`OR`)."""
 
     parts: tuple[Predicate, ...]
 
 
-Predicate = Comparison | Among | Like | IsNull | Constant | Not | All | Some
+Predicate = Comparison | InList | Like | IsNull | Constant | Not | AllOf | AnyOf
 
 
 def paths_in(predicate: Predicate) -> Iterator[Path]:
@@ -158,10 +158,10 @@ def paths_in(predicate: Predicate) -> Iterator[Path]:
     match predicate:
         case Not(inner):
             yield from paths_in(inner)
-        case All(parts) | Some(parts):
+        case AllOf(parts) | AnyOf(parts):
             for part in parts:
                 yield from paths_in(part)
-        case Comparison(Path() as path) | Among(Path() as path) | Like(Path() as path) | IsNull(Path() as path):
+        case Comparison(Path() as path) | InList(Path() as path) | Like(Path() as path) | IsNull(Path() as path):
             yield path
 
 
@@ -178,12 +178,12 @@ _LEAST_SOUGHT = 3
 
 def _sought(predicate: Predicate) -> Iterator[bytes]:
     match predicate:
-        case All(parts) | Some(parts):
+        case AllOf(parts) | AnyOf(parts):
             for part in parts:
                 yield from _sought(part)
         case Comparison(Path(), Operator.EQUAL, literal):
             yield from _text_of(literal)
-        case Among(Path(), literals):
+        case InList(Path(), literals):
             for literal in literals:
                 yield from _text_of(literal)
 

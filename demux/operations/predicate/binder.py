@@ -14,19 +14,19 @@ from demux.core.errors import PredicateInvalid
 from demux.core.text import printable
 from demux.core.time_expressions import time_of
 from demux.operations.predicate.ast import (
-    All,
-    Among,
+    AllOf,
+    AnyOf,
     Comparison,
     Constant,
+    InList,
     IsNull,
     Like,
     Literal,
     Not,
     Operand,
+    OperandType,
     Path,
     Predicate,
-    Some,
-    Sort,
     Value,
     paths_in,
 )
@@ -56,19 +56,19 @@ def fit(predicate: Predicate, columns: Struct) -> Predicate:
     match predicate:
         case Not(inner):
             return Not(fit(inner, columns))
-        case All(parts):
-            return All(tuple(fit(part, columns) for part in parts))
-        case Some(parts):
-            return Some(tuple(fit(part, columns) for part in parts))
+        case AllOf(parts):
+            return AllOf(tuple(fit(part, columns) for part in parts))
+        case AnyOf(parts):
+            return AnyOf(tuple(fit(part, columns) for part in parts))
         case Comparison(operand, operator, literal):
             fitted = _operand(operand, columns)
             return Comparison(fitted, operator, _literal(literal, fitted), sort_of(fitted))
-        case Among(operand, literals):
+        case InList(operand, literals):
             fitted = _operand(operand, columns)
-            return Among(fitted, tuple(_literal(one, fitted) for one in literals), sort_of(fitted))
+            return InList(fitted, tuple(_literal(one, fitted) for one in literals), sort_of(fitted))
         case Like(operand, pattern):
             fitted = _operand(operand, columns)
-            _require(fitted, Sort.TEXT, "LIKE")
+            _require(fitted, OperandType.TEXT, "LIKE")
             return Like(fitted, pattern)
         case IsNull(operand):
             return IsNull(_operand(operand, columns))
@@ -76,37 +76,37 @@ def fit(predicate: Predicate, columns: Struct) -> Predicate:
             return predicate
 
 
-def sort_of(operand: Operand) -> Sort:
+def sort_of(operand: Operand) -> OperandType:
     """Return how a fitted operand is compared."""
     if isinstance(operand, Path):
         assert operand.type is not None
         return sort_of_type(operand.type)
     match operand.value:
         case None:
-            return Sort.NOTHING
+            return OperandType.NOTHING
         case bool():
-            return Sort.BOOLEAN
+            return OperandType.BOOLEAN
         case str():
-            return Sort.TEXT
+            return OperandType.TEXT
         case _:
-            return Sort.NUMBER
+            return OperandType.NUMBER
 
 
-def sort_of_type(kind: ColumnType) -> Sort:
+def sort_of_type(kind: ColumnType) -> OperandType:
     """Return how values of a column are compared."""
     match kind:
         case Primitive.STRING:
-            return Sort.TEXT
+            return OperandType.TEXT
         case Primitive.BOOLEAN:
-            return Sort.BOOLEAN
+            return OperandType.BOOLEAN
         case Primitive.TIMESTAMP:
-            return Sort.TIME
+            return OperandType.TIME
         case Primitive.FLOAT | Primitive.DOUBLE:
-            return Sort.FLOATING
+            return OperandType.FLOATING
         case Primitive.INT | Primitive.BIGINT | Primitive.DECIMAL_20_0:
-            return Sort.NUMBER
+            return OperandType.NUMBER
         case _:
-            return Sort.NOTHING
+            return OperandType.NOTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,7 @@ def _literal(literal: Literal, operand: Operand) -> Literal:
     if literal.value is None:
         return literal
     sort = sort_of(operand)
-    if isinstance(operand, Literal) and sort is Sort.NOTHING:
+    if isinstance(operand, Literal) and sort is OperandType.NOTHING:
         # NULL is compared with anything
         return literal
     value = _as(literal.value, sort, operand)
@@ -165,16 +165,16 @@ def _literal(literal: Literal, operand: Operand) -> Literal:
     return replace(literal, value=value)
 
 
-def _as(value: Value, sort: Sort, operand: Operand) -> Value:
+def _as(value: Value, sort: OperandType, operand: Operand) -> Value:
     match sort, value:
-        case (Sort.TEXT, str()) | (Sort.BOOLEAN, bool()):
+        case (OperandType.TEXT, str()) | (OperandType.BOOLEAN, bool()):
             return value
-        case Sort.NUMBER, Decimal():
+        case OperandType.NUMBER, Decimal():
             return value
-        case Sort.FLOATING, Decimal():
+        case OperandType.FLOATING, Decimal():
             is_single = isinstance(operand, Path) and operand.type is Primitive.FLOAT
             return _single(float(value)) if is_single else float(value)
-        case Sort.TIME, str():
+        case OperandType.TIME, str():
             moment = time_of(value)
             return None if moment is None else (moment - _EPOCH) // timedelta(microseconds=1)
         case _:
@@ -190,7 +190,7 @@ def _single(value: float) -> float:
     return found
 
 
-def _require(operand: Operand, sort: Sort, word: str) -> None:
+def _require(operand: Operand, sort: OperandType, word: str) -> None:
     if sort_of(operand) is not sort and not (isinstance(operand, Literal) and operand.value is None):
         raise _unfit(operand, f"used with {word}", operand.at)
 
@@ -218,13 +218,13 @@ def _shown(value: Value) -> str:
     # the value itself may name somebody
     match value:
         case bool():
-            return Sort.BOOLEAN.value
+            return OperandType.BOOLEAN.value
         case str():
             return "a text"
         case None:
             return "NULL"
         case _:
-            return Sort.NUMBER.value
+            return OperandType.NUMBER.value
 
 
 def _all_paths(columns: Struct, above: str) -> list[str]:

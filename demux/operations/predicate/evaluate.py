@@ -11,33 +11,33 @@ from math import isnan
 from typing import Any
 
 from demux.operations.predicate.ast import (
-    All,
-    Among,
+    AllOf,
+    AnyOf,
     Comparison,
     Constant,
+    InList,
     IsNull,
     Like,
     Literal,
     Not,
     Operand,
+    OperandType,
     Operator,
     Path,
     Predicate,
-    Some,
-    Sort,
     Value,
 )
 
 
-class Unknown(Enum):
+class UnknownValue(Enum):
     """What stands for a value that could not be read."""
 
     UNKNOWN = "unknown"
 
 
-UNKNOWN = Unknown.UNKNOWN
+UNKNOWN = UnknownValue.UNKNOWN
 # values as `terms.Value` has them once a predicate is fitted
-Values = Callable[[Path], Value | Unknown]
+Values = Callable[[Path], Value | UnknownValue]
 # what a predicate may be of a row; None is NULL
 Outcomes = frozenset[bool | None]
 
@@ -55,16 +55,16 @@ def outcomes(predicate: Predicate, values: Values) -> Outcomes:
             return frozenset({value})
         case Not(inner):
             return frozenset(None if one is None else not one for one in outcomes(inner, values))
-        case All(parts):
+        case AllOf(parts):
             return _combined((outcomes(part, values) for part in parts), decisive=False)
-        case Some(parts):
+        case AnyOf(parts):
             return _combined((outcomes(part, values) for part in parts), decisive=True)
         case IsNull(operand):
             known = _value(operand, values)
             return frozenset({True, False}) if known is UNKNOWN else frozenset({known is None})
         case Comparison(operand, operator, literal, sort):
             return _compared(_value(operand, values), lambda value: _holds(operator, value, literal.value, sort))
-        case Among(operand, literals, sort):
+        case InList(operand, literals, sort):
             return _compared(_value(operand, values), lambda value: _is_among(value, literals, sort))
         case Like(operand, pattern):
             return _compared(_value(operand, values), lambda value: _is_like(value, pattern))
@@ -76,13 +76,13 @@ def constant(predicate: Predicate) -> bool | None:
     return found
 
 
-def _compared(value: Value | Unknown, holds: Callable[[Any], bool | None]) -> Outcomes:
+def _compared(value: Value | UnknownValue, holds: Callable[[Any], bool | None]) -> Outcomes:
     if value is UNKNOWN:
         return _ANY
     return _NULL if value is None else frozenset({holds(value)})
 
 
-def _value(operand: Operand, values: Values) -> Value | Unknown:
+def _value(operand: Operand, values: Values) -> Value | UnknownValue:
     return operand.value if isinstance(operand, Literal) else values(operand)
 
 
@@ -100,12 +100,12 @@ def _combined(parts: Iterable[Outcomes], decisive: bool) -> Outcomes:
     return reduce(of_two, parts, frozenset({not decisive}))
 
 
-def _is_among(value: Value, literals: tuple[Literal, ...], sort: Sort) -> bool | None:
+def _is_among(value: Value, literals: tuple[Literal, ...], sort: OperandType) -> bool | None:
     found = {_holds(Operator.EQUAL, value, literal.value, sort) for literal in literals}
     return True if True in found else None if None in found else False
 
 
-def _holds(operator: Operator, value: Value, other: Value, sort: Sort) -> bool | None:
+def _holds(operator: Operator, value: Value, other: Value, sort: OperandType) -> bool | None:
     if value is None or other is None:
         return None
     left, right = _ordered(value, sort), _ordered(other, sort)
@@ -124,12 +124,12 @@ def _holds(operator: Operator, value: Value, other: Value, sort: Sort) -> bool |
             return bool(left >= right)
 
 
-def _ordered(value: Any, sort: Sort) -> Any:
+def _ordered(value: Any, sort: OperandType) -> Any:
     """Return what stands for a value in Spark's order: texts by their bytes, NaN equal to itself and above all."""
     match sort:
-        case Sort.TEXT:
+        case OperandType.TEXT:
             return value.encode("utf-8")
-        case Sort.FLOATING:
+        case OperandType.FLOATING:
             return (True, 0.0) if isnan(value) else (False, value)
         case _:
             return value

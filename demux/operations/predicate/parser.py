@@ -13,10 +13,11 @@ from sqlglot.errors import ParseError, TokenError
 from demux.core.errors import PredicateInvalid
 from demux.core.text import printable
 from demux.operations.predicate.ast import (
-    All,
-    Among,
+    AllOf,
+    AnyOf,
     Comparison,
     Constant,
+    InList,
     IsNull,
     Like,
     Literal,
@@ -25,7 +26,6 @@ from demux.operations.predicate.ast import (
     Operator,
     Path,
     Predicate,
-    Some,
 )
 
 # it would repeat the predicate, which names somebody
@@ -49,7 +49,7 @@ _OPERATORS: dict[type[exp.Expr], Operator] = {
 }
 
 
-class _Words(Dialect):
+class _QuotedTexts(Dialect):
     """Texts between single quotes, names between backticks, both doubled inside; nothing else is special in them."""
 
     class Tokenizer(tokens.Tokenizer):
@@ -77,7 +77,7 @@ def parse(text: str) -> Predicate:
             "Forget some of it after the other.",
         )
     try:
-        return _condition(sqlglot.parse_one(text, into=exp.Condition, dialect=_Words))
+        return _condition(sqlglot.parse_one(text, into=exp.Condition, dialect=_QuotedTexts))
     except ParseError as error:
         raise _unreadable(error) from None
     except TokenError:
@@ -105,9 +105,9 @@ def _condition(node: exp.Expr) -> Predicate:
         case exp.Not():
             return Not(_condition(_only(node, "this").this))
         case exp.And():
-            return All(tuple(map(_condition, _flat(node))))
+            return AllOf(tuple(map(_condition, _flat(node))))
         case exp.Or():
-            return Some(tuple(map(_condition, _flat(node))))
+            return AnyOf(tuple(map(_condition, _flat(node))))
         case exp.Boolean():
             return Constant(bool(node.this))
         case exp.Null():
@@ -115,12 +115,12 @@ def _condition(node: exp.Expr) -> Predicate:
         case exp.Is() if isinstance(node.expression, exp.Null):
             return IsNull(_operand(_only(node, "this", "expression").this))
         case exp.In() if node.expressions:
-            return Among(_operand(_only(node, "this", "expressions").this), tuple(map(_literal, node.expressions)))
+            return InList(_operand(_only(node, "this", "expressions").this), tuple(map(_literal, node.expressions)))
         case exp.Between():
             _only(node, "this", "low", "high")
             operand, low, high = _operand(node.this), _literal(node.args["low"]), _literal(node.args["high"])
             parts = ((Operator.AT_LEAST, low), (Operator.AT_MOST, high))
-            return All(tuple(Comparison(operand, operator, bound) for operator, bound in parts))
+            return AllOf(tuple(Comparison(operand, operator, bound) for operator, bound in parts))
         case exp.Like():
             return _like(node)
         case _ if type(node) in _OPERATORS:

@@ -11,10 +11,11 @@ from pyspark.sql import functions as F
 from demux.core.columns.types import Primitive
 from demux.core.names import quoted
 from demux.operations.predicate.ast import (
-    All,
-    Among,
+    AllOf,
+    AnyOf,
     Comparison,
     Constant,
+    InList,
     IsNull,
     Like,
     Literal,
@@ -22,7 +23,6 @@ from demux.operations.predicate.ast import (
     Operator,
     Path,
     Predicate,
-    Some,
 )
 from demux.operations.predicate.evaluate import constant
 
@@ -37,13 +37,13 @@ def to_column(predicate: Predicate) -> SparkColumn:
             return _boolean(value)
         case Not(inner):
             return ~to_column(inner)
-        case All(parts):
+        case AllOf(parts):
             return _joined([to_column(part) for part in parts], lambda one, other: one & other)
-        case Some(parts):
+        case AnyOf(parts):
             return _joined([to_column(part) for part in parts], lambda one, other: one | other)
         case Comparison(Path() as path, operator, literal):
             return _compared(_column(path), operator, _literal(literal, path))
-        case Among(Path() as path, literals):
+        case InList(Path() as path, literals):
             same = [_compared(_column(path), Operator.EQUAL, _literal(literal, path)) for literal in literals]
             return _joined(same, lambda one, other: one | other)
         case Like(Path() as path, pattern):

@@ -1,7 +1,7 @@
 """Rows that are taken out of quarantine for good, and written down: the ledger must go on counting them.
 
 They are written down first. Should the process die in between, a row is in both tables, and counts as quarantined:
-`settle` then forgets that it was dropped, and whatever was under way may begin anew.
+`finish_drop` then forgets that it was dropped, and whatever was under way may begin anew.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from demux.core.causes import Stage
 from demux.core.root.layout import Layout
 from demux.core.storage import table_exists
 from demux.core.tables import DROPPED
-from demux.operations.quarantine.filter import Choice
+from demux.operations.quarantine.filter import QuarantineFilter
 
 # what tells a row of quarantine from all others, but for copies that its source holds
 _IDENTITY = ("stage", "cause", "game_name", "record_id", "quarantined_at")
@@ -35,7 +35,7 @@ class Droppable:
     rows: int
 
 
-def droppable(spark: SparkSession, layout: Layout, choice: Choice) -> tuple[Droppable, ...]:
+def droppable(spark: SparkSession, layout: Layout, choice: QuarantineFilter) -> tuple[Droppable, ...]:
     """Return how many rows of quarantine are meant, by stage, cause and game; those with most rows first."""
     if not table_exists(spark, layout.quarantine):
         return ()
@@ -45,7 +45,7 @@ def droppable(spark: SparkSession, layout: Layout, choice: Choice) -> tuple[Drop
     return tuple(sorted(found, key=lambda one: (-one.rows, one.stage, one.cause, one.game or "")))
 
 
-def drop(spark: SparkSession, layout: Layout, choice: Choice, now: datetime) -> None:
+def drop(spark: SparkSession, layout: Layout, choice: QuarantineFilter, now: datetime) -> None:
     """Take the rows that are meant out of quarantine, and write them down in the table of dropped rows, without bytes.
 
     A second call, also after a crash in between, leaves the tables as one call does. Their old files keep the bytes
@@ -57,7 +57,7 @@ def drop(spark: SparkSession, layout: Layout, choice: Choice, now: datetime) -> 
         choice: which rows.
         now: the time of dropping (UTC).
     """
-    settle(spark, layout, choice)
+    finish_drop(spark, layout, choice)
     rows = chosen(spark, layout, choice).withColumn("dropped_at", F.lit(now))
     rows.select(*(column.name for column in DROPPED)).write.format("delta").mode("append").save(layout.dropped)
     # only what is written down goes: other rows may have come meanwhile
@@ -67,7 +67,7 @@ def drop(spark: SparkSession, layout: Layout, choice: Choice, now: datetime) -> 
     quarantine.merge(gone.alias("d"), f"{_SAME} AND {choice.sql('q.')}").whenMatchedDelete().execute()
 
 
-def settle(spark: SparkSession, layout: Layout, choice: Choice) -> None:
+def finish_drop(spark: SparkSession, layout: Layout, choice: QuarantineFilter) -> None:
     """Forget of the rows that are meant that they were dropped, where they are still in quarantine: a drop was killed.
 
     A second call does nothing.
@@ -97,6 +97,6 @@ def rows_of(found: Sequence[Droppable]) -> int:
     return sum(one.rows for one in found)
 
 
-def chosen(spark: SparkSession, layout: Layout, choice: Choice) -> DataFrame:
+def chosen(spark: SparkSession, layout: Layout, choice: QuarantineFilter) -> DataFrame:
     """Return the rows of quarantine that are meant; the table must be there."""
     return spark.read.format("delta").load(layout.quarantine).where(choice.sql())

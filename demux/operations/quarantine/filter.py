@@ -20,7 +20,7 @@ _TIME = pa.timestamp("us", tz="UTC")
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class QuarantineFilter:
     """What rows of quarantine have in common; None or nothing: any.
 
     Attributes:

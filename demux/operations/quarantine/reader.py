@@ -23,9 +23,9 @@ from demux.core.root.layout import Layout
 from demux.core.schemas.ref import SchemaRef
 from demux.core.schemas.subject_choice import shared_schemas
 from demux.core.tables import QUARANTINE
-from demux.operations.quarantine.filter import Choice
+from demux.operations.quarantine.filter import QuarantineFilter
 from demux.operations.quarantine.records import KeptSchemas, QuarantineRecord, record_of
-from demux.operations.quarantine.summary import COLUMNS, Grouping, Newest, QuarantineGroup, RowLocation
+from demux.operations.quarantine.summary import COLUMNS, Grouping, NewestRows, QuarantineGroup, RowLocation
 
 _FEW_COLUMNS_ROWS = 65_536
 # rows may be large
@@ -51,15 +51,15 @@ class QuarantineReader:
         table = _opened(layout, layout.quarantine)
         self._pieces = () if table is None else tuple(_pieces(table))
 
-    def groups(self, choice: Choice) -> tuple[QuarantineGroup, ...]:
+    def groups(self, choice: QuarantineFilter) -> tuple[QuarantineGroup, ...]:
         """Return the groups of the rows that are meant, those with most rows first."""
         found = Grouping(choice)
         self._look(found, COLUMNS)
         return found.groups
 
-    def newest(self, choice: Choice, most: int) -> tuple[int, tuple[QuarantineRecord, ...]]:
+    def newest(self, choice: QuarantineFilter, most: int) -> tuple[int, tuple[QuarantineRecord, ...]]:
         """Return how many rows are meant, and the newest of them, the newest first."""
-        found = Newest(choice, most)
+        found = NewestRows(choice, most)
         self._look(found, COLUMNS if choice.record_id is None else (*COLUMNS, "record_id"))
         records = self.records(found.places)
         return found.rows, tuple(records[place] for place in found.places)
@@ -75,7 +75,7 @@ class QuarantineReader:
             for row, values in self._rows(piece, rows)
         }
 
-    def _look(self, counting: Grouping | Newest, columns: Sequence[str]) -> None:
+    def _look(self, counting: Grouping | NewestRows, columns: Sequence[str]) -> None:
         for number, piece in enumerate(self._pieces):
             begin = 0
             for batch in _batches(piece, columns, _FEW_COLUMNS_ROWS):

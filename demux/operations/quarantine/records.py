@@ -42,7 +42,7 @@ class QuarantineRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class DecodedRecord:
     """A record with what its bytes hold.
 
     Attributes:
@@ -100,7 +100,7 @@ class KeptSchemas:
         return None if ref.schema_id is None else self.by_id.get((registry, ref.schema_id))
 
 
-def looked(record: QuarantineRecord, game: GameSchemas, schemas: KeptSchemas, most: int) -> Looked:
+def decode_record(record: QuarantineRecord, game: GameSchemas, schemas: KeptSchemas, most: int) -> DecodedRecord:
     """Return the record with what its bytes hold.
 
     Args:
@@ -110,12 +110,12 @@ def looked(record: QuarantineRecord, game: GameSchemas, schemas: KeptSchemas, mo
         most: how many fields are shown.
     """
     if record.content is None:
-        return Looked(record, None, None)
+        return DecodedRecord(record, None, None)
     message = None
     # at stage bronze it is the whole record, of which nobody knows more
     if record.stage == Stage.SILVER.value and (shared := schemas.of(game.registry, record.ref)) is not None:
         message = _message(shared, record.ref.message_indexes, game, schemas.subjects.get(game.registry, frozenset()))
-    return Looked(record, None if message is None else message.full_name, dump(record.content, message, most))
+    return DecodedRecord(record, None if message is None else message.full_name, dump(record.content, message, most))
 
 
 def _message(

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from demux.core.causes import Stage
-from demux.operations.quarantine.filter import Choice
+from demux.operations.quarantine.filter import QuarantineFilter
 
 MOST_GROUPS = 10_000
 _OF_GAMES = ("game_name", "schema_id", "schema_guid")
@@ -35,7 +35,7 @@ class RowLocation:
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class GroupKey:
     """What the rows of a group have in common.
 
     Attributes:
@@ -67,7 +67,7 @@ class QuarantineGroup:
         newest: where that one is.
     """
 
-    key: Key
+    key: GroupKey
     rows: int
     first: datetime | None
     last: datetime | None
@@ -77,11 +77,11 @@ class QuarantineGroup:
 class Grouping:
     """Counts rows as they come."""
 
-    def __init__(self, choice: Choice, most: int = MOST_GROUPS) -> None:
+    def __init__(self, choice: QuarantineFilter, most: int = MOST_GROUPS) -> None:
         """Prepare to count the rows that are meant, in `most` groups, and few more."""
         self._choice = choice
         self._most = most
-        self._found: dict[Key, QuarantineGroup] = {}
+        self._found: dict[GroupKey, QuarantineGroup] = {}
 
     def add(self, batch: pa.RecordBatch, begin: RowLocation) -> None:
         """Count a batch with the columns of `COLUMNS`, whose first row is at this place."""
@@ -117,10 +117,10 @@ class Grouping:
         return tuple(sorted(self._found.values(), key=lambda one: (-one.rows, _order(one.key))))
 
 
-class Newest:
+class NewestRows:
     """Finds the newest rows as they come."""
 
-    def __init__(self, choice: Choice, most: int) -> None:
+    def __init__(self, choice: QuarantineFilter, most: int) -> None:
         """Prepare to find `most` of the rows that are meant."""
         self._choice = choice
         self._most = most
@@ -161,8 +161,8 @@ def _counted(rows: pa.Table, keys: list[str]) -> pa.Table:
     )
 
 
-def _key(stage: str, cause: str, game: str | None, schema_id: int | None, guid: str | None) -> Key:
-    return Key(stage, cause, game, None if guid is not None else schema_id, guid)
+def _key(stage: str, cause: str, game: str | None, schema_id: int | None, guid: str | None) -> GroupKey:
+    return GroupKey(stage, cause, game, None if guid is not None else schema_id, guid)
 
 
 def _together(known: QuarantineGroup, more: QuarantineGroup) -> QuarantineGroup:
@@ -182,5 +182,5 @@ def _times(*times: datetime | None) -> Iterator[datetime]:
     yield from (time for time in times if time is not None)
 
 
-def _order(key: Key) -> tuple[str, str, str, int, str, bool]:
+def _order(key: GroupKey) -> tuple[str, str, str, int, str, bool]:
     return key.cause, key.game or "", key.stage, key.schema_id or 0, key.guid or "", key.others

@@ -41,7 +41,7 @@ class Grain(Enum):
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Places:
+class RecordLocations:
     """How often one record of a game stands where.
 
     Attributes:
@@ -100,7 +100,7 @@ class Places:
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Taken:
+class SourceLocations:
     """How often one record of the source stands where.
 
     Attributes:
@@ -173,7 +173,7 @@ class Tally:
     """
 
     game: str | None
-    places: Places | Taken
+    places: RecordLocations | SourceLocations
     records: int
     first_batch: int | None
     last_batch: int | None
@@ -216,7 +216,7 @@ class Account:
 
 
 @dataclass(frozen=True, slots=True)
-class Intake:
+class SourceAccount:
     """Where the records of the source are.
 
     Attributes:
@@ -237,7 +237,7 @@ class Intake:
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
+class DifferenceExample:
     """One record that does not balance.
 
     Attributes:
@@ -269,11 +269,11 @@ class LedgerDifference:
     rows: int
     first_batch: int | None
     last_batch: int | None
-    examples: tuple[Example, ...] = ()
+    examples: tuple[DifferenceExample, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Hole:
+class OffsetHole:
     """Offsets of a Kafka partition that are neither in bronze nor in quarantine, nor given up.
 
     They may be no records: a transaction's markers, and what compaction removed, have offsets too. Only the broker
@@ -304,10 +304,10 @@ class Ledger:
         notes: what could not be proved, in sentences.
     """
 
-    intake: Intake | None
+    intake: SourceAccount | None
     accounts: tuple[Account, ...]
     differences: tuple[LedgerDifference, ...]
-    holes: tuple[Hole, ...] = ()
+    holes: tuple[OffsetHole, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
@@ -327,7 +327,7 @@ def accounts(tallies: Iterable[Tally], grain: Grain) -> tuple[Account, ...]:
 
 
 def _account(game: str, batch: int | None, tallies: Sequence[Tally]) -> Account:
-    found = [(tally.places, tally.records) for tally in tallies if isinstance(tally.places, Places)]
+    found = [(tally.places, tally.records) for tally in tallies if isinstance(tally.places, RecordLocations)]
     return Account(
         game,
         batch,
@@ -360,16 +360,16 @@ def _difference(kind: LedgerFault, game: str | None, tallies: Sequence[Tally]) -
     return LedgerDifference(kind, game, rows, min(first, default=None), max(last, default=None))
 
 
-def intake(tallies: Iterable[Tally], numbered: int | None) -> Intake:
+def intake(tallies: Iterable[Tally], numbered: int | None) -> SourceAccount:
     """Return where the source's records are.
 
     Args:
         tallies: of all records with a position.
         numbered: how many records the source has besides, before where bronze stands; None where it cannot be asked.
     """
-    found = [(tally.places, tally.records) for tally in tallies if isinstance(tally.places, Taken)]
+    found = [(tally.places, tally.records) for tally in tallies if isinstance(tally.places, SourceLocations)]
     before = sum(taken.before * records for taken, records in found)
-    return Intake(
+    return SourceAccount(
         sum((taken.bronze - taken.retired) * records for taken, records in found),
         sum(taken.quarantine * records for taken, records in found),
         None if numbered is None else numbered + before,

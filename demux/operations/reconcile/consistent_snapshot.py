@@ -21,7 +21,7 @@ from demux.core.root.layout import Layout
 from demux.core.tables import BRONZE, DROPPED, QUARANTINE, REMOVED, SOURCE_OPTIONAL
 from demux.operations.reconcile.duckdb_engine import Engine, register
 from demux.operations.reconcile.location_sql import both_readings
-from demux.operations.reconcile.read_offsets import SourceStand, Stands, settled
+from demux.operations.reconcile.read_offsets import SourceOffsets, Stands, unchanged_offsets
 from demux.operations.reconcile.table_snapshots import Snapshot, silver_keys, silver_snapshots, snapshot
 
 _COUNTED = frozenset(
@@ -59,14 +59,14 @@ class ConsistentSnapshot:
     silver: Mapping[str, Snapshot]
     source: tuple[Snapshot, Snapshot] | None
     stood: Mapping[str, int]
-    source_stand: SourceStand | None
+    source_stand: SourceOffsets | None
 
 
 def read(
     spark: SparkSession | None,
     layout: Layout,
     stands: Stands,
-    source_stand: Callable[[], SourceStand],
+    source_stand: Callable[[], SourceOffsets],
     games: Collection[str] | None,
 ) -> ConsistentSnapshot:
     """Return the versions to count; opens each table's log, takes no lock.
@@ -108,7 +108,7 @@ def read(
         removed,
         silver,
         source,
-        settled(before, after) if same else {},
+        unchanged_offsets(before, after) if same else {},
         source_before if same else None,
     )
 

@@ -9,10 +9,10 @@ from dataclasses import fields
 from typing import TypeAlias
 
 from demux.core.causes import RemovalReason, Stage
-from demux.operations.reconcile.balance import Grain, Places, Taken
+from demux.operations.reconcile.balance import Grain, RecordLocations, SourceLocations
 
 # the columns that say where a record is, in a view of one row for each record
-Counted: TypeAlias = "type[Places] | type[Taken]"
+Counted: TypeAlias = "type[RecordLocations] | type[SourceLocations]"
 
 _AT_BRONZE = f"stage = '{Stage.BRONZE.value}'"
 _AT_SILVER = f"stage = '{Stage.SILVER.value}'"
@@ -64,7 +64,7 @@ UNION ALL BY NAME SELECT {_ROW}, TRUE AS dropped FROM forgotten
 UNION ALL BY NAME SELECT {_ROW}, batch_id AS batch, TRUE AS bronze, TRUE AS due, TRUE AS retired FROM retired;
 
 CREATE TEMP VIEW places AS
-SELECT game, id, MIN(batch) AS batch, {", ".join(f"COUNT({name}) AS {name}" for name in _columns(Places))}
+SELECT game, id, MIN(batch) AS batch, {", ".join(f"COUNT({name}) AS {name}" for name in _columns(RecordLocations))}
 FROM placed GROUP BY game, id
 HAVING COUNT(bronze) + COUNT(silver) + COUNT(quarantine) + COUNT(quarantine_now) > 0;
 """
@@ -84,7 +84,7 @@ UNION ALL BY NAME SELECT id, is_before AS before, is_now AS now FROM sources WHE
 
 CREATE TEMP VIEW takings AS
 SELECT id, MAX(game) AS game, MIN(batch) AS batch, COALESCE(BOOL_OR(is_unique), FALSE) AS is_unique,
-    {", ".join(f"COUNT({name}) AS {name}" for name in _columns(Taken) if name != "is_unique")}
+    {", ".join(f"COUNT({name}) AS {name}" for name in _columns(SourceLocations) if name != "is_unique")}
 FROM taken GROUP BY id;
 
 CREATE TEMP VIEW dropped_only AS SELECT * FROM {_not_in("dropped_refused", "refused", "record_id")};
@@ -147,4 +147,4 @@ def examples_in(counted: Counted) -> str:
 
 
 def _view(counted: Counted) -> str:
-    return "places" if counted is Places else "takings"
+    return "places" if counted is RecordLocations else "takings"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from demux.operations.reconcile.balance import Hole
+from demux.operations.reconcile.balance import OffsetHole
 
 # a topic's log and a partition of it; the log is `name@2` for the second topic of this name
 Part = tuple[str, int]
@@ -13,7 +13,7 @@ Range = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Stand:
+class GameOffset:
     """Where a game stands.
 
     Attributes:
@@ -26,7 +26,7 @@ class Stand:
 
 
 @dataclass(frozen=True, slots=True)
-class SourceStand:
+class SourceOffsets:
     """Where the stream that fills bronze stands.
 
     Attributes:
@@ -47,10 +47,10 @@ class SourceStand:
 
 
 # by key, without those that stand at the beginning, or of which nobody knows
-Stands = Callable[[Collection[str]], Mapping[str, Stand]]
+Stands = Callable[[Collection[str]], Mapping[str, GameOffset]]
 
 
-def settled(before: Mapping[str, Stand], after: Mapping[str, Stand]) -> dict[str, int]:
+def unchanged_offsets(before: Mapping[str, GameOffset], after: Mapping[str, GameOffset]) -> dict[str, int]:
     """Return the version that each game's tables surely have all rows of, whatever went on between two looks.
 
     A game that was rebuilt or changed its engine in between stands nowhere.
@@ -76,7 +76,7 @@ class SeenOffsets:
     inner: tuple[Range, ...] = ()
 
 
-def holes(seen: Mapping[Part, SeenOffsets], stand: SourceStand, most: int) -> tuple[Hole, ...]:
+def holes(seen: Mapping[Part, SeenOffsets], stand: SourceOffsets, most: int) -> tuple[OffsetHole, ...]:
     """Return the offsets that are not there, by partition, each with its first `most` ranges.
 
     Before the first offset that is there, only where it is known with which one the stream began; behind the last one,
@@ -86,7 +86,7 @@ def holes(seen: Mapping[Part, SeenOffsets], stand: SourceStand, most: int) -> tu
     return tuple(hole for hole in found if hole is not None)
 
 
-def _hole(part: Part, seen: SeenOffsets | None, stand: SourceStand, most: int) -> Hole | None:
+def _hole(part: Part, seen: SeenOffsets | None, stand: SourceOffsets, most: int) -> OffsetHole | None:
     given_up = stand.given_up.get(part, ())
     begin, end = stand.begins.get(part), stand.ends.get(part)
     if seen is None:
@@ -101,7 +101,7 @@ def _hole(part: Part, seen: SeenOffsets | None, stand: SourceStand, most: int) -
     left = [one for span in ranges for one in _without(span, given_up)]
     # ranges that are too many to list still count
     count = sum(last - first for first, last in left) + inner_missing - listed
-    return Hole(*part, count, tuple(left[:most])) if count > 0 else None
+    return OffsetHole(*part, count, tuple(left[:most])) if count > 0 else None
 
 
 def _without(span: Range, given_up: Sequence[Range]) -> list[Range]:

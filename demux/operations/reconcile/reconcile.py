@@ -13,11 +13,11 @@ from demux.core.root.layout import Layout
 from demux.core.storage import Files
 from demux.core.storage.files import Storage
 from demux.core.text import first_few, printable
-from demux.operations.reconcile.balance import Account, Grain, Ledger, Places, Tally, accounts, confirmed
+from demux.operations.reconcile.balance import Account, Grain, Ledger, RecordLocations, Tally, accounts, confirmed
 from demux.operations.reconcile.consistent_snapshot import ConsistentSnapshot, read, register_twice
 from demux.operations.reconcile.duckdb_engine import Engine, counting_engine, register, register_silver
 from demux.operations.reconcile.location_sql import GAMES, PLACES_VIEWS
-from demux.operations.reconcile.read_offsets import SourceStand, Stands
+from demux.operations.reconcile.read_offsets import SourceOffsets, Stands
 from demux.operations.reconcile.source_comparison import of_source
 from demux.operations.reconcile.table_snapshots import last_batches
 from demux.operations.reconcile.tallies import tallies_of, with_examples
@@ -29,7 +29,7 @@ def reconcile(
     spark: SparkSession | None,
     layout: Layout,
     stands: Stands,
-    source_stand: Callable[[], SourceStand],
+    source_stand: Callable[[], SourceOffsets],
     games: Collection[str] | None = None,
     grain: Grain = Grain.GAME,
 ) -> Ledger:
@@ -78,9 +78,9 @@ def _ledger(
         bounds, notes = _bounds(spark or storage, reading, names)
         engine.register("bounds", pa.table([[*bounds], [*bounds.values()]], schema=_BOUNDS))
         engine.execute(PLACES_VIEWS)
-        tallies = tallies_of(engine, Places, grain)
+        tallies = tallies_of(engine, RecordLocations, grain)
         _require_known(games, tallies)
-        wrong = with_examples(engine, spark, reading.bronze, Places, tallies)
+        wrong = with_examples(engine, spark, reading.bronze, RecordLocations, tallies)
         told = accounts(tallies, grain)
         notes += _of_unknown_stand(reading, bounds, told)
         if games is not None:

@@ -59,7 +59,7 @@ class GameOverview:
 
 
 @dataclass(frozen=True, slots=True)
-class Overview:
+class RecordCounts:
     """All games by name, and the records that never became a bronze row, by cause."""
 
     games: tuple[GameOverview, ...]
@@ -68,7 +68,7 @@ class Overview:
 
 def overview(
     spark: SparkSession, layout: Layout, control: Control, schemas_of: Callable[[str], GameSchemas]
-) -> Overview:
+) -> RecordCounts:
     """Return the counts; reads the log of each silver table, the footers of bronze, and the quarantine table.
 
     Args:
@@ -102,7 +102,7 @@ def overview(
                 retired.get(game, 0),
             )
         )
-    return Overview(tuple(rows), refused)
+    return RecordCounts(tuple(rows), refused)
 
 
 def _counts(spark: SparkSession, table: str, column: str, only: Column | None = None) -> dict[str, int]:

@@ -12,7 +12,14 @@ from pyspark.sql import SparkSession
 
 from demux.core.errors import TableUnsuited
 from demux.core.extras import duckdb
-from demux.operations.reconcile.balance import Hole, Intake, LedgerDifference, LedgerFault, Taken, intake
+from demux.operations.reconcile.balance import (
+    LedgerDifference,
+    LedgerFault,
+    OffsetHole,
+    SourceAccount,
+    SourceLocations,
+    intake,
+)
 from demux.operations.reconcile.consistent_snapshot import ConsistentSnapshot, register_twice
 from demux.operations.reconcile.duckdb_engine import Engine
 from demux.operations.reconcile.location_sql import (
@@ -23,7 +30,7 @@ from demux.operations.reconcile.location_sql import (
     SEEN,
     TAKEN_VIEWS,
 )
-from demux.operations.reconcile.read_offsets import Part, Range, SeenOffsets, SourceStand, holes
+from demux.operations.reconcile.read_offsets import Part, Range, SeenOffsets, SourceOffsets, holes
 from demux.operations.reconcile.tallies import tallies_of, with_examples
 
 _MOST_RANGES = 100
@@ -35,9 +42,9 @@ _ENDS = pa.schema([("log", pa.string()), ("partition", pa.int32()), ("ended", pa
 class SourceSide:
     """What balances between the source and bronze, and what does not; as in `balance.Ledger`."""
 
-    intake: Intake | None
+    intake: SourceAccount | None
     differences: tuple[LedgerDifference, ...] = ()
-    holes: tuple[Hole, ...] = ()
+    holes: tuple[OffsetHole, ...] = ()
     notes: tuple[str, ...] = ()
 
 
@@ -50,8 +57,8 @@ def of_source(engine: Engine, spark: SparkSession | None, reading: ConsistentSna
     ends = [{"log": log, "partition": part, "ended": end} for (log, part), end in stand.ends.items()]
     engine.register("ends", pa.Table.from_pylist(ends, schema=_ENDS))
     engine.execute(TAKEN_VIEWS)
-    tallies = tallies_of(engine, Taken)
-    wrong = with_examples(engine, spark, reading.bronze, Taken, tallies)
+    tallies = tallies_of(engine, SourceLocations)
+    wrong = with_examples(engine, spark, reading.bronze, SourceLocations, tallies)
     if numbered and (short := numbered - _number(engine, NUMBERED_TAKEN)) > 0:
         wrong = (LedgerDifference(LedgerFault.NOT_TAKEN_IN, None, short, None, None), *wrong)
     if stand.table is not None and stand.version is None:
@@ -84,7 +91,7 @@ def _number(engine: Engine, query: str) -> int:
     return int(number)
 
 
-def _holes(engine: Engine, stand: SourceStand) -> tuple[Hole, ...]:
+def _holes(engine: Engine, stand: SourceOffsets) -> tuple[OffsetHole, ...]:
     """Return the holes in Kafka's offsets, up to where bronze stands: behind that, a batch may be half written."""
     if not stand.ends:
         return ()

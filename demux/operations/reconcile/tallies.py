@@ -9,7 +9,14 @@ from dataclasses import astuple, fields, replace
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from demux.operations.reconcile.balance import Example, Grain, LedgerDifference, LedgerFault, Tally, differences
+from demux.operations.reconcile.balance import (
+    DifferenceExample,
+    Grain,
+    LedgerDifference,
+    LedgerFault,
+    Tally,
+    differences,
+)
 from demux.operations.reconcile.duckdb_engine import Engine, register
 from demux.operations.reconcile.location_sql import Counted, examples_in, tallies_in
 from demux.operations.reconcile.table_snapshots import Snapshot
@@ -45,7 +52,7 @@ def with_examples(
     if strays:
         register(engine, spark, "everywhere", bronze, ("record_id", strays))
         owners = dict(engine.execute("SELECT record_id, game_name FROM everywhere").fetchall())
-    by_difference: defaultdict[tuple[LedgerFault, str | None], list[Example]] = defaultdict(list)
+    by_difference: defaultdict[tuple[LedgerFault, str | None], list[DifferenceExample]] = defaultdict(list)
     for kind, game, record, batch in sorted(rows, key=lambda row: (row[3] is None, row[3], str(row[2]))):
-        by_difference[LedgerFault(kind), game].append(Example(str(record), batch, owners.get(record)))
+        by_difference[LedgerFault(kind), game].append(DifferenceExample(str(record), batch, owners.get(record)))
     return tuple(replace(one, examples=tuple(by_difference[one.kind, one.game])) for one in found)

@@ -11,7 +11,7 @@ from demux.core.registry.protocol import SubjectVersion
 
 
 @dataclass(frozen=True, slots=True)
-class Arrival:
+class BronzeFile:
     """A file of bronze: how many rows of one game came, and when."""
 
     at: datetime
@@ -34,7 +34,7 @@ class TableFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class SetAside:
+class QuarantinedRows:
     """Rows in quarantine; `game` is None where a record never became a bronze row."""
 
     cause: str
@@ -61,10 +61,10 @@ class Facts:
 
     games: Mapping[str, KnownGame] = field(default_factory=dict)
     records: Sequence[TaskRecord] = ()
-    bronze: Mapping[str, Sequence[Arrival]] | None = field(default_factory=dict)
+    bronze: Mapping[str, Sequence[BronzeFile]] | None = field(default_factory=dict)
     silver: Mapping[str, TableFacts] = field(default_factory=dict)
     unreadable: frozenset[str] = frozenset()
-    quarantine: Sequence[SetAside] | None = ()
+    quarantine: Sequence[QuarantinedRows] | None = ()
     dropped: Mapping[str, int] | None = field(default_factory=dict)
     retired: Mapping[str, int] | None = field(default_factory=dict)
     uses: Mapping[tuple[str, int], Sequence[SubjectVersion]] = field(default_factory=dict)

@@ -19,7 +19,7 @@ from demux.core.errors import SettingsInvalid
 from demux.core.text import printable
 from demux.operations.status.model import Status
 from demux.operations.status.prometheus import MOST_GAMES, ServerCounts
-from demux.operations.status.routes import HttpResponse, Site, is_ours, refusal
+from demux.operations.status.routes import HttpResponse, StatusSite, is_ours, refusal
 
 _LOG = logging.getLogger("demux")
 # how old an answer may be, and how often an open page asks
@@ -29,7 +29,7 @@ _MOST_CONNECTIONS = 64
 _CONNECTION_S = 15.0
 
 
-class Sites:
+class SiteCache:
     """The newest site; read again when it is older than `kept_s`, once for all who ask at the same time."""
 
     def __init__(
@@ -47,9 +47,9 @@ class Sites:
         self._lock = threading.Lock()
         self._counts = ServerCounts()
         self._until = float("-inf")
-        self._newest: Site | Exception = RuntimeError("nothing was read yet")
+        self._newest: StatusSite | Exception = RuntimeError("nothing was read yet")
 
-    def newest(self) -> Site:
+    def newest(self) -> StatusSite:
         """Return it; raises what reading raised, until it is tried again."""
         with self._lock:
             if self._clock() >= self._until:
@@ -59,7 +59,7 @@ class Sites:
                 raise self._newest
             return self._newest
 
-    def _read_again(self) -> Site | Exception:
+    def _read_again(self) -> StatusSite | Exception:
         began = self._clock()
         self._counts = replace(self._counts, reads=self._counts.reads + 1)
         try:
@@ -70,7 +70,7 @@ class Sites:
             self._counts = replace(self._counts, failed_reads=self._counts.failed_reads + 1)
             return error
         self._counts = replace(self._counts, read_s=self._clock() - began)
-        return Site(status, self._counts, REFRESH_S, self._most_games)
+        return StatusSite(status, self._counts, REFRESH_S, self._most_games)
 
 
 class StatusServer(ThreadingHTTPServer):
@@ -81,7 +81,7 @@ class StatusServer(ThreadingHTTPServer):
     allow_reuse_address = True
     request_queue_size = _MOST_CONNECTIONS
 
-    def __init__(self, sites: Sites, host: str, port: int, names: Collection[str] = ()) -> None:
+    def __init__(self, sites: SiteCache, host: str, port: int, names: Collection[str] = ()) -> None:
         """Bind to the address; port 0 takes any free one, and `names` are as in `is_ours`.
 
         Raises:

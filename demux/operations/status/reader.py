@@ -29,7 +29,7 @@ from demux.core.root.layout import Layout
 from demux.core.schemas.subject_choice import uses_by_id
 from demux.core.tables import ROUNDS
 from demux.core.text import printable
-from demux.operations.status.facts import Arrival, Facts, SetAside, TableFacts
+from demux.operations.status.facts import BronzeFile, Facts, QuarantinedRows, TableFacts
 
 _LOG = logging.getLogger("demux")
 _THREADS = 4
@@ -40,8 +40,8 @@ _SETTLED_NS = 2_000_000_000
 _MOST_RECORDS = 200_000
 _QUARANTINE = ["stage", "cause", "game_name"]
 
-_NO_BRONZE: Mapping[str, Sequence[Arrival]] = {}
-_NO_QUARANTINE: Sequence[SetAside] = ()
+_NO_BRONZE: Mapping[str, Sequence[BronzeFile]] = {}
+_NO_QUARANTINE: Sequence[QuarantinedRows] = ()
 _NO_ROWS: Mapping[str, int] = {}
 
 Found = TypeVar("Found")
@@ -108,7 +108,7 @@ class StatusReader:
             return None
         return found
 
-    def _bronze(self) -> Mapping[str, Sequence[Arrival]] | None:
+    def _bronze(self) -> Mapping[str, Sequence[BronzeFile]] | None:
         return self._table(self._layout.bronze, _arrivals, _NO_BRONZE)
 
     def _note(self, path: str, error: Exception) -> None:
@@ -189,14 +189,14 @@ def _sizes(files: pa.Table) -> TableFacts:
     )
 
 
-def _arrivals(table: deltalake.DeltaTable) -> Mapping[str, Sequence[Arrival]]:
-    found: dict[str, list[Arrival]] = defaultdict(list)
+def _arrivals(table: deltalake.DeltaTable) -> Mapping[str, Sequence[BronzeFile]]:
+    found: dict[str, list[BronzeFile]] = defaultdict(list)
     files = _actions(table)
     if len(files):
         files = files.select(["modification_time", "num_records", "partition.game_name"]).sort_by("modification_time")
         for at, rows, game in zip(*(column.to_pylist() for column in files.columns), strict=True):
             if game is not None:
-                found[game].append(Arrival(datetime.fromtimestamp(at / 1000, timezone.utc), rows or 0))
+                found[game].append(BronzeFile(datetime.fromtimestamp(at / 1000, timezone.utc), rows or 0))
     return {game: tuple(files) for game, files in found.items()}
 
 
@@ -210,14 +210,14 @@ def _uses(table: deltalake.DeltaTable) -> Mapping[tuple[str, int], Sequence[Subj
     return uses_by_id(rows.to_pylist())
 
 
-def _set_aside(table: deltalake.DeltaTable) -> Sequence[SetAside]:
+def _set_aside(table: deltalake.DeltaTable) -> Sequence[QuarantinedRows]:
     """Return the counts; rows are read in pieces, as there may be a million."""
     counts: Counter[tuple[str, str | None]] = Counter()
     for row in _counted(table, _QUARANTINE):
         # a name that was refused is not a game: only silver's rows count by game
         game = row["game_name"] if row["stage"] == Stage.SILVER.value else None
         counts[row["cause"], game] += row["count_all"]
-    return tuple(SetAside(cause, game, rows) for (cause, game), rows in counts.items())
+    return tuple(QuarantinedRows(cause, game, rows) for (cause, game), rows in counts.items())
 
 
 def _dropped(table: deltalake.DeltaTable) -> Mapping[str, int]:

@@ -34,7 +34,7 @@ _HEADERS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Body:
+class ResponseBody:
     """What is sent, and packed for those who take it; `packed` is None where that is not worth it."""
 
     kind: str
@@ -42,10 +42,10 @@ class Body:
     packed: bytes | None = None
 
     @staticmethod
-    def of(kind: str, text: str) -> Body:
+    def of(kind: str, text: str) -> ResponseBody:
         """Return a body of a text."""
         plain = text.encode()
-        return Body(kind, plain, gzip.compress(plain, 3, mtime=0) if len(plain) > _WORTH_PACKING else None)
+        return ResponseBody(kind, plain, gzip.compress(plain, 3, mtime=0) if len(plain) > _WORTH_PACKING else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class HttpResponse:
     """An answer to a request: its status, its body, and headers of its own."""
 
     status: HTTPStatus
-    body: Body
+    body: ResponseBody
     headers: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -62,7 +62,7 @@ class HttpResponse:
         return {"Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'", **_HEADERS, **self.headers}
 
 
-class Site:
+class StatusSite:
     """The pages of one status; each is made when it is asked for, and once. Safe to share between threads."""
 
     def __init__(
@@ -72,14 +72,14 @@ class Site:
         self._status = status
         self._keys = frozenset(game.key for game in status.games)
         self._lock = threading.RLock()
-        self._made: dict[str, Body] = {}
+        self._made: dict[str, ResponseBody] = {}
         self._json = ""
         self._refresh_s = refresh_s
-        self._pages: Mapping[str, Callable[[], Body]] = {
-            "/": lambda: Body.of("text/html; charset=utf-8", page(self._content(), refresh_s)),
-            "/status.json": lambda: Body.of("application/json", self._content()),
-            "/metrics": lambda: Body.of(metrics.KIND, metrics.metrics(status, counts, most_games)),
-            "/healthz": lambda: Body.of(_TEXT, "ok\n"),
+        self._pages: Mapping[str, Callable[[], ResponseBody]] = {
+            "/": lambda: ResponseBody.of("text/html; charset=utf-8", page(self._content(), refresh_s)),
+            "/status.json": lambda: ResponseBody.of("application/json", self._content()),
+            "/metrics": lambda: ResponseBody.of(metrics.KIND, metrics.metrics(status, counts, most_games)),
+            "/healthz": lambda: ResponseBody.of(_TEXT, "ok\n"),
         }
 
     def answer(self, target: str) -> HttpResponse:
@@ -95,11 +95,11 @@ class Site:
     def _game(self, key: str) -> HttpResponse:
         # the key goes into a header, so its form is looked at whoever the games are
         if is_key(key) and key in self._keys:
-            return HttpResponse(HTTPStatus.FOUND, Body.of(_TEXT, ""), {"Location": f"../#game={key}"})
+            return HttpResponse(HTTPStatus.FOUND, ResponseBody.of(_TEXT, ""), {"Location": f"../#game={key}"})
         sentence = "No game has this key. A key is the name of the game's table below silver; the page / has all games."
         return refusal(HTTPStatus.NOT_FOUND, sentence)
 
-    def _body(self, path: str) -> Body:
+    def _body(self, path: str) -> ResponseBody:
         with self._lock:
             if path not in self._made:
                 self._made[path] = self._pages[path]()
@@ -113,7 +113,7 @@ class Site:
 
 def refusal(status: HTTPStatus, sentence: str, **headers: str) -> HttpResponse:
     """Return an answer in plain text; the sentence should have nothing in it that the request had."""
-    return HttpResponse(status, Body.of(_TEXT, f"{sentence}\n"), headers)
+    return HttpResponse(status, ResponseBody.of(_TEXT, f"{sentence}\n"), headers)
 
 
 def is_ours(host_header: str | None, bound_to: str, names: Collection[str] = ()) -> bool:

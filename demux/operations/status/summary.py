@@ -13,7 +13,7 @@ from demux.core.control.games_and_rounds import TaskOutcome, TaskRecord
 from demux.core.names import names_of
 from demux.core.schemas.subject_choice import GameSchemas
 from demux.core.settings.subject_pattern import SubjectRule
-from demux.operations.status.facts import Arrival, Facts
+from demux.operations.status.facts import BronzeFile, Facts
 from demux.operations.status.model import (
     ClusterStatus,
     Failure,
@@ -57,7 +57,7 @@ def status_of(
         _game(
             name,
             facts,
-            _Past(history.by_game.get(name, ()), history.numbers, parts, total_s),
+            _GameHistory(history.by_game.get(name, ()), history.numbers, parts, total_s),
             quarantined.get(name, {}),
             now,
             (reasons or {}).get(name),
@@ -98,7 +98,7 @@ class _RecordHistory:
 
 
 @dataclass(frozen=True, slots=True)
-class _Past:
+class _GameHistory:
     """One game's records in order of time, with what is needed to compare them."""
 
     records: Sequence[TaskRecord]
@@ -140,7 +140,7 @@ class _Past:
 def _game(
     name: str,
     facts: Facts,
-    past: _Past,
+    past: _GameHistory,
     quarantined: Mapping[str, int],
     now: datetime,
     reason: str | None,
@@ -200,7 +200,7 @@ def _state(failed: bool, admitted: bool, lag: int | None, last: TaskRecord | Non
     return GameHealth.BEHIND if lag or (lag is None and left) else GameHealth.CURRENT
 
 
-def waiting_since(came: Sequence[Arrival], done: int) -> datetime | None:
+def waiting_since(came: Sequence[BronzeFile], done: int) -> datetime | None:
     """Return when the first row came that is not among the first `done` ones; None when all are.
 
     Rows are read in the order in which they came, about: what a replay adds counts as read in that order too.
@@ -255,7 +255,7 @@ def _rounds(history: _RecordHistory, facts: Facts, games: Collection[GameStatus]
 
 
 def _lags_at(
-    ends: Sequence[datetime], rows: Sequence[int], lag: int, bronze: Mapping[str, Sequence[Arrival]]
+    ends: Sequence[datetime], rows: Sequence[int], lag: int, bronze: Mapping[str, Sequence[BronzeFile]]
 ) -> list[int | None]:
     came = sorted((one.at, one.rows) for files in bronze.values() for one in files)
     times, sums = [at for at, _ in came], [0, *accumulate(count for _, count in came)]

@@ -20,7 +20,7 @@ _KEPT = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Kept(Generic[R]):
+class FileVersion(Generic[R]):
     """A version of the record.
 
     Attributes:
@@ -61,7 +61,7 @@ class RecordFiles(Generic[R]):
         self._connection = connection
         self._form = form
 
-    def read(self) -> Kept[R]:
+    def read(self) -> FileVersion[R]:
         """Return the newest version; changes nothing.
 
         Raises:
@@ -69,9 +69,9 @@ class RecordFiles(Generic[R]):
             TaskInterrupted: it was removed just now.
         """
         newest = max(self._versions(), default=0)
-        return Kept(newest, self._record(newest) if newest else self._form.empty)
+        return FileVersion(newest, self._record(newest) if newest else self._form.empty)
 
-    def write(self, after: Kept[R], record: R) -> Kept[R]:
+    def write(self, after: FileVersion[R], record: R) -> FileVersion[R]:
         """Return the version after this one, written and looked at; the tenth before it is removed.
 
         Safe to call twice.
@@ -79,7 +79,7 @@ class RecordFiles(Generic[R]):
         Raises:
             TaskInterrupted: somebody else has written this version, or the one before it is not what was read.
         """
-        written = Kept(after.version + 1, record)
+        written = FileVersion(after.version + 1, record)
         self._put(written)
         self._confirm(written, after)
         if written.version > _KEPT:
@@ -99,7 +99,7 @@ class RecordFiles(Generic[R]):
         remove_empty(self._connection, self.folder)
         return bool(versions)
 
-    def _put(self, kept: Kept[R]) -> None:
+    def _put(self, kept: FileVersion[R]) -> None:
         version, text = kept.version, self._form.to_text(kept.record)
         try:
             path = self._path(version)
@@ -113,7 +113,7 @@ class RecordFiles(Generic[R]):
             if self._content(version) != text:
                 raise self._too_late() from None
 
-    def _confirm(self, written: Kept[R], after: Kept[R]) -> None:
+    def _confirm(self, written: FileVersion[R], after: FileVersion[R]) -> None:
         """Let a version pass that was just written, if it is the newest and the one before it is what was read.
 
         Where the folder was removed meanwhile, counting began anew, and a number says nothing.

@@ -8,7 +8,7 @@ from enum import Enum
 from functools import partial
 from typing import Protocol
 
-from install_workflow.databricks.diff.changes import Call, JobChange, WorkspacePlan
+from install_workflow.databricks.diff.changes import JobCall, JobChange, WorkspacePlan
 from install_workflow.databricks.jobs.job import Job, JobJson, Permission
 from install_workflow.databricks.jobs.job_references import with_ids
 
@@ -33,7 +33,7 @@ class Jobs(Protocol):
         ...
 
 
-class Moment(Enum):
+class CallMoment(Enum):
     """On which side of a call."""
 
     BEFORE = "before"
@@ -52,8 +52,8 @@ class JobStep:
         job_id: the job's id; None before it is created.
     """
 
-    moment: Moment
-    call: Call
+    moment: CallMoment
+    call: JobCall
     part: str
     name: str
     job_id: int | None
@@ -75,26 +75,26 @@ def apply(jobs: Jobs, plan: WorkspacePlan, tell: Callable[[JobStep], None] = lam
     ids = {change.part: change.job_id for change in plan.changes if change.job and change.job_id is not None}
     for change in plan.changes:
         for call in change.calls:
-            before = partial(tell, _step(Moment.BEFORE, call, change, change.job_id))
+            before = partial(tell, _step(CallMoment.BEFORE, call, change, change.job_id))
             before()
             job_id = _made(jobs, call, change, ids, before)
-            tell(_step(Moment.AFTER, call, change, job_id))
+            tell(_step(CallMoment.AFTER, call, change, job_id))
     return ids
 
 
-def _made(jobs: Jobs, call: Call, change: JobChange, ids: dict[str, int], again: Callable[[], None]) -> int:
+def _made(jobs: Jobs, call: JobCall, change: JobChange, ids: dict[str, int], again: Callable[[], None]) -> int:
     """Return the id of the job that the call was about."""
-    if call is Call.CREATE:
+    if call is JobCall.CREATE:
         job = _wanted(change)
         ids[job.part] = jobs.create(with_ids(job.settings, ids), job.permissions, again)
         return ids[job.part]
     assert change.job_id is not None, "only a job that is created has no id"
     match call:
-        case Call.RESET:
+        case JobCall.RESET:
             jobs.reset(change.job_id, with_ids(_wanted(change).settings, ids))
-        case Call.PERMIT:
+        case JobCall.PERMIT:
             jobs.permit(change.job_id, _wanted(change).permissions)
-        case Call.DELETE:
+        case JobCall.DELETE:
             jobs.delete(change.job_id)
     return change.job_id
 
@@ -104,5 +104,5 @@ def _wanted(change: JobChange) -> Job:
     return change.job
 
 
-def _step(moment: Moment, call: Call, change: JobChange, job_id: int | None) -> JobStep:
+def _step(moment: CallMoment, call: JobCall, change: JobChange, job_id: int | None) -> JobStep:
     return JobStep(moment, call, change.part, change.name, job_id)

@@ -9,12 +9,12 @@ from enum import Enum
 from demux.core.errors import PlanRefused, SettingsInvalid
 from demux.core.settings.settings import Settings
 from install_workflow.databricks.api.workspace_files import files_in, is_empty_folder, remove, remove_empty, upload
-from install_workflow.databricks.apply.apply_jobs import JobStep, Moment, apply
+from install_workflow.databricks.apply.apply_jobs import CallMoment, JobStep, apply
 from install_workflow.databricks.apply.deployment_lock import DeploymentLock
 from install_workflow.databricks.apply.settings_files import missing, upload_files
 from install_workflow.databricks.apply.wheel import Wheel, is_our_wheel, must_upload, wheels_of
-from install_workflow.databricks.diff.changes import Call, WorkspacePlan, compare
-from install_workflow.databricks.diff.deployed_games import Discovered, plan_games
+from install_workflow.databricks.diff.changes import JobCall, WorkspacePlan, compare
+from install_workflow.databricks.diff.deployed_games import DiscoveredGames, plan_games
 from install_workflow.databricks.diff.drift import filled_in
 from install_workflow.databricks.diff.normalize import comparable
 from install_workflow.databricks.diff.placements import (
@@ -105,8 +105,8 @@ class FileStep:
 Tell = Callable[[JobStep | FileStep], None]
 
 
-def look(
-    workspace: Workspace, settings: Settings, wheel: Wheel, discovered: Discovered, filled: Filled = NOTHING_FILLED
+def preview_deployment(
+    workspace: Workspace, settings: Settings, wheel: Wheel, discovered: DiscoveredGames, filled: Filled = NOTHING_FILLED
 ) -> DeploymentPreview:
     """Return what should be and the plan that takes the workspace there; changes nothing.
 
@@ -185,7 +185,7 @@ def upload_wheel(workspace: Workspace, wheel: Wheel, tell: Callable[[FileStep], 
         tell(FileStep(FileCall.UPLOAD, wheel.path))
 
 
-def look_at_removal(workspace: Workspace, settings: Settings, turn: DeploymentLock) -> Removal:
+def preview_removal(workspace: Workspace, settings: Settings, turn: DeploymentLock) -> Removal:
     """Return all that apply made and that is there still; changes nothing. Our turn has begun."""
     name = deployment_of(settings)
     plan = compare((), workspace.find(name, ()).jobs)
@@ -251,7 +251,7 @@ def require_applicable(
 ) -> bool:
     """Let a saved plan pass if it is about this deployment and this wheel, and the workspace is as it was.
 
-    Returns whether the wheel is not there yet; `filled` is as for `look`.
+    Returns whether the wheel is not there yet; `filled` is as for `preview_deployment`.
 
     Raises:
         PlanRefused: it is not, or the file was changed.
@@ -299,7 +299,7 @@ def _compared(jobs: Sequence[Job], found: DeploymentJobs, filled: Filled) -> Wor
 
 def _written(plan: WorkspacePlan) -> frozenset[int]:
     """Return the ids of the jobs whose settings the plan writes, or that it removes."""
-    changed = (each.job_id for each in plan.changes if {Call.RESET, Call.DELETE} & {*each.calls})
+    changed = (each.job_id for each in plan.changes if {JobCall.RESET, JobCall.DELETE} & {*each.calls})
     return frozenset(job_id for job_id in changed if job_id is not None)
 
 
@@ -321,7 +321,7 @@ def _keeping(turn: DeploymentLock, tell: Tell) -> Callable[[JobStep], None]:
     """Return what renews our claim before a call, and passes on what it is told."""
 
     def told(step: JobStep) -> None:
-        if step.moment is Moment.BEFORE:
+        if step.moment is CallMoment.BEFORE:
             turn.keep()
         tell(step)
 

@@ -9,10 +9,10 @@ from datetime import datetime, timedelta
 from enum import Enum
 from functools import partial
 
-from demux.core.control.deployment_record import Claim, DeploymentRecord, from_text, record_folder, to_text
+from demux.core.control.deployment_record import DeploymentRecord, InstallerClaim, from_text, record_folder, to_text
 from demux.core.errors import DemuxError, DeploymentLocked
 from install_workflow.databricks.api.client import WorkspaceConnection
-from install_workflow.databricks.api.versioned_file import Kept, RecordFiles, RecordFormat
+from install_workflow.databricks.api.versioned_file import FileVersion, RecordFiles, RecordFormat
 from install_workflow.databricks.api.workspace_files import missing_folders
 from install_workflow.databricks.apply.presence import InstallerPresence, NothingKnown
 from install_workflow.databricks.diff.placements import Filled, PlacementOutcome, Places, recorded
@@ -31,7 +31,7 @@ class OnClaim(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Who:
+class InstallerId:
     """Who installs.
 
     Attributes:
@@ -61,7 +61,7 @@ class DeploymentLock:
         connection: WorkspaceConnection,
         wheel_path: str,
         deployment: str,
-        who: Who,
+        who: InstallerId,
         clock: Callable[[], datetime],
         record_id: str,
     ) -> None:
@@ -84,7 +84,7 @@ class DeploymentLock:
         self._who = who
         self._clock = clock
         self._record_id = record_id
-        self._kept: Kept[DeploymentRecord] = Kept(0, form.empty)
+        self._kept: FileVersion[DeploymentRecord] = FileVersion(0, form.empty)
 
     @property
     def has_record(self) -> bool:
@@ -111,7 +111,7 @@ class DeploymentLock:
         """When a game was placed last (UTC), as the record has it; None where it has no game."""
         return max((each.since for each in self._kept.record.games), default=None)
 
-    def look(self) -> Claim | None:
+    def look(self) -> InstallerClaim | None:
         """Return who changes the deployment right now; reads the newest record, changes nothing.
 
         A process of the same user and machine that has ended changes nothing any more.
@@ -193,15 +193,15 @@ class DeploymentLock:
     def forget(self) -> None:
         """Remove the record, within `run`: its newest version, with our claim, comes last."""
         self._files.remove()
-        self._kept = Kept(0, DeploymentRecord())
+        self._kept = FileVersion(0, DeploymentRecord())
         self._who.presence.leave(self._who.process)
 
-    def _is_dead(self, claim: Claim) -> bool:
+    def _is_dead(self, claim: InstallerClaim) -> bool:
         return claim.by == self._who.by and self._who.presence.is_dead(claim.process)
 
     def _claim(self, plan_id: str, written: Collection[int]) -> None:
         now = self._clock()
-        claim = Claim(self._who.by, self._who.process, plan_id, now, now + LEASE)
+        claim = InstallerClaim(self._who.by, self._who.process, plan_id, now, now + LEASE)
         filled = {job_id: fields for job_id, fields in self.filled.items() if job_id not in written}
         # before the claim: who finds it must not take us for dead
         self._who.presence.hold(self._who.process)
@@ -238,7 +238,7 @@ class DeploymentLock:
             self._free(plan_id, PlacementOutcome(places, self.filled))
 
 
-def _locked(deployment: str, claim: Claim) -> DeploymentLocked:
+def _locked(deployment: str, claim: InstallerClaim) -> DeploymentLocked:
     return DeploymentLocked(
         f"Another command installs {deployment} since {claim.at:%H:%M:%S} UTC ({claim.by}, process {claim.process}).",
         f"Wait until {claim.until:%H:%M:%S} UTC, or give --take-over if it is dead.",

@@ -13,7 +13,7 @@ from ruamel.yaml.scalarstring import DoubleQuotedScalarString
 from demux.core.control.deployment_record import record_folder
 from demux.core.errors import SettingsInvalid
 from demux.core.settings.settings import Settings
-from demux.core.settings.source import Clean
+from demux.core.settings.source import CleanUp
 from install_workflow.databricks.jobs.job import OWNER_TAG, ROOT_TAG, Job, root_tag
 
 # the first line of every file of a bundle
@@ -28,7 +28,7 @@ _BUCKET = re.compile(r"\w[\w+.-]*://[^/]+/*")
 _PROD_ROOT = "/Workspace/Users/${workspace.current_user.userName}/.bundle/${bundle.name}/${bundle.target}"
 
 
-class _Variable(NamedTuple):
+class _BundleVariable(NamedTuple):
     """What a target may set: what stands before its value in a job, and the values of the two targets."""
 
     name: str
@@ -82,32 +82,34 @@ def bundle_files(jobs: Iterable[Job], settings: Settings, wheel: str) -> dict[st
     return {path: _yaml(content) for path, content in {"databricks.yml": _main(settings, variables), **files}.items()}
 
 
-def _variables(settings: Settings, wheel: str) -> list[_Variable]:
+def _variables(settings: Settings, wheel: str) -> list[_BundleVariable]:
     databricks, clean = settings.databricks, settings.archive.clean
     name, node, catalog = databricks.name or "", databricks.cluster.node_type, databricks.catalog
     dev_name, dev_root = name[: _MAX_NAME - len(_DEV)] + _DEV, f"{settings.root.rstrip('/')}_dev"
     record, dev_record = (record_folder(databricks.wheel_path or "", each) for each in (name, dev_name))
     found = [
-        _Variable("name", "Name of the deployment.", (), name, dev_name),
-        _Variable("root", "Folder or URI of all tables.", ("root=",), settings.root, dev_root),
-        _Variable("root_tag", "Stands for the root.", (), root_tag(settings.root), root_tag(dev_root)),
-        _Variable("record", "Folder of the deployment's record.", ("",), record, dev_record),
-        _Variable("wheel", "Where the wheel is.", ("",), wheel, wheel),
+        _BundleVariable("name", "Name of the deployment.", (), name, dev_name),
+        _BundleVariable("root", "Folder or URI of all tables.", ("root=",), settings.root, dev_root),
+        _BundleVariable("root_tag", "Stands for the root.", (), root_tag(settings.root), root_tag(dev_root)),
+        _BundleVariable("record", "Folder of the deployment's record.", ("",), record, dev_record),
+        _BundleVariable("wheel", "Where the wheel is.", ("",), wheel, wheel),
     ]
     if node is not None:
-        found.append(_Variable("node_type", "Node type of the clusters.", ("",), node, node))
+        found.append(_BundleVariable("node_type", "Node type of the clusters.", ("",), node, node))
     if catalog is not None:
         found.append(
-            _Variable("catalog", "Catalog of the tables.", ("databricks.catalog=",), catalog, f"{catalog}_dev")
+            _BundleVariable("catalog", "Catalog of the tables.", ("databricks.catalog=",), catalog, f"{catalog}_dev")
         )
-    if clean is not Clean.KEEP:
+    if clean is not CleanUp.KEEP:
         # what dev takes away, prod would never see
-        keep = Clean.KEEP.value
-        found.append(_Variable("clean", "What becomes of archived files.", ("archive.clean=",), clean.value, keep))
+        keep = CleanUp.KEEP.value
+        found.append(
+            _BundleVariable("clean", "What becomes of archived files.", ("archive.clean=",), clean.value, keep)
+        )
     return found
 
 
-def _main(settings: Settings, variables: Iterable[_Variable]) -> dict[str, Any]:
+def _main(settings: Settings, variables: Iterable[_BundleVariable]) -> dict[str, Any]:
     declared = {each.name: {"description": each.description, "default": each.value} for each in variables}
     changed = {each.name: each.dev for each in variables if each.dev != each.value}
     # a bundle in development would let four runs of a job go at once

@@ -41,7 +41,7 @@ class JobAction(Enum):
     KEEP = "keep"
 
 
-class Call(Enum):
+class JobCall(Enum):
     """A call that a change takes; a create sets the permissions too."""
 
     CREATE = "create"
@@ -69,7 +69,7 @@ class JobChange:
     part: str
     name: str
     job_id: int | None
-    calls: tuple[Call, ...]
+    calls: tuple[JobCall, ...]
     reason: str
     details: tuple[Detail, ...] = ()
     job: Job | None = None
@@ -170,7 +170,7 @@ def require_no_twin(plan: WorkspacePlan) -> None:
     Raises:
         PlanRefused: it would.
     """
-    made = {change.name for change in plan.changes if Call.CREATE in change.calls}
+    made = {change.name for change in plan.changes if JobCall.CREATE in change.calls}
     if twins := [job for job in plan.foreign if not job.deployment and job.name in made]:
         named = ", ".join(f"{job.job_id} ({job.name})" for job in twins)
         raise PlanRefused(
@@ -215,13 +215,13 @@ def _change(
         added = tuple(task_details(job.part, {}, wanted, were, will_be))
         clusters = len(wanted.get("job_clusters", {}))
         reason = f"no such job yet: {counted(len(added), 'task')} on {counted(clusters, 'cluster')}"
-        return JobChange(JobAction.CREATE, job.part, name, None, (Call.CREATE,), reason, added, job)
+        return JobChange(JobAction.CREATE, job.part, name, None, (JobCall.CREATE,), reason, added, job)
     job, wanted = _run_by_owner(job, deployed, now, wanted)
     both = sides(now, wanted, deployed.filled)
     differing = settings_details(job.part, both.before, both.after, were, will_be)
     settings = tuple(_explained(each, both.by_hand) for each in differing)
     permissions = tuple(permission_details(deployed.permissions, job.permissions))
-    calls = (*((Call.RESET,) if settings else ()), *((Call.PERMIT,) if permissions else ()))
+    calls = (*((JobCall.RESET,) if settings else ()), *((JobCall.PERMIT,) if permissions else ()))
     action = JobAction.UPDATE if calls else JobAction.KEEP
     details = (*settings, *permissions)
     reason = f"{why}{_summary(details)}" if settings else _summary(details)
@@ -276,7 +276,7 @@ def _double(job: DeployedJob) -> JobChange:
 
 def _going(action: JobAction, job: DeployedJob, reason: str, details: tuple[Detail, ...] = ()) -> JobChange:
     name = str(job.settings.get("name", ""))
-    return JobChange(action, job.part, name, job.job_id, (Call.DELETE,), reason, details)
+    return JobChange(action, job.part, name, job.job_id, (JobCall.DELETE,), reason, details)
 
 
 def _engine_changes(now: Iterable[Mapping[str, Any]], wanted: Iterable[Mapping[str, Any]]) -> str:

@@ -9,11 +9,11 @@ from typing import Any
 from demux.core.control.game_load import Load
 from demux.core.errors import PlanRefused
 from demux.core.names import names_of
-from demux.core.schemas.game_discovery import Registered
+from demux.core.schemas.game_discovery import RegisteredGames
 from demux.core.settings.settings import Engine, Policy, Settings
 from install_workflow.databricks.jobs.cluster import BRONZE
 from install_workflow.databricks.jobs.job import DeployedJob
-from install_workflow.databricks.jobs.task_games import Told, engine_of, told
+from install_workflow.databricks.jobs.task_games import TaskGames, engine_of, parse_task_games
 from install_workflow.planning.plan import Plan, left_out, make_plan
 from install_workflow.planning.rebalance import Balance
 
@@ -36,7 +36,7 @@ class Running:
 
 
 @dataclass(frozen=True, slots=True)
-class Discovered:
+class DiscoveredGames:
     """The games that were found; empty where nobody looked.
 
     Attributes:
@@ -49,12 +49,12 @@ class Discovered:
 
     games: frozenset[str] = frozenset()
     loads: Mapping[str, Load] = field(default_factory=dict)
-    registered: Registered = field(default_factory=Registered)
+    registered: RegisteredGames = field(default_factory=RegisteredGames)
     rebalance: Balance = Balance.KEEP
     recorded: frozenset[str] = frozenset()
 
 
-def plan_games(deployed: Iterable[DeployedJob], settings: Settings, discovered: Discovered) -> Plan:
+def plan_games(deployed: Iterable[DeployedJob], settings: Settings, discovered: DiscoveredGames) -> Plan:
     """Return which game runs where: those that the jobs have, that were discovered, and that `games.allow` names.
 
     Raises:
@@ -109,12 +109,12 @@ def running(deployed: Iterable[DeployedJob], known: Iterable[str]) -> Running:
     return Running(frozenset(clusters), placed, tuple(sorted(unnamed)), frozenset(by_stream))
 
 
-def _tasks(deployed: Iterable[DeployedJob]) -> Iterator[tuple[str | None, str | None, Told]]:
+def _tasks(deployed: Iterable[DeployedJob]) -> Iterator[tuple[str | None, str | None, TaskGames]]:
     """Yield cluster, engine and games of each task; None for a cluster that no game may be on."""
     for job in sorted(deployed, key=lambda job: job.job_id):
         for task in job.settings.get("tasks", []):
             key = str(task.get("task_key", ""))
-            yield _cluster(task), engine_of(key, task), told(key, task)
+            yield _cluster(task), engine_of(key, task), parse_task_games(key, task)
 
 
 def _cluster(task: Mapping[str, Any]) -> str | None:

@@ -12,7 +12,7 @@ from demux.core.secrets import is_reference, is_secret_option
 from demux.core.text import first_few
 from install_workflow.databricks.jobs.job import Permission
 from install_workflow.databricks.jobs.task_arguments import options
-from install_workflow.databricks.jobs.task_games import AS_KEY, AS_NAME, engine_of, told
+from install_workflow.databricks.jobs.task_games import AS_KEY, AS_NAME, engine_of, parse_task_games
 
 # by game: part and task that it runs in
 Places = Mapping[str, tuple[str, str]]
@@ -54,7 +54,7 @@ class Detail:
 
 def games_of(key: str, task: Mapping[str, Any]) -> dict[str, str]:
     """Return what the task is told of games, each by its name or by its key; by the game's key, as both may be told."""
-    games = told(key, task)
+    games = parse_task_games(key, task)
     named = {names_of(name).key: name for name in games.names}
     return {**named, **{each: named.get(each, each) for each in (*games.keys, *games.odd)}}
 

@@ -18,7 +18,7 @@ _SUBJECTS = {"tasks": "task", "job_clusters": "cluster"}
 
 
 @dataclass(frozen=True, slots=True)
-class Sides:
+class SettingsPair:
     """Two settings from `comparable`, without what is no difference.
 
     Attributes:
@@ -32,7 +32,7 @@ class Sides:
     by_hand: frozenset[tuple[str, str]]
 
 
-def sides(deployed: Object, desired: Object, filled: Object | None = None) -> Sides:
+def sides(deployed: Object, desired: Object, filled: Object | None = None) -> SettingsPair:
     """Return both sides of a job.
 
     Args:
@@ -41,8 +41,8 @@ def sides(deployed: Object, desired: Object, filled: Object | None = None) -> Si
         filled: from `filled_in`, after our last write; None where that is not known.
     """
     found = _DriftComparison()
-    before, after = found.compare(JOB, _Three(deployed, desired, filled), "job", "")
-    return Sides(before, after, frozenset(found.by_hand))
+    before, after = found.compare(JOB, _ThreeWay(deployed, desired, filled), "job", "")
+    return SettingsPair(before, after, frozenset(found.by_hand))
 
 
 def filled_in(deployed: Object, desired: Object) -> dict[str, Any]:
@@ -73,16 +73,16 @@ def _added(deployed: Object, desired: Object) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Three:
+class _ThreeWay:
     """An object as deployed, as desired, and what was filled in; None = not known."""
 
     deployed: Object
     desired: Object
     filled: Object | None
 
-    def inner(self, name: str) -> _Three:
+    def inner(self, name: str) -> _ThreeWay:
         filled = None if self.filled is None else self.filled.get(name, {})
-        return _Three(self.deployed.get(name, {}), self.desired.get(name, {}), filled)
+        return _ThreeWay(self.deployed.get(name, {}), self.desired.get(name, {}), filled)
 
 
 class _DriftComparison:
@@ -90,7 +90,7 @@ class _DriftComparison:
         self.by_hand: set[tuple[str, str]] = set()
 
     def compare(
-        self, kind: str | FieldOrigin, three: _Three, subject: str, path: str, has_policy: bool = False
+        self, kind: str | FieldOrigin, three: _ThreeWay, subject: str, path: str, has_policy: bool = False
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return before and after of an object; `kind` is its type, or the origin of the user's names and values."""
         has_policy = has_policy or (kind == CLUSTER and "policy_id" in three.desired)
@@ -105,7 +105,7 @@ class _DriftComparison:
         return before, after
 
     def _field(
-        self, field: JobField, name: str, three: _Three, subject: str, path: str, has_policy: bool
+        self, field: JobField, name: str, three: _ThreeWay, subject: str, path: str, has_policy: bool
     ) -> tuple[Any, Any]:
         old, new = three.deployed.get(name), three.desired.get(name)
         if field.form is ValueComparison.KEYED and field.of:
@@ -132,12 +132,14 @@ class _DriftComparison:
             self.by_hand.add((subject, path.removeprefix("new_cluster.")))
         return old, new
 
-    def _keyed(self, field: JobField, name: str, three: _Three) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
+    def _keyed(
+        self, field: JobField, name: str, three: _ThreeWay
+    ) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
         inner = three.inner(name)
         before, after = dict(inner.deployed), dict(inner.desired)
         for key in before.keys() & after.keys():
             known = inner.filled.get(key) if inner.filled is not None else None
-            three_of_key = _Three(before[key], after[key], known)
+            three_of_key = _ThreeWay(before[key], after[key], known)
             before[key], after[key] = self.compare(field.of, three_of_key, f"{_SUBJECTS[name]} {key}", "")
         return before or None, after or None
 

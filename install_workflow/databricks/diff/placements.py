@@ -11,7 +11,7 @@ from demux.core.control.deployment_record import GamePlacement, PlacedGame
 from demux.core.names import names_of
 from install_workflow.databricks.diff.changes import WorkspacePlan
 from install_workflow.databricks.jobs.job import DeployedJob, JobJson
-from install_workflow.databricks.jobs.task_games import told
+from install_workflow.databricks.jobs.task_games import parse_task_games
 
 Places = tuple[GamePlacement, ...]
 # by job id: what the server added to its settings
@@ -78,6 +78,6 @@ def _places(jobs: Iterable[tuple[int, JobJson]], known: Iterable[str]) -> Places
 
 def _games(task: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
     """Yield key and name of each game of a task; None where it tells the key alone."""
-    games = told(str(task.get("task_key", "")), task)
+    games = parse_task_games(str(task.get("task_key", "")), task)
     yield from ((names_of(name).key, name) for name in games.names)
     yield from ((key, None) for key in games.keys)

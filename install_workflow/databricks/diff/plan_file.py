@@ -8,7 +8,7 @@ from typing import Any
 
 from demux.core.errors import PlanRefused
 from demux.core.settings.databricks import AccessLevel, PrincipalKind
-from install_workflow.databricks.diff.changes import Call, JobAction, JobChange, WorkspacePlan
+from install_workflow.databricks.diff.changes import JobAction, JobCall, JobChange, WorkspacePlan
 from install_workflow.databricks.diff.details import Detail, DifferenceKind
 from install_workflow.databricks.diff.render import content_of
 from install_workflow.databricks.jobs.job import ForeignJob, Job, Permission
@@ -105,7 +105,7 @@ def _change(written: Mapping[str, Any]) -> JobChange:
         written["part"],
         written["name"],
         written["job_id"],
-        tuple(map(Call, written["calls"])),
+        tuple(map(JobCall, written["calls"])),
         written["reason"],
         tuple(Detail(**{**each, "difference": DifferenceKind(each["difference"])}) for each in written["details"]),
         _job(written["job"]) if written["job"] else None,

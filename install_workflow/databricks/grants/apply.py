@@ -10,7 +10,7 @@ from demux.core.errors import DemuxError, TaskInterrupted, WorkspaceRefused
 from demux.core.settings.settings import Settings
 from install_workflow.databricks.api.client import WorkspaceConnection
 from install_workflow.databricks.api.errors import Denied
-from install_workflow.databricks.api.versioned_file import Kept, RecordFiles
+from install_workflow.databricks.api.versioned_file import FileVersion, RecordFiles
 from install_workflow.databricks.grants.api import GrantsApi
 from install_workflow.databricks.grants.desired import GrantedGames, games_of, place_of, readers_of, waiting_of
 from install_workflow.databricks.grants.diff import (
@@ -23,8 +23,8 @@ from install_workflow.databricks.grants.diff import (
     compare,
     kind_of,
     readers_on,
+    record_after,
     recorded_on,
-    settled,
     taken_back,
     to_read,
 )
@@ -50,12 +50,12 @@ class GrantsPreview:
     """
 
     plan: GrantsPlan
-    kept: Kept[GrantsRecord]
+    kept: FileVersion[GrantsRecord]
     files: RecordFiles[GrantsRecord]
     catalog: GrantsApi
 
 
-def look(
+def preview_grants(
     connection: WorkspaceConnection, settings: Settings, games: GrantedGames | None = None, known: Iterable[str] = ()
 ) -> GrantsPreview:
     """Return what would change; changes nothing.
@@ -83,13 +83,15 @@ def look(
     return GrantsPreview(compare(place, readers, held, kept.record, waiting_of(games, settings)), kept, files, catalog)
 
 
-def look_beside(connection: WorkspaceConnection, settings: Settings, games: Iterable[str]) -> GrantsPreview | None:
+def preview_beside_jobs(
+    connection: WorkspaceConnection, settings: Settings, games: Iterable[str]
+) -> GrantsPreview | None:
     """Return what would change beside the jobs of these games; None where grants are nobody's wish, and never were.
 
     Where the section `grants` is empty, what we granted before is taken back; without a catalog nothing is looked at.
 
     Raises:
-        SettingsInvalid, PlanRefused, DemuxError: as `look`.
+        SettingsInvalid, PlanRefused, DemuxError: as `preview_grants`.
     """
     databricks, grants = settings.databricks, settings.grants
     if databricks.catalog is None:
@@ -97,10 +99,10 @@ def look_beside(connection: WorkspaceConnection, settings: Settings, games: Iter
     files = grants_files(connection, databricks.wheel_path or "", databricks.name or "")
     if not grants.games and not grants.patterns and not files.read().version:
         return None
-    return look(connection, settings, GrantedGames(tuple(sorted({*settings.games.allow, *games}))))
+    return preview_grants(connection, settings, GrantedGames(tuple(sorted({*settings.games.allow, *games}))))
 
 
-def look_at_revoking(connection: WorkspaceConnection, settings: Settings) -> GrantsPreview:
+def preview_revoking(connection: WorkspaceConnection, settings: Settings) -> GrantsPreview:
     """Return what takes back all that is ours; changes nothing.
 
     Raises:
@@ -134,16 +136,16 @@ def apply(
     plan, kept = outlook.plan, outlook.kept
     if plan.is_empty:
         return GrantOutcome()
-    calls = _Calls(outlook.catalog, tell, before)
+    calls = _GrantCalls(outlook.catalog, tell, before)
     if plan.calls:
         kept = outlook.files.write(kept, begun(plan, kept.record))
         for name, changes in plan.calls.items():
             calls.make(name, changes)
-    outlook.files.write(kept, settled(plan, calls.done))
+    outlook.files.write(kept, record_after(plan, calls.done))
     return GrantOutcome(frozenset(calls.done), (*calls.unknown_error(), *calls.failed))
 
 
-class _Calls:
+class _GrantCalls:
     """The calls of one apply."""
 
     def __init__(self, catalog: GrantsApi, tell: Tell, before: Callable[[], None]) -> None:

@@ -228,7 +228,7 @@ def begun(plan: GrantsPlan, record: GrantsRecord) -> GrantsRecord:
     return GrantsRecord(record.granted, record.begun | coming - record.granted)
 
 
-def settled(plan: GrantsPlan, done: Collection[Grant]) -> GrantsRecord:
+def record_after(plan: GrantsPlan, done: Collection[Grant]) -> GrantsRecord:
     """Return the record to be written in the end; what was refused is as if nobody had tried.
 
     Args:

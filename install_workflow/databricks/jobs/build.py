@@ -19,7 +19,7 @@ from demux.core.settings.settings import Engine, Settings
 from install_workflow.databricks.jobs.cluster import BRONZE, by_cluster, job_clusters
 from install_workflow.databricks.jobs.job import OWNER_TAG, PART_TAG, ROOT_TAG, Job, Permission, root_tag
 from install_workflow.databricks.jobs.partition import fits, require_contexts, split
-from install_workflow.databricks.jobs.schedule import run_as, started_by, started_every, told
+from install_workflow.databricks.jobs.schedule import notification_json, run_as, started_by, started_every
 from install_workflow.databricks.jobs.task import MAINTAIN, TaskJson, TaskMaker, maker, run_job
 from install_workflow.planning.plan import Task
 
@@ -91,7 +91,7 @@ def _main(make: TaskMaker, part: str, after_bronze: Sequence[TaskJson], clusters
         tasks.append(make.discovered([task["task_key"] for task in tasks]))
     starts = {} if databricks.schedule.kind is ScheduleKind.CONTINUOUS else started_by(databricks.schedule)
     # whom the games' own jobs would tell as well, would be told twice
-    body = {**starts, **_timeout(databricks), **told(databricks.notifications)}
+    body = {**starts, **_timeout(databricks), **notification_json(databricks.notifications)}
     return _job(make.settings, part, {**_queue(databricks), **body, **_clustered(databricks, clusters), "tasks": tasks})
 
 
@@ -109,7 +109,7 @@ def _continuous(settings: Settings, main: str) -> Job:
 def _maintain(make: TaskMaker, interval: timedelta) -> Job:
     databricks = make.settings.databricks
     starts = started_every(interval, databricks.schedule)
-    body = {**_queue(databricks), **starts, **_timeout(databricks), **told(databricks.notifications)}
+    body = {**_queue(databricks), **starts, **_timeout(databricks), **notification_json(databricks.notifications)}
     return _job(make.settings, MAINTAIN, {**body, **_clustered(databricks, [MAINTAIN]), "tasks": [make.maintain()]})
 
 

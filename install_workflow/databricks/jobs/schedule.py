@@ -44,7 +44,7 @@ def started_every(interval: timedelta, settings: ScheduleSettings) -> dict[str, 
     return {"trigger": {"periodic": {"interval": count, "unit": unit}, **_paused(settings)}}
 
 
-def told(settings: NotificationSettings) -> dict[str, Any]:
+def notification_json(settings: NotificationSettings) -> dict[str, Any]:
     """Return the fields of a job that say who is told of its runs."""
     emails = {
         "on_start": settings.emails_on_start,

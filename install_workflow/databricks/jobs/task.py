@@ -12,7 +12,7 @@ from demux.core.settings.databricks import Granularity
 from demux.core.settings.settings import Settings
 from install_workflow.databricks.jobs.cluster import BRONZE
 from install_workflow.databricks.jobs.oversized_settings import in_groups, require_legal
-from install_workflow.databricks.jobs.task_arguments import Arguments, arguments, is_replaced
+from install_workflow.databricks.jobs.task_arguments import TaskArguments, arguments, is_replaced
 from install_workflow.planning.plan import Task
 
 PACKAGE = "protobuf_demux"
@@ -35,7 +35,7 @@ class TaskMaker:
 
     settings: Settings
     wheel: str
-    told: Arguments
+    told: TaskArguments
 
     def ingest(self) -> TaskJson:
         """Return the task of the bronze stream."""

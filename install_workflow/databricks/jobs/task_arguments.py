@@ -62,7 +62,7 @@ _FLEET = ("run.rows_per_game", "run.sink")
 
 
 @dataclass(frozen=True, slots=True)
-class Arguments:
+class TaskArguments:
     """What each command is told: `--settings FILE` where something is too long, `--set KEY=VALUE …`, sorted by key.
 
     A stage is told what it reads, so that a setting that concerns another stage, or the plan alone, changes no task.
@@ -82,7 +82,7 @@ class Arguments:
     files: tuple[SettingsFile, ...] = ()
 
 
-def arguments(settings: Settings) -> Arguments:
+def arguments(settings: Settings) -> TaskArguments:
     """Return what each command is told of the settings that are not the default.
 
     Raises:
@@ -105,7 +105,7 @@ def arguments(settings: Settings) -> Arguments:
         *(apply_files if databricks.auto_apply else ()),
         *(maintain_files if settings.maintain.interval is not None else ()),
     )
-    return Arguments(ingest, deserialize, apply, maintain, tuple({file.path: file for file in files}.values()))
+    return TaskArguments(ingest, deserialize, apply, maintain, tuple({file.path: file for file in files}.values()))
 
 
 def changed(settings: Settings) -> dict[str, str]:

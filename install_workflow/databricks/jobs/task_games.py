@@ -17,7 +17,7 @@ _ENGINE = "run.engine"
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class TaskGames:
     """The games of a task, each list in the task's order.
 
     Attributes:
@@ -31,15 +31,15 @@ class Told:
     odd: tuple[str, ...] = ()
 
 
-def told(task_key: str, task: Mapping[str, Any]) -> Told:
+def parse_task_games(task_key: str, task: Mapping[str, Any]) -> TaskGames:
     """Return the games that the task of this key is told; none where it does not deserialize."""
     if not task_key.startswith(DESERIALIZE):
-        return Told()
+        return TaskGames()
     given = options_of(task)
     names, keys = given.get(AS_NAME, ()), given.get(AS_KEY, ())
     odd_names = {name for name in names if invalid_reason(name, MAX_NAME_BYTES)}
     odd_keys = {key for key in keys if not is_key(key)}
-    return Told(
+    return TaskGames(
         tuple(name for name in names if name not in odd_names),
         tuple(key for key in keys if key not in odd_keys),
         (*sorted(odd_names), *sorted(odd_keys)),
@@ -48,7 +48,7 @@ def told(task_key: str, task: Mapping[str, Any]) -> Told:
 
 def engine_of(task_key: str, task: Mapping[str, Any]) -> str | None:
     """Return by which engine the task of this key decodes its games, as it is told; None where it has no games."""
-    games = told(task_key, task)
+    games = parse_task_games(task_key, task)
     if not (games.names or games.keys or games.odd):
         return None
     return options_of(task).get(_ENGINE, (Engine.STREAM.value,))[-1]

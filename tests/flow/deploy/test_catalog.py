@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from demux.cli.deploy.local_plan import look_at_parts, remove_parts
+from demux.cli.deploy.local_plan import list_parts, remove_parts
 from demux.core.control.games_and_rounds import TaskOutcome
 from demux.core.errors import CatalogConflict, CatalogRefused
 from demux.core.names import names_of
-from install_workflow.destroy.apply import look_at_root
+from install_workflow.destroy.apply import list_removable
 from install_workflow.destroy.plan import RootPart
 from tests.support.flow.fleet import FLEET, STREAM
 from tests.support.flow.root import Root, wrapper
@@ -150,7 +150,7 @@ def test_a_table_that_is_removed_is_forgotten_and_another_of_that_name_is_not(
     spark.sql("DROP TABLE spark_catalog.demux_s.go")
     spark.sql(f"CREATE TABLE spark_catalog.demux_s.go USING DELTA LOCATION '{theirs}'")
     place = cataloged.workplace()
-    found = look_at_root(spark, place.settings, place.control, {RootPart.TABLES})
+    found = list_removable(spark, place.settings, place.control, {RootPart.TABLES})
     remove_parts(place, found)
     assert not (cataloged.folder / "silver" / "chess").exists()
     assert not (cataloged.folder / "bronze").exists()
@@ -167,10 +167,10 @@ def test_a_spark_without_the_catalog_removes_nothing_until_the_catalog_is_left_o
     plain.run()
     place = Root.at(spark, tmp_path / "root", databricks={"catalog": "nowhere"}).workplace()
     with pytest.raises(CatalogRefused, match="so nothing was removed") as refused:
-        look_at_parts(place, frozenset(RootPart))
+        list_parts(place, frozenset(RootPart))
     assert refused.value.remedy.endswith("give `--set databricks.catalog=null`.")
     assert not Path(plain.layout.removal).exists()
     assert len(plain.silver("chess")) == 1
     # checkpoints are in no catalog
-    assert {folder.part for folder in look_at_parts(place, frozenset({RootPart.CHECKPOINTS}))} == {RootPart.CHECKPOINTS}
-    assert {folder.part for folder in look_at_parts(plain.workplace(), frozenset(RootPart))} == set(RootPart)
+    assert {folder.part for folder in list_parts(place, frozenset({RootPart.CHECKPOINTS}))} == {RootPart.CHECKPOINTS}
+    assert {folder.part for folder in list_parts(plain.workplace(), frozenset(RootPart))} == set(RootPart)

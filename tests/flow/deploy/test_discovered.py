@@ -14,7 +14,7 @@ from demux.core.names import names_of
 from demux.core.reports import GameReport
 from demux.core.root.layout import Layout
 from demux.pipeline.round import record_of
-from demux.pipeline.task_pool import Ended
+from demux.pipeline.task_pool import TaskEnd
 from install_workflow.planning.plan import Task
 from tests.fakes.registry_server import FakeRegistry
 from tests.fakes.registry_server import serving as serving_registry
@@ -144,7 +144,7 @@ def test_games_leave_a_heavy_cluster_once_and_not_again_before_a_task_has_ended(
     discover(deployment, command)
     before = deployment.clusters()
     ended = (
-        Ended(Task(game, "", cluster), GameReport(game, 2, 2, 0, ()), None, 10.0 if cluster == "cluster_001" else 0.1)
+        TaskEnd(Task(game, "", cluster), GameReport(game, 2, 2, 0, ()), None, 10.0 if cluster == "cluster_001" else 0.1)
         for game, cluster in before.items()
     )
     control = Control(spark, Layout(f"{deployment.uri}/root"))

@@ -19,8 +19,8 @@ from demux.core.causes import Cause
 from demux.core.control.games_and_rounds import TaskOutcome
 from demux.core.errors import CheckpointLost, SchemaInvalid, TableUnsuited, TaskInterrupted
 from demux.core.storage.files import Storage
-from demux.operations.quarantine.filter import Choice
-from deserializer.fleet.worker import GameFiles, Written, write_games
+from demux.operations.quarantine.filter import QuarantineFilter
+from deserializer.fleet.worker import GameFiles, WrittenGame, write_games
 from deserializer.redecode.replace_rows import Redecoder
 from deserializer.redecode.replay import rebuild, replay
 from deserializer.silver.file_quarantine import Quarantine
@@ -223,7 +223,8 @@ def test_a_worker_that_raises_says_so_and_a_passing_failure_is_tried_again(
         if any(work.game == "chess" for work in works) and not tried.exists():
             tried.touch()
             yield from (
-                Written(work.game, work.paths, error=TaskInterrupted("The disk was busy.", "Again.")) for work in works
+                WrittenGame(work.game, work.paths, error=TaskInterrupted("The disk was busy.", "Again."))
+                for work in works
             )
         else:
             yield from write_games(storage, works, *args)
@@ -233,7 +234,7 @@ def test_a_worker_that_raises_says_so_and_a_passing_failure_is_tried_again(
     assert root.everything() == done.everything()
 
     def refusing(storage: Storage, works: Sequence[GameFiles], *args: Any) -> Iterator[object]:
-        yield from (Written(w.game, w.paths, error=SchemaInvalid("It is wrong.", "Correct it.")) for w in works)
+        yield from (WrittenGame(w.game, w.paths, error=SchemaInvalid("It is wrong.", "Correct it.")) for w in works)
 
     monkeypatch.setattr("deserializer.fleet.spark_job.write_games", refusing)
     root.produce(events=40, games=2, versions=2, fault_rate=0.0)
@@ -247,7 +248,7 @@ def test_a_replay_between_the_fleet_and_a_stream_is_no_lost_checkpoint(taken_in:
     place = streams.workplace()
     for game in ("chess", "go"):
         place.deserialize(game)
-        replay(root.spark, root.layout, place.schemas, game, Choice(causes=(Cause.MALFORMED_PAYLOAD,)))
+        replay(root.spark, root.layout, place.schemas, game, QuarantineFilter(causes=(Cause.MALFORMED_PAYLOAD,)))
     streams.produce(events=60, games=2, versions=2, fault_rate=0.3)
     before = len(root.silver("chess"))
     without_errors(streams.run())

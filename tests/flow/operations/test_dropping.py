@@ -16,7 +16,7 @@ import pytest
 from demux.cli.inspect.reconcile import ledger_of
 from demux.core.causes import Stage
 from demux.operations.quarantine.drop import drop, droppable
-from demux.operations.quarantine.filter import Choice
+from demux.operations.quarantine.filter import QuarantineFilter
 from demux.operations.reconcile.balance import Ledger
 from deserializer.redecode.replay import rebuild, replay
 from deserializer.silver.file_quarantine import Quarantine
@@ -28,7 +28,7 @@ from tests.support.flow.root import Root, rows, wrapper
 Copy = Callable[..., Root]
 
 NOW = datetime(2030, 1, 1, tzinfo=timezone.utc)
-CHESS = Choice("chess", before=NOW)
+CHESS = QuarantineFilter("chess", before=NOW)
 
 
 def ids(found: list[dict[str, Any]], stage: Stage | None = None, game: str | None = None) -> list[tuple[str, str]]:
@@ -79,7 +79,7 @@ def test_records_that_never_became_a_row_are_dropped_too_and_those_whose_drop_wa
 ) -> None:
     root = copy(done)
     refused = ids(done.quarantine(), Stage.BRONZE)
-    drop(root.spark, root.layout, Choice(stage=Stage.BRONZE, before=NOW), NOW)
+    drop(root.spark, root.layout, QuarantineFilter(stage=Stage.BRONZE, before=NOW), NOW)
     assert (ids(dropped(root)), ids(root.quarantine(), Stage.BRONZE)) == (refused, [])
     intake = balanced(root).intake
     assert intake is not None
@@ -87,7 +87,7 @@ def test_records_that_never_became_a_row_are_dropped_too_and_those_whose_drop_wa
 
     with crash.after_writes(1), pytest.raises(crash.Crash):
         drop(root.spark, root.layout, CHESS, NOW)
-    tried = replay(root.spark, root.layout, root.workplace().schemas, "chess", Choice())
+    tried = replay(root.spark, root.layout, root.workplace().schemas, "chess", QuarantineFilter())
     assert tried.tried == len(ids(done.quarantine(), Stage.SILVER, "chess"))
     # they are where they were, and nobody says any more that they were dropped
     assert ids(dropped(root)) == refused
@@ -96,7 +96,7 @@ def test_records_that_never_became_a_row_are_dropped_too_and_those_whose_drop_wa
 
 def test_a_rebuild_brings_back_what_is_still_bad_and_forgets_that_it_was_dropped(done: Root, copy: Copy) -> None:
     root = copy(done)
-    drop(root.spark, root.layout, Choice(before=NOW), NOW)
+    drop(root.spark, root.layout, QuarantineFilter(before=NOW), NOW)
     assert root.quarantine() == []
     place = root.workplace()
     rebuild(root.spark, root.layout, place.schemas, "chess")
@@ -111,7 +111,7 @@ def test_what_was_dropped_before_a_round_of_the_fleet_had_ended_does_not_come_ba
         root.run()
     bad = ids(root.quarantine(), Stage.SILVER)
     assert bad != []
-    drop(root.spark, root.layout, Choice(stage=Stage.SILVER, before=NOW), NOW)
+    drop(root.spark, root.layout, QuarantineFilter(stage=Stage.SILVER, before=NOW), NOW)
     without_errors(root.run())
     assert (ids(dropped(root)), ids(root.quarantine(), Stage.SILVER)) == (bad, [])
     assert sum(account.dropped for account in balanced(root).accounts) == len(bad)
@@ -123,7 +123,7 @@ def test_the_command_says_what_goes_and_asks_and_status_counts_it_as_done(
     root = copy(done)
     where = ("--root", str(root.folder))
     old = ("quarantine", "drop", "--older-than", "0s", "--game", "chess", *where)
-    groups = droppable(root.spark, root.layout, Choice("chess"))
+    groups = droppable(root.spark, root.layout, QuarantineFilter("chess"))
     lines = [f"- drop {one.rows:,} row{'s' if one.rows > 1 else ''} {one.cause} of chess" for one in groups]
     looked = command(*old, "--dry-run")
     assert (looked.code, looked.err) == (0, "")
@@ -164,7 +164,7 @@ def test_a_replay_whose_process_is_killed_wherever_it_is_is_finished_by_the_next
     undisturbed = root.copied_to(tmp_path / "undisturbed")
 
     def again(each: Root) -> None:
-        replay(each.spark, each.layout, each.workplace().schemas, "chess", Choice())
+        replay(each.spark, each.layout, each.workplace().schemas, "chess", QuarantineFilter())
 
     again(undisturbed)
     tables = {root.layout.quarantine, root.silver_path("chess")}

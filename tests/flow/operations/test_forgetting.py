@@ -10,10 +10,10 @@ import pytest
 
 from demux.core.causes import Cause
 from demux.operations.erasure.requests import ErasureRequest, carry_out, unfinished, write_down
-from demux.operations.erasure.search import Scope, searched, session_of
+from demux.operations.erasure.search import SearchScope, searched, session_of
 from demux.operations.predicate.parser import parse
 from demux.operations.quarantine.drop import drop
-from demux.operations.quarantine.filter import Choice
+from demux.operations.quarantine.filter import QuarantineFilter
 from demux.pipeline.read_offsets import read_batch
 from tests.support.flow import crash
 from tests.support.flow.fleet import without_errors
@@ -118,10 +118,12 @@ def test_a_request_that_dies_after_each_of_its_writes_is_finished_and_what_it_re
     send_everybody(root, "chess")
     without_errors(root.run())
     # bronze has its bytes still
-    drop(root.spark, root.layout, Choice("chess", causes=(Cause.UNKNOWN_SCHEMA,), before=LATER), NOW)
+    drop(root.spark, root.layout, QuarantineFilter("chess", causes=(Cause.UNKNOWN_SCHEMA,), before=LATER), NOW)
     before = root.everything()
     request, last = ErasureRequest("a", "chess"), read_batch(root.spark, root.layout, "chess")
-    scope = Scope(session_of(root.spark), root.layout, root.workplace().schemas, parse(WHERE), unreadable_too=True)
+    scope = SearchScope(
+        session_of(root.spark), root.layout, root.workplace().schemas, parse(WHERE), unreadable_too=True
+    )
     with searched(scope, "chess", last) as search:
         assert search.rows is not None
         with crash.after_writes(1), pytest.raises(crash.Crash):

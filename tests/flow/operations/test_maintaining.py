@@ -16,12 +16,12 @@ from demux.cli.inspect.reconcile import ledger_of
 from demux.cli.repair.maintain import maintain_if_due, next_maintenance
 from demux.core.errors import ExitCode
 from demux.core.settings.maintenance import MaintainSettings
-from demux.operations.maintenance.report import Done, TableKind, Vacuum
-from demux.operations.maintenance.run import MaintenanceRequest, Upkeep
+from demux.operations.maintenance.report import TableKind, TableMaintenance, Vacuum
+from demux.operations.maintenance.run import MaintenanceRequest, TableMaintainer
 from demux.operations.maintenance.state import MaintenanceState, read_state, write_state
 from demux.operations.maintenance.tables import tables_of
 from demux.operations.reconcile.balance import Ledger
-from demux.pipeline.read_offsets import stands_of
+from demux.pipeline.read_offsets import game_offsets
 from tests.support.flow import crash
 from tests.support.flow.fleet import FLEET, STREAM, without_errors
 from tests.support.flow.process import Command
@@ -33,13 +33,15 @@ LATER = datetime.now(timezone.utc) + timedelta(days=3)
 OLD: dict[str, Any] = {"keep": "0s", "bronze_days": 1}
 
 
-def maintain(root: Root, now: datetime = LATER, new_id: str = "a", **settings: Any) -> tuple[list[Done], Upkeep]:
+def maintain(
+    root: Root, now: datetime = LATER, new_id: str = "a", **settings: Any
+) -> tuple[list[TableMaintenance], TableMaintainer]:
     """Maintain all tables by these settings; nothing may fail."""
     known = MaintainSettings(**settings)
     place = root.workplace()
     request = MaintenanceRequest(known, Vacuum.YES, False, now, new_id, threads=2)
-    stands = stands_of(root.spark, root.layout)
-    upkeep = Upkeep(root.spark, root.layout, request, stands, lambda: None, place.stop)
+    stands = game_offsets(root.spark, root.layout)
+    upkeep = TableMaintainer(root.spark, root.layout, request, stands, lambda: None, place.stop)
     done = list(upkeep.run(tables_of(root.spark, root.layout, known, {}, ())))
     assert [str(one.error) for one in done if one.error is not None] == []
     return done, upkeep

@@ -19,11 +19,11 @@ from demux.cli.inspect.reconcile import ledger_of
 from demux.core.causes import Cause
 from demux.core.errors import GameUnknown, TableUnsuited, TaskFailed
 from demux.core.settings.settings import Engine
-from demux.operations.quarantine.filter import Choice
-from demux.operations.reconcile.balance import Example, Grain, Intake, Ledger, LedgerFault
-from demux.operations.reconcile.read_offsets import Stand
+from demux.operations.quarantine.filter import QuarantineFilter
+from demux.operations.reconcile.balance import DifferenceExample, Grain, Ledger, LedgerFault, SourceAccount
+from demux.operations.reconcile.read_offsets import GameOffset
 from demux.operations.reconcile.reconcile import reconcile
-from demux.pipeline.read_offsets import source_stand_of, stands_of
+from demux.pipeline.read_offsets import game_offsets, source_offsets
 from deserializer.redecode.replay import rebuild, replay
 from deserializer.silver.file_quarantine import Quarantine
 from tests.support.flow.crash import after_committing, after_writing
@@ -35,7 +35,7 @@ Copy = Callable[..., Root]
 Found = dict[tuple[str, str | None], int]
 
 EVENT = 'syntax = "proto3"; message Event { string name = 1; }'
-UNKNOWN = Choice(causes=(Cause.UNKNOWN_SCHEMA,))
+UNKNOWN = QuarantineFilter(causes=(Cause.UNKNOWN_SCHEMA,))
 
 
 def run(root: Root) -> None:
@@ -122,11 +122,11 @@ def test_every_change_by_hand_is_named_with_its_game_its_batch_and_its_position(
     remove(root.layout.quarantine, f"record_id = '{bad[1]}'")
     found = ledger(root)
     assert {(one.kind, one.game): (one.rows, one.examples) for one in found.differences} == {
-        (LedgerFault.LOST, "chess"): (1, (Example(chess[3], batches[chess[3]]),)),
-        (LedgerFault.LOST, "go"): (1, (Example(bad[1], batches[bad[1]]),)),
-        (LedgerFault.DOUBLED, "chess"): (1, (Example(chess[5], batches[chess[5]]),)),
-        (LedgerFault.DOUBLED, "go"): (1, (Example(bad[0], batches[bad[0]]),)),
-        (LedgerFault.STRAY, "go"): (1, (Example(chess[7], None, "chess"),)),
+        (LedgerFault.LOST, "chess"): (1, (DifferenceExample(chess[3], batches[chess[3]]),)),
+        (LedgerFault.LOST, "go"): (1, (DifferenceExample(bad[1], batches[bad[1]]),)),
+        (LedgerFault.DOUBLED, "chess"): (1, (DifferenceExample(chess[5], batches[chess[5]]),)),
+        (LedgerFault.DOUBLED, "go"): (1, (DifferenceExample(bad[0], batches[bad[0]]),)),
+        (LedgerFault.STRAY, "go"): (1, (DifferenceExample(chess[7], None, "chess"),)),
     }
     assert wrong(ledger(root, "chess")) == {("lost", "chess"): 1, ("doubled", "chess"): 1}
     assert go == [row["_record_id"] for row in root.silver("go") if row["_record_id"] != chess[7]]
@@ -202,7 +202,7 @@ def test_tables_that_only_spark_reads_are_counted_by_spark_and_refused_without_i
     for games, expected in ((None, {("lost", "chess"): 1, ("stray", "go"): 1}), (["go"], {("stray", "go"): 1})):
         found = ledger_of(root.settings, games, spark=root.spark)
         assert wrong(found) == expected
-        assert found.differences[-1].examples == (Example(stray, None, "chess"),)
+        assert found.differences[-1].examples == (DifferenceExample(stray, None, "chess"),)
     with pytest.raises(TableUnsuited) as caught:
         ledger(root)
     assert root.layout.quarantine in caught.value.cause
@@ -343,13 +343,13 @@ def test_records_without_a_position_are_compared_by_their_number(root: Root) -> 
     payload = root.message(known)(name="ann").SerializeToString()
     root.send([wrapper("chess", known, payload)] * 5, first_offset=None)
     run(root)
-    assert (wrong(ledger(root)), ledger(root).intake) == ({}, Intake(5, 0, 5))
+    assert (wrong(ledger(root)), ledger(root).intake) == ({}, SourceAccount(5, 0, 5))
     gone = root.bronze()[2]["record_id"]
     remove(root.layout.bronze, f"record_id = '{gone}'")
     remove(root.silver_path("chess"), f"_record_id = '{gone}'")
     found = ledger(root)
     assert wrong(found) == {("not taken in", None): 1}
-    assert found.intake == Intake(4, 0, 5)
+    assert found.intake == SourceAccount(4, 0, 5)
 
 
 def test_a_source_that_holds_a_record_twice_balances_and_half_of_it_does_not(root: Root) -> None:
@@ -367,12 +367,12 @@ def test_a_source_that_holds_a_record_twice_balances_and_half_of_it_does_not(roo
 def test_the_position_comes_from_whoever_is_asked(done: Root) -> None:
     """The ledger knows no engine: it takes the word of a function for where games stand."""
 
-    def never(keys: Collection[str]) -> Mapping[str, Stand]:
+    def never(keys: Collection[str]) -> Mapping[str, GameOffset]:
         return {}
 
-    source = source_stand_of(None, done.settings)
+    source = source_offsets(None, done.settings)
     assert reconcile(None, done.layout, never, source).balances
-    assert set(stands_of(None, done.layout)(["chess", "go", "none"])) == {"chess", "go"}
+    assert set(game_offsets(None, done.layout)(["chess", "go", "none"])) == {"chess", "go"}
 
 
 def test_the_command_tells_what_does_not_balance_by_its_exit_code(done: Root, copy: Copy, command: Command) -> None:

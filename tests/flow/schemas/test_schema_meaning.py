@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from demux.cli.repair.backfill_days import Backfilling
 from demux.core.registry.folder import MANIFEST
-from demux.operations.quarantine.filter import Choice
+from demux.operations.quarantine.filter import QuarantineFilter
 from deserializer.redecode.backfill_plan import BackfillRequest
 from deserializer.redecode.replay import rebuild, replay
 from tests.support.flow.fleet import FLEET, STREAM, without_errors
@@ -156,7 +156,7 @@ def test_a_rebuild_a_backfill_and_a_replay_decide_as_a_round_does(spark: SparkSe
     schemas = root.workplace().schemas
     rebuild(spark, root.layout, schemas, "chess")
     require_chess(root)
-    assert replay(spark, root.layout, schemas, "chess", Choice("chess")).decoded == 0
+    assert replay(spark, root.layout, schemas, "chess", QuarantineFilter("chess")).decoded == 0
     require_chess(root)
     Backfilling(root.workplace(), BackfillRequest(("chess",), NOW.date(), NOW.date())).run()
     require_chess(root)

@@ -11,7 +11,7 @@ import pytest
 
 from demux.core.causes import Cause, Stage
 from demux.core.errors import TaskFailed
-from demux.operations.quarantine.filter import Choice
+from demux.operations.quarantine.filter import QuarantineFilter
 from deserializer.redecode.replay import rebuild, replay
 from tests.support.flow import crash
 from tests.support.flow.root import Root, Rows, wrapper
@@ -120,7 +120,9 @@ def test_a_schema_that_appears_between_a_crash_and_the_retry_leaves_each_row_in_
         "The batch was interrupted; this row could not be decoded then and can be now: replay it."
     }
 
-    replayed = replay(root.spark, root.layout, root.workplace().schemas, "chess", Choice(causes=(Cause.INTERRUPTED,)))
+    replayed = replay(
+        root.spark, root.layout, root.workplace().schemas, "chess", QuarantineFilter(causes=(Cause.INTERRUPTED,))
+    )
     assert (replayed.tried, replayed.decoded, root.quarantine()) == (3, 3, [])
     assert [(row["_offset"], row["name"]) for row in root.silver("chess")] == [
         (number, f"user {number}") for number in range(6)
@@ -137,7 +139,7 @@ def test_a_replay_that_dies_at_any_of_its_writes_is_finished_by_the_next_one(
     root.run()
     # no new column: the first write to the table is that of the rows
     assert root.register("chess", f"{event} // again") == first + 1
-    choice = Choice(causes=(Cause.UNKNOWN_SCHEMA,))
+    choice = QuarantineFilter(causes=(Cause.UNKNOWN_SCHEMA,))
     with crash.after_writes(writes), pytest.raises(crash.Crash):
         replay(root.spark, root.layout, root.workplace().schemas, "chess", choice)
     assert [row["record_id"] for row in root.quarantine()] == ["t/0/1", "t/0/2"][writes // 3 :]

@@ -15,7 +15,7 @@ from demux.core.registry.memory import MemoryRegistry
 from demux.core.settings.source import Compression, KafkaSettings
 from producer.faults import Fault
 from producer.kafka.admin import KafkaCluster
-from producer.kafka.ownership_marks import Marks
+from producer.kafka.ownership_marks import ClusterMarks
 from producer.kafka.sink import KafkaSink
 from producer.request import ProduceRequest
 from producer.run import MADE_BY, clean_up, produce
@@ -184,7 +184,7 @@ class TestWhoseTopic:
     def test_clean_up_takes_away_the_topic_and_the_mark(self, kafka: KafkaSettings) -> None:
         registry, sink = MemoryRegistry(made_by=MADE_BY), KafkaSink(kafka, {})
         produce(SMALL, registry, sink, now=NOW)
-        marks = Marks(KafkaCluster(kafka, {}))
+        marks = ClusterMarks(KafkaCluster(kafka, {}))
         assert marks.topic_id(kafka.topics[0]) is not None
         assert clean_up(registry, sink).target is True
         assert kafka.topics[0] not in topics(kafka.bootstrap_servers)
@@ -230,7 +230,7 @@ class TestWhoseTopic:
         run(kafka)
         delete_topic(kafka.bootstrap_servers, kafka.topics[0])
         assert KafkaSink(kafka, {}).remove() is False
-        assert Marks(KafkaCluster(kafka, {})).topic_id(kafka.topics[0]) is None
+        assert ClusterMarks(KafkaCluster(kafka, {})).topic_id(kafka.topics[0]) is None
 
 
 class TestTwoProducers:

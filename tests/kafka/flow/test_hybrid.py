@@ -19,7 +19,7 @@ from demux.core.errors import SettingsInvalid, StorageFailed, TaskFailed
 from demux.core.reports import IngestReport
 from demux.core.root.layout import Layout
 from demux.core.settings.settings import Settings, Sink
-from demux.core.settings.source import ArchiveFormat, Clean
+from demux.core.settings.source import ArchiveFormat, CleanUp
 from demux.core.streaming.query import TAKE_ALL, Every, Trigger
 from tests.support.data.archives import SUFFIXES, Archived, archive_bytes, delimited, json_line, of, write_archive
 from tests.support.flow import crash
@@ -174,7 +174,7 @@ def test_records_of_kafka_and_of_an_archive_come_in_once_each_and_their_origin_t
 def test_a_batch_that_failed_after_its_commit_comes_again_and_nothing_twice(
     hybrid: Hybrid, sink: Sink, place: Callable[[Layout], AbstractContextManager[None]]
 ) -> None:
-    settings: dict[str, Any] = {"max_files_per_batch": 2, "clean": Clean.DELETE, "sink": sink}
+    settings: dict[str, Any] = {"max_files_per_batch": 2, "clean": CleanUp.DELETE, "sink": sink}
     hybrid.put("1.bin.gz", b"a")
     broken = hybrid.put("2.bin", b"b")
     size = broken.stat().st_size
@@ -227,7 +227,7 @@ def test_a_file_that_is_gone_before_its_batch_comes_again_stops_the_run_until_so
 
 def test_read_files_are_moved_or_deleted_when_live_records_make_the_next_batch(hybrid: Hybrid, tmp_path: Path) -> None:
     hybrid.put("sub/1.bin", b"a")
-    moving: dict[str, Any] = {"clean": Clean.ARCHIVE, "clean_path": f"{tmp_path}/done"}
+    moving: dict[str, Any] = {"clean": CleanUp.ARCHIVE, "clean_path": f"{tmp_path}/done"}
     hybrid.ingest(**moving)
     assert left(hybrid.archive) == ["sub/1.bin"]
     hybrid.send(b"x")
@@ -236,10 +236,10 @@ def test_read_files_are_moved_or_deleted_when_live_records_make_the_next_batch(h
     assert left(tmp_path / "done") == [f"{hybrid.archive}/sub/1.bin"[1:]]
 
     hybrid.put("2.bin", b"b")
-    hybrid.ingest(clean=Clean.DELETE)
+    hybrid.ingest(clean=CleanUp.DELETE)
     assert left(hybrid.archive) == ["2.bin"]
     hybrid.send(b"y")
-    hybrid.ingest(clean=Clean.DELETE)
+    hybrid.ingest(clean=CleanUp.DELETE)
     assert left(hybrid.archive) == []
     assert hybrid.payloads() == both(b"xy", b"ab")
 

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from demux.cli.inspect.reconcile import ledger_of
 from demux.core.settings.settings import Settings
-from demux.operations.reconcile.balance import Example, Hole, Ledger, LedgerFault
+from demux.operations.reconcile.balance import DifferenceExample, Ledger, LedgerFault, OffsetHole
 from tests.support.kafka.intake import Intake, of_chess
 from tests.support.kafka.records import Record, forget, make_topic, put
 from tools.servers.broker import Broker
@@ -50,9 +50,9 @@ def test_offsets_that_are_nowhere_are_holes_and_a_record_that_is_there_twice_doe
     write_deltalake(root.layout.bronze, twice, mode="append")
     found = ledger(root)
     assert found.holes == (
-        Hole("reconciled", 0, 3, ((0, 1), (2, 3), (9, 10))),
-        Hole("reconciled", 1, 1, ((0, 1),)),
+        OffsetHole("reconciled", 0, 3, ((0, 1), (2, 3), (9, 10))),
+        OffsetHole("reconciled", 1, 1, ((0, 1),)),
     )
     (double,) = found.differences
     assert (double.kind, double.game, double.rows) == (LedgerFault.TAKEN_TWICE, "chess", 1)
-    assert double.examples == (Example("reconciled/0/4", 0),)
+    assert double.examples == (DifferenceExample("reconciled/0/4", 0),)

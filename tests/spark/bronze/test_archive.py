@@ -18,7 +18,7 @@ from demux.core.columns.spark import spark_struct
 from demux.core.delta.app_transactions import Batch
 from demux.core.errors import DemuxError, SettingsInvalid, SourceMissing, StorageFailed
 from demux.core.root.layout import Layout
-from demux.core.settings.source import ArchiveFormat, ArchiveSettings, Clean
+from demux.core.settings.source import ArchiveFormat, ArchiveSettings, CleanUp
 from demux.core.streaming.checkpoints import read_checkpoint
 from demux.core.streaming.query import run_query
 from demux.core.tables import QUARANTINE
@@ -194,7 +194,7 @@ def test_a_large_record_passes_among_small_ones(make: Make) -> None:
 
 
 def test_the_files_of_a_batch_are_moved_away_when_the_next_batch_begins(make: Make, tmp_path: Path) -> None:
-    archive = make(clean=Clean.ARCHIVE, clean_path=f"{tmp_path}/done", max_files_per_batch=1)
+    archive = make(clean=CleanUp.ARCHIVE, clean_path=f"{tmp_path}/done", max_files_per_batch=1)
     archive.put("sub/a b%.bin", b"a")
     archive.run()
     assert left(archive.folder) == ["sub/a b%.bin"]
@@ -206,7 +206,7 @@ def test_the_files_of_a_batch_are_moved_away_when_the_next_batch_begins(make: Ma
 
 
 def test_the_files_of_a_batch_are_deleted_when_the_next_batch_begins(make: Make) -> None:
-    archive = make(clean=Clean.DELETE, max_files_per_batch=1)
+    archive = make(clean=CleanUp.DELETE, max_files_per_batch=1)
     archive.put("sub/é #1.bin", b"a")
     archive.run()
     archive.put("b.bin", b"b")
@@ -222,8 +222,8 @@ def test_files_that_are_kept_stay_where_they_are(make: Make) -> None:
     assert left(archive.folder) == ["a.bin", "b.bin"]
 
 
-@pytest.mark.parametrize("clean", list(Clean), ids=lambda clean: clean.value)
-def test_a_batch_that_failed_comes_again_with_its_files(make: Make, tmp_path: Path, clean: Clean) -> None:
+@pytest.mark.parametrize("clean", list(CleanUp), ids=lambda clean: clean.value)
+def test_a_batch_that_failed_comes_again_with_its_files(make: Make, tmp_path: Path, clean: CleanUp) -> None:
     archive = make(clean=clean, clean_path=f"{tmp_path}/done", max_files_per_batch=1)
     archive.put("a.bin", b"a")
     archive.interrupt()
@@ -303,7 +303,7 @@ def test_a_batch_that_failed_comes_again_when_the_archive_is_elsewhere_now(make:
 
 
 def test_a_file_of_which_quarantine_would_keep_but_a_part_is_never_deleted(make: Make) -> None:
-    archive = make(clean=Clean.DELETE, max_files_per_batch=1)
+    archive = make(clean=CleanUp.DELETE, max_files_per_batch=1)
     large = archive.put("a.bin", b"a")
     large.write_bytes(delimited(b"a") + b"\xff" * (MAX_PIECE_BYTES + 1))
     archive.put("b.bin", b"b")
@@ -353,7 +353,7 @@ def test_a_folder_that_spark_takes_for_a_pattern_is_refused(spark: SparkSession,
 def test_a_folder_for_read_files_within_the_archive_or_around_it_is_refused(
     make: Make, tmp_path: Path, clean_path: str
 ) -> None:
-    archive = make(clean=Clean.ARCHIVE, clean_path=f"{tmp_path}/{clean_path}")
+    archive = make(clean=CleanUp.ARCHIVE, clean_path=f"{tmp_path}/{clean_path}")
     with pytest.raises(SettingsInvalid, match="lie within each other"):
         archive.run()
 

@@ -12,7 +12,14 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import Row, SparkSession
 
-from demux.core.control.deployment_record import Claim, DeploymentRecord, GamePlacement, PlacedGame, file_of, to_text
+from demux.core.control.deployment_record import (
+    DeploymentRecord,
+    GamePlacement,
+    InstallerClaim,
+    PlacedGame,
+    file_of,
+    to_text,
+)
 from demux.core.control.deployments_table import copy_record, forget_deployment, has_deployment
 from demux.core.names import names_of
 from demux.core.root.layout import Layout
@@ -28,7 +35,7 @@ def placed(game: str | None, key: str = "", cluster: str | None = "cluster_001")
     return PlacedGame(place, "27af7553c72c", NOW)
 
 
-def write(folder: Path, version: int, *games: PlacedGame, claim: Claim | None = None) -> None:
+def write(folder: Path, version: int, *games: PlacedGame, claim: InstallerClaim | None = None) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     deployment = folder.name.removeprefix("deployment.")
     (folder / file_of(version)).write_text(to_text(deployment, DeploymentRecord(games, claim)), encoding="utf-8")
@@ -62,7 +69,7 @@ def test_the_newest_record_is_copied_once_whatever_the_games_names(
     spark: SparkSession, layout: Layout, folder: Path
 ) -> None:
     write(folder, 9, placed("old"))
-    claim = Claim("ann@laptop", "1-a", "27af7553c72c", NOW, NOW + timedelta(minutes=15))
+    claim = InstallerClaim("ann@laptop", "1-a", "27af7553c72c", NOW, NOW + timedelta(minutes=15))
     write(folder, 10, *map(placed, HOSTILE), placed(None, "g__0123", cluster=None), claim=claim)
     (folder / "notes.txt").write_text("by hand")
     assert copy_record(spark, layout, folder)

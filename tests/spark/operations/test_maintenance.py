@@ -18,13 +18,13 @@ from demux.core.root.layout import Layout
 from demux.core.settings.maintenance import MaintainSettings
 from demux.core.tables import ROUNDS
 from demux.operations.maintenance.bronze_retention import remove_old_rounds
-from demux.operations.maintenance.compaction_plan import Ordering
+from demux.operations.maintenance.compaction_plan import LastSort
 from demux.operations.maintenance.game_offsets import still_read_downstream
 from demux.operations.maintenance.report import Table, TableKind, Vacuum
-from demux.operations.maintenance.run import MaintenanceRequest, Upkeep
-from demux.operations.maintenance.spark_table import tidy, upkeep_session, vacuum
+from demux.operations.maintenance.run import MaintenanceRequest, TableMaintainer
+from demux.operations.maintenance.spark_table import maintain_by_spark, upkeep_session, vacuum
 from demux.operations.maintenance.tables import tables_of
-from demux.operations.reconcile.read_offsets import Stand
+from demux.operations.reconcile.read_offsets import GameOffset
 from tests.support.spark.tables import bronze_row, read, write, write_bronze
 
 TARGET = 2**20
@@ -58,11 +58,11 @@ def test_small_files_are_joined_or_ordered_once_and_old_ones_removed_once(
 ) -> None:
     session, table = upkeep_session(spark, TARGET), table_of(spark, tmp_path, *order)
     before = rows_of(spark, table)
-    forecast, _, _ = tidy(session, table, None, dry_run=True)
+    forecast, _, _ = maintain_by_spark(session, table, None, dry_run=True)
     assert (forecast.files_before, forecast.files_after) == (2, 2)
-    done, seen, ordered = tidy(session, table, None, dry_run=False)
+    done, seen, ordered = maintain_by_spark(session, table, None, dry_run=False)
     assert (done.files_before, done.files_after, rows_of(spark, table)) == (2, 1, before)
-    assert ordered == (Ordering(("the text",), seen.changed_ms) if order else None)
+    assert ordered == (LastSort(("the text",), seen.changed_ms) if order else None)
     log = Path(table.path, "_delta_log", f"{seen.version:020}.json").read_text("utf-8")
     assert (log.count('"dataChange":false'), log.count('"dataChange":true')) == (3, 0)
 
@@ -71,7 +71,7 @@ def test_small_files_are_joined_or_ordered_once_and_old_ones_removed_once(
     gone = vacuum(session, table, seen, timedelta(0))
     assert (files(table), rows_of(spark, table)) == (1, before)
     # what was seen needs no look at any file
-    again, unchanged, _ = tidy(session, table, gone, dry_run=False)
+    again, unchanged, _ = maintain_by_spark(session, table, gone, dry_run=False)
     assert (again.files_after, unchanged) == (1, gone)
     assert vacuum(session, table, gone, timedelta(0)) == gone
     assert DeltaTable.forPath(spark, table.path).history(1).collect()[0].version == gone.version
@@ -118,10 +118,10 @@ def test_elsewhere_bronze_keeps_what_came_since_the_first_that_a_game_has_still_
     settings = MaintainSettings(keep="0s")
     stood = {"chess": 2, "go": 5}
 
-    def maintained() -> Upkeep:
+    def maintained() -> TableMaintainer:
         request = MaintenanceRequest(settings, Vacuum.YES, False, datetime.now(timezone.utc), "a", threads=1)
-        stands = {key: Stand(at, "a") for key, at in stood.items()}
-        upkeep = Upkeep(spark, there, request, lambda _: stands, lambda: None, Event())
+        stands = {key: GameOffset(at, "a") for key, at in stood.items()}
+        upkeep = TableMaintainer(spark, there, request, lambda _: stands, lambda: None, Event())
         found = list(upkeep.run(tables_of(spark, there, settings, {}, ())))
         assert [(one.table.kind, one.error, one.files_after, one.removed) for one in found] == [
             (TableKind.BRONZE, None, 2, None)

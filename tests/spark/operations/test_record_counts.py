@@ -15,7 +15,7 @@ from demux.core.root.layout import Layout
 from demux.core.schemas.subject_choice import GameSchemas
 from demux.core.settings.subject_pattern import SubjectRule
 from demux.core.tables import REMOVED, SCHEMAS, SILVER_ORIGIN
-from demux.operations.reconcile.record_counts import GameOverview, Overview, overview
+from demux.operations.reconcile.record_counts import GameOverview, RecordCounts, overview
 from tests.support.spark.tables import bronze_row, position, quarantine_row, write, write_bronze, write_quarantine
 
 NOW = datetime(2025, 3, 30, tzinfo=timezone.utc)
@@ -26,7 +26,7 @@ def test_an_empty_root_has_no_games(spark: SparkSession, tmp_path: Path) -> None
     layout = Layout(str(tmp_path))
     assert overview(
         spark, layout, Control(spark, layout), lambda game: GameSchemas("default", SubjectRule(game))
-    ) == Overview((), {})
+    ) == RecordCounts((), {})
 
 
 def test_every_record_is_counted_where_it_is(spark: SparkSession, tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_every_record_is_counted_where_it_is(spark: SparkSession, tmp_path: Path
     )
     failed = ("TASK_FAILED", "It broke. Mend it.")
     causes = {"UNKNOWN_SCHEMA": 1, "MALFORMED_PAYLOAD": 1}
-    assert counted == Overview(
+    assert counted == RecordCounts(
         (
             GameOverview(hostile, "cluster_002", 3, 1, {}, (5,), 0.5, failed),
             GameOverview("chess", "cluster_001", 5, 3, causes, (1, 2), 2.5, None, retired=2),

@@ -19,7 +19,7 @@ from demux.core.columns.types import Column, Primitive, Struct
 from demux.core.errors import CheckpointLost, DemuxError, GameUnknown, SettingsInvalid, TableLost, TaskFailed
 from demux.core.root.layout import Layout
 from demux.core.tables import SILVER_ORIGIN
-from demux.operations.sessions import SessionsReport, Spec, events_of, merged, run_sessions
+from demux.operations.sessions import SessionSpec, SessionsReport, events_of, merged, run_sessions
 from tests.support.flow import crash
 from tests.support.spark.tables import read, write
 
@@ -31,7 +31,7 @@ BEGIN = datetime(2026, 1, 1, tzinfo=timezone.utc)
 NOW = BEGIN + timedelta(days=1)
 SILVER = Struct((Column("user_name", Primitive.STRING), Column("at", Primitive.TIMESTAMP), *SILVER_ORIGIN))
 GAP_S, LATENESS_S = 60, 100
-SPEC = Spec(GAME, ("user_name",), timedelta(seconds=GAP_S), "at")
+SPEC = SessionSpec(GAME, ("user_name",), timedelta(seconds=GAP_S), "at")
 
 
 @dataclass
@@ -48,7 +48,7 @@ class Root:
         ]
         write(self.layout.silver(key()), silver, rows)
 
-    def run(self, spec: Spec = SPEC, lateness_s: int = LATENESS_S, **options: bool) -> SessionsReport:
+    def run(self, spec: SessionSpec = SPEC, lateness_s: int = LATENESS_S, **options: bool) -> SessionsReport:
         return run_sessions(self.spark, self.layout, spec, timedelta(seconds=lateness_s), lambda: NOW, **options)
 
     def sessions(self) -> list[tuple[Any, ...]]:
@@ -200,7 +200,7 @@ def test_a_run_that_dies_at_any_of_its_writes_is_finished_by_the_next_one(
 
 def test_what_was_made_by_something_else_is_refused_until_it_is_made_anew(begun: Root, tmp_path: Path) -> None:
     root = begun.copied_to(tmp_path / "root")
-    other = Spec(GAME, ("user_name",), timedelta(seconds=30), "at")
+    other = SessionSpec(GAME, ("user_name",), timedelta(seconds=30), "at")
     with pytest.raises(SettingsInvalid, match="were made by"):
         root.run(other)
     with crash.after_writes(1), pytest.raises(crash.Crash):
@@ -226,10 +226,10 @@ def test_bad_input_is_told_and_nothing_is_written(begun: Root, tmp_path: Path) -
     shutil.rmtree(root.layout.sessions(key()))
     shutil.rmtree(root.layout.sessions_checkpoint(key()))
     gap = SPEC.gap
-    wrong: list[tuple[Spec, type[DemuxError], str]] = [
-        (Spec("go", ("user_name",), gap), GameUnknown, "'go' has no table"),
-        (Spec(GAME, ("user_nam",), gap), SettingsInvalid, "no such column. Did you mean user_name"),
-        (Spec(GAME, ("user_name",), gap, "_record_id"), SettingsInvalid, "no times."),
+    wrong: list[tuple[SessionSpec, type[DemuxError], str]] = [
+        (SessionSpec("go", ("user_name",), gap), GameUnknown, "'go' has no table"),
+        (SessionSpec(GAME, ("user_nam",), gap), SettingsInvalid, "no such column. Did you mean user_name"),
+        (SessionSpec(GAME, ("user_name",), gap, "_record_id"), SettingsInvalid, "no times."),
     ]
     for spec, kind, said in wrong:
         with pytest.raises(kind, match=said):

@@ -13,7 +13,7 @@ from demux.core.names import names_of
 from demux.core.root.layout import Layout
 from demux.core.tables import DROPPED, FORGET, REMOVED
 from demux.operations.erasure.requests import ErasureRequest, carry_out
-from demux.operations.erasure.results import ALL_READ, Removed
+from demux.operations.erasure.results import ALL_READ, RemovedRows
 from tests.support.spark.tables import position, read, write
 
 GAME = "x' OR `1`=1; %_../"
@@ -35,7 +35,7 @@ def test_no_row_is_only_hidden_by_a_deletion_vector_and_none_counts_as_anything_
     set_aside = {"stage": Stage.SILVER.value, "cause": Cause.UNKNOWN_SCHEMA.value}
     write(layout.dropped, DROPPED, [{**gone, **set_aside}, {**other, **set_aside}])
     removed = carry_out(spark, layout, ErasureRequest("a", GAME), ALL_READ)
-    assert removed == Removed("a", GAME, 1, 0, 0)
+    assert removed == RemovedRows("a", GAME, 1, 0, 0)
     after = spark.read.format("delta").load(table)
     assert sorted(row.score for row in after.collect()) == sorted({*range(100)} - {5})
     assert set(before) & set(after.inputFiles()) == set()
@@ -45,5 +45,5 @@ def test_no_row_is_only_hidden_by_a_deletion_vector_and_none_counts_as_anything_
     assert read(layout.removed, "record_id", "reason") == [("t/0/5", "forgotten"), ("t/0/6", "retired")]
     assert read(layout.dropped, "record_id") == [("t/0/6",)]
     # a second one finds nothing to do
-    assert carry_out(spark, layout, ErasureRequest("a", GAME), ALL_READ) == Removed("a", GAME, 0, 0, 0)
+    assert carry_out(spark, layout, ErasureRequest("a", GAME), ALL_READ) == RemovedRows("a", GAME, 0, 0, 0)
     assert read(layout.forget, *(column.name for column in FORGET))[0][:2] == ("a", GAME)

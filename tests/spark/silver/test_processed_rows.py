@@ -16,7 +16,7 @@ from demux.core.root.layout import Layout
 from demux.core.tables import REMOVED, SILVER_ORIGIN
 from deserializer.offsets.bronze_files import file_session
 from deserializer.redecode.backfill_plan import Span
-from deserializer.redecode.processed_rows import ReadState, passed_rows, readings_of
+from deserializer.redecode.processed_rows import ReadState, processed_rows, readings_of
 from tests.support.spark.tables import MOMENT, bronze_row, write, write_bronze
 
 
@@ -30,7 +30,7 @@ def files(layout: Layout) -> list[str]:
 
 def passed(spark: SparkSession, layout: Layout, waiting: list[str], span: Span | None = None) -> list[tuple[str, int]]:
     reading = ReadState("chess", DeltaTable(layout.bronze).version(), tuple(waiting))
-    rows = passed_rows(file_session(spark), layout, reading, span).select("record_id", "batch_id").collect()
+    rows = processed_rows(file_session(spark), layout, reading, span).select("record_id", "batch_id").collect()
     return sorted((each.record_id, each.batch_id) for each in rows)
 
 

@@ -15,7 +15,7 @@ from demux.core.names import names_of
 from demux.core.root.layout import Layout
 from demux.core.schemas.store import SchemaStore
 from demux.core.tables import SILVER_ORIGIN
-from demux.operations.quarantine.filter import Choice
+from demux.operations.quarantine.filter import QuarantineFilter
 from deserializer.redecode.replay import ReplayReport, games_in_quarantine, rebuild, replay
 from tests.support.spark.registries import CountingRegistry, every_game
 from tests.support.spark.tables import (
@@ -30,7 +30,7 @@ from tests.support.spark.tables import (
 
 EVENT = 'syntax = "proto3"; package g; message Event { string name = 1; }'
 ANN, BOB, BROKEN = b"\x0a\x03ann", b"\x0a\x03bob", b"\x0a\x03a"
-ALL = Choice()
+ALL = QuarantineFilter()
 HOSTILE = "a'b; drop table x"
 
 
@@ -97,9 +97,11 @@ def test_only_rows_of_the_chosen_causes_are_tried(spark: SparkSession, layout: L
         quarantine_row(HOSTILE, 0, Cause.UNKNOWN_SCHEMA, 1, ANN),
         quarantine_row(HOSTILE, 1, Cause.INTERRUPTED, 1, BOB),
     )
-    assert games_in_quarantine(spark, layout, Choice(causes=(Cause.INTERRUPTED,))) == (HOSTILE,)
-    assert games_in_quarantine(spark, layout, Choice(causes=(Cause.SCHEMA_CONFLICT,))) == ()
-    assert replay(spark, layout, schemas, HOSTILE, Choice(causes=(Cause.INTERRUPTED,))) == ReplayReport(HOSTILE, 1, 1)
+    assert games_in_quarantine(spark, layout, QuarantineFilter(causes=(Cause.INTERRUPTED,))) == (HOSTILE,)
+    assert games_in_quarantine(spark, layout, QuarantineFilter(causes=(Cause.SCHEMA_CONFLICT,))) == ()
+    assert replay(spark, layout, schemas, HOSTILE, QuarantineFilter(causes=(Cause.INTERRUPTED,))) == ReplayReport(
+        HOSTILE, 1, 1
+    )
     assert silver(layout, HOSTILE) == [("t/0/1", "bob")]
     assert left(layout) == [("t/0/0", HOSTILE, "UNKNOWN_SCHEMA")]
 
@@ -141,7 +143,7 @@ def test_only_rows_set_aside_since_a_time_are_tried_and_their_older_copies_stay(
     )
     undated = quarantine_row("chess", 1, Cause.UNKNOWN_SCHEMA, 1, BOB)
     write_quarantine(layout.quarantine, old, new, undated)
-    since = Choice(since=MOMENT + timedelta(microseconds=1))
+    since = QuarantineFilter(since=MOMENT + timedelta(microseconds=1))
     assert games_in_quarantine(spark, layout, since) == ("chess",)
     assert games_in_quarantine(spark, layout, replace(since, before=since.since)) == ()
     assert replay(spark, layout, schemas, "chess", since) == ReplayReport("chess", 1, 1)

@@ -8,7 +8,7 @@ from random import Random
 from demux.core.control.games_and_rounds import KnownGame, TaskOutcome, TaskRecord
 from demux.core.names import names_of
 from demux.core.registry.protocol import SubjectVersion
-from demux.operations.status.facts import Arrival, Facts, SetAside, TableFacts
+from demux.operations.status.facts import BronzeFile, Facts, QuarantinedRows, TableFacts
 from demux.operations.status.model import Status
 from demux.operations.status.summary import status_of
 
@@ -84,8 +84,8 @@ def busy(games: int, rounds: int = 30, seed: int = 1, first: tuple[str, ...] = H
         records=records,
         bronze={
             name: (
-                Arrival(NOW - timedelta(minutes=50), done.get(name, 5000)),
-                Arrival(NOW - timedelta(minutes=4), 250 * (at % 11 == 3) + 30 * (at % 23 == 1)),
+                BronzeFile(NOW - timedelta(minutes=50), done.get(name, 5000)),
+                BronzeFile(NOW - timedelta(minutes=4), 250 * (at % 11 == 3) + 30 * (at % 23 == 1)),
             )
             for at, name in enumerate(names)
         },
@@ -94,9 +94,9 @@ def busy(games: int, rounds: int = 30, seed: int = 1, first: tuple[str, ...] = H
             for at, name in enumerate(names)
         },
         quarantine=[
-            *(SetAside("MALFORMED_PAYLOAD", name, 3) for at, name in enumerate(names) if at % 5 == 0),
-            *(SetAside("UNKNOWN_SCHEMA", name, 40) for at, name in enumerate(names) if at % 19 == 0),
-            SetAside("MALFORMED_WRAPPER", None, 1_234),
+            *(QuarantinedRows("MALFORMED_PAYLOAD", name, 3) for at, name in enumerate(names) if at % 5 == 0),
+            *(QuarantinedRows("UNKNOWN_SCHEMA", name, 40) for at, name in enumerate(names) if at % 19 == 0),
+            QuarantinedRows("MALFORMED_WRAPPER", None, 1_234),
         ],
         uses={("default", at): [SubjectVersion("any", at)] for at in (1, 2)},
     )

@@ -12,11 +12,11 @@ from demux.core.control.deployment_record import DeploymentRecord, from_text
 from demux.core.settings.loading.loader import load
 from demux.core.settings.settings import Settings
 from install_workflow.databricks.api.client import Tries, WorkspaceConnection
-from install_workflow.databricks.apply.deploy import install, look, look_at_removal, remove_all, settle
-from install_workflow.databricks.apply.deployment_lock import LEASE, DeploymentLock, OnClaim, Who
+from install_workflow.databricks.apply.deploy import install, preview_deployment, preview_removal, remove_all, settle
+from install_workflow.databricks.apply.deployment_lock import LEASE, DeploymentLock, InstallerId, OnClaim
 from install_workflow.databricks.apply.presence import InstallerPresence, NothingKnown
 from install_workflow.databricks.apply.wheel import Wheel
-from install_workflow.databricks.diff.deployed_games import Discovered
+from install_workflow.databricks.diff.deployed_games import DiscoveredGames
 from install_workflow.databricks.diff.normalize import comparable
 from install_workflow.databricks.jobs.job import PART_TAG
 from install_workflow.databricks.jobs.job_references import with_parts
@@ -135,7 +135,7 @@ class Installer:
     ) -> None:
         self.connection = Watched(fake, process, clock, tries)
         self._workspace = Workspace(self.connection)
-        self._who, self._clock = Who(by, process, machine), clock
+        self._who, self._clock = InstallerId(by, process, machine), clock
 
     def turn(self) -> DeploymentLock:
         return DeploymentLock(self.connection, WHEELS, "prod", self._who, self._clock, uuid.uuid4().hex)
@@ -150,7 +150,7 @@ class Installer:
         """Whether there was anything to do."""
         turn = self.turn()
         turn.begin(on_claim)
-        outlook = look(self._workspace, settings, wheel, Discovered(), turn.filled)
+        outlook = preview_deployment(self._workspace, settings, wheel, DiscoveredGames(), turn.filled)
         if outlook.plan.is_empty and not outlook.must_upload:
             return settle(self._workspace, outlook.plan, turn)
         install(self._workspace, wheel, outlook.plan, tell, turn)
@@ -159,7 +159,7 @@ class Installer:
     def destroy(self, on_claim: OnClaim = OnClaim.REFUSE) -> None:
         turn = self.turn()
         turn.begin(on_claim)
-        removal = look_at_removal(self._workspace, WANTED, turn)
+        removal = preview_removal(self._workspace, WANTED, turn)
         if not removal.is_empty:
             remove_all(self._workspace, removal, lambda _: None, turn)
 

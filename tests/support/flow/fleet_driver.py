@@ -27,7 +27,7 @@ from demux.core.reports import GameReport, IngestReport
 from demux.core.streaming.query import TAKE_ALL
 from demux.pipeline.engines import decode_of
 from demux.pipeline.round import Observer, run_round
-from demux.pipeline.task_pool import Ended
+from demux.pipeline.task_pool import TaskEnd
 from install_workflow.planning.plan import Plan
 from tests.support.flow.root import Root
 
@@ -161,7 +161,7 @@ class _Teller(Observer):
     def planned(self, plan: Plan, due: int) -> None:
         self._tell.send(f"planned {due}")
 
-    def ended(self, end: Ended[GameReport]) -> None:
+    def ended(self, end: TaskEnd[GameReport]) -> None:
         self._tell.send("ended" if end.error is None else f"failed: {end.error}")
 
 

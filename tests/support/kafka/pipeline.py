@@ -15,7 +15,7 @@ from demux.core.protobuf.schema.descriptor_pool import message_class, pool_of
 from demux.core.protobuf.schema.protoc import compile_schema
 from demux.core.registry.protocol import ImportedFile, RegisteredSchema
 from demux.core.settings.settings import RunSettings
-from demux.operations.quarantine.filter import Choice
+from demux.operations.quarantine.filter import QuarantineFilter
 from demux.pipeline.round import Round
 from deserializer.redecode.replay import games_in_quarantine, replay
 from tests.support.flow.root import Root
@@ -73,7 +73,7 @@ def sentences(result: Round) -> dict[str, str]:
 
 def replayed(root: Root) -> dict[str, tuple[int, int]]:
     """Replay all of quarantine as a new command does; return of each game how many rows decoded, and how many stay."""
-    place, choice = root.workplace(), Choice()
+    place, choice = root.workplace(), QuarantineFilter()
     reports = [
         replay(place.spark, place.layout, place.schemas, game, choice)
         for game in games_in_quarantine(place.spark, place.layout, choice)

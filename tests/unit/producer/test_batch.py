@@ -12,7 +12,7 @@ from google.protobuf.message import Message
 from hypothesis import given
 from hypothesis import strategies as st
 
-from producer.batch import Recipe, batch
+from producer.batch import BatchRecipe, batch
 from producer.events import EventWriter, random_words
 from producer.faults import Fault
 
@@ -20,9 +20,9 @@ NOW_US = 1_767_323_045_000_000
 
 
 @pytest.fixture(scope="module")
-def recipe(writer: Callable[[int, int], EventWriter]) -> Recipe:
+def recipe(writer: Callable[[int, int], EventWriter]) -> BatchRecipe:
     writers = [[writer(number, version) for version in (1, 2, 3)] for number in (0, 1)]
-    return Recipe(3, writers, 0.2, tuple(Fault), 4, 0, NOW_US)
+    return BatchRecipe(3, writers, 0.2, tuple(Fault), 4, 0, NOW_US)
 
 
 @given(first=st.integers(0, 2**40), count=st.integers(0, 50), more=st.integers(0, 50), seed=st.integers(0, 2**64))
@@ -32,7 +32,7 @@ def test_the_random_words_of_an_event_depend_on_its_number_only(first: int, coun
     assert np.array_equal(whole, np.concatenate(parts))
 
 
-def test_an_event_is_the_same_bytes_in_whatever_batch_it_is_made(recipe: Recipe) -> None:
+def test_an_event_is_the_same_bytes_in_whatever_batch_it_is_made(recipe: BatchRecipe) -> None:
     whole, counts = batch(recipe, 0, 500)
     parts = [batch(recipe, first, count) for first, count in ((0, 123), (123, 1), (124, 376))]
     assert whole.values == [value for records, _ in parts for value in records.values]
@@ -42,11 +42,11 @@ def test_an_event_is_the_same_bytes_in_whatever_batch_it_is_made(recipe: Recipe)
     assert counts == parts[0][1] + parts[1][1] + parts[2][1]
 
 
-def test_another_seed_gives_other_events(recipe: Recipe) -> None:
+def test_another_seed_gives_other_events(recipe: BatchRecipe) -> None:
     assert batch(recipe, 0, 50)[0].values != batch(replace(recipe, seed=4), 0, 50)[0].values
 
 
-def test_every_event_is_a_wrapper_of_its_game_and_version(recipe: Recipe, wrapper_class: type[Message]) -> None:
+def test_every_event_is_a_wrapper_of_its_game_and_version(recipe: BatchRecipe, wrapper_class: type[Message]) -> None:
     records, counts = batch(replace(recipe, fault_rate=0.0), 0, 600)
     classes = {writer.schema_id: writer for versions in recipe.writers for writer in versions}
     seen: Counter[int] = Counter()
@@ -63,7 +63,7 @@ def test_every_event_is_a_wrapper_of_its_game_and_version(recipe: Recipe, wrappe
     assert counts == {("chess", None): seen[1] + seen[2] + seen[3], ("go", None): seen[11] + seen[12] + seen[13]}
 
 
-def test_an_event_in_full(recipe: Recipe, wrapper_class: type[Message]) -> None:
+def test_an_event_in_full(recipe: BatchRecipe, wrapper_class: type[Message]) -> None:
     records, _ = batch(replace(recipe, writers=[recipe.writers[0][2:]], fault_rate=0.0), 4, 1)
     wrapper: Any = wrapper_class.FromString(records.values[0] or b"")
     event = recipe.writers[0][2].message.FromString(wrapper.payload)
@@ -80,7 +80,7 @@ def test_an_event_in_full(recipe: Recipe, wrapper_class: type[Message]) -> None:
     }
 
 
-def test_columns_take_all_kinds_of_values(recipe: Recipe, wrapper_class: type[Message]) -> None:
+def test_columns_take_all_kinds_of_values(recipe: BatchRecipe, wrapper_class: type[Message]) -> None:
     records, _ = batch(replace(recipe, writers=[recipe.writers[0][2:]], fault_rate=0.0), 0, 400)
     message = recipe.writers[0][2].message
     events: list[Any] = [message.FromString(wrapper_class.FromString(v or b"").payload) for v in records.values]  # type: ignore[attr-defined]
@@ -93,7 +93,7 @@ def test_columns_take_all_kinds_of_values(recipe: Recipe, wrapper_class: type[Me
     assert max(event.col_chess_game_1 for event in events) > 2**62
 
 
-def test_the_rate_is_kept_and_the_kinds_are_equally_often(recipe: Recipe) -> None:
+def test_the_rate_is_kept_and_the_kinds_are_equally_often(recipe: BatchRecipe) -> None:
     _, counts = batch(recipe, 0, 20_000)
     by_fault: Counter[Fault | None] = Counter()
     for (_, fault), count in counts.items():
@@ -103,13 +103,13 @@ def test_the_rate_is_kept_and_the_kinds_are_equally_often(recipe: Recipe) -> Non
     assert all(200 < by_fault[fault] < 375 for fault in Fault)
 
 
-def test_the_kinds_of_fault_can_be_chosen(recipe: Recipe) -> None:
+def test_the_kinds_of_fault_can_be_chosen(recipe: BatchRecipe) -> None:
     only = replace(recipe, fault_rate=1.0, faults=(Fault.NULL_VALUE,))
     assert batch(only, 0, 20)[0].values == [None] * 20
     assert None not in batch(replace(recipe, fault_rate=1.0, faults=()), 0, 20)[0].values
 
 
-def test_a_game_keeps_to_its_partition(recipe: Recipe) -> None:
+def test_a_game_keeps_to_its_partition(recipe: BatchRecipe) -> None:
     records, _ = batch(recipe, 0, 100)
     pairs = set(zip(records.keys, records.partitions.tolist(), strict=True))
     assert pairs == {(b"chess", 0), (b"go", 1)}

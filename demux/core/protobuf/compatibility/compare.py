@@ -52,7 +52,7 @@ def compare(old: CompiledSchema, new: CompiledSchema, table: Struct | None = Non
         SchemaInvalid: a version cannot be used, or they unfold into more than `MAX_COLUMNS` fields to compare.
     """
     silver = TableFit(silver_columns(old) if table is None else table, silver_columns(new), SILVER_RESERVED)
-    changes = tuple(_Comparing(silver).roots(_descriptor(old), _descriptor(new)))
+    changes = tuple(_MessageWalk(silver).roots(_descriptor(old), _descriptor(new)))
     return SchemaComparison(changes, silver.alignment.added, silver.alignment.conflicts, silver.alignment.widened)
 
 
@@ -79,7 +79,7 @@ def table_of(schemas: Iterable[CompiledSchema]) -> Struct:
     return table
 
 
-class _Comparing:
+class _MessageWalk:
     """Walks both messages side by side; a pair of types met inside itself ends the walk."""
 
     def __init__(self, silver: TableFit) -> None:

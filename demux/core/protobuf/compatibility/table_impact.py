@@ -19,7 +19,7 @@ _NO_EFFECT = (Effect.NONE, "")
 
 
 @dataclass(frozen=True, slots=True)
-class _Reached:
+class _ColumnPath:
     """A column, by the path that `align` gives it; `in_text`: the field is a part of the column's JSON text."""
 
     path: str
@@ -46,13 +46,13 @@ class TableFit:
         if alone.added:
             return Effect.ADDS_COLUMN, self._addition(numbers, alone.added[0])
         match self._table.reach(numbers), self._writer.reach(numbers):
-            case _Reached(path), None:
+            case _ColumnPath(path), None:
                 return Effect.STOPS_FILLING, f"column {path} stays, NULL in new rows"
-            case _Reached(path, in_text=True), _Reached():
+            case _ColumnPath(path, in_text=True), _ColumnPath():
                 return Effect.OTHER_VALUES, f"the JSON text in column {path} changes"
-            case _Reached(path, mine), _Reached(_, theirs) if alone.widened:
+            case _ColumnPath(path, mine), _ColumnPath(_, theirs) if alone.widened:
                 return Effect.WIDENS_COLUMN, f"column {path} becomes {sql_name(theirs)}, which holds {sql_name(mine)}"
-            case _Reached(path, mine), _Reached(other, theirs):
+            case _ColumnPath(path, mine), _ColumnPath(other, theirs):
                 if _last(path) != _last(other):
                     return Effect.KEEPS_OLD_NAME, f"column {path} keeps its name and gets the values of {_last(other)}"
                 if _inside(mine) != _inside(theirs):
@@ -95,7 +95,7 @@ class _Columns:
         """Return the one column of this field and those around it, without anything beside it or inside it."""
         return self._only(self._columns, numbers)
 
-    def reach(self, numbers: Numbers) -> _Reached | None:
+    def reach(self, numbers: Numbers) -> _ColumnPath | None:
         """Return the column of this field, or the one whose JSON text it is a part of."""
         return self._reach(self._columns, numbers, "")
 
@@ -126,24 +126,24 @@ class _Columns:
             case Primitive():
                 return column_type
 
-    def _reach(self, columns: Struct, numbers: Numbers, above: str) -> _Reached | None:
+    def _reach(self, columns: Struct, numbers: Numbers, above: str) -> _ColumnPath | None:
         column = self._numbered(columns, numbers[0])
         return None if column is None else self._into(column.type, numbers[1:], above + column.name)
 
-    def _into(self, column_type: ColumnType, numbers: Numbers, path: str) -> _Reached | None:
+    def _into(self, column_type: ColumnType, numbers: Numbers, path: str) -> _ColumnPath | None:
         if not numbers:
-            return _Reached(path, column_type, in_text=False)
+            return _ColumnPath(path, column_type, in_text=False)
         match column_type:
             case Struct():
                 return self._reach(column_type, numbers, f"{path}.")
             case Array(element):
                 return self._into(element, numbers, f"{path}.element")
             case Map(key) if numbers[0] == 1:
-                return _Reached(f"{path}.key", key, in_text=False)
+                return _ColumnPath(f"{path}.key", key, in_text=False)
             case Map(_, value):
                 return self._into(value, numbers[1:], f"{path}.value")
             case Primitive():
-                return _Reached(path, column_type, in_text=True)
+                return _ColumnPath(path, column_type, in_text=True)
 
 
 def _inside(column_type: ColumnType) -> ColumnType:

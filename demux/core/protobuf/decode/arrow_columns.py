@@ -24,10 +24,10 @@ from demux.core.protobuf.schema.column_mapping import (
     FieldMapping,
     JsonText,
     Message,
+    NullableScalar,
     Scalar,
     TimestampValue,
     Value,
-    Wrapped,
     column_type,
     columns_of,
 )
@@ -75,7 +75,7 @@ class ArrowRules:
                 return as_type(array, arrow_type(column_type(value)))
             case Enumeration():
                 return _enum_names(array, value, bad)
-            case Wrapped(scalar):
+            case NullableScalar(scalar):
                 return self._value(array.flatten()[0], scalar, bad)
             case TimestampValue():
                 return _timestamps(array, bad)

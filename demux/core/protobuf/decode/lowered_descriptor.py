@@ -17,10 +17,10 @@ from demux.core.protobuf.schema.column_mapping import (
     FieldPresence,
     JsonText,
     Message,
+    NullableScalar,
     Scalar,
     TimestampValue,
     Value,
-    Wrapped,
 )
 
 PACKAGE = "demux_lowered"
@@ -57,7 +57,7 @@ class _Lowering:
         self._message(shape)
         return self._file
 
-    def _message(self, value: Message | TimestampValue | Wrapped) -> str:
+    def _message(self, value: Message | TimestampValue | NullableScalar) -> str:
         known = self._names.get(value)
         if known is not None:
             return known
@@ -71,7 +71,7 @@ class _Lowering:
             case TimestampValue():
                 for number, proto_type in enumerate(_TIMESTAMP_FIELDS, start=1):
                     self._plain(message, number, proto_type)
-            case Wrapped(scalar):
+            case NullableScalar(scalar):
                 self._plain(message, 1, scalar.proto_type)
         return name
 
@@ -121,6 +121,6 @@ class _Lowering:
                 target.type = FieldDescriptorProto.TYPE_INT32
             case JsonText() | Message(fields=()):
                 target.type = FieldDescriptorProto.TYPE_BYTES
-            case Message() | TimestampValue() | Wrapped():
+            case Message() | TimestampValue() | NullableScalar():
                 target.type = FieldDescriptorProto.TYPE_MESSAGE
                 target.type_name = f".{PACKAGE}.{self._message(value)}"

@@ -26,10 +26,10 @@ from demux.core.protobuf.schema.column_mapping import (
     FieldMapping,
     FieldPresence,
     JsonText,
+    NullableScalar,
     Scalar,
     TimestampValue,
     Value,
-    Wrapped,
     is_map,
 )
 from demux.core.protobuf.schema.column_mapping import Message as MessageShape
@@ -213,7 +213,7 @@ def _single(item: Anything, value: Value, pool: DescriptorPool) -> Anything:
             return item
         case Enumeration():
             return enum_text(item, value)
-        case Wrapped():
+        case NullableScalar():
             return item.value
         case TimestampValue():
             return microseconds(item.seconds, item.nanos)

@@ -23,7 +23,7 @@ from demux.core.protobuf.schema.column_mapping import Cardinality, FieldMapping,
 from demux.core.protobuf.schema.descriptor_pool import Readable, pool_of
 
 
-class Filling:
+class RescueFill:
     """Fills rows of a table by one schema."""
 
     def __init__(self, descriptor_set: bytes, message: str, reserved: frozenset[str]) -> None:
@@ -100,6 +100,6 @@ class Filling:
 
 
 @lru_cache(maxsize=256)
-def filling_of(descriptor_set: bytes, message: str, reserved: frozenset[str]) -> Filling:
+def filling_of(descriptor_set: bytes, message: str, reserved: frozenset[str]) -> RescueFill:
     """Return the process's one filling by this message."""
-    return Filling(descriptor_set, message, reserved)
+    return RescueFill(descriptor_set, message, reserved)

@@ -81,7 +81,7 @@ class Enumeration:
 
 
 @dataclass(frozen=True, slots=True)
-class Wrapped:
+class NullableScalar:
     """A `google.protobuf.*Value` message: a nullable scalar."""
 
     scalar: Scalar
@@ -107,7 +107,7 @@ class Message:
     fields: tuple[FieldMapping, ...]
 
 
-Value = Scalar | Enumeration | Wrapped | TimestampValue | JsonText | Message
+Value = Scalar | Enumeration | NullableScalar | TimestampValue | JsonText | Message
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +188,7 @@ class _Unfolding:
         if message is None:
             return Scalar(field.type)
         if message.full_name in _WRAPPERS:
-            return Wrapped(Scalar(message.fields_by_number[1].type))
+            return NullableScalar(Scalar(message.fields_by_number[1].type))
         if message.full_name == "google.protobuf.Timestamp":
             return TimestampValue()
         if message.full_name in _JSON or message.full_name in above:
@@ -207,7 +207,7 @@ def column_type(value: Value) -> ColumnType:
     match value:
         case Scalar(proto_type):
             return _PRIMITIVES[proto_type]
-        case Wrapped(scalar):
+        case NullableScalar(scalar):
             return column_type(scalar)
         case Enumeration() | JsonText():
             return Primitive.STRING

@@ -60,7 +60,7 @@ def compile_schema(schema: RegisteredSchema) -> CompiledSchema:
     descriptor_set = compile_files(schema)
     try:
         message = _message(descriptor_set, schema.path, schema.message)
-    except _Refused as refused:
+    except _CompileError as refused:
         raise _invalid(schema, refused) from refused
     return CompiledSchema(schema.schema_id, schema.subject, schema.version, message, descriptor_set)
 
@@ -69,11 +69,11 @@ def compile_files(schema: RegisteredSchema) -> bytes:
     """Return the schema's serialized `FileDescriptorSet`, whichever message payloads hold; else as `compile_schema`."""
     try:
         return _compiled((ImportedFile(schema.path, schema.text), *schema.references))
-    except _Refused as refused:
+    except _CompileError as refused:
         raise _invalid(schema, refused) from refused
 
 
-def _invalid(schema: RegisteredSchema, refused: _Refused) -> SchemaInvalid:
+def _invalid(schema: RegisteredSchema, refused: _CompileError) -> SchemaInvalid:
     return SchemaInvalid(
         f"Schema {schema.schema_id} ({schema.subject!r} version {schema.version}) does not compile: {refused}.",
         "Correct the schema in the registry; the rows wait in quarantine and can be replayed.",
@@ -83,14 +83,14 @@ def _invalid(schema: RegisteredSchema, refused: _Refused) -> SchemaInvalid:
     )
 
 
-class _Refused(Exception):
+class _CompileError(Exception):
     """Why the schema cannot be compiled, without a full stop."""
 
 
 @lru_cache(maxsize=4096)
 def _compiled(files: tuple[ImportedFile, ...]) -> bytes:
     if mistake := paths_mistake(file.path for file in files):
-        raise _Refused(mistake)
+        raise _CompileError(mistake)
     return _protoc(files)
 
 
@@ -110,12 +110,12 @@ def _protoc(files: tuple[ImportedFile, ...]) -> bytes:
                 stderr = done.stderr.decode("utf-8", "replace")
                 if os.strerror(errno.ENOSPC) in stderr:
                     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-                raise _Refused(_first_error(stderr, folder, done.returncode))
+                raise _CompileError(_first_error(stderr, folder, done.returncode))
             return (folder / "out").read_bytes()
     except subprocess.TimeoutExpired as error:
-        raise _Refused(f"protoc took more than {_TIMEOUT_S:.0f} s") from error
+        raise _CompileError(f"protoc took more than {_TIMEOUT_S:.0f} s") from error
     except UnicodeEncodeError as error:
-        raise _Refused("the text holds half a surrogate pair, which UTF-8 cannot write") from error
+        raise _CompileError("the text holds half a surrogate pair, which UTF-8 cannot write") from error
     except OSError as error:
         raise StorageFailed(
             f"protoc's temporary folder cannot be used: {error.strerror or error}.",
@@ -143,7 +143,7 @@ def _write(folder: Path, files: tuple[ImportedFile, ...]) -> list[str]:
         if serialized.file[0].name == files[0].path:
             words[-1] = files[0].path
             if words[-1].startswith("-"):
-                raise _Refused(f"the import path {words[-1]!r} begins like an option of protoc")
+                raise _CompileError(f"the import path {words[-1]!r} begins like an option of protoc")
     return words
 
 
@@ -195,14 +195,16 @@ def _message(descriptor_set: bytes, path: str, wanted: str | None) -> str:
     if wanted is None:
         first = first_message(descriptor_set)
         if first is None:
-            raise _Refused(f"{path} has no message")
+            raise _CompileError(f"{path} has no message")
         return first
     files = FileDescriptorSet.FromString(descriptor_set).file
     own = next(file for file in files if file.name == path)
     names = [name for file in (own, *files) for name in _message_names(file)]
     if wanted not in names:
         near = get_close_matches(wanted, names, n=1)
-        raise _Refused(f"{path} has no message {wanted!r}" + (f"; the nearest name is {near[0]!r}" if near else ""))
+        raise _CompileError(
+            f"{path} has no message {wanted!r}" + (f"; the nearest name is {near[0]!r}" if near else "")
+        )
     return wanted
 
 

@@ -28,7 +28,7 @@ class UnreadableValue(Exception):
     """The value cannot be told from the bytes."""
 
 
-class Glimpse:
+class FieldProbe:
     """Reads single values of one message; costly to make, kept for the life of a process by `glimpse_of`."""
 
     def __init__(self, descriptor_set: bytes, message: str, reserved: frozenset[str]) -> None:
@@ -92,10 +92,10 @@ class Glimpse:
 
 
 @lru_cache(maxsize=256)
-def glimpse_of(descriptor_set: bytes, message: str, reserved: frozenset[str]) -> Glimpse | None:
+def glimpse_of(descriptor_set: bytes, message: str, reserved: frozenset[str]) -> FieldProbe | None:
     """Return the process's one glimpse of this message; None where the schema cannot be used."""
     try:
-        return Glimpse(descriptor_set, message, reserved)
+        return FieldProbe(descriptor_set, message, reserved)
     except (SchemaInvalid, KeyError):
         return None
 

@@ -87,15 +87,15 @@ def dump(payload: bytes, message: Descriptor | None = None, most: int = 100) -> 
         message: what they should be; None where nobody knows.
         most: how many fields are shown.
     """
-    walk = _Walk(payload, most)
+    walk = _WireWalk(payload, most)
     try:
         parts, _ = walk.message(0, len(payload), message, 0, None)
         return Dump(tuple(parts), walk.more, None)
-    except _Broken as broken:
+    except _Truncated as broken:
         return Dump(broken.parts, walk.more, Stop(broken.offset, broken.reason))
 
 
-class _Broken(Exception):
+class _Truncated(Exception):
     """The wire format ends here; with the fields of the message before."""
 
     def __init__(self, offset: int, reason: str) -> None:
@@ -106,7 +106,7 @@ class _Broken(Exception):
 
 
 @dataclass(slots=True)
-class _Walk:
+class _WireWalk:
     """Goes through one payload."""
 
     payload: bytes
@@ -126,14 +126,14 @@ class _Walk:
                 number, wire, at = self._tag(at, end, kind is None and group is not None)
                 if wire is WireType.END_GROUP:
                     if number != group:
-                        raise _Broken(begin, f"a group {number} ends here, and none has begun")
+                        raise _Truncated(begin, f"a group {number} ends here, and none has begun")
                     return parts, at
                 part, at = self._field(number, wire, at, end, kind, depth)
                 if part is not None:
                     parts.append(part)
             if group is not None:
-                raise _Broken(end, f"the group {group} does not end")
-        except _Broken as broken:
+                raise _Truncated(end, f"the group {group} does not end")
+        except _Truncated as broken:
             broken.parts = (*parts, *broken.parts)
             raise
         return parts, at
@@ -156,7 +156,7 @@ class _Walk:
             return (DumpedField(number, name, _shown_number(value, wire, known)) if is_shown else None), at
         length, begin = self._varint(at, end, "the field's length", 5)
         if length > min(_MAX_LENGTH, end - begin):
-            raise _Broken(at, f"the field {number} has {length:,} bytes, and {end - begin:,} are left")
+            raise _Truncated(at, f"the field {number} has {length:,} bytes, and {end - begin:,} are left")
         end = begin + length
         if known is not None and known.message_type is not None and depth < _MOST_DEPTH:
             part, end = self._nested(number, name, begin, end, known.message_type, depth)
@@ -179,10 +179,10 @@ class _Walk:
         group: int | None = None,
     ) -> tuple[DumpedField, int]:
         if depth >= _MOST_DEPTH:
-            raise _Broken(at, f"messages are nested deeper than {_MOST_DEPTH}: not looked at any further")
+            raise _Truncated(at, f"messages are nested deeper than {_MOST_DEPTH}: not looked at any further")
         try:
             parts, at = self.message(at, end, kind, depth + 1, group)
-        except _Broken as broken:
+        except _Truncated as broken:
             broken.parts = (DumpedField(number, name, None, broken.parts),)
             raise
         return DumpedField(number, name, None, tuple(parts)), at
@@ -195,7 +195,7 @@ class _Walk:
         before = self.shown, self.more
         try:
             return tuple(self.message(begin, end, None, depth + 1, None)[0])
-        except _Broken:
+        except _Truncated:
             # a wrong guess leaves no trace
             self.shown, self.more = before
             return None
@@ -211,14 +211,14 @@ class _Walk:
 
     def _tag(self, at: int, end: int, is_skipped: bool) -> tuple[int, WireType, int]:
         if self.looked_at >= _MOST_LOOKED_AT:
-            raise _Broken(at, f"more than {_MOST_LOOKED_AT:,} fields: not looked at any further")
+            raise _Truncated(at, f"more than {_MOST_LOOKED_AT:,} fields: not looked at any further")
         tag, behind = self._varint(at, end, "a field's tag", 5)
         number = tag >> 3
         # the reference lets the number 0 pass where it skips a group that it does not know
         if number > _MAX_NUMBER or (not number and not is_skipped):
-            raise _Broken(at, f"no field has the number {number:,}")
+            raise _Truncated(at, f"no field has the number {number:,}")
         if tag & 7 > WireType.FIXED32:
-            raise _Broken(at, f"the field {number:,} has the wire type {tag & 7}, which there is not")
+            raise _Truncated(at, f"the field {number:,} has the wire type {tag & 7}, which there is not")
         return number, WireType(tag & 7), behind
 
     def _number(self, wire: WireType, at: int, end: int) -> tuple[int, int]:
@@ -226,19 +226,19 @@ class _Walk:
             return self._varint(at, end, "a number")
         size = 8 if wire is WireType.FIXED64 else 4
         if end - at < size:
-            raise _Broken(at, f"a number of {size} bytes, and {end - at} are left")
+            raise _Truncated(at, f"a number of {size} bytes, and {end - at} are left")
         return int.from_bytes(self.payload[at : at + size], "little"), at + size
 
     def _varint(self, at: int, end: int, what: str, most: int = 10) -> tuple[int, int]:
         value = 0
         for place in range(most):
             if at + place >= end:
-                raise _Broken(at, f"{what} does not end")
+                raise _Truncated(at, f"{what} does not end")
             byte = self.payload[at + place]
             value |= (byte & 0x7F) << (7 * place)
             if byte < 0x80:
                 return value & (2**64 - 1), at + place + 1
-        raise _Broken(at, f"{what} has more than {most} bytes")
+        raise _Truncated(at, f"{what} has more than {most} bytes")
 
 
 _FIXED64 = frozenset({FieldDescriptor.TYPE_FIXED64, FieldDescriptor.TYPE_SFIXED64, FieldDescriptor.TYPE_DOUBLE})
@@ -307,13 +307,13 @@ def _shown_bytes(content: bytes, known: FieldDescriptor | None) -> str:
 
 def _packed(content: bytes, known: FieldDescriptor) -> str:
     """Return the first numbers of a packed list."""
-    walk = _Walk(content, 0)
+    walk = _WireWalk(content, 0)
     wire, at, found = _wire_of(known.type), 0, list[str]()
     try:
         while at < len(content) and len(found) < _MOST_NUMBERS:
             value, at = walk._number(wire, at, len(content))
             found.append(_shown_number(value, wire, known))
-    except _Broken as broken:
+    except _Truncated as broken:
         return f"[{', '.join(found)}] and then, at its byte {broken.offset}: {broken.reason}"
     more = f", … ({len(content):,} bytes)" if at < len(content) else ""
     return f"[{', '.join(found)}{more}]"

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from pydantic import TypeAdapter
 
 from demux.core.errors import SchemaIncompatible, SchemaInvalid
-from demux.core.registry.confluent.http_client import Method, Rest
+from demux.core.registry.confluent.http_client import RequestKind, Rest
 from demux.core.registry.confluent.responses import (
     ANYTHING,
     FOUND,
@@ -27,7 +27,7 @@ from demux.core.registry.confluent.responses import (
     SchemaLocation,
     Stored,
 )
-from demux.core.registry.ownership_marks import Mark
+from demux.core.registry.ownership_marks import OwnershipMark
 
 T = TypeVar("T")
 
@@ -97,18 +97,18 @@ class Resources:
         own = self._asked(f"config/{_quoted(subject)}", LEVEL) or self._asked("config", LEVEL)
         return own.level if own else None
 
-    def lookup(self, schema: Mark, *, deleted: bool = False) -> SchemaLocation | None:
+    def lookup(self, schema: OwnershipMark, *, deleted: bool = False) -> SchemaLocation | None:
         """Return the version of the subject that has this content; deleted ones too if so wished."""
         path = f"subjects/{_quoted(schema.subject)}"
         try:
-            return self._rest.ask(Method.POST, path, FOUND, query=_deleted(deleted), body=_body(schema))
+            return self._rest.ask(RequestKind.POST, path, FOUND, query=_deleted(deleted), body=_body(schema))
         except RegistryRejected as rejected:
             # a text that the registry cannot read is none that it has
             if rejected.is_unknown or rejected.status == 422:
                 return None
             raise self._rest.unexpected(rejected) from None
 
-    def check(self, new: Mark) -> None:
+    def check(self, new: OwnershipMark) -> None:
         """Return when the registry says nothing against this as the subject's next version.
 
         Raises:
@@ -116,7 +116,7 @@ class Resources:
         """
         path = f"compatibility/subjects/{_quoted(new.subject)}/versions"
         try:
-            verdict = self._rest.ask(Method.POST, path, VERDICT, query={"verbose": "true"}, body=_body(new))
+            verdict = self._rest.ask(RequestKind.POST, path, VERDICT, query={"verbose": "true"}, body=_body(new))
         except RegistryRejected:
             # a new subject, an unknown question, or (Apicurio) imports in the schema: registering asks once more
             return
@@ -124,7 +124,7 @@ class Resources:
         if not verdict.is_compatible and verdict.messages:
             raise self._incompatible(new.subject, "; ".join(verdict.messages))
 
-    def add(self, new: Mark, kind: str = PROTOBUF) -> None:
+    def add(self, new: OwnershipMark, kind: str = PROTOBUF) -> None:
         """Make this content a version of its subject, if it is none.
 
         Raises:
@@ -133,7 +133,7 @@ class Resources:
         """
         path = f"subjects/{_quoted(new.subject)}/versions"
         try:
-            self._rest.ask(Method.POST, path, REGISTERED, body=_body(new, kind))
+            self._rest.ask(RequestKind.POST, path, REGISTERED, body=_body(new, kind))
         except RegistryRejected as rejected:
             if rejected.status == 409:
                 raise self._incompatible(new.subject, rejected.message) from None
@@ -156,7 +156,7 @@ class Resources:
 
     def _delete(self, path: str, query: Mapping[str, str] | None) -> Deletion:
         try:
-            self._rest.ask(Method.DELETE, path, ANYTHING, query=query)
+            self._rest.ask(RequestKind.DELETE, path, ANYTHING, query=query)
         except RegistryRejected as rejected:
             if rejected.code == _STILL_NEEDED:
                 return Deletion.STILL_NEEDED
@@ -185,7 +185,7 @@ class Resources:
         )
 
 
-def _body(schema: Mark, kind: str = PROTOBUF) -> dict[str, object]:
+def _body(schema: OwnershipMark, kind: str = PROTOBUF) -> dict[str, object]:
     references = [reference.model_dump() for reference in schema.references]
     return {"schema": schema.text, "schemaType": kind, "references": references}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from demux.core.errors import RegistryRefused, RegistryUnavailable
-from demux.core.registry.confluent.responses import Distrusted, RegistryRejected, RegistryUnusable, clipped
+from demux.core.registry.confluent.responses import CertificateRefused, RegistryRejected, RegistryUnusable, clipped
 from demux.core.settings.settings import RegistrySettings
 
 
@@ -32,7 +32,7 @@ def not_let_in(settings: RegistrySettings, rejected: RegistryRejected) -> Regist
     )
 
 
-def not_trusted(url: str, distrusted: Distrusted) -> RegistryRefused:
+def not_trusted(url: str, distrusted: CertificateRefused) -> RegistryRefused:
     """Return the error of a certificate that one side does not accept."""
     if distrusted.ours:
         return RegistryRefused(

@@ -17,7 +17,13 @@ from tenacity.wait import wait_random_exponential
 
 from demux.core.errors import DemuxError, SettingsInvalid
 from demux.core.registry.confluent.errors import not_expected, not_let_in, not_trusted, unavailable
-from demux.core.registry.confluent.responses import Distrusted, RegistryRejected, RegistryUnusable, failure, refusal
+from demux.core.registry.confluent.responses import (
+    CertificateRefused,
+    RegistryRejected,
+    RegistryUnusable,
+    failure,
+    refusal,
+)
 from demux.core.registry.confluent.session import client_certificate, open_session
 from demux.core.secrets import resolve
 from demux.core.settings.settings import RegistrySettings
@@ -27,7 +33,7 @@ T = TypeVar("T")
 _JSON = "application/vnd.schemaregistry.v1+json"
 
 
-class Method(Enum):
+class RequestKind(Enum):
     """What a request does."""
 
     GET = "GET"
@@ -79,11 +85,11 @@ class Rest:
             RegistryRefused: wrong account, permission or certificate.
             RegistryUnavailable: no usable answer, however often it was asked.
         """
-        return self.ask(Method.GET, path, shape, query=query)
+        return self.ask(RequestKind.GET, path, shape, query=query)
 
     def ask(
         self,
-        method: Method,
+        method: RequestKind,
         path: str,
         shape: TypeAdapter[T],
         *,
@@ -104,7 +110,7 @@ class Rest:
             return answer
         except RegistryUnusable as unusable:
             error = unavailable(self.url, unusable)
-        except Distrusted as distrusted:
+        except CertificateRefused as distrusted:
             error = not_trusted(self.url, distrusted)
         except RegistryRejected as rejected:
             error = not_let_in(self._settings, rejected) if rejected.status in (401, 403) else rejected
@@ -117,7 +123,7 @@ class Rest:
 
     def _once(
         self,
-        method: Method,
+        method: RequestKind,
         path: str,
         shape: TypeAdapter[T],
         query: Mapping[str, str] | None,
@@ -136,7 +142,7 @@ class Rest:
 
     def _sent(
         self,
-        method: Method,
+        method: RequestKind,
         path: str,
         shape: TypeAdapter[T],
         query: Mapping[str, str] | None,

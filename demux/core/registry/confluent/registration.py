@@ -6,7 +6,7 @@ from demux.core.errors import SchemaInvalid
 from demux.core.registry.confluent.api import AVRO, Deletion, Resources
 from demux.core.registry.confluent.responses import ReferenceTo, SchemaLocation
 from demux.core.registry.imports import direct_imports, only_needed
-from demux.core.registry.ownership_marks import Mark, mark_subject, mark_text, read_mark
+from demux.core.registry.ownership_marks import OwnershipMark, mark_subject, mark_text, read_mark
 from demux.core.registry.protocol import ImportedFile, NewSchema
 
 
@@ -31,7 +31,7 @@ class Registrar:
             SchemaIncompatible: the registry says that one of them breaks its subject's compatibility.
         """
         needed = only_needed(schema)
-        return self._registered(Mark(schema.subject, schema.text, self._imports(schema.text, needed, ()))).id
+        return self._registered(OwnershipMark(schema.subject, schema.text, self._imports(schema.text, needed, ()))).id
 
     def _imports(self, text: str, needed: tuple[ImportedFile, ...], above: tuple[str, ...]) -> tuple[ReferenceTo, ...]:
         """Return where the imports of a text are, registered now if they were not, under their paths as subjects."""
@@ -43,17 +43,17 @@ class Registrar:
             raise SchemaInvalid(cause, "Take one of these imports away.", subject=file.path)
         own = self._imports(file.text, needed, (*above, file.path))
         if file not in self._places:
-            self._places[file] = self._registered(Mark(file.path, file.text, own))
+            self._places[file] = self._registered(OwnershipMark(file.path, file.text, own))
         return ReferenceTo(name=file.path, subject=file.path, version=self._places[file].version)
 
-    def _registered(self, new: Mark) -> SchemaLocation:
+    def _registered(self, new: OwnershipMark) -> SchemaLocation:
         found = self._resources.lookup(new)
         if found is not None:
             return found
         self._resources.check(new)
         # the mark comes first, so that no crash leaves an entry of ours without one
         if self._made_by is not None:
-            self._resources.add(Mark(mark_subject(self._made_by), mark_text(new)), AVRO)
+            self._resources.add(OwnershipMark(mark_subject(self._made_by), mark_text(new)), AVRO)
         self._resources.add(new)
         found = self._resources.lookup(new)
         if found is None:

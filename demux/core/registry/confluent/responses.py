@@ -116,7 +116,7 @@ class RegistryUnusable(Exception):
         self.after_s = after_s
 
 
-class Distrusted(Exception):
+class CertificateRefused(Exception):
     """One side does not accept the other's certificate.
 
     Attributes:
@@ -139,14 +139,14 @@ def refusal(status: int, headers: Mapping[str, str], body: bytes) -> RegistryRej
     return RegistryRejected(status, code, message or f"HTTP status {status}")
 
 
-def failure(error: Exception, timeout_s: float) -> RegistryUnusable | Distrusted:
+def failure(error: Exception, timeout_s: float) -> RegistryUnusable | CertificateRefused:
     """Return what it means that a client failed with this error before there was a whole answer."""
     causes = [*_causes(error)]
     for cause in causes:
         if isinstance(cause, ssl.SSLCertVerificationError):
-            return Distrusted(False, cause.verify_message.rstrip("."))
+            return CertificateRefused(False, cause.verify_message.rstrip("."))
         if isinstance(cause, ssl.SSLError) and re.search("alert.*(certificate|unknown ca|handshake)", str(cause), re.I):
-            return Distrusted(True, clipped(str(cause)))
+            return CertificateRefused(True, clipped(str(cause)))
     if any(isinstance(cause, IncompleteRead) for cause in causes):
         return RegistryUnusable("its answer was cut off")
     name = type(error).__name__

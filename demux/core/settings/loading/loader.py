@@ -50,7 +50,7 @@ class _SettingsMistake(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Layer:
+class _SettingsLayer:
     """The values of one place, where each was written, and the mistakes met while reading."""
 
     source: str
@@ -124,8 +124,8 @@ _LEAVES = dict(_leaves(Settings))
 _VARIABLES = {PREFIX + dotted.upper().replace(".", "__"): dotted for dotted in _LEAVES}
 
 
-def _file_layer(path: Path | None) -> _Layer:
-    layer = _Layer(str(path or DEFAULT_FILE))
+def _file_layer(path: Path | None) -> _SettingsLayer:
+    layer = _SettingsLayer(str(path or DEFAULT_FILE))
     text = _file_text(layer, path)
     if text is None:
         return layer
@@ -142,7 +142,7 @@ def _file_layer(path: Path | None) -> _Layer:
     return layer
 
 
-def _file_text(layer: _Layer, path: Path | None) -> str | None:
+def _file_text(layer: _SettingsLayer, path: Path | None) -> str | None:
     """The file's text; None when there is no default file, or after a mistake."""
     line = 0
     try:
@@ -176,8 +176,8 @@ def _filled(model: type[BaseModel], values: dict[str, object]) -> dict[str, obje
     return filled
 
 
-def _environment_layer(environ: Mapping[str, str]) -> _Layer:
-    layer = _Layer("environment")
+def _environment_layer(environ: Mapping[str, str]) -> _SettingsLayer:
+    layer = _SettingsLayer("environment")
     for variable, text in environ.items():
         if not variable.startswith(PREFIX) or not text:
             continue
@@ -191,8 +191,8 @@ def _environment_layer(environ: Mapping[str, str]) -> _Layer:
     return layer
 
 
-def _override_layer(overrides: Mapping[str, object]) -> _Layer:
-    layer = _Layer("command line")
+def _override_layer(overrides: Mapping[str, object]) -> _SettingsLayer:
+    layer = _SettingsLayer("command line")
     for dotted, value in overrides.items():
         if value is not None:
             _put(
@@ -201,7 +201,7 @@ def _override_layer(overrides: Mapping[str, object]) -> _Layer:
     return layer
 
 
-def _put(layer: _Layer, dotted: str, value: object, origin: _ValueOrigin) -> None:
+def _put(layer: _SettingsLayer, dotted: str, value: object, origin: _ValueOrigin) -> None:
     """Set one dotted key in the layer; what follows the name of a mapping, dots and all, is a key of that mapping."""
     leaf = next((leaf for leaf in _LEAVES if dotted.startswith(f"{leaf}.")), dotted)
     key = (*leaf.split("."), *([dotted[len(leaf) + 1 :]] if leaf != dotted else []))
@@ -238,11 +238,11 @@ def _deep(base: dict[str, object], over: dict[str, object]) -> dict[str, object]
     return merged
 
 
-def _merged(base: _Layer, over: _Layer) -> _Layer:
-    return _Layer("settings", _deep(base.values, over.values), {**base.origins, **over.origins})
+def _merged(base: _SettingsLayer, over: _SettingsLayer) -> _SettingsLayer:
+    return _SettingsLayer("settings", _deep(base.values, over.values), {**base.origins, **over.origins})
 
 
-def _refused(layer: _Layer, *, rules: bool) -> list[_SettingsMistake]:
+def _refused(layer: _SettingsLayer, *, rules: bool) -> list[_SettingsMistake]:
     try:
         Settings.model_validate(layer.values)
     except ValidationError as error:
@@ -251,7 +251,7 @@ def _refused(layer: _Layer, *, rules: bool) -> list[_SettingsMistake]:
     return []
 
 
-def _mistake(layer: _Layer, details: ErrorDetails) -> _SettingsMistake:
+def _mistake(layer: _SettingsLayer, details: ErrorDetails) -> _SettingsMistake:
     key = details["loc"]
     prefixes = (key[:length] for length in range(len(key), 0, -1))
     origin = next((layer.origins[prefix] for prefix in prefixes if prefix in layer.origins), _ValueOrigin(layer.source))

@@ -31,7 +31,7 @@ _MAX_DEPTH = 8
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 
 
-class Slip(NamedTuple):
+class YamlMistake(NamedTuple):
     """Something wrong with the YAML itself; the key is empty when no key is to blame."""
 
     line: int
@@ -50,7 +50,7 @@ class Document(NamedTuple):
 
     value: object
     lines: Mapping[Key, int]
-    slips: tuple[Slip, ...]
+    slips: tuple[YamlMistake, ...]
 
 
 def text_of(values: Mapping[str, object]) -> str:
@@ -76,7 +76,7 @@ def document_of(text: str) -> Document:
         line, reason = text.count("\n", 0, error.position) + 1, f"unprintable character U+{error.character:04X}"
     except (YAMLError, ValueError) as error:
         line, reason = 1, str(error)
-    return Document(None, {}, (*reading.slips, Slip(line, (), f"not valid YAML: {reason}")))
+    return Document(None, {}, (*reading.slips, YamlMistake(line, (), f"not valid YAML: {reason}")))
 
 
 class _UnreadableYaml(Exception):
@@ -93,7 +93,7 @@ class _YamlEvents:
 
     events: Iterator[Event]
     lines: dict[Key, int] = field(default_factory=dict)
-    slips: list[Slip] = field(default_factory=list)
+    slips: list[YamlMistake] = field(default_factory=list)
 
     def document(self) -> object:
         value: object = None
@@ -129,7 +129,7 @@ class _YamlEvents:
             name = _text(event)
             below = (*key, name)
             if name in mapping:
-                self.slips.append(Slip(_line(event), below, f"given twice; first in line {self.lines[below]}"))
+                self.slips.append(YamlMistake(_line(event), below, f"given twice; first in line {self.lines[below]}"))
             self.lines.setdefault(below, _line(event))
             value = self.value(next(self.events), below)
             mapping.setdefault(name, value)

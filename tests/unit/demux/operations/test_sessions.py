@@ -20,7 +20,7 @@ from pyspark.sql.types import (
 )
 
 from demux.core.errors import SettingsInvalid
-from demux.operations.sessions import Spec, next_watermark, require_columns
+from demux.operations.sessions import SessionSpec, next_watermark, require_columns
 
 MINUTE = timedelta(minutes=1)
 US = 1_000_000
@@ -67,7 +67,7 @@ def silver(**kinds: DataType) -> StructType:
 
 
 def test_columns_of_one_value_and_a_time_will_do() -> None:
-    spec = Spec("chess", ("user_name", "score"), MINUTE, "at")
+    spec = SessionSpec("chess", ("user_name", "score"), MINUTE, "at")
     require_columns(silver(at=TimestampType()), spec)
 
 
@@ -75,43 +75,43 @@ def test_columns_of_one_value_and_a_time_will_do() -> None:
     ("spec", "cause", "remedy"),
     [
         (
-            Spec("chess", ("user_nam",), MINUTE),
+            SessionSpec("chess", ("user_nam",), MINUTE),
             "Sessions of 'chess': --by 'user_nam': the table has no such column.",
             "Did you mean user_name?",
         ),
         (
-            Spec("chess", ("zzz\x1b[0m",), MINUTE),
+            SessionSpec("chess", ("zzz\x1b[0m",), MINUTE),
             r"Sessions of 'chess': --by 'zzz\x1b[0m': the table has no such column.",
             "Its columns: user_name, score, _timestamp, tags, points, place, events.",
         ),
         (
-            Spec("chess", ("tags",), MINUTE),
+            SessionSpec("chess", ("tags",), MINUTE),
             "Sessions of 'chess': --by 'tags': the column holds more than one value.",
             "Name a column of texts, numbers, times or the like.",
         ),
         (
-            Spec("chess", ("points",), MINUTE),
+            SessionSpec("chess", ("points",), MINUTE),
             "Sessions of 'chess': --by 'points': the column holds more than one value.",
             "Name a column of texts, numbers, times or the like.",
         ),
         (
-            Spec("chess", ("place",), MINUTE),
+            SessionSpec("chess", ("place",), MINUTE),
             "Sessions of 'chess': --by 'place': the column holds more than one value.",
             "Name a column of texts, numbers, times or the like.",
         ),
         (
-            Spec("chess", ("events",), MINUTE),
+            SessionSpec("chess", ("events",), MINUTE),
             "Sessions of 'chess': --by 'events': a table of sessions has a column of that name.",
             "Name another column.",
         ),
         (
-            Spec("chess", ("user_name",), MINUTE, "score"),
+            SessionSpec("chess", ("user_name",), MINUTE, "score"),
             "Sessions of 'chess': --time 'score': the column holds no times.",
             "These do: _timestamp.",
         ),
     ],
 )
-def test_other_columns_are_refused_and_the_remedy_names_some(spec: Spec, cause: str, remedy: str) -> None:
+def test_other_columns_are_refused_and_the_remedy_names_some(spec: SessionSpec, cause: str, remedy: str) -> None:
     kinds: dict[str, DataType] = {
         "tags": ArrayType(StringType()),
         "points": MapType(StringType(), IntegerType()),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from demux.core.errors import SchemaInvalid
 from demux.core.reports import GameReport
 from demux.pipeline.drain import drain
-from demux.pipeline.task_pool import Ended
+from demux.pipeline.task_pool import TaskEnd
 from install_workflow.planning.plan import Task
 
 SHARE = 10
@@ -31,18 +31,18 @@ class Bronze:
     after: Callable[[int], None] = lambda _: None
     fails: frozenset[tuple[str, int]] = frozenset()
 
-    def __call__(self, tasks: tuple[Task, ...]) -> Iterator[Ended[GameReport]]:
+    def __call__(self, tasks: tuple[Task, ...]) -> Iterator[TaskEnd[GameReport]]:
         self.rounds.append([task.game for task in tasks])
         yield from [self._read(task) for task in tasks]
         self.after(len(self.rounds))
 
-    def _read(self, task: Task) -> Ended[GameReport]:
+    def _read(self, task: Task) -> TaskEnd[GameReport]:
         if (task.game, len(self.rounds)) in self.fails:
-            return Ended(task, None, SchemaInvalid("It is wrong.", "Correct it."), 0.5)
+            return TaskEnd(task, None, SchemaInvalid("It is wrong.", "Correct it."), 0.5)
         taken = min(SHARE, self.waiting[task.game])
         self.waiting[task.game] -= taken
         rest = self.waiting[task.game]
-        return Ended(task, GameReport(task.game, taken, taken - 1, 1, (len(self.rounds),), rest), None, 0.5)
+        return TaskEnd(task, GameReport(task.game, taken, taken - 1, 1, (len(self.rounds),), rest), None, 0.5)
 
 
 def test_a_game_with_many_rows_has_several_rounds_and_one_report() -> None:
@@ -86,8 +86,8 @@ def test_a_stop_ends_after_the_round_and_says_what_waits() -> None:
 
 
 def test_rows_that_nobody_can_read_are_not_waited_for() -> None:
-    def stuck(tasks: tuple[Task, ...]) -> Iterator[Ended[GameReport]]:
-        yield from (Ended(task, GameReport(task.game, 0, 0, 0, (), 7), None, 0.0) for task in tasks)
+    def stuck(tasks: tuple[Task, ...]) -> Iterator[TaskEnd[GameReport]]:
+        yield from (TaskEnd(task, GameReport(task.game, 0, 0, 0, (), 7), None, 0.0) for task in tasks)
 
     (end,) = drain(tasks_of("chess"), stuck, threading.Event())
     assert end.report == GameReport("chess", 0, 0, 0, (), 7)

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from demux.core.errors import CheckpointLost, ErrorKind, RegistryUnavailable, StorageFailed, TaskFailed
 from demux.core.settings.settings import RunSettings
 from demux.core.streaming.session import POOL
-from demux.pipeline.task_pool import Ended, run_tasks
+from demux.pipeline.task_pool import TaskEnd, run_tasks
 from install_workflow.planning.plan import Task
 
 # nothing here may wait for ever
@@ -79,7 +79,7 @@ def run(
     retry_wait_s: float = 0.0,
     stop: threading.Event | None = None,
     session: FakeSession | None = None,
-) -> tuple[Ended[str], ...]:
+) -> tuple[TaskEnd[str], ...]:
     settings = RunSettings(parallelism=parallelism, retries=retries, retry_wait_s=retry_wait_s)
     spark = cast(SparkSession, session or FakeSession())
     ended = run_tasks(spark, some, work, settings, stop or threading.Event())

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from demux.core.delta.log import AddedFile, Commit
 from demux.core.errors import BronzeRewritten
-from deserializer.offsets.unread_files import START, BronzeOffset, ByGame, pending, take
+from deserializer.offsets.unread_files import START, BronzeOffset, CommitsByGame, pending, take
 
 numbers = st.integers(0, 2**20 - 1)
 
@@ -18,7 +18,7 @@ def file(path: str, game: str = "chess", rows: int = 10) -> AddedFile:
 
 
 def paths(commits: list[Commit], since: BronzeOffset = START, game: str = "chess") -> list[str]:
-    return [file.path for piece in pending(ByGame(commits), game, since) for file in piece.files]
+    return [file.path for piece in pending(CommitsByGame(commits), game, since) for file in piece.files]
 
 
 @given(st.integers(0, 2**28 - 1), numbers, st.integers(0, 2**28 - 1), numbers)
@@ -35,7 +35,7 @@ def test_a_game_reads_its_own_files_in_order() -> None:
         Commit(1, (file("y", "go"),)),
         Commit(2, (file("c"),)),
     ]
-    pieces = pending(ByGame(commits), "chess", START)
+    pieces = pending(CommitsByGame(commits), "chess", START)
     assert [(piece.files[0].path, piece.after) for piece in pieces] == [
         ("a", BronzeOffset(0, 1)),
         ("b", BronzeOffset(1)),
@@ -61,7 +61,7 @@ def test_rounds_with_a_budget_read_every_file_once_and_in_order(games: list[list
     ]
     read: list[str] = []
     position = START
-    while pieces := take(pending(ByGame(commits[position.version :]), "chess", position), budget):
+    while pieces := take(pending(CommitsByGame(commits[position.version :]), "chess", position), budget):
         assert len(pieces) == 1 or sum(piece.rows for piece in pieces) <= budget
         read += [file.path for piece in pieces for file in piece.files]
         position = pieces[-1].after
@@ -76,7 +76,7 @@ def test_a_file_that_was_taken_away_before_it_was_read_is_not_read() -> None:
 def test_files_written_anew_are_read_in_the_place_of_those_that_waited() -> None:
     commits = [Commit(0, (file("a"), file("b"))), Commit(1, (file("ab"),), {"a": "chess", "b": "chess"})]
     assert paths(commits) == ["ab"]
-    assert pending(ByGame(commits), "chess", START)[-1].after == BronzeOffset(2)
+    assert pending(CommitsByGame(commits), "chess", START)[-1].after == BronzeOffset(2)
 
 
 def test_files_written_anew_after_they_were_read_are_not_read_again() -> None:
@@ -88,7 +88,7 @@ def test_files_written_anew_after_they_were_read_are_not_read_again() -> None:
 def test_files_written_anew_that_were_read_in_part_are_refused() -> None:
     commits = [Commit(0, (file("a"), file("b"))), Commit(1, (file("ab"),), {"a": "chess", "b": "chess"})]
     with pytest.raises(BronzeRewritten, match="Commit 1 of bronze wrote 2 files of the game anew, 1 of them before"):
-        pending(ByGame(commits), "chess", BronzeOffset(0, 1))
+        pending(CommitsByGame(commits), "chess", BronzeOffset(0, 1))
 
 
 def test_another_game_that_was_rewritten_changes_nothing() -> None:
@@ -99,6 +99,6 @@ def test_another_game_that_was_rewritten_changes_nothing() -> None:
 
 def test_files_that_were_written_anew_are_read_all_or_not() -> None:
     commits = [Commit(0, (file("a"),)), Commit(1, (file("a1"), file("a2")), {"a": "chess"}), Commit(2, (file("c"),))]
-    first = take(pending(ByGame(commits), "chess", START), 1)
+    first = take(pending(CommitsByGame(commits), "chess", START), 1)
     assert [[file.path for file in piece.files] for piece in first] == [["a1", "a2"]]
     assert paths(commits[2:], first[-1].after) == ["c"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deserializer.offsets.epoch import GameEpoch, fleets_turn
+from deserializer.offsets.epoch import GameEpoch, fleet_epoch
 from deserializer.offsets.unread_files import START, BronzeOffset
 
 positions = st.builds(BronzeOffset, st.integers(0, 2**28 - 1), st.integers(0, 2**20 - 1))
@@ -25,14 +25,14 @@ def test_the_number_grows_whenever_the_game_changes_hands(
 ) -> None:
     fleet = GameEpoch(2 * times, before)
     stream = fleet.of_stream()
-    again = GameEpoch(fleets_turn(stream.version), after)
+    again = GameEpoch(fleet_epoch(stream.version), after)
     assert [turn.is_the_fleets for turn in (fleet, stream, again)] == [True, False, True]
     assert fleet.version < stream.version < again.version
-    assert fleets_turn(again.version) == again.number
+    assert fleet_epoch(again.version) == again.number
 
 
 def test_the_fleet_begins_with_the_first_turn() -> None:
-    assert fleets_turn(None) == 0
+    assert fleet_epoch(None) == 0
     assert GameEpoch(0, START).version == 0
 
 

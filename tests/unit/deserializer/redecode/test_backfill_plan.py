@@ -13,11 +13,11 @@ from deserializer.redecode.backfill_plan import (
     Backfill,
     BackfillChunk,
     BackfillRequest,
+    BronzeDays,
     Day,
     DayCounts,
     DayState,
     Span,
-    There,
     asked,
     chunks,
     ended,
@@ -215,7 +215,7 @@ def test_what_bronze_has_is_told_by_game_and_day_and_what_is_of_no_day_apart() -
         "chess": {FIRST + timedelta(days=9): 4, FIRST: 1},
         "tennis": {None: 5},
     }
-    there = There.of(rows, BackfillRequest((), None, FIRST))
+    there = BronzeDays.of(rows, BackfillRequest((), None, FIRST))
     assert there.days == (day("chess", 0, 1), day("go", 0, 3))
     assert (there.span, there.undated) == (Span(FIRST, FIRST + timedelta(days=9)), {"go": 2, "tennis": 5})
-    assert There.of({"tennis": {None: 5}}, BackfillRequest((), None, None)).span is None
+    assert BronzeDays.of({"tennis": {None: 5}}, BackfillRequest((), None, None)).span is None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from demux.core.catalog.comment_source import SaidBy, marked_origin, said_by
+from demux.core.catalog.comment_source import CommentSource, comment_source, marked_origin
 from demux.core.columns.types import Column, Struct
 from demux.core.protobuf.schema.comments import inside
 from demux.core.protobuf.schema.protoc import CompiledSchema
@@ -62,7 +62,7 @@ def table_after(*schemas: CompiledSchema) -> Struct:
 
 def test_a_new_table_says_what_its_newest_version_says() -> None:
     found = described(NEW, V2, V1)
-    assert (found.said_by, found.is_new, found.comment) == (SaidBy(2, 12), True, "One move.")
+    assert (found.comment_source, found.is_new, found.comment) == (CommentSource(2, 12), True, "One move.")
     assert by_path(found.columns) == {
         "player": "who moves",
         # only the older version says something of it
@@ -76,8 +76,8 @@ def test_a_new_table_says_what_its_newest_version_says() -> None:
 
 
 def test_the_mark_is_read_back() -> None:
-    assert said_by(marked_origin(SaidBy(3, 70))) == SaidBy(3, 70)
-    assert said_by(SILVER_ORIGIN) is None
+    assert comment_source(marked_origin(CommentSource(3, 70))) == CommentSource(3, 70)
+    assert comment_source(SILVER_ORIGIN) is None
     assert by_path(table_after(V1))["_schema_id"] == (
         "Id of the schema that the row was written with, in its registry. "
         "The comments of this table are those of version 1, schema 11."
@@ -87,7 +87,7 @@ def test_the_mark_is_read_back() -> None:
 def test_a_newer_version_changes_what_it_says_otherwise_and_leaves_the_rest() -> None:
     before = table_after(V1)
     found = described(before, V2)
-    assert (found.said_by, found.is_new, found.comment) == (SaidBy(2, 12), True, "One move.")
+    assert (found.comment_source, found.is_new, found.comment) == (CommentSource(2, 12), True, "One move.")
     path = "delta.`/it's`"
     assert statements("/it's", before, found, at_once=True) == [
         f"COMMENT ON TABLE {path} IS 'One move.'",
@@ -105,7 +105,11 @@ def test_a_newer_version_changes_what_it_says_otherwise_and_leaves_the_rest() ->
 def test_rows_of_an_older_version_change_nothing_back() -> None:
     before = table_after(V2)
     late = described(before, V1)
-    assert (late.said_by, late.is_new, statements("/t", before, late, at_once=True)) == (SaidBy(2, 12), False, [])
+    assert (late.comment_source, late.is_new, statements("/t", before, late, at_once=True)) == (
+        CommentSource(2, 12),
+        False,
+        [],
+    )
 
 
 def test_a_column_that_only_an_older_version_has_gets_its_comment_when_it_is_added() -> None:
@@ -121,17 +125,17 @@ def test_the_same_version_again_needs_no_statement() -> None:
 
 
 def test_a_version_that_says_nothing_is_no_newer_one() -> None:
-    assert described(NEW, SILENT).said_by is None
+    assert described(NEW, SILENT).comment_source is None
     before = table_after(V1)
-    assert described(before, SILENT).said_by == SaidBy(1, 11)
+    assert described(before, SILENT).comment_source == CommentSource(1, 11)
     assert described(before, SILENT).is_new is False
-    assert described(before, V2, SILENT).said_by == SaidBy(2, 12)
+    assert described(before, V2, SILENT).comment_source == CommentSource(2, 12)
 
 
 def test_a_version_with_tags_alone_is_marked() -> None:
     tagged = compiled('syntax = "proto3"; message Chess { string player = 1 [deprecated = true]; }', 14, 4)
     found = described(NEW, tagged)
-    assert (found.said_by, found.comment, by_path(found.columns)) == (SaidBy(4, 14), "", {})
+    assert (found.comment_source, found.comment, by_path(found.columns)) == (CommentSource(4, 14), "", {})
 
 
 def test_a_schema_whose_rows_are_refused_says_nothing() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from install_workflow.planning.packing import pack
-from install_workflow.planning.rebalance import Move, balance, most_moves
+from install_workflow.planning.rebalance import GameMove, balance, most_moves
 
 ONE, TWO, THREE = "cluster_001", "cluster_002", "cluster_003"
 
@@ -42,7 +42,7 @@ def overloaded(packed: dict[str, str], weights: dict[str, int]) -> set[str]:
     return {cluster for cluster, load in loads.items() if load > limit * (1 + 1e-9)}
 
 
-def after(packed: dict[str, str], moves: dict[str, Move]) -> dict[str, str]:
+def after(packed: dict[str, str], moves: dict[str, GameMove]) -> dict[str, str]:
     return packed | {game: move.cluster for game, move in moves.items()}
 
 
@@ -51,8 +51,8 @@ def test_an_overloaded_cluster_gives_its_heaviest_game_to_the_lightest() -> None
     weights = {"a": 3000, "b": 2900, "c": 2800, "d": 2700, "e": 500, "f": 400}
     reason = "moved from cluster_001, which carries 11.4 seconds a round"
     moves = balance(packed, packed, weights, 4)
-    assert moves["a"] == Move(THREE, reason)
-    assert moves["b"] == Move(TWO, "moved from cluster_001, which carries 8.4 seconds a round")
+    assert moves["a"] == GameMove(THREE, reason)
+    assert moves["b"] == GameMove(TWO, "moved from cluster_001, which carries 8.4 seconds a round")
     assert moves.keys() == {"a", "b"}
 
 
@@ -60,8 +60,8 @@ def test_a_full_cluster_gives_a_light_game_back() -> None:
     packed = {"a": ONE, "b": ONE, "c": ONE, "d": TWO, "e": TWO, "f": TWO}
     weights = {"a": 3000, "b": 3000, "c": 3000, "d": 100, "e": 200, "f": 300}
     assert balance(packed, packed, weights, 3) == {
-        "c": Move(TWO, "moved from cluster_001, which carries 9.0 seconds a round"),
-        "d": Move(ONE, "moved from cluster_002, which takes a heavier game"),
+        "c": GameMove(TWO, "moved from cluster_001, which carries 9.0 seconds a round"),
+        "d": GameMove(ONE, "moved from cluster_002, which takes a heavier game"),
     }
 
 

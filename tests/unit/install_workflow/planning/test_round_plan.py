@@ -11,7 +11,7 @@ from demux.core.errors import RegistryUnavailable
 from demux.core.reports import GameReport
 from demux.core.settings.settings import GamesSettings, Policy
 from demux.pipeline.round import record_of
-from demux.pipeline.task_pool import Ended
+from demux.pipeline.task_pool import TaskEnd
 from install_workflow.planning.plan import Plan, Task, make_plan
 from install_workflow.planning.rebalance import Balance
 from install_workflow.planning.round_plan import apply, balance_now
@@ -69,7 +69,7 @@ def test_only_what_changed_gets_the_time_of_the_change() -> None:
 
 
 def test_games_move_for_balance_only_after_a_task_has_ended_where_the_last_plan_put_it() -> None:
-    record = record_of(Ended(CHESS, GameReport("chess", 10, 8, 2, (11, 12)), None, 1.5), "round")
+    record = record_of(TaskEnd(CHESS, GameReport("chess", 10, 8, 2, (11, 12)), None, 1.5), "round")
     history = RoundHistory(-1, {}).after([record], 3)
     before, since = (record.finished_at + timedelta(seconds=seconds) for seconds in (-1, 1))
     placed = KnownGame("chess", "cluster_001", "plan", before)
@@ -81,7 +81,7 @@ def test_games_move_for_balance_only_after_a_task_has_ended_where_the_last_plan_
 
 
 def test_a_task_that_is_done_leaves_its_counts() -> None:
-    record = record_of(Ended(CHESS, GameReport("chess", 10, 8, 2, (11, 12)), None, 1.5), "round")
+    record = record_of(TaskEnd(CHESS, GameReport("chess", 10, 8, 2, (11, 12)), None, 1.5), "round")
     assert (record.game, record.outcome) == ("chess", TaskOutcome.DONE)
     assert (record.rows_in, record.rows_silver, record.rows_quarantined) == (10, 8, 2)
     assert (record.schema_ids, record.seconds) == ((11, 12), 1.5)
@@ -90,7 +90,7 @@ def test_a_task_that_is_done_leaves_its_counts() -> None:
 
 def test_a_task_that_failed_leaves_its_condition_and_what_to_do() -> None:
     error = RegistryUnavailable("The registry does not answer.", "Try again later.")
-    record = record_of(Ended(CHESS, None, error, 1.5), "round")
+    record = record_of(TaskEnd(CHESS, None, error, 1.5), "round")
     assert (record.outcome, record.rows_in) == (TaskOutcome.FAILED, 0)
     assert record.condition == "REGISTRY_UNAVAILABLE"
     assert record.sentence == "The registry does not answer. Try again later."

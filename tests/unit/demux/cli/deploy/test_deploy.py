@@ -17,7 +17,7 @@ from demux.core.errors import (
     StorageFailed,
     WorkspaceRefused,
 )
-from install_workflow.databricks.diff.changes import Call, JobAction, JobChange
+from install_workflow.databricks.diff.changes import JobAction, JobCall, JobChange
 from install_workflow.databricks.diff.plan_file import from_text
 from install_workflow.databricks.diff.plan_file import to_text as plan_to_text
 from install_workflow.databricks.jobs.job import OWNER_TAG
@@ -233,7 +233,7 @@ def test_a_saved_plan_that_was_made_to_do_more_is_refused(here: Path, fake: Fake
     theirs = somebody_elses(fake, "nightly")
     demux("plan", "--out", "plan.json")
     plan = from_text((here / "plan.json").read_text(encoding="utf-8"), fake.url)
-    change = JobChange(JobAction.DELETE, "x", "nightly", theirs, (Call.DELETE,), "tidy up")
+    change = JobChange(JobAction.DELETE, "x", "nightly", theirs, (JobCall.DELETE,), "tidy up")
     (here / "plan.json").write_text(
         plan_to_text(replace(plan, changes=(*plan.changes, change)), fake.url), encoding="utf-8"
     )

@@ -6,7 +6,15 @@ import json
 from rich.console import Console
 
 from demux.cli.inspect.reconcile_text import ledger_json, ledger_text
-from demux.operations.reconcile.balance import Account, Example, Hole, Intake, Ledger, LedgerDifference, LedgerFault
+from demux.operations.reconcile.balance import (
+    Account,
+    DifferenceExample,
+    Ledger,
+    LedgerDifference,
+    LedgerFault,
+    OffsetHole,
+    SourceAccount,
+)
 
 HOSTILE = "[b]\x1b[31m\u202egame"
 
@@ -18,12 +26,12 @@ def printed(ledger: Ledger, everything: bool = False) -> list[str]:
     return [line.rstrip() for line in console.file.getvalue().splitlines() if line.strip()]
 
 
-def lost(game: str, rows: int = 1, *examples: Example) -> LedgerDifference:
+def lost(game: str, rows: int = 1, *examples: DifferenceExample) -> LedgerDifference:
     return LedgerDifference(LedgerFault.LOST, game, rows, 0, 3, examples)
 
 
 def test_a_ledger_that_balances_says_so_and_lists_no_game_unless_asked() -> None:
-    ledger = Ledger(Intake(9, 1, 10), (Account("chess", None, 9, 7, 1, 1, 0, 0),), ())
+    ledger = Ledger(SourceAccount(9, 1, 10), (Account("chess", None, 9, 7, 1, 1, 0, 0),), ())
     assert printed(ledger) == [
         "10 records in the source before where bronze stands; 9 in bronze, 1 in quarantine at stage bronze",
         " game    bronze  silver  quarantine  waiting  missing  surplus",
@@ -35,7 +43,7 @@ def test_a_ledger_that_balances_says_so_and_lists_no_game_unless_asked() -> None
 
 
 def test_dropped_rows_have_a_column_where_there_are_any() -> None:
-    ledger = Ledger(Intake(9, 1, 12, 2), (Account("chess", None, 9, 4, 1, 1, 0, 0, 3),), ())
+    ledger = Ledger(SourceAccount(9, 1, 12, 2), (Account("chess", None, 9, 4, 1, 1, 0, 0, 3),), ())
     assert printed(ledger, everything=True)[:3] == [
         "12 records in the source before where bronze stands; 9 in bronze, 1 in quarantine at stage bronze, 2 dropped "
         "from there",
@@ -48,7 +56,7 @@ def test_dropped_rows_have_a_column_where_there_are_any() -> None:
 
 
 def test_retired_rows_have_a_column_and_forgotten_ones_a_number_where_there_are_any() -> None:
-    ledger = Ledger(Intake(4, 1, 12, 0, 5, 2), (Account("chess", None, 4, 9, 0, 0, 0, 0, 0, 5),), ())
+    ledger = Ledger(SourceAccount(4, 1, 12, 0, 5, 2), (Account("chess", None, 4, 9, 0, 0, 0, 0, 0, 5),), ())
     assert printed(ledger, everything=True)[:2] == [
         "12 records in the source before where bronze stands; 4 in bronze, 5 retired, 1 in quarantine at stage bronze, "
         "2 forgotten",
@@ -58,8 +66,8 @@ def test_retired_rows_have_a_column_and_forgotten_ones_a_number_where_there_are_
 
 
 def test_a_difference_says_how_many_which_batches_and_which_records() -> None:
-    examples = tuple(Example(f"t/0/{number}", number) for number in range(5))
-    stray = LedgerDifference(LedgerFault.STRAY, "go", 1, None, None, (Example("t/0/9", None, "chess"),))
+    examples = tuple(DifferenceExample(f"t/0/{number}", number) for number in range(5))
+    stray = LedgerDifference(LedgerFault.STRAY, "go", 1, None, None, (DifferenceExample("t/0/9", None, "chess"),))
     lines = printed(Ledger(None, (), (lost("chess", 1234, *examples), stray)))
     assert lines == [
         "lost: chess: 1,234 rows of batches 0 to 3: in bronze before where the game stands, and neither in silver nor "
@@ -72,7 +80,7 @@ def test_a_difference_says_how_many_which_batches_and_which_records() -> None:
 
 
 def test_holes_and_notes_are_told_and_do_not_count() -> None:
-    ledger = Ledger(None, (), (), (Hole("events", 2, 3, ((4, 5), (7, 9))),), ("Something is not known.",))
+    ledger = Ledger(None, (), (), (OffsetHole("events", 2, 3, ((4, 5), (7, 9))),), ("Something is not known.",))
     assert printed(ledger) == [
         "hole: topic events, partition 2: 3 offsets not there (4, 7 to 8): lost records, or markers of transactions, "
         "or what compaction removed",
@@ -83,7 +91,7 @@ def test_holes_and_notes_are_told_and_do_not_count() -> None:
 
 def test_hostile_names_and_positions_are_printable_and_bounded() -> None:
     account = Account(HOSTILE, None, 1, 0, 0, 0, 1, 0)
-    difference = lost(HOSTILE, 1, Example("\x1b[2J" + "x" * 10_000, 0))
+    difference = lost(HOSTILE, 1, DifferenceExample("\x1b[2J" + "x" * 10_000, 0))
     lines = printed(Ledger(None, (account,), (difference,)))
     assert not any("\x1b" in line or "\u202e" in line for line in lines)
     assert "[b]\\u001b[31m\\u202egame" in "\n".join(lines)
@@ -106,7 +114,7 @@ def test_a_thousand_games_that_do_not_balance_are_bounded_on_the_terminal_and_al
 
 
 def test_json_says_everything_and_is_plain_ascii() -> None:
-    ledger = Ledger(None, (), (lost(HOSTILE, 1, Example("t/0/1", 0)),))
+    ledger = Ledger(None, (), (lost(HOSTILE, 1, DifferenceExample("t/0/1", 0)),))
     text = ledger_json(ledger)
     assert text.isascii()
     assert json.loads(text) == {

@@ -8,7 +8,7 @@ from demux.cli.command import console
 from demux.cli.output.progress import BackfillProgress, RoundProgress
 from demux.core.errors import TaskFailed
 from demux.core.reports import GameReport, IngestReport
-from demux.pipeline.task_pool import Ended
+from demux.pipeline.task_pool import TaskEnd
 from install_workflow.planning.plan import Plan, Task
 
 HOSTILE = ["[bold]x[/bold]", "[/b]", r"\[/b]", ":heart:", "[link=x]", "100%", "{task}", "\\"]
@@ -27,7 +27,7 @@ def test_a_round_shows_the_name_of_the_game_that_ended_last(name: str) -> None:
     with console.capture() as shown, RoundProgress() as progress:
         progress.ingested(IngestReport(1, 1, 0))
         progress.planned(Plan((), ()), 1)
-        progress.ended(Ended(Task(name, "deserialize", "cluster_001"), report, None, 1.0))
+        progress.ended(TaskEnd(Task(name, "deserialize", "cluster_001"), report, None, 1.0))
     assert f"silver {name} " in shown.get()
 
 
@@ -43,5 +43,5 @@ def test_a_round_says_which_game_failed_last() -> None:
     error = TaskFailed("It broke.", "Mend it.")
     with console.capture() as shown, RoundProgress() as progress:
         progress.planned(Plan((), ()), 1)
-        progress.ended(Ended(Task("[/b]", "deserialize", "cluster_001"), None, error, 1.0))
+        progress.ended(TaskEnd(Task("[/b]", "deserialize", "cluster_001"), None, error, 1.0))
     assert "failed [/b] " in shown.get()

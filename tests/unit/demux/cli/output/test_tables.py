@@ -18,9 +18,9 @@ from demux.core.causes import Cause
 from demux.core.errors import CheckpointLost, DemuxError, RegistryUnavailable
 from demux.core.reports import GameReport, IngestReport
 from demux.core.settings.settings import GamesSettings
-from demux.operations.reconcile.record_counts import GameOverview, Overview
+from demux.operations.reconcile.record_counts import GameOverview, RecordCounts
 from demux.pipeline.round import Round
-from demux.pipeline.task_pool import Ended
+from demux.pipeline.task_pool import TaskEnd
 from deserializer.redecode.backfill_plan import Backfill, BackfillRequest, Day, DayCounts, DayState
 from install_workflow.planning.plan import Task, make_plan
 
@@ -46,12 +46,12 @@ def on_terminal(table: RenderableType) -> str:
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
 
 
-def ended(game: str, rows: int = 0, quarantined: int = 0, error: DemuxError | None = None) -> Ended[GameReport]:
+def ended(game: str, rows: int = 0, quarantined: int = 0, error: DemuxError | None = None) -> TaskEnd[GameReport]:
     report = None if error else GameReport(game, rows, rows - quarantined, quarantined, (1,))
-    return Ended(Task(game, "deserialize", "cluster_001"), report, error, 1.25)
+    return TaskEnd(Task(game, "deserialize", "cluster_001"), report, error, 1.25)
 
 
-def round_of(*ends: Ended[GameReport], idle: int = 0, complete: bool = True, limit: int = 1000) -> Round:
+def round_of(*ends: TaskEnd[GameReport], idle: int = 0, complete: bool = True, limit: int = 1000) -> Round:
     games = [end.task.game for end in ends] + [f"~idle{number}" for number in range(idle)]
     plan = make_plan(games, {}, GamesSettings(limit=limit), 20)
     return Round("r", IngestReport(12_345, 12_000, 345), plan, ends, complete)
@@ -106,16 +106,18 @@ def test_the_status_is_told_as_it_was_before(golden: Golden) -> None:
     sentence = "The registry does not answer. Try again later."
     failed = counted("go", 10, 0, seconds=2.0, error=("REGISTRY_UNAVAILABLE", sentence))
     waiting = {"[b]new": "games.limit is 1 and as many games are running", "gone": "games.allow does not name it"}
-    overview = Overview((*games, counted("[b]new", 7), failed), {"MALFORMED_WRAPPER": 12, "INVALID_GAME_NAME": 1_000})
+    overview = RecordCounts(
+        (*games, counted("[b]new", 7), failed), {"MALFORMED_WRAPPER": 12, "INVALID_GAME_NAME": 1_000}
+    )
     golden("cli/status.txt", on_terminal(overview_table(overview, waiting)))
 
 
 def test_the_status_of_an_empty_root_is_a_table_without_games(golden: Golden) -> None:
-    golden("cli/status_empty.txt", on_terminal(overview_table(Overview((), {}), {})))
+    golden("cli/status_empty.txt", on_terminal(overview_table(RecordCounts((), {}), {})))
 
 
 def test_rows_that_were_retired_came_in_and_do_not_wait() -> None:
-    text = on_terminal(overview_table(Overview((replace(counted("chess", 5, 7), retired=2),), {}), {}))
+    text = on_terminal(overview_table(RecordCounts((replace(counted("chess", 5, 7), retired=2),), {}), {}))
     lines = [line.split() for line in text.splitlines() if line.strip()]
     assert ["chess", "7", "7", "0"] in [line[:4] for line in lines]
     assert lines[-1] == ["retired", "from", "bronze,", "being", "old:", "chess", "2"]
@@ -126,7 +128,7 @@ names = st.text(st.characters(), min_size=1, max_size=60)
 
 @given(st.lists(names, min_size=1, max_size=3, unique=True))
 def test_no_name_can_move_the_cursor_or_make_a_line_wider_than_the_terminal(some: list[str]) -> None:
-    overview = Overview(tuple(counted(name, 5, error=("C", name)) for name in some), {})
+    overview = RecordCounts(tuple(counted(name, 5, error=("C", name)) for name in some), {})
     text = on_terminal(overview_table(overview, dict.fromkeys(some, "it waits")))
     shown = {unicodedata.category(character) for line in text.split("\n") for character in line}
     assert shown.isdisjoint({"Cc", "Cf", "Cs", "Zl", "Zp"})

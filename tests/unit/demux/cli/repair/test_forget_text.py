@@ -9,7 +9,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 
 from demux.cli.repair.forget_text import FINAL, found_text, left_text, removed_text
-from demux.operations.erasure.results import Removed, SearchResult
+from demux.operations.erasure.results import RemovedRows, SearchResult
 
 HOSTILE = "[b]\x1b[31m\u202ego"
 
@@ -45,14 +45,18 @@ def test_many_games_are_cut_short_and_none_is_no_table() -> None:
     found = [SearchResult(f"game{number}", silver=1) for number in range(60)]
     lines = printed(found_text(found))
     assert (len(lines), lines[-1]) == (53, "and 10 more")
-    lines = printed(removed_text([Removed("a1", one.game, 1, 0, 0) for one in found]))
+    lines = printed(removed_text([RemovedRows("a1", one.game, 1, 0, 0) for one in found]))
     assert (len(lines), lines[-4:-2]) == (56, ["and 10 more", "rows removed      60       0           0"])
     assert printed(found_text([SearchResult("go"), SearchResult(None)])) == ["1 game with nothing that is meant"]
     assert printed(found_text([])) == []
 
 
 def test_what_was_removed_is_summed_and_what_is_still_to_be_done_is_said() -> None:
-    removed = [Removed("a1", "chess", 1200, 1203, 3), Removed("a1", None, 0, 0, 2), Removed("b2", HOSTILE, 1, 1, 0)]
+    removed = [
+        RemovedRows("a1", "chess", 1200, 1203, 3),
+        RemovedRows("a1", None, 0, 0, 2),
+        RemovedRows("b2", HOSTILE, 1, 1, 0),
+    ]
     assert printed(removed_text(removed)) == [
         "game                   silver  bronze  quarantine",
         "─────────────────────────────────────────────────",

@@ -35,15 +35,15 @@ from demux.core.schemas.store import SchemaStore
 from demux.core.settings.settings import Settings
 from demux.pipeline.context import CommandContext
 from demux.pipeline.round import Round
-from demux.pipeline.task_pool import Ended
+from demux.pipeline.task_pool import TaskEnd
 from install_workflow.planning.plan import Plan, Task
 
 PROJECT = Path(__file__).parents[5]
 
 
-def ended(*errors: type[DemuxError] | None) -> tuple[Ended[GameReport], ...]:
+def ended(*errors: type[DemuxError] | None) -> tuple[TaskEnd[GameReport], ...]:
     return tuple(
-        Ended(
+        TaskEnd(
             Task(f"game{number}", f"deserialize_game{number}", "cluster_001"),
             GameReport(f"game{number}", 1, 1, 0, (1,)) if error is None else None,
             None if error is None else error("It broke.", "Mend it."),

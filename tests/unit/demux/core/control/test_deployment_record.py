@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from demux.core.control.deployment_record import (
-    Claim,
     DeploymentRecord,
     GamePlacement,
+    InstallerClaim,
     PlacedGame,
     deployment_in,
     file_of,
@@ -28,7 +28,7 @@ NOW = datetime(2025, 3, 30, 1, 59, 59, 123_456, tzinfo=timezone.utc)
 CHESS = PlacedGame(
     GamePlacement("chess", "chess", "Game_Protobufs_wrapper_prod", 11, "deserialize_chess", "c"), "27af", NOW
 )
-CLAIM = Claim("ann@laptop", "12-af", "27af", NOW, NOW + timedelta(minutes=15))
+CLAIM = InstallerClaim("ann@laptop", "12-af", "27af", NOW, NOW + timedelta(minutes=15))
 RECORD = DeploymentRecord((CHESS,), CLAIM, "5ab0", {11: {"parent_path": "/Users/ann"}}, ("/Workspace/a",))
 
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -37,7 +37,7 @@ places = st.builds(GamePlacement, text, st.none() | text, text, st.integers(0, 2
 records = st.builds(
     DeploymentRecord,
     st.lists(st.builds(PlacedGame, places, text, times)).map(tuple),
-    st.none() | st.builds(Claim, text, text, text, times, times),
+    st.none() | st.builds(InstallerClaim, text, text, text, times, times),
     text,
     st.dictionaries(st.integers(1, 2**63), st.dictionaries(text, text | st.dictionaries(text, st.integers()))),
     st.lists(text).map(tuple),

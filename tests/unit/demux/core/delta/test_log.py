@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from demux.core.delta.log import AddedFile, Commit, Growth, commit_in, transaction_in
+from demux.core.delta.log import AddedFile, Commit, PartitionGrowth, commit_in, transaction_in
 
 values = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=10)
 
@@ -31,7 +31,7 @@ def commit(*lines: str) -> str:
 
 def grown(*commits: str) -> set[str]:
     read = (commit_in(version, text, "game_name") for version, text in enumerate(commits))
-    return set(Growth(len(commits) - 1, tuple(read)).partitions or ())
+    return set(PartitionGrowth(len(commits) - 1, tuple(read)).partitions or ())
 
 
 def test_games_that_got_files_grew() -> None:

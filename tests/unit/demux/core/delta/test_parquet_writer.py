@@ -18,7 +18,7 @@ from demux.core.columns.arrow import arrow_fields
 from demux.core.columns.types import Column, Primitive, Struct
 from demux.core.delta.app_transactions import Batch
 from demux.core.delta.file_stats import stats_of
-from demux.core.delta.parquet_writer import FILES, TableFile, TableWriter, commit_files, takes_files, told
+from demux.core.delta.parquet_writer import FILES, TableFile, TableWriter, commit_files, encode_files, takes_files
 from demux.core.storage.files import Storage
 
 COLUMNS = Struct(
@@ -133,10 +133,10 @@ def test_a_table_without_partitions_has_its_files_in_its_own_folder(tmp_path: Pa
 
 def test_what_workers_tell_comes_back_as_it_was(table: Path) -> None:
     files = write(table, rows(*range(5)))
-    batch = told(files)
+    batch = encode_files(files)
     assert batch.schema.equals(pa.schema(arrow_fields(FILES)))
     assert [TableFile(**row) for row in batch.to_pylist()] == files
-    assert len(told([])) == 0
+    assert len(encode_files([])) == 0
 
 
 def test_the_log_gets_the_rows_and_the_bounds_of_each_file(table: Path) -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from demux.core.errors import SchemaInvalid
-from demux.core.registry.manifest import Entry, read_manifest, with_entries, without_entries
+from demux.core.registry.manifest import ManifestEntry, read_manifest, with_entries, without_entries
 
 TEXT = """\
 # our games
@@ -22,8 +22,8 @@ schemas:
 def test_entries_come_with_their_lines_and_the_first_free_id() -> None:
     manifest = read_manifest(TEXT, "registry.yml")
     assert manifest.entries == (
-        Entry(7, "chess", 1, "chess.proto", line=4),
-        Entry(9, "yes", 3, "x/y.proto", message="games.Event", made_by="hand", line=5),
+        ManifestEntry(7, "chess", 1, "chess.proto", line=4),
+        ManifestEntry(9, "yes", 3, "x/y.proto", message="games.Event", made_by="hand", line=5),
     )
     assert manifest.next_id == 10
 
@@ -33,7 +33,7 @@ def test_no_file_and_an_empty_list_are_a_registry_without_schemas() -> None:
 
 
 def test_writing_keeps_comments_and_other_entries() -> None:
-    added = with_entries(TEXT, "f", [Entry(10, "no: really", 1, "z.proto")], 11)
+    added = with_entries(TEXT, "f", [ManifestEntry(10, "no: really", 1, "z.proto")], 11)
     assert "# our games" in added
     assert "# two was a mistake" in added
     entries = read_manifest(added, "f").entries

@@ -8,7 +8,7 @@ import pytest
 
 from demux.core.errors import RegistryUnavailable
 from demux.core.registry.folder import FolderRegistry
-from demux.core.schemas.game_discovery import Registered, registered_games
+from demux.core.schemas.game_discovery import RegisteredGames, registered_games
 from demux.core.schemas.registry_selection import Registries
 from demux.core.settings.settings import Settings
 from tests.fakes.registry_server import FakeRegistry, serving
@@ -17,7 +17,7 @@ TEXT = 'syntax = "proto3"; message M {}'
 SUBJECTS = "(?s)(?P<game>.+)-value"
 
 
-def found(**sections: object) -> Registered:
+def found(**sections: object) -> RegisteredGames:
     settings = Settings.model_validate({"games": {"subjects": SUBJECTS}, **sections})
     return registered_games(settings, Registries(settings, {}))
 
@@ -64,7 +64,7 @@ def test_a_registry_that_no_game_takes_is_not_asked(tmp_path: Path) -> None:
 
 
 def test_without_an_expression_nothing_is_asked(tmp_path: Path) -> None:
-    assert found(games={}, registry={"path": str(tmp_path / "none")}) == Registered()
+    assert found(games={}, registry={"path": str(tmp_path / "none")}) == RegisteredGames()
 
 
 def test_a_registry_that_is_down_is_an_error(tmp_path: Path) -> None:

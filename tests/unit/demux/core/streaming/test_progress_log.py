@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from demux.core.streaming.progress_log import ProgressLog, told
+from demux.core.streaming.progress_log import ProgressLog, progress_line
 
 # as Spark 4.0 and 3.4 write it, but for what is not looked at
 PROGRESS: dict[str, Any] = {
@@ -22,24 +22,27 @@ PROGRESS: dict[str, Any] = {
 
 
 def test_rows_rate_and_the_slowest_steps_are_told() -> None:
-    assert told(PROGRESS) == (
+    assert progress_line(PROGRESS) == (
         "query bronze, batch 12: 3,400 rows read in 0.8 s (4,250 rows/s): "
         "addBatch 0.5 s, walCommit 0.1 s, commitOffsets 0.0 s"
     )
 
 
 def test_a_query_without_a_name_is_told_by_its_id_and_one_without_times_has_no_rate() -> None:
-    assert told({**PROGRESS, "name": None, "durationMs": {}}) == "query 87ac62d9-…, batch 12: 3,400 rows read in 0.0 s"
+    assert (
+        progress_line({**PROGRESS, "name": None, "durationMs": {}})
+        == "query 87ac62d9-…, batch 12: 3,400 rows read in 0.0 s"
+    )
 
 
 @pytest.mark.parametrize("rows", [0, None])
 def test_a_batch_without_rows_is_no_news(rows: int | None, caplog: pytest.LogCaptureFixture) -> None:
-    assert told({**PROGRESS, "numInputRows": rows}) is None
+    assert progress_line({**PROGRESS, "numInputRows": rows}) is None
     with caplog.at_level(logging.INFO, "demux"):
         ProgressLog().onQueryProgress(_event({**PROGRESS, "numInputRows": rows}))
         assert caplog.messages == []
         ProgressLog().onQueryProgress(_event(PROGRESS))
-    assert caplog.messages == [told(PROGRESS)]
+    assert caplog.messages == [progress_line(PROGRESS)]
 
 
 def _event(progress: dict[str, Any]) -> SimpleNamespace:

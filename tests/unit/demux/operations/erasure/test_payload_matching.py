@@ -18,7 +18,7 @@ from demux.operations.erasure.payload_matching import (
     JUDGED,
     LOOKED_AT,
     MatchVerdict,
-    Question,
+    PayloadQuery,
     Writing,
     to_verdicts,
     verdict,
@@ -53,9 +53,9 @@ def writing() -> Writing:
     return Writing(7, compiled.descriptor_set, compiled.message)
 
 
-def question(where: str, *, with_table: bool = True) -> Question:
+def question(where: str, *, with_table: bool = True) -> PayloadQuery:
     parsed = parse(where)
-    return Question(
+    return PayloadQuery(
         fit(parsed, COLUMNS) if with_table else None, sought_in(parsed), {KNOWN: writing(), GUID: writing()}
     )
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from demux.operations.maintenance.compaction_plan import (
     Joining,
+    LastSort,
     LiveFile,
-    Ordering,
     files_after,
     is_out_of_order,
     joinings,
@@ -76,15 +76,15 @@ def test_steps_leave_nothing_out_and_keep_the_order(partitions: list[Joining], m
         (live(5, 5), (), None, False),
         ([], ("a",), None, False),
         (live(5, 5), ("a",), None, True),
-        (live(5, 5), ("a",), Ordering(("b",), 9), True),
-        (live(5, 5, written_ms=8), ("a",), Ordering(("a",), 9), False),
-        ([*live(80, written_ms=8), *live(20, written_ms=10)], ("a",), Ordering(("a",), 9), False),
-        ([*live(75, written_ms=8), *live(25, written_ms=10)], ("a",), Ordering(("a",), 9), True),
-        (live(0, 0, written_ms=8), ("a",), Ordering(("a",), 9), False),
+        (live(5, 5), ("a",), LastSort(("b",), 9), True),
+        (live(5, 5, written_ms=8), ("a",), LastSort(("a",), 9), False),
+        ([*live(80, written_ms=8), *live(20, written_ms=10)], ("a",), LastSort(("a",), 9), False),
+        ([*live(75, written_ms=8), *live(25, written_ms=10)], ("a",), LastSort(("a",), 9), True),
+        (live(0, 0, written_ms=8), ("a",), LastSort(("a",), 9), False),
     ],
     ids=["no columns", "empty", "never", "others", "nothing new", "a fifth", "a quarter", "no bytes"],
 )
 def test_rows_are_brought_together_when_that_never_was_or_a_quarter_of_them_is_new(
-    table: list[LiveFile], columns: tuple[str, ...], last: Ordering | None, is_due: bool
+    table: list[LiveFile], columns: tuple[str, ...], last: LastSort | None, is_due: bool
 ) -> None:
     assert is_out_of_order(table, columns, last) is is_due

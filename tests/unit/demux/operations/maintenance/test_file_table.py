@@ -13,9 +13,9 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 from demux.core.delta.compaction import suits
 from demux.core.storage.files import Storage
-from demux.operations.maintenance.compaction_plan import LiveFile, Ordering
-from demux.operations.maintenance.file_table import live_files, remove, tidy, unneeded
-from demux.operations.maintenance.report import Done, Table, TableKind
+from demux.operations.maintenance.compaction_plan import LastSort, LiveFile
+from demux.operations.maintenance.file_table import live_files, maintain_files, remove, unneeded
+from demux.operations.maintenance.report import Table, TableKind, TableMaintenance
 
 TARGET = 2**20
 NOW = timedelta(0)
@@ -37,8 +37,10 @@ def rows_of(table: Table) -> list[dict[str, object]]:
     return sorted(rows, key=lambda row: (str(row["game_name"]), int(row["number"])))
 
 
-def tidied(table: Table, last: Ordering | None = None, *, dry_run: bool = False) -> tuple[Done, Ordering | None]:
-    return tidy(Storage(), table, TARGET, last, dry_run=dry_run, between=lambda: None)
+def tidied(
+    table: Table, last: LastSort | None = None, *, dry_run: bool = False
+) -> tuple[TableMaintenance, LastSort | None]:
+    return maintain_files(Storage(), table, TARGET, last, dry_run=dry_run, between=lambda: None)
 
 
 def old_files(table: Table, keep: timedelta = NOW, still_read: Collection[str] = ()) -> set[str]:
@@ -98,7 +100,7 @@ def test_what_others_change_between_two_steps_stays_changed(tmp_path: Path, monk
         DeltaTable(table.path).delete("number = 3")
         fill(table, "tag", files=1)
 
-    done, _ = tidy(Storage(), table, TARGET, None, dry_run=False, between=others)
+    done, _ = maintain_files(Storage(), table, TARGET, None, dry_run=False, between=others)
     assert (visits, done.files_before, done.files_after) == (2, 15, 5)
     assert [row for row in rows_of(table) if row["game_name"] != "tag"] == [row for row in before if row["number"] != 3]
 

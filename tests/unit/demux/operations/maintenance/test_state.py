@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
-from demux.operations.maintenance.compaction_plan import Ordering
+from demux.operations.maintenance.compaction_plan import LastSort
 from demux.operations.maintenance.state import MaintenanceState, SparkTableState, from_text, to_text
 
 numbers = st.integers(0, 2**53)
@@ -17,7 +17,7 @@ states = st.builds(
     st.none() | st.datetimes(timezones=st.just(timezone.utc)),
     st.booleans(),
     st.none() | names,
-    st.dictionaries(names, st.builds(Ordering, st.lists(names).map(tuple), numbers)),
+    st.dictionaries(names, st.builds(LastSort, st.lists(names).map(tuple), numbers)),
     st.dictionaries(names, st.builds(SparkTableState, numbers, numbers, st.none() | numbers)),
 )
 

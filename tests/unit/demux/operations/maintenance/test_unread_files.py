@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from demux.core.names import names_of
-from demux.operations.maintenance.unread_files import Unread, UnreadRows, waiting_in
+from demux.operations.maintenance.unread_files import UnreadBronze, UnreadRows, unread_in
 
 MADE = datetime(2026, 3, 1, 12, tzinfo=timezone.utc)
 
@@ -59,7 +59,7 @@ def waiting(
     commits: Iterable[Commit], stands: Mapping[str, int], games: Iterable[str], begins: int = 0
 ) -> dict[str, UnreadRows]:
     texts = [(begins + at, text_of(commit)) for at, commit in enumerate(commits)]
-    return waiting_in(texts, {names_of(game).key: at for game, at in stands.items()}, games, begins)
+    return unread_in(texts, {names_of(game).key: at for game, at in stands.items()}, games, begins)
 
 
 def test_files_from_the_commit_on_at_which_a_game_stands_wait_for_it() -> None:
@@ -76,7 +76,7 @@ def test_a_game_that_stands_nowhere_may_need_every_file_that_there_ever_was() ->
 def test_a_game_whose_commits_the_log_has_lost_waits_since_the_beginning() -> None:
     commits = [came(go=["x"])]
     assert waiting(commits, {"chess": 2, "go": 6}, ["chess", "go"], begins=5) == {"chess": UnreadRows(5, None)}
-    assert Unread(waiting(commits, {"go": 6}, ["chess", "go"], begins=5)).oldest == datetime.fromtimestamp(
+    assert UnreadBronze(waiting(commits, {"go": 6}, ["chess", "go"], begins=5)).oldest == datetime.fromtimestamp(
         0, timezone.utc
     )
 
@@ -103,9 +103,9 @@ def test_names_and_times_are_read_as_they_are_written() -> None:
 
 def test_together_they_wait_since_the_slowest_and_for_all_files() -> None:
     later = datetime(2026, 4, 1, tzinfo=timezone.utc)
-    both = Unread({"a": UnreadRows(1, later, frozenset("xy")), "b": UnreadRows(0, MADE, frozenset("yz"))})
+    both = UnreadBronze({"a": UnreadRows(1, later, frozenset("xy")), "b": UnreadRows(0, MADE, frozenset("yz"))})
     assert (both.names, both.oldest) == (frozenset("xyz"), MADE)
-    assert (Unread().names, Unread().oldest) == (frozenset(), None)
+    assert (UnreadBronze().names, UnreadBronze().oldest) == (frozenset(), None)
 
 
 @given(st.lists(st.tuples(st.sampled_from(["chess", "go"]), st.booleans()), max_size=12), st.integers(0, 12))

@@ -8,7 +8,18 @@ import pytest
 
 from demux.core.columns.types import Array, Column, Map, Primitive, Struct
 from demux.core.errors import PredicateInvalid
-from demux.operations.predicate.ast import All, Among, Comparison, IsNull, Like, Literal, Not, Operator, Path, Sort
+from demux.operations.predicate.ast import (
+    AllOf,
+    Comparison,
+    InList,
+    IsNull,
+    Like,
+    Literal,
+    Not,
+    OperandType,
+    Operator,
+    Path,
+)
 from demux.operations.predicate.binder import fit, missing_from, near, unknown_column
 from demux.operations.predicate.parser import parse
 
@@ -33,21 +44,21 @@ COLUMNS = Struct(
 @pytest.mark.parametrize(
     ("text", "value", "sort"),
     [
-        ("user_name = 'ann'", "ann", Sort.TEXT),
-        ("score = 5", Decimal(5), Sort.NUMBER),
-        ("big > -0.5", Decimal("-0.5"), Sort.NUMBER),
+        ("user_name = 'ann'", "ann", OperandType.TEXT),
+        ("score = 5", Decimal(5), OperandType.NUMBER),
+        ("big > -0.5", Decimal("-0.5"), OperandType.NUMBER),
         # as the column has it
-        ("ratio = 0.1", 0.10000000149011612, Sort.FLOATING),
-        ("ratio = 1e20 OR ratio = 1e19", 1.0000000200408773e20, Sort.FLOATING),
-        ("share = 0.1", 0.1, Sort.FLOATING),
-        ("done = FALSE", False, Sort.BOOLEAN),
-        ("at >= '1970-01-02T00:00:00.000001'", 86_400_000_001, Sort.TIME),
-        ("at < '1960-01-01'", -315_619_200_000_000, Sort.TIME),
-        ("user_name = NULL", None, Sort.TEXT),
-        ("raw = NULL", None, Sort.NOTHING),
+        ("ratio = 0.1", 0.10000000149011612, OperandType.FLOATING),
+        ("ratio = 1e20 OR ratio = 1e19", 1.0000000200408773e20, OperandType.FLOATING),
+        ("share = 0.1", 0.1, OperandType.FLOATING),
+        ("done = FALSE", False, OperandType.BOOLEAN),
+        ("at >= '1970-01-02T00:00:00.000001'", 86_400_000_001, OperandType.TIME),
+        ("at < '1960-01-01'", -315_619_200_000_000, OperandType.TIME),
+        ("user_name = NULL", None, OperandType.TEXT),
+        ("raw = NULL", None, OperandType.NOTHING),
     ],
 )
-def test_values_are_as_the_column_has_them(text: str, value: object, sort: Sort) -> None:
+def test_values_are_as_the_column_has_them(text: str, value: object, sort: OperandType) -> None:
     parsed = parse(text.replace(" OR ratio = 1e19", "").replace("1e20", "99999999999999999999"))
     found = fit(parsed, COLUMNS)
     assert isinstance(found, Comparison)
@@ -60,9 +71,9 @@ def test_names_are_the_tables_own_whatever_their_case_and_have_numbers_and_types
     odd = Path(("Player", "odd `name`"), 0, (9, 2), Primitive.INT)
     name, tags = COLUMNS.columns[0], COLUMNS.columns[9]
     assert found == Not(
-        All(
+        AllOf(
             (
-                Among(odd, (Literal(Decimal(1)), Literal(None)), Sort.NUMBER),
+                InList(odd, (Literal(Decimal(1)), Literal(None)), OperandType.NUMBER),
                 Like(Path(("user_name",), 0, (1,), name.type), "a%"),
                 IsNull(Path(("tags",), 0, (10,), tags.type)),
             )

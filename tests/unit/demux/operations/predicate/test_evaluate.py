@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from demux.core.columns.types import Column, Primitive, Struct
 from demux.operations.predicate.ast import Constant, Path, Predicate, Value
 from demux.operations.predicate.binder import fit
-from demux.operations.predicate.evaluate import UNKNOWN, Outcomes, Unknown, constant, outcomes
+from demux.operations.predicate.evaluate import UNKNOWN, Outcomes, UnknownValue, constant, outcomes
 from demux.operations.predicate.parser import parse
 
 KINDS = {"t": Primitive.STRING, "n": Primitive.BIGINT, "f": Primitive.DOUBLE, "b": Primitive.BOOLEAN}
@@ -84,7 +84,7 @@ def fitted(text: str) -> Predicate:
     return fit(parse(text), COLUMNS)
 
 
-def of_row(predicate: Predicate, row: Mapping[str, Value | Unknown]) -> Outcomes:
+def of_row(predicate: Predicate, row: Mapping[str, Value | UnknownValue]) -> Outcomes:
     return outcomes(predicate, lambda path: row[path.names[0]])
 
 
@@ -129,7 +129,7 @@ def test_whatever_an_unknown_value_is_its_outcome_was_among_those_that_may_be(
     ],
 )
 def test_what_is_known_may_decide_where_something_is_not(text: str, may_be: set[bool | None]) -> None:
-    row: dict[str, Value | Unknown] = {"t": UNKNOWN, "n": 1, "b": None}
+    row: dict[str, Value | UnknownValue] = {"t": UNKNOWN, "n": 1, "b": None}
     assert of_row(fitted(text.replace(" b", " b = TRUE")), row) == may_be
 
 

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from demux.core.errors import PredicateInvalid
 from demux.operations.predicate.ast import (
-    All,
-    Among,
+    AllOf,
+    AnyOf,
     Comparison,
     Constant,
+    InList,
     IsNull,
     Like,
     Literal,
@@ -22,7 +23,6 @@ from demux.operations.predicate.ast import (
     Operator,
     Path,
     Predicate,
-    Some,
     paths_in,
     sought_in,
 )
@@ -53,19 +53,19 @@ def same(path: Path, literal: Literal) -> Comparison:
         ("`odd name`.`x``y` = 1", same(Path(("odd name", "x`y")), ONE)),
         (r"a = '\'", same(A, Literal("\\"))),
         ("a = 'x'' OR ''1''=''1'", same(A, Literal("x' OR '1'='1"))),
-        ("a IN (1, (2), NULL)", Among(A, (ONE, TWO, Literal(None)))),
-        ("a NOT IN ('x')", Not(Among(A, (Literal("x"),)))),
+        ("a IN (1, (2), NULL)", InList(A, (ONE, TWO, Literal(None)))),
+        ("a NOT IN ('x')", Not(InList(A, (Literal("x"),)))),
         (
             "a BETWEEN 1 AND 2",
-            All((Comparison(A, Operator.AT_LEAST, ONE), Comparison(A, Operator.AT_MOST, TWO))),
+            AllOf((Comparison(A, Operator.AT_LEAST, ONE), Comparison(A, Operator.AT_MOST, TWO))),
         ),
         (r"a LIKE 'x\%_'", Like(A, r"x\%_")),
         ("a NOT LIKE NULL", Not(Like(A, None))),
         ("a IS NOT NULL", Not(IsNull(A))),
-        ("NOT a = 1 AND b = 2", All((Not(same(A, ONE)), same(B, TWO)))),
-        ("a = 1 AND b = 2 OR a = 2", Some((All((same(A, ONE), same(B, TWO))), same(A, TWO)))),
-        ("a = 1 AND (b = 2 OR a = 2)", All((same(A, ONE), Some((same(B, TWO), same(A, TWO)))))),
-        ("x = 1 OR x = 2 OR a = 1", Some((same(Path(("x",)), ONE), same(Path(("x",)), TWO), same(A, ONE)))),
+        ("NOT a = 1 AND b = 2", AllOf((Not(same(A, ONE)), same(B, TWO)))),
+        ("a = 1 AND b = 2 OR a = 2", AnyOf((AllOf((same(A, ONE), same(B, TWO))), same(A, TWO)))),
+        ("a = 1 AND (b = 2 OR a = 2)", AllOf((same(A, ONE), AnyOf((same(B, TWO), same(A, TWO)))))),
+        ("x = 1 OR x = 2 OR a = 1", AnyOf((same(Path(("x",)), ONE), same(Path(("x",)), TWO), same(A, ONE)))),
         ("TRUE", Constant(True)),
         ("NULL", Constant(None)),
         ("1 = 1", Comparison(ONE, Operator.EQUAL, ONE)),
@@ -167,7 +167,7 @@ def test_whatever_it_is_it_is_a_predicate_or_refused(text: str) -> None:
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_a_literal_is_what_stands_between_its_quotes_and_nothing_else(text: str) -> None:
     literal = "'" + text.replace("'", "''") + "'"
-    assert parse(f"a = {literal} AND b = {literal}") == All((same(A, Literal(text)), same(B, Literal(text))))
+    assert parse(f"a = {literal} AND b = {literal}") == AllOf((same(A, Literal(text)), same(B, Literal(text))))
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1))

@@ -6,14 +6,14 @@ import pytest
 
 from demux.core.causes import Cause, Stage
 from demux.core.errors import GameUnknown
-from demux.operations.quarantine.filter import Choice, require_game
+from demux.operations.quarantine.filter import QuarantineFilter, require_game
 
 MOMENT = datetime(2026, 3, 1, 12, 0, 0, 1, tzinfo=timezone(timedelta(hours=1)))
 
 
 def test_a_choice_is_a_condition_in_sql_whatever_the_names_are() -> None:
-    assert Choice().sql() == "TRUE"
-    everything = Choice("a'b${x}", (Cause.UNKNOWN_SCHEMA, Cause.INTERRUPTED), None, MOMENT, MOMENT, "t/0/1")
+    assert QuarantineFilter().sql() == "TRUE"
+    everything = QuarantineFilter("a'b${x}", (Cause.UNKNOWN_SCHEMA, Cause.INTERRUPTED), None, MOMENT, MOMENT, "t/0/1")
     assert everything.sql("q.") == (
         "q.game_name = 'a\\'b\\u0024{x}' AND q.stage = 'silver' AND q.cause IN ('UNKNOWN_SCHEMA', 'INTERRUPTED') "
         "AND q.record_id = 't/0/1' AND q.quarantined_at >= TIMESTAMP'2026-03-01T11:00:00.000001+00:00' "
@@ -22,8 +22,8 @@ def test_a_choice_is_a_condition_in_sql_whatever_the_names_are() -> None:
 
 
 def test_a_game_has_only_rows_of_stage_silver() -> None:
-    assert Choice("go", stage=Stage.BRONZE).sql() == "game_name = 'go' AND stage = 'silver'"
-    assert Choice(stage=Stage.BRONZE).sql() == "stage = 'bronze'"
+    assert QuarantineFilter("go", stage=Stage.BRONZE).sql() == "game_name = 'go' AND stage = 'silver'"
+    assert QuarantineFilter(stage=Stage.BRONZE).sql() == "stage = 'bronze'"
 
 
 def test_an_unknown_game_is_told_with_those_that_are_spelled_nearly_so() -> None:

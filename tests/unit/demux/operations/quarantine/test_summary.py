@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from demux.core.causes import Cause, Stage
 from demux.core.columns.arrow import arrow_fields
 from demux.core.tables import QUARANTINE
-from demux.operations.quarantine.filter import Choice
-from demux.operations.quarantine.summary import Grouping, Key, Newest, RowLocation, total
+from demux.operations.quarantine.filter import QuarantineFilter
+from demux.operations.quarantine.summary import Grouping, GroupKey, NewestRows, RowLocation, total
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=timezone.utc)
 SCHEMA = pa.schema(arrow_fields(QUARANTINE))
@@ -47,7 +47,7 @@ ROWS = st.lists(
     max_size=30,
 )
 CHOICES = st.builds(
-    Choice,
+    QuarantineFilter,
     st.sampled_from([None, "chess"]),
     st.sampled_from([(), (Cause.UNKNOWN_SCHEMA,)]),
     st.sampled_from([None, *Stage]),
@@ -65,7 +65,7 @@ def batches(rows: list[dict[str, Any]], size: int) -> list[tuple[pa.RecordBatch,
     ]
 
 
-def chosen(one: dict[str, Any], choice: Choice) -> bool:
+def chosen(one: dict[str, Any], choice: QuarantineFilter) -> bool:
     at = one["quarantined_at"]
     return (
         (choice.game is None or (one["game_name"], one["stage"]) == (choice.game, "silver"))
@@ -76,11 +76,11 @@ def chosen(one: dict[str, Any], choice: Choice) -> bool:
     )
 
 
-def key(one: dict[str, Any]) -> Key:
+def key(one: dict[str, Any]) -> GroupKey:
     if one["stage"] == "bronze":
-        return Key("bronze", one["cause"], None)
+        return GroupKey("bronze", one["cause"], None)
     guid = one["schema_guid"]
-    return Key("silver", one["cause"], one["game_name"], None if guid else one["schema_id"], guid)
+    return GroupKey("silver", one["cause"], one["game_name"], None if guid else one["schema_id"], guid)
 
 
 def place(position: int, size: int) -> RowLocation:
@@ -93,11 +93,13 @@ def time_of(one: dict[str, Any]) -> datetime:
 
 
 @given(ROWS, CHOICES, st.integers(1, 8))
-def test_groups_are_what_counting_row_by_row_gives(rows: list[dict[str, Any]], choice: Choice, size: int) -> None:
+def test_groups_are_what_counting_row_by_row_gives(
+    rows: list[dict[str, Any]], choice: QuarantineFilter, size: int
+) -> None:
     counting = Grouping(choice)
     for batch, begin in batches(rows, size):
         counting.add(batch, begin)
-    expected: defaultdict[Key, list[tuple[datetime, RowLocation]]] = defaultdict(list)
+    expected: defaultdict[GroupKey, list[tuple[datetime, RowLocation]]] = defaultdict(list)
     for position, one in enumerate(rows):
         if chosen(one, choice):
             expected[key(one)].append((time_of(one), place(position, size)))
@@ -114,9 +116,9 @@ def test_groups_are_what_counting_row_by_row_gives(rows: list[dict[str, Any]], c
 
 @given(ROWS, CHOICES, st.integers(1, 8), st.integers(1, 5))
 def test_the_newest_rows_are_found_and_of_the_same_time_the_first_ones(
-    rows: list[dict[str, Any]], choice: Choice, size: int, most: int
+    rows: list[dict[str, Any]], choice: QuarantineFilter, size: int, most: int
 ) -> None:
-    found = Newest(choice, most)
+    found = NewestRows(choice, most)
     for batch, begin in batches(rows, size):
         found.add(batch, begin)
     meant = [position for position, one in enumerate(rows) if chosen(one, choice)]
@@ -127,7 +129,7 @@ def test_the_newest_rows_are_found_and_of_the_same_time_the_first_ones(
 
 @given(ROWS, st.integers(1, 8))
 def test_groups_beyond_a_number_are_put_together_and_none_is_left_out(rows: list[dict[str, Any]], size: int) -> None:
-    counting = Grouping(Choice(), most=2)
+    counting = Grouping(QuarantineFilter(), most=2)
     for batch, begin in batches(rows, size):
         counting.add(batch, begin)
     assert total(counting.groups) == len(rows)
@@ -136,14 +138,14 @@ def test_groups_beyond_a_number_are_put_together_and_none_is_left_out(rows: list
 
 
 def test_so_many_schema_ids_at_once_are_one_group() -> None:
-    counting = Grouping(Choice(), most=2)
+    counting = Grouping(QuarantineFilter(), most=2)
     counting.add(pa.RecordBatch.from_pylist([row(schema_id=number) for number in range(9)], SCHEMA), RowLocation(0, 0))
     assert [(group.key.others, group.rows, group.newest) for group in counting.groups] == [(True, 9, RowLocation(0, 8))]
 
 
 @pytest.mark.parametrize("most", [1_000, 1_500])
 def test_many_schema_ids_are_few_groups(most: int) -> None:
-    counting = Grouping(Choice(), most)
+    counting = Grouping(QuarantineFilter(), most)
     for number in range(10):
         columns = {name: ["x"] * 1000 for name in ("stage", "cause", "game_name")}
         ids = range(number * 1000, (number + 1) * 1000)
@@ -158,5 +160,5 @@ def test_many_schema_ids_are_few_groups(most: int) -> None:
         arrays[0] = pa.array(["silver"] * 1000)
         counting.add(pa.RecordBatch.from_arrays(arrays, schema=SCHEMA), RowLocation(number, 0))
     assert len(counting.groups) == most + 1
-    assert counting.groups[0].key == Key("silver", "x", "x", None, None, others=True)
+    assert counting.groups[0].key == GroupKey("silver", "x", "x", None, None, others=True)
     assert counting.groups[0].rows == 10_000 - most

@@ -10,12 +10,12 @@ from demux.operations.reconcile.balance import (
     MEANING,
     Account,
     Grain,
-    Intake,
     Ledger,
     LedgerDifference,
     LedgerFault,
-    Places,
-    Taken,
+    RecordLocations,
+    SourceAccount,
+    SourceLocations,
     Tally,
     accounts,
     confirmed,
@@ -28,17 +28,19 @@ TIMES = st.integers(0, 3)
 
 
 @st.composite
-def any_places(draw: st.DrawFn) -> Places:
+def any_places(draw: st.DrawFn) -> RecordLocations:
     bronze = draw(TIMES)
-    return Places(bronze, draw(st.integers(0, bronze)), draw(TIMES), draw(TIMES), draw(TIMES), draw(TIMES))
+    return RecordLocations(bronze, draw(st.integers(0, bronze)), draw(TIMES), draw(TIMES), draw(TIMES), draw(TIMES))
 
 
-def placed(bronze: int, silver: int, quarantine: int, due: int = 0, dropped: int = 0) -> Places:
+def placed(bronze: int, silver: int, quarantine: int, due: int = 0, dropped: int = 0) -> RecordLocations:
     """A record while nothing else is at work."""
-    return Places(bronze, due, silver, quarantine, quarantine, dropped)
+    return RecordLocations(bronze, due, silver, quarantine, quarantine, dropped)
 
 
-def tally(game: str | None, places: Places | Taken, records: int = 1, batch: int | None = 0) -> Tally:
+def tally(
+    game: str | None, places: RecordLocations | SourceLocations, records: int = 1, batch: int | None = 0
+) -> Tally:
     return Tally(game, places, records, batch, batch)
 
 
@@ -80,17 +82,17 @@ def test_a_record_that_its_source_holds_twice_must_be_in_silver_twice() -> None:
 
 def test_a_row_that_a_replay_moves_while_it_is_read_is_right() -> None:
     # taken out of quarantine between the two looks: it is in silver already, or was not yet when silver was read
-    assert [Places(1, 1, 1, 1, 0).kind, Places(1, 1, 0, 1, 0).kind] == [None, None]
+    assert [RecordLocations(1, 1, 1, 1, 0).kind, RecordLocations(1, 1, 0, 1, 0).kind] == [None, None]
     # put there by a batch that ends in between
-    assert Places(1, 0, 0, 0, 1).kind is None
-    assert Places(1, 1, 1, 1, 1).kind is LedgerFault.IN_BOTH
+    assert RecordLocations(1, 0, 0, 0, 1).kind is None
+    assert RecordLocations(1, 1, 1, 1, 1).kind is LedgerFault.IN_BOTH
 
 
 def test_a_dropped_record_is_not_lost_and_counts_once_wherever_else_it_is() -> None:
     gone = placed(1, 0, 0, due=1, dropped=1)
     assert (gone.kind, gone.gone, gone.waiting, gone.missing) == (None, 1, 0, 0)
     # a drop that was killed; one that is under way; a record that a replay or a rebuild has moved since
-    both = [placed(1, 0, 1, due=1, dropped=1), Places(1, 1, 0, 1, 0, 1), placed(1, 1, 0, due=1, dropped=1)]
+    both = [placed(1, 0, 1, due=1, dropped=1), RecordLocations(1, 1, 0, 1, 0, 1), placed(1, 1, 0, due=1, dropped=1)]
     assert [(one.kind, one.quarantined, one.gone, one.waiting) for one in both] == [
         (None, 1, 0, 0),
         (None, 0, 1, 0),
@@ -109,7 +111,7 @@ def test_a_dropped_record_does_not_hide_its_copy_that_is_lost_or_doubled() -> No
 
 
 @given(any_places())
-def test_every_account_adds_up_whatever_is_wrong(places: Places) -> None:
+def test_every_account_adds_up_whatever_is_wrong(places: RecordLocations) -> None:
     somewhere = places.silver + places.quarantined + places.gone + places.waiting + places.missing
     assert places.bronze + places.surplus == somewhere
     assert min(places.surplus, places.quarantined, places.gone, places.waiting, places.missing) >= 0
@@ -117,7 +119,7 @@ def test_every_account_adds_up_whatever_is_wrong(places: Places) -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from(["chess", "go"]), any_places(), st.integers(0, 2)), max_size=30))
-def test_accounts_and_differences_tell_of_every_row(found: list[tuple[str, Places, int]]) -> None:
+def test_accounts_and_differences_tell_of_every_row(found: list[tuple[str, RecordLocations, int]]) -> None:
     tallies = [tally(game, places, batch=batch if places.bronze else None) for game, places, batch in found]
     for grain in Grain:
         told = accounts(tallies, grain)
@@ -190,44 +192,57 @@ def test_differences_of_several_rounds_say_the_first_and_the_last() -> None:
 
 
 def test_what_the_source_never_gives_twice_must_not_be_taken_in_twice() -> None:
-    assert (Taken(2, 0, 0, 0, True).kind, Taken(1, 1, 0, 0, True).kind) == (
+    assert (SourceLocations(2, 0, 0, 0, True).kind, SourceLocations(1, 1, 0, 0, True).kind) == (
         LedgerFault.TAKEN_TWICE,
         LedgerFault.TAKEN_TWICE,
     )
-    assert Taken(1, 0, 0, 0, True).kind is None
+    assert SourceLocations(1, 0, 0, 0, True).kind is None
 
 
 def test_a_table_may_hold_a_record_twice_and_then_it_is_taken_in_twice() -> None:
-    assert [Taken(2, 0, 2, 2, False).kind, Taken(2, 0, 1, 2, False).kind] == [None, None]
-    assert Taken(3, 0, 2, 2, False).kind is LedgerFault.TAKEN_TWICE
+    assert [SourceLocations(2, 0, 2, 2, False).kind, SourceLocations(2, 0, 1, 2, False).kind] == [None, None]
+    assert SourceLocations(3, 0, 2, 2, False).kind is LedgerFault.TAKEN_TWICE
     # what is not there any more says nothing
-    assert Taken(2, 0, 0, 0, False).kind is None
+    assert SourceLocations(2, 0, 0, 0, False).kind is None
 
 
 def test_a_record_before_where_bronze_stands_must_have_come_in() -> None:
-    assert (Taken(0, 0, 1, 1, False).kind, Taken(1, 0, 2, 2, False).missing) == (LedgerFault.NOT_TAKEN_IN, 1)
-    assert [Taken(0, 1, 1, 1, False).kind, Taken(0, 0, 0, 1, False).kind] == [None, None]
+    assert (SourceLocations(0, 0, 1, 1, False).kind, SourceLocations(1, 0, 2, 2, False).missing) == (
+        LedgerFault.NOT_TAKEN_IN,
+        1,
+    )
+    assert [SourceLocations(0, 1, 1, 1, False).kind, SourceLocations(0, 0, 0, 1, False).kind] == [None, None]
 
 
 def test_the_intake_counts_records_with_and_without_a_position() -> None:
-    tallies = [tally("chess", Taken(1, 0, 1, 1, False), 8), tally(None, Taken(0, 1, 1, 1, False), 2)]
-    assert intake(tallies, 5) == Intake(8, 2, 15)
-    assert intake(tallies, None) == Intake(8, 2, None)
+    tallies = [
+        tally("chess", SourceLocations(1, 0, 1, 1, False), 8),
+        tally(None, SourceLocations(0, 1, 1, 1, False), 2),
+    ]
+    assert intake(tallies, 5) == SourceAccount(8, 2, 15)
+    assert intake(tallies, None) == SourceAccount(8, 2, None)
 
 
 def test_a_record_of_the_source_that_was_dropped_came_in_and_counts_once() -> None:
-    gone = Taken(0, 0, 1, 1, False, dropped=1)
+    gone = SourceLocations(0, 0, 1, 1, False, dropped=1)
     assert (gone.kind, gone.gone) == (None, 1)
     # still in quarantine, or brought back; from Kafka, of which the source says nothing
-    both = [Taken(0, 1, 1, 1, False, 1), Taken(1, 0, 0, 0, True, 1), Taken(0, 0, 0, 0, True, 1)]
+    both = [
+        SourceLocations(0, 1, 1, 1, False, 1),
+        SourceLocations(1, 0, 0, 0, True, 1),
+        SourceLocations(0, 0, 0, 0, True, 1),
+    ]
     assert [(one.kind, one.gone) for one in both] == [(None, 0), (None, 0), (None, 1)]
-    assert intake([tally(None, gone, 3), tally(None, both[0], 2)], 0) == Intake(0, 2, 5, 3)
+    assert intake([tally(None, gone, 3), tally(None, both[0], 2)], 0) == SourceAccount(0, 2, 5, 3)
     # one of two copies
-    assert (Taken(0, 0, 2, 2, False, 1).kind, Taken(0, 0, 2, 2, False, 1).missing) == (LedgerFault.NOT_TAKEN_IN, 1)
+    assert (SourceLocations(0, 0, 2, 2, False, 1).kind, SourceLocations(0, 0, 2, 2, False, 1).missing) == (
+        LedgerFault.NOT_TAKEN_IN,
+        1,
+    )
 
 
-@given(st.builds(Taken, TIMES, TIMES, TIMES, TIMES, st.booleans(), TIMES))
-def test_what_is_told_of_the_source_never_counts_below_nothing(taken: Taken) -> None:
+@given(st.builds(SourceLocations, TIMES, TIMES, TIMES, TIMES, st.booleans(), TIMES))
+def test_what_is_told_of_the_source_never_counts_below_nothing(taken: SourceLocations) -> None:
     assert 0 <= taken.gone <= taken.dropped
     assert min(taken.surplus, taken.missing) >= 0
 
@@ -247,27 +262,30 @@ def test_a_difference_that_only_one_of_two_readings_finds_does_not_count() -> No
 
 
 def test_a_retired_record_balances_as_if_bronze_still_had_it() -> None:
-    there, gone = Places(1, 1, 1, 0, 0), Places(1, 1, 1, 0, 0, retired=1)
+    there, gone = RecordLocations(1, 1, 1, 0, 0), RecordLocations(1, 1, 1, 0, 0, retired=1)
     assert [there.kind, gone.kind] == [None, None]
     assert accounts([tally("chess", there, 3), tally("chess", gone, 4)], Grain.GAME) == (
         Account("chess", None, 3, 7, 0, 0, 0, 0, 0, 4),
     )
-    lost = Places(1, 1, 0, 0, 0, retired=1)
+    lost = RecordLocations(1, 1, 0, 0, 0, retired=1)
     assert (lost.kind, lost.missing) == (LedgerFault.LOST, 1)
 
 
 def test_a_forgotten_record_is_not_lost_while_bronze_still_has_it() -> None:
-    half_done = Places(1, 1, 0, 0, 0, dropped=1)
+    half_done = RecordLocations(1, 1, 0, 0, 0, dropped=1)
     assert (half_done.kind, half_done.gone, half_done.waiting) == (None, 1, 0)
 
 
 def test_what_was_retired_or_forgotten_came_in_once() -> None:
-    retired, forgotten = Taken(1, 0, 1, 1, True, retired=1), Taken(0, 0, 1, 1, True, forgotten=1)
-    still_there = Taken(1, 0, 1, 1, True, forgotten=1)
+    retired, forgotten = SourceLocations(1, 0, 1, 1, True, retired=1), SourceLocations(0, 0, 1, 1, True, forgotten=1)
+    still_there = SourceLocations(1, 0, 1, 1, True, forgotten=1)
     assert [retired.kind, forgotten.kind, still_there.kind] == [None, None, None]
     tallies = [tally("chess", retired, 2), tally(None, forgotten, 3), tally("chess", still_there, 5)]
-    assert intake(tallies, 0) == Intake(5, 0, 10, retired=2, forgotten=3)
+    assert intake(tallies, 0) == SourceAccount(5, 0, 10, retired=2, forgotten=3)
 
 
 def test_what_the_source_has_no_more_is_forgotten_as_often_as_it_was_there() -> None:
-    assert [Taken(0, 0, 0, 0, False, forgotten=2).erased, Taken(1, 0, 0, 0, True, forgotten=1).erased] == [2, 0]
+    assert [
+        SourceLocations(0, 0, 0, 0, False, forgotten=2).erased,
+        SourceLocations(1, 0, 0, 0, True, forgotten=1).erased,
+    ] == [2, 0]

@@ -14,7 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from demux.core.tables import BRONZE
-from demux.operations.reconcile.balance import Example, Grain, LedgerFault, Places, Taken, Tally
+from demux.operations.reconcile.balance import (
+    DifferenceExample,
+    Grain,
+    LedgerFault,
+    RecordLocations,
+    SourceLocations,
+    Tally,
+)
 from demux.operations.reconcile.duckdb_engine import Engine, counting_engine
 from demux.operations.reconcile.location_sql import (
     INNER_HOLES,
@@ -73,16 +80,16 @@ def silver(game: str, *records: str) -> list[dict[str, object]]:
 
 
 def tallied(engine: Engine, grain: Grain = Grain.GAME) -> set[Tally]:
-    return set(tallies_of(engine, Places, grain))
+    return set(tallies_of(engine, RecordLocations, grain))
 
 
 def test_records_in_the_same_places_are_one_tally_with_their_first_and_last_batch(engine: Engine) -> None:
     bronze = [*of("chess", "a", "b", batch_id=1), *of("chess", "c", batch_id=4), *of("go", "a", batch_id=2)]
     fill(engine, bronze=bronze, silver=silver("chess", "a", "b", "c"), bounds=[{"game": "chess", "bound": 3}])
     assert tallied(engine) == {
-        Tally("chess", Places(1, 1, 1, 0, 0), 2, 1, 1),
-        Tally("chess", Places(1, 0, 1, 0, 0), 1, 4, 4),
-        Tally("go", Places(1, 0, 0, 0, 0), 1, 2, 2),
+        Tally("chess", RecordLocations(1, 1, 1, 0, 0), 2, 1, 1),
+        Tally("chess", RecordLocations(1, 0, 1, 0, 0), 1, 4, 4),
+        Tally("go", RecordLocations(1, 0, 0, 0, 0), 1, 2, 2),
     }
 
 
@@ -90,8 +97,8 @@ def test_a_row_of_the_last_batch_that_a_game_has_read_is_due(engine: Engine) -> 
     bronze = [*of("chess", "a", batch_id=3), *of("chess", "b", batch_id=4)]
     fill(engine, bronze=bronze, bounds=[{"game": "chess", "bound": 3}])
     assert tallied(engine) == {
-        Tally("chess", Places(1, 1, 0, 0, 0), 1, 3, 3),
-        Tally("chess", Places(1, 0, 0, 0, 0), 1, 4, 4),
+        Tally("chess", RecordLocations(1, 1, 0, 0, 0), 1, 3, 3),
+        Tally("chess", RecordLocations(1, 0, 0, 0, 0), 1, 4, 4),
     }
 
 
@@ -112,22 +119,22 @@ def test_each_place_of_a_record_counts_and_rows_of_stage_bronze_belong_to_no_gam
         ],
     )
     assert tallied(engine) == {
-        Tally("chess", Places(2, 0, 1, 1, 1, 2), 1, 0, 0),
-        Tally("chess", Places(0, 0, 0, 1, 0), 1, None, None),
-        Tally("chess", Places(0, 0, 0, 0, 1), 1, None, None),
-        Tally("chess", Places(1, 1, 0, 0, 0, 0, 1), 1, 0, 0),
+        Tally("chess", RecordLocations(2, 0, 1, 1, 1, 2), 1, 0, 0),
+        Tally("chess", RecordLocations(0, 0, 0, 1, 0), 1, None, None),
+        Tally("chess", RecordLocations(0, 0, 0, 0, 1), 1, None, None),
+        Tally("chess", RecordLocations(1, 1, 0, 0, 0, 0, 1), 1, 0, 0),
     }
 
 
 def test_two_readings_of_one_version_are_read_once_and_count_in_both(engine: Engine) -> None:
     fill(engine, quarantine_now=of("chess", "a", stage="silver"))
     engine.execute(both_readings("quarantine", same=True))
-    assert tallied(engine) == {Tally("chess", Places(0, 0, 0, 1, 1), 1, None, None)}
+    assert tallied(engine) == {Tally("chess", RecordLocations(0, 0, 0, 1, 1), 1, None, None)}
 
 
 def test_each_round_of_a_game_has_its_own_tally(engine: Engine) -> None:
     fill(engine, bronze=[*of("chess", "a", "b", batch_id=1), *of("chess", "c", batch_id=2)])
-    waits = Places(1, 0, 0, 0, 0)
+    waits = RecordLocations(1, 0, 0, 0, 0)
     assert tallied(engine, Grain.ROUND) == {Tally("chess", waits, 2, 1, 1), Tally("chess", waits, 1, 2, 2)}
 
 
@@ -150,14 +157,14 @@ def test_records_of_the_source_are_counted_by_their_position(engine: Engine) -> 
         source_before=[{"topic": "t", "partition": 0, "offset": offset} for offset in (1, 1, 2, 9)],
         source_now=[{"topic": "t", "partition": 0, "offset": offset} for offset in (1, 1, 2)] + [{"topic": "t"}],
     )
-    assert set(tallies_of(engine, Taken)) == {
-        Tally("chess", Taken(1, 0, 2, 2, False), 1, 1, 1),
-        Tally("chess", Taken(1, 0, 0, 0, True), 2, 2, 3),
-        Tally(None, Taken(0, 1, 1, 1, False), 1, 5, 5),
-        Tally(None, Taken(0, 0, 1, 0, False), 1, None, None),
-        Tally(None, Taken(0, 0, 0, 0, False, 1), 1, None, None),
-        Tally("go", Taken(1, 0, 0, 0, False, 0, 0, 1), 1, 0, 0),
-        Tally("go", Taken(0, 0, 0, 0, False, 0, 1), 1, 0, 0),
+    assert set(tallies_of(engine, SourceLocations)) == {
+        Tally("chess", SourceLocations(1, 0, 2, 2, False), 1, 1, 1),
+        Tally("chess", SourceLocations(1, 0, 0, 0, True), 2, 2, 3),
+        Tally(None, SourceLocations(0, 1, 1, 1, False), 1, 5, 5),
+        Tally(None, SourceLocations(0, 0, 1, 0, False), 1, None, None),
+        Tally(None, SourceLocations(0, 0, 0, 0, False, 1), 1, None, None),
+        Tally("go", SourceLocations(1, 0, 0, 0, False, 0, 0, 1), 1, 0, 0),
+        Tally("go", SourceLocations(0, 0, 0, 0, False, 0, 1), 1, 0, 0),
     }
 
 
@@ -165,23 +172,27 @@ def test_the_first_examples_are_by_batch_those_without_one_last_and_then_by_id(e
     bronze = [*of("chess", "c", "b", batch_id=2), *of("chess", "z", batch_id=1), *of("go", "x", batch_id=1)]
     twice = silver("chess", *"bczz", "b", "c")
     fill(engine, bronze=bronze, silver=[*twice, *silver("go", *(f"s{number:02}" for number in range(30)))])
-    doubled, strays = with_examples(engine, None, NOWHERE, Places, tallies_of(engine, Places))
+    doubled, strays = with_examples(engine, None, NOWHERE, RecordLocations, tallies_of(engine, RecordLocations))
     assert (doubled.kind, doubled.game, doubled.rows) == (LedgerFault.DOUBLED, "chess", 3)
-    assert doubled.examples == (Example("z", 1), Example("b", 2), Example("c", 2))
+    assert doubled.examples == (DifferenceExample("z", 1), DifferenceExample("b", 2), DifferenceExample("c", 2))
     assert (strays.kind, strays.game, strays.rows) == (LedgerFault.STRAY, "go", 30)
-    assert strays.examples == tuple(Example(f"s{number:02}", None) for number in range(20))
+    assert strays.examples == tuple(DifferenceExample(f"s{number:02}", None) for number in range(20))
 
 
 def test_examples_of_rounds_are_listed_once(engine: Engine) -> None:
     fill(engine, bronze=[*of("chess", "a", batch_id=1), *of("chess", "b", batch_id=2)], silver=silver("chess", *"aabb"))
-    (doubled,) = with_examples(engine, None, NOWHERE, Places, tallies_of(engine, Places, Grain.ROUND))
-    assert doubled.examples == (Example("a", 1), Example("b", 2))
+    (doubled,) = with_examples(engine, None, NOWHERE, RecordLocations, tallies_of(engine, RecordLocations, Grain.ROUND))
+    assert doubled.examples == (DifferenceExample("a", 1), DifferenceExample("b", 2))
 
 
 def test_records_that_no_game_has_have_examples_too(engine: Engine) -> None:
     fill(engine, source_before=[{"topic": "t", "partition": 0, "offset": 7}])
-    (missing,) = with_examples(engine, None, NOWHERE, Taken, tallies_of(engine, Taken))
-    assert (missing.kind, missing.game, missing.examples) == (LedgerFault.NOT_TAKEN_IN, None, (Example("t/0/7", None),))
+    (missing,) = with_examples(engine, None, NOWHERE, SourceLocations, tallies_of(engine, SourceLocations))
+    assert (missing.kind, missing.game, missing.examples) == (
+        LedgerFault.NOT_TAKEN_IN,
+        None,
+        (DifferenceExample("t/0/7", None),),
+    )
 
 
 def test_offsets_of_kafka_are_counted_once_up_to_where_bronze_stands(engine: Engine) -> None:
@@ -207,10 +218,10 @@ def test_offsets_of_kafka_are_counted_once_up_to_where_bronze_stands(engine: Eng
 def test_a_name_is_a_value_and_never_a_part_of_a_query(engine: Engine, game: str) -> None:
     bronze = of(game, game, batch_id=1)
     fill(engine, bronze=bronze, silver=silver(game, game, game), bounds=[{"game": game, "bound": 1}])
-    tallies = tallies_of(engine, Places)
-    assert tallies == [Tally(game, Places(1, 1, 2, 0, 0), 1, 1, 1)]
-    (doubled,) = with_examples(engine, None, NOWHERE, Places, tallies)
-    assert (doubled.game, doubled.examples) == (game, (Example(game, 1),))
+    tallies = tallies_of(engine, RecordLocations)
+    assert tallies == [Tally(game, RecordLocations(1, 1, 2, 0, 0), 1, 1, 1)]
+    (doubled,) = with_examples(engine, None, NOWHERE, RecordLocations, tallies)
+    assert (doubled.game, doubled.examples) == (game, (DifferenceExample(game, 1),))
 
 
 @given(
@@ -233,16 +244,18 @@ def test_any_rows_are_counted_as_a_counter_counts_them(
         found = Counter(
             {
                 (tally.game, tally.places): tally.records
-                for tally in tallies_of(engine, Places)
-                if isinstance(tally.places, Places)
+                for tally in tallies_of(engine, RecordLocations)
+                if isinstance(tally.places, RecordLocations)
             }
         )
     records = {(game, record) for game, record, _ in bronze} | {*decoded} | {*bad}
-    counted: Counter[tuple[Any, Places]] = Counter()
+    counted: Counter[tuple[Any, RecordLocations]] = Counter()
     for game, record in records:
         batches = [batch for at, one, batch in bronze if (at, one) == (game, record)]
         due = sum(batch <= bound for batch in batches) if game == "a" else 0
-        counted[game, Places(len(batches), due, decoded.count((game, record)), bad.count((game, record)), 0)] += 1
+        counted[
+            game, RecordLocations(len(batches), due, decoded.count((game, record)), bad.count((game, record)), 0)
+        ] += 1
     assert found == counted
 
 

@@ -5,8 +5,15 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from demux.operations.reconcile.balance import Hole
-from demux.operations.reconcile.read_offsets import Range, SeenOffsets, SourceStand, Stand, holes, settled
+from demux.operations.reconcile.balance import OffsetHole
+from demux.operations.reconcile.read_offsets import (
+    GameOffset,
+    Range,
+    SeenOffsets,
+    SourceOffsets,
+    holes,
+    unchanged_offsets,
+)
 
 PART = ("t", 0)
 
@@ -19,44 +26,44 @@ def seen_of(offsets: set[int]) -> SeenOffsets:
 
 
 def test_what_both_looks_agree_on_counts_and_the_lower_one_wins() -> None:
-    before = {"a": Stand(5, "q1"), "b": Stand(5, "q1"), "c": Stand(5, "q1"), "d": Stand(9, "q1")}
-    after = {"a": Stand(7, "q1"), "b": Stand(7, "q2"), "d": Stand(4, "q1"), "e": Stand(1, "q1")}
-    assert settled(before, after) == {"a": 5, "d": 4}
+    before = {"a": GameOffset(5, "q1"), "b": GameOffset(5, "q1"), "c": GameOffset(5, "q1"), "d": GameOffset(9, "q1")}
+    after = {"a": GameOffset(7, "q1"), "b": GameOffset(7, "q2"), "d": GameOffset(4, "q1"), "e": GameOffset(1, "q1")}
+    assert unchanged_offsets(before, after) == {"a": 5, "d": 4}
 
 
 def test_a_partition_without_holes_is_not_told_of() -> None:
-    stand = SourceStand("q", begins={PART: 3}, ends={PART: 9})
+    stand = SourceOffsets("q", begins={PART: 3}, ends={PART: 9})
     assert holes({PART: seen_of(set(range(3, 9)))}, stand, 20) == ()
 
 
 def test_holes_at_the_beginning_inside_and_at_the_end_are_told_with_their_ranges() -> None:
-    stand = SourceStand("q", begins={PART: 0}, ends={PART: 10})
-    assert holes({PART: seen_of({2, 3, 6, 7})}, stand, 20) == (Hole("t", 0, 6, ((0, 2), (4, 6), (8, 10))),)
+    stand = SourceOffsets("q", begins={PART: 0}, ends={PART: 10})
+    assert holes({PART: seen_of({2, 3, 6, 7})}, stand, 20) == (OffsetHole("t", 0, 6, ((0, 2), (4, 6), (8, 10))),)
 
 
 def test_a_hole_of_one_offset_is_told_wherever_it_is() -> None:
-    stand = SourceStand("q", begins={PART: 0}, ends={PART: 7})
-    assert holes({PART: seen_of({1, 2, 4, 5})}, stand, 20) == (Hole("t", 0, 3, ((0, 1), (3, 4), (6, 7))),)
+    stand = SourceOffsets("q", begins={PART: 0}, ends={PART: 7})
+    assert holes({PART: seen_of({1, 2, 4, 5})}, stand, 20) == (OffsetHole("t", 0, 3, ((0, 1), (3, 4), (6, 7))),)
 
 
 def test_without_a_known_beginning_or_end_only_what_is_inside_can_be_told() -> None:
-    assert holes({PART: seen_of({2, 4})}, SourceStand("q"), 20) == (Hole("t", 0, 1, ((3, 4),)),)
+    assert holes({PART: seen_of({2, 4})}, SourceOffsets("q"), 20) == (OffsetHole("t", 0, 1, ((3, 4),)),)
 
 
 def test_a_partition_of_which_nothing_is_there_is_one_hole() -> None:
-    stand = SourceStand("q", begins={PART: 4, ("t", 1): 0}, ends={PART: 6, ("t", 1): 0})
-    assert holes({}, stand, 20) == (Hole("t", 0, 2, ((4, 6),)),)
+    stand = SourceOffsets("q", begins={PART: 4, ("t", 1): 0}, ends={PART: 6, ("t", 1): 0})
+    assert holes({}, stand, 20) == (OffsetHole("t", 0, 2, ((4, 6),)),)
 
 
 def test_ranges_that_were_given_up_are_no_holes() -> None:
-    stand = SourceStand("q", begins={PART: 0}, ends={PART: 10}, given_up={PART: [(5, 7), (0, 2)]})
-    assert holes({PART: seen_of({2, 3, 8, 9})}, stand, 20) == (Hole("t", 0, 2, ((4, 5), (7, 8))),)
+    stand = SourceOffsets("q", begins={PART: 0}, ends={PART: 10}, given_up={PART: [(5, 7), (0, 2)]})
+    assert holes({PART: seen_of({2, 3, 8, 9})}, stand, 20) == (OffsetHole("t", 0, 2, ((4, 5), (7, 8))),)
 
 
 def test_more_holes_than_are_listed_still_count() -> None:
-    stand = SourceStand("q", begins={PART: 0}, ends={PART: 9})
+    stand = SourceOffsets("q", begins={PART: 0}, ends={PART: 9})
     listed = SeenOffsets(0, 8, 5, ((1, 2), (3, 4)))
-    assert holes({PART: listed}, stand, 1) == (Hole("t", 0, 4, ((1, 2),)),)
+    assert holes({PART: listed}, stand, 1) == (OffsetHole("t", 0, 4, ((1, 2),)),)
 
 
 @given(
@@ -65,7 +72,7 @@ def test_more_holes_than_are_listed_still_count() -> None:
 )
 def test_holes_are_exactly_the_offsets_that_are_nowhere(offsets: set[int], lost: list[tuple[int, int]]) -> None:
     given_up: list[Range] = [(first, first + length) for first, length in lost]
-    stand = SourceStand("q", begins={PART: 0}, ends={PART: 31}, given_up={PART: given_up})
+    stand = SourceOffsets("q", begins={PART: 0}, ends={PART: 31}, given_up={PART: given_up})
     gone = {offset for first, end in given_up for offset in range(first, end)}
     expected = set(range(31)) - offsets - gone
     found = holes({PART: seen_of(offsets)}, stand, 100)

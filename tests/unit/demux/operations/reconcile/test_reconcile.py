@@ -20,8 +20,8 @@ from demux.core.errors import GameUnknown, TableUnsuited
 from demux.core.names import names_of
 from demux.core.root.layout import Layout
 from demux.core.tables import BRONZE, DROPPED, QUARANTINE, REMOVED, SILVER_ORIGIN
-from demux.operations.reconcile.balance import Account, Example, Intake, Ledger, LedgerFault
-from demux.operations.reconcile.read_offsets import SourceStand, Stand
+from demux.operations.reconcile.balance import Account, DifferenceExample, Ledger, LedgerFault, SourceAccount
+from demux.operations.reconcile.read_offsets import GameOffset, SourceOffsets
 from demux.operations.reconcile.reconcile import reconcile
 
 CHECKOUT = Path(__file__).parents[5]
@@ -78,10 +78,10 @@ class Tables:
         """Return the ledger where every game has read all of bronze, and bronze all of the source, or a version."""
         table = str(self.folder / "source")
         read = _version(table) if version is None else version
-        bronze = SourceStand("w") if read < 0 else SourceStand("w", table, read)
+        bronze = SourceOffsets("w") if read < 0 else SourceOffsets("w", table, read)
 
-        def stands(keys: Collection[str]) -> Mapping[str, Stand]:
-            return {key: Stand(_version(self.layout.bronze) + 1, "q") for key in keys}
+        def stands(keys: Collection[str]) -> Mapping[str, GameOffset]:
+            return {key: GameOffset(_version(self.layout.bronze) + 1, "q") for key in keys}
 
         return reconcile(None, self.layout, stands, lambda: bronze, games)
 
@@ -112,12 +112,12 @@ def test_names_of_all_kinds_balance_and_each_difference_has_its_own_game(tables:
         tables.append(tables.layout.quarantine, QUARANTINE, offsets[3], stage="silver", game_name=game)
     rows = 4 * len(NAMES)
     found = tables.ledger()
-    assert (found.differences, found.notes, found.intake) == ((), (), Intake(rows, 0, rows))
+    assert (found.differences, found.notes, found.intake) == ((), (), SourceAccount(rows, 0, rows))
     assert found.accounts == tuple(Account(game, None, 4, 3, 1, 0, 0, 0) for game in sorted(NAMES))
     for game in NAMES:
         tables.silver(game, 7777)
     strays = {one.game: (one.kind, one.examples) for one in tables.ledger().differences}
-    assert strays == dict.fromkeys(NAMES, (LedgerFault.STRAY, (Example("t/0/7777", None),)))
+    assert strays == dict.fromkeys(NAMES, (LedgerFault.STRAY, (DifferenceExample("t/0/7777", None),)))
     for game in NAMES:
         (stray,) = tables.ledger([game]).differences
         assert (stray.game, stray.kind) == (game, LedgerFault.STRAY)
@@ -128,7 +128,7 @@ def test_a_stray_of_one_game_has_its_owner_also_where_only_that_game_is_asked_fo
     tables.silver("go", 1)
     for games in (None, ["go"]):
         (stray,) = [one for one in tables.ledger(games).differences if one.kind is LedgerFault.STRAY]
-        assert stray.examples == (Example("t/0/1", None, "chess"),)
+        assert stray.examples == (DifferenceExample("t/0/1", None, "chess"),)
 
 
 def test_what_went_for_good_is_counted_and_what_an_interrupted_retirement_has_left_counts_once(tables: Tables) -> None:
@@ -143,7 +143,7 @@ def test_what_went_for_good_is_counted_and_what_an_interrupted_retirement_has_le
     found = tables.ledger()
     assert found.differences == ()
     assert found.accounts == (Account("chess", None, 3, 3, 0, 0, 0, 0, 1, 1),)
-    assert found.intake == Intake(3, 0, 6, 1, 1, 1)
+    assert found.intake == SourceAccount(3, 0, 6, 1, 1, 1)
 
 
 @pytest.mark.parametrize("partition_by", [None, "PARTITION"])
@@ -154,7 +154,7 @@ def test_columns_of_a_source_are_found_whatever_their_case_and_numbered_records_
     tables.source(1, 2, None, None, partition_by=partition_by, **names)
     tables.bronze("chess", 1, 2)
     missing, found = tables.ledger().differences[0], tables.ledger()
-    assert (missing.kind, missing.rows, found.intake) == (LedgerFault.NOT_TAKEN_IN, 2, Intake(2, 0, 4))
+    assert (missing.kind, missing.rows, found.intake) == (LedgerFault.NOT_TAKEN_IN, 2, SourceAccount(2, 0, 4))
 
 
 def test_a_column_without_bounds_is_read_like_any_other(tables: Tables) -> None:
@@ -195,7 +195,7 @@ def test_a_version_of_the_source_that_is_gone_is_said(tables: Tables) -> None:
     assert tables.ledger(version=0).notes == ()
     first.unlink()
     said = "The source was not compared: version 0 of it cannot be read."
-    assert (tables.ledger(version=0).notes, tables.ledger(version=0).intake) == ((said,), Intake(1, 0, None))
+    assert (tables.ledger(version=0).notes, tables.ledger(version=0).intake) == ((said,), SourceAccount(1, 0, None))
     for file in (tables.folder / "source").glob("*.parquet"):
         file.unlink()
     assert tables.ledger().notes == (said.replace("0", "1"),)
@@ -215,7 +215,7 @@ def test_a_table_that_cannot_be_read_is_named_with_what_reads_it(tables: Tables)
 
 
 def test_an_unknown_game_is_said_and_a_root_without_tables_balances(tables: Tables) -> None:
-    assert tables.ledger() == Ledger(Intake(0, 0, None), (), (), (), ())
+    assert tables.ledger() == Ledger(SourceAccount(0, 0, None), (), (), (), ())
     with pytest.raises(GameUnknown):
         tables.ledger(["chess"])
 

@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager, suppress
 import pytest
 
 from demux.core.errors import SettingsInvalid
-from demux.operations.status.http_server import Sites, StatusServer
+from demux.operations.status.http_server import SiteCache, StatusServer
 from demux.operations.status.model import Status
 from tests.support.data.statuses import HOSTILE, WORSE, busy, key
 
@@ -60,7 +60,7 @@ class Client:
 
 @contextmanager
 def serving(read: Callable[[], Status], **options: float) -> Iterator[Client]:
-    server = StatusServer(Sites(read, **options), "127.0.0.1", 0)  # type: ignore[arg-type]
+    server = StatusServer(SiteCache(read, **options), "127.0.0.1", 0)  # type: ignore[arg-type]
     server.start()
     try:
         yield Client(server)
@@ -189,7 +189,7 @@ def test_a_name_that_somebody_pointed_to_loopback_is_refused(client: Client, hos
 
 
 def test_a_name_that_was_allowed_is_ours_too() -> None:
-    server = StatusServer(Sites(lambda: STATUS), "127.0.0.1", 0, ["Status.Example.com"])
+    server = StatusServer(SiteCache(lambda: STATUS), "127.0.0.1", 0, ["Status.Example.com"])
     server.start()
     try:
         asked = {
@@ -262,7 +262,7 @@ def test_the_tables_are_read_again_once_what_is_known_of_them_is_too_old() -> No
         reads.append(1)
         return STATUS
 
-    sites = Sites(read, kept_s=2.0, clock=lambda: now[0])
+    sites = SiteCache(read, kept_s=2.0, clock=lambda: now[0])
     first = sites.newest()
     now[0] = 1.9
     assert sites.newest() is first
@@ -280,7 +280,7 @@ def test_a_root_that_cannot_be_read_makes_the_server_unhealthy_until_it_can() ->
             raise PermissionError("/secret/path is not yours")
         return STATUS
 
-    server = StatusServer(Sites(read, clock=lambda: now[0]), "127.0.0.1", 0)
+    server = StatusServer(SiteCache(read, clock=lambda: now[0]), "127.0.0.1", 0)
     server.start()
     try:
         client = Client(server)
@@ -295,7 +295,7 @@ def test_a_root_that_cannot_be_read_makes_the_server_unhealthy_until_it_can() ->
 
 
 def test_a_server_that_was_stopped_frees_its_port_at_once() -> None:
-    first = StatusServer(Sites(lambda: STATUS), "127.0.0.1", 0)
+    first = StatusServer(SiteCache(lambda: STATUS), "127.0.0.1", 0)
     first.start()
     port = int(first.server_address[1])
     assert Client(first).ask("/healthz").status == 200
@@ -303,13 +303,13 @@ def test_a_server_that_was_stopped_frees_its_port_at_once() -> None:
     first.stop()
     with pytest.raises(ConnectionRefusedError):
         Client(first).ask("/healthz")
-    again = StatusServer(Sites(lambda: STATUS), "127.0.0.1", port)
+    again = StatusServer(SiteCache(lambda: STATUS), "127.0.0.1", port)
     again.stop()
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "no-such-host.invalid"])
 def test_an_address_that_cannot_be_used_is_said_in_a_sentence(host: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(SettingsInvalid) as caught:
-        StatusServer(Sites(lambda: STATUS), host, int(taken.getsockname()[1]))
+        StatusServer(SiteCache(lambda: STATUS), host, int(taken.getsockname()[1]))
     assert caught.value.cause.startswith(f"The address {host} port ")
     assert caught.value.remedy == "Give another one with --port or --host, or end what has it."

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from demux.operations.status.facts import Arrival, Facts, TableFacts
+from demux.operations.status.facts import BronzeFile, Facts, TableFacts
 from demux.operations.status.model import Status
 from demux.operations.status.prometheus import ServerCounts, metrics
 from demux.operations.status.summary import status_of
@@ -62,7 +62,7 @@ def test_a_game_has_its_rows_its_lag_and_its_last_success() -> None:
     facts = Facts(
         games={"go": known("go")},
         records=[record("go", 59, error=("X", "Y.")), record("go", 60, seconds=1.5)],
-        bronze={"go": (Arrival(NOW, 10),)},
+        bronze={"go": (BronzeFile(NOW, 10),)},
         silver={"go": TableFacts(3, 4096, 4)},
     )
     found = of(status_of("/root", facts, NOW))
@@ -91,7 +91,7 @@ def test_a_hostile_name_is_a_value_of_its_label_and_nothing_else(name: str) -> N
 def test_games_beyond_the_most_are_summed_under_a_label_that_no_game_can_have() -> None:
     names = ["other", *(f"g{number}" for number in range(9))]
     facts = Facts(
-        bronze={name: (Arrival(NOW, 100 - at),) for at, name in enumerate(names)},
+        bronze={name: (BronzeFile(NOW, 100 - at),) for at, name in enumerate(names)},
         records=[record(name, at) for at, name in enumerate(names)],
     )
     found = of(status_of("/root", facts, NOW), most_games=4)

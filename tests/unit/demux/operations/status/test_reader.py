@@ -19,7 +19,7 @@ from demux.core.names import names_of
 from demux.core.registry.protocol import SubjectVersion
 from demux.core.root.layout import Layout
 from demux.core.tables import BRONZE, DROPPED, GAMES, QUARANTINE, REMOVED, ROUNDS, SCHEMAS
-from demux.operations.status.facts import SetAside
+from demux.operations.status.facts import QuarantinedRows
 from demux.operations.status.reader import StatusReader
 from demux.operations.status.summary import status_of
 from tests.support.data.statuses import HOSTILE, NOW
@@ -68,8 +68,8 @@ def test_all_facts_of_a_root_are_read_for_any_name(tmp_path: Path) -> None:
     assert {game: sum(one.rows for one in came) for game, came in facts.bronze.items()} == dict.fromkeys(names, 3)
     assert {game: (one.files, one.rows) for game, one in facts.silver.items()} == dict.fromkeys(names, (1, 2))
     assert set(facts.quarantine or ()) == {
-        *(SetAside("MALFORMED_PAYLOAD", name, 1) for name in names),
-        SetAside("INVALID_GAME_NAME", None, 1),
+        *(QuarantinedRows("MALFORMED_PAYLOAD", name, 1) for name in names),
+        QuarantinedRows("INVALID_GAME_NAME", None, 1),
     }
     assert {game: known.cluster for game, known in facts.games.items()} == dict.fromkeys(names, "c")
     assert {one.game: (one.outcome, one.rows_in, one.schema_ids) for one in facts.records} == dict.fromkeys(
@@ -205,4 +205,4 @@ def test_a_table_that_asks_too_much_is_noted_and_hides_no_other(tmp_path: Path) 
 def test_rows_that_were_deleted_no_longer_count(tmp_path: Path) -> None:
     layout = root_of(tmp_path, "go")
     DeltaTable(layout.quarantine).delete("stage = 'silver'")
-    assert StatusReader(layout).read().quarantine == (SetAside("INVALID_GAME_NAME", None, 1),)
+    assert StatusReader(layout).read().quarantine == (QuarantinedRows("INVALID_GAME_NAME", None, 1),)

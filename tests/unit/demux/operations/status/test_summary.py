@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from demux.core.control.games_and_rounds import TaskOutcome
 from demux.core.registry.protocol import SubjectVersion
-from demux.operations.status.facts import Arrival, Facts, SetAside, TableFacts
+from demux.operations.status.facts import BronzeFile, Facts, QuarantinedRows, TableFacts
 from demux.operations.status.model import GameHealth, GameStatus, Status
 from demux.operations.status.summary import status_of, waiting_since
 from tests.support.data.statuses import NOW, busy, known, record
@@ -38,9 +38,9 @@ def test_rows_in_bronze_that_are_neither_in_silver_nor_in_quarantine_wait() -> N
     game = only(
         Facts(
             games={"go": known("go")},
-            bronze={"go": (Arrival(NOW - 9 * MINUTE, 100), Arrival(NOW - 3 * MINUTE, 20))},
+            bronze={"go": (BronzeFile(NOW - 9 * MINUTE, 100), BronzeFile(NOW - 3 * MINUTE, 20))},
             silver={"go": TableFacts(2, 2048, 95)},
-            quarantine=[SetAside("MALFORMED_PAYLOAD", "go", 5), SetAside("MALFORMED_WRAPPER", None, 7)],
+            quarantine=[QuarantinedRows("MALFORMED_PAYLOAD", "go", 5), QuarantinedRows("MALFORMED_WRAPPER", None, 7)],
         )
     )
     assert (game.bronze, game.lag_rows, game.state) == (120, 20, GameHealth.BEHIND)
@@ -52,7 +52,7 @@ def test_a_game_without_waiting_rows_is_up_to_date_and_its_lag_is_zero_seconds()
     game = only(
         Facts(
             games={"go": known("go")},
-            bronze={"go": (Arrival(NOW, 5),)},
+            bronze={"go": (BronzeFile(NOW, 5),)},
             silver={"go": TableFacts(1, 1, 5)},
         )
     )
@@ -60,7 +60,7 @@ def test_a_game_without_waiting_rows_is_up_to_date_and_its_lag_is_zero_seconds()
 
 
 def test_a_table_that_is_ahead_of_what_was_read_of_bronze_makes_no_negative_lag() -> None:
-    facts = Facts(games={"go": known("go")}, bronze={"go": (Arrival(NOW, 5),)}, silver={"go": TableFacts(1, 1, 9)})
+    facts = Facts(games={"go": known("go")}, bronze={"go": (BronzeFile(NOW, 5),)}, silver={"go": TableFacts(1, 1, 9)})
     assert only(facts).lag_rows == 0
 
 
@@ -104,7 +104,7 @@ def test_a_game_that_is_not_admitted_waits_with_the_reason_of_the_plan() -> None
 
 
 def test_a_game_that_is_in_bronze_alone_waits_for_a_plan() -> None:
-    game = only(Facts(bronze={"go": (Arrival(NOW - MINUTE, 5),)}))
+    game = only(Facts(bronze={"go": (BronzeFile(NOW - MINUTE, 5),)}))
     assert (game.state, game.lag_rows, game.lag_s(NOW)) == (GameHealth.WAITING, 5, 60)
     assert game.reason == "no plan has it yet: the next round makes one"
 
@@ -143,8 +143,12 @@ def test_rounds_have_the_sums_of_their_tasks_and_the_lag_that_there_was_counted_
                 record("chess", 60, 0, error=LOST),
             ],
             bronze={
-                "go": (Arrival(NOW - 20 * MINUTE, 100), Arrival(NOW - 15 * MINUTE, 25), Arrival(NOW - 5 * MINUTE, 5)),
-                "chess": (Arrival(NOW - 20 * MINUTE, 10), Arrival(NOW - MINUTE, 40)),
+                "go": (
+                    BronzeFile(NOW - 20 * MINUTE, 100),
+                    BronzeFile(NOW - 15 * MINUTE, 25),
+                    BronzeFile(NOW - 5 * MINUTE, 5),
+                ),
+                "chess": (BronzeFile(NOW - 20 * MINUTE, 10), BronzeFile(NOW - MINUTE, 40)),
             },
             silver={"go": TableFacts(1, 1, 130), "chess": TableFacts(1, 1, 10)},
         )
@@ -166,7 +170,7 @@ def test_clusters_have_their_games_and_how_they_are() -> None:
                 "new": known("new", None),
             },
             records=[record("go", error=LOST, seconds=2), record("xo", seconds=3)],
-            bronze={"xo": (Arrival(NOW, 4),)},
+            bronze={"xo": (BronzeFile(NOW, 4),)},
         )
     )
     assert [(c.name, c.games, c.failed, c.behind, c.lag_rows, c.seconds) for c in status.clusters] == [
@@ -201,7 +205,7 @@ def test_ten_thousand_games_keep_few_points_each() -> None:
 
 @given(st.lists(st.integers(0, 50), max_size=20), st.integers(0, 500))
 def test_the_oldest_waiting_row_is_in_the_file_that_has_the_first_row_not_done(rows: list[int], done: int) -> None:
-    came = [Arrival(NOW + at * MINUTE, count) for at, count in enumerate(rows)]
+    came = [BronzeFile(NOW + at * MINUTE, count) for at, count in enumerate(rows)]
     one_by_one = [arrival.at for arrival in came for _ in range(arrival.rows)]
     expected = one_by_one[done] if done < len(one_by_one) else None
     assert waiting_since(came, done) == expected

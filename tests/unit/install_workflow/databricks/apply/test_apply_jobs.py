@@ -12,7 +12,7 @@ import pytest
 
 from demux.core.errors import DemuxError, TaskInterrupted, WorkspaceUnavailable
 from install_workflow.databricks.api.client import Tries, WorkspaceConnection
-from install_workflow.databricks.apply.apply_jobs import JobStep, Moment, apply
+from install_workflow.databricks.apply.apply_jobs import CallMoment, JobStep, apply
 from install_workflow.databricks.diff.changes import JobAction, WorkspacePlan, compare
 from install_workflow.databricks.diff.normalize import comparable
 from install_workflow.databricks.diff.plan_file import from_text, to_text
@@ -362,7 +362,7 @@ def test_destroying_removes_our_jobs_and_nothing_else(fake: FakeWorkspace) -> No
     install(workspace_of(fake))
     steps: list[JobStep] = []
     install(workspace_of(fake), [], steps.append)
-    assert [step.part for step in steps if step.moment is Moment.AFTER] == ["bronze", "002", "001"]
+    assert [step.part for step in steps if step.moment is CallMoment.AFTER] == ["bronze", "002", "001"]
     assert list(fake.jobs.held) == [other.job_id]
 
 

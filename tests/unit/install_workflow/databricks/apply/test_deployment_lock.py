@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from demux.core.errors import DeploymentLocked, PlanRefused, TaskInterrupted
-from install_workflow.databricks.apply.deploy import look
+from install_workflow.databricks.apply.deploy import preview_deployment
 from install_workflow.databricks.apply.deployment_lock import LEASE, OnClaim
-from install_workflow.databricks.diff.deployed_games import Discovered
+from install_workflow.databricks.diff.deployed_games import DiscoveredGames
 from install_workflow.databricks.jobs.job import OWNER_TAG
 from install_workflow.databricks.jobs.jobs_api import Workspace
 from tests.fakes.workspace.fake import FakeWorkspace
@@ -214,12 +214,12 @@ def test_a_deployment_on_the_root_of_another_is_refused(fake: FakeWorkspace, ann
     ann.apply()
     other = settings_of("[chess]", databricks__name="dev")
     with pytest.raises(PlanRefused, match="on the root s3://bucket/demux, which would run the same checkpoints: prod"):
-        look(Workspace(ann.connection), other, NEW, Discovered())
+        preview_deployment(Workspace(ann.connection), other, NEW, DiscoveredGames())
     elsewhere = settings_of("[chess]", databricks__name="dev", root="s3://bucket/dev")
-    assert look(Workspace(ann.connection), elsewhere, NEW, Discovered()).plan.changes
+    assert preview_deployment(Workspace(ann.connection), elsewhere, NEW, DiscoveredGames()).plan.changes
     for job in fake.jobs.held.values():
         job.settings["tags"][OWNER_TAG] = ""
-    assert look(Workspace(ann.connection), other, NEW, Discovered()).plan.changes
+    assert preview_deployment(Workspace(ann.connection), other, NEW, DiscoveredGames()).plan.changes
 
 
 def cluster_of(fake: FakeWorkspace, job_id: int) -> dict[str, Any]:
@@ -237,7 +237,7 @@ def test_what_the_server_chose_is_on_record_and_set_back_where_a_hand_changed_it
     ann.apply()
     assert sorted(newest(fake).filled) == [1001, 1002, 1003]
     zone_set_by_hand(fake, 1002)
-    plan = look(Workspace(bob.connection), WANTED, NEW, Discovered(), newest(fake).filled).plan
+    plan = preview_deployment(Workspace(bob.connection), WANTED, NEW, DiscoveredGames(), newest(fake).filled).plan
     (found,) = [detail for change in plan.changes for detail in change.details]
     assert (found.field, found.before, found.after) == ("aws_attributes.zone_id", "us-east-1f", "us-east-1c")
     assert bob.apply()

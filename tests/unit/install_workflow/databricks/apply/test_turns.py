@@ -10,9 +10,9 @@ from datetime import timedelta
 import pytest
 
 from demux.core.errors import DemuxError, DeploymentLocked, TaskInterrupted, WorkspaceUnavailable
-from install_workflow.databricks.apply.deploy import install, look
+from install_workflow.databricks.apply.deploy import install, preview_deployment
 from install_workflow.databricks.apply.deployment_lock import OnClaim
-from install_workflow.databricks.diff.deployed_games import Discovered
+from install_workflow.databricks.diff.deployed_games import DiscoveredGames
 from install_workflow.databricks.diff.placements import PlacementOutcome, deployed_places
 from install_workflow.databricks.jobs.jobs_api import Workspace
 from tests.fakes.workspace.fake import FakeWorkspace
@@ -161,7 +161,7 @@ def test_a_plan_from_before_a_destroy_is_stale_though_the_record_has_the_same_nu
     bob.apply(settings_of(games))
     turn = ann.turn()
     turn.begin()
-    plan = look(Workspace(ann.connection), WANTED, NEW, Discovered()).plan
+    plan = preview_deployment(Workspace(ann.connection), WANTED, NEW, DiscoveredGames()).plan
     bob.destroy()
     bob.apply(settings_of(games))
     jobs, record = dict(fake.jobs.held), newest(fake)

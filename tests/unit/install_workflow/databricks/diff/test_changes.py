@@ -17,8 +17,8 @@ from demux.core.errors import PlanRefused
 from demux.core.names import names_of
 from install_workflow.databricks.apply.apply_jobs import apply
 from install_workflow.databricks.diff.changes import (
-    Call,
     JobAction,
+    JobCall,
     WorkspacePlan,
     compare,
     require_modest,
@@ -130,9 +130,9 @@ def test_the_state_depends_on_what_is_deployed_and_on_nothing_else(old: list[Job
 def test_a_first_plan_creates_every_job_and_names_every_game() -> None:
     plan = compare([CALLER, TWO, ONE], [])
     assert [(change.part, change.calls) for change in plan.changes] == [
-        ("001", (Call.CREATE,)),
-        ("002", (Call.CREATE,)),
-        ("bronze", (Call.CREATE,)),
+        ("001", (JobCall.CREATE,)),
+        ("002", (JobCall.CREATE,)),
+        ("bronze", (JobCall.CREATE,)),
     ]
     assert plan.changes[0].reason == "no such job yet: 2 tasks on 1 cluster"
     assert said(plan)[:3] == [
@@ -216,7 +216,7 @@ def test_one_task_for_all_games_of_a_cluster_takes_the_games_over() -> None:
 def test_another_engine_is_the_reason_of_the_change() -> None:
     fleet = by_fleet("chess", "go")
     plan = compare([fleet], deployed([ONE]))
-    assert (plan.changes[0].calls, plan.removed_games, plan.engine) == ((Call.RESET,), 0, "fleet")
+    assert (plan.changes[0].calls, plan.removed_games, plan.engine) == ((JobCall.RESET,), 0, "fleet")
     assert plan.changes[0].reason == "engine stream becomes fleet: 1 task added, 2 tasks removed"
     after = plan.changes[0].details[1].after
     assert after == {"games": ["chess", "go"], "engine": "fleet", "cluster": "cluster_001"}
@@ -294,7 +294,7 @@ def test_what_a_hand_changed_is_said_and_set_right() -> None:
         ("changed", "task deserialize_chess", "max_retries", ""),
         ("removed", "task mine", "", "not in the plan any more"),
     ]
-    assert plan.changes[0].calls == (Call.RESET,)
+    assert plan.changes[0].calls == (JobCall.RESET,)
 
 
 def test_a_secret_that_a_hand_wrote_into_a_job_is_not_shown() -> None:
@@ -307,7 +307,7 @@ def test_a_secret_that_a_hand_wrote_into_a_job_is_not_shown() -> None:
 
 def test_changed_permissions_take_one_call_and_leave_the_settings() -> None:
     plan = compare([replace(ONE, permissions=(ANALYSTS,))], deployed([replace(ONE, permissions=(OPERATORS,))]))
-    assert plan.changes[0].calls == (Call.PERMIT,)
+    assert plan.changes[0].calls == (JobCall.PERMIT,)
     assert said(plan) == [
         ("added", "group analysts", "permission", ""),
         ("removed", "group operators", "permission", ""),

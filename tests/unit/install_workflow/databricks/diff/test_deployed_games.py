@@ -11,7 +11,7 @@ from demux.core.control.game_load import Load
 from demux.core.errors import PlanRefused
 from demux.core.names import names_of
 from demux.core.settings.loading.loader import load
-from install_workflow.databricks.diff.deployed_games import Discovered, plan_games, running
+from install_workflow.databricks.diff.deployed_games import DiscoveredGames, plan_games, running
 from install_workflow.databricks.jobs.build import make_jobs
 from install_workflow.databricks.jobs.job import DeployedJob
 from install_workflow.planning.plan import Action, Task
@@ -23,7 +23,7 @@ BASE = {
     "databricks.wheel_path": "/Volumes/main/ops/wheels",
 }
 HOSTILE = ["chess", "将棋", "--help", "a b=c", "it's", "x" * 80]
-NOBODY = Discovered()
+NOBODY = DiscoveredGames()
 
 
 def deployed(games: dict[str, str], **changes: str) -> list[DeployedJob]:
@@ -59,12 +59,12 @@ def test_a_game_that_is_told_by_its_key_has_its_name_from_elsewhere() -> None:
     with pytest.raises(PlanRefused, match=key) as refused:
         plan_games(deployed(games), load(None, {}, BASE), NOBODY)
     assert refused.value.remedy == "Name them in games.allow, or plan with --discovered."
-    recorded = Discovered(recorded=frozenset(games))
+    recorded = DiscoveredGames(recorded=frozenset(games))
     assert {task.game for task in plan_games(deployed(games), load(None, {}, BASE), recorded).tasks} == set(games)
     assert plan_games(deployed({}), load(None, {}, BASE), recorded).tasks == ()
     listed = load(None, {}, {**BASE, "games.policy": "allow-list"})
     assert plan_games(deployed(games), listed, NOBODY).tasks == ()
-    plan = plan_games(deployed(games), load(None, {}, BASE), Discovered(frozenset(games)))
+    plan = plan_games(deployed(games), load(None, {}, BASE), DiscoveredGames(frozenset(games)))
     assert [task.game for task in plan.tasks] == ["{{job.id}}"]
 
 
@@ -87,7 +87,7 @@ def test_of_two_jobs_with_a_game_the_older_one_counts() -> None:
 
 def test_the_games_are_those_of_the_settings_of_the_jobs_and_of_bronze() -> None:
     settings = load(None, {}, {**BASE, "games.allow": "ludo"})
-    plan = plan_games(deployed({"go": "cluster_003"}), settings, Discovered(frozenset({"chess"})))
+    plan = plan_games(deployed({"go": "cluster_003"}), settings, DiscoveredGames(frozenset({"chess"})))
     assert [(task.game, task.cluster) for task in plan.tasks] == [
         ("chess", "cluster_003"),
         ("go", "cluster_003"),
@@ -108,14 +108,14 @@ def test_what_bronze_knows_of_loads_places_new_games() -> None:
     settings = load(None, {}, {**BASE, "run.streams_per_cluster": "3"})
     now = {"a": "cluster_001", "b": "cluster_001", "c": "cluster_002", "d": "cluster_002"}
     loads = {"a": Load(1, 60.0), "c": Load(1, 1.0)}
-    plan = plan_games(deployed(now), settings, Discovered(frozenset({"new"}), loads))
+    plan = plan_games(deployed(now), settings, DiscoveredGames(frozenset({"new"}), loads))
     assert {task.game: task.cluster for task in plan.tasks}["new"] == "cluster_002"
 
 
 def test_a_game_that_was_put_onto_another_cluster_by_hand_goes_on_at_the_limit() -> None:
     settings = load(None, {}, {**BASE, "games.limit": "1"})
     moved = by_hand(existing_cluster_id="0101-000000-x", **wheel("deserialize", "--game=poker"))
-    plan = plan_games([*deployed({"chess": "cluster_001"}), moved], settings, Discovered(frozenset({"a_new_one"})))
+    plan = plan_games([*deployed({"chess": "cluster_001"}), moved], settings, DiscoveredGames(frozenset({"a_new_one"})))
     assert [task.game for task in plan.tasks] == ["chess", "poker"]
     assert [each.game for each in plan.waiting] == ["a_new_one"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from demux.core.control.game_load import Load
 from demux.core.names import names_of
-from demux.core.schemas.game_discovery import Registered
+from demux.core.schemas.game_discovery import RegisteredGames
 from demux.core.settings.loading.loader import load
-from install_workflow.databricks.diff.deployed_games import Discovered, plan_games
+from install_workflow.databricks.diff.deployed_games import DiscoveredGames, plan_games
 from install_workflow.databricks.jobs.build import make_jobs
 from install_workflow.databricks.jobs.job import DeployedJob
 from install_workflow.planning.plan import Action, Task, WaitingGame
@@ -35,9 +35,9 @@ def deployed() -> list[DeployedJob]:
 
 
 def test_games_move_for_balance_only_where_they_may() -> None:
-    kept = plan_games(deployed(), SETTINGS, Discovered(loads=LOADS))
+    kept = plan_games(deployed(), SETTINGS, DiscoveredGames(loads=LOADS))
     assert {change.action for change in kept.changes} == {Action.KEEP}
-    moved = plan_games(deployed(), SETTINGS, Discovered(loads=LOADS, rebalance=Balance.MOVE))
+    moved = plan_games(deployed(), SETTINGS, DiscoveredGames(loads=LOADS, rebalance=Balance.MOVE))
     reasons = {change.task.game: change.reason for change in moved.changes if change.action is Action.UPDATE}
     assert reasons == {
         "game_d": "moved from cluster_001, which carries 40.0 seconds a round",
@@ -46,7 +46,7 @@ def test_games_move_for_balance_only_where_they_may() -> None:
 
 
 def test_the_registrys_games_are_planned_and_what_cannot_be_a_game_is_shown() -> None:
-    registered = Registered(frozenset({"new"}), (("a\nb", "It has a line end."),))
-    plan = plan_games(deployed(), SETTINGS, Discovered(registered=registered))
+    registered = RegisteredGames(frozenset({"new"}), (("a\nb", "It has a line end."),))
+    plan = plan_games(deployed(), SETTINGS, DiscoveredGames(registered=registered))
     assert [change.task.game for change in plan.changes if change.action is Action.CREATE] == ["new"]
     assert plan.waiting == (WaitingGame("a\nb", "its subject names what no game can be called. It has a line end."),)

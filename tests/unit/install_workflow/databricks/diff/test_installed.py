@@ -10,7 +10,7 @@ from demux.core.names import names_of
 from demux.core.settings.loading.loader import load
 from install_workflow.databricks.api.client import Tries, WorkspaceConnection
 from install_workflow.databricks.apply.apply_jobs import apply
-from install_workflow.databricks.diff.changes import Call, WorkspacePlan, compare
+from install_workflow.databricks.diff.changes import JobCall, WorkspacePlan, compare
 from install_workflow.databricks.jobs.build import make_jobs
 from install_workflow.databricks.jobs.job import Job
 from install_workflow.databricks.jobs.jobs_api import Workspace
@@ -111,7 +111,12 @@ def test_maintenance_goes_when_it_is_to_come_never_and_comes_when_it_is_to_come_
     fake: FakeWorkspace, workspace: Workspace
 ) -> None:
     name = "Game_Protobufs_wrapper_prod_maintain"
-    for every, calls in (("1d", [Call.CREATE]), ("12h", [Call.RESET]), ("never", [Call.DELETE]), ("1d", [Call.CREATE])):
+    for every, calls in (
+        ("1d", [JobCall.CREATE]),
+        ("12h", [JobCall.RESET]),
+        ("never", [JobCall.DELETE]),
+        ("1d", [JobCall.CREATE]),
+    ):
         wanted = jobs({"maintain.every": every}, ["chess"])
         plan = plan_of(workspace, wanted)
         assert (plan.removed_games, plan.deployed_games) == (0, len(fake.jobs.held) and 1)

@@ -13,7 +13,7 @@ from demux.core.settings.loading.loader import load
 from install_workflow.databricks.api.client import Tries, WorkspaceConnection
 from install_workflow.databricks.apply.apply_jobs import apply as install
 from install_workflow.databricks.diff.changes import compare
-from install_workflow.databricks.grants.apply import GrantsPreview, apply, look
+from install_workflow.databricks.grants.apply import GrantsPreview, apply, preview_grants
 from install_workflow.databricks.grants.diff import GrantAction, GrantOutcome
 from install_workflow.databricks.jobs.jobs_api import Workspace
 from tests.fakes.workspace.fake import FakeWorkspace
@@ -68,7 +68,7 @@ class Installer:
 
     def look(self, known: Iterable[str] = (), **settings: object) -> GrantsPreview:
         given = {name.replace("__", "."): value for name, value in settings.items()}
-        return look(self.connection, load(None, {}, {**self.base, **(given or TWO_TEAMS)}), known=known)
+        return preview_grants(self.connection, load(None, {}, {**self.base, **(given or TWO_TEAMS)}), known=known)
 
     def apply(self, **settings: object) -> GrantOutcome:
         return apply(self.look((), **settings))

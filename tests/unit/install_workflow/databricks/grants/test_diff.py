@@ -21,8 +21,8 @@ from install_workflow.databricks.grants.diff import (
     begun,
     compare,
     kind_of,
+    record_after,
     require_modest,
-    settled,
     to_read,
 )
 from install_workflow.databricks.grants.record import from_text, to_text
@@ -229,7 +229,7 @@ class State:
     def applied(self) -> State:
         plan = self.plan
         done = {change.grant for changes in plan.calls.values() for change in changes}
-        return self.after(plan, done, settled(plan, done))
+        return self.after(plan, done, record_after(plan, done))
 
 
 def _off(flips: Mapping[Grant, bool]) -> set[Grant]:

@@ -27,7 +27,7 @@ from install_workflow.databricks.jobs.oversized_settings import (
     size_of,
     too_long,
 )
-from install_workflow.databricks.jobs.task_arguments import Arguments, arguments
+from install_workflow.databricks.jobs.task_arguments import TaskArguments, arguments
 from install_workflow.planning.plan import Task
 from tests.fakes.workspace.jobs.cluster_rules import Compute
 from tests.fakes.workspace.jobs.job_rules import problems
@@ -54,7 +54,7 @@ def settings(**changes: object) -> Settings:
     return load(None, {}, {**DEPLOYMENT, **{key.replace("__", "."): value for key, value in changes.items()}})
 
 
-def read(told: Arguments, options: tuple[str, ...], folder: Path) -> Settings:
+def read(told: TaskArguments, options: tuple[str, ...], folder: Path) -> Settings:
     """The settings that a command line with these options reads; the files are in the folder."""
     pairs = list(zip(options[::2], options[1::2], strict=True))
     paths = [path for option, path in pairs if option == "--settings"]

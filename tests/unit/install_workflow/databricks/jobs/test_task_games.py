@@ -8,7 +8,7 @@ import pytest
 
 from demux.core.names import names_of
 from install_workflow.databricks.diff.details import games_of
-from install_workflow.databricks.jobs.task_games import Told, engine_of, told
+from install_workflow.databricks.jobs.task_games import TaskGames, engine_of, parse_task_games
 
 KEY = names_of("{{job.id}}").key
 
@@ -20,16 +20,16 @@ def wheel(*parameters: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("key", "task", "expected"),
     [
-        ("deserialize_x", wheel("deserialize", "--game=go", "--game", "将棋"), Told(("go", "将棋"))),
-        ("deserialize_x", wheel(f"--game-key={KEY}", "--game=go"), Told(("go",), (KEY,))),
-        ("deserialize_x", wheel("--game=", "--game-key=../x", "--game=go"), Told(("go",), (), ("", "../x"))),
-        ("deserialize_x", {"python_wheel_task": {"named_parameters": {"game": "go"}}}, Told(("go",))),
-        ("deserialize_x", {"notebook_task": {}}, Told()),
-        ("bronze", wheel("--game=go"), Told()),
+        ("deserialize_x", wheel("deserialize", "--game=go", "--game", "将棋"), TaskGames(("go", "将棋"))),
+        ("deserialize_x", wheel(f"--game-key={KEY}", "--game=go"), TaskGames(("go",), (KEY,))),
+        ("deserialize_x", wheel("--game=", "--game-key=../x", "--game=go"), TaskGames(("go",), (), ("", "../x"))),
+        ("deserialize_x", {"python_wheel_task": {"named_parameters": {"game": "go"}}}, TaskGames(("go",))),
+        ("deserialize_x", {"notebook_task": {}}, TaskGames()),
+        ("bronze", wheel("--game=go"), TaskGames()),
     ],
 )
-def test_a_task_is_told_names_and_keys(key: str, task: dict[str, Any], expected: Told) -> None:
-    assert told(key, task) == expected
+def test_a_task_is_told_names_and_keys(key: str, task: dict[str, Any], expected: TaskGames) -> None:
+    assert parse_task_games(key, task) == expected
 
 
 def test_a_difference_shows_what_no_game_can_be_called_too() -> None:

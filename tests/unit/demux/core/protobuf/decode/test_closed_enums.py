@@ -8,7 +8,7 @@ import google.protobuf
 import pytest
 
 from demux.core.protobuf.decode.decoder import PayloadDecoder, decoder_of
-from demux.core.protobuf.decode.rescue_fill import Filling
+from demux.core.protobuf.decode.rescue_fill import RescueFill
 from demux.core.protobuf.schema.protoc import compile_schema
 from demux.core.registry.protocol import ImportedFile, RegisteredSchema
 from tests.support.data.mutations import VARINT, Element, delimited, varint, written
@@ -154,9 +154,9 @@ message In { optional C one = 1; map<string, C> by_name = 6; } enum C { NIL = 0;
 NEW = OLD.replace("ONE = 1;", "ONE = 1; LATER = 99;")
 
 
-def versions() -> tuple[PayloadDecoder, Filling]:
+def versions() -> tuple[PayloadDecoder, RescueFill]:
     (old, name, _), (new, _, _) = (of_text(text, "t.M", "proto2") for text in (OLD, NEW))
-    return decoder_of(old, name), Filling(new, name, NOTHING)
+    return decoder_of(old, name), RescueFill(new, name, NOTHING)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from demux.core.columns.projection import project
 from demux.core.columns.schema_merge import align
 from demux.core.columns.types import Struct
 from demux.core.protobuf.decode.decoder import PayloadDecoder
-from demux.core.protobuf.decode.rescue_fill import Filling
+from demux.core.protobuf.decode.rescue_fill import RescueFill
 from demux.core.protobuf.schema.descriptor_pool import message_class, pool_of
 from demux.core.protobuf.schema.protoc import CompiledSchema
 from tests.support.data.messages import filled, payloads
@@ -114,7 +114,7 @@ def test_what_the_newer_schema_cannot_read_stays_left_over() -> None:
     table = align(decoder(OLD).columns, decoder(text).columns).columns
     row = {column.name: None for column in table}
     for leftover in (b"\x40\x05", b"\x42\x01\xff"):
-        filling = Filling(text.descriptor_set, text.message, NOTHING)
+        filling = RescueFill(text.descriptor_set, text.message, NOTHING)
         assert filling.filled(row, leftover, table) == (row, leftover)
 
 
@@ -122,7 +122,7 @@ def test_a_column_that_is_taken_keeps_its_value_and_the_leftover_its_field() -> 
     table = decoder(NEW).columns
     row: dict[str, Any] = {column.name: None for column in table} | {"more": 7, "same": '{"a":"in text"}'}
     leftover = new(more=5, flags={1: True}, same={"more": 1})
-    filled, rest = Filling(NEW.descriptor_set, NEW.message, NOTHING).filled(row, leftover, table)
+    filled, rest = RescueFill(NEW.descriptor_set, NEW.message, NOTHING).filled(row, leftover, table)
     assert filled == {**row, "flags": [(1, True)]}
     assert rest == new(more=5, same={"more": 1})
 
@@ -133,7 +133,10 @@ def test_where_nothing_is_placed_the_leftover_stays_as_it_is() -> None:
     # the older schema would write what it knows first
     leftover = new(flags={1: True}) + new(one={"tags": ["t"]})
     for schema in (OLD, NEW):
-        assert Filling(schema.descriptor_set, schema.message, NOTHING).filled(row, leftover, table) == (row, leftover)
+        assert RescueFill(schema.descriptor_set, schema.message, NOTHING).filled(row, leftover, table) == (
+            row,
+            leftover,
+        )
 
 
 def as_sent(filled: Any, decoded: Any) -> bool:
@@ -166,7 +169,7 @@ def test_a_row_and_what_was_left_over_make_the_row_of_the_newer_schema(
         payload for at, payload in enumerate(made) if not old.decode([payload]).bad and not later.decode([payload]).bad
     ]
     left = rescued(old, made, table)
-    filling = Filling(pair[1].descriptor_set, pair[1].message, NOTHING)
+    filling = RescueFill(pair[1].descriptor_set, pair[1].message, NOTHING)
     for before, after, leftover in zip(rows(old, made, table), rows(later, made, table), left, strict=True):
         filled, rest = (before, None) if leftover is None else filling.filled(before, leftover, table)
         assert as_sent(filled, after)

@@ -11,7 +11,7 @@ import pytest
 from demux.core.columns.types import NO_FIELD, Array, Map, Primitive, Struct
 from demux.core.protobuf.decode.decoder import decoder_of
 from demux.core.protobuf.schema.protoc import compile_schema
-from demux.core.protobuf.wire.field_probe import Glimpse, Numbers, UnreadableValue, glimpse_of
+from demux.core.protobuf.wire.field_probe import FieldProbe, Numbers, UnreadableValue, glimpse_of
 from demux.core.protobuf.wire.wire_fields import chunks_of
 from demux.core.registry.protocol import RegisteredSchema
 from tests.support.data.messages import payloads
@@ -58,7 +58,7 @@ def same(one: Any, other: Any) -> bool:
     return repr(one) == repr(other)
 
 
-def seen(glimpse: Glimpse, payload: bytes, numbers: Numbers) -> Any:
+def seen(glimpse: FieldProbe, payload: bytes, numbers: Numbers) -> Any:
     try:
         return glimpse.value(payload, numbers)
     except UnreadableValue:
@@ -90,9 +90,9 @@ def test_each_value_is_the_references_one_and_of_a_payload_that_is_cut_off_that_
 
 
 @pytest.fixture(scope="module")
-def event() -> Glimpse:
+def event() -> FieldProbe:
     schema = compile_schema(RegisteredSchema(1, "g", 1, EVENT, "g/event.proto"))
-    return Glimpse(schema.descriptor_set, schema.message, frozenset())
+    return FieldProbe(schema.descriptor_set, schema.message, frozenset())
 
 
 ANN, BOB = b"\x0a\x03ann", b"\x0a\x03bob"
@@ -135,11 +135,11 @@ ANN, BOB = b"\x0a\x03ann", b"\x0a\x03bob"
         (ANN, (5, 1), None),
     ],
 )
-def test_single_values(event: Glimpse, payload: bytes, numbers: Numbers, value: object) -> None:
+def test_single_values(event: FieldProbe, payload: bytes, numbers: Numbers, value: object) -> None:
     assert seen(event, payload, numbers) == value
 
 
-def test_types_are_those_of_the_columns(event: Glimpse) -> None:
+def test_types_are_those_of_the_columns(event: FieldProbe) -> None:
     found = [event.type_of(numbers) for numbers in ((1,), (2,), (3,), (6, 1), (7, 1), (99,), (1, 1), (4, 1))]
     text = Primitive.STRING
     assert found == [text, Primitive.INT, Primitive.DOUBLE, Primitive.DECIMAL_20_0, text, None, None, None]
