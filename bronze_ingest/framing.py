@@ -1,8 +1,8 @@
 """Confluent frames: which schema, and which of its messages, the bytes after them were written with. Pure.
 
 A frame is a magic byte, an id, and message indexes. Magic 0: the id is four bytes, big-endian. Magic 1: it is a GUID of
-sixteen bytes. The indexes lead from the top of the schema's file to the message, and stand as zigzag varints behind
-their number; the one byte 0 stands for `[0]`, the first message. Source:
+sixteen bytes. The indexes lead from the top of the schema's file to the message, and are zigzag varints behind
+their number; the one byte 0 means `[0]`, the first message. Source:
 https://docs.confluent.io/platform/current/schema-registry/fundamentals/serdes-develop/index.html#wire-format, and
 `SchemaId` of confluent-kafka.
 """
@@ -64,7 +64,7 @@ def frame_in_header(data: bytes) -> Frame:
 
 
 def indexes_of(data: bytes, start: int) -> tuple[str, int]:
-    """Return the message indexes that stand there, such as `1,0`, and where they end.
+    """Return the message indexes at this place, such as `1,0`, and where they end.
 
     Raises:
         NotFramed: there are none.

@@ -33,7 +33,7 @@ _MAX_SHOWN = 5
 def rebuild_bronze(
     spark: SparkSession, settings: Settings, *, accept_gaps: bool = False, accept_return: bool = False
 ) -> IngestReport:
-    """Return what was taken in from the beginning of the source, after all tables below the root were emptied.
+    """Return what was ingested from the beginning of the source, after all tables below the root were emptied.
 
     Silver tables are emptied too, and filled again by the next run. Safe to call again after a crash; a run after a
     crash is refused with `CheckpointLost`, or fills the emptied tables.
@@ -66,7 +66,7 @@ def rebuild_bronze(
 
 
 def _require_none_forgotten(spark: SparkSession, layout: Layout) -> None:
-    """Check that nobody was forgotten: a source may have their records still, some with other ids than before."""
+    """Check that no record was forgotten: a source may have their records still, some with other ids than before."""
     if not table_exists(spark, layout.removed):
         return
     removed = spark.read.format("delta").load(layout.removed)
@@ -82,7 +82,7 @@ def _require_none_forgotten(spark: SparkSession, layout: Layout) -> None:
 
 def _require_all(spark: SparkSession, settings: Settings, layout: Layout) -> None:
     """Check that the source still has every record that bronze or its quarantine has, as far as can be known."""
-    gone = list(_gone(spark, settings, layout))
+    gone = list(_lost(spark, settings, layout))
     if gone:
         raise OffsetsLost(
             f"A rebuild would lose records that the source does not have any more: {'; '.join(gone[:_MAX_SHOWN])}.",
@@ -91,7 +91,7 @@ def _require_all(spark: SparkSession, settings: Settings, layout: Layout) -> Non
         )
 
 
-def _gone(spark: SparkSession, settings: Settings, layout: Layout) -> Iterator[str]:
+def _lost(spark: SparkSession, settings: Settings, layout: Layout) -> Iterator[str]:
     now: Mapping[str, TopicState] = {}
     if settings.source.kind is SourceKind.KAFKA:
         now = topics_now(spark, settings.kafka, client_options(spark, settings.kafka))

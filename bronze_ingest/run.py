@@ -35,16 +35,16 @@ def ingest(
     accept_gaps: bool = False,
     on_batch: Callable[[IngestReport], None] = lambda _: None,
 ) -> IngestReport:
-    """Return what was taken in; runs until its trigger is through.
+    """Return what was ingested; runs until its trigger is through.
 
-    A second run takes in only what is new; after a crash it finishes the batch under way.
+    A second run ingests only what is new; after a crash it finishes the batch under way.
 
     Args:
         spark: the session.
         settings: all settings.
         trigger: when batches begin, and when to end.
-        accept_gaps: whether to go on where the broker has lost records that were not read yet, and write that down.
-        on_batch: told of each batch.
+        accept_gaps: whether to continue where the broker has lost unread records, and to record the gap.
+        on_batch: called with the report of each batch.
 
     Raises:
         SettingsInvalid, SourceMissing, KafkaUnavailable, KafkaRefused, TopicMissing, OffsetsLost: as for

@@ -1,7 +1,7 @@
 """The one stream that bronze reads: a Delta table or Kafka topics, and along with it an archive of files.
 
 Every query has two sources, the second of which may be an empty folder, so that an archive can be named, and forgotten
-again, at any time: Spark refuses to go on with another number of sources than a checkpoint has.
+again, at any time: Spark refuses another number of sources than a checkpoint has.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def wrapper_stream(spark: SparkSession, settings: Settings, accept_gaps: bool = 
 
 
 def check_source(spark: SparkSession, settings: Settings) -> None:
-    """Return nothing when the source can be read from where the stream stands; changes nothing.
+    """Return nothing when the source can be read from the stream's offsets; changes nothing.
 
     Raises:
         SourceMissing, KafkaUnavailable, KafkaRefused, TopicMissing, OffsetsLost: as for `wrapper_stream`.

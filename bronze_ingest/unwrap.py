@@ -35,8 +35,8 @@ class WrapperFormat:
 
     Attributes:
         envelope: the compiled envelope.
-        wrapper: what stands before it.
-        payload: where the payload's schema id stands.
+        wrapper: the frame before it.
+        payload: where the payload's schema id is.
         max_name_bytes: longest game name in UTF-8 bytes.
     """
 
@@ -228,7 +228,7 @@ def _last_headers(headers: pa.Array) -> pa.Array:
 
 
 def _agreed(own: pa.Array, frames: Frames, refused: _Refusals) -> pa.Array:
-    """Return the frame's ids, and the wrapper's own where the frame has none; 0 stands for none in the wrapper.
+    """Return the frame's ids, and the wrapper's own where the frame has none; 0 means none in the wrapper.
 
     A GUID is not compared with the wrapper's id: only the registry knows which id it has.
     """

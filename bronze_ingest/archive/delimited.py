@@ -74,7 +74,7 @@ def _take(buffer: bytes, at: int, base: int, rows: RecordRows) -> int:
                     break
                 size, body = found.body, at + found.varint
         after = body + size
-        # a record that is larger than a batch may be stands alone in its own
+        # a record that is larger than a batch may be has a batch of its own
         if after > end or (after > limit and values) or after - at > MAX_RECORD_BYTES:
             break
         starts.append(base + at)

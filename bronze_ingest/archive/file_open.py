@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class ArchiveFile(io.RawIOBase):
-    """An opened file whose failures to read come as `StorageFailed`, so that nobody takes them for broken bytes.
+    """An opened file whose failures to read come as `StorageFailed`, so that they are not taken for broken bytes.
 
     Attributes:
         seen: the first byte read and the one behind the last, since `forget_seen`; None for none.
@@ -39,7 +39,7 @@ class ArchiveFile(io.RawIOBase):
     def read(self, size: int = -1, /) -> bytes:
         """Return at most `size` bytes; none at the end."""
         start = self.tell()
-        found = self._told(lambda: bytes(self._file.read(size)))
+        found = self._read_errors(lambda: bytes(self._file.read(size)))
         first, behind = self.seen or (start, start)
         self.seen = min(first, start), max(behind, start + len(found))
         return found
@@ -49,15 +49,15 @@ class ArchiveFile(io.RawIOBase):
         if offset < 0 and whence == io.SEEK_SET:
             # what broken bytes ask for is no failure of the storage
             raise ValueError("a place before the beginning of the file")
-        self._told(lambda: self._file.seek(offset, whence))
+        self._read_errors(lambda: self._file.seek(offset, whence))
         return self.tell()
 
     def tell(self) -> int:
         """Return the place of the next byte."""
-        return self._told(self._file.tell)
+        return self._read_errors(self._file.tell)
 
     def forget_seen(self) -> None:
-        """Begin `seen` anew."""
+        """Reset `seen`."""
         self.seen = None
 
     def readable(self) -> bool:
@@ -74,7 +74,7 @@ class ArchiveFile(io.RawIOBase):
             self._file.close()
         super().close()
 
-    def _told(self, call: Callable[[], T]) -> T:
+    def _read_errors(self, call: Callable[[], T]) -> T:
         try:
             return call()
         except OSError as error:

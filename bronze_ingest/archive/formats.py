@@ -18,7 +18,7 @@ from demux.core.settings.source import ArchiveFormat
 def records(path: str, file: ArchiveFile, layout: ArchiveFormat) -> Iterator[pa.RecordBatch]:
     """Return the file's rows in order, in the columns of `ARCHIVED`; nothing for an empty file.
 
-    A batch has at most `MAX_BATCH_ROWS` rows and `MAX_BATCH_BYTES`; a larger record stands alone in its own. A row
+    A batch has at most `MAX_BATCH_ROWS` rows and `MAX_BATCH_BYTES`; a larger record has a batch of its own. A row
     whose `refused_sentence` is not NULL is a malformed piece. The same file gives the same rows each time.
 
     Args:

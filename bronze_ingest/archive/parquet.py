@@ -71,7 +71,7 @@ def _row_group(
         if row < end:
             raise ValueError("the footer says that there are more rows")
     except (pa.ArrowException, OSError, ValueError) as error:
-        # the footer says where each row group is: those behind this one are read all the same. Where this one is, is
+        # the footer says where each row group is: those behind this one are read. Where this one is, is
         # not asked there: pyarrow's `column` of a broken footer ends the process
         within = file.seen or (0, file.seek(0, 2))
         where = f"rows {row} to {end - 1} in row group {group}, read from bytes {within[0]} to {within[1] - 1}"
@@ -79,7 +79,7 @@ def _row_group(
 
 
 def _rows_at_once(opened: pq.ParquetFile, columns: list[str], group: int) -> int:
-    """Return how many rows of the group may stand in memory together, by the footer and by its first rows."""
+    """Return how many rows of the group fit into memory together, by the footer and by its first rows."""
     metadata = opened.metadata.row_group(group)
     first = next(opened.iter_batches(_FIRST_ROWS, [group], columns, use_threads=False), None)
     # the footer counts a value that comes again and again only once
@@ -100,7 +100,7 @@ def _require_counts(metadata: pq.FileMetaData) -> None:
 
 
 def _bounded(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Yield the batch in parts of at most `MAX_BATCH_BYTES`; a larger row stands alone."""
+    """Yield the batch in parts of at most `MAX_BATCH_BYTES`; a larger row has a part of its own."""
     if len(batch) <= 1 or size_of(batch) <= MAX_BATCH_BYTES:
         yield batch
         return

@@ -28,7 +28,7 @@ SCHEMA = pa.schema(arrow_fields(ARCHIVED))
 
 MAX_BATCH_BYTES = 8 * 2**20
 MAX_BATCH_ROWS = 10_000
-# a larger record would stand in memory several times, and be refused by every table in the end
+# a larger record would be in memory several times, and every table refuses it in the end
 MAX_RECORD_BYTES = 64 * 2**20
 # what quarantine keeps of a malformed piece
 MAX_PIECE_BYTES = 2**20

@@ -1,4 +1,4 @@
-"""Where the bronze stream stands in Kafka, read from its checkpoint and moved there."""
+"""The Kafka offsets of the bronze stream, read from its checkpoint and changed there."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _START = f"sources/{KAFKA}"
 
 @dataclass(frozen=True, slots=True)
 class StreamPosition:
-    """Where a stream stands.
+    """The offsets of a stream.
 
     Attributes:
         needed: where its next batch begins; nothing when Spark has not decided yet.
@@ -38,7 +38,7 @@ class StreamPosition:
 
 
 def position(spark: SparkSession, checkpoint: str) -> StreamPosition:
-    """Return where the stream stands."""
+    """Return the offsets of the stream."""
     found = read_checkpoint(spark, checkpoint)
     needed = _in_log(spark, checkpoint, found.done) if found.done >= 0 else _start(spark, checkpoint)
     return StreamPosition(needed, {} if found.unfinished is None else _in_log(spark, checkpoint, found.unfinished))

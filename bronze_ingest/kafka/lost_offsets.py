@@ -55,7 +55,7 @@ class Gap:
         topic_id: the id of the topic that had them; None when it is not known.
         partition: the partition.
         first: the first lost offset.
-        end: one behind the last lost offset; None when nobody knows how many there were.
+        end: one behind the last lost offset; None when their number is unknown.
         loss: why they are gone.
     """
 
@@ -80,7 +80,7 @@ def gaps(
     """Return the offsets that the stream needs and the broker does not have, in order of topic and partition.
 
     Args:
-        needed: where the stream stands.
+        needed: the offsets of the stream.
         begun: where the batch ends that was begun and must come again; nothing when there is none.
         now: the topics that the broker has, by name.
         known_ids: the id of each topic when it was read last.
@@ -96,7 +96,7 @@ def _of_topic(
     name: str, needed: Mapping[int, int], begun: Mapping[int, int], topic: TopicState | None, known_id: str | None
 ) -> Iterator[Gap]:
     if topic is None or known_id not in (None, topic.topic_id):
-        # nobody knows how far the old one went, not even where the stream stands at its beginning
+        # the end of the old one is unknown, even if the stream is at its beginning
         loss = Loss.GONE if topic is None else Loss.MADE_AGAIN
         yield from (Gap(name, known_id, partition, needed[partition], None, loss) for partition in sorted(needed))
         return
@@ -114,9 +114,9 @@ def begins(needed: Offsets, now: Mapping[str, TopicState], left: Mapping[tuple[s
     """Return where topics begin that are new to the stream; those that begin at 0 throughout are left out.
 
     Args:
-        needed: where the stream stands.
+        needed: the offsets of the stream.
         now: the topics that the broker has, by name.
-        left: by topic id and partition, where the stream stood when it was told to read the topic no longer.
+        left: by topic id and partition, the offset of the stream when it stopped reading the topic.
     """
     found = {
         name: {at: max(first, left.get((topic.topic_id, at), 0)) for at, first in topic.earliest.items()}

@@ -44,7 +44,7 @@ def kafka_stream(
         spark: the session.
         kafka: the settings.
         options: what the client needs.
-        incarnations: how often a topic of this name was made, where that is more than once; its offsets begin anew
+        incarnations: how often a topic of this name was made, where that is more than once; its offsets restart
             each time, and its record ids must not.
     """
     _hide_in_plans(spark, options)

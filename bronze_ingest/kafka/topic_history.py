@@ -30,11 +30,11 @@ History = Mapping[str, tuple[str, ...]]
 
 
 def follow(spark: SparkSession, layout: Layout, now: Mapping[str, TopicState], accept_gaps: bool) -> Mapping[str, int]:
-    """Return how often each topic was made, where it was more than once; afterwards the stream can go on.
+    """Return how often each topic was made, where it was more than once; afterwards the stream can continue.
 
     Writes new topics into the table of topics. With `accept_gaps`, lost offsets go into the table of gaps and the
     stream's position is moved behind them. A topic that is new to the stream begins where the broker begins, one that
-    was given up and is read again goes on where it was. Safe to call again after a crash anywhere.
+    was given up and is read again continues at its offset. Safe to call again after a crash anywhere.
 
     Raises:
         OffsetsLost: the broker no longer has what the stream needs, and `accept_gaps` is off; nothing was changed.

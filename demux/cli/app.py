@@ -56,7 +56,7 @@ app.command("demo")(demo.demo)
 
 
 def run() -> None:
-    """Run the command; a failure is told in two sentences on standard error, never as a traceback."""
+    """Run the command; a failure is two sentences on standard error, never a traceback."""
     for stream in (sys.stdout, sys.stderr):
         # a game's name may have letters that the terminal has not
         if isinstance(stream, io.TextIOWrapper):

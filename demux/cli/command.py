@@ -117,7 +117,7 @@ class Pace:
 
 
 @contextmanager
-def workplace(
+def command_context(
     settings: Settings,
     command: str,
     access: Access,
@@ -125,13 +125,13 @@ def workplace(
     wait: bool = False,
     after_removal: AfterRemoval = AfterRemoval.REFUSE,
 ) -> Iterator[CommandContext]:
-    """Hold the lock and a Spark session while the block runs; a session that was there before goes on after it.
+    """Hold the lock and a Spark session while the block runs; a session that was there before stays after it.
 
     SIGINT and SIGTERM set `stop`: what is under way finishes. A second signal ends the process at once.
 
     Args:
         settings: all settings.
-        command: what other commands are told of us.
+        command: its name, which other commands show.
         access: what the command does with the root.
         wait: wait for the lock.
         after_removal: what to do where a removal was interrupted.

@@ -45,7 +45,7 @@ class RemovalReason(Enum):
 
     Attributes:
         RETIRED: it was old, and its game had read it (`demux maintain`): the ledger counts it as if it were there.
-        FORGOTTEN: somebody asked for that (`demux forget`): it is in no table any more.
+        FORGOTTEN: a person asked for that (`demux forget`): it is in no table any more.
     """
 
     RETIRED = "retired"

@@ -22,7 +22,7 @@ _STORAGE = (
     "FileAlreadyExistsException",
     "FileExistsError",
 )
-# delta and the file system say these when somebody else was quicker, or a worker went away
+# errors of Delta and the file system when another writer was faster, or a worker ended
 _TRANSIENT = (
     "ConcurrentAppendException",
     "ConcurrentWriteException",

@@ -1,6 +1,6 @@
 """Every way a command can fail: a condition, one sentence of cause, one of remedy.
 
-A bad row is not an error (it goes to quarantine, see `causes`). What stands here stops a command or one game.
+A bad row is not an error (it goes to quarantine, see `causes`). An error stops a command or one game.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class SubjectAmbiguous(DemuxError):
 
 
 class ApprovalNeeded(DemuxError):
-    """A schema would change the game's table, and nobody has approved it yet; the game's rows wait in bronze."""
+    """A schema would change the game's table, and it is not approved yet; the game's rows wait in bronze."""
 
     condition = "APPROVAL_NEEDED"
 
@@ -301,7 +301,7 @@ class CatalogConflict(DemuxError):
 
 
 class CatalogRefused(DemuxError):
-    """The catalog does not let us register a table; its rows are in all the same."""
+    """The catalog does not let us register a table; its rows are in it nevertheless."""
 
     condition = "CATALOG_REFUSED"
 

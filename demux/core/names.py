@@ -100,7 +100,7 @@ class GameNames:
     """What one game is called in each place; made by `names_of`.
 
     Attributes:
-        game: the exact name, as it stands in bronze.
+        game: the exact name, as bronze has it.
         key: the safe name that all others are made from.
     """
 
@@ -142,5 +142,5 @@ def sql_string(text: str) -> str:
 
 
 def hive_escaped(value: str) -> str:
-    """The partition value as it stands in a folder name (Spark's `ExternalCatalogUtils.escapePathName`)."""
+    """The partition value as a folder name has it (Spark's `ExternalCatalogUtils.escapePathName`)."""
     return _HIVE_UNSAFE.sub(lambda found: f"%{ord(found[0]):02X}", value)

@@ -40,30 +40,30 @@ _EXPIRED = f"SELECT * FROM {{records}} WHERE reason = '{Loss.EXPIRED.value}'"
 def game_offsets(spark: SparkSession | None, layout: Layout) -> Callable[[Collection[str]], Mapping[str, GameOffset]]:
     """Return what says where games stand in bronze, by key; whichever engine has decoded them."""
 
-    def stands(keys: Collection[str]) -> Mapping[str, GameOffset]:
+    def read_offsets(keys: Collection[str]) -> Mapping[str, GameOffset]:
         app_id = fleet_of(spark or layout.storage, layout)
         names = sorted(keys)
         with ThreadPoolExecutor(_THREADS, thread_name_prefix="stands") as pool:
-            found = pool.map(lambda key: _stand(spark, layout, key, app_id), names)
-            return {key: stand for key, stand in zip(names, found, strict=True) if stand is not None}
+            found = pool.map(lambda key: _game_offset(spark, layout, key, app_id), names)
+            return {key: read_source for key, read_source in zip(names, found, strict=True) if read_source is not None}
 
-    return stands
+    return read_offsets
 
 
 def read_batch(spark: SparkSession, layout: Layout, game: str) -> int:
     """Return the last batch of bronze that a game has read whole; -1 where nobody knows of one, `ALL_READ` for all."""
     key = names_of(game).key
-    stand = game_offsets(spark, layout)([key]).get(key)
-    if stand is None:
+    read_source = game_offsets(spark, layout)([key]).get(key)
+    if read_source is None:
         return -1
-    if stand.version > newest_version(spark, layout.bronze):
+    if read_source.version > newest_version(spark, layout.bronze):
         return ALL_READ
     writer = read_checkpoint(spark, layout.bronze_checkpoint).query_id
-    batches = {} if writer is None else last_batches(spark, layout.bronze, writer, [stand.version])
-    return batches.get(stand.version, -1)
+    batches = {} if writer is None else last_batches(spark, layout.bronze, writer, [read_source.version])
+    return batches.get(read_source.version, -1)
 
 
-def _stand(spark: SparkSession | None, layout: Layout, key: str, app_id: str | None) -> GameOffset | None:
+def _game_offset(spark: SparkSession | None, layout: Layout, key: str, app_id: str | None) -> GameOffset | None:
     files = spark or layout.storage
     number = None if app_id is None else _transaction(spark, layout, layout.silver(key), app_id)
     if app_id is not None and number is not None and (turn := GameEpoch.of(number)).is_the_fleets:
@@ -89,7 +89,7 @@ def _transaction(spark: SparkSession | None, layout: Layout, table: str, app_id:
 def source_offsets(spark: SparkSession | None, settings: Settings) -> Callable[[], SourceOffsets]:
     """Return what says where bronze stands in its source."""
 
-    def stand() -> SourceOffsets:
+    def read_source() -> SourceOffsets:
         layout = layout_of(settings)
         files = spark or layout.storage
         checkpoint = layout.bronze_checkpoint
@@ -108,7 +108,7 @@ def source_offsets(spark: SparkSession | None, settings: Settings) -> Callable[[
             case SourceKind.KAFKA:
                 return _kafka(spark, layout, found.query_id, line)
 
-    return stand
+    return read_source
 
 
 def _read_whole(spark: SparkSession | None, storage: Storage, table: str, offset: Mapping[str, Any]) -> int | None:

@@ -256,16 +256,16 @@ def _columns(schema: CompiledSchema) -> Struct:
 
 
 def _frozen(schema: CompiledSchema, alignment: Alignment) -> str:
-    return f"The table is frozen, and schema {schema.schema_id} {_told(alignment.changes)}."
+    return f"The table is frozen, and schema {schema.schema_id} {_changes_text(alignment.changes)}."
 
 
-def _told(changes: tuple[str, ...]) -> str:
+def _changes_text(changes: tuple[str, ...]) -> str:
     more = f", and {len(changes) - _MAX_TOLD:,} more" if len(changes) > _MAX_TOLD else ""
     return f"{', '.join(changes[:_MAX_TOLD])}{more}"
 
 
 def _approval_needed(unapproved: Mapping[int, tuple[str, ...]], game: str) -> ApprovalNeeded:
-    told = "; ".join(f"schema {schema_id} {_told(changes)}" for schema_id, changes in unapproved.items())
+    told = "; ".join(f"schema {schema_id} {_changes_text(changes)}" for schema_id, changes in unapproved.items())
     return ApprovalNeeded(
         f"The game waits until somebody approves its changed schemas: {told}.",
         f"Approve them with `demux schemas approve --game {shlex.quote(game)}`, or set games.schema_changes_of for the "

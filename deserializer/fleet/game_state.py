@@ -113,7 +113,9 @@ class GameStates:
         failed: dict[str, DemuxError] = {}
         names = sorted(set(games))
         with ThreadPoolExecutor(threads, thread_name_prefix="standing") as pool:
-            for game, error in zip(names, pool.map(lambda game: self._stand(game, quarantine), names), strict=True):
+            for game, error in zip(
+                names, pool.map(lambda game: self._find_offset(game, quarantine), names), strict=True
+            ):
                 if error is not None:
                     failed[game] = error
         due: dict[str, PendingGame] = {}
@@ -222,7 +224,7 @@ class GameStates:
         """Return what was decided about the game's schemas so far."""
         return self._decisions.get(game, UNDECIDED)
 
-    def _stand(self, game: str, quarantine: QuarantineTable) -> DemuxError | None:
+    def _find_offset(self, game: str, quarantine: QuarantineTable) -> DemuxError | None:
         """Find out where the game stands, where that is not known; return why it cannot be found out."""
         if game in self._positions:
             return None

@@ -102,12 +102,12 @@ class BySpark:
         try:
             found = bad.count()
             if found:
-                self.set_aside(bad, due)
+                self.append_bad(bad, due)
             return found
         finally:
             bad.unpersist()
 
-    def set_aside(self, bad: DataFrame, due: PendingGame) -> None:
+    def append_bad(self, bad: DataFrame, due: PendingGame) -> None:
         """Append a game's bad rows to quarantine, with the position up to which they are there then."""
         key = names_of(due.game).key
         before = self._quarantine.position(key)

@@ -79,7 +79,7 @@ def decoded_again(redecoding: Redecoder, reading: ReadState, span: Span, request
         answers = schemas.lookup(contents.refs, task.game)
         decisions = fitted(spark, table, answers, schemas.contract(task.game), contents.refs)
         with redecoding.within_memory(rows, contents):
-            bad = redecoding.set_aside(rows, decisions, task)
+            bad = redecoding.quarantine(rows, decisions, task)
             replace_rows(redecoding.good(rows, decisions), table, replaceWhere=span.sql("_timestamp"))
         redecoding.clean(task)
         return counts_of(contents.rows, bad)

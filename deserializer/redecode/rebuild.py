@@ -77,7 +77,7 @@ def rebuilt(redecoding: Redecoder, game: str, request: str, *, accept_loss: bool
     table = layout.silver(names_of(game).key)
     wanted = _wanted(spark, layout, game, answers, schemas.contract(game), contents.refs)
     with redecoding.within_memory(rows, contents):
-        counts = counts_of(contents.rows, redecoding.set_aside(rows, wanted.decisions, task))
+        counts = counts_of(contents.rows, redecoding.quarantine(rows, wanted.decisions, task))
         app_id, turn = _turn(spark, layout, task)
         checkpoint = layout.silver_checkpoint(names_of(game).key)
         if not turn.is_the_fleets:

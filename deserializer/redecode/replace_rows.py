@@ -122,7 +122,7 @@ class Redecoder:
             ids += row.ids
         return RedecodeContents(by_day, refs, sizes, ids)
 
-    def set_aside(self, rows: DataFrame, decisions: Decisions, task: RedecodeTask) -> dict[date, int]:
+    def quarantine(self, rows: DataFrame, decisions: Decisions, task: RedecodeTask) -> dict[date, int]:
         """Return how many rows of each day do not decode, once they are in quarantine under the task's request."""
         batch = Batch(task.request, task.version, retried=False)
         bad = examined_rows(rows, decisions, task.game, batch, RowSelection.REFUSED).persist()
@@ -172,9 +172,9 @@ class Redecoder:
         known = [without_forgotten(spark, self.layout, task.game, each) for each in self._known(spark, task)]
         if not known:
             return
-        ids = _together(known)
+        ids = _union(known)
         # the sums cost no shuffle: nearly always they say it all
-        every = _together([ids, *self._kept(spark, task, self.layout.dropped)])
+        every = _union([ids, *self._kept(spark, task, self.layout.dropped)])
         found = every.agg(F.count(F.lit(1)).alias("rows"), _hashes().alias("ids")).first()
         assert found is not None
         if (found["rows"], found["ids"]) == (sum(contents.rows.values()), contents.ids):
@@ -261,7 +261,7 @@ def day_of(column: str) -> Column:
     return F.when(years, day).alias(_DAY)
 
 
-def _together(frames: Iterable[DataFrame]) -> DataFrame:
+def _union(frames: Iterable[DataFrame]) -> DataFrame:
     return reduce(DataFrame.unionByName, frames)
 
 

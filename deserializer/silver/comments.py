@@ -108,10 +108,10 @@ def _comments(answer: CompiledSchema, writer: WriterSchema) -> Comments:
 def _overlaid(table: Struct, writer: Struct) -> Struct:
     """Return the table's columns with the writer's comments, where it has one, by field number."""
     writes = writer.by_number()
-    return Struct(tuple(_said_of(column, writes.get(column.number)) for column in table))
+    return Struct(tuple(_with_comment(column, writes.get(column.number)) for column in table))
 
 
-def _said_of(column: Column, writer: Column | None) -> Column:
+def _with_comment(column: Column, writer: Column | None) -> Column:
     if writer is None:
         return column
     parts = _overlaid(inside(column.type), inside(writer.type))

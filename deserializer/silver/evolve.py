@@ -114,19 +114,19 @@ def _create(spark: SparkSession, table: str, description: Description, message: 
         return
     nothing = spark.createDataFrame([], spark_struct(description.all_columns))
     writer = _of_message(nothing, description.columns.columns, message).writeTo(f"delta.{quoted(table)}").using("delta")
-    with _only_told(f"The table {table} cannot be made with its comments"):
+    with _logged(f"The table {table} cannot be made with its comments"):
         (writer.tableProperty(COMMENT, description.comment) if description.comment else writer).create()
 
 
 def say(spark: SparkSession, saying: Iterable[str]) -> None:
     """Run statements that let a table's comments follow its schemas; what goes wrong is written down and no more."""
-    with _only_told("A table's comments cannot follow its newest schema"):
+    with _logged("A table's comments cannot follow its newest schema"):
         for statement in saying:
             spark.sql(statement)
 
 
 @contextmanager
-def _only_told(what: str) -> Iterator[None]:
+def _logged(what: str) -> Iterator[None]:
     """Write down what goes wrong: rows must not wait for a comment, and the next batch tries again."""
     try:
         yield

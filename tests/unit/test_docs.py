@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 # most lines of pages that everybody reads
-LONGEST = {"README.md": 150, "CONTRIBUTING.md": 80}
+LONGEST = {"README.md": 150, "CONTRIBUTING.md": 80, "ARCHITECTURE.md": 120}
 
 
 def anchors(text: str) -> set[str]:
@@ -38,8 +40,12 @@ def test_a_page_that_everybody_reads_is_short(name: str) -> None:
 def test_the_readme_links_every_page_of_a_task() -> None:
     readme = (ROOT / "README.md").read_text("utf-8")
     linked = set(re.findall(r"\]\((docs/[\w-]+\.md)", readme))
-    # these two are linked from where they are needed
-    pages = {f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")} - {"docs/glossary.md", "docs/sessions.md"}
+    # these are linked from where they are needed
+    pages = {f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")} - {
+        "docs/glossary.md",
+        "docs/sessions.md",
+        "docs/record.md",
+    }
     assert linked == pages
 
 
@@ -48,3 +54,32 @@ def test_the_glossary_has_at_most_40_terms_in_order() -> None:
     terms = [term for term in rows if term not in ("term", "---")]
     assert terms == sorted(terms)
     assert 20 < len(set(terms)) == len(terms) <= 40
+
+
+def test_each_function_on_the_path_of_a_record_is_there() -> None:
+    text = (ROOT / "docs" / "record.md").read_text("utf-8")
+    named = re.findall(r"`((?:demux|bronze_ingest|install_workflow|deserializer)\.[\w.]+)`", text)
+    assert len(named) > 20
+    for name in named:
+        module, found = name, ""
+        while not (ROOT / (module.replace(".", "/") + ".py")).is_file():
+            module, _, last = module.rpartition(".")
+            assert module, name
+            found = f"{last}.{found}".rstrip(".")
+        source = ast.parse((ROOT / (module.replace(".", "/") + ".py")).read_text("utf-8"))
+        body: Sequence[ast.stmt] = source.body
+        for part in found.split("."):
+            (node,) = (each for each in body if isinstance(each, ast.ClassDef | ast.FunctionDef) and each.name == part)
+            body = node.body
+
+
+def test_each_path_that_the_architecture_names_is_there() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
+    paths = re.findall(
+        r"`((?:demux|bronze_ingest|install_workflow|deserializer|tests|tools|benchmarks)/[\w./{},-]*)`", text
+    )
+    assert len(paths) > 25
+    for path in paths:
+        before, brace, names = path.partition("{")
+        every = [before + name for name in names.rstrip("}").split(",")] if brace else [path]
+        assert [each for each in every if not (ROOT / each).exists()] == [], path

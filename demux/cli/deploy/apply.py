@@ -134,7 +134,7 @@ def _do(coming: _Applied, workspace: Workspace, wheel: Wheel, turn: DeploymentLo
 
 
 def _made(workspace: Workspace, settings: Settings, wheel: Wheel, turn: DeploymentLock, discovered: bool) -> _Applied:
-    """Make the plan anew, and print it."""
+    """Make the plan again, and print it."""
     outlook = preview_deployment(workspace, settings, wheel, games_seen(turn, settings, discovered), turn.filled)
     games = frozenset(task.game for task in outlook.games.tasks)
     grants = preview_beside_jobs(workspace.connection, settings, games)

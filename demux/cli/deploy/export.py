@@ -51,14 +51,14 @@ def bundle(
         workspace, settings, found, games_seen(read_deployment_lock(workspace, settings), settings, discovered)
     )
     files = bundle_files(outlook.jobs, settings, found.path)
-    with _told(out):
+    with _bundle_errors(out):
         stale = _stale(out, files)
         (out / "resources").mkdir(parents=True, exist_ok=True)
     upload_wheel(workspace, found, print_step)
     upload_files(workspace.connection, outlook.files, lambda path: print_step(FileStep(FileCall.UPLOAD, path)))
     for line in waiting_lines(outlook.games):
         console.print(line, soft_wrap=True)
-    with _told(out):
+    with _bundle_errors(out):
         _write(out, files, stale)
     console.print(f"Engine {settings.task_engine.value}.")
     console.print(f"wrote {', '.join(files)} below {printable(str(out))}", soft_wrap=True)
@@ -92,15 +92,15 @@ def _is_ours(file: Path) -> bool:
 def _write(folder: Path, files: Mapping[str, str], stale: list[Path]) -> None:
     for path, text in files.items():
         (folder / path).write_text(text, encoding="utf-8", newline="\n")
-    # the bundle would go on to have a job that the plan has no more
+    # the bundle would keep a job that the plan does not have
     for file in stale:
         file.unlink()
         console.print(f"removed {printable(str(file))}", soft_wrap=True)
 
 
 @contextmanager
-def _told(folder: Path) -> Iterator[None]:
-    """Run the block; a refusal of the file system is told in our words."""
+def _bundle_errors(folder: Path) -> Iterator[None]:
+    """Run the block; an error of the file system becomes one of ours."""
     try:
         yield
     except OSError as error:

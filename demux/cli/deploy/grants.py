@@ -43,7 +43,7 @@ def plan(
 
     Example: `demux grants plan --set 'grants.games={chess: [chess-team]}'`
     """
-    found = _looked(settings_file, root, changes).plan
+    found = _preview(settings_file, root, changes).plan
     console.print(as_json(found) if json else as_text(found, everything), soft_wrap=True)
 
 
@@ -62,7 +62,7 @@ def apply(
 
     Example: `demux grants apply`
     """
-    found = _looked(settings_file, root, changes)
+    found = _preview(settings_file, root, changes)
     if not force:
         require_modest(found.plan)
     if not json:
@@ -134,7 +134,7 @@ def grants_left_out(settings: Settings) -> str:
     return "! grants are not in a saved plan: make them by `demux grants apply`"
 
 
-def _looked(settings_file: Path | None, root: str | None, changes: list[str]) -> GrantsPreview:
+def _preview(settings_file: Path | None, root: str | None, changes: list[str]) -> GrantsPreview:
     settings = settings_of(settings_file, root, changes)
     # mistakes in the settings come before those of the login
     place_of(settings)

@@ -50,7 +50,7 @@ def read_deployment_lock(workspace: Workspace, settings: Settings) -> Deployment
 
 
 def print_busy(turn: DeploymentLock) -> None:
-    """Print who changes the deployment right now, if somebody does; raises as `DeploymentLock.look`."""
+    """Print which installer changes the deployment now, if one does; raises as `DeploymentLock.look`."""
     if claim := turn.look():
         since = f"{claim.at:%H:%M:%S} UTC ({claim.by}, process {claim.process})"
         console.print(f"! busy   another command installs {turn.deployment} since {printable(since)}", soft_wrap=True)

@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 
 import typer
 
-from demux.cli.command import AfterRemoval, console, workplace
+from demux.cli.command import AfterRemoval, command_context, console
 from demux.cli.output.progress import print_left_out
 from demux.cli.output.questions import ask, ask_to_remove, can_ask
 from demux.cli.repair.maintain import next_maintenance
@@ -26,8 +26,8 @@ from install_workflow.planning.round_plan import apply, preview_round
 
 
 def apply_here(settings: Settings, wait: bool, yes: bool) -> None:
-    """Write down which game runs where and which waits, after asking whoever is there; again, nothing changes."""
-    with workplace(settings, "apply", Access.ALONE, wait=wait) as place:
+    """Write down which game runs where and which waits, after a question; a second call changes nothing."""
+    with command_context(settings, "apply", Access.ALONE, wait=wait) as place:
         registered = place.registered()
         plan = preview_round(place.spark, place.settings, place.control, registered.games).plan
         print_left_out(registered)
@@ -64,7 +64,7 @@ def destroy_here(settings: Settings, parts: frozenset[RootPart], wait: bool, yes
 
 def place_to_remove(settings: Settings, wait: bool) -> AbstractContextManager[CommandContext]:
     """Return the workplace of `destroy`, which alone works on a root whose removal was interrupted."""
-    return workplace(settings, "destroy", Access.ALONE, wait=wait, after_removal=AfterRemoval.GO_ON)
+    return command_context(settings, "destroy", Access.ALONE, wait=wait, after_removal=AfterRemoval.GO_ON)
 
 
 def list_parts(place: CommandContext, parts: frozenset[RootPart]) -> tuple[Folder, ...]:
@@ -84,10 +84,10 @@ def print_parts(found: tuple[Folder, ...]) -> None:
 def remove_parts(place: CommandContext, found: tuple[Folder, ...]) -> None:
     """Remove the folders, and say each; the catalog forgets the tables."""
     forget = place.catalog.forget if place.catalog is not None else lambda _: None
-    remove_from_root(place.spark, place.layout, found, _print_gone, forget)
+    remove_from_root(place.spark, place.layout, found, _print_removed, forget)
 
 
-def _print_gone(folder: Folder) -> None:
+def _print_removed(folder: Folder) -> None:
     console.print(f"- remove {folder.part.value} {printable(folder.path)}: done", soft_wrap=True)
 
 
@@ -98,7 +98,7 @@ def _games(games: list[str]) -> str:
 
 def local_plan(settings: Settings, json: bool, everything: bool) -> None:
     """Print which game would run where on this machine, what would change, and which games wait."""
-    with workplace(settings, "plan", Access.LOOK) as place:
+    with command_context(settings, "plan", Access.LOOK) as place:
         registered = place.registered()
         plan = preview_round(place.spark, place.settings, place.control, registered.games).plan
         maintenance = next_line(next_maintenance(place), settings.maintain.every)

@@ -6,7 +6,7 @@ import os
 
 import typer
 
-from demux.cli.command import console, workplace
+from demux.cli.command import command_context, console
 from demux.cli.deploy.deploy_text import step_line
 from demux.core.root.lock import Access
 from demux.core.schemas.game_discovery import registered_games
@@ -40,13 +40,13 @@ def games_seen(turn: DeploymentLock, settings: Settings, discovered: bool) -> Di
         discovered: whether to look at bronze.
 
     Raises:
-        DemuxError: as `registered_games`, and as `workplace`.
+        DemuxError: as `registered_games`, and as `command_context`.
     """
-    # before Spark starts: a registry that is down is told at once
+    # before Spark starts: a registry that is down is reported at once
     registered = registered_games(settings, Registries(settings, os.environ))
     if not discovered:
         return DiscoveredGames(registered=registered, recorded=turn.games)
-    with workplace(settings, "plan", Access.LOOK) as place:
+    with command_context(settings, "plan", Access.LOOK) as place:
         outlook = preview_round(place.spark, place.settings, place.control)
         history = place.control.history()
     games = {change.task.game for change in outlook.plan.changes} | {each.game for each in outlook.plan.waiting}

@@ -9,7 +9,7 @@ from pathlib import Path
 import typer
 from pyspark.sql import SparkSession
 
-from demux.cli.command import ROOT, SET, SETTINGS, console, settings_of, workplace
+from demux.cli.command import ROOT, SET, SETTINGS, command_context, console, settings_of
 from demux.cli.inspect.reconcile_text import ledger_json, ledger_text
 from demux.core.errors import ExitCode
 from demux.core.root.layout import layout_of
@@ -74,7 +74,7 @@ def _session(settings: Settings, by_spark: bool) -> Iterator[SparkSession | None
     layout = layout_of(settings)
     tables = [settings.root, *([settings.source_path] if settings.source.kind is SourceKind.DELTA else [])]
     if by_spark or not all(map(layout.storage.reaches_tables, tables)):
-        with workplace(settings, "reconcile", Access.LOOK) as place:
+        with command_context(settings, "reconcile", Access.LOOK) as place:
             yield place.spark
     else:
         require_whole(layout.storage, layout)

@@ -82,7 +82,7 @@ def _table(accounts: tuple[Account, ...], shown: list[Account]) -> Table:
 
 
 def _columns(accounts: Sequence[Account]) -> Mapping[str, str]:
-    """Return the heads of the columns by field; nobody has dropped or retired a row in most tables."""
+    """Return the heads of the columns by field; most tables have no dropped or retired rows."""
     retired = {"retired": "retired"} if any(account.retired for account in accounts) else {}
     dropped = {"dropped": "dropped"} if any(account.dropped for account in accounts) else {}
     placed = {"silver": "silver", "quarantined": "quarantine"}

@@ -54,7 +54,7 @@ class Candidate:
     Attributes:
         place: its absolute path, with forward slashes.
         schema: its text and imports; id and version are 0.
-        messages: the full names of its messages, nested ones too; first the one that stands first.
+        messages: the full names of its messages, nested ones too; the first one of the file first.
     """
 
     place: str
@@ -105,7 +105,7 @@ def candidate(file: Path, roots: Sequence[Path]) -> Candidate:
         roots: the folders that import paths start at; none = the nearest folder around the file that has its imports.
 
     Raises:
-        SettingsInvalid: the file cannot be read, or stands below none of the roots.
+        SettingsInvalid: the file cannot be read, or is below none of the roots.
         SchemaInvalid: it does not compile.
     """
     text = _text_of(file)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import typer
 
-from demux.cli.command import ROOT, SET, SETTINGS, console, settings_of, workplace
+from demux.cli.command import ROOT, SET, SETTINGS, command_context, console, settings_of
 from demux.cli.inspect.schema_check import NamedRegistry, SubjectCheck, candidate, check, compiled_versions
 from demux.cli.inspect.schema_text import (
     Listed,
@@ -184,15 +184,15 @@ def approve(
     root: str | None = ROOT,
     changes: list[str] = SET,
 ) -> None:
-    """Let changed schemas change a game's table that asks first (games.schema_changes: ask); rounds may go on.
+    """Let changed schemas change a game's table that asks first (games.schema_changes: ask); rounds may run meanwhile.
 
     Example: `demux schemas approve --game chess`
     """
     from deserializer.redecode.schema_approval import approve_schemas
 
     settings = settings_of(settings_file, root, changes)
-    # one commit to a table of its own: a command that goes on need not end for it
-    with workplace(settings, "schemas approve", Access.LOOK) as place:
+    # one commit to a table of its own: a running command need not end for it
+    with command_context(settings, "schemas approve", Access.LOOK) as place:
         registry, now = registry_name_for(game, settings), datetime.now(timezone.utc)
         approved = approve_schemas(place.spark, place.layout, place.schemas, game, registry, tuple(schema), now)
     ids = ", ".join(str(schema_id) for schema_id in approved)

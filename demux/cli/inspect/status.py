@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from rich.table import Table
 from rich.text import Text
 
-from demux.cli.command import ROOT, SET, SETTINGS, console, settings_of, workplace
+from demux.cli.command import ROOT, SET, SETTINGS, command_context, console, settings_of
 from demux.cli.inspect.serve import write_page
 from demux.cli.output.tables import overview_table
 from demux.core.errors import GameUnknown
@@ -41,7 +41,7 @@ def status(
     if html is not None:
         write_page(settings, html)
         return
-    with workplace(settings, "status", Access.LOOK) as place:
+    with command_context(settings, "status", Access.LOOK) as place:
         print_status(place)
 
 
@@ -56,7 +56,7 @@ def show(
 
     Example: `demux show chess --rows 3`
     """
-    with workplace(settings_of(settings_file, root, changes), "show", Access.LOOK) as place:
+    with command_context(settings_of(settings_file, root, changes), "show", Access.LOOK) as place:
         path = place.layout.silver(names_of(game).key)
         if not table_exists(place.spark, path):
             raise GameUnknown(

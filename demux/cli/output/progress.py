@@ -33,7 +33,7 @@ class _Bars:
     """Bars that are drawn while the block runs."""
 
     def __init__(self, *further: ProgressColumn) -> None:
-        """Prepare; `further` columns stand behind those that all bars have."""
+        """Prepare; `further` columns come after those that all bars have."""
         self._progress = Progress(
             SpinnerColumn(),
             TextColumn("{task.description}", markup=False),

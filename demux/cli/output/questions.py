@@ -16,7 +16,7 @@ def ask_to_remove(yes: bool) -> None:
     """Ask, unless the answer was given before; end the command unless it is yes.
 
     Raises:
-        SettingsInvalid: nobody can be asked.
+        SettingsInvalid: there is no terminal to ask on.
     """
     if yes:
         return
@@ -26,7 +26,7 @@ def ask_to_remove(yes: bool) -> None:
 
 
 def can_ask() -> bool:
-    """Return whether somebody can be asked."""
+    """Return whether there is a terminal to ask on."""
     # a task on a cluster may have no standard input at all
     return sys.stdin is not None and sys.stdin.isatty()
 

@@ -108,7 +108,7 @@ def backfill_table(backfill: Backfill) -> RenderableType:
 
 
 def backfills_table(backfills: Iterable[Backfill], parallelism: int) -> RenderableType:
-    """Return how backfills stand: a line for each; of one that is not done, about how long the rest takes."""
+    """Return the progress of backfills: a line for each; of one that is not done, about how long the rest takes."""
     table = _table("=begun (UTC)", "games", "=from", "=to", ">days done", ">failed", ">rows done", "=left")
     for one in backfills:
         done = sum(day.state is DayState.DONE for day in one.days)

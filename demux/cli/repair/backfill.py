@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from demux.cli.command import ROOT, SET, SETTINGS, TAKE_TURNS, console, settings_of, workplace
+from demux.cli.command import ROOT, SET, SETTINGS, TAKE_TURNS, command_context, console, settings_of
 from demux.cli.repair.backfill_days import Backfilling, dry_run, print_status
 from demux.cli.repair.per_game import each_game
 from demux.core.errors import SettingsInvalid
@@ -35,7 +35,7 @@ def backfill(
 ) -> None:
     """Decode days again from bronze, as they are by the schemas and settings of now; readers see one change a step.
 
-    Killed, give it again: it goes on with what is not done. A `demux run --every` goes on meanwhile.
+    If it is killed, run it again: it continues with what is not done. A `demux run --every` may run meanwhile.
 
     Example: `demux backfill --games chess --from 2026-01-01 --to 2026-01-31`
     """
@@ -47,14 +47,14 @@ def backfill(
         )
     settings = settings_of(settings_file, root, changes)
     if status:
-        with workplace(settings, "backfill", Access.LOOK) as place:
+        with command_context(settings, "backfill", Access.LOOK) as place:
             print_status(place)
     elif rescued:
-        with workplace(settings, "backfill", Access.TURNS, wait=wait) as place:
+        with command_context(settings, "backfill", Access.TURNS, wait=wait) as place:
             _from_rescued(place, game)
     else:
         wanted = _asked(game, since, until)
-        with workplace(settings, "backfill", Access.LOOK if dry_run_only else Access.TURNS, wait=wait) as place:
+        with command_context(settings, "backfill", Access.LOOK if dry_run_only else Access.TURNS, wait=wait) as place:
             if dry_run_only:
                 dry_run(place, wanted)
             else:

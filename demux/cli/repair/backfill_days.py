@@ -59,7 +59,7 @@ _LOG = logging.getLogger("demux")
 
 
 class Backfilling:
-    """One backfill: goes on with what a run before has left of it."""
+    """One backfill; continues one that a run before has begun."""
 
     def __init__(self, place: CommandContext, wanted: BackfillRequest) -> None:
         """Look at what there is to do; nothing is written.
@@ -122,7 +122,7 @@ class Backfilling:
         by_game = {chunk.game: chunk for chunk in wave}
         began = time.monotonic()
         readings = self._readings(by_game)
-        plain = self._decode_together(by_game, readings, began)
+        plain = self._decode_many(by_game, readings, began)
         for game in plain:
             progress.advance(by_game[game].rows, game)
         tasks = [Task(game, names_of(game).task_key, "this machine") for game in by_game if game not in plain]
@@ -140,7 +140,7 @@ class Backfilling:
             one_by_one.append(self._ended(chunk, end))
         self._record([day for days in (*plain.values(), *one_by_one) for day in days])
 
-    def _decode_together(
+    def _decode_many(
         self, by_game: Mapping[str, BackfillChunk], readings: Mapping[str, ReadState], began: float
     ) -> dict[str, tuple[Day, ...]]:
         """Return the days of the games that were done in one Spark job, since then; the others are left."""
@@ -157,7 +157,7 @@ class Backfilling:
         return {game: ended(by_game[game], each, seconds * by_game[game].rows) for game, each in counts.items()}
 
     def _readings(self, games: Collection[str]) -> dict[str, ReadState]:
-        """Return what games have read; those are left out of which nobody knows it."""
+        """Return what games have read; games whose offset is unknown are left out."""
         try:
             found = self._look(games)
         except Exception as error:  # each game's own task tries it again
@@ -166,7 +166,7 @@ class Backfilling:
         return {game: one for game, one in found.items() if isinstance(one, ReadState)}
 
     def _reading(self, game: str) -> ReadState:
-        """Return what the game has read, or raise why nobody knows."""
+        """Return what the game has read, or raise why that is unknown."""
         found = self._look([game])[game]
         if isinstance(found, DemuxError):
             raise found
@@ -196,7 +196,7 @@ class Backfilling:
                 self._record(_failed([day for day in self._backfill.days if day.game == game], error))
 
     def _record(self, days: Collection[Day]) -> None:
-        """Write down how days stand, and remember it."""
+        """Write the state of days to the table, and remember it."""
         record(self._place.spark, self._place.layout, self._backfill, days, _now())
         known = {(day.game, day.day): day for day in (*self._backfill.days, *days)}
         self._backfill = replace(self._backfill, days=tuple(known[key] for key in sorted(known)))

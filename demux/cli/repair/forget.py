@@ -1,4 +1,4 @@
-"""`demux forget`: find somebody's records in silver, quarantine and bronze, and remove them for good."""
+"""`demux forget`: find a person's records in silver, quarantine and bronze, and remove them for good."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import typer
 from rich.console import RenderableType
 from rich.table import Table
 
-from demux.cli.command import ROOT, SET, SETTINGS, TAKE_TURNS, Pace, console, settings_of, workplace
+from demux.cli.command import ROOT, SET, SETTINGS, TAKE_TURNS, Pace, command_context, console, settings_of
 from demux.cli.output.questions import YES, ask_to_remove
 from demux.cli.repair.forget_text import found_text, left_text, removed_text
 from demux.core.causes import Stage
@@ -64,9 +64,9 @@ def forget(
     wait: bool = TAKE_TURNS,
     yes: bool = YES,
 ) -> None:
-    """Remove somebody's records from silver, bronze and quarantine, bytes included; what goes is listed before.
+    """Remove a person's records from silver, bronze and quarantine, bytes included; what goes is listed before.
 
-    Streams go on. Killed anywhere, give it again: what was begun is finished first. Exit code 7: not all records could
+    Streams may run. If it is killed, run it again: it first finishes what was begun. Exit code 7: not all records could
     be searched. --where is written down nowhere, but your shell may keep it.
 
     Example: `demux forget --where "player.name = 'ann' AND country = 'AT'" --dry-run`
@@ -78,7 +78,7 @@ def forget(
     if not force:
         require_some(predicate, ())
     settings = settings_of(settings_file, root, changes)
-    with workplace(settings, "forget", Access.LOOK if dry_run else Access.TURNS, wait=wait) as place:
+    with command_context(settings, "forget", Access.LOOK if dry_run else Access.TURNS, wait=wait) as place:
         scope = SearchScope(session_of(place.spark), place.layout, place.schemas, predicate, unreadable_too)
         work = _Forgetting(place, scope, game, dry_run=dry_run, force=force)
         code = work.run(lambda: ask_to_remove(yes))
@@ -112,7 +112,7 @@ class _Forgetting:
         else:
             if not self._force:
                 require_some(self._scope.predicate, found)
-            # whoever thinks about it must not hold up a stream
+            # a person who thinks about the answer must not hold up a stream
             with self._place.away():
                 ask()
             finished += self._remove(one for one in found if one.rows)
@@ -123,7 +123,7 @@ class _Forgetting:
         return ExitCode.UNSEARCHED if left and not self._dry_run else ExitCode.OK
 
     def _games(self) -> list[str]:
-        """Return the games that are meant; raises `GameUnknown`."""
+        """Return the chosen games; raises `GameUnknown`."""
         spark, layout = self._place.spark, self._place.layout
         known = {*self._place.control.known_games(), *games_in_bronze(spark, layout)}
         if table_exists(spark, layout.quarantine):
@@ -177,7 +177,7 @@ class _Forgetting:
 
     def _carried_out(self, request: ErasureRequest, read: int | None = None) -> RemovedRows:
         removed = carry_out(self._place.spark, self._place.layout, request, read)
-        # whom it was is told nowhere
+        # no text says who it was
         logging.getLogger("demux").info("forget: %s", removed)
         return removed
 
@@ -185,7 +185,7 @@ class _Forgetting:
         return ALL_READ if game is None else read_batch(self._place.spark, self._place.layout, game)
 
     def _read_batch(self, game: str) -> int:
-        """Return the last batch that the game has read, once it has read what waits, if it may and can."""
+        """Return the last batch that the game has read, after it has read its unread rows, if it may and can."""
         spark, layout = self._place.spark, self._place.layout
         batch = read_batch(spark, layout, game)
         if self._dry_run or not rows_after(self._scope, game, batch) or not self._is_decoded_here(game):
@@ -200,7 +200,7 @@ class _Forgetting:
         return table_exists(self._place.spark, self._place.layout.silver(names_of(game).key))
 
     def _decode(self, task: Task) -> None:
-        """Decode what waits of a game by the engine of the settings; a failure is told, and its rows go on waiting."""
+        """Decode what waits of a game by the engine of the settings; a failure is printed, and its rows wait."""
         place = self._place
         ended = tuple(drain((task,), decode_of(place, place.settings.task_engine), place.stop))
         place.control.close_round([record_of(end, uuid.uuid4().hex[:12]) for end in ended], None)
@@ -208,7 +208,7 @@ class _Forgetting:
             console.print(f"{printable(task.game)}: {printable(str(error))}", style="red", soft_wrap=True)
 
     def _step(self) -> None:
-        """Let others have the root, if we had it for a while; ends the command where it was told to stop."""
+        """Let others have the root, if we had it for a while; ends the command after a signal."""
         if self._place.stop.is_set():
             raise typer.Exit(ExitCode.INTERRUPTED)
         self._pace()

@@ -1,4 +1,4 @@
-"""What a request to forget somebody has found and removed, in words; pure. It never says whom it meant."""
+"""What a request to forget a person has found and removed, in words; pure. It never names the person."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import typer
 from rich.text import Text
 
-from demux.cli.command import ROOT, SET, SETTINGS, TAKE_TURNS, Pace, console, settings_of, workplace
+from demux.cli.command import ROOT, SET, SETTINGS, TAKE_TURNS, Pace, command_context, console, settings_of
 from demux.cli.repair.maintain_text import done_text
 from demux.core.error_mapping import named
 from demux.core.errors import DemuxError, ErrorKind, ExitCode
@@ -42,14 +42,14 @@ def maintain(
     root: str | None = ROOT,
     changes: list[str] = SET,
 ) -> None:
-    """Join small files, remove old ones, retire old rows of bronze; streams may go on meanwhile.
+    """Join small files, remove old ones, retire old rows of bronze; streams may run meanwhile.
 
     Example: `demux maintain --dry-run`
     """
     settings = settings_of(settings_file, root, changes)
     require_safe(settings.maintain.kept, force=force or dry_run or not vacuum)
     access = Access.LOOK if dry_run else Access.TURNS
-    with workplace(settings, "maintain", access, wait=wait) as place:
+    with command_context(settings, "maintain", access, wait=wait) as place:
         _require_known(place, games)
         wanted = Vacuum.YES if vacuum else Vacuum.NO
         done = _maintained(place, games, wanted, dry_run=dry_run)
@@ -57,7 +57,7 @@ def maintain(
 
 
 def maintain_if_due(place: CommandContext) -> None:
-    """Maintain the tables where that is due; a failure is told and logged, for the rounds must go on."""
+    """Maintain the tables where that is due; a failure is printed and logged, and the rounds continue."""
     settings, now = place.settings.maintain, datetime.now(timezone.utc)
     try:
         due = _due_after(count_from(place.spark, place.layout, now), place)
@@ -69,7 +69,7 @@ def maintain_if_due(place: CommandContext) -> None:
             # what the fleet knows of the tables is old now
             place.hold.visits += 1
     except KeyboardInterrupt:
-        # told to stop while another command had the root; nothing is under way
+        # a signal came while another command had the root; nothing is under way
         if not place.stop.is_set():
             raise
     except Exception as error:  # nothing is lost by it, whatever it is

@@ -1,4 +1,4 @@
-"""`demux quarantine`: look at the records that were set aside, decode them again, or drop them for good."""
+"""`demux quarantine`: look at the records in quarantine, decode them again, or drop them for good."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import typer
 from rich.text import Text
 
-from demux.cli.command import ROOT, SET, SETTINGS, TAKE_TURNS, console, settings_of, workplace
+from demux.cli.command import ROOT, SET, SETTINGS, TAKE_TURNS, command_context, console, settings_of
 from demux.cli.inspect.serve import reached
 from demux.cli.output.questions import YES, ask_to_remove
 from demux.cli.repair.per_game import each_game
@@ -47,7 +47,7 @@ JSON = typer.Option(False, "--json", help="Print it as JSON.")
 
 @quarantine.callback()
 def group() -> None:
-    """Work with the records that were set aside."""
+    """Work with the records in quarantine."""
 
 
 @quarantine.command("list")
@@ -61,14 +61,14 @@ def list_groups(
     root: str | None = ROOT,
     changes: list[str] = SET,
 ) -> None:
-    """Show what was set aside, by cause, game and schema, and of each the newest record, decoded as far as it goes.
+    """Show what is in quarantine, by cause, game and schema, and of each the newest record, decoded as far as it goes.
 
     Only looks, and starts no Spark: it may run at any time, beside anything.
 
     Example: `demux quarantine list --since 7d`
     """
     settings = settings_of(settings_file, root, changes)
-    layout, choice = _looked_at(settings, QuarantineFilter(game, tuple(cause)), since)
+    layout, choice = _filter_of(settings, QuarantineFilter(game, tuple(cause)), since)
     reader = QuarantineReader(layout)
     groups = reader.groups(choice)
     shown = groups[:limit]
@@ -96,14 +96,14 @@ def show(
     root: str | None = ROOT,
     changes: list[str] = SET,
 ) -> None:
-    """Show whole records: where each came from, why it was set aside, its bytes, and what they hold as far as it goes.
+    """Show whole records: where each came from, why it is in quarantine, its bytes, decoded as far as possible.
 
     Only looks, and starts no Spark: it may run at any time, beside anything.
 
     Example: `demux quarantine show events/0/17`
     """
     settings = settings_of(settings_file, root, changes)
-    layout, choice = _looked_at(settings, QuarantineFilter(game, tuple(cause), record_id=record_id), since)
+    layout, choice = _filter_of(settings, QuarantineFilter(game, tuple(cause), record_id=record_id), since)
     rows, records = QuarantineReader(layout).newest(choice, limit)
     if record_id is not None and not rows:
         raise SettingsInvalid(
@@ -142,7 +142,9 @@ def replay(
 
     _require_replayable(cause)
     choice = QuarantineFilter(game, tuple(cause), since=_moment("--since", since))
-    with workplace(settings_of(settings_file, root, changes), "quarantine replay", Access.TURNS, wait=wait) as place:
+    with command_context(
+        settings_of(settings_file, root, changes), "quarantine replay", Access.TURNS, wait=wait
+    ) as place:
         games = games_in_quarantine(place.spark, place.layout, choice)
         if not games:
             _require_seen(place, game)
@@ -174,9 +176,9 @@ def drop(
 ) -> None:
     """Take old records out of quarantine for good; what goes is listed before, and you are asked.
 
-    They stay on record, without their bytes, in the table control/dropped, so `demux reconcile` goes on balancing. The
-    bytes are in the table's old files until a VACUUM. Killed midway, give it again. `demux rebuild` decodes bronze
-    anew, and brings back what still fails.
+    They stay on record, without their bytes, in the table control/dropped, so `demux reconcile` balances. The
+    bytes are in the table's old files until a VACUUM. If it is killed, run it again. `demux rebuild` decodes bronze
+    again, and brings back what still fails.
 
     Example: `demux quarantine drop --older-than 90d --cause MALFORMED_WRAPPER --dry-run`
     """
@@ -188,7 +190,7 @@ def drop(
         raise SettingsInvalid("Records of stage bronze have no game.", "Leave out --game, or --stage bronze.")
     choice = QuarantineFilter(game, tuple(cause), stage, before=before)
     access = Access.LOOK if dry_run else Access.TURNS
-    with workplace(settings_of(settings_file, root, changes), "quarantine drop", access, wait=wait) as place:
+    with command_context(settings_of(settings_file, root, changes), "quarantine drop", access, wait=wait) as place:
         found = droppable(place.spark, place.layout, choice)
         if not found:
             _require_seen(place, game)
@@ -208,12 +210,12 @@ def drop(
     )
 
 
-def _looked_at(settings: Settings, choice: QuarantineFilter, since: str | None) -> tuple[Layout, QuarantineFilter]:
-    """Return where the tables are, and which rows are meant.
+def _filter_of(settings: Settings, choice: QuarantineFilter, since: str | None) -> tuple[Layout, QuarantineFilter]:
+    """Return where the tables are, and which rows are chosen.
 
     Raises:
         SettingsInvalid: only Spark reaches the root, or `--since` is no time.
-        GameUnknown: nobody has seen the game.
+        GameUnknown: no table has the game.
     """
     choice = replace(choice, since=_moment("--since", since))
     layout = reached(settings, "quarantine is read without Spark", "counts it by Spark")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from demux.cli.command import ROOT, SET, SETTINGS, TAKE_TURNS, console, settings_of, workplace
+from demux.cli.command import ROOT, SET, SETTINGS, TAKE_TURNS, command_context, console, settings_of
 from demux.core.error_mapping import named
 from demux.core.errors import SettingsInvalid
 from demux.core.root.lock import Access
@@ -29,7 +29,7 @@ def rebuild(
     changes: list[str] = SET,
     wait: bool = TAKE_TURNS,
 ) -> None:
-    """Make a table again from where it came from: after a lost checkpoint, or to decode everything anew.
+    """Make a table again from where it came from: after a lost checkpoint, or to decode everything again.
 
     A game's table is made beside the one that is there, and takes its place in one change.
 
@@ -41,7 +41,7 @@ def rebuild(
     if (game is None) == (not bronze):
         raise SettingsInvalid("Say what to rebuild.", "Give either --game NAME or --bronze.")
     access = Access.ALONE if bronze else Access.TURNS
-    with workplace(settings_of(settings_file, root, changes), "rebuild", access, wait=wait) as place:
+    with command_context(settings_of(settings_file, root, changes), "rebuild", access, wait=wait) as place:
         with console.status("rebuilding …"):
             try:
                 if game is None:

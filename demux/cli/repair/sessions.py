@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from demux.cli.command import ROOT, SET, SETTINGS, TAKE_TURNS, settings_of, workplace
+from demux.cli.command import ROOT, SET, SETTINGS, TAKE_TURNS, command_context, settings_of
 from demux.cli.repair.per_game import each_game
 from demux.core.errors import SettingsInvalid
 from demux.core.root.lock import Access
@@ -40,7 +40,7 @@ def sessions(
     """
     pause, patience = length_of("--gap", gap, timedelta(seconds=1)), length_of("--lateness", lateness, timedelta(0))
     columns = tuple(dict.fromkeys(by))
-    with workplace(settings_of(settings_file, root, changes), "sessions", Access.TURNS, wait=wait) as place:
+    with command_context(settings_of(settings_file, root, changes), "sessions", Access.TURNS, wait=wait) as place:
 
         def make(name: str) -> str:
             spec = SessionSpec(name, columns, pause, time)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import typer
 
-from demux.cli.command import ROOT, SET, SETTINGS, console, logs_of, settings_of, workplace
+from demux.cli.command import ROOT, SET, SETTINGS, command_context, console, logs_of, settings_of
 from demux.cli.inspect.status import print_status
 from demux.cli.output.tables import round_table
 from demux.cli.run.produce import produce_with_progress
@@ -75,7 +75,7 @@ def demo(
     settings = settings.model_copy(update={"spark": spark})
     began = time.monotonic()
     produce_with_progress(settings, ProduceRequest(events=events, games=games, versions=3, fault_rate=0.01))
-    with workplace(settings, "demo", Access.ALONE) as place:
+    with command_context(settings, "demo", Access.ALONE) as place:
         decode = decode_of(place, settings.round_engine)
         result = one_round(place, partial(drain, decode=decode, stop=place.stop))
         failures = [end for end in result.ended if end.error is not None]

@@ -14,7 +14,7 @@ from pathlib import Path
 import typer
 from rich.text import Text
 
-from demux.cli.command import DECODER, ROOT, SET, SETTINGS, WAIT, console, settings_of, workplace
+from demux.cli.command import DECODER, ROOT, SET, SETTINGS, WAIT, command_context, console, settings_of
 from demux.cli.output.progress import RoundProgress
 from demux.cli.output.tables import round_table
 from demux.cli.repair.maintain import maintain_if_due
@@ -63,7 +63,7 @@ def ingest(
     """
     pause_s = None if every is None else seconds_of(every)
     settings = settings_of(settings_file, root, changes)
-    with workplace(settings, "ingest", Access.ALONE, wait=wait) as place:
+    with command_context(settings, "ingest", Access.ALONE, wait=wait) as place:
         if deployment_record is not None:
             copy_record(place.spark, place.layout, deployment_record)
         if pause_s is None:
@@ -96,7 +96,7 @@ def run(
     pause_s = None if every is None else seconds_of(every)
     settings = settings_of(settings_file, root, changes, decoder)
     _warn_of_unused_names(settings)
-    with workplace(settings, "run", Access.ALONE, wait=wait) as place:
+    with command_context(settings, "run", Access.ALONE, wait=wait) as place:
         trigger = TAKE_ALL if pause_s is None else AvailableNow(enough_s=place.settings.run.bronze_s)
         decode = decode_of(place, settings.round_engine)
         if pause_s is None:
@@ -126,12 +126,12 @@ def _warn_of_unused_names(settings: Settings) -> None:
 
 
 def for_ever(place: CommandContext, pause_s: float, once: Callable[[], object]) -> None:
-    """Call `once` every `pause_s` seconds until the place's `stop` is set; what fails for now is told and tried again.
+    """Call `once` every `pause_s` seconds until the place's `stop` is set; transient failures are printed.
 
     In between, other commands may have the root.
 
     Raises:
-        DemuxError: the source cannot be read at the very first time, when somebody is watching; or a terminal failure.
+        DemuxError: the source cannot be read at the very first time, when a person is watching; or a terminal failure.
     """
     place.check_source()
     while not place.stop.is_set():
@@ -146,7 +146,7 @@ def for_ever(place: CommandContext, pause_s: float, once: Callable[[], object]) 
             with place.away():
                 place.stop.wait(max(0.0, began + pause_s - time.monotonic()))
         except KeyboardInterrupt:
-            # told to stop while others had the root; nothing is under way
+            # a signal came while others had the root; nothing is under way
             return
 
 
@@ -173,7 +173,7 @@ def deserialize(
     wanted = _wanted(games, keys)
     settings = settings_of(settings_file, root, changes, decoder)
     _warn_of_unused_names(settings)
-    with workplace(settings, "deserialize", Access.ALONE, wait=wait) as place:
+    with command_context(settings, "deserialize", Access.ALONE, wait=wait) as place:
         games = _found(place, wanted, ignore_unknown=ignore_unknown)
         tasks = tuple(Task(name, names_of(name).task_key, "this machine") for name in games)
         with console.status(Text(f"decoding {', '.join(printable(task.game) for task in tasks)} …")):
@@ -191,7 +191,7 @@ def _wanted(games: Iterable[str], keys: Iterable[str]) -> dict[str, str | None]:
     wanted: dict[str, str | None] = {**dict.fromkeys(keys), **{names_of(name).key: name for name in games}}
     if not wanted:
         raise SettingsInvalid("Say which game.", "Give --game NAME, or --game-key KEY.")
-    # told before Spark starts
+    # reported before Spark starts
     for key in wanted:
         if not is_key(key):
             raise _unknown_key(key)

@@ -1,6 +1,6 @@
 """Which schema version a silver table's comments and tags are from: a mark in the comment of `_schema_id`. Pure.
 
-It stands there because Delta changes a column's comment in one commit, and gives it back with the table's schema, which
+It is there because Delta changes a column's comment in one commit, and gives it back with the table's schema, which
 every batch reads anyway.
 """
 
@@ -40,5 +40,5 @@ def marked_origin(by: CommentSource | None) -> tuple[Column, ...]:
 
 
 def is_marked(column: Column) -> bool:
-    """Return whether it is the top-level column that the mark stands at."""
+    """Return whether it is the top-level column that has the mark."""
     return column.name == _MARKED.name

@@ -1,4 +1,4 @@
-"""The tables of a root in a catalog: registered by whoever wrote them, and tagged on Databricks.
+"""The tables of a root in a catalog: registered by the stage that wrote them, and tagged on Databricks.
 
 Nothing here touches a row: what fails leaves the tables as they are, known by their paths; the next run tries again.
 """
@@ -83,7 +83,7 @@ class CatalogRegistration:
 
         Raises:
             CatalogConflict: the catalog has another table of that name, which is left as it is.
-            CatalogRefused: the catalog does not let us; the rows are in the table all the same.
+            CatalogRefused: the catalog does not let us; the rows are in the table nevertheless.
         """
         table = silver_in(self._settings, self._layout, game)
         if table is not None:
@@ -219,7 +219,7 @@ def _conflict(table: CatalogTable, found: str | None) -> CatalogConflict:
 
 
 def _not_there(table: CatalogTable, error: BaseException) -> DemuxError:
-    return _told(
+    return _catalog_error(
         table,
         error,
         f"The catalog cannot be asked for {table.full_name}, so nothing was removed",
@@ -228,7 +228,7 @@ def _not_there(table: CatalogTable, error: BaseException) -> DemuxError:
 
 
 def _not_forgotten(table: CatalogTable, error: BaseException) -> DemuxError:
-    return _told(
+    return _catalog_error(
         table,
         error,
         f"The catalog did not drop {table.full_name}",
@@ -237,7 +237,7 @@ def _not_forgotten(table: CatalogTable, error: BaseException) -> DemuxError:
 
 
 def _refused(table: CatalogTable, error: BaseException) -> DemuxError:
-    return _told(
+    return _catalog_error(
         table,
         error,
         f"The catalog did not register {table.full_name}",
@@ -246,8 +246,8 @@ def _refused(table: CatalogTable, error: BaseException) -> DemuxError:
     )
 
 
-def _told(table: CatalogTable, error: BaseException, what: str, remedy: str) -> DemuxError:
-    """Return the refusal in our words; what may pass is told as it is."""
+def _catalog_error(table: CatalogTable, error: BaseException, what: str, remedy: str) -> DemuxError:
+    """Return the refusal as one of our errors; a transient error stays as it is."""
     failure = named(error)
     if failure.kind is ErrorKind.TRANSIENT:
         return failure

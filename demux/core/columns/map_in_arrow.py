@@ -21,7 +21,7 @@ U = TypeVar("U")
 Batches = Iterator[pa.RecordBatch]
 ArrowFunction = Callable[[Batches], Batches]
 
-# one batch stands in memory several times, in the JVM and in Python
+# one batch is in memory several times, in the JVM and in Python
 MAX_BATCH_BYTES = 64 * 2**20
 MAX_BATCH_ROWS = 10_000
 _SMALL_BYTES = MAX_BATCH_BYTES // MAX_BATCH_ROWS
@@ -32,7 +32,7 @@ def map_in_arrow(frame: DataFrame, function: ArrowFunction, schema: StructType) 
     """Return the frame that `DataFrame.mapInArrow` gives, also where PySpark refuses the schema.
 
     PySpark before 3.5 refuses nested structs and arrays of timestamps in Python, before it asks the JVM, which reads
-    them well. There the JVM is told the schema, and the Python worker, which only repeats the check, an empty one.
+    them well. There the JVM gets the schema, and the Python worker, which only repeats the check, an empty one.
     """
     work = forgetting_archives(function)
     try:
@@ -45,7 +45,7 @@ def forgetting_archives(function: Callable[[Iterator[T]], Iterator[U]]) -> Calla
     """Return the function, after which a worker's next task begins a tenth of a second earlier.
 
     PySpark's worker begins each task with `importlib.invalidate_caches`, which reads the directories of all archives
-    on the path anew: its own zip, and a jar. What is not in this cache is looked up again when it is wanted.
+    on the path again: its own zip, and a jar. What is not in this cache is looked up again when it is wanted.
     """
 
     def run(rows: Iterator[T]) -> Iterator[U]:
@@ -101,7 +101,7 @@ def sizes_in(aggregated: Row) -> Sizes:
 
 
 def rows_per_batch(sizes: Sizes) -> int:
-    """Return how many rows may stand in one Arrow batch: at least 1, and few enough for twice `MAX_BATCH_BYTES`."""
+    """Return how many rows one Arrow batch may have: at least 1, and few enough for twice `MAX_BATCH_BYTES`."""
     if sizes.large_bytes <= MAX_BATCH_BYTES:
         return MAX_BATCH_ROWS
     return max(1, min(MAX_BATCH_ROWS, MAX_BATCH_BYTES // sizes.largest_bytes))

@@ -72,7 +72,7 @@ class Column:
 
 ColumnType = Primitive | Array | Map | Struct
 
-# a struct without columns cannot be stored: this one stands in, TRUE where the message is set
+# a struct without columns cannot be stored: this one replaces it, TRUE where the message is set
 EMPTY_STRUCT = Struct((Column("_empty", Primitive.BOOLEAN, NO_FIELD),))
 
 

@@ -25,7 +25,7 @@ class GamePlacement:
 
     Attributes:
         key: the game's key.
-        game: its exact name; None where the job tells its key alone, and nobody knows the name.
+        game: its exact name; None where the job has its key alone, and the name is unknown.
         job: the job's name.
         job_id: the job's id.
         task: the key of the task.
@@ -41,7 +41,7 @@ class GamePlacement:
 
 
 @dataclass(frozen=True, slots=True)
-class PlacedGame:
+class RecordedGame:
     """Where one game runs, by which plan and since when (UTC)."""
 
     place: GamePlacement
@@ -74,13 +74,13 @@ class DeploymentRecord:
 
     Attributes:
         games: where each game runs, by key.
-        claim: who changes it; None for nobody.
-        record_id: what no other record has, the same in all its versions: after a destroy, numbers begin anew.
+        claim: the installer that changes it; None for none.
+        record_id: what no other record has, the same in all its versions: after a destroy, numbers restart.
         filled: by job id, what the server added to the job's settings when it was last written; a job that is being
             written, or was written by an older release, is not in it.
     """
 
-    games: tuple[PlacedGame, ...] = ()
+    games: tuple[RecordedGame, ...] = ()
     claim: InstallerClaim | None = None
     record_id: str = ""
     filled: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
@@ -159,9 +159,9 @@ def _claim(written: Mapping[str, Any]) -> InstallerClaim:
     return InstallerClaim(**{**written, "at": _time(written["at"]), "until": _time(written["until"])})
 
 
-def _game(written: Mapping[str, Any]) -> PlacedGame:
+def _game(written: Mapping[str, Any]) -> RecordedGame:
     place = {name: value for name, value in written.items() if name not in {"plan_id", "since"}}
-    return PlacedGame(GamePlacement(**place), written["plan_id"], _time(written["since"]))
+    return RecordedGame(GamePlacement(**place), written["plan_id"], _time(written["since"]))
 
 
 def _time(text: str) -> datetime:

@@ -66,7 +66,7 @@ def _rows(deployment: str, version: int, record: DeploymentRecord) -> _Rows:
 
 
 def _replace(spark: SparkSession, table: str, deployment: str, rows: _Rows) -> bool:
-    """Return whether the deployment's rows were others; a number alone says little, as a destroy lets it begin anew."""
+    """Return whether the deployment's rows were others; a number alone says little, as it restarts after a destroy."""
     there = table_exists(spark, table)
     if rows == (_written(spark, table, deployment) if there else frozenset()):
         return False

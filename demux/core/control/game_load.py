@@ -12,7 +12,7 @@ class Load:
     """What a game costs in a round in which it has something to do.
 
     Attributes:
-        rows: rows of bronze that it takes in.
+        rows: rows of bronze that it reads.
         seconds: how long its task takes; None where only the rows are known.
     """
 

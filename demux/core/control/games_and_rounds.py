@@ -117,8 +117,8 @@ class Control:
     """Reads and writes the control tables of one root; each table is read once, then what was written is known.
 
     Several processes that deserialize may close their rounds at the same time: each appends, and knows of the others'
-    records only if it reads the table after them. Whoever replaces the games, or says how far bronze was looked at,
-    must be alone: the root's lock, or a scheduler, sees to it (`demux.core.root.lock`).
+    records only if it reads the table after them. A process that replaces the games, or says how far bronze was
+    looked at, must be alone: the root's lock, or a scheduler, sees to it (`demux.core.root.lock`).
     """
 
     def __init__(self, spark: SparkSession, layout: Layout) -> None:
@@ -128,7 +128,7 @@ class Control:
         self._history: RoundHistory | None = None
 
     def forget(self) -> None:
-        """Read the tables again when they are asked for next: somebody else may have written them."""
+        """Read the tables again when they are asked for next: another process may have written them."""
         self._known = self._history = None
 
     def known_games(self) -> dict[str, KnownGame]:

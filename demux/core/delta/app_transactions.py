@@ -1,4 +1,4 @@
-"""The application transactions in a Delta table's log, however old: Spark writes them, and tells them to nobody."""
+"""The application transactions in a Delta table's log, however old: Spark has no function that reads them."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Both writes carry the query's own id and the batch's number as Delta's application transaction, so a batch that comes
 again is not written again. The good rows are written first. Should the process die in between, and a schema appear
-before the retry, the retry must not decide anew which rows were bad: what the table does not have goes to quarantine.
+before the retry, the retry must not decide again which rows were bad: what the table does not have goes to quarantine.
 """
 
 from __future__ import annotations

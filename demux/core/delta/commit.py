@@ -26,7 +26,7 @@ def append_after(
 ) -> bool:
     """Append files to an unpartitioned table in the commit after this version; return whether that was possible.
 
-    It is not where somebody else has made that commit, or where this version is not there: read the table again then,
+    It is not where another writer has made that commit, or where this version is not there: read the table again then,
     for it may ask more of its writers. Nothing else can have changed, as a commit is there as a whole or not at all.
 
     Args:
@@ -49,7 +49,7 @@ def alter_after(
 ) -> bool:
     """Give a table another schema in the commit after the version that was read; return whether that was possible.
 
-    It is not where somebody else has made that commit. Everything else of the table's metadata stays.
+    It is not where another writer has made that commit. Everything else of the table's metadata stays.
 
     Args:
         storage: how the table is reached.

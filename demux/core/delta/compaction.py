@@ -10,7 +10,7 @@ _NOT_WITHOUT_SPARK = frozenset({"deletionVectors", "columnMapping", "rowTracking
 
 
 def suits(table: deltalake.DeltaTable) -> bool:
-    """Return whether `deltalake` may write the table's files anew: it knows neither deleted rows nor other names."""
+    """Return whether `deltalake` may rewrite the table's files: it knows neither deleted rows nor other names."""
     protocol = table.protocol()
     asked = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
     mapped = table.metadata().configuration.get("delta.columnMapping.mode", "none") != "none"

@@ -106,7 +106,7 @@ def _bounds(parts: list[_ColumnChunk]) -> tuple[Value, Value] | tuple[()] | None
 
 
 def _cut_up(text: str) -> str:
-    """Return a text that is not less than this one; a cut one is, until something great stands at its end."""
+    """Return a text that is not less than this one; a cut one is, until its end is cut up."""
     if len(text) <= _TEXT_LENGTH or text[_TEXT_LENGTH] == _LAST_CHARACTER:
         return text
     return text[:_TEXT_LENGTH] + _LAST_CHARACTER

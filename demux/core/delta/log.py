@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from demux.core.storage import Files, file_names, read_text
 
 _COMMIT = re.compile(r"(\d{20})\.json")
-# the query writes every batch to its table: more commits in between would be somebody else's
+# the query writes every batch to its table: more commits in between would be of another writer
 _COMMITS_LOOKED_AT = 10
 
 
@@ -44,7 +44,7 @@ class Commit:
     Attributes:
         version: the table's version after it.
         added: the files with new rows, in the log's order.
-        removed: partition by path of files whose rows it took away, or wrote anew.
+        removed: partition by path of files whose rows it took away, or rewrote.
         at_once: its files stand for several commits, and are read together or not at all.
     """
 
@@ -80,12 +80,12 @@ def growth(spark: SparkSession, table: str, column: str, since: int) -> Partitio
 
     Reads one small file for each commit after `since`, no data and no checkpoint.
     """
-    # from the last one on that is known, which is there unless the table was made anew
+    # from the last one on that is known, which is there unless the table was made again
     commits = _commits(spark, table, commit_name(since - 1)) if since > 0 else set()
     commits = commits or _commits(spark, table)
     latest = max(commits, default=-1)
     wanted = range(since + 1, latest + 1)
-    # a table that was made anew counts from 0 again
+    # a table that was made again counts from 0
     if since > latest or any(version not in commits for version in wanted):
         return PartitionGrowth(latest, None)
     return PartitionGrowth(
@@ -170,7 +170,7 @@ def commits_among(names: Iterable[str]) -> set[int]:
 
 
 def _lines(commit: str) -> list[str]:
-    # not splitlines: JSON lets a line separator of Unicode stand inside a text
+    # not splitlines: JSON allows a line separator of Unicode inside a text
     return commit.split("\n")
 
 

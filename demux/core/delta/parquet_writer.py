@@ -99,7 +99,7 @@ class TableWriter:
             self._flush()
 
     def hand_over(self, to: TableWriter) -> list[TableFile]:
-        """Return all files, complete on disk; where none was begun, there is none and the rows go to another writer."""
+        """Return all files, complete on disk; without a first row there is no file."""
         if self._open or self._written:
             return self.close()
         for rows in self._waiting:

@@ -76,7 +76,7 @@ class RecordTable:
 
     def append(self, records: Sequence[Sequence[object]]) -> None:
         """Add records, a value for each column, in one transaction; others may append at the same time."""
-        # who makes the table at the same time is told of a conflict, and appends the next time
+        # a process that makes the table at the same time gets a conflict error, and appends the next time
         _RETRYING(self._write, records, "append")
 
     def replace(self, records: Sequence[Sequence[object]]) -> None:

@@ -11,7 +11,7 @@ from demux.core.columns.types import Array, Column, ColumnType, Map, Primitive, 
 def with_columns(
     schema: StructType, columns: Struct, message: str | None = None, *, comments: bool = False
 ) -> StructType | None:
-    """Return the schema with these columns, in their order; None where rows would have to be written anew for it.
+    """Return the schema with these columns, in their order; None where that would rewrite rows.
 
     Columns that are there keep their types and their metadata; those that only the table has come first.
 

@@ -56,8 +56,8 @@ class ClientOptions:
     """Options of a Kafka client, for this moment only; never store or log what `revealed` returns.
 
     Attributes:
-        plain: those that anybody may see.
-        secret: those that nobody may.
+        plain: options without secrets.
+        secret: options that no log may have.
     """
 
     plain: Mapping[str, str]

@@ -55,7 +55,7 @@ def own_certificate_refused(kafka: KafkaSettings, reason: str) -> KafkaRefused:
 
 
 def not_permitted(kafka: KafkaSettings, what: str, reason: str) -> KafkaRefused:
-    """Return the error of a missing permission; `what` goes on after "may not", such as `write to topic events`."""
+    """Return the error of a missing permission; `what` follows "may not", such as `write to topic events`."""
     return KafkaRefused(
         f"At the broker {kafka.bootstrap_servers}, {_user(kafka)} may not {what}: {reason}.",
         "Have the broker's administrator grant it (an ACL).",

@@ -159,7 +159,7 @@ class FolderRegistry:
         return self._read()
 
     def _read(self, missing_is_empty: bool = False) -> _ReadManifest:
-        with _told(self._name):
+        with _folder_errors(self._name):
             try:
                 found = self._storage.read_tagged(self._name)
             except FileNotFoundError:
@@ -198,7 +198,7 @@ class FolderRegistry:
 
     def _text(self, relative: str, where: str) -> str | None:
         path = f"{self._folder}/{relative}"
-        with _told(path):
+        with _folder_errors(path):
             try:
                 if self._here is not None and not self._is_inside(relative):
                     raise _invalid(f"{where}: the file {relative!r} is outside of the folder.", file=self._name)
@@ -245,7 +245,7 @@ class FolderRegistry:
     def _create_all(self, root: str, files: Sequence[ImportedFile]) -> bool:
         if self._here is not None and not self._is_inside(root):
             raise _invalid(f"The folder {self._here / root} is a link to somewhere else.", file=root)
-        with _told(f"{self._folder}/{root}"):
+        with _folder_errors(f"{self._folder}/{root}"):
             return all(self._storage.create(f"{self._folder}/{root}/{one.path}", one.text.encode()) for one in files)
 
     def _files(self, entries: Sequence[ManifestEntry]) -> set[str]:
@@ -271,7 +271,7 @@ class FolderRegistry:
 
     def _replace(self, seen: _ReadManifest, text: str) -> bool:
         """Write the manifest; return False where it is not the one any more that was read."""
-        with _told(self._name):
+        with _folder_errors(self._name):
             if seen.tag is None:
                 is_done = self._storage.create(self._name, text.encode())
             else:
@@ -290,7 +290,7 @@ def _invalid(cause: str, **fields: object) -> SchemaInvalid:
 
 
 @contextmanager
-def _told(path: str) -> Iterator[None]:
+def _folder_errors(path: str) -> Iterator[None]:
     """Say that a file of the registry cannot be used, and why; a schema's own mistakes stay what they are."""
     try:
         yield

@@ -73,7 +73,7 @@ class Hold:
             return
         timeout_s = _FOREVER if wait else 0.0
         if self._alone is not None:
-            with _said_of(self._root, self._alone.busy(self._root)):
+            with _lock_errors(self._root, self._alone.busy(self._root)):
                 self._alone.folder.mkdir(parents=True, exist_ok=True)
                 self._alone.lock.acquire(timeout=timeout_s)
                 self._alone.holder.write_text(self._name, encoding="utf-8")
@@ -111,7 +111,7 @@ class Hold:
 
     def _take_step(self, acquire: Callable[[FileLock], object]) -> None:
         step, root = self._step, self._root
-        with _said_of(root, step.busy(root)):
+        with _lock_errors(root, step.busy(root)):
             step.folder.mkdir(parents=True, exist_ok=True)
             acquire(self._door)
             try:
@@ -189,7 +189,7 @@ def table_lock(root: str) -> TableLock:
 
 
 @contextmanager
-def _said_of(root: str, busy: Callable[[], str]) -> Iterator[None]:
+def _lock_errors(root: str, busy: Callable[[], str]) -> Iterator[None]:
     """Say why the root could not be locked; `busy` gives the sentence where somebody else holds the lock."""
     try:
         yield

@@ -78,7 +78,7 @@ class SearchScope:
         return self.spark.read.format("delta").load(path)
 
     @property
-    def gone(self) -> SparkColumn:
+    def removed(self) -> SparkColumn:
         """Whether a judged record goes."""
         verdicts = [MatchVerdict.MEANT.value, *([MatchVerdict.SUSPECT.value] if self.unreadable_too else [])]
         return F.col("verdict").isin(verdicts)
@@ -143,13 +143,13 @@ def searched(scope: SearchScope, game: str, read_batch: int) -> Iterator[SearchO
         return
     judged = judged.cache()
     try:
-        flagged = judged.withColumn("goes", scope.gone)
+        flagged = judged.withColumn("goes", scope.removed)
         if read_batch != ALL_READ:
             # a record of which all is still to be read stays where it is
-            mine = bronze.join(judged.where(scope.gone).select("record_id").distinct(), "record_id", "left_semi")
+            mine = bronze.join(judged.where(scope.removed).select("record_id").distinct(), "record_id", "left_semi")
             waits = mine.groupBy("record_id").agg((F.min("batch_id") > read_batch).alias("waits"))
             is_read = ~F.coalesce(F.col("waits"), F.lit(False))
-            flagged = judged.join(waits, "record_id", "left").withColumn("goes", scope.gone & is_read)
+            flagged = judged.join(waits, "record_id", "left").withColumn("goes", scope.removed & is_read)
             bronze = bronze.where(F.col("batch_id") <= read_batch)
         rows = _rows(flagged.where("goes"), bronze)
         found = _found(scope, game, flagged, rows, unsearched)
@@ -172,7 +172,7 @@ def searched_without_game(scope: SearchScope) -> Iterator[SearchOutcome]:
         suspect = verdicts.get(MatchVerdict.SUSPECT.value, 0)
         gone = suspect if scope.unreadable_too else 0
         unreadable = verdicts.get(MatchVerdict.UNREADABLE.value, 0) + suspect
-        rows = judged.where(scope.gone).select(*_IDS, "batch_id")
+        rows = judged.where(scope.removed).select(*_IDS, "batch_id")
         yield SearchOutcome(
             SearchResult(None, quarantine=gone, unreadable=unreadable, suspect=suspect), rows if gone else None
         )

@@ -34,10 +34,10 @@ def read_unread(spark: SparkSession, layout: Layout, stands: Stands) -> UnreadBr
     least = min((stood.get(names_of(game).key, 0) for game in games), default=log[-1])
     texts = _texts(spark, layout.bronze, [version for version in log if version >= least])
     waiting = unread_in(texts, stood, games, log[0])
-    return UnreadBronze(waiting, _passed(spark, layout, waiting, stood, games, log[-1], log[0]))
+    return UnreadBronze(waiting, _read_by_games(spark, layout, waiting, stood, games, log[-1], log[0]))
 
 
-def _passed(
+def _read_by_games(
     spark: SparkSession,
     layout: Layout,
     waiting: dict[str, UnreadRows],

@@ -196,7 +196,7 @@ def _require(operand: Operand, sort: OperandType, word: str) -> None:
 
 
 def _unfit(operand: Operand, how: str, at: int) -> PredicateInvalid:
-    what, kind = _told(operand)
+    what, kind = _operand_texts(operand)
     place = f" at its character {at}" if at else ""
     return PredicateInvalid(
         f"In the predicate{place}, {what} is {how}, and it is {kind}.",
@@ -206,7 +206,7 @@ def _unfit(operand: Operand, how: str, at: int) -> PredicateInvalid:
     )
 
 
-def _told(operand: Operand) -> tuple[str, str]:
+def _operand_texts(operand: Operand) -> tuple[str, str]:
     if isinstance(operand, Literal):
         return "a value", _shown(operand.value)
     assert operand.type is not None

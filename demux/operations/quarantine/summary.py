@@ -109,7 +109,7 @@ class Grouping:
         if is_silver and key not in self._found and len(self._found) >= self._most:
             key = replace(key, schema_id=None, guid=None, others=True)
         known = self._found.get(key)
-        self._found[key] = replace(group, key=key) if known is None else _together(known, group)
+        self._found[key] = replace(group, key=key) if known is None else _merged(known, group)
 
     @property
     def groups(self) -> tuple[QuarantineGroup, ...]:
@@ -165,7 +165,7 @@ def _key(stage: str, cause: str, game: str | None, schema_id: int | None, guid: 
     return GroupKey(stage, cause, game, None if guid is not None else schema_id, guid)
 
 
-def _together(known: QuarantineGroup, more: QuarantineGroup) -> QuarantineGroup:
+def _merged(known: QuarantineGroup, more: QuarantineGroup) -> QuarantineGroup:
     times = list(_times(known.first, more.first))
     lasts = list(_times(known.last, more.last))
     is_newer = (more.last or _BEFORE_ALL, more.newest) > (known.last or _BEFORE_ALL, known.newest)

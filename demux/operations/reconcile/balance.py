@@ -89,14 +89,14 @@ class RecordLocations:
         return self.quarantine_now if self.surplus else min(self.quarantine, self.quarantine_now)
 
     @property
-    def gone(self) -> int:
+    def removed(self) -> int:
         """How many of its rows count as dropped: one that is in silver or quarantine too counts there."""
         return 0 if self.surplus else min(self.dropped, self.bronze - self.silver - self.quarantined)
 
     @property
     def waiting(self) -> int:
         """How many of its rows wait."""
-        return 0 if self.surplus else self.bronze - self.silver - self.quarantined - self.gone - self.missing
+        return 0 if self.surplus else self.bronze - self.silver - self.quarantined - self.removed - self.missing
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -134,14 +134,14 @@ class SourceLocations:
         return max(0, self.before - self.bronze - self.quarantine - self.dropped - self.forgotten)
 
     @property
-    def gone(self) -> int:
+    def removed(self) -> int:
         """How many of its rows count as dropped: one that is in bronze or quarantine too counts there."""
         return min(self.dropped, self._room) if self._most else self.dropped
 
     @property
     def erased(self) -> int:
         """How many of its rows count as forgotten: one that is somewhere else too counts there."""
-        return min(self.forgotten, self._room - self.gone) if self._most else self.forgotten
+        return min(self.forgotten, self._room - self.removed) if self._most else self.forgotten
 
     @property
     def _room(self) -> int:
@@ -337,7 +337,7 @@ def _account(game: str, batch: int | None, tallies: Sequence[Tally]) -> Account:
         sum(places.waiting * records for places, records in found),
         sum(places.missing * records for places, records in found),
         sum(places.surplus * records for places, records in found),
-        sum(places.gone * records for places, records in found),
+        sum(places.removed * records for places, records in found),
         sum(places.retired * records for places, records in found),
     )
 
@@ -373,7 +373,7 @@ def intake(tallies: Iterable[Tally], numbered: int | None) -> SourceAccount:
         sum((taken.bronze - taken.retired) * records for taken, records in found),
         sum(taken.quarantine * records for taken, records in found),
         None if numbered is None else numbered + before,
-        sum(taken.gone * records for taken, records in found),
+        sum(taken.removed * records for taken, records in found),
         sum(taken.retired * records for taken, records in found),
         sum(taken.erased * records for taken, records in found),
     )

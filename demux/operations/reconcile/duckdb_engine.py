@@ -101,7 +101,7 @@ def register_silver(
     ]
     if frames:
         engine.unregister("silver_by_spark")
-        _copy_frame(engine, "silver_by_spark", _together(frames), _SILVER)
+        _copy_frame(engine, "silver_by_spark", _union(frames), _SILVER)
     engine.execute("CREATE TEMP VIEW silver AS FROM silver_files UNION ALL FROM silver_by_spark")
 
 
@@ -111,7 +111,7 @@ def _is_one_of(column: str, values: Collection[str]) -> pc.Expression:
     return pc.field(column).cast(pa.large_string()).isin(pa.array([*values], pa.large_string()))
 
 
-def _together(frames: Sequence[DataFrame]) -> DataFrame:
+def _union(frames: Sequence[DataFrame]) -> DataFrame:
     """Return the rows of all frames; as a tree, as a chain of a thousand is too deep for Spark."""
     while len(frames) > 1:
         pairs = [frames[at : at + 2] for at in range(0, len(frames), 2)]

@@ -82,7 +82,7 @@ def _ledger(
         _require_known(games, tallies)
         wrong = with_examples(engine, spark, reading.bronze, RecordLocations, tallies)
         told = accounts(tallies, grain)
-        notes += _of_unknown_stand(reading, bounds, told)
+        notes += _of_unknown_offset(reading, bounds, told)
         if games is not None:
             notes += ("The source is compared with bronze only for all games together.",)
             return Ledger(None, told, wrong, (), notes)
@@ -111,7 +111,7 @@ def _names(engine: Engine, games: Collection[str] | None) -> dict[str, str]:
     return {names_of(game).key: game for game in found}
 
 
-def _of_unknown_stand(
+def _of_unknown_offset(
     reading: ConsistentSnapshot, bounds: Mapping[str, int], told: Sequence[Account]
 ) -> tuple[str, ...]:
     unknown = [

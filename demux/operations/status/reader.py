@@ -80,7 +80,7 @@ class StatusReader:
             silver=silver,
             unreadable=unreadable,
             uses=self._table(layout.schemas, _uses) or {},
-            quarantine=self._table(layout.quarantine, _set_aside, _NO_QUARANTINE),
+            quarantine=self._table(layout.quarantine, _quarantined, _NO_QUARANTINE),
             # what is dropped is written down before it goes
             dropped=self._table(layout.dropped, _dropped, _NO_ROWS),
             # and so is what goes from bronze
@@ -210,7 +210,7 @@ def _uses(table: deltalake.DeltaTable) -> Mapping[tuple[str, int], Sequence[Subj
     return uses_by_id(rows.to_pylist())
 
 
-def _set_aside(table: deltalake.DeltaTable) -> Sequence[QuarantinedRows]:
+def _quarantined(table: deltalake.DeltaTable) -> Sequence[QuarantinedRows]:
     """Return the counts; rows are read in pieces, as there may be a million."""
     counts: Counter[tuple[str, str | None]] = Counter()
     for row in _counted(table, _QUARANTINE):

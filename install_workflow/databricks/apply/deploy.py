@@ -320,12 +320,12 @@ def _filled(workspace: Workspace, plan: WorkspacePlan, ids: Mapping[str, int], k
 def _keeping(turn: DeploymentLock, tell: Tell) -> Callable[[JobStep], None]:
     """Return what renews our claim before a call, and passes on what it is told."""
 
-    def told(step: JobStep) -> None:
+    def report_step(step: JobStep) -> None:
         if step.moment is CallMoment.BEFORE:
             turn.keep()
         tell(step)
 
-    return told
+    return report_step
 
 
 def _places_now(workspace: Workspace, turn: DeploymentLock, known: Iterable[str]) -> Places:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from demux.core.control.deployment_record import GamePlacement, PlacedGame
+from demux.core.control.deployment_record import GamePlacement, RecordedGame
 from demux.core.names import names_of
 from install_workflow.databricks.diff.changes import WorkspacePlan
 from install_workflow.databricks.jobs.job import DeployedJob, JobJson
@@ -52,10 +52,10 @@ def planned_places(plan: WorkspacePlan, ids: Mapping[str, int], known: Iterable[
     return _places(((ids[each.part], each.job.settings) for each in plan.changes if each.job is not None), known)
 
 
-def recorded(places: Places, before: Iterable[PlacedGame], plan_id: str, now: datetime) -> tuple[PlacedGame, ...]:
+def recorded(places: Places, before: Iterable[RecordedGame], plan_id: str, now: datetime) -> tuple[RecordedGame, ...]:
     """Return the places with the plan that made them and the time, both as before where nothing changed."""
     stay = {game.place: game for game in before}
-    return tuple(stay.get(place) or PlacedGame(place, plan_id, now) for place in places)
+    return tuple(stay.get(place) or RecordedGame(place, plan_id, now) for place in places)
 
 
 def _places(jobs: Iterable[tuple[int, JobJson]], known: Iterable[str]) -> Places:

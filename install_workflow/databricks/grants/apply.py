@@ -191,7 +191,7 @@ class _GrantCalls:
         """Try each principal alone: one that is wrong refuses the whole call."""
         principals = sorted({change.grant.principal for change in changes})
         if self._catalog.grants_on(name) is None:
-            self.failed.append(_gone(name))
+            self.failed.append(_vanished(name))
         elif len(principals) > 1:
             for principal in principals:
                 self.make(name, [change for change in changes if change.grant.principal == principal])
@@ -201,7 +201,7 @@ class _GrantCalls:
             self.failed.append(refused)
 
 
-def _gone(name: str) -> TaskInterrupted:
+def _vanished(name: str) -> TaskInterrupted:
     return TaskInterrupted(
         f"The {kind_of(name)} {name} was dropped since the plan was made.", "Run the same command again.", name=name
     )

@@ -133,7 +133,7 @@ class Workspace:
             # permission is checked before existence
             if self._deployed(job_id) is not None:
                 raise
-            raise _gone(job_id) from None
+            raise _vanished(job_id) from None
 
     def permit(self, job_id: int, permissions: Sequence[Permission]) -> None:
         """Replace all permissions of a job but the owner's; safe to call twice.
@@ -152,7 +152,7 @@ class Workspace:
             # or one of the principals is
             if self._deployed(job_id) is not None:
                 raise
-            raise _gone(job_id) from None
+            raise _vanished(job_id) from None
 
     def delete(self, job_id: int) -> None:
         """Delete a job; one that is gone already is as good."""
@@ -246,7 +246,7 @@ def _entry(permission: Permission) -> dict[str, str]:
     return {permission.kind.value: permission.principal, "permission_level": permission.level.value}
 
 
-def _gone(job_id: int) -> TaskInterrupted:
+def _vanished(job_id: int) -> TaskInterrupted:
     return TaskInterrupted(
         f"The job {job_id} was deleted since the plan was made.", "Run the same command again.", job_id=job_id
     )

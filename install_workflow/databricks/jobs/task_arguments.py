@@ -94,11 +94,11 @@ def arguments(settings: Settings) -> TaskArguments:
     beside_games = {Granularity.GAME: ROOM_FOR_SETTINGS, Granularity.CLUSTER: ROOM_BESIDE_GAMES}
     # a cluster has a session of its own
     everything = tuple(name for name in Settings.model_fields if name != "spark")
-    ingest, ingest_files = _told(values, _INGEST, folder, ROOM_FOR_SETTINGS)
+    ingest, ingest_files = _options_or_file(values, _INGEST, folder, ROOM_FOR_SETTINGS)
     sections = (*_DESERIALIZE, *(_FLEET if settings.task_engine is Engine.FLEET else ()))
-    deserialize, deserialize_files = _told(values, sections, folder, beside_games[settings.granularity])
-    apply, apply_files = _told(values, everything, folder, ROOM_FOR_SETTINGS)
-    maintain, maintain_files = _told(values, _MAINTAIN, folder, ROOM_FOR_SETTINGS)
+    deserialize, deserialize_files = _options_or_file(values, sections, folder, beside_games[settings.granularity])
+    apply, apply_files = _options_or_file(values, everything, folder, ROOM_FOR_SETTINGS)
+    maintain, maintain_files = _options_or_file(values, _MAINTAIN, folder, ROOM_FOR_SETTINGS)
     files = (
         *ingest_files,
         *deserialize_files,
@@ -186,7 +186,7 @@ def _escaped(character: str) -> str:
     return f"\\u{ord(character):04x}" if character <= "\uffff" else f"\\U{ord(character):08x}"
 
 
-def _told(
+def _options_or_file(
     values: Mapping[str, object], sections: tuple[str, ...], folder: str, room: int
 ) -> tuple[tuple[str, ...], tuple[SettingsFile, ...]]:
     """Return the options of a command, and the file that they name if they do."""

@@ -16,7 +16,7 @@ from demux.core.control.deployment_record import (
     DeploymentRecord,
     GamePlacement,
     InstallerClaim,
-    PlacedGame,
+    RecordedGame,
     file_of,
     to_text,
 )
@@ -29,13 +29,13 @@ NOW = datetime(2025, 3, 30, 1, 59, 59, 123_456, tzinfo=timezone.utc)
 HOSTILE = ["chess", "a'b; drop table x", "`${x}`", "象棋"]
 
 
-def placed(game: str | None, key: str = "", cluster: str | None = "cluster_001") -> PlacedGame:
+def placed(game: str | None, key: str = "", cluster: str | None = "cluster_001") -> RecordedGame:
     key = key or names_of(game or "").key
     place = GamePlacement(key, game, "Game_Protobufs_wrapper_prod", 2**40, f"deserialize_{key}", cluster)
-    return PlacedGame(place, "27af7553c72c", NOW)
+    return RecordedGame(place, "27af7553c72c", NOW)
 
 
-def write(folder: Path, version: int, *games: PlacedGame, claim: InstallerClaim | None = None) -> None:
+def write(folder: Path, version: int, *games: RecordedGame, claim: InstallerClaim | None = None) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     deployment = folder.name.removeprefix("deployment.")
     (folder / file_of(version)).write_text(to_text(deployment, DeploymentRecord(games, claim)), encoding="utf-8")

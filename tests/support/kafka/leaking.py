@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from bronze_ingest.source import wrapper_stream
 from demux.cli import main as demux
-from demux.cli.command import logs_of, settings_of, workplace
+from demux.cli.command import command_context, logs_of, settings_of
 from demux.cli.run.run import one_round
 from demux.core.root.lock import Access
 from demux.core.streaming.session import session
@@ -57,7 +57,7 @@ def said(work: Callable[[], None]) -> dict[str, object]:
 def look_around(file: str) -> None:
     """Print, besides what the commands print: settings, Spark's conf, and plans of the source before and behind."""
     logging.basicConfig(level=logging.INFO, stream=sys.stderr)
-    with workplace(settings_of(Path(file), None, []), "run", Access.ALONE) as place:
+    with command_context(settings_of(Path(file), None, []), "run", Access.ALONE) as place:
         print(place.ingest())
         for end in one_round(place, decode_of(place, place.settings.round_engine)).ended:
             print(end)

@@ -125,7 +125,7 @@ class SchemaComparison:
         changes: by field number, nested ones behind the field that holds them.
         added: dotted paths of the columns that the table gets.
         conflicts: why no row of the newer version can be written; each such row goes to quarantine, SCHEMA_CONFLICT.
-        widened: dotted paths of the columns that become wider, for which the table is written anew.
+        widened: dotted paths of the columns that become wider, for which the table is rewritten.
     """
 
     changes: tuple[SchemaChange, ...]

@@ -107,7 +107,7 @@ class _MessageWalk:
                 yield from self._kept(was, now, path, at)
                 yield from self._inside(was.fields[number], now.fields[number], path, at, above | {pair})
             else:
-                yield from self._gone_or_new(was, now, elsewhere, path, at)
+                yield from self._removed_or_added(was, now, elsewhere, path, at)
         yield from message_reserved(was, now, path.rstrip("."))
 
     def _kept(self, was: Declaration, now: Declaration, path: str, at: Numbers) -> Iterator[SchemaChange]:
@@ -129,7 +129,7 @@ class _MessageWalk:
         if before.message is not None and after.message is not None:
             yield from self._messages(before.message, after.message, f"{path}{after.name}.", at, above)
 
-    def _gone_or_new(
+    def _removed_or_added(
         self, was: Declaration, now: Declaration, elsewhere: Mapping[str, int], path: str, at: Numbers
     ) -> Iterator[SchemaChange]:
         number = at[-1]

@@ -15,7 +15,7 @@ from demux.core.protobuf.compatibility.field_changes import change
 def enum_changes(old: EnumDescriptor, new: EnumDescriptor, path: str, number: int) -> Iterator[SchemaChange]:
     """Yield the changes of the enum of this field, by number.
 
-    A number has the name that stands first: it is the one that rows show. Names are not on the wire; an open enum keeps
+    A number has its first name: it is the one that rows show. Names are not on the wire; an open enum keeps
     a number that it does not know, a closed one puts it aside (https://protobuf.dev/programming-guides/enum/).
     """
     was, now = _numbers(old), _numbers(new)

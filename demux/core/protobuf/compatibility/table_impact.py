@@ -1,7 +1,7 @@
 """What one changed field does to the game's silver table, asked of `demux.core.columns.schema_merge` itself.
 
 The alignment of the whole message decides what happens to rows; here the same function is asked about one field alone,
-so that the answer can be told field by field and cannot differ.
+so that there is an answer for each field, and it cannot differ.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ class _Columns:
 
 
 def _inside(column_type: ColumnType) -> ColumnType:
-    """Return the type without what its messages hold: that is told of their own fields."""
+    """Return the type without what its messages hold: their own fields say that."""
     match column_type:
         case Struct():
             return Struct(())

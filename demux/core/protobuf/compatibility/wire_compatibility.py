@@ -1,6 +1,6 @@
 """What a reader makes of a writer's bytes, field by field: the rules of "Updating A Message Type".
 
-They stand at https://protobuf.dev/programming-guides/proto3/#updating (and the same section of the proto2 and editions
+The source is https://protobuf.dev/programming-guides/proto3/#updating (and the same section of the proto2 and editions
 guides). Every rule here looks in one direction; the other one is the same rule with reader and writer exchanged.
 `LOSS`: it parses, but some values arrive changed, cut, or without a part of their meaning.
 """

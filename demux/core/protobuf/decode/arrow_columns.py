@@ -2,7 +2,7 @@
 
 Shapes: an array of the lowered message's field comes in, an array of the column's type of the same length goes out.
 A row that holds a value without a place in its column, or one that only the reference places (a map key that comes
-twice, a number of a closed enum without a name), is named in `bad`, and what stands in its row is not to be used.
+twice, a number of a closed enum without a name), is named in `bad`, and the value of its row is not to be used.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ _PTARS_CONFIG = ptars.PtarsConfig(list_value_name="element", map_value_nullable=
 
 
 class CanonicalReader(Protocol):
-    """Reads payloads into columns; those that nobody has looked at by `read_all` alone."""
+    """Reads payloads into columns; unchecked ones by `read_all` alone."""
 
     def array_to_record_batch(self, payloads: pa.Array) -> pa.RecordBatch:
         """Return one row for each payload."""

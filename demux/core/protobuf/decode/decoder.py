@@ -162,7 +162,7 @@ class PayloadDecoder:
             parsed = self._fast.array_to_record_batch(payloads.chosen(positions))
         except (KeyboardInterrupt, SystemExit):
             raise
-        except BaseException:  # a Rust panic is a BaseException: halve until the row at fault stands alone
+        except BaseException:  # a Rust panic is a BaseException: halve until the row at fault is alone
             if len(positions) == 1:
                 slow.extend(positions)
                 return []

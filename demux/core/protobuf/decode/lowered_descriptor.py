@@ -1,7 +1,7 @@
 """The message reduced to what every fast parser reads alike: the same bytes, a plainer descriptor.
 
 Field `n` is called `f<n>`. An enum is an int32, a message without a fixed shape or without fields is bytes, `Timestamp`
-and the `*Value` messages are ordinary messages: all the same on the wire, so no parser applies rules of its own.
+and the `*Value` messages are ordinary messages: equal on the wire, so no parser applies rules of its own.
 The column rules (`demux.core.protobuf.schema.column_mapping`) are applied afterwards, to whole columns.
 """
 

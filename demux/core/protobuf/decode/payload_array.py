@@ -1,4 +1,4 @@
-"""The payloads of a batch, as Arrow has them; as Python's bytes only where somebody looks at a single one."""
+"""The payloads of a batch, as Arrow has them; as Python's bytes only where a single one is read."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class RescueFill:
             result, rest = self._in(row, parsed, self._shape, table), self._leftovers.of(leftover, table, row)
         except (DecodeError, MalformedRow, UnicodeDecodeError):
             return dict(row), leftover
-        # written again, the same fields may stand in another order
+        # written again, the same fields may be in another order
         return result, leftover if rest is not None and len(rest) == len(leftover) else rest
 
     def _in(self, row: Mapping[str, Any], message: Any, shape: Message, table: Struct) -> Row:

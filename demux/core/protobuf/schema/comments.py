@@ -75,7 +75,7 @@ def comments_of(descriptor_set: bytes, message: str, columns: Struct) -> Comment
         columns: its columns, as `demux.core.protobuf.schema.column_mapping` makes them.
     """
     files = FileDescriptorSet.FromString(descriptor_set)
-    said = {name: text for file in files.file for name, text in _said(file)}
+    said = {name: text for file in files.file for name, text in _comments_in(file)}
     if not said:
         return Comments("", columns)
     descriptor = pool_of(files).FindMessageTypeByName(message)
@@ -118,7 +118,7 @@ def with_inside(column_type: ColumnType, columns: Struct) -> ColumnType:
             return column_type
 
 
-def _said(file: FileDescriptorProto) -> Iterator[tuple[str, str]]:
+def _comments_in(file: FileDescriptorProto) -> Iterator[tuple[str, str]]:
     """Yield the full name of each message and field of the file that has a comment, and the comment."""
     for at in file.source_code_info.location:
         text = cleaned(at.leading_comments) or cleaned(at.trailing_comments)

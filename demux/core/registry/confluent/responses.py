@@ -132,7 +132,7 @@ class CertificateRefused(Exception):
 
 def refusal(status: int, headers: Mapping[str, str], body: bytes) -> RegistryRejected | RegistryUnusable:
     """Return what an answer means that is no success."""
-    code, message = _said(body)
+    code, message = _error_in(body)
     if status >= 500 or status in _LATER:
         kind = f" ({message})" if message else ""
         return RegistryUnusable(f"it answered {status}{kind}", _seconds(headers.get("Retry-After", "")))
@@ -164,7 +164,7 @@ def clipped(text: str) -> str:
     return (line if len(line) <= _MAX_SENTENCE else line[: _MAX_SENTENCE - 1] + "…").rstrip(".")
 
 
-def _said(body: bytes) -> tuple[int | None, str]:
+def _error_in(body: bytes) -> tuple[int | None, str]:
     try:
         answer = json.loads(body)
     except ValueError:

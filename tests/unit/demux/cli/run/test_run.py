@@ -124,7 +124,7 @@ def test_games_that_were_stopped_before_they_began_are_an_interruption(
             settings, cast(SparkSession, None), cast(SchemaStore, None), cast(Control, Closing()), stop
         )
 
-    monkeypatch.setattr(flow, "workplace", stopped)
+    monkeypatch.setattr(flow, "command_context", stopped)
     monkeypatch.setattr(flow, "_found", lambda place, wanted, ignore_unknown: list(wanted))
     with pytest.raises(typer.Exit) as end:
         flow.deserialize(

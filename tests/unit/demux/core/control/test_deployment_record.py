@@ -14,7 +14,7 @@ from demux.core.control.deployment_record import (
     DeploymentRecord,
     GamePlacement,
     InstallerClaim,
-    PlacedGame,
+    RecordedGame,
     deployment_in,
     file_of,
     from_text,
@@ -25,7 +25,7 @@ from demux.core.control.deployment_record import (
 from demux.core.errors import PlanRefused
 
 NOW = datetime(2025, 3, 30, 1, 59, 59, 123_456, tzinfo=timezone.utc)
-CHESS = PlacedGame(
+CHESS = RecordedGame(
     GamePlacement("chess", "chess", "Game_Protobufs_wrapper_prod", 11, "deserialize_chess", "c"), "27af", NOW
 )
 CLAIM = InstallerClaim("ann@laptop", "12-af", "27af", NOW, NOW + timedelta(minutes=15))
@@ -36,7 +36,7 @@ times = st.datetimes(timezones=st.just(timezone.utc))
 places = st.builds(GamePlacement, text, st.none() | text, text, st.integers(0, 2**63), text, st.none() | text)
 records = st.builds(
     DeploymentRecord,
-    st.lists(st.builds(PlacedGame, places, text, times)).map(tuple),
+    st.lists(st.builds(RecordedGame, places, text, times)).map(tuple),
     st.none() | st.builds(InstallerClaim, text, text, text, times, times),
     text,
     st.dictionaries(st.integers(1, 2**63), st.dictionaries(text, text | st.dictionaries(text, st.integers()))),

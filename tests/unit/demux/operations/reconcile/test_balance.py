@@ -90,16 +90,16 @@ def test_a_row_that_a_replay_moves_while_it_is_read_is_right() -> None:
 
 def test_a_dropped_record_is_not_lost_and_counts_once_wherever_else_it_is() -> None:
     gone = placed(1, 0, 0, due=1, dropped=1)
-    assert (gone.kind, gone.gone, gone.waiting, gone.missing) == (None, 1, 0, 0)
+    assert (gone.kind, gone.removed, gone.waiting, gone.missing) == (None, 1, 0, 0)
     # a drop that was killed; one that is under way; a record that a replay or a rebuild has moved since
     both = [placed(1, 0, 1, due=1, dropped=1), RecordLocations(1, 1, 0, 1, 0, 1), placed(1, 1, 0, due=1, dropped=1)]
-    assert [(one.kind, one.quarantined, one.gone, one.waiting) for one in both] == [
+    assert [(one.kind, one.quarantined, one.removed, one.waiting) for one in both] == [
         (None, 1, 0, 0),
         (None, 0, 1, 0),
         (None, 0, 0, 0),
     ]
     # of what is not in bronze any more, nothing is told
-    assert (placed(0, 0, 0, dropped=1).kind, placed(0, 0, 0, dropped=1).gone) == (None, 0)
+    assert (placed(0, 0, 0, dropped=1).kind, placed(0, 0, 0, dropped=1).removed) == (None, 0)
 
 
 def test_a_dropped_record_does_not_hide_its_copy_that_is_lost_or_doubled() -> None:
@@ -112,9 +112,9 @@ def test_a_dropped_record_does_not_hide_its_copy_that_is_lost_or_doubled() -> No
 
 @given(any_places())
 def test_every_account_adds_up_whatever_is_wrong(places: RecordLocations) -> None:
-    somewhere = places.silver + places.quarantined + places.gone + places.waiting + places.missing
+    somewhere = places.silver + places.quarantined + places.removed + places.waiting + places.missing
     assert places.bronze + places.surplus == somewhere
-    assert min(places.surplus, places.quarantined, places.gone, places.waiting, places.missing) >= 0
+    assert min(places.surplus, places.quarantined, places.removed, places.waiting, places.missing) >= 0
     assert (places.kind is None) == (not places.surplus and not places.missing)
 
 
@@ -225,14 +225,14 @@ def test_the_intake_counts_records_with_and_without_a_position() -> None:
 
 def test_a_record_of_the_source_that_was_dropped_came_in_and_counts_once() -> None:
     gone = SourceLocations(0, 0, 1, 1, False, dropped=1)
-    assert (gone.kind, gone.gone) == (None, 1)
+    assert (gone.kind, gone.removed) == (None, 1)
     # still in quarantine, or brought back; from Kafka, of which the source says nothing
     both = [
         SourceLocations(0, 1, 1, 1, False, 1),
         SourceLocations(1, 0, 0, 0, True, 1),
         SourceLocations(0, 0, 0, 0, True, 1),
     ]
-    assert [(one.kind, one.gone) for one in both] == [(None, 0), (None, 0), (None, 1)]
+    assert [(one.kind, one.removed) for one in both] == [(None, 0), (None, 0), (None, 1)]
     assert intake([tally(None, gone, 3), tally(None, both[0], 2)], 0) == SourceAccount(0, 2, 5, 3)
     # one of two copies
     assert (SourceLocations(0, 0, 2, 2, False, 1).kind, SourceLocations(0, 0, 2, 2, False, 1).missing) == (
@@ -243,7 +243,7 @@ def test_a_record_of_the_source_that_was_dropped_came_in_and_counts_once() -> No
 
 @given(st.builds(SourceLocations, TIMES, TIMES, TIMES, TIMES, st.booleans(), TIMES))
 def test_what_is_told_of_the_source_never_counts_below_nothing(taken: SourceLocations) -> None:
-    assert 0 <= taken.gone <= taken.dropped
+    assert 0 <= taken.removed <= taken.dropped
     assert min(taken.surplus, taken.missing) >= 0
 
 
@@ -273,7 +273,7 @@ def test_a_retired_record_balances_as_if_bronze_still_had_it() -> None:
 
 def test_a_forgotten_record_is_not_lost_while_bronze_still_has_it() -> None:
     half_done = RecordLocations(1, 1, 0, 0, 0, dropped=1)
-    assert (half_done.kind, half_done.gone, half_done.waiting) == (None, 1, 0)
+    assert (half_done.kind, half_done.removed, half_done.waiting) == (None, 1, 0)
 
 
 def test_what_was_retired_or_forgotten_came_in_once() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from demux.core.control.deployment_record import GamePlacement, PlacedGame
+from demux.core.control.deployment_record import GamePlacement, RecordedGame
 from demux.core.names import names_of
 from install_workflow.databricks.apply.apply_jobs import apply
 from install_workflow.databricks.diff.changes import compare
@@ -76,8 +76,8 @@ def test_a_plan_that_was_applied_says_the_same_as_the_jobs_do() -> None:
 
 def test_what_did_not_change_keeps_its_plan_and_time() -> None:
     places = deployed_places([DeployedJob(11, "001", ONE.settings)], ())
-    before = [PlacedGame(places[0], "first", NOW)]
+    before = [RecordedGame(places[0], "first", NOW)]
     later = NOW + timedelta(days=1)
-    assert recorded(places, before, "second", later) == (before[0], PlacedGame(places[1], "second", later))
+    assert recorded(places, before, "second", later) == (before[0], RecordedGame(places[1], "second", later))
     moved = deployed_places([DeployedJob(12, "001", ONE.settings)], ())
     assert {each.plan_id for each in recorded(moved, before, "second", later)} == {"second"}
