@@ -52,7 +52,7 @@ class EventSink(Protocol):
         """Return how far the target is; a target that is not there yet is at 0.
 
         Raises:
-            SettingsInvalid: the target is there, and somebody else made it.
+            SettingsInvalid: the target is there, and other code made it.
             StorageFailed, KafkaUnavailable, KafkaRefused: the target cannot be read.
         """
         ...

@@ -46,7 +46,7 @@ def produce(
         on_progress: called after each batch with the number of records in it.
 
     Raises:
-        SettingsInvalid: the request has mistakes, or somebody else made the target.
+        SettingsInvalid: the request has mistakes, or another process made the target.
         SchemaInvalid, RegistryUnavailable, StorageFailed, KafkaUnavailable: and so on, as the registry and the sink do.
     """
     check(request)

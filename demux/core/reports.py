@@ -1,4 +1,4 @@
-"""What the stages report to whoever runs them."""
+"""What the stages report to their callers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class GameReport:
         game: the exact name.
         rows_in: read from bronze.
         rows_silver: of these, decoded.
-        rows_quarantined: of these, set aside.
+        rows_quarantined: of these, in quarantine.
         schema_ids: that the rows have, sorted.
         rows_waiting: about how many are left in bronze, where a round has a limit.
     """

@@ -45,7 +45,7 @@ def require_reference(text: str) -> str:
 
 
 def resolve(reference: str, environ: Mapping[str, str]) -> str:
-    """Return the secret behind a reference; reads a file or asks the workspace, each time anew.
+    """Return the secret behind a reference; reads a file or asks the workspace, each time.
 
     Raises:
         SecretMissing: it is not there or cannot be read; the error has the reference, never the secret.
@@ -83,7 +83,7 @@ def _of_databricks(reference: str, scope: str, key: str) -> str:
         workspace = WorkspaceClient(config=Config(retry_timeout_seconds=_WORKSPACE_RETRY_S))
         value = workspace.secrets.get_secret(scope, key).value
     except (DatabricksError, AttributeError, TypeError, ValueError, OSError) as error:
-        # the client breaks on JSON of another shape, and its sentence may go on over many lines
+        # the client breaks on JSON of another shape, and its sentence may continue over many lines
         raise _missing(reference, str(error).splitlines()[0].rstrip(".") if str(error) else "no answer") from None
     try:
         secret = base64.b64decode(value or "", validate=True).decode()

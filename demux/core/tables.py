@@ -77,7 +77,7 @@ QUARANTINE = Struct(
     )
 )
 
-# every row that `demux quarantine drop` took out of quarantine, without its bytes: the ledger goes on counting it
+# every row that `demux quarantine drop` took out of quarantine, without its bytes: the ledger counts it
 DROPPED = Struct(
     (
         Column("stage", Primitive.STRING),
@@ -90,7 +90,7 @@ DROPPED = Struct(
     )
 )
 
-# every row that was taken out of bronze for good, without its bytes: the ledger goes on counting it
+# every row that was taken out of bronze for good, without its bytes: the ledger counts it
 # (reason: `removal_reason.Reason`; `batch_id` is bronze's; `request` is the id of the run that removed it)
 REMOVED = Struct(
     (
@@ -103,7 +103,7 @@ REMOVED = Struct(
     )
 )
 
-# how much a request to forget somebody removed of each game, once it is done; without a game: of records that have none
+# how much a request to forget a person removed of each game, once it is done; without a game: of records that have none
 FORGET = Struct(
     (
         Column("request", Primitive.STRING),
@@ -156,7 +156,7 @@ GAMES = Struct(
 )
 
 # where the jobs of a workspace have each game: a copy of the installer's record (`deployment_record`);
-# `game_name` is NULL where nobody knows more than the key that the task tells
+# `game_name` is NULL where no more is known than the key that the task tells
 DEPLOYMENTS = Struct(
     (
         Column("deployment", Primitive.STRING),
@@ -191,7 +191,7 @@ GAPS = Struct(
     )
 )
 
-# the schemas that somebody approved, of games whose tables ask before they change
+# the schemas that a person approved, of games whose tables ask before they change
 APPROVALS = Struct(
     (
         Column("game_name", Primitive.STRING),
@@ -220,7 +220,7 @@ ROUNDS = Struct(
 )
 
 # what backfills do: each day of each game has a row for each state that it came to, the newest counts
-# (`deserializer.redecode.backfill_plan`); days are written as 2026-01-31, `games` is empty where all are meant
+# (`deserializer.redecode.backfill_plan`); days are written as 2026-01-31, `games` is empty where all are chosen
 BACKFILLS = Struct(
     (
         Column("backfill_id", Primitive.STRING),

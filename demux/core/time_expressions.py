@@ -19,7 +19,7 @@ _SHOWN = 40
 
 
 def moment_of(text: str, now: datetime, option: str) -> datetime:
-    """Return the time that is meant, in UTC: `2026-01-31`, `2026-01-31T12:00:00+01:00`, or an age such as `7d`.
+    """Return the time that a text means, in UTC: `2026-01-31`, `2026-01-31T12:00:00+01:00`, or an age such as `7d`.
 
     A date is its first moment; what has no zone is UTC. An age counts back from now, in seconds (`s`), minutes (`m`),
     hours (`h`), days (`d`) or weeks (`w`).

@@ -161,7 +161,7 @@ def run_sessions(
 ) -> SessionsReport:
     """Return what became of the rows that silver got since the last call; a second call takes only what is new.
 
-    Rows that somebody writes anew (a repair, wider columns) are passed over: they were counted before.
+    Rows that a repair writes again (a repair, wider columns) are passed over: they were counted before.
 
     Args:
         spark: the session.
@@ -175,7 +175,7 @@ def run_sessions(
     Raises:
         GameUnknown: the game has no table.
         SettingsInvalid: as `require_columns`, or the table's sessions were made by something else, or columns of
-            silver have changed so that no stream goes on over it.
+            silver have changed so that no stream continues over it.
         CheckpointLost, TableLost: one of table and checkpoint is gone; nothing was written.
     """
     key = names_of(spec.game).key
@@ -206,7 +206,7 @@ def run_sessions(
 def merged(pieces: DataFrame, by: tuple[str, ...], gap: timedelta) -> DataFrame:
     """Return sessions made of sessions and events: those of equal `by` that are no further apart than the gap.
 
-    As Spark's own `session_window`, which cannot be told to go on with a session or to end one.
+    As Spark's own `session_window`, which cannot be told to continue with a session or to end one.
 
     Args:
         pieces: the columns of `by` and `SESSION` without `_closed_by`; an event begins and ends at its time.
@@ -251,7 +251,7 @@ def events_of(silver: DataFrame, spec: SessionSpec) -> DataFrame:
 
 @contextmanager
 def _over_wider_columns(spark: SparkSession, spec: SessionSpec) -> Iterator[None]:
-    """Let a stream go on over columns that became wider since it stopped; where it cannot, say what does."""
+    """Let a stream continue over columns that became wider since it stopped; where it cannot, say what does."""
     spark.conf.set(_ANY_AT_START, "true")
     try:
         yield

@@ -146,7 +146,7 @@ def place_of(
     schemas = SchemaStore(spark, layout, registry_of(settings, os.environ), tables)
     catalog = CatalogRegistration(spark, settings, schemas, has_tags=on_databricks())
     if tables is None and exists(spark, layout.fleet):
-        # a stream that goes on from a fleet commits by Spark, while another game's fleet commits without
+        # a stream that continues from a fleet commits by Spark, while another game's fleet commits without
         tables = table_lock(settings.root)
     return CommandContext(settings, spark, schemas, Control(spark, layout), stopping, tables or unlocked, catalog)
 

@@ -38,7 +38,7 @@ _EXPIRED = f"SELECT * FROM {{records}} WHERE reason = '{Loss.EXPIRED.value}'"
 
 
 def game_offsets(spark: SparkSession | None, layout: Layout) -> Callable[[Collection[str]], Mapping[str, GameOffset]]:
-    """Return what says where games stand in bronze, by key; whichever engine has decoded them."""
+    """Return what says the offsets of games in bronze, by key; whichever engine has decoded them."""
 
     def read_offsets(keys: Collection[str]) -> Mapping[str, GameOffset]:
         app_id = fleet_of(spark or layout.storage, layout)
@@ -51,7 +51,7 @@ def game_offsets(spark: SparkSession | None, layout: Layout) -> Callable[[Collec
 
 
 def read_batch(spark: SparkSession, layout: Layout, game: str) -> int:
-    """Return the last batch of bronze that a game has read whole; -1 where nobody knows of one, `ALL_READ` for all."""
+    """Return the last batch of bronze that a game has read whole; -1 where it is unknown, `ALL_READ` for all."""
     key = names_of(game).key
     read_source = game_offsets(spark, layout)([key]).get(key)
     if read_source is None:

@@ -119,7 +119,7 @@ def decide(
         answers: what each ref that occurs in the batch means for the game.
         message: the full name of the message that the table holds, if that is known.
         contract: what the game's table does with schemas that would change it.
-        rows: how many rows of the batch have each ref; None: nobody counted.
+        rows: how many rows of the batch have each ref; None: not counted.
 
     Raises:
         ApprovalNeeded: the table asks before it changes, and nobody has approved some of the schemas.
@@ -287,6 +287,6 @@ def _other_message(schema: CompiledSchema, message: str | None) -> str | None:
 
 
 def schema_ids_of(answers: Mapping[SchemaRef, SchemaLookup]) -> set[int]:
-    """Return the ids that the refs stand for; a GUID that nobody knows has none."""
+    """Return the ids that the refs stand for; an unknown GUID has none."""
     ids = (answer.schema_id if isinstance(answer, CompiledSchema) else ref.schema_id for ref, answer in answers.items())
     return {schema_id for schema_id in ids if schema_id is not None}

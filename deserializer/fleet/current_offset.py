@@ -1,4 +1,4 @@
-"""Where a game stands in bronze, whichever engine decoded it last.
+"""The offset of a game in bronze, whichever engine decoded it last.
 
 The fleet's position is in the silver table (`silver.py`), that of a stream in its checkpoint. The fleet's transaction
 says whose turn it is (`turns.py`): in a stream's, its checkpoint counts.
@@ -24,7 +24,7 @@ from deserializer.silver.backend import GameTable
 def current_offset(
     spark: SparkSession, layout: Layout, game: str, table: GameTable, app_id: str, *, has_begun: bool
 ) -> BronzeOffset | None:
-    """Return where the game stands; None where its stream was interrupted, and must end its batch first.
+    """Return the offset of the game in bronze; None where its stream was interrupted, and must end its batch first.
 
     Args:
         spark: the session.
@@ -62,7 +62,7 @@ def epoch_of(table: GameTable, app_id: str) -> GameEpoch | None:
 
 
 def hand_over(table: GameTable, app_id: str) -> None:
-    """Say in the table that a stream goes on where the fleet stands; nothing where it is no fleet's."""
+    """Say in the table that a stream continues where the fleet stands; nothing where it is no fleet's."""
     turn = epoch_of(table, app_id)
     if turn is not None and turn.is_the_fleets:
         table.mark(app_id, turn.of_stream().version)

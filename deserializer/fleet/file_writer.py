@@ -92,7 +92,7 @@ class ByFiles:
     ) -> dict[str, DemuxError]:
         """Decide about the refs that were unknown; return why that was not possible for some games.
 
-        Where columns become wider for them, what the game has written so far is written anew.
+        Where columns become wider for them, what the game has written so far is rewritten.
         """
         before = {game: self._games.known(game).columns for game in unknown}
         refs = {game: sum((Counter(part.unknown) for part in parts), Counter()) for game, parts in unknown.items()}

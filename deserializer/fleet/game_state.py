@@ -55,7 +55,7 @@ class PendingGame:
 
     @property
     def after(self) -> BronzeOffset:
-        """Where the game stands when they are read."""
+        """The offset of the game in bronze when they are read."""
         return self.pieces[-1].after
 
 
@@ -225,7 +225,7 @@ class GameStates:
         return self._decisions.get(game, UNDECIDED)
 
     def _find_offset(self, game: str, quarantine: QuarantineTable) -> DemuxError | None:
-        """Find out where the game stands, where that is not known; return why it cannot be found out."""
+        """Find the offset of the game in bronze, where that is not known; return why it cannot be found out."""
         if game in self._positions:
             return None
         try:
@@ -290,7 +290,7 @@ def fit(
 ) -> Decisions:
     """Return what to do with rows of each schema ref; the table is there then, and has all columns for it.
 
-    As `deserializer.silver.evolve.fitted`, without Spark where rows need not be written anew.
+    As `deserializer.silver.evolve.fitted`, without Spark where rows need not be rewritten.
 
     Raises:
         ApprovalNeeded: the contract asks first; nothing was changed.

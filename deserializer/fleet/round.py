@@ -75,8 +75,8 @@ class Fleet:
     def decode(self, games: Iterable[str], now: datetime) -> Iterator[GameResult]:
         """Yield how each game ended, in order of time: its rows are in silver or in quarantine, up to its share.
 
-        A second call takes what is new; after a crash anywhere, each game goes on where its own table says. One game's
-        failure stops no other.
+        A second call takes what is new; after a crash anywhere, each game continues where its own table says. One
+        game's failure stops no other.
 
         Args:
             games: exact names.

@@ -149,7 +149,7 @@ def good_rows(part: SchemaBatch, columns: Struct, now: datetime) -> pa.RecordBat
 
 
 def bad_rows(part: SchemaBatch, game: str, query_id: str, batch_id: int, now: datetime) -> pa.RecordBatch:
-    """Return what did not decode in the columns of quarantine, set aside by this query and batch at this time."""
+    """Return what did not decode in the columns of quarantine, quarantined by this query and batch at this time."""
     rows = part.rows.take(pa.array([row for row, _ in part.bad], pa.int64()))
     sentences = pa.array([sentence for _, sentence in part.bad], pa.string())
     told = pa.RecordBatch.from_arrays(

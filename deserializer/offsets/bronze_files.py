@@ -61,7 +61,7 @@ def without(rows: DataFrame, record_ids: Iterable[str]) -> DataFrame:
 
 
 def fleet_id(spark: SparkSession, layout: Layout) -> str:
-    """Return the id of the transactions that say where a game stands in this root's bronze.
+    """Return the id of the transactions that say the offset of the game in bronze.
 
     Raises:
         TableUnsuited: the names of its columns are not those in its files.

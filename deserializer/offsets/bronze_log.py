@@ -41,7 +41,7 @@ class BronzeLog:
         else:
             new = growth(self._spark, self._bronze, "game_name", self._commits[-1].version).commits
             if new is None:
-                # it was made anew
+                # it was made again
                 self._commits = ()
                 return self.since(version)
             self._commits = (*self._commits, *new)

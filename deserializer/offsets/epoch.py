@@ -1,4 +1,4 @@
-"""Who goes on with a game, and from where, as one number: the version of a transaction in its silver table. Pure.
+"""Who continues with a game, and from where, as one number: the version of a transaction in its silver table. Pure.
 
 Spark's writer takes a version that is not above the one before for a write that was done already. So the number only
 grows: a turn stands before the position, one more each time that the game changes hands.

@@ -51,7 +51,7 @@ class FileGroup:
 
     Attributes:
         files: all of one game.
-        after: where the game stands when they are read.
+        after: the offset of the game in bronze when they are read.
     """
 
     files: tuple[AddedFile, ...]
@@ -97,16 +97,16 @@ def _taken_apart(commit: Commit) -> _Changes:
 def pending(commits: CommitsByGame, game: str, since: BronzeOffset) -> tuple[FileGroup, ...]:
     """Return what the game has still to read, in order.
 
-    A commit that takes files away drops those that wait. What it writes anew in their place is read in their place,
+    A commit that takes files away drops those that wait. What it writes again in their place is read in their place,
     and left out where all of them were read before.
 
     Args:
         commits: bronze's, from `since.version` on; older ones are not looked at.
         game: the exact name.
-        since: where the game stands.
+        since: the offset of the game in bronze.
 
     Raises:
-        BronzeRewritten: a commit wrote files anew of which some were read and some not.
+        BronzeRewritten: a commit wrote files again of which some were read and some not.
     """
     waiting: dict[str, FileGroup] = {}
     for commit, added, removed in commits.of(game, since.version):

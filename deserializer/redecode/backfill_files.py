@@ -60,7 +60,7 @@ class LoggedFile:
         path: relative to the table, as the log has it.
         where: absolute.
         bytes: its size.
-        first: no time of its rows is before; None where nobody knows.
+        first: no time of its rows is before; None where unknown.
         last: no time of its rows is after.
     """
 
@@ -246,7 +246,7 @@ class FileBackfill:
         replaced = days.replaced if days.files == files else None
         decisions = self._known(days.game)
         if Struct((*decisions.columns, *SILVER_ORIGIN)) != columns_in(table):
-            # somebody else had the root, and gave it other columns
+            # another process had the root, and gave it other columns
             decisions = UNDECIDED
         return _TableWork(table, sizes, replace(days, files=files, decisions=decisions, replaced=replaced))
 

@@ -278,7 +278,7 @@ def failed(days: Iterable[Day], condition: str, sentence: str) -> tuple[Day, ...
 
 
 def estimate(days: Iterable[Day], rates: Mapping[str, float], parallelism: int) -> float | None:
-    """Return about how many seconds the days take; None where nobody knows.
+    """Return about how many seconds the days take; None where unknown.
 
     Args:
         days: the tasks.

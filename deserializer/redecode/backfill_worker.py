@@ -184,7 +184,7 @@ def _positions(file: pq.ParquetFile, prefix: str, span: Span) -> pa.Table:
 
 
 def _keep(file: pq.ParquetFile, span: Span, columns: Struct, silver: TableWriter) -> None:
-    """Write the rows of other days anew, in the columns that the table has now."""
+    """Write the rows of other days again, in the columns that the table has now."""
     if not {column.name for column in columns} >= set(file.schema_arrow.names):
         raise _SparksError("a file has columns that its table does not have")
     for batch in file.iter_batches():

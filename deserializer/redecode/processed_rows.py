@@ -1,6 +1,6 @@
 """The rows of bronze that a game has read: what is decoded again; what waits is not touched.
 
-Where a game stands is said by whichever engine decoded it last (`fleet/standing.py`).
+The offset of a game is said by whichever engine decoded it last (`fleet/standing.py`).
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class ReadState:
 def readings_of(
     spark: SparkSession, layout: Layout, games: Collection[str], finish: Callable[[str], object], threads: int = 1
 ) -> dict[str, ReadState | DemuxError]:
-    """Return what each game has read, or why nobody knows; a batch or a round that was interrupted is finished before.
+    """Return what each game has read, or why it is unknown; a batch or a round that was interrupted is finished before.
 
     Errors: CheckpointLost and TableLost; BronzeRewritten and BronzeLogTruncated, as when the game reads on; and what
     `finish` raises.
@@ -100,7 +100,7 @@ class _NoOffset(Enum):
 
 
 class _OffsetLookup:
-    """Tells where games stand; opens once what all have in common."""
+    """Tells the offsets of games; opens once what all have in common."""
 
     def __init__(self, spark: SparkSession, layout: Layout) -> None:
         self._spark = spark
@@ -114,7 +114,7 @@ class _OffsetLookup:
         return self._tables.layout.bronze
 
     def of(self, game: str) -> BronzeOffset | _NoOffset | DemuxError:
-        """Return where the game stands, or why nobody knows."""
+        """Return the offset of the game in bronze, or why it is unknown."""
         key, tables = names_of(game).key, self._tables
         try:
             table = tables.silver(key)
@@ -127,7 +127,7 @@ class _OffsetLookup:
         return _NoOffset.INTERRUPTED if found is None or (bad is not None and bad > found) else found
 
     def finished(self, game: str, finish: Callable[[str], object]) -> BronzeOffset | _NoOffset | DemuxError:
-        """Return where the game stands once what was interrupted is finished, or why that cannot be."""
+        """Return the offset of the game in bronze once what was interrupted is finished, or why that cannot be."""
         try:
             finish(game)
             self._quarantine.refresh()

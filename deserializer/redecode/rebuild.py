@@ -51,7 +51,7 @@ class _RebuiltTable:
 def rebuilt(redecoding: Redecoder, game: str, request: str, *, accept_loss: bool = False) -> GameReport:
     """Return what was decoded of all rows that bronze has of the game, those too that wait; readers see one change.
 
-    Before that change everything is as it was; after it, whoever decodes the game next goes on behind these rows.
+    Before that change everything is as it was; after it, whoever decodes the game next continues behind these rows.
     A second call, also after a crash, does it again, and ends what the first one has begun.
 
     Args:
@@ -133,7 +133,7 @@ def _comment(spark: SparkSession, table: str, comment: str) -> None:
 
 
 def _swap(spark: SparkSession, table: str, wanted: _RebuiltTable, rows: DataFrame, turn: Batch) -> None:
-    """Put the rows into the place of all that the table has, and say where the game stands, in one commit."""
+    """Replace all rows of the table, and write the offset of the game in bronze, in one commit."""
     told = {field.name: field.metadata for field in rows.schema.fields}
     named = (
         F.col(quoted(field.name)).alias(field.name, metadata=field.metadata)

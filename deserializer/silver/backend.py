@@ -61,7 +61,7 @@ class GameTable(Protocol):
         """Make the table with these columns, the origin's too; a second call does nothing."""
 
     def alter(self, description: Description, message: str | None) -> bool:
-        """Add columns in one commit, with comments; return whether that was possible without writing rows anew."""
+        """Add columns in one commit, with comments; return whether that was possible without writing rows again."""
 
     def refresh(self) -> None:
         """Read what others did to the table."""

@@ -89,7 +89,7 @@ def fitted(
         table: the table's path.
         answers: what each ref means for the game.
         contract: what the game's table does with schemas that would change it.
-        rows: how many rows of the batch have each ref; None: nobody counted.
+        rows: how many rows of the batch have each ref; None: not counted.
 
     Raises:
         ApprovalNeeded: the contract asks first; nothing was changed.
@@ -137,7 +137,7 @@ def _logged(what: str) -> Iterator[None]:
 def evolve(spark: SparkSession, table: str, columns: Struct, message: str | None = None) -> None:
     """Give the table these payload columns, nested ones too, before the origin's; a second call does nothing.
 
-    For wider numbers its rows are written anew, first and in a commit of their own: a crash in between leaves a table
+    For wider numbers its rows are rewritten, first and in a commit of their own: a crash in between leaves a table
     that lacks the new columns, and the second call adds them.
 
     Args:

@@ -1,7 +1,7 @@
 """The games' silver tables as the driver knows them: columns, message, and where each game stands in bronze.
 
 The position is in the table itself, as the version of an application transaction: no checkpoint can be lost, or older
-than the table. The transaction's id has bronze's own id, so that a bronze table made anew begins anew.
+than the table. The transaction's id has bronze's own id, so that a bronze table made again restarts.
 For tables that are reached without Spark.
 """
 
@@ -127,7 +127,7 @@ class SilverTable:
             self._read()
 
     def alter(self, description: Description, message: str | None) -> bool:
-        """Add columns in one commit, with comments; return whether that was possible without writing rows anew."""
+        """Add columns in one commit, with comments; return whether that was possible without writing rows again."""
         table = self._caught_up()
         assert table is not None
         columns = description.all_columns
@@ -163,7 +163,7 @@ class SilverTable:
                 keep_up(self._open)
                 self._ahead = 0
             return
-        # somebody else was faster, and may have changed what the table asks for
+        # another process was faster, and may have changed what the table asks for
         before, has_seen, seen = self.everything, app_id in self._seen, self._seen.get(app_id)
         self.refresh()
         found = self.transaction(app_id)

@@ -1,4 +1,4 @@
-"""A silver table whose rows are written anew, in one commit that says of itself that they are the same rows.
+"""A silver table whose rows are rewritten, in one commit that says of itself that they are the same rows.
 
 A column cannot be widened in place: Delta's own type widening is not there before Delta 3.2, and `deltalake` writes no
 table that has it.
@@ -61,7 +61,7 @@ def _retyped(now: DataType, wanted: ColumnType) -> DataType:
 
 
 def widen(spark: SparkSession, table: str, now: StructType, wider: StructType) -> None:
-    """Write the table anew in these types, in one commit; properties, comments and transactions stay.
+    """Write the table again in these types, in one commit; properties, comments and transactions stay.
 
     Args:
         spark: the session.
@@ -86,7 +86,7 @@ def replace_rows(rows: DataFrame, table: str, **options: str) -> None:
 
 
 def keeps_rows(commit: str) -> bool:
-    """Return whether a commit, by its file's text, only wrote rows anew that were there before."""
+    """Return whether a commit, by its file's text, only wrote rows again that were there before."""
     return has_metadata(commit, SAME_ROWS)
 
 

@@ -29,7 +29,7 @@ class Folder:
     Attributes:
         path: its path or URI.
         part: what it is.
-        rows: how many rows it has; None where nobody counted.
+        rows: how many rows it has; None where not counted.
     """
 
     path: str

@@ -14,8 +14,8 @@ MARKS = "demux-producer-marks"
 class ClusterMarks:
     """The marks of one cluster.
 
-    A mark holds for the topic of that name *and id*: a topic that somebody else makes later under the same name is not
-    marked by it. A crash between the making of a topic and its mark leaves a topic without one, which nobody removes.
+    A mark holds for the topic of that name *and id*: a later topic of the same name is not marked by
+    it. A crash between the making of a topic and its mark leaves a topic without one, which nobody removes.
 
     Args:
         cluster: where the topics are.

@@ -28,7 +28,7 @@ class KafkaSink:
 
     The broker acknowledges each record and keeps it once, also when it goes away in between. But records are not
     written all or none: after an error, or a crash in the middle of `write`, the topic has some of them. As the
-    position is how many records the topic ever had, whoever goes on from there sends some events of that batch twice
+    position is how many records the topic ever had, whoever continues from there sends some events of that batch twice
     and leaves out others.
 
     The user needs these permissions on the topic and on the one of marks: Create, Describe, Read, Write, Delete; with

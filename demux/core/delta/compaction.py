@@ -23,7 +23,7 @@ def join(table: deltalake.DeltaTable, target: int, column: str | None = None, va
     Args:
         table: one that `suits`; not to be written by this process in the meantime.
         target: bytes.
-        column: the partition column, where only some partitions are meant.
+        column: the partition column, where only some partitions are chosen.
         values: these partitions.
     """
     chosen = None if column is None else [(column, "in", sorted(values))]

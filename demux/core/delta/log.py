@@ -45,7 +45,7 @@ class Commit:
         version: the table's version after it.
         added: the files with new rows, in the log's order.
         removed: partition by path of files whose rows it took away, or rewrote.
-        at_once: its files stand for several commits, and are read together or not at all.
+        at_once: its files are those of several commits, and are read together or not at all.
     """
 
     version: int

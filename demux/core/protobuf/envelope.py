@@ -59,14 +59,14 @@ ColumnPath = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """A compiled envelope, and where among its columns game, schema id and payload stand.
+    """A compiled envelope, and where among its columns game, schema id and payload are.
 
     Attributes:
         descriptor_set: serialized `FileDescriptorSet` of the envelope.
         message: the envelope's full name.
         columns: its columns, by the column rules.
         game: the column of the game: STRING, or a whole number.
-        no_game: the value, as text, that stands for no game: empty, `0`, or the name of an enum's number 0.
+        no_game: the value, as text, that means no game: empty, `0`, or the name of an enum's number 0.
         game_names: the names that an enum gives to games; None where the game is a string or an integer.
         schema_id: the column of the schema id, a whole number; None where the envelope has none.
         payload: the column of the payload, BINARY.

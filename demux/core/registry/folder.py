@@ -100,8 +100,8 @@ class FolderRegistry:
     ) -> int:
         """Return the id of this content under this subject, registered now if it was not; a second call is safe.
 
-        Writes the files under a folder of their own, then replaces the manifest in one step; where somebody else was
-        quicker with that, it looks again.
+        Writes the files under a folder of their own, then replaces the manifest in one step; where another process
+        was faster with that, it looks again.
         """
         return self.register_all([NewSchema(subject, text, path, references, message)])[0]
 

@@ -37,7 +37,7 @@ class ManifestEntry:
         import_root: where its imports start, relative to the folder; empty = the folder itself.
         message: the full name of the message, or None.
         made_by: who registered it, or None.
-        line: where it stands in the manifest, from 1; 0 for an entry not written yet.
+        line: its line in the manifest, from 1; 0 for an entry not written yet.
     """
 
     schema_id: int
@@ -83,7 +83,7 @@ def read_manifest(text: str | None, name: str) -> Manifest:
 def with_entries(text: str | None, name: str, entries: Iterable[ManifestEntry], next_id: int) -> str:
     """Return the manifest's text with these entries at its end; comments and order are kept."""
     document = _document(_FRESH if text is None else text, name)
-    # a new list where there was none or `[]`, so that entries stand on lines of their own
+    # a new list where there was none or `[]`, so that entries are on lines of their own
     document["schemas"] = document["schemas"] or []
     document["schemas"].extend(_mapping(entry) for entry in entries)
     return _text(document, next_id)

@@ -14,7 +14,7 @@ class ImportedFile:
     """A `.proto` file that another one imports.
 
     Attributes:
-        path: the import path, as it stands between the quotes of `import "…"`.
+        path: the import path, as it is between the quotes of `import "…"`.
         text: the file's text, or its serialized form (`demux.core.protobuf.schema.descriptor_pool`).
     """
 
@@ -57,7 +57,7 @@ class SubjectVersion:
 
 
 def no_subject(schema_id: int) -> str:
-    """Return what stands in for a subject where the registry names none for the id; all were deleted, say."""
+    """Return the placeholder of a subject where the registry names none for the id; all were deleted, say."""
     return f"schema-{schema_id}"
 
 

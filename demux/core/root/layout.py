@@ -129,7 +129,7 @@ class Layout:
 
     @property
     def forget(self) -> str:
-        """The table of requests to forget somebody that are done."""
+        """The table of requests to forget a person that are done."""
         return f"{self.root}/control/forget"
 
     @property
@@ -144,7 +144,7 @@ class Layout:
 
     @property
     def no_archive(self) -> str:
-        """An empty folder that stands for an archive where none is named."""
+        """An empty folder used as the archive where none is named."""
         return f"{self.root}/control/no-archive"
 
     @property

@@ -25,7 +25,7 @@ class LeasedHold(Hold):
     """A root in a store that a command holds, and may let others have for a while."""
 
     def __init__(self, storage: Storage, root: str, command: str, access: Access) -> None:
-        """Prepare; `command` is what others are told of us."""
+        """Prepare; `command` is the holder's name, which other commands show."""
         super().__init__(root, command, access)
         name = f"`demux {command}` (process {os.getpid()} on {platform.node()})"
         self._alone_lease = Lease(storage, f"{root}/control/lock", name, _now) if access is Access.ALONE else None
@@ -39,7 +39,7 @@ class LeasedHold(Hold):
         try:
             if self._alone_lease is not None:
                 self._alone_lease.take(wait)
-            # a step of somebody else has an end soon
+            # a step of another command ends soon
             self.visits += self._step_lease.take(wait or self._alone_lease is not None)
         except LeaseHeld as held:
             raise RootLocked(

@@ -56,7 +56,7 @@ class Hold:
     """
 
     def __init__(self, root: str, command: str, access: Access) -> None:
-        """Prepare; `command` is what others are told of us. A root that is elsewhere has no lock."""
+        """Prepare; `command` is the holder's name, which other commands show. A root that is elsewhere has no lock."""
         folder = Path(root)
         self.visits = 0
         self._root = root
@@ -64,7 +64,7 @@ class Hold:
         self._name = f"`demux {command}` (process {os.getpid()})"
         self._alone = _LockFile(folder, ".demux") if access is Access.ALONE else None
         self._step = _LockFile(folder, ".demux.step")
-        # who waits for a step stands at the door: who has just ended one comes after him
+        # waiters queue on a second lock, so that a process that just released the step lock cannot take it again first
         self._door = FileLock(folder / ".demux.door.lock")
 
     def take(self, wait: bool) -> None:
@@ -77,7 +77,7 @@ class Hold:
                 self._alone.folder.mkdir(parents=True, exist_ok=True)
                 self._alone.lock.acquire(timeout=timeout_s)
                 self._alone.holder.write_text(self._name, encoding="utf-8")
-            # a step of somebody else has an end soon
+            # a step of another command ends soon
             timeout_s = _FOREVER
         self._take_step(lambda lock: lock.acquire(timeout=timeout_s))
 
@@ -131,7 +131,7 @@ class _LockFile:
         self.holder = folder / f"{name}.holder"
 
     def busy(self, root: str) -> Callable[[], str]:
-        """Return what gives the sentence for whoever is refused."""
+        """Return what gives the sentence for a refused command."""
         return lambda: f"{_read(self.holder)} is at work on {root}."
 
 
@@ -190,7 +190,7 @@ def table_lock(root: str) -> TableLock:
 
 @contextmanager
 def _lock_errors(root: str, busy: Callable[[], str]) -> Iterator[None]:
-    """Say why the root could not be locked; `busy` gives the sentence where somebody else holds the lock."""
+    """Say why the root could not be locked; `busy` gives the sentence where another process holds the lock."""
     try:
         yield
     except Timeout as error:

@@ -12,7 +12,7 @@ from demux.core.settings.subject_pattern import games_named
 
 @dataclass(frozen=True, slots=True)
 class RegisteredGames:
-    """The games that subjects name; empty where nobody asked for them (`games.subjects`).
+    """The games that subjects name; empty where they were not asked for (`games.subjects`).
 
     Attributes:
         games: those that can have a table.

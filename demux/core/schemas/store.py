@@ -148,12 +148,12 @@ class SchemaStore:
         self._known: _KnownSchemas | None = None
 
     def forget(self) -> None:
-        """Read the table again when a schema is asked for next: somebody else may have written it."""
+        """Read the table again when a schema is asked for next: another process may have written it."""
         with self._lock:
             self._known = None
 
     def lookup(self, refs: Iterable[SchemaRef], game: str) -> dict[SchemaRef, _Answer]:
-        """Return the schema of each of the game's refs with the message meant, or why it has none; keeps what is new.
+        """Return the schema of each of the game's refs with the chosen message, or why it has none; keeps what is new.
 
         Raises:
             RegistryUnavailable: a schema is not known here and the registry does not answer.

@@ -267,7 +267,7 @@ class ScheduleSettings(Section):
 
 
 class NotificationSettings(Section):
-    """Who is told of the runs."""
+    """Who is notified of runs."""
 
     emails_on_start: Emails = Field(default=(), description="E-mail addresses to tell when a run starts.")
     emails_on_success: Emails = Field(default=(), description="E-mail addresses to tell when a run succeeds.")

@@ -21,7 +21,7 @@ Principals = Annotated[tuple[Principal, ...], AfterValidator(_some)]
 
 
 class GrantsSettings(Section):
-    """Who may read which game's table in Unity Catalog; what stands here for a game adds up."""
+    """Who may read which game's table in Unity Catalog; entries of a game add up."""
 
     games: Mapping[Game, Principals] = Field(
         default={},

@@ -28,7 +28,7 @@ class Contract:
     Attributes:
         mode: see `SchemaChanges`.
         frozen: see `Frozen`; counts in mode FREEZE.
-        approved: ids of the schemas, in the game's registry, that somebody has approved; they count in mode ASK.
+        approved: ids of the schemas, in the game's registry, that a person has approved; they count in mode ASK.
         game: whose it is, by its exact name, for messages.
     """
 

@@ -67,14 +67,14 @@ class CleanUp(Enum):
 
 
 class WrapperFraming(Enum):
-    """What stands before the wrapper in a record's value."""
+    """The frame before the wrapper in a record's value."""
 
     BARE = "bare"
     CONFLUENT = "confluent"
 
 
 class PayloadFraming(Enum):
-    """Where a payload's schema id stands."""
+    """Where a payload's schema id is."""
 
     FIELD = "field"
     CONFLUENT = "confluent"
@@ -258,7 +258,7 @@ class WrapperSettings(Section):
 
 
 class FramingSettings(Section):
-    """Where schema ids stand; never guessed."""
+    """Where schema ids are; never guessed."""
 
     wrapper: WrapperFraming = Field(
         default=WrapperFraming.BARE,

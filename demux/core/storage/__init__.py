@@ -76,7 +76,7 @@ def read_text(files: Files, file: str) -> str:
 
 
 def replace_text(spark: SparkSession, file: str, text: str) -> None:
-    """Write a file's text (UTF-8) in one step: whoever reads it sees all of the old or all of the new."""
+    """Write a file's text (UTF-8) in one step: a reader sees all of the old or all of the new."""
     if (storage := _reaching(spark, file)) is not None:
         storage.write(file, text.encode())
         return
@@ -108,7 +108,7 @@ def file_bytes(spark: SparkSession, file: str) -> int:
 
 
 def literal_path(path: str) -> str:
-    """Return the path as Spark's readers of files want it, where no character stands for others."""
+    """Return the path as Spark's readers of files want it, with wildcards escaped."""
     return _WILDCARDS.sub(lambda found: "\\" + found[0], path)
 
 

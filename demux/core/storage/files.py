@@ -210,7 +210,7 @@ class Storage:
             path: a path or URI.
             rows: in the table's columns.
             mode: whether they are added.
-            table: the table as it was read: what somebody else has committed since then is a conflict.
+            table: the table as it was read: what another process has committed since then is a conflict.
             name: of a new table.
             description: of a new table.
             transactions: versions of application transactions by id.

@@ -1,4 +1,4 @@
-"""A lock as an object of a store: whoever wrote it last holds it, for as long as it is written again in time.
+"""A lock as an object of a store: its last writer holds it, for as long as it is written again in time.
 
 No two clocks are compared. A waiter watches the object: if it stays the same for the whole period, its holder is dead
 or cut off. The holder counts from its own last success, and stops working before a waiter may take over.
@@ -81,7 +81,7 @@ class Lease:
         Args:
             storage: how the path is reached.
             path: the object's.
-            holder: what others are told of us.
+            holder: the holder's name, which other commands show.
             now: gives the time for people.
             period_s: how long others wait for a holder that is dead.
             clock: gives seconds that never go back.
@@ -108,7 +108,7 @@ class Lease:
             stop: once set, waiting ends.
 
         Raises:
-            LeaseHeld: somebody else has it, and was seen alive.
+            LeaseHeld: another process has it, and was seen alive.
             KeyboardInterrupt: `stop` was set.
             DemuxError: the store.
         """
@@ -134,7 +134,7 @@ class Lease:
         """Check that the lock is still ours for a while.
 
         Raises:
-            TaskInterrupted: somebody else may have it by now.
+            TaskInterrupted: another process may have it by now.
         """
         if self._state is None or self._lost or self._clock() - self._renewed_s > _LOST_AFTER * self._period_s:
             raise TaskInterrupted(

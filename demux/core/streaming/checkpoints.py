@@ -45,7 +45,7 @@ def require_checkpoint(
 ) -> None:
     """Check that the rows which a query wrote still have that query's checkpoint, and not an older copy of it.
 
-    Without it the query would begin anew and write everything a second time; with an older one Delta would take new
+    Without it the query would restart and write everything a second time; with an older one Delta would take new
     batches for old ones and skip them without a word.
 
     Args:

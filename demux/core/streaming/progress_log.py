@@ -31,7 +31,7 @@ class ProgressLog(StreamingQueryListener):
         """Say nothing; Spark 3.4 never asks."""
 
     def onQueryTerminated(self, event: Any) -> None:
-        """Say nothing: a failure comes to whoever ran the query."""
+        """Say nothing: a failure reaches the caller of the query."""
 
 
 def progress_line(progress: Mapping[str, Any]) -> str | None:

@@ -1,4 +1,4 @@
-"""One query, its trigger, and its failure told in our words."""
+"""One query, its trigger, and its failure as one of our errors."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ _S3_PACKAGES: Mapping[str, tuple[str, ...]] = {
 }
 _S3_CONF: Mapping[str, str] = {
     "spark.jars.excludes": "software.amazon.awssdk:bundle,com.amazonaws:aws-java-sdk-bundle",
-    # the default of Hadoop 3.4: objects that stand for folders are not looked for after each write
+    # the default of Hadoop 3.4: objects that mark folders are not looked for after each write
     "spark.hadoop.fs.s3a.directory.marker.retention": "keep",
     # what others call s3://, Hadoop calls s3a://
     "spark.hadoop.fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem",
@@ -89,7 +89,7 @@ def on_databricks() -> bool:
 
 
 def has_session() -> bool:
-    """Return whether there is a session that is not ours to stop: somebody else made it, or the cluster brings it."""
+    """Return whether there is a session that is not ours to stop: other code made it, or the cluster brings it."""
     return on_databricks() or SparkContext._active_spark_context is not None
 
 

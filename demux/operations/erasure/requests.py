@@ -42,7 +42,7 @@ class ErasureRequest:
 
 
 def write_down(spark: SparkSession, layout: Layout, request: ErasureRequest, rows: DataFrame, now: datetime) -> None:
-    """Write down which records go: from here on they will, whoever is killed.
+    """Write down which records go: from here on they will, even if the process is killed.
 
     Args:
         spark: the session.
@@ -137,7 +137,7 @@ def _from(
 ) -> int:
     """Remove the rows of a table that have the same values as one of these, in one commit; return how many.
 
-    Files with such rows are written anew without them, whatever the table says of deletion vectors.
+    Files with such rows are rewritten without them, whatever the table says of deletion vectors.
 
     Args:
         session: one with the settings for it.

@@ -20,10 +20,10 @@ class SearchResult:
 
     Attributes:
         game: the exact name; None for records that never became a row of bronze, and so have no game.
-        silver: rows in its table that are meant.
+        silver: rows of its table that match.
         bronze: rows of bronze that go with these, and with those of quarantine.
-        quarantine: rows of quarantine that are meant.
-        unreadable: rows of quarantine that nobody can tell of.
+        quarantine: rows of quarantine that match.
+        unreadable: rows of quarantine that cannot be decided.
         suspect: of these, those whose bytes have one of the texts that are sought.
         unsearched: rows of bronze that could not be searched, as the game has not read them.
         table_rows: rows in its table.
@@ -47,7 +47,7 @@ class SearchResult:
 
     @property
     def is_everything(self) -> bool:
-        """Whether all rows of its table are meant, and that is more than one."""
+        """Whether all rows of its table match, and that is more than one."""
         return 1 < self.table_rows == self.silver
 
 
@@ -63,10 +63,10 @@ class RemovedRows:
 
 
 def require_some(predicate: Predicate, found: Iterable[SearchResult]) -> None:
-    """Check that a predicate means somebody.
+    """Check that a predicate selects a person.
 
     Raises:
-        PredicateMatchesAll: it names no column, or means all rows of a table.
+        PredicateMatchesAll: it names no column, or selects all rows of a table.
     """
     if not any(paths_in(predicate)):
         raise PredicateMatchesAll(

@@ -1,6 +1,6 @@
-"""The records that a predicate means, found in silver, in quarantine, and in bronze what was dropped from quarantine.
+"""The records that a predicate selects, found in silver, in quarantine, and in bronze what was dropped from quarantine.
 
-Reads tables; writes nothing. Rows of bronze that their game has not read yet are left alone: nobody knows what is in
+Reads tables; writes nothing. Rows of bronze that their game has not read yet are left alone: it is unknown what is in
 them, and who reads bronze goes on only over files of which all rows were read.
 """
 
@@ -64,7 +64,7 @@ class SearchScope:
         layout: where the tables are.
         schemas: the schemas in use.
         predicate: as it was parsed.
-        unreadable_too: whether rows that nobody can read go where their bytes have a text that is sought.
+        unreadable_too: whether rows that cannot be read go where their bytes have a text that is sought.
     """
 
     spark: SparkSession
@@ -214,7 +214,7 @@ def _bronze(scope: SearchScope, game: str) -> DataFrame:
 
 
 def _judged_of(scope: SearchScope, game: str, columns: Struct | None) -> DataFrame | None:
-    """Return what is known of the game's records that may be meant: found_in, and the columns of `JUDGED`.
+    """Return what is known of the game's records that may match: found_in, and the columns of `JUDGED`.
 
     None where it has neither a table nor records outside.
     """

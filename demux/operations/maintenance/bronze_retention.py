@@ -30,7 +30,7 @@ _IDENTITY = ("game_name", "record_id", "batch_id")
 def retirable(spark: SparkSession, layout: Layout, before: datetime, passed: Mapping[str, int]) -> DataFrame:
     """Return the rows of bronze that may go: `_IDENTITY` and the position.
 
-    They were taken in before this time, their game has passed them, and they are not in quarantine: what has still to
+    They were ingested before this time, their game has passed them, and they are not in quarantine: what has still to
     be replayed has its key and headers in bronze alone.
 
     Args:

@@ -1,4 +1,4 @@
-"""Which of a table's files are joined or ordered anew, and what that gives. Pure."""
+"""Which of a table's files are joined or sorted again, and what that gives. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 # fewer small files in a partition are not worth a rewrite
 _FEW = 4
-# what came since the last order, as a share of all bytes: ordering writes all of them anew
+# what came since the last order, as a share of all bytes: ordering rewrites all of them
 _UNORDERED_SHARE = 4
 
 

@@ -1,4 +1,4 @@
-"""Maintenance of one table without Spark: `deltalake` joins, orders and says what nobody needs.
+"""Maintenance of one table without Spark: `deltalake` joins, orders and says which files are not needed.
 
 What is removed is removed by us, so that a table from which nothing goes gets no commit that says so.
 """
@@ -27,7 +27,7 @@ from demux.operations.maintenance.compaction_plan import (
 )
 from demux.operations.maintenance.report import Table, TableMaintenance
 
-# what is written anew between two chances for others
+# what is rewritten between two chances for others
 _STEP_BYTES = 256 * 2**20
 # so many commits since the last checkpoint of a log are read again and again
 _COMMITS = 10
@@ -99,7 +99,7 @@ def unneeded(storage: Storage, path: str, keep: timedelta, still_read: Collectio
         storage: how the table is reached.
         path: the table.
         keep: how long a file stays that was removed from the table, or never was in it; counted in whole hours.
-        still_read: names of files that somebody is still to read.
+        still_read: names of files that a game has still to read.
     """
     table = storage.table(path)
     hours = math.ceil(keep / timedelta(hours=1))

@@ -1,4 +1,4 @@
-"""Where every game stands in bronze, and what it has still to read: bronze's log, read as it is now."""
+"""The offset of every game in bronze, and what it has still to read: bronze's log, read as it is now."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from demux.operations.reconcile.table_snapshots import last_batches, silver_keys
 
 
 def read_unread(spark: SparkSession, layout: Layout, stands: Stands) -> UnreadBronze:
-    """Return what the games have still to read; reads bronze's log from where the slowest one stands.
+    """Return what the games have still to read; reads bronze's log from the offset of the slowest one.
 
-    Nobody else may write below the root meanwhile, or what comes meanwhile is not in it.
+    No other process may write below the root meanwhile, or what comes meanwhile is not in it.
     """
     if not table_exists(spark, layout.bronze):
         return UnreadBronze()
@@ -61,7 +61,7 @@ def _texts(spark: SparkSession, table: str, versions: list[int]) -> Iterator[tup
 
 
 def still_read_downstream(spark: SparkSession, layout: Layout, table: Table) -> frozenset[str] | None:
-    """Return the names of a table's files that a stream of ours behind it is still to read; None: nobody knows which.
+    """Return the names of a table's files that a stream of ours behind it is still to read; None: unknown.
 
     Streams of others are not known: they have the time that files are kept.
     """

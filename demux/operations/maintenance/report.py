@@ -52,8 +52,8 @@ class TableMaintenance:
         files_before: files of the newest version before.
         files_after: and after.
         bytes_after: their sizes together.
-        removed: files that no table needed any more; None where nobody counts them.
-        removed_bytes: their sizes together; None where nobody counts them.
+        removed: files that no table needed any more; None where they are not counted.
+        removed_bytes: their sizes together; None where they are not counted.
         rows: rows that were retired, or were too old.
         seconds: how long it took.
         error: why it ended before its time.
@@ -76,8 +76,8 @@ class HeldBack:
 
     Attributes:
         game: the exact name.
-        since: when the first came that it has still to read; None where nobody knows.
-        files: how many stay for it; None where nobody counts them.
+        since: when the first came that it has still to read; None where unknown.
+        files: how many stay for it; None where they are not counted.
     """
 
     game: str

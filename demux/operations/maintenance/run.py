@@ -1,6 +1,6 @@
 """The flow of maintenance: what is old leaves bronze, files are joined and removed, table by table.
 
-Between two tables others may have the root, so streams go on meanwhile. One table's failure stops no other. Killed
+Between two tables others may have the root, so streams run meanwhile. One table's failure stops no other. Killed
 anywhere and called again, it does what is left.
 """
 
@@ -64,7 +64,7 @@ class TableMaintainer:
         spark: the session.
         layout: where the tables are.
         request: what is asked for.
-        stands: says where games stand in bronze.
+        stands: says the offsets of games in bronze.
         give_way: called between two steps: others may have the root then.
         stop: once set, no other table begins.
         held_back: games for which old files of bronze stay; filled as it goes along.

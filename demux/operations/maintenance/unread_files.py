@@ -20,7 +20,7 @@ class UnreadRows:
 
     Attributes:
         version: the first commit of bronze with some of it.
-        since: when that was made; None where nobody knows.
+        since: when that was made; None where unknown.
         names: the names of its files, and maybe of some that it has read already.
     """
 
@@ -120,7 +120,7 @@ def _note(
     else:
         names = {_name(one) for one in added if one.get("dataChange", True)}
         gone = {_name(one) for one in removed if one.get("dataChange", True)}
-        # what was read is read, also where it is written anew without some of its rows
+        # what was read is read, also where it is rewritten without some of its rows
         if gone and not gone & game.names:
             return
     if names and game.version is None:

@@ -60,7 +60,7 @@ class Path:
 
     Attributes:
         names: from the column inwards; as the table has them once it is fitted.
-        at: where it begins in the predicate's text, counted from 1; 0 where nobody knows.
+        at: where it begins in the predicate's text, counted from 1; 0 where it is unknown.
         numbers: the columns' numbers, once it is fitted.
         type: the column's type, once it is fitted.
     """

@@ -1,1 +1,1 @@
-"""The records that were set aside: looked at without Spark, and dropped for good by Spark."""
+"""The records that are in quarantine: looked at without Spark, and dropped for good by Spark."""

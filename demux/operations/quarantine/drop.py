@@ -1,7 +1,7 @@
-"""Rows that are taken out of quarantine for good, and written down: the ledger must go on counting them.
+"""Rows that are taken out of quarantine for good, and written down: the ledger must count them.
 
 They are written down first. Should the process die in between, a row is in both tables, and counts as quarantined:
-`finish_drop` then forgets that it was dropped, and whatever was under way may begin anew.
+`finish_drop` then forgets that it was dropped, and what was under way may restart.
 """
 
 from __future__ import annotations
@@ -98,5 +98,5 @@ def rows_of(found: Sequence[Droppable]) -> int:
 
 
 def chosen(spark: SparkSession, layout: Layout, choice: QuarantineFilter) -> DataFrame:
-    """Return the rows of quarantine that are meant; the table must be there."""
+    """Return the rows of quarantine that match; the table must be there."""
     return spark.read.format("delta").load(layout.quarantine).where(choice.sql())

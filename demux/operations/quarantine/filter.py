@@ -27,8 +27,8 @@ class QuarantineFilter:
         game: the exact name. Only rows of stage silver have a game: a name that was refused is none.
         causes: one of these.
         stage: the stage that set them aside.
-        since: set aside then or later (UTC).
-        before: set aside before then (UTC).
+        since: quarantined then or later (UTC).
+        before: quarantined before then (UTC).
         record_id: one record's.
     """
 
@@ -45,7 +45,7 @@ class QuarantineFilter:
         return Stage.SILVER if self.game is not None else self.stage
 
     def among(self, rows: pa.RecordBatch) -> pa.BooleanArray:
-        """Return which rows are meant; they have the columns that the choice names, and `quarantined_at`."""
+        """Return which rows are chosen; they have the columns that the choice names, and `quarantined_at`."""
         chosen = pa.array([True] * len(rows))
         for wanted in self._wanted(rows):
             chosen = pc.and_(chosen, pc.fill_null(wanted, False))

@@ -47,7 +47,7 @@ class DecodedRecord:
 
     Attributes:
         record: the record.
-        message: the full name of the message that they should be; None where nobody knows.
+        message: the full name of the message that they should be; None where unknown.
         dump: what they hold; None where there are none.
     """
 
@@ -112,7 +112,7 @@ def decode_record(record: QuarantineRecord, game: GameSchemas, schemas: KeptSche
     if record.content is None:
         return DecodedRecord(record, None, None)
     message = None
-    # at stage bronze it is the whole record, of which nobody knows more
+    # at stage bronze it is the whole record, of which no more is known
     if record.stage == Stage.SILVER.value and (shared := schemas.of(game.registry, record.ref)) is not None:
         message = _message(shared, record.ref.message_indexes, game, schemas.subjects.get(game.registry, frozenset()))
     return DecodedRecord(record, None if message is None else message.full_name, dump(record.content, message, most))

@@ -62,7 +62,7 @@ class QuarantineGroup:
     Attributes:
         key: what they have in common.
         rows: how many they are.
-        first: when the first one was set aside (UTC); None where no row says so.
+        first: when the first one was quarantined (UTC); None where no row says so.
         last: when the last one was.
         newest: where that one is.
     """

@@ -46,7 +46,7 @@ class RecordLocations:
 
     Attributes:
         bronze: in bronze.
-        due: of these, how often before where the game stands: this often it must be in silver or quarantine.
+        due: of these, how often before the offset of the game in bronze: this often it must be in silver or quarantine.
         silver: in the game's table.
         quarantine: in quarantine at stage silver, read before silver.
         quarantine_now: the same, read after silver: what a replay moves in between is in one of the two at least.
@@ -149,7 +149,7 @@ class SourceLocations:
 
     @property
     def _most(self) -> int:
-        """How often it can have come in; 0 where nobody knows: what the source has no more was there once."""
+        """How often it can have come in; 0 where it is unknown: what the source has no more was there once."""
         return 1 if self.is_unique else self.now
 
     @property

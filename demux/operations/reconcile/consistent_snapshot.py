@@ -74,7 +74,7 @@ def read(
     Args:
         spark: the session, where there is one.
         layout: where the tables are.
-        stands: says where games stand, by key.
+        stands: says the offsets of games, by key.
         source_stand: says where bronze stands in its source.
         games: the exact names; None: all games.
 

@@ -14,7 +14,7 @@ Range = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class GameOffset:
-    """Where a game stands.
+    """The offset of a game in bronze.
 
     Attributes:
         version: all commits of bronze before this one are read, whole.
@@ -46,7 +46,7 @@ class SourceOffsets:
     given_up: Mapping[Part, Sequence[Range]] = field(default_factory=dict)
 
 
-# by key, without those that stand at the beginning, or of which nobody knows
+# by key, without those that stand at the beginning, or without a known offset
 Stands = Callable[[Collection[str]], Mapping[str, GameOffset]]
 
 

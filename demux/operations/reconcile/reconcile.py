@@ -40,7 +40,7 @@ def reconcile(
     Args:
         spark: the session, where there is one: it reads what nothing else can.
         layout: where the tables are.
-        stands: says where games stand, by key.
+        stands: says the offsets of games, by key.
         source_stand: says where bronze stands in its source.
         games: the exact names; None: all games, and the source.
         grain: what there is an account of.

@@ -52,7 +52,7 @@ class Facts:
         bronze: by game, the files that came, in order of time; None where bronze could not be read.
         silver: by game, its table; without those that are not there or cannot be read.
         unreadable: games whose table is there and cannot be read.
-        quarantine: rows set aside; None where that could not be read.
+        quarantine: rows quarantined; None where that could not be read.
         dropped: rows dropped from there, by game; None where that could not be read.
         retired: rows that were in bronze and taken out of it, by game; None where that could not be read.
         uses: the versions of subjects that have an id, by registry and schema id.

@@ -95,7 +95,7 @@ class StatusReader:
         """Return what is read of a table, again only if it changed; `nothing` without one, None if it is unreadable."""
         try:
             table = self._storage.table(path)
-            # one that was made anew counts its versions from 0 again
+            # one that was made again counts its versions from 0 again
             now = f"{table.metadata().id}/{table.version()}"
             kept = self._kept.get(path)
             if kept is None or kept[0] != now:

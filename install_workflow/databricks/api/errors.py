@@ -135,7 +135,7 @@ def one_line(text: str) -> str:
 
 
 def unavailable(host: str, doing: str, unusable: ApiUnusable) -> WorkspaceUnavailable:
-    """Return the error of a workspace that does not answer; `doing` goes on after "to"."""
+    """Return the error of a workspace that does not answer; `doing` continues after "to"."""
     when = f" after {unusable.after_s:,.0f} s" if unusable.after_s else ""
     return WorkspaceUnavailable(
         f"The workspace {host}, asked to {doing}, {unusable.what}.",
@@ -155,7 +155,7 @@ def no_login(reason: str) -> WorkspaceRefused:
 
 
 def refused(host: str, doing: str, rejected: ApiRejected) -> DemuxError:
-    """Return the error of an answer that says no; `doing` goes on after "to"."""
+    """Return the error of an answer that says no; `doing` continues after "to"."""
     reason = rejected.message
     about: dict[str, object] = {"host": host, "doing": doing, "status": rejected.status, "reason": reason}
     if rejected.status == 401 or (rejected.status == 403 and _TOKEN.search(reason)):

@@ -77,7 +77,7 @@ class RecordFiles(Generic[R]):
         Safe to call twice.
 
         Raises:
-            TaskInterrupted: somebody else has written this version, or the one before it is not what was read.
+            TaskInterrupted: another process has written this version, or the one before it is not what was read.
         """
         written = FileVersion(after.version + 1, record)
         self._put(written)
@@ -107,7 +107,7 @@ class RecordFiles(Generic[R]):
         except Missing:
             raise
         except WorkspaceRefused:
-            # refused because it is there: by somebody else, or by our own call whose answer was lost
+            # refused because it is there: by another process, or by our own call whose answer was lost
             if version not in self._versions():
                 raise
             if self._content(version) != text:
@@ -116,7 +116,7 @@ class RecordFiles(Generic[R]):
     def _confirm(self, written: FileVersion[R], after: FileVersion[R]) -> None:
         """Let a version pass that was just written, if it is the newest and the one before it is what was read.
 
-        Where the folder was removed meanwhile, counting began anew, and a number says nothing.
+        Where the folder was removed meanwhile, counting began again, and a number says nothing.
 
         Raises:
             TaskInterrupted: it is not; it is removed if the one before it is gone, or another.

@@ -39,7 +39,7 @@ class Wheel:
 
     Attributes:
         path: where it is, or should be, in the workspace or in a volume.
-        content: its bytes; None for one that somebody else put there.
+        content: its bytes; None for one that another process put there.
     """
 
     path: str

@@ -58,7 +58,7 @@ def plan_games(deployed: Iterable[DeployedJob], settings: Settings, discovered: 
     """Return which game runs where: those that the jobs have, that were discovered, and that `games.allow` names.
 
     Raises:
-        PlanRefused: a task has a game's key, and nobody knows its name; or as `make_plan`.
+        PlanRefused: a task has the key of a game whose name is unknown; or as `make_plan`.
     """
     known, registered = {*settings.games.allow, *discovered.games}, discovered.registered.games
     now = running(deployed, {*known, *registered, *discovered.recorded})
@@ -69,7 +69,7 @@ def plan_games(deployed: Iterable[DeployedJob], settings: Settings, discovered: 
             keys=now.unnamed,
         )
     clusters = _going_on(now, settings)
-    # a game that was put elsewhere by hand has no cluster to go on with, but it goes on
+    # a game that was put elsewhere by hand has no cluster to continue with, but it goes on
     elsewhere = now.games - clusters.keys() if settings.games.policy is Policy.AUTO else frozenset()
     games = settings.games.model_copy(update={"allow": (*settings.games.allow, *sorted(elsewhere))})
     seen = known | now.games
@@ -81,7 +81,7 @@ def plan_games(deployed: Iterable[DeployedJob], settings: Settings, discovered: 
 def _going_on(now: Running, settings: Settings) -> Mapping[str, str]:
     """Return the cluster of each game that may stay on it.
 
-    A fleet packs the games of streams anew: their tasks change anyway, and it needs fewer clusters.
+    A fleet packs the games of streams again: their tasks change anyway, and it needs fewer clusters.
     """
     if settings.task_engine is Engine.STREAM:
         return now.clusters

@@ -70,7 +70,7 @@ class TaskArguments:
     Attributes:
         ingest: for the bronze stage.
         deserialize: for the silver stage.
-        apply: for what makes the jobs anew.
+        apply: for what makes the jobs again.
         maintain: for the maintenance of all tables.
         files: the files that they name, of those commands that the jobs have.
     """

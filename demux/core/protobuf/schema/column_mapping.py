@@ -1,7 +1,7 @@
 """The column rules: what each field of a Protobuf message becomes in a table (docs/columns.md).
 
-`shape_of` reads a descriptor once and says, field by field, what stands on the wire and which column it fills. Every
-decoder and the reference follow the same shape, so the rules stand here and nowhere else.
+`shape_of` reads a descriptor once and says, field by field, what is on the wire and which column it fills. Every
+decoder and the reference follow the same shape, so the rules are here only.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ Value = Scalar | Enumeration | NullableScalar | TimestampValue | JsonText | Mess
 
 @dataclass(frozen=True, slots=True)
 class FieldMapping:
-    """One field on the wire and the column that it fills; `delimited`: it stands in a group, not behind a length."""
+    """One field on the wire and the column that it fills; `delimited`: it is in a group, not behind a length."""
 
     number: int
     name: str

@@ -30,7 +30,7 @@ _METHODS = frozenset(dir(Empty()))
 
 
 def pool_of(files: FileDescriptorSet) -> DescriptorPool:
-    """Return a pool with the set's files, which must stand in order of their imports (protoc does so).
+    """Return a pool with the set's files, which must be in order of their imports (protoc does so).
 
     Raises:
         SchemaInvalid: a file that protoc lets pass and the parser does not.

@@ -16,7 +16,7 @@ _INDEXES = re.compile(r"[0-9]{1,9}(,[0-9]{1,9})*")
 
 
 def with_message(schema: CompiledSchema, indexes: str | None, configured: str | None) -> CompiledSchema:
-    """Return the schema with the message that is meant: by indexes, else as configured, else as it is.
+    """Return the schema with the chosen message: by indexes, else as configured, else as it is.
 
     Args:
         schema: as the registry has it; its message counts when nothing else says more.

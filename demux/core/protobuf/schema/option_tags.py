@@ -53,7 +53,7 @@ class Tags:
 
 @lru_cache(maxsize=256)
 def tags_of(descriptor_set: bytes, message: str) -> Tags:
-    """Return the tags that the options of a message and its fields stand for, within the limits.
+    """Return the tags that the options of a message and its fields mean, within the limits.
 
     Args:
         descriptor_set: a serialized `FileDescriptorSet`, with the files that declare the options.

@@ -186,7 +186,7 @@ def _first_error(stderr: str, folder: Path, returncode: int) -> str:
 
 @lru_cache(maxsize=4096)
 def first_message(descriptor_set: bytes) -> str | None:
-    """Return the full name of the first message of the file, which stands last in the set; None where it has none."""
+    """Return the full name of the first message of the file, the last one of the set; None where it has none."""
     file = FileDescriptorSet.FromString(descriptor_set).file[-1]
     return _full_name(file.package, file.message_type[0].name) if file.message_type else None
 

@@ -126,7 +126,7 @@ def _only(content: bytes, fields: tuple[FieldMapping, ...]) -> tuple[bytes, bool
     if not mine:
         return b"", False, is_whole
     wire = WireType.GROUP if field.delimited else WireType.LENGTH
-    # the same message twice is one message, whose fields stand one behind the other
+    # the same message twice is one message, whose fields follow each other
     body, is_seen, inner_whole = _only(b"".join(chunk.body for chunk in mine if chunk.wire is wire), tuple(inner))
     right = all(chunk.wire is wire for chunk in mine)
     return wrapped_again(field.number, wire, body), is_seen, is_whole and inner_whole and right

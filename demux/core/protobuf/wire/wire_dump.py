@@ -26,7 +26,7 @@ _MAX_LENGTH = 2**31 - 1
 
 
 class WireType(IntEnum):
-    """Wire types, as they stand in a field's tag."""
+    """Wire types, as a field's tag has them."""
 
     VARINT = 0
     FIXED64 = 1
@@ -84,7 +84,7 @@ def dump(payload: bytes, message: Descriptor | None = None, most: int = 100) -> 
 
     Args:
         payload: the bytes.
-        message: what they should be; None where nobody knows.
+        message: what they should be; None where unknown.
         most: how many fields are shown.
     """
     walk = _WireWalk(payload, most)

@@ -1,4 +1,4 @@
-"""A message cut into its fields as they stand on the wire, up to where that is broken. Pure.
+"""A message cut into its fields as they are on the wire, up to where that is broken. Pure.
 
 https://protobuf.dev/programming-guides/encoding/
 """

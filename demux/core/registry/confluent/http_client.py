@@ -42,7 +42,7 @@ class RequestKind(Enum):
 
 
 class Rest:
-    """The registry under one URL. Safe to share between threads; its connections end when nobody has it any more.
+    """The registry under one URL. Safe to share between threads; its connections end when it is not used any more.
 
     Attributes:
         url: where it is, without secrets.

@@ -68,7 +68,7 @@ class Registrar:
 def take_out(resources: Resources, made_by: str) -> tuple[int, ...]:
     """Return the ids taken out for good, in order: exactly the versions with this mark.
 
-    What a schema of somebody else refers to by now stays, and so does its mark. A second call is safe, also after a
+    What a schema of another producer refers to by now stays, and so does its mark. A second call is safe, also after a
     crash.
     """
     subject = mark_subject(made_by)

@@ -22,7 +22,7 @@ _LARGEST_ID = 2**31 - 1
 class ConfluentRegistry:
     """A registry over HTTP. Safe to share between threads; the text under an id never changes, so it is asked for once.
 
-    Registries of this kind keep neither a schema's path nor the message meant: `path` is `schema.proto` (the first
+    Registries of this kind keep neither a schema's path nor the chosen message: `path` is `schema.proto` (the first
     free one of `schema2.proto` …, where an import is called so), and `message` is None. Subjects may share an id.
 
     Args:
@@ -95,7 +95,7 @@ class ConfluentRegistry:
     def remove(self, *, made_by: str) -> tuple[int, ...]:
         """Return the ids taken out for good: exactly the versions registered with this mark.
 
-        What a schema of somebody else imports by now stays.
+        What a schema of another producer imports by now stays.
         """
         gone = take_out(self._resources, made_by)
         self._stored.clear()

@@ -303,7 +303,7 @@ def _is_hidden(details: ErrorDetails) -> bool:
 
 
 def _right_key(key: Key) -> str:
-    """The nearest key beside this one, else one of this name elsewhere, else every key that may stand here."""
+    """The nearest key beside this one, else one of this name elsewhere, else every key that is allowed here."""
     *above, wrong = (str(part) for part in key)
     beside = _section_of(above).model_fields
     nearest = get_close_matches(wrong.lower(), beside, n=1)
@@ -319,7 +319,7 @@ def _section_of(above: list[str]) -> type[BaseModel]:
 
 
 def _kind_of(key: Iterable[str]) -> object:
-    """The type of what stands at the key: of a section's field, a mapping's value or a list's item."""
+    """The type of the value at the key: of a section's field, a mapping's value or a list's item."""
     kind: object = Settings
     for name in key:
         if is_class_of(kind, BaseModel):

@@ -44,7 +44,7 @@ class Document(NamedTuple):
 
     Attributes:
         value: dict, list, str or None, and the same inside; None for an empty document and for one that cannot be read.
-        lines: where each key and list item stands, from 1.
+        lines: where each key and list item is, from 1.
         slips: what is wrong, in the order of the text.
     """
 
