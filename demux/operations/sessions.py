@@ -41,7 +41,7 @@ _FIRST = (datetime.min.replace(tzinfo=timezone.utc) - _EPOCH) // _US
 _OWN = tuple(column.name for column in SESSION)
 _OPEN = "_closed_by IS NULL"
 # metadata of the table's first own column: what the sessions were made by
-_MADE_BY = "demux.operations.sessions"
+_MADE_BY = "demux.sessions"
 # what replaces the open sessions need not be open itself
 _CHECK = "spark.databricks.delta.replaceWhere.constraintCheck.enabled"
 # a column of silver that gets wider is none that is read: the types of those are on record

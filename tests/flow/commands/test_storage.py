@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import resource
-import sys
 from collections.abc import Callable
 
 from tests.support.flow import process
@@ -27,7 +26,7 @@ def test_a_disk_that_is_full_stops_bronze_with_a_clear_error_and_nothing_is_lost
     # random bytes: no compression makes them fit
     small, large = b"", random.Random(1).randbytes(_LIMIT_BYTES)
     root.send([wrapper("chess", 1, small), wrapper("chess", 1, large)])
-    said = process.run([sys.executable, "-m", "bronze_ingest", "--root", str(root.folder)], no_large_files)
+    said = process.run([process.DEMUX, "ingest", "--root", str(root.folder)], no_large_files)
     assert said.code == 4
     assert said.err.startswith("STORAGE_FAILED The storage refused to work (File too large): ")
     assert said.err.endswith(f"\n{_REMEDY}\n")
