@@ -20,6 +20,7 @@ from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_rand
 
 from demux.arrow_types import arrow_fields
 from demux.columns import Struct
+from demux.delta_commit import append_rows
 from demux.errors import Kind
 from demux.extras import deltalake
 from demux.failures import named
@@ -69,15 +70,19 @@ class RecordTable:
             return []
         if self._is_reached:
             builder = deltalake.QueryBuilder().register(_NAME, self.storage.table(self.path))
-            found = builder.execute(query.format(records=_NAME)).read_all()
-            return list(pa.table(found).to_pylist())
+            # pyarrow lets other threads run while it waits for the store, as the one that renews the lease
+            return list(pa.table(builder.execute(query.format(records=_NAME))).to_pylist())
         rows = self._session.sql(query, records=self._session.read.format("delta").load(self.path)).collect()
         return [{name: _utc(value) for name, value in row.asDict().items()} for row in rows]
 
     def append(self, records: Sequence[Sequence[object]]) -> None:
         """Add records, a value for each column, in one transaction; others may append at the same time."""
-        # who makes the table at the same time is told of a conflict, and appends the next time
-        _RETRYING(self._write, records, "append")
+        if not self._is_reached:
+            _RETRYING(self._write, records, "append")
+            return
+        # who makes the table at the same time is told of a conflict, and finds it the next time
+        table = _RETRYING(self.storage.create_table, self.path, spark_struct(self.columns).jsonValue())
+        append_rows(self.storage, table, self.path, self.columns, self._rows(records))
 
     def replace(self, records: Sequence[Sequence[object]]) -> None:
         """Make the table hold exactly these records, in one transaction."""
@@ -105,10 +110,13 @@ class RecordTable:
             frame = self._session.createDataFrame(records, spark_struct(self.columns)).coalesce(1)
             frame.write.format("delta").mode(mode).save(self.path)
             return
+        self.storage.write_table(self.path, pa.Table.from_batches([self._rows(records)]), mode)
+
+    def _rows(self, records: Sequence[Sequence[object]]) -> pa.RecordBatch:
         fields = arrow_fields(self.columns)
         columns = zip(*records, strict=True) if records else [()] * len(fields)
         arrays = [pa.array(values, field.type) for values, field in zip(columns, fields, strict=True)]
-        self.storage.write_table(self.path, pa.Table.from_arrays(arrays, schema=pa.schema(fields)), mode)
+        return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
     @property
     def _session(self) -> SparkSession:

@@ -29,9 +29,6 @@ if TYPE_CHECKING:
 _OF_A_VERSION = re.compile(r"\d{20}\.")
 # deltalake (1.6.6) decodes the path of a table in a store once too often
 _ESCAPE = re.compile("%[0-9A-Fa-f]{2}")
-# of the whole answer; files are read in parts of 32 MiB at most
-_TIMEOUT = "120s"
-_CONNECT_TIMEOUT = "5s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +229,7 @@ class Storage:
         where = locate(path, self.plain)
         if where.scheme is Scheme.FILE:
             return where.key, None
-        return where.url, self.access.table_options(where.scheme)
+        return where.url, {**self.access.table_options(where.scheme), **self.access.timeouts}
 
     def _at(self, path: str) -> tuple[Backend, str]:
         where = locate(path, self.plain)
@@ -268,7 +265,7 @@ def _backend(scheme: Scheme, container: str, access: StoreAccess, process: int) 
     uri = f"{scheme.value}://{container}"
     if scheme is Scheme.OTHER:
         raise StorageFailed(f"Files of {uri} cannot be read without Spark.", "Name a folder, s3://, abfss:// or gs://.")
-    options: dict[str, Any] = {"timeout": _TIMEOUT, "connect_timeout": _CONNECT_TIMEOUT}
+    options: dict[str, Any] = dict(access.timeouts)
     if access.is_plain_http:
         options["allow_http"] = True
     if access.ca_file is not None:

@@ -55,7 +55,7 @@ class Before:
         """Look at the root; `games` are all that may have a table after the round."""
         below = root.folder / "silver"
         silver = tuple(below / names_of(game).key for game in games)
-        bronze, quarantine, rounds = map(Path, (root.layout.bronze, root.layout.quarantine, root.layout.rounds))
+        bronze, quarantine, rounds = map(Path, (root.here.bronze, root.here.quarantine, root.here.rounds))
         versions = {table: _version(table) for table in (bronze, quarantine, rounds, *silver)}
         return Before(bronze, quarantine, rounds, silver, versions, {table: _changed(table) for table in silver})
 

@@ -27,6 +27,7 @@ from demux.pipeline.round import Round, run_round
 from demux.protobuf.compile import compile_schema
 from demux.protobuf.pool import message_class, pool_of
 from demux.registry.folder import FolderRegistry
+from demux.roots import layout_of
 from demux.schema_store import SchemaStore
 from demux.settings import Settings
 from demux.tables import Layout
@@ -47,10 +48,17 @@ _PASSING = frozenset({"ingested_at", "_decoded_at", "quarantined_at", "query_id"
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """A root folder with its settings, worked on by the test's own Spark session."""
+    """A root with its settings, worked on by the test's own Spark session.
+
+    Attributes:
+        spark: the session.
+        settings: all settings.
+        kept: the folder where an object store keeps the root; None where the root is a folder itself.
+    """
 
     spark: SparkSession
     settings: Settings
+    kept: Path | None = None
 
     @staticmethod
     def at(spark: SparkSession, folder: Path, **changes: object) -> Root:
@@ -60,11 +68,18 @@ class Root:
 
     @property
     def folder(self) -> Path:
-        return Path(self.settings.root)
+        """The folder on this machine that has the root's files, wherever the product finds them."""
+        return self.kept or Path(self.settings.root)
 
     @property
     def layout(self) -> Layout:
-        return Layout(self.settings.root)
+        """The tables as the product finds them."""
+        return layout_of(self.settings)
+
+    @property
+    def here(self) -> Layout:
+        """The tables in the folder, to be read without the product."""
+        return Layout(str(self.folder))
 
     @property
     def registry(self) -> FolderRegistry:
@@ -74,6 +89,10 @@ class Root:
         """Return a root with the same content elsewhere, as it is after a move or a restored backup."""
         shutil.copytree(self.folder, folder)
         return Root.at(self.spark, folder, **changes)
+
+    def said(self, **changes: object) -> dict[str, object]:
+        """Return what its settings say, with other sections in place of theirs, as a file of settings has it."""
+        return {**self.settings.model_dump(mode="json", exclude_unset=True), **changes}
 
     def workplace(self) -> Workplace:
         """Return what a new command would work with: nothing is remembered from the command before."""
@@ -125,11 +144,11 @@ class Root:
 
     def bronze(self) -> Rows:
         """Return the rows of bronze."""
-        return rows(self.layout.bronze)
+        return rows(self.here.bronze)
 
     def quarantine(self) -> Rows:
         """Return the rows of quarantine; none when there is no table yet."""
-        return rows(self.layout.quarantine)
+        return rows(self.here.quarantine)
 
     def silver(self, game: str) -> Rows:
         """Return the rows of the game's table; none when there is no table yet."""
@@ -140,7 +159,7 @@ class Root:
         return columns(self.silver_path(game))
 
     def silver_path(self, game: str) -> str:
-        return self.layout.silver(names_of(game).key)
+        return self.here.silver(names_of(game).key)
 
     def everything(self) -> dict[str, tuple[list[str], Rows]]:
         """Return all rows and columns of bronze, quarantine and silver, without what passes with each run."""
