@@ -77,19 +77,19 @@ class RecordTable:
 
     def append(self, records: Sequence[Sequence[object]]) -> None:
         """Add records, a value for each column, in one transaction; others may append at the same time."""
-        if not self._is_reached:
-            _RETRYING(self._write, records, "append")
+        if self._is_reached:
+            table = self.storage.create_table(self.path, spark_struct(self.columns).jsonValue())
+            append_rows(self.storage, table, self.path, self.columns, self._rows(records))
             return
-        # who makes the table at the same time is told of a conflict, and finds it the next time
-        table = _RETRYING(self.storage.create_table, self.path, spark_struct(self.columns).jsonValue())
-        append_rows(self.storage, table, self.path, self.columns, self._rows(records))
+        # who makes the table at the same time is told of a conflict, and appends the next time
+        _RETRYING(self._write, records, "append")
 
     def replace(self, records: Sequence[Sequence[object]]) -> None:
-        """Make the table hold exactly these records, in one transaction."""
-        self._write(records, "overwrite")
+        """Make the table hold exactly these records, in one transaction; a second time changes nothing."""
+        _RETRYING(self._write, records, "overwrite")
 
     def update(self, where: Mapping[str, str | int], values: Mapping[str, str | int]) -> None:
-        """Set columns of the records that have these values in other columns, in one transaction.
+        """Set columns of the records that have these values in other columns; a second time changes nothing.
 
         Args:
             where: the values by column that a record has to have.
@@ -98,7 +98,7 @@ class RecordTable:
         if self._is_reached:
             same = " AND ".join(f"{name} = {_literal(value)}" for name, value in where.items())
             updates = {name: _literal(value) for name, value in values.items()}
-            self.storage.table(self.path).update(updates=updates, predicate=same)
+            _RETRYING(lambda: self.storage.table(self.path).update(updates=updates, predicate=same))
             return
         condition = reduce(and_, (F.col(name) == value for name, value in where.items()))
         DeltaTable.forPath(self._session, self.path).update(

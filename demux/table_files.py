@@ -229,7 +229,10 @@ def commit_files(
 def append_files(
     into: DeltaTable, files: Sequence[TableFile], partition_by: str | None, transactions: Mapping[str, int]
 ) -> None:
-    """Append the files to the table in one commit, with these versions of application transactions by id."""
+    """Append the files to the table in one commit, with these versions of application transactions by id.
+
+    A commit that fails is looked for by its transactions: its answer may have been lost.
+    """
     from deltalake import CommitProperties, Transaction
     from deltalake.transaction import AddAction, RemoveAction
 
@@ -247,7 +250,12 @@ def append_files(
     ]
     done = [Transaction(app_id, version) for app_id, version in transactions.items()]
     properties = CommitProperties(app_transactions=done)
-    into.create_write_transaction(actions, "append", into.schema(), partition_by, commit_properties=properties)
+    try:
+        into.create_write_transaction(actions, "append", into.schema(), partition_by, commit_properties=properties)
+    except Exception:
+        into.update_incremental()
+        if not transactions or any(into.transaction_version(name) != number for name, number in transactions.items()):
+            raise
 
 
 def remove_files(storage: Storage, table: str, paths: Iterable[str]) -> None:

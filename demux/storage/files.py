@@ -178,17 +178,25 @@ class Storage:
         description: str | None = None,
         partition_by: str | None = None,
     ) -> deltalake.DeltaTable:
-        """Return the Delta table at the path, made where there is none with this schema, as Spark writes schemas."""
+        """Return the Delta table at the path, made where there is none with this schema, as Spark writes schemas.
+
+        A table that is there after a failure is the same: another writer made it, or an answer was lost.
+        """
         uri, options = self._table(path)
         with _named("make", path, options):
-            return deltalake.DeltaTable.create(
-                uri,
-                deltalake.Schema.from_json(json.dumps(schema)),
-                mode="ignore",
-                partition_by=partition_by,
-                description=description,
-                storage_options=options,
-            )
+            try:
+                return deltalake.DeltaTable.create(
+                    uri,
+                    deltalake.Schema.from_json(json.dumps(schema)),
+                    mode="ignore",
+                    partition_by=partition_by,
+                    description=description,
+                    storage_options=options,
+                )
+            except (OSError, deltalake.exceptions.DeltaError):
+                if not deltalake.DeltaTable.is_deltatable(uri, options):
+                    raise
+                return deltalake.DeltaTable(uri, storage_options=options)
 
     def write_table(
         self,

@@ -181,15 +181,8 @@ class SilverTable:
             raise TaskInterrupted(
                 f"Columns of {self.path} got another type while rows were decoded.", "Run the same command again."
             )
-        try:
-            append_files(self._open, files, None, {app_id: version})
-        except Exception:
-            # the commit may be there all the same
-            self._open.update_incremental()
-            if self.transaction(app_id) != version:
-                remove_files(self._storage, self.path, [file.path for file in files])
-                raise
-            return
+        # a failure leaves the files: the commit may be there all the same
+        append_files(self._open, files, None, {app_id: version})
         self._open.update_incremental()
 
     def mark(self, app_id: str, version: int) -> None:

@@ -13,15 +13,18 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import ClassVar
 
+import pyarrow as pa
 import pytest
 
 from demux.columns import Column, Primitive, Struct
-from demux.errors import DemuxError, Kind, StorageFailed, TaskInterrupted
+from demux.errors import Kind, StorageFailed, TaskInterrupted
 from demux.failures import named
 from demux.record_table import RecordTable
 from demux.spark_types import spark_struct
 from demux.storage.access import StoreAccess
 from demux.storage.files import Storage
+from demux.streams import Batch
+from demux.table_files import TableWriter, commit_files
 from demux.upkeep.joining import join
 from tests.fakes.store_proxy import PASSING, Fault, Request, StoreProxy
 from tests.store.stored import access_at
@@ -129,28 +132,61 @@ def test_records_of_many_who_append_at_the_same_time_are_all_there(storage: Stor
 
 
 @pytest.mark.parametrize(
-    "operation",
+    ("operation", "after"),
     [
-        lambda storage, table: table.update({"name": "ann"}, {"number": 3}),
-        lambda storage, table: table.replace([("ann", 3), ("bob", 2)]),
-        lambda storage, table: join(storage.table(table.path), 2**20),
-        lambda storage, table: storage.create_table(f"{table.path}-new", spark_struct(COLUMNS).jsonValue()),
+        (lambda storage, table: table.update({"name": "ann"}, {"number": 3}), [("ann", 3), ("bob", 2)]),
+        (lambda storage, table: table.replace([("cid", 4)]), [("cid", 4)]),
+        (
+            lambda storage, table: storage.create_table(f"{table.path}-new", spark_struct(COLUMNS).jsonValue()),
+            [("ann", 1), ("bob", 2)],
+        ),
     ],
-    ids=["update", "replace", "join", "make a table"],
+    ids=["update", "replace", "make a table"],
 )
-def test_what_deltalake_commits_without_an_answer_is_a_failure_that_may_pass_and_may_be_done_again(
-    storage: Storage, proxy: StoreProxy, tmp_path: Path, operation: Callable[[Storage, RecordTable], object]
+def test_what_changes_nothing_when_it_is_done_again_is_done_again(
+    storage: Storage,
+    proxy: StoreProxy,
+    tmp_path: Path,
+    operation: Callable[[Storage, RecordTable], object],
+    after: list[tuple[str, int]],
 ) -> None:
     table = RecordTable(None, storage, f"s3://demux/{tmp_path.name}/records", COLUMNS)
-    table.append([("ann", 3)])
+    table.append([("ann", 1)])
     table.append([("bob", 2)])
-    with proxy.failing("conditional PUT", Fault.LOST) as hit, pytest.raises((DemuxError, OSError)) as failed:
+    with proxy.failing("conditional PUT", Fault.LOST) as hit:
         operation(storage, table)
     assert len(hit) == 1
+    assert _numbers(table) == after
+
+
+def test_files_that_were_joined_without_an_answer_hold_each_row_once(
+    storage: Storage, proxy: StoreProxy, tmp_path: Path
+) -> None:
+    table = RecordTable(None, storage, f"s3://demux/{tmp_path.name}/records", COLUMNS)
+    for number in range(3):
+        table.append([("x", number)])
+    with proxy.failing("conditional PUT", Fault.LOST) as hit, pytest.raises(OSError, match="Generic S3") as failed:
+        join(storage.table(table.path), 2**20)
+    assert len(hit) == 1
     assert named(failed.value).kind is Kind.TRANSIENT
-    assert "Run the same command again" in named(failed.value).remedy
-    operation(storage, table)
-    assert _numbers(table) == [("ann", 3), ("bob", 2)]
+    join(storage.table(table.path), 2**20)
+    assert _numbers(table) == [("x", 0), ("x", 1), ("x", 2)]
+
+
+@pytest.mark.parametrize("fault", [Fault.LOST, Fault.SILENT], ids=lambda fault: fault.value)
+def test_a_batch_whose_commit_is_answered_by_nobody_is_in_its_table_once(
+    storage: Storage, proxy: StoreProxy, tmp_path: Path, fault: Fault
+) -> None:
+    path = f"s3://demux/{tmp_path.name}/batches"
+    storage.create_table(path, spark_struct(COLUMNS).jsonValue(), partition_by="name")
+    rows = pa.RecordBatch.from_pydict({"name": ["ann", "bob"], "number": [1, 2]})
+    for kind, batch in (("conditional PUT", 0), ("never", 0), ("never", 1)):
+        with TableWriter(storage, path, COLUMNS, "name") as writer:
+            writer.add(rows)
+            files = writer.close()
+        with proxy.failing(kind, fault):
+            commit_files(storage, path, files, "name", Batch("query", batch, retried=False))
+    assert sorted(storage.table(path).to_pyarrow_table()["number"].to_pylist()) == [1, 1, 2, 2]
 
 
 def test_what_waits_for_a_store_lets_the_other_threads_run(storage: Storage, proxy: StoreProxy, tmp_path: Path) -> None:

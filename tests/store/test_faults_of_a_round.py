@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 import demux.roots
 from demux.errors import DemuxError, StorageFailed
 from demux.pipeline.engines import decode_of
+from demux.schema_ref import SchemaRef
 from demux.settings_store import access_of
 from demux.storage.files import Storage
 from producer.report import ProduceReport
@@ -218,3 +219,16 @@ def test_a_bucket_that_is_not_there_is_said_so(rounds: Rounds) -> None:
     with pytest.raises(StorageFailed, match="the bucket does not exist") as failed:
         stored(root.spark, rounds.store, "nowhere/root", rounds.proxy.url, **changes).run()
     assert failed.value.remedy == "Make the bucket, or correct `root` in the settings."
+
+
+def test_a_table_of_schemas_that_cannot_be_read_is_not_taken_for_an_empty_one(rounds: Rounds) -> None:
+    place = rounds.fresh().workplace()
+    schema_id = rows(rounds.before.here.schemas)[0]["schema_id"]
+    with (
+        rounds.deciding(lambda request: Fault.DENIED if "/control/schemas/" in request.path else None),
+        pytest.raises(StorageFailed),
+    ):
+        place.schemas.lookup({SchemaRef(schema_id)}, "chess")
+    assert place.schemas.lookup({SchemaRef(schema_id)}, "chess").keys() == {SchemaRef(schema_id)}
+    kept = place.layout.storage.table(place.layout.schemas)
+    assert kept.version() == rounds.before.layout.storage.table(rounds.before.layout.schemas).version()
