@@ -10,6 +10,7 @@ import json
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import astuple, dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -150,8 +151,13 @@ class TableWriter:
         return file
 
     def _close_all(self) -> None:
-        while self._open:
-            self._written.append(self._finish(self._open.pop(next(iter(self._open)))))
+        threads = self._storage.side_by_side(self._table)
+        with ThreadPoolExecutor(threads, thread_name_prefix="upload") as pool:
+            sent = [pool.submit(self._finish, self._open.pop(value)) for value in list(self._open)]
+        # all of them, before one of them raises: what is in the store may have to be removed again
+        self._written += [one.result() for one in sent if one.exception() is None]
+        for one in sent:
+            one.result()
 
     def _finish(self, file: _OpenFile) -> TableFile:
         file.writer.close()

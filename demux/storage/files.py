@@ -32,6 +32,7 @@ _ESCAPE = re.compile("%[0-9A-Fa-f]{2}")
 # of the whole answer; files are read in parts of 32 MiB at most
 _TIMEOUT = "120s"
 _CONNECT_TIMEOUT = "5s"
+_SIDE_BY_SIDE = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,10 @@ class Storage:
     def is_folder(self, path: str) -> bool:
         """Return whether the path is one of this machine."""
         return locate(path, self.plain).scheme is Scheme.FILE
+
+    def side_by_side(self, path: str) -> int:
+        """Return how many requests below the path to make at the same time: those to a store wait for its answers."""
+        return 1 if self.is_folder(path) else _SIDE_BY_SIDE
 
     def read(self, path: str) -> bytes:
         """Return a file's bytes."""

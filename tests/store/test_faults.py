@@ -10,7 +10,7 @@ import pytest
 from demux.errors import Kind, TaskInterrupted
 from demux.storage.access import StoreAccess
 from demux.storage.files import Storage
-from tests.fakes.store_proxy import Fault, StoreProxy
+from tools.servers.store_proxy import Fault, StoreProxy
 from tools.servers.object_store import ACCESS_KEY, SECRET_KEY, ObjectStore
 
 

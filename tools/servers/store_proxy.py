@@ -96,6 +96,17 @@ class StoreProxy:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            # an answer in one packet: its body would wait for the acknowledgement of its head, 40 ms
+            wbufsize = -1
+            disable_nagle_algorithm = True
+
+            def setup(self) -> None:
+                super().setup()
+                self.upstream = http.client.HTTPConnection(proxy._upstream, timeout=_PATIENCE_S)
+
+            def finish(self) -> None:
+                self.upstream.close()
+                super().finish()
 
             def log_message(self, *_: object) -> None:
                 return
@@ -112,12 +123,20 @@ class StoreProxy:
                     case Fault.RESET:
                         self._reset()
                     case Fault.LOST:
-                        proxy._forward(self, body)
+                        self._forward(body)
                         self._reset()
                     case _:
-                        self._answer(*proxy._forward(self, body))
+                        self._answer(*self._forward(body))
 
             do_GET = do_PUT = do_HEAD = do_POST = do_DELETE = _any
+
+            def _forward(self, body: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
+                self.upstream.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
+                for name, value in self.headers.items():
+                    self.upstream.putheader(name, value)
+                self.upstream.endheaders(body)
+                answer = self.upstream.getresponse()
+                return answer.status, answer.getheaders(), answer.read()
 
             def _answer(self, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
                 self.send_response_only(status)
@@ -137,18 +156,6 @@ class StoreProxy:
                 self.close_connection = True
 
         return Handler
-
-    def _forward(self, handler: BaseHTTPRequestHandler, body: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
-        connection = http.client.HTTPConnection(self._upstream, timeout=_PATIENCE_S)
-        try:
-            connection.putrequest(handler.command, handler.path, skip_host=True, skip_accept_encoding=True)
-            for name, value in handler.headers.items():
-                connection.putheader(name, value)
-            connection.endheaders(body)
-            answer = connection.getresponse()
-            return answer.status, answer.getheaders(), answer.read()
-        finally:
-            connection.close()
 
 
 def _request(handler: BaseHTTPRequestHandler) -> Request:
