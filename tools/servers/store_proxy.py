@@ -104,6 +104,12 @@ class StoreProxy:
                 super().setup()
                 self.upstream = http.client.HTTPConnection(proxy._upstream, timeout=_PATIENCE_S)
 
+            def handle_expect_100(self) -> bool:
+                # Spark's client waits for it, 3 s
+                answered = super().handle_expect_100()
+                self.wfile.flush()
+                return answered
+
             def finish(self) -> None:
                 self.upstream.close()
                 super().finish()
