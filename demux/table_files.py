@@ -221,10 +221,19 @@ def takes_files(table: DeltaTable) -> bool:
 
 
 def commit_files(
-    storage: Storage, table: str, files: Sequence[TableFile], partition_by: str | None, batch: Batch
+    storage: Storage, table: str, files: Sequence[TableFile], partition_by: str | None, batch: Batch, into: DeltaTable
 ) -> None:
-    """Append the files to the table, once for each batch; where the batch is there already, they are removed."""
-    into = storage.table(table)
+    """Append the files to the table, once for each batch; where the batch is there already, they are removed.
+
+    Args:
+        storage: how the table is reached.
+        table: its path or URI.
+        files: what is appended.
+        partition_by: the column that partitions it.
+        batch: which the files are of.
+        into: the table, open at any version.
+    """
+    into.update_incremental()
     newest = into.transaction_version(batch.query_id)
     if newest is not None and newest >= batch.batch_id:
         remove_files(storage, table, [file.path for file in files])

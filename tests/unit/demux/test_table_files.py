@@ -56,6 +56,10 @@ def write(table: Path, *batches: pa.RecordBatch, partition_by: str | None = "gam
         return writer.close()
 
 
+def commit(table: Path, files: list[TableFile], partition_by: str, batch: Batch) -> None:
+    commit_files(Storage(), str(table), files, partition_by, batch, DeltaTable(str(table)))
+
+
 def in_table(table: Path) -> list[tuple[int, str]]:
     found = DeltaTable(str(table)).to_pyarrow_table().to_pylist()
     return sorted((row["offset"], row["game_name"]) for row in found)
@@ -69,7 +73,7 @@ def table(tmp_path: Path) -> Path:
 
 def test_rows_come_to_the_partition_of_their_game_whatever_its_name_and_stay_below_the_table(table: Path) -> None:
     files = write(table, rows(*range(20)), rows(*range(20, 33)))
-    commit_files(Storage(), str(table), files, "game_name", Batch("q", 0, retried=False))
+    commit(table, files, "game_name", Batch("q", 0, retried=False))
     assert in_table(table) == [(offset, GAMES[offset % len(GAMES)]) for offset in range(33)]
     assert {file.partition for file in files} == set(GAMES)
     inside = {path.relative_to(table).as_posix() for path in table.rglob("*.parquet")}
@@ -80,20 +84,20 @@ def test_rows_come_to_the_partition_of_their_game_whatever_its_name_and_stay_bel
 
 def test_a_batch_that_comes_again_is_not_there_twice_and_leaves_no_files(table: Path) -> None:
     for _ in range(2):
-        commit_files(Storage(), str(table), write(table, rows(1, 2)), "game_name", Batch("q", 5, retried=True))
-    commit_files(Storage(), str(table), write(table, rows(3)), "game_name", Batch("other", 5, retried=False))
+        commit(table, write(table, rows(1, 2)), "game_name", Batch("q", 5, retried=True))
+    commit(table, write(table, rows(3)), "game_name", Batch("other", 5, retried=False))
     assert [offset for offset, _ in in_table(table)] == [1, 2, 3]
     assert len(list(table.rglob("*.parquet"))) == 3
 
 
 def test_an_earlier_batch_of_the_same_query_is_not_written_after_a_later_one(table: Path) -> None:
-    commit_files(Storage(), str(table), write(table, rows(1)), "game_name", Batch("q", 5, retried=False))
-    commit_files(Storage(), str(table), write(table, rows(2)), "game_name", Batch("q", 4, retried=True))
+    commit(table, write(table, rows(1)), "game_name", Batch("q", 5, retried=False))
+    commit(table, write(table, rows(2)), "game_name", Batch("q", 4, retried=True))
     assert [offset for offset, _ in in_table(table)] == [1]
 
 
 def test_a_batch_without_rows_is_a_commit_without_files(table: Path) -> None:
-    commit_files(Storage(), str(table), write(table, rows()), "game_name", Batch("q", 0, retried=False))
+    commit(table, write(table, rows()), "game_name", Batch("q", 0, retried=False))
     assert in_table(table) == []
     assert DeltaTable(str(table)).transaction_version("q") == 0
 
@@ -118,7 +122,7 @@ def test_no_more_files_are_open_than_the_system_allows(table: Path, monkeypatch:
     monkeypatch.setattr(demux.table_files, "_OPEN_FILES", 2)
     games = [f"game {number}" for number in range(7)]
     files = write(table, rows(*range(70), games=games))
-    commit_files(Storage(), str(table), files, "game_name", Batch("q", 0, retried=False))
+    commit(table, files, "game_name", Batch("q", 0, retried=False))
     assert len(in_table(table)) == 70
 
 
@@ -126,7 +130,7 @@ def test_a_table_without_partitions_has_its_files_in_its_own_folder(tmp_path: Pa
     table = tmp_path / "table"
     DeltaTable.create(str(table), SCHEMA)
     files = write(table, rows(1, 2, 3), partition_by=None)
-    commit_files(Storage(), str(table), files, None, Batch("q", 0, retried=False))
+    commit(table, files, None, Batch("q", 0, retried=False))
     assert [file.path.startswith("part-") for file in files] == [True]
     assert [offset for offset, _ in in_table(table)] == [1, 2, 3]
 
