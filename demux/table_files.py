@@ -151,12 +151,16 @@ class TableWriter:
         return file
 
     def _close_all(self) -> None:
+        files, self._open = list(self._open.values()), {}
         threads = self._storage.side_by_side(self._table)
         with ThreadPoolExecutor(threads, thread_name_prefix="upload") as pool:
-            sent = [pool.submit(self._finish, self._open.pop(value)) for value in list(self._open)]
-        # all of them, before one of them raises: what is in the store may have to be removed again
-        self._written += [one.result() for one in sent if one.exception() is None]
-        for one in sent:
+            ended = [pool.submit(self._finish, file) for file in files]
+        # before one of them raises: what is written has to be removed then
+        self._written += [one.result() for one in ended if one.exception() is None]
+        for file, one in zip(files, ended, strict=True):
+            if one.exception() is not None:
+                file.abandon()
+        for one in ended:
             one.result()
 
     def _finish(self, file: _OpenFile) -> TableFile:

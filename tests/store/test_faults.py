@@ -10,8 +10,8 @@ import pytest
 from demux.errors import Kind, TaskInterrupted
 from demux.storage.access import StoreAccess
 from demux.storage.files import Storage
-from tools.servers.store_proxy import Fault, StoreProxy
 from tools.servers.object_store import ACCESS_KEY, SECRET_KEY, ObjectStore
+from tools.servers.store_proxy import Fault, StoreProxy
 
 
 @pytest.fixture(scope="module")

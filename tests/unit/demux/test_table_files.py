@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -17,7 +18,10 @@ import demux.table_files
 from demux.arrow_types import arrow_fields
 from demux.columns import Column, Primitive, Struct
 from demux.delta_stats import stats_of
+from demux.names import key_folder
+from demux.storage.backend import NewFile
 from demux.storage.files import Storage
+from demux.storage.folder import _FileSink
 from demux.streams import Batch
 from demux.table_files import FILES, TableFile, TableWriter, commit_files, takes_files, told
 
@@ -49,14 +53,16 @@ def rows(*offsets: int, games: list[str] = GAMES, payload: bytes = b"p") -> pa.R
     )
 
 
-def write(table: Path, *batches: pa.RecordBatch, partition_by: str | None = "game_name") -> list[TableFile]:
-    with TableWriter(Storage(), str(table), COLUMNS, partition_by) as writer:
+def write(
+    table: Path, *batches: pa.RecordBatch, partition_by: str | None = "game_name", storage: Storage | None = None
+) -> list[TableFile]:
+    with TableWriter(storage or Storage(), str(table), COLUMNS, partition_by) as writer:
         for batch in batches:
             writer.add(batch)
         return writer.close()
 
 
-def commit(table: Path, files: list[TableFile], partition_by: str, batch: Batch) -> None:
+def commit(table: Path, files: list[TableFile], partition_by: str | None, batch: Batch) -> None:
     commit_files(Storage(), str(table), files, partition_by, batch, DeltaTable(str(table)))
 
 
@@ -108,6 +114,32 @@ def test_an_error_while_writing_leaves_no_files(table: Path, monkeypatch: pytest
     with pytest.raises(ValueError, match="wrong"):
         write(table, rows(1, 2, 3), wrong)
     assert (table / "key=chess").is_dir()
+    assert list(table.rglob("*.parquet")) == []
+
+
+class Full(Storage):
+    """A folder whose files are closed side by side, with no room for those of one game."""
+
+    def side_by_side(self, path: str) -> int:
+        return 4
+
+    def writer(self, path: str) -> NewFile:
+        return NoRoom(Path(path)) if f"/{key_folder('go')}/" in path else Storage.writer(self, path)
+
+
+class NoRoom(_FileSink):
+    def close(self) -> None:
+        was_open = not self.closed
+        super().close()
+        if was_open:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_when_one_file_cannot_be_closed_all_are_removed(table: Path) -> None:
+    games = ["go", *(f"game {number}" for number in range(9))]
+    (table / key_folder("go")).mkdir()
+    with pytest.raises(OSError, match="No space left"):
+        write(table, rows(*range(20), games=games), storage=Full())
     assert list(table.rglob("*.parquet")) == []
 
 
@@ -206,7 +238,7 @@ def test_readers_that_leave_files_out_find_every_row(tmp_path: Path, fraction: l
     DeltaTable.create(table, schema)
     with TableWriter(Storage(), table, columns) as writer:
         writer.add(rows)
-        commit_files(Storage(), table, writer.close(), None, Batch("q", 0, retried=False))
+        commit(Path(table), writer.close(), None, Batch("q", 0, retried=False))
     found = DeltaTable(table).to_pyarrow_dataset()
     wanted = (
         (pc.field("number") == 1, 1),
