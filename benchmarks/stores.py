@@ -1,99 +1,114 @@
-"""A root in an S3 server against one on the disk, in one run: `python -m benchmarks.stores`."""
+"""A root in an S3 server against one on the disk, in one run: `python -m benchmarks.stores`.
+
+The store answers at once, or each request waits in a proxy (`tools/servers/slow_store.py`), as it does in a cloud.
+"""
 
 from __future__ import annotations
 
 import argparse
 import shutil
-import statistics
 import tempfile
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
+from benchmarks.bars import Bar
+from benchmarks.bars import lines as bar_lines
+from benchmarks.kafka_bronze import stored
 from benchmarks.page import RESULTS, write_section
-from benchmarks.roots import PARALLELISM, Bench, BenchRoot, Spent
+from benchmarks.plots import draw_all
+from benchmarks.points import DISK, PLOTS, STORE, loaded, save
+from benchmarks.roots import PARALLELISM, Bench
 from benchmarks.sizes import Sizes, add_options, sizes_of
+from benchmarks.store_looks import looks
+from benchmarks.store_rounds import LATENCY_S, Found, at_once, large, late, request_lines, round_lines
 from demux.settings import SparkSettings
 from demux.settings_store import StoreSettings, access_of
 from demux.spark import session, stop
-from tools.servers.object_store import ACCESS_KEY, SECRET_KEY, ObjectStore, start_object_store
+from tools.servers.object_store import ACCESS_KEY, SECRET_KEY, start_object_store
+from tools.servers.slow_store import slow_store
 
 TITLE = "A root in a store, and one on the disk"
-_KEYS = {"DEMUX_BENCH_KEY": ACCESS_KEY, "DEMUX_BENCH_SECRET": SECRET_KEY}
+_KEYS = {"key": ACCESS_KEY, "secret": SECRET_KEY}
+# what a pair of rounds costs, in turns
+_REPEATS = 5
+PARTS = ("at-once", "kafka", "late", "large", "looks")
 
 
-def run(bench: Bench, sizes: Sizes, store: StoreSettings) -> list[str]:
-    """Return the table: rounds of the same events on both roots, one after the other."""
-    lines = [
-        "| games x rows | decoding, disk | a game, ms | store | a game, ms | store / disk | bronze, disk | store |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- |",
-    ]
-    for games in (sizes.games, 5 * sizes.games):
-        roots = {"disk": bench.root(f"disk{games}"), "store": bench.root_in(f"s3://demux/bench{games}", store)}
-        spent = _spent(bench, roots, games, sizes)
-        for name in roots:
-            bench.forget(name)
-        bronze = {name: statistics.median(one.bronze for one in each) for name, each in spent.items()}
-        silver = {name: statistics.median(one.silver for one in each) for name, each in spent.items()}
-        each = {name: f"{seconds:.2f} s | {1000 * seconds / games:.0f}" for name, seconds in silver.items()}
-        lines.append(
-            f"| {games} x {sizes.rows:,} | {each['disk']} | {each['store']} | {silver['store'] / silver['disk']:.2f} "
-            f"| {bronze['disk']:.2f} s | {bronze['store']:.2f} s |"
-        )
-    return lines
-
-
-def _spent(bench: Bench, roots: Mapping[str, BenchRoot], games: int, sizes: Sizes) -> Mapping[str, list[Spent]]:
-    events = bench.events(games, sizes.rows, sizes.versions)
-    spent: defaultdict[str, list[Spent]] = defaultdict(list)
-    for number in range(sizes.warm + sizes.repeats):
-        for name, root in roots.items():
-            root.send(events)
-            spent[name].append(root.round())
-        last = {name: f"{each[-1].bronze:.2f} + {each[-1].silver:.2f}" for name, each in spent.items()}
-        print(f"{games} games, round {number}: bronze + decoding {last} s", flush=True)
-    return {name: each[sizes.warm :] for name, each in spent.items()}
+def run(folder: Path, parts: Sequence[str], sizes: Sizes, plots: Path) -> list[str]:
+    """Return the section's lines; a JVM for the store that answers at once, and one for the other."""
+    found = Found()
+    for name, secret in _KEYS.items():
+        (folder / name).write_text(secret, encoding="utf-8")
+    with start_object_store(folder / "server") as server, slow_store(server.url) as slow:
+        direct, through = (_settings(folder, url) for url in (server.url, slow.url))
+        if {"at-once", "kafka"} & set(parts):
+            with _bench(folder / "direct", direct, plots) as bench:
+                if "at-once" in parts:
+                    at_once(bench, sizes, direct, found)
+                if "kafka" in parts:
+                    found.bars.append(_from_kafka(bench, direct))
+        if {"late", "large"} & set(parts):
+            with _bench(folder / "late", through, plots) as bench:
+                if "late" in parts:
+                    late(bench, sizes, through, slow, found)
+                bench.forget_events()
+                if "large" in parts:
+                    large(bench, sizes, through, slow, found)
+        if "looks" in parts:
+            found.bars += looks(folder, sizes, through, slow, LATENCY_S)
+    if found.points:
+        save(found.points, plots)
+        draw_all(loaded(plots), plots)
+    return [*bar_lines(found.bars), "", *round_lines(found), "", *request_lines(found)]
 
 
 def details(sizes: Sizes) -> str:
     """Return what was measured, for the page."""
     return (
         f"{sizes.rows:,} new rows a game and round, all games active, {sizes.versions} schema versions; versitygw on "
-        f"loopback, no latency added; the sinks by files. Medians of {sizes.repeats} rounds after {sizes.warm}, in "
-        "pairs, in one session."
+        f"loopback; medians of {sizes.repeats} rounds after {sizes.warm}, in turns"
     )
 
 
 def main(words: Sequence[str] | None = None) -> None:
     """Measure, and replace the section of the page."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.stores", description=__doc__)
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"of: {', '.join(PARTS)} (all)")
     parser.add_argument("--page", type=Path, default=RESULTS, help="where the results go (%(default)s)")
+    parser.add_argument("--plots", type=Path, default=PLOTS, help="where the plots go (%(default)s)")
     add_options(parser)
+    parser.set_defaults(repeats=_REPEATS)
     options = parser.parse_args(words)
+    if unknown := set(options.parts) - set(PARTS):
+        parser.error(f"there is no part {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
     sizes, folder = sizes_of(options), Path(tempfile.mkdtemp(prefix="demux-bench-"))
     try:
-        (folder / "server").mkdir()
-        with start_object_store(folder / "server") as server:
-            _measure(folder, server, sizes, options.page)
+        lines = run(folder, options.parts or PARTS, sizes, options.plots)
+        write_section(TITLE, "python -m benchmarks.stores", details(sizes), lines, options.page)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _measure(folder: Path, server: ObjectStore, sizes: Sizes, page: Path) -> None:
-    for name, secret in _KEYS.items():
-        (folder / name).write_text(secret, encoding="utf-8")
-    store = StoreSettings(
-        endpoint=server.url,
-        access_key=f"secret:file{folder}/DEMUX_BENCH_KEY",
-        secret_key=f"secret:file{folder}/DEMUX_BENCH_SECRET",
-    )
+@contextmanager
+def _bench(folder: Path, store: StoreSettings, plots: Path) -> Iterator[Bench]:
     settings = SparkSettings(master=f"local[{PARALLELISM}]")
     spark = session(settings, folder / "logs", access_of(store, {}))
     try:
-        lines = run(Bench(spark, folder), sizes, store)
-        write_section(TITLE, "python -m benchmarks.stores", details(sizes), lines, page)
+        yield Bench(spark, folder, plots)
     finally:
         stop(spark)
+
+
+def _from_kafka(bench: Bench, store: StoreSettings) -> Bar:
+    speeds = stored(bench.spark, bench.folder / "kafka", store)
+    told = f"{speeds[STORE]:,.0f} / {speeds[DISK]:,.0f} records a second"
+    return Bar("bronze from Kafka, store / disk", told, speeds[STORE] / speeds[DISK], least=0.8)
+
+
+def _settings(folder: Path, url: str) -> StoreSettings:
+    key, secret = (f"secret:file{folder / name}" for name in _KEYS)
+    return StoreSettings(endpoint=url, access_key=key, secret_key=secret)
 
 
 if __name__ == "__main__":

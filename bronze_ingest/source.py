@@ -6,6 +6,9 @@ again, at any time: Spark refuses to go on with another number of sources than a
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from pyspark import SparkFiles
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -24,6 +27,7 @@ from demux.errors import SettingsInvalid, SourceMissing
 from demux.roots import layout_of
 from demux.settings import Settings
 from demux.settings_source import ArchiveSettings, SourceKind
+from demux.spark import on_databricks
 from demux.spark_types import spark_type
 from demux.storage import make_folder, read_text, table_exists
 from demux.tables import SOURCE_OPTIONAL, Layout
@@ -78,8 +82,18 @@ def check_source(spark: SparkSession, settings: Settings) -> None:
 def _archive(spark: SparkSession, settings: Settings, layout: Layout) -> DataFrame:
     if settings.archive.path is not None:
         return archive_stream(spark, settings.archive)
-    make_folder(spark, layout.no_archive)
-    return archive_stream(spark, ArchiveSettings(path=layout.no_archive))
+    return archive_stream(spark, ArchiveSettings(path=_no_archive(spark, layout)))
+
+
+def _no_archive(spark: SparkSession, layout: Layout) -> str:
+    """Return an empty folder that Spark lists again and again: one of the driver where the root is in a store."""
+    storage = layout.storage
+    if on_databricks() or storage.is_folder(layout.root) or not storage.reaches(layout.root):
+        make_folder(spark, layout.no_archive)
+        return layout.no_archive
+    folder = Path(SparkFiles.getRootDirectory(), "no-archive")
+    folder.mkdir(exist_ok=True)
+    return folder.as_uri()
 
 
 def _columns(frame: DataFrame, kind: SourceKind) -> DataFrame:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
 from demux.delta_log import newest_transaction
 from demux.errors import CheckpointLost, TableLost
-from demux.storage import Files, file_names, read_text, table_exists
+from demux.storage import Files, files_below, read_text, table_exists
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +35,11 @@ class Checkpoint:
 
 def read_checkpoint(files: Files, checkpoint: str) -> Checkpoint:
     """Return how far the checkpoint is."""
-    if "metadata" not in file_names(files, checkpoint):
+    found = files_below(files, checkpoint)
+    if "metadata" not in found:
         return Checkpoint(None, -1, -1)
     query_id = json.loads(read_text(files, f"{checkpoint}/metadata"))["id"]
-    return Checkpoint(query_id, _last(files, f"{checkpoint}/offsets"), _last(files, f"{checkpoint}/commits"))
+    return Checkpoint(query_id, _last(found, "offsets"), _last(found, "commits"))
 
 
 def require_checkpoint(
@@ -94,5 +96,6 @@ def _has_rows(spark: SparkSession, table: str, condition: str) -> bool:
     return bool(spark.read.format("delta").load(table).where(condition).limit(1).count())
 
 
-def _last(files: Files, folder: str) -> int:
-    return max((int(name) for name in file_names(files, folder) if name.isdigit()), default=-1)
+def _last(paths: Iterable[str], folder: str) -> int:
+    parted = (path.rpartition("/") for path in paths)
+    return max((int(name) for within, _, name in parted if within == folder and name.isdigit()), default=-1)

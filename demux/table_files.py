@@ -10,6 +10,7 @@ import json
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import astuple, dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -150,8 +151,17 @@ class TableWriter:
         return file
 
     def _close_all(self) -> None:
-        while self._open:
-            self._written.append(self._finish(self._open.pop(next(iter(self._open)))))
+        files, self._open = list(self._open.values()), {}
+        threads = self._storage.side_by_side(self._table)
+        with ThreadPoolExecutor(threads, thread_name_prefix="upload") as pool:
+            ended = [pool.submit(self._finish, file) for file in files]
+        # before one of them raises: what is written has to be removed then
+        self._written += [one.result() for one in ended if one.exception() is None]
+        for file, one in zip(files, ended, strict=True):
+            if one.exception() is not None:
+                file.abandon()
+        for one in ended:
+            one.result()
 
     def _finish(self, file: _OpenFile) -> TableFile:
         file.writer.close()
@@ -215,10 +225,19 @@ def takes_files(table: DeltaTable) -> bool:
 
 
 def commit_files(
-    storage: Storage, table: str, files: Sequence[TableFile], partition_by: str | None, batch: Batch
+    storage: Storage, table: str, files: Sequence[TableFile], partition_by: str | None, batch: Batch, into: DeltaTable
 ) -> None:
-    """Append the files to the table, once for each batch; where the batch is there already, they are removed."""
-    into = storage.table(table)
+    """Append the files to the table, once for each batch; where the batch is there already, they are removed.
+
+    Args:
+        storage: how the table is reached.
+        table: its path or URI.
+        files: what is appended.
+        partition_by: the column that partitions it.
+        batch: which the files are of.
+        into: the table, open at any version.
+    """
+    into.update_incremental()
     newest = into.transaction_version(batch.query_id)
     if newest is not None and newest >= batch.batch_id:
         remove_files(storage, table, [file.path for file in files])

@@ -370,7 +370,7 @@ class Layout:
 
     @property
     def no_archive(self) -> str:
-        """An empty folder that stands for an archive where none is named."""
+        """An empty folder that stands for an archive where none is named; a root in a store has none."""
         return f"{self.root}/control/no-archive"
 
     @property

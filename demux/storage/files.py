@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _OF_A_VERSION = re.compile(r"\d{20}\.")
 # deltalake (1.6.6) decodes the path of a table in a store once too often
 _ESCAPE = re.compile("%[0-9A-Fa-f]{2}")
+_SIDE_BY_SIDE = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,10 @@ class Storage:
     def is_folder(self, path: str) -> bool:
         """Return whether the path is one of this machine."""
         return locate(path, self.plain).scheme is Scheme.FILE
+
+    def side_by_side(self, path: str) -> int:
+        """Return how many requests below the path to make at the same time: those to a store wait for its answers."""
+        return 1 if self.is_folder(path) else _SIDE_BY_SIDE
 
     def read(self, path: str) -> bytes:
         """Return a file's bytes."""

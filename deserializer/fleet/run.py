@@ -24,9 +24,6 @@ from deserializer.fleet.silver import SilverTable
 from deserializer.fleet.silver_by_spark import SilverBySpark
 from deserializer.fleet.tables import tables_of
 
-# at the same time: they wait for answers
-_COMMITS_IN_STORE = 32
-
 
 class Fleet:
     """Decodes many games together; keeps what it learnt of their tables from round to round.
@@ -67,10 +64,9 @@ class Fleet:
             replace_text(spark, layout.fleet, self._app_id)
         self._games = Games(spark, opened_by, schemas, finish_stream, most_rows)
         self._quarantine = opened_by.quarantine(tables)
-        commits = threads if layout.storage.is_folder(layout.root) else max(threads, _COMMITS_IN_STORE)
-        self._by_files = ByFiles(spark, layout.storage, self._games, self._quarantine, self._app_id, commits)
+        self._threads = max(threads, layout.storage.side_by_side(layout.root))
+        self._by_files = ByFiles(spark, layout.storage, self._games, self._quarantine, self._app_id, self._threads)
         self._by_spark = BySpark(spark, self._games, self._quarantine, self._app_id, threads, tables)
-        self._threads = threads
 
     def decode(self, games: Iterable[str], now: datetime) -> Iterator[Decoded]:
         """Yield how each game ended, in order of time: its rows are in silver or in quarantine, up to its share.

@@ -26,9 +26,9 @@ from demux.storage.files import Storage
 from demux.streams import Batch
 from demux.table_files import TableWriter, commit_files
 from demux.upkeep.joining import join
-from tests.fakes.store_proxy import PASSING, Fault, Request, StoreProxy
 from tests.store.stored import access_at
 from tools.servers.object_store import ACCESS_KEY, SECRET_KEY, ObjectStore
+from tools.servers.store_proxy import PASSING, Fault, Request, StoreProxy
 
 # a busy machine answers later than a second
 TIMEOUT_S = 4.0

@@ -21,7 +21,7 @@ from demux.schema_ref import SchemaRef
 from demux.settings_store import access_of
 from demux.storage.files import Storage
 from producer.report import ProduceReport
-from tests.fakes.store_proxy import PASSING, Fault, Request, StoreProxy
+from tools.servers.store_proxy import PASSING, Fault, Request, StoreProxy
 from tests.flow.fleet import without_errors
 from tests.flow.fleet_oracle import check_everything
 from tests.flow.root import Root, Rows, rows

@@ -18,10 +18,10 @@ from demux.pipeline.task_pool import Ended
 from demux.reports import GameReport
 from demux.settings import Engine, Settings
 from install_workflow.plan import Task
-from tests.fakes.store_proxy import Request, StoreProxy
 from tests.flow.fleet import without_errors
 from tests.flow.root import Root
 from tools.servers.object_store import ACCESS_KEY, SECRET_KEY, ObjectStore
+from tools.servers.store_proxy import Request, StoreProxy
 
 
 @pytest.fixture

@@ -118,6 +118,23 @@ class StoreProxy:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            # an answer in one packet: its body would wait for the acknowledgement of its head, 40 ms
+            wbufsize = -1
+            disable_nagle_algorithm = True
+
+            def setup(self) -> None:
+                super().setup()
+                self.upstream = http.client.HTTPConnection(proxy._upstream, timeout=_PATIENCE_S)
+
+            def handle_expect_100(self) -> bool:
+                # Spark's client waits for it, 3 s
+                answered = super().handle_expect_100()
+                self.wfile.flush()
+                return answered
+
+            def finish(self) -> None:
+                self.upstream.close()
+                super().finish()
 
             def log_message(self, *_: object) -> None:
                 return
@@ -136,18 +153,26 @@ class StoreProxy:
                     case Fault.RESET:
                         self._reset()
                     case Fault.LOST:
-                        proxy._forward(self, body)
+                        self._forward(body)
                         self._reset()
                     case Fault.SILENT:
-                        proxy._forward(self, body)
+                        self._forward(body)
                         time.sleep(proxy.silence_s)
                         self._reset()
                     case Fault.CUT:
-                        self._answer(*proxy._forward(self, body), cut=True)
+                        self._answer(*self._forward(body), cut=True)
                     case _:
-                        self._answer(*proxy._forward(self, body))
+                        self._answer(*self._forward(body))
 
             do_GET = do_PUT = do_HEAD = do_POST = do_DELETE = _any
+
+            def _forward(self, body: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
+                self.upstream.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
+                for name, value in self.headers.items():
+                    self.upstream.putheader(name, value)
+                self.upstream.endheaders(body)
+                answer = self.upstream.getresponse()
+                return answer.status, answer.getheaders(), answer.read()
 
             def _answer(self, status: int, headers: list[tuple[str, str]], body: bytes, cut: bool = False) -> None:
                 self.send_response_only(status)
@@ -170,18 +195,6 @@ class StoreProxy:
                 self.close_connection = True
 
         return Handler
-
-    def _forward(self, handler: BaseHTTPRequestHandler, body: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
-        connection = http.client.HTTPConnection(self._upstream, timeout=_PATIENCE_S)
-        try:
-            connection.putrequest(handler.command, handler.path, skip_host=True, skip_accept_encoding=True)
-            for name, value in handler.headers.items():
-                connection.putheader(name, value)
-            connection.endheaders(body)
-            answer = connection.getresponse()
-            return answer.status, answer.getheaders(), answer.read()
-        finally:
-            connection.close()
 
 
 def _request(handler: BaseHTTPRequestHandler) -> Request:
