@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -53,7 +52,7 @@ def ingest(
     """
     layout = layout_of(settings)
     wrapper = wrapper_format(settings)
-    write_batch = _writer(spark, layout, settings.run.sink)
+    write_batch = _writer(layout, settings.run.sink)
     counts: list[Counts] = []
 
     def one_batch(frame: DataFrame, batch: Batch) -> None:
@@ -80,10 +79,10 @@ def ingest(
     return _report(counts)
 
 
-def _writer(spark: SparkSession, layout: Layout, sink: Sink) -> Callable[..., Counts]:
+def _writer(layout: Layout, sink: Sink) -> Callable[..., Counts]:
     """Return the `write_batch` of the sink that the settings name, or that fits the tables."""
     if sink is Sink.SPARK:
-        return partial(spark_sink.write_batch, spark)
+        return spark_sink.write_batch
     if file_sink.can_write(layout):
         return file_sink.write_batch
     if sink is Sink.FILES:
@@ -92,7 +91,7 @@ def _writer(spark: SparkSession, layout: Layout, sink: Sink) -> Callable[..., Co
             "they have features that only Spark's own writer gives.",
             "Set `run.sink` to auto or spark.",
         )
-    return partial(spark_sink.write_batch, spark)
+    return spark_sink.write_batch
 
 
 def _require_columns(spark: SparkSession, layout: Layout, wrapper: WrapperFormat) -> None:

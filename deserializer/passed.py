@@ -1,7 +1,4 @@
-"""The rows of bronze that a game has read: what is decoded again; what waits is not touched.
-
-Where a game stands is said by whichever engine decoded it last (`fleet/standing.py`).
-"""
+"""The rows of bronze that a game has read: what is decoded again; what waits is not touched."""
 
 from __future__ import annotations
 
@@ -13,12 +10,14 @@ from enum import Enum
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from demux.bronze import position_id
 from demux.columns import Column, Primitive, Struct
 from demux.delta_log import newest_version
 from demux.errors import DemuxError
 from demux.failures import named
 from demux.lock import unlocked
 from demux.names import names_of
+from demux.position import Position
 from demux.removed import Reason
 from demux.settings import Sink
 from demux.storage import table_exists
@@ -27,15 +26,11 @@ from deserializer.days import Span
 from deserializer.decode import INPUT
 from deserializer.fleet.bronze import rows_in
 from deserializer.fleet.log import BronzeLog, file_path, require_readable
-from deserializer.fleet.pending import Position, pending
-from deserializer.fleet.run import fleet_of
-from deserializer.fleet.standing import standing
-from deserializer.fleet.tables import tables_of
+from deserializer.fleet.pending import pending
+from deserializer.fleet.tables import ahead, tables_of
 
 _BATCH = Column("batch_id", Primitive.BIGINT)
 _WITH_BATCH = Struct((*INPUT, _BATCH))
-# where no fleet ever was, no table has a transaction of this id
-_NO_FLEET = "demux-fleet/none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +53,7 @@ def readings_of(
 ) -> dict[str, Reading | DemuxError]:
     """Return what each game has read, or why nobody knows; a batch or a round that was interrupted is finished before.
 
-    Errors: CheckpointLost and TableLost; BronzeRewritten and BronzeLogTruncated, as when the game reads on; and what
+    Errors: PositionLost; BronzeRewritten and BronzeLogTruncated, as when the game reads on; and what
     `finish` raises.
 
     Args:
@@ -93,7 +88,7 @@ def readings_of(
 
 
 class _Stands(Enum):
-    """Of a game that stands nowhere in bronze: it has no table, or was interrupted while it read."""
+    """Of a game of which nobody knows yet what it has read: it has no table, or its writer died between two commits."""
 
     NOWHERE = "nowhere"
     INTERRUPTED = "interrupted"
@@ -103,8 +98,7 @@ class _Standing:
     """Tells where games stand; opens once what all have in common."""
 
     def __init__(self, spark: SparkSession, layout: Layout) -> None:
-        self._spark = spark
-        self._tables = tables_of(spark, layout, fleet_of(spark, layout) or _NO_FLEET, Sink.AUTO)
+        self._tables = tables_of(spark, layout, position_id(spark, layout), Sink.AUTO)
         self._quarantine = self._tables.quarantine(unlocked)
         self._quarantine.refresh()
 
@@ -115,16 +109,14 @@ class _Standing:
 
     def of(self, game: str) -> Position | _Stands | DemuxError:
         """Return where the game stands, or why nobody knows."""
-        key, tables = names_of(game).key, self._tables
         try:
-            table = tables.silver(key)
+            table = self._tables.silver(names_of(game).key)
             if not table.exists:
                 return _Stands.NOWHERE
-            bad = self._quarantine.position(key)
-            found = standing(self._spark, tables.layout, game, table, tables.app_id, has_begun=bad is not None)
+            found = self._tables.position(game, table)
         except Exception as error:  # one game's failure must not stop its neighbours
             return named(error)
-        return _Stands.INTERRUPTED if found is None or (bad is not None and bad > found) else found
+        return found if ahead(self._quarantine, game, found) is None else _Stands.INTERRUPTED
 
     def finished(self, game: str, finish: Callable[[str], object]) -> Position | _Stands | DemuxError:
         """Return where the game stands once what was interrupted is finished, or why that cannot be."""
@@ -132,7 +124,7 @@ class _Standing:
             finish(game)
             self._quarantine.refresh()
             found = self.of(game)
-            assert found is not _Stands.INTERRUPTED, "its stream has ended its batch"
+            assert found is not _Stands.INTERRUPTED, "what was left is decoded"
         except Exception as error:  # one game's failure must not stop its neighbours
             return named(error)
         return found
