@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from enum import Enum
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -51,83 +50,62 @@ class Reading:
 def readings_of(
     spark: SparkSession, layout: Layout, games: Collection[str], finish: Callable[[str], object], threads: int = 1
 ) -> dict[str, Reading | DemuxError]:
-    """Return what each game has read, or why nobody knows; a batch or a round that was interrupted is finished before.
+    """Return what each game has read, or why nobody knows; what was interrupted is finished before.
 
-    Errors: PositionLost; BronzeRewritten and BronzeLogTruncated, as when the game reads on; and what
-    `finish` raises.
+    Errors: PositionLost; BronzeRewritten and BronzeLogTruncated, as when the game reads on; and what `finish` raises.
 
     Args:
         spark: the session.
         layout: where the tables are.
         games: exact names.
-        finish: decodes what a game has to read, and ends what was interrupted.
+        finish: decodes what a game has to read; for one whose writer died between its two commits.
         threads: that look at tables at the same time.
     """
     version = newest_version(spark, layout.bronze)
-    here = _Standing(spark, layout)
+    positions = _positions(spark, layout, games, finish, threads)
+    log = BronzeLog(spark, layout.bronze)
+    since = [at.version for at in positions.values() if isinstance(at, Position)]
+    commits = log.since(min(since)) if since else None
     found: dict[str, Reading | DemuxError] = {}
-    positions: dict[str, Position] = {}
-    with ThreadPoolExecutor(threads, thread_name_prefix="standing") as pool:
-        for game, stands in zip(games, pool.map(here.of, games), strict=True):
-            now = here.finished(game, finish) if stands is _Stands.INTERRUPTED else stands
-            if isinstance(now, Position):
-                positions[game] = now
-            else:
-                found[game] = now if isinstance(now, DemuxError) else Reading(game, -1)
-    log = BronzeLog(spark, here.bronze)
-    commits = log.since(min(positions.values()).version) if positions else None
-    for game, position in positions.items():
+    for game, at in positions.items():
+        if not isinstance(at, Position):
+            found[game] = at or Reading(game, -1)
+            continue
         try:
-            pieces = pending(log.of_game(game, position) if commits is None else commits, game, position)
+            pieces = pending(log.of_game(game, at) if commits is None else commits, game, at)
             require_readable(game, pieces)
-            paths = tuple(file_path(here.bronze, file.path) for piece in pieces for file in piece.files)
+            paths = tuple(file_path(layout.bronze, file.path) for piece in pieces for file in piece.files)
             found[game] = Reading(game, version, paths)
         except Exception as error:  # one game's failure must not stop its neighbours
             found[game] = named(error)
     return found
 
 
-class _Stands(Enum):
-    """Of a game of which nobody knows yet what it has read: it has no table, or its writer died between two commits."""
+def _positions(
+    spark: SparkSession, layout: Layout, games: Collection[str], finish: Callable[[str], object], threads: int
+) -> dict[str, Position | DemuxError | None]:
+    """Return how far each game is decoded, once nothing of it is left half done; None for one without a table."""
+    tables = tables_of(spark, layout, position_id(spark, layout), Sink.AUTO)
+    quarantine = tables.quarantine(unlocked)
+    quarantine.refresh()
 
-    NOWHERE = "nowhere"
-    INTERRUPTED = "interrupted"
-
-
-class _Standing:
-    """Tells where games stand; opens once what all have in common."""
-
-    def __init__(self, spark: SparkSession, layout: Layout) -> None:
-        self._tables = tables_of(spark, layout, position_id(spark, layout), Sink.AUTO)
-        self._quarantine = self._tables.quarantine(unlocked)
-        self._quarantine.refresh()
-
-    @property
-    def bronze(self) -> str:
-        """Where bronze is."""
-        return self._tables.layout.bronze
-
-    def of(self, game: str) -> Position | _Stands | DemuxError:
-        """Return where the game stands, or why nobody knows."""
+    def look(game: str) -> Position | DemuxError | None:
         try:
-            table = self._tables.silver(names_of(game).key)
-            if not table.exists:
-                return _Stands.NOWHERE
-            found = self._tables.position(game, table)
+            table = tables.silver(names_of(game).key)
+            return tables.position(game, table) if table.exists else None
         except Exception as error:  # one game's failure must not stop its neighbours
             return named(error)
-        return found if ahead(self._quarantine, game, found) is None else _Stands.INTERRUPTED
 
-    def finished(self, game: str, finish: Callable[[str], object]) -> Position | _Stands | DemuxError:
-        """Return where the game stands once what was interrupted is finished, or why that cannot be."""
-        try:
-            finish(game)
-            self._quarantine.refresh()
-            found = self.of(game)
-            assert found is not _Stands.INTERRUPTED, "what was left is decoded"
-        except Exception as error:  # one game's failure must not stop its neighbours
-            return named(error)
-        return found
+    with ThreadPoolExecutor(threads, thread_name_prefix="positions") as pool:
+        looked = dict(zip(games, pool.map(look, games), strict=True))
+    for game, at in looked.items():
+        if isinstance(at, Position) and ahead(quarantine, game, at) is not None:
+            try:
+                finish(game)
+                looked[game] = look(game)
+            except Exception as error:  # one game's failure must not stop its neighbours
+                looked[game] = named(error)
+    return looked
 
 
 def all_rows(spark: SparkSession, layout: Layout, game: str, version: int, span: Span | None) -> DataFrame:

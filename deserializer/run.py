@@ -27,7 +27,7 @@ from demux.tables import Layout
 from deserializer.append import Appending
 from deserializer.decisions import schema_ids_of
 from deserializer.decoders import choose, native_decoder
-from deserializer.fleet.games import fit
+from deserializer.fitting import fit
 from deserializer.fleet.run import Fleet
 from deserializer.fleet.silver_by_spark import SilverBySpark
 from deserializer.fleet.tables import tables_of

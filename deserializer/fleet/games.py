@@ -10,8 +10,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from demux.columns import Struct
-from demux.contract import Contract
 from demux.errors import DemuxError
 from demux.failures import named
 from demux.names import names_of
@@ -19,16 +17,14 @@ from demux.position import START, Position
 from demux.reports import GameReport
 from demux.schema_ref import SchemaRef
 from demux.schema_store import SchemaStore
-from demux.tables import SILVER_ORIGIN
-from deserializer.decisions import UNDECIDED, Answer, Decisions, Refusal, Writer, decide
-from deserializer.descriptions import description_of
+from deserializer.decisions import UNDECIDED, Answer, Decisions, Refusal, Writer
+from deserializer.fitting import fit
 from deserializer.fleet.log import BronzeLog, file_path, require_readable
 from deserializer.fleet.pending import ByGame, Piece, pending, take
 from deserializer.fleet.quarantine import Quarantine
 from deserializer.fleet.silver import SilverTable
 from deserializer.fleet.tables import GameTable, QuarantineTable, Tables, ahead
 from deserializer.fleet.work import GameFiles
-from deserializer.sink import fitted
 
 _DECIDED_AT_ONCE = 4
 
@@ -249,32 +245,6 @@ class Games:
                 columns.append(pq.read_table(opened, columns=["record_id"]).column(0))
         wanted = pa.chunked_array(columns, pa.string()).unique()
         return (quarantine.ids(game) & frozenset(wanted.to_pylist())) | table.ids_among(wanted)
-
-
-def fit(
-    spark: SparkSession,
-    table: GameTable,
-    answers: Mapping[SchemaRef, Answer],
-    contract: Contract,
-    rows: Mapping[SchemaRef, int],
-) -> Decisions:
-    """Return what to do with rows of each schema ref; the table is there then, and has all columns for it.
-
-    As `deserializer.sink.fitted`, without Spark where rows need not be written anew.
-
-    Raises:
-        ApprovalNeeded: the contract asks first; nothing was changed.
-    """
-    decisions = decide(table.columns, answers, table.message, contract, rows=rows)
-    description = description_of(decisions, answers, table.everything)
-    if not table.exists:
-        table.create(description.all_columns, decisions.message, description.comment)
-        return decisions
-    changes = description.is_new or Struct((*decisions.columns, *SILVER_ORIGIN)) != table.everything
-    if changes and not table.alter(description, decisions.message):
-        fitted(spark, table.path, answers, contract, rows)
-        table.refresh()
-    return decisions
 
 
 def lasting(decisions: Decisions) -> Decisions:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pyspark
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
@@ -13,8 +14,12 @@ from demux.spark_types import COMMENT, columns_of_spark, message_in
 from demux.storage import table_exists
 from demux.streams import Batch
 from demux.transactions import transaction_of
-from deserializer.descriptions import Description
+from deserializer.descriptions import Description, statements
 from deserializer.fleet.silver import payload_in, schema_of
+from deserializer.sink import evolve, say
+
+# `ALTER COLUMN` takes several columns from Spark 4.0 on
+_AT_ONCE = not pyspark.__version__.startswith("3.")
 
 
 class SilverBySpark:
@@ -71,8 +76,12 @@ class SilverBySpark:
             self.refresh()
 
     def alter(self, description: Description, message: str | None) -> bool:
-        """Return that files are not enough for this table."""
-        return False
+        """Add columns, and make others wider, with comments; a second call does what a crash left over."""
+        before = self.everything
+        evolve(self._spark, self.path, description.columns, message)
+        say(self._spark, statements(self.path, before, description, _AT_ONCE))
+        self.refresh()
+        return True
 
     def refresh(self) -> None:
         """Read the table's columns again, if it is there now."""

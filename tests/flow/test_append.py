@@ -62,7 +62,7 @@ def each_pair() -> Iterator[object]:
                 marks = [pytest.mark.both_lanes] if (one, then) in LANES and effect == "quarantine" else []
                 if effect == "silver" and "stream" not in (one, then):
                     marks = [pytest.mark.long]
-                yield pytest.param(one, then, effect, id=f"{one}, {effect}, {then}", marks=marks)
+                yield pytest.param(one, then, effect, id=f"{one}-{effect}-{then}", marks=marks)
 
 
 @dataclass(slots=True)
@@ -159,6 +159,7 @@ def test_the_position_is_in_the_table_whoever_decodes(root: Root) -> None:
         assert number is not None
         positions.append(Position.of(number))
         sender.register()
+        assert tables(root) == sender.as_decoded()
     newest = DeltaTable(root.layout.bronze).version() + 1
     assert positions == [Position(version) for version in range(newest - 3, newest + 1)]
 
