@@ -54,7 +54,7 @@ def ingest(
     layout = layout_of(settings)
     wrapper = wrapper_format(settings)
     tables = file_sink.OpenTables(layout.storage)
-    write_batch = _writer(spark, tables, layout, settings.run.sink)
+    write_batch = _writer(tables, layout, settings.run.sink)
     counts: list[Counts] = []
 
     def one_batch(frame: DataFrame, batch: Batch) -> None:
@@ -81,10 +81,10 @@ def ingest(
     return _report(counts)
 
 
-def _writer(spark: SparkSession, tables: file_sink.OpenTables, layout: Layout, sink: Sink) -> Callable[..., Counts]:
+def _writer(tables: file_sink.OpenTables, layout: Layout, sink: Sink) -> Callable[..., Counts]:
     """Return the `write_batch` of the sink that the settings name, or that fits the tables."""
     if sink is Sink.SPARK:
-        return partial(spark_sink.write_batch, spark)
+        return spark_sink.write_batch
     if file_sink.can_write(tables, layout):
         return partial(file_sink.write_batch, tables)
     if sink is Sink.FILES:
@@ -93,7 +93,7 @@ def _writer(spark: SparkSession, tables: file_sink.OpenTables, layout: Layout, s
             "they have features that only Spark's own writer gives.",
             "Set `run.sink` to auto or spark.",
         )
-    return partial(spark_sink.write_batch, spark)
+    return spark_sink.write_batch
 
 
 def _require_columns(spark: SparkSession, tables: file_sink.OpenTables, layout: Layout, wrapper: WrapperFormat) -> None:

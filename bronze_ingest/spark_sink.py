@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from pyspark.sql import Column as SparkColumn
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from bronze_ingest.rows import EXAMINED, take_apart, with_fields
 from bronze_ingest.unwrap import WrapperFormat, bronze_columns
 from demux.arrow_map import ArrowFunction, Batches, map_in_arrow, numbered
 from demux.causes import Stage
-from demux.commits import REFUSED, Counts, OnRetry, Rows, Target, commit
+from demux.commits import REFUSED, Counts, Target, commit
 from demux.spark_types import spark_struct
 from demux.streams import Batch
 from demux.tables import QUARANTINE, Layout
 
 
-def write_batch(spark: SparkSession, layout: Layout, frame: DataFrame, wrapper: WrapperFormat, batch: Batch) -> Counts:
+def write_batch(layout: Layout, frame: DataFrame, wrapper: WrapperFormat, batch: Batch) -> Counts:
     """Write a micro-batch of source records and return its counts; safe to call again for the same batch."""
-    target = Target(layout.bronze, layout.quarantine, OnRetry.DECIDE_AGAIN, partition_by=("game_name",))
-    rows = bronze_rows(frame, wrapper, batch)
-    return commit(spark, batch, target, rows, lambda which: examined_rows(frame, wrapper, batch, which))
+    target = Target(layout.bronze, layout.quarantine, partition_by=("game_name",))
+    return commit(batch, target, bronze_rows(frame, wrapper, batch), lambda: refused_rows(frame, wrapper, batch))
 
 
 def bronze_rows(frame: DataFrame, wrapper: WrapperFormat, batch: Batch) -> DataFrame:
@@ -30,9 +29,9 @@ def bronze_rows(frame: DataFrame, wrapper: WrapperFormat, batch: Batch) -> DataF
     return stamped.select(*(column.name for column in bronze_columns(wrapper)), REFUSED)
 
 
-def examined_rows(frame: DataFrame, wrapper: WrapperFormat, batch: Batch, which: Rows) -> DataFrame:
-    """Return records of a source frame in the columns of `QUARANTINE`; a good one has a NULL cause."""
-    examined = map_in_arrow(frame, to_examined(wrapper, batch, which), spark_struct(EXAMINED))
+def refused_rows(frame: DataFrame, wrapper: WrapperFormat, batch: Batch) -> DataFrame:
+    """Return the bad records of a source frame in the columns of `QUARANTINE`."""
+    examined = map_in_arrow(frame, to_refused(wrapper, batch), spark_struct(EXAMINED))
     stamped = (
         examined.withColumn("stage", F.lit(Stage.BRONZE.value))
         .withColumn("query_id", F.lit(batch.query_id))
@@ -56,12 +55,12 @@ def to_fields(wrapper: WrapperFormat, batch: Batch) -> ArrowFunction:
     return convert
 
 
-def to_examined(wrapper: WrapperFormat, batch: Batch, which: Rows) -> ArrowFunction:
-    """Return a function that gives source records as they came, in the columns of `EXAMINED`."""
+def to_refused(wrapper: WrapperFormat, batch: Batch) -> ArrowFunction:
+    """Return a function that gives the bad source records as they came, in the columns of `EXAMINED`."""
 
     def convert(batches: Batches) -> Batches:
         for first, records in numbered(batches):
             examined = take_apart(records, wrapper, batch, first).examined()
-            yield examined.filter(examined.column("cause").is_valid()) if which is Rows.REFUSED else examined
+            yield examined.filter(examined.column("cause").is_valid())
 
     return convert

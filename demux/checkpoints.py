@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from demux.delta_log import newest_transaction
 from demux.errors import CheckpointLost, TableLost
+from demux.position import Position, position_in
 from demux.storage import Files, files_below, read_text, table_exists
 
 
@@ -40,6 +41,11 @@ def read_checkpoint(files: Files, checkpoint: str) -> Checkpoint:
         return Checkpoint(None, -1, -1)
     query_id = json.loads(read_text(files, f"{checkpoint}/metadata"))["id"]
     return Checkpoint(query_id, _last(found, "offsets"), _last(found, "commits"))
+
+
+def end_of(files: Files, checkpoint: str, batch: int) -> Position:
+    """Return the position in bronze after a batch of a game's stream: Spark writes it down before the batch begins."""
+    return position_in(read_text(files, f"{checkpoint}/offsets/{batch}"))
 
 
 def require_checkpoint(

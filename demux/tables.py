@@ -72,8 +72,8 @@ QUARANTINE = Struct(
         _KEY,
         _of("headers", _HEADERS, "Headers of the record."),
         _of("sentence", Primitive.STRING, "Why, in a sentence."),
-        _of("query_id", Primitive.STRING, "The stream that set it aside."),
-        _of("batch_id", Primitive.BIGINT, "Number of the batch that set it aside."),
+        _of("query_id", Primitive.STRING, "The stream, or the id of positions, that set it aside."),
+        _of("batch_id", Primitive.BIGINT, "Number of the batch, or of the position."),
         _of("quarantined_at", Primitive.TIMESTAMP, "When it was set aside, UTC."),
     )
 )
@@ -362,11 +362,6 @@ class Layout:
     def removal(self) -> str:
         """The file that says what `demux destroy` removes, until it has."""
         return f"{self.root}/control/removal.json"
-
-    @property
-    def fleet(self) -> str:
-        """A file with the id of the fleet's transactions; not there where no fleet ever was."""
-        return f"{self.root}/control/fleet"
 
     @property
     def no_archive(self) -> str:

@@ -25,8 +25,10 @@ from demux.spark_types import spark_struct
 from demux.storage import table_exists
 from demux.tables import SILVER_ORIGIN, SILVER_RESERVED, Layout
 from deserializer.decisions import Answer, Writer
+from deserializer.fitting import fit
+from deserializer.fleet.silver_by_spark import SilverBySpark
 from deserializer.rewriting import replace_rows
-from deserializer.sink import fitted, silver_table
+from deserializer.sink import silver_table
 
 _RESCUED = "_rescued"
 _HELD = f"{_RESCUED} IS NOT NULL"
@@ -67,7 +69,7 @@ def backfill_rescued(spark: SparkSession, layout: Layout, schemas: SchemaStore, 
     if not _rows(session, table).limit(1).count():
         return BackfillReport(game, 0, 0)
     answers = _schemas_of(spark, table, schemas, game)
-    decisions = fitted(spark, table, answers, schemas.contract(game))
+    decisions = fit(spark, SilverBySpark(spark, table), answers, schemas.contract(game))
     writers = _newest_first(answers, {ref.schema_id: writer for ref, writer in decisions.writers.items()})
     everything = Struct((*decisions.columns, *SILVER_ORIGIN))
     held = _rows(session, table).select(*(F.col(quoted(column.name)) for column in everything))

@@ -14,11 +14,12 @@ from demux.removed import Reason
 from demux.storage import table_exists
 from demux.tables import Layout
 from deserializer.days import Asked, Counts, Span
+from deserializer.fitting import fit
 from deserializer.fleet.bronze import file_session
+from deserializer.fleet.silver_by_spark import SilverBySpark
 from deserializer.passed import Reading, passed_rows
 from deserializer.redecode import Redecoding, Task, counts_of, day_of, require_not_retired
 from deserializer.rewriting import replace_rows
-from deserializer.sink import fitted
 
 
 def rows_by_day(spark: SparkSession, layout: Layout, wanted: Asked) -> Mapping[str, Mapping[date | None, int]]:
@@ -73,7 +74,7 @@ def decoded_again(redecoding: Redecoding, reading: Reading, span: Span, request:
     if contents.rows:
         table = layout.silver(names_of(task.game).key)
         answers = schemas.lookup(contents.refs, task.game)
-        decisions = fitted(spark, table, answers, schemas.contract(task.game), contents.refs)
+        decisions = fit(spark, SilverBySpark(spark, table), answers, schemas.contract(task.game), contents.refs)
         with redecoding.within_memory(rows, contents):
             bad = redecoding.set_aside(rows, decisions, task)
             replace_rows(redecoding.good(rows, decisions), table, replaceWhere=span.sql("_timestamp"))

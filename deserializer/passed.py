@@ -1,24 +1,22 @@
-"""The rows of bronze that a game has read: what is decoded again; what waits is not touched.
-
-Where a game stands is said by whichever engine decoded it last (`fleet/standing.py`).
-"""
+"""The rows of bronze that a game has read: what is decoded again; what waits is not touched."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from enum import Enum
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from demux.bronze import position_id
 from demux.columns import Column, Primitive, Struct
 from demux.delta_log import newest_version
 from demux.errors import DemuxError
 from demux.failures import named
 from demux.lock import unlocked
 from demux.names import names_of
+from demux.position import Position
 from demux.removed import Reason
 from demux.settings import Sink
 from demux.storage import table_exists
@@ -27,15 +25,11 @@ from deserializer.days import Span
 from deserializer.decode import INPUT
 from deserializer.fleet.bronze import rows_in
 from deserializer.fleet.log import BronzeLog, file_path, require_readable
-from deserializer.fleet.pending import Position, pending
-from deserializer.fleet.run import fleet_of
-from deserializer.fleet.standing import standing
-from deserializer.fleet.tables import tables_of
+from deserializer.fleet.pending import pending
+from deserializer.fleet.tables import ahead, tables_of
 
 _BATCH = Column("batch_id", Primitive.BIGINT)
 _WITH_BATCH = Struct((*INPUT, _BATCH))
-# where no fleet ever was, no table has a transaction of this id
-_NO_FLEET = "demux-fleet/none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,86 +50,62 @@ class Reading:
 def readings_of(
     spark: SparkSession, layout: Layout, games: Collection[str], finish: Callable[[str], object], threads: int = 1
 ) -> dict[str, Reading | DemuxError]:
-    """Return what each game has read, or why nobody knows; a batch or a round that was interrupted is finished before.
+    """Return what each game has read, or why nobody knows; what was interrupted is finished before.
 
-    Errors: CheckpointLost and TableLost; BronzeRewritten and BronzeLogTruncated, as when the game reads on; and what
-    `finish` raises.
+    Errors: PositionLost; BronzeRewritten and BronzeLogTruncated, as when the game reads on; and what `finish` raises.
 
     Args:
         spark: the session.
         layout: where the tables are.
         games: exact names.
-        finish: decodes what a game has to read, and ends what was interrupted.
+        finish: decodes what a game has to read; for one whose writer died between its two commits.
         threads: that look at tables at the same time.
     """
     version = newest_version(spark, layout.bronze)
-    here = _Standing(spark, layout)
+    positions = _positions(spark, layout, games, finish, threads)
+    log = BronzeLog(spark, layout.bronze)
+    since = [at.version for at in positions.values() if isinstance(at, Position)]
+    commits = log.since(min(since)) if since else None
     found: dict[str, Reading | DemuxError] = {}
-    positions: dict[str, Position] = {}
-    with ThreadPoolExecutor(threads, thread_name_prefix="standing") as pool:
-        for game, stands in zip(games, pool.map(here.of, games), strict=True):
-            now = here.finished(game, finish) if stands is _Stands.INTERRUPTED else stands
-            if isinstance(now, Position):
-                positions[game] = now
-            else:
-                found[game] = now if isinstance(now, DemuxError) else Reading(game, -1)
-    log = BronzeLog(spark, here.bronze)
-    commits = log.since(min(positions.values()).version) if positions else None
-    for game, position in positions.items():
+    for game, at in positions.items():
+        if not isinstance(at, Position):
+            found[game] = at or Reading(game, -1)
+            continue
         try:
-            pieces = pending(log.of_game(game, position) if commits is None else commits, game, position)
+            pieces = pending(log.of_game(game, at) if commits is None else commits, game, at)
             require_readable(game, pieces)
-            paths = tuple(file_path(here.bronze, file.path) for piece in pieces for file in piece.files)
+            paths = tuple(file_path(layout.bronze, file.path) for piece in pieces for file in piece.files)
             found[game] = Reading(game, version, paths)
         except Exception as error:  # one game's failure must not stop its neighbours
             found[game] = named(error)
     return found
 
 
-class _Stands(Enum):
-    """Of a game that stands nowhere in bronze: it has no table, or was interrupted while it read."""
+def _positions(
+    spark: SparkSession, layout: Layout, games: Collection[str], finish: Callable[[str], object], threads: int
+) -> dict[str, Position | DemuxError | None]:
+    """Return how far each game is decoded, once nothing of it is left half done; None for one without a table."""
+    tables = tables_of(spark, layout, position_id(spark, layout), Sink.AUTO)
+    quarantine = tables.quarantine(unlocked)
+    quarantine.refresh()
 
-    NOWHERE = "nowhere"
-    INTERRUPTED = "interrupted"
-
-
-class _Standing:
-    """Tells where games stand; opens once what all have in common."""
-
-    def __init__(self, spark: SparkSession, layout: Layout) -> None:
-        self._spark = spark
-        self._tables = tables_of(spark, layout, fleet_of(spark, layout) or _NO_FLEET, Sink.AUTO)
-        self._quarantine = self._tables.quarantine(unlocked)
-        self._quarantine.refresh()
-
-    @property
-    def bronze(self) -> str:
-        """Where bronze is."""
-        return self._tables.layout.bronze
-
-    def of(self, game: str) -> Position | _Stands | DemuxError:
-        """Return where the game stands, or why nobody knows."""
-        key, tables = names_of(game).key, self._tables
+    def look(game: str) -> Position | DemuxError | None:
         try:
-            table = tables.silver(key)
-            if not table.exists:
-                return _Stands.NOWHERE
-            bad = self._quarantine.position(key)
-            found = standing(self._spark, tables.layout, game, table, tables.app_id, has_begun=bad is not None)
+            table = tables.silver(names_of(game).key)
+            return tables.position(game, table) if table.exists else None
         except Exception as error:  # one game's failure must not stop its neighbours
             return named(error)
-        return _Stands.INTERRUPTED if found is None or (bad is not None and bad > found) else found
 
-    def finished(self, game: str, finish: Callable[[str], object]) -> Position | _Stands | DemuxError:
-        """Return where the game stands once what was interrupted is finished, or why that cannot be."""
-        try:
-            finish(game)
-            self._quarantine.refresh()
-            found = self.of(game)
-            assert found is not _Stands.INTERRUPTED, "its stream has ended its batch"
-        except Exception as error:  # one game's failure must not stop its neighbours
-            return named(error)
-        return found
+    with ThreadPoolExecutor(threads, thread_name_prefix="positions") as pool:
+        looked = dict(zip(games, pool.map(look, games), strict=True))
+    for game, at in looked.items():
+        if isinstance(at, Position) and ahead(quarantine, game, at) is not None:
+            try:
+                finish(game)
+                looked[game] = look(game)
+            except Exception as error:  # one game's failure must not stop its neighbours
+                looked[game] = named(error)
+    return looked
 
 
 def all_rows(spark: SparkSession, layout: Layout, game: str, version: int, span: Span | None) -> DataFrame:

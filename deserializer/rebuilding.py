@@ -10,23 +10,22 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from demux.bronze import position_id
 from demux.contract import Contract, SchemaChanges
 from demux.delta_log import newest_version
 from demux.names import names_of, quoted, sql_string
+from demux.position import Position
 from demux.reports import GameReport
 from demux.schema_ref import SchemaRef
 from demux.settings import Sink
 from demux.spark_types import MESSAGE, columns_of_spark, message_in, spark_struct
-from demux.storage import remove_folder, replace_text, table_exists
+from demux.storage import table_exists
 from demux.streams import Batch
 from demux.tables import SILVER_RESERVED, Layout
 from deserializer.decisions import Answer, Decisions, decide, schema_ids_of
 from deserializer.descriptions import Description, description_of
-from deserializer.fleet.bronze import file_session, fleet_id_of
-from deserializer.fleet.pending import Position
-from deserializer.fleet.run import fleet_of
+from deserializer.fleet.bronze import file_session
 from deserializer.fleet.tables import tables_of
-from deserializer.fleet.turns import Turn, fleets_turn
 from deserializer.passed import all_rows, without_forgotten
 from deserializer.redecode import Redecoding, Task, counts_of, require_not_retired
 from deserializer.sink import payload_of, say
@@ -77,14 +76,7 @@ def rebuilt(redecoding: Redecoding, game: str, request: str, *, accept_loss: boo
     wanted = _wanted(spark, layout, game, answers, schemas.contract(game), contents.refs)
     with redecoding.within_memory(rows, contents):
         counts = counts_of(contents.rows, redecoding.set_aside(rows, wanted.decisions, task))
-        app_id, turn = _turn(spark, layout, task)
-        checkpoint = layout.silver_checkpoint(names_of(game).key)
-        if not turn.is_the_fleets:
-            # it would count beside the new rows; without it, and before these, whoever comes is told to rebuild
-            remove_folder(spark, checkpoint)
-        _swap(spark, table, wanted, redecoding.good(rows, wanted.decisions), Batch(app_id, turn.version, retried=False))
-    # older than the position that the table has now
-    remove_folder(spark, checkpoint)
+        _swap(spark, table, wanted, redecoding.good(rows, wanted.decisions), _position(spark, layout, task))
     _comment(spark, table, wanted.comment)
     redecoding.clean(task)
     rows_in, rows_silver, rows_bad = (
@@ -131,8 +123,8 @@ def _comment(spark: SparkSession, table: str, comment: str) -> None:
         say(spark, [f"COMMENT ON TABLE delta.{quoted(table)} IS {sql_string(comment)}"])
 
 
-def _swap(spark: SparkSession, table: str, wanted: _Wanted, rows: DataFrame, turn: Batch) -> None:
-    """Put the rows into the place of all that the table has, and say where the game stands, in one commit."""
+def _swap(spark: SparkSession, table: str, wanted: _Wanted, rows: DataFrame, position: Batch | None) -> None:
+    """Put the rows into the place of all that the table has, with the position behind them, in one commit."""
     told = {field.name: field.metadata for field in rows.schema.fields}
     named = (
         F.col(quoted(field.name)).alias(field.name, metadata=field.metadata)
@@ -141,7 +133,8 @@ def _swap(spark: SparkSession, table: str, wanted: _Wanted, rows: DataFrame, tur
         for field in wanted.schema.fields
     )
     writer = rows.select(*named).write.format("delta").mode("overwrite")
-    writer = writer.option("txnAppId", turn.query_id).option("txnVersion", turn.batch_id)
+    if position is not None:
+        writer = writer.option("txnAppId", position.query_id).option("txnVersion", position.batch_id)
     if table_exists(spark, table) and spark.read.format("delta").load(table).schema != wanted.schema:
         columns = {field.name for field in wanted.schema.fields}
         parts = [name for name in _detail(spark, table)["partitionColumns"] if name in columns]
@@ -149,19 +142,16 @@ def _swap(spark: SparkSession, table: str, wanted: _Wanted, rows: DataFrame, tur
     writer.save(table)
 
 
-def _turn(spark: SparkSession, layout: Layout, task: Task) -> tuple[str, Turn]:
-    """Return the id of the fleet's transactions, and its next turn, behind all that bronze has in the task's version.
+def _position(spark: SparkSession, layout: Layout, task: Task) -> Batch | None:
+    """Return the transaction that says that the game is decoded up to the task's version; None: its table says so.
 
-    A stream takes the game over from the fleet as it always does. Where no fleet can read bronze, it is the stream's
-    turn at once.
+    Spark writes nothing, and says nothing, where a transaction's version is not above the one before.
     """
-    app_id, takes_fleets = fleet_id_of(spark, layout)
-    if fleet_of(spark, layout) != app_id:
-        replace_text(spark, layout.fleet, app_id)
+    app_id, after = position_id(spark, layout), Position(task.version + 1)
     table = tables_of(spark, layout, app_id, Sink.AUTO).silver(names_of(task.game).key)
-    number = fleets_turn(table.transaction(app_id)) + 2
-    turn = Turn(number, Position(task.version + 1))
-    return app_id, turn if takes_fleets else turn.of_stream()
+    if table.transaction(app_id) == after.number:
+        return None
+    return Batch(app_id, after.number, retried=False)
 
 
 def _detail(spark: SparkSession, table: str) -> Row:

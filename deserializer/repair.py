@@ -25,9 +25,11 @@ from demux.storage import table_exists
 from demux.tables import Layout
 from deserializer.decisions import Decisions
 from deserializer.decode import EXAMINED, INPUT, REF, to_examined
+from deserializer.fitting import fit
+from deserializer.fleet.silver_by_spark import SilverBySpark
 from deserializer.rebuilding import rebuilt
 from deserializer.redecode import Redecoding
-from deserializer.sink import fitted, silver_rows
+from deserializer.sink import silver_rows
 from deserializer.source import contents_of
 
 
@@ -70,7 +72,8 @@ def replay(spark: SparkSession, layout: Layout, schemas: SchemaStore, game: str,
     found = _quarantined(spark, layout, mine)
     rows = found.withColumnRenamed("bytes", "payload").select(*(column.name for column in INPUT))
     contents = contents_of(rows)
-    decisions = fitted(spark, table, schemas.lookup(contents.refs, game), schemas.contract(game), contents.refs)
+    now, answers = SilverBySpark(spark, table), schemas.lookup(contents.refs, game)
+    decisions = fit(spark, now, answers, schemas.contract(game), contents.refs)
     with batches_within_memory(rows, contents.sizes):
         decoded = silver_rows(rows, decisions).where(~F.col(REFUSED)).drop(REFUSED)
         if table_exists(spark, table):

@@ -11,7 +11,6 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
 from demux.columns import Array, ColumnType, Map, Primitive, Struct
-from demux.delta_log import has_metadata
 from demux.names import quoted
 from demux.spark_types import spark_type
 
@@ -74,8 +73,3 @@ def replace_rows(rows: DataFrame, table: str, **options: str) -> None:
     """Put these rows into the place of the table's own, in one commit with the mark; `options` of Delta's writer."""
     writer = rows.write.format("delta").mode("overwrite").option("userMetadata", SAME_ROWS)
     writer.options(**options).save(table)
-
-
-def keeps_rows(commit: str) -> bool:
-    """Return whether a commit, by its file's text, only wrote rows anew that were there before."""
-    return has_metadata(commit, SAME_ROWS)

@@ -34,7 +34,8 @@ from demux.tables import SILVER_ORIGIN
 from demux.upkeep.joining import suits
 from deserializer.days import Counts, Span
 from deserializer.decisions import UNDECIDED, Decisions
-from deserializer.fleet.games import fit, lasting
+from deserializer.fitting import fit
+from deserializer.fleet.games import lasting
 from deserializer.fleet.log import file_path
 from deserializer.fleet.quarantine import Quarantine
 from deserializer.fleet.silver import SilverTable, columns_in, require_suited

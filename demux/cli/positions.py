@@ -1,4 +1,4 @@
-"""Where the games and bronze stand, as the ledger asks it: both engines and all sources, from tables and checkpoints.
+"""Where the games and bronze stand, as the ledger asks it: games by their tables, bronze by its checkpoint.
 
 Reads small files; changes nothing. What is not known for sure is left out: the ledger then calls a record waiting.
 """
@@ -15,12 +15,14 @@ from pyspark.sql import SparkSession
 
 from bronze_ingest.kafka.offsets import Loss, kafka_offsets, source_line, start_line
 from bronze_ingest.kafka.position import KAFKA
-from demux.checkpoints import read_checkpoint
+from demux.bronze import position_id
+from demux.checkpoints import end_of, read_checkpoint
 from demux.delta_log import commit_in, commit_name, newest_version
 from demux.forgetting.found import ALL_READ
 from demux.ledger.snapshots import last_batches, session_for
 from demux.ledger.standing import Part, Range, SourceStand, Stand
 from demux.names import names_of
+from demux.position import Position
 from demux.record_table import RecordTable
 from demux.roots import layout_of
 from demux.settings import Settings
@@ -29,19 +31,18 @@ from demux.storage import file_names, read_text, table_exists
 from demux.storage.files import Storage
 from demux.tables import GAPS, TOPICS, Layout
 from demux.transactions import transaction_of
-from deserializer.fleet.run import fleet_of
-from deserializer.fleet.standing import position_in
-from deserializer.fleet.turns import Turn
 
 _THREADS = 8
 _EXPIRED = f"SELECT * FROM {{records}} WHERE reason = '{Loss.EXPIRED.value}'"
 
 
 def stands_of(spark: SparkSession | None, layout: Layout) -> Callable[[Collection[str]], Mapping[str, Stand]]:
-    """Return what says where games stand in bronze, by key; whichever engine has decoded them."""
+    """Return what says where games stand in bronze, by key, as their tables have it."""
 
     def stands(keys: Collection[str]) -> Mapping[str, Stand]:
-        app_id = fleet_of(spark or layout.storage, layout)
+        if not table_exists(spark or layout.storage, layout.bronze):
+            return {}
+        app_id = position_id(spark, layout)
         names = sorted(keys)
         with ThreadPoolExecutor(_THREADS, thread_name_prefix="stands") as pool:
             found = pool.map(lambda key: _stand(spark, layout, key, app_id), names)
@@ -63,17 +64,16 @@ def read_batch(spark: SparkSession, layout: Layout, game: str) -> int:
     return batches.get(stand.version, -1)
 
 
-def _stand(spark: SparkSession | None, layout: Layout, key: str, app_id: str | None) -> Stand | None:
-    files = spark or layout.storage
-    number = None if app_id is None else _transaction(spark, layout, layout.silver(key), app_id)
-    if app_id is not None and number is not None and (turn := Turn.of(number)).is_the_fleets:
+def _stand(spark: SparkSession | None, layout: Layout, key: str, app_id: str) -> Stand | None:
+    files, table, checkpoint = spark or layout.storage, layout.silver(key), layout.silver_checkpoint(key)
+    number = _transaction(spark, layout, table, app_id)
+    if number is not None:
         # what was read of the commit that it is in counts once it has read all of it
-        return Stand(turn.position.version, f"{app_id}/{turn.number}")
-    checkpoint = layout.silver_checkpoint(key)
-    found = read_checkpoint(files, checkpoint)
-    if found.query_id is None or found.done < 0:
-        return None
-    return Stand(position_in(read_text(files, f"{checkpoint}/offsets/{found.done}")).version, found.query_id)
+        return Stand(Position.of(number).version, app_id)
+    done = read_checkpoint(files, checkpoint).done
+    # a stream has written the table, and nothing brings it back: what it had is lost (TABLE_LOST), and does not wait
+    is_gone = done >= 0 and not table_exists(files, table)
+    return Stand(end_of(files, checkpoint, done).version, app_id) if is_gone else None
 
 
 def _transaction(spark: SparkSession | None, layout: Layout, table: str, app_id: str) -> int | None:

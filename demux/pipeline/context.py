@@ -22,7 +22,6 @@ from demux.roots import layout_of
 from demux.schema_store import GameRegistry, SchemaStore
 from demux.settings import Settings
 from demux.spark import on_databricks
-from demux.storage import exists
 from demux.streams import TAKE_ALL, Trigger
 from demux.tables import Layout
 
@@ -146,10 +145,10 @@ def place_of(
     layout = layout_of(settings)
     schemas = SchemaStore(spark, layout, registry_of(settings, os.environ), tables)
     catalog = Catalog(spark, settings, schemas, has_tags=on_databricks())
-    if tables is None and exists(spark, layout.fleet):
-        # a stream that goes on from a fleet commits by Spark, while another game's fleet commits without
-        tables = table_lock(settings.root)
-    return Workplace(settings, spark, schemas, Control(spark, layout), stopping, tables or unlocked, catalog)
+    # a stream commits by Spark, and where it goes on from within a commit, by files
+    return Workplace(
+        settings, spark, schemas, Control(spark, layout), stopping, tables or table_lock(settings.root), catalog
+    )
 
 
 def registry_of(settings: Settings, environ: Mapping[str, str]) -> Callable[[str], GameRegistry]:

@@ -12,8 +12,9 @@ from pyspark.sql import functions as F
 
 from demux.delta_log import AddedFile, Commit, growth
 from demux.errors import BronzeLogTruncated, BronzeRewritten
+from demux.position import START, Position
 from demux.storage import exists, file_bytes
-from deserializer.fleet.pending import START, ByGame, Piece, Position
+from deserializer.fleet.pending import ByGame, Piece
 
 # older ones are read again when they are wanted
 _KEPT = 5_000

@@ -10,35 +10,7 @@ from dataclasses import dataclass
 
 from demux.delta_log import AddedFile, Commit
 from demux.errors import BronzeRewritten
-
-# a transaction's version is a long, and `turns.py` needs 15 bits: this many files in one commit, and 2^28 commits
-_FILES_PER_COMMIT = 1 << 20
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Position:
-    """What a game reads next in bronze's log.
-
-    Attributes:
-        version: a commit.
-        index: a file in what the commit added; those before it are read.
-    """
-
-    version: int
-    index: int = 0
-
-    @property
-    def number(self) -> int:
-        """The position as one number, in the same order."""
-        return self.version * _FILES_PER_COMMIT + self.index
-
-    @staticmethod
-    def of(number: int) -> Position:
-        """Return the position that has this number."""
-        return Position(*divmod(number, _FILES_PER_COMMIT))
-
-
-START = Position(0)
+from demux.position import FILES_PER_COMMIT, Position
 
 # a file, and its place in what its commit added
 Added = tuple[int, AddedFile]
@@ -131,7 +103,7 @@ def take(pieces: Sequence[Piece], most_rows: int) -> tuple[Piece, ...]:
 
 
 def _separate(commit: Commit, mine: Sequence[tuple[int, AddedFile]]) -> list[Piece]:
-    if commit.at_once or len(commit.added) > _FILES_PER_COMMIT:
+    if commit.at_once or len(commit.added) > FILES_PER_COMMIT:
         return [Piece(tuple(file for _, file in mine), Position(commit.version + 1))] if mine else []
     ends = [Position(commit.version, index + 1) for index, _ in mine[:-1]]
     return [Piece((file,), end) for (_, file), end in zip(mine, [*ends, Position(commit.version + 1)], strict=False)]

@@ -1,7 +1,7 @@
-"""The quarantine table of a fleet: the bad rows of all games of a round in one commit, before silver's commits.
+"""The quarantine table: the bad rows of all games of a round in one commit, before silver's commits.
 
 The commit says for each game up to which position its bad rows are there. Should the process die before the game's own
-commit, the next round reads just these files again and leaves out what is in a table already, whatever it decides now.
+commit, whoever decodes next reads these rows again and leaves out what is in a table already, whatever it decides now.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import pyarrow.compute as pc
 from demux.errors import TaskInterrupted
 from demux.extras import deltalake
 from demux.lock import TableLock
+from demux.position import Position
 from demux.spark_types import spark_struct
 from demux.storage.files import Storage
 from demux.table_files import TableFile, append_files, remove_files
 from demux.tables import QUARANTINE
-from deserializer.fleet.pending import Position
 from deserializer.fleet.silver import require_suited
 from deserializer.fleet.upkeep import is_due, keep_up
 
@@ -36,7 +36,7 @@ class Quarantine:
             storage: how both tables are reached.
             path: the table's.
             dropped: that of the table of rows that were dropped from it.
-            app_id: of the fleet's transactions.
+            app_id: of positions.
             lock: keeps other processes away while the table is written.
         """
         self.path = path
@@ -67,7 +67,7 @@ class Quarantine:
         return None if number is None else Position.of(number)
 
     def ids(self, game: str) -> frozenset[str]:
-        """Return the ids of the game's records that the fleet put here, those too that were dropped since."""
+        """Return the ids of the game's records that were put here as they were decoded, also of those dropped since."""
         if self._open is None:
             return frozenset()
         dropped = self._storage.table_exists(self._dropped)

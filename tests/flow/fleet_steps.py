@@ -12,8 +12,8 @@ from demux.names import names_of
 from tests.flow.fleet_driver import Told
 from tests.flow.root import Root
 
-# the ids of its transactions begin so
-_FLEET = "demux-fleet/"
+# a transaction that is a position
+_POSITION = '{"txn":{"appId":"demux/'
 
 
 class Landmark(Enum):
@@ -94,7 +94,7 @@ class Before:
     def _by_fleet(self, table: Path) -> bool:
         """Return whether one of the table's new commits is a fleet's; others only change its columns."""
         commits = (_commit(table, version) for version in count(self.versions[table] + 1))
-        return any(_FLEET in commit.read_text(encoding="utf-8") for commit in takewhile(Path.exists, commits))
+        return any(_POSITION in commit.read_text(encoding="utf-8") for commit in takewhile(Path.exists, commits))
 
 
 def _commit(table: Path, version: int) -> Path:

@@ -21,12 +21,12 @@ from demux.schema_ref import SchemaRef
 from demux.settings_store import access_of
 from demux.storage.files import Storage
 from producer.report import ProduceReport
-from tools.servers.store_proxy import PASSING, Fault, Request, StoreProxy
 from tests.flow.fleet import without_errors
 from tests.flow.fleet_oracle import check_everything
 from tests.flow.root import Root, Rows, rows
 from tests.store.stored import access_at, bucket_in, copied, spark_reaches, stored
 from tools.servers.object_store import ACCESS_KEY, SECRET_KEY, ObjectStore
+from tools.servers.store_proxy import PASSING, Fault, Request, StoreProxy
 
 BUCKET = "faulty"
 TIMEOUT_S = 4.0

@@ -11,8 +11,8 @@ from deltalake import DeltaTable
 
 from demux.errors import TaskInterrupted
 from demux.lock import unlocked
+from demux.position import Position
 from demux.storage.files import Storage
-from deserializer.fleet.pending import Position
 from deserializer.fleet.quarantine import Quarantine
 
 

@@ -50,11 +50,25 @@ EXACTLY_ONCE = (
     ),
     Fault(
         "retry-decides-again",
-        "demux/commits.py",
-        ', "record_id", "left_anti"\n',
-        ', "record_id", "left"\n',
-        "tests/spark/test_commits.py"
-        "::test_when_the_world_changed_before_the_retry_the_table_decides_which_rows_were_bad",
+        "deserializer/append.py",
+        'rows.join(ids, "record_id", "left_anti")',
+        'rows.join(ids, "record_id", "left")',
+        "tests/flow/test_append.py"
+        "::test_whoever_comes_after_a_writer_that_died_loses_no_row_and_moves_none[stream-quarantine-stream]",
+    ),
+    Fault(
+        "older-checkpoint-of-a-game-used",
+        "deserializer/run.py",
+        "if not _is_at(spark, checkpoint, at):",
+        "if False:",
+        "tests/flow/test_append.py::test_the_position_is_in_the_table_whoever_decodes",
+    ),
+    Fault(
+        "another-process-not-noticed",
+        "deserializer/fleet/silver_by_spark.py",
+        "if found != seen:",
+        "if False:",
+        "tests/flow/test_append.py::test_a_process_that_was_stopped_while_another_went_on_writes_nothing_by_spark",
     ),
     Fault(
         "older-checkpoint-accepted",
@@ -65,11 +79,10 @@ EXACTLY_ONCE = (
     ),
     Fault(
         "stream-quarantine-without-its-lock",
-        "demux/commits.py",
-        """        with target.lock(target.quarantine):
-            append(examined(Rows.REFUSED), target.quarantine, batch)""",
-        """        append(examined(Rows.REFUSED), target.quarantine, batch)""",
-        "tests/spark/test_commits.py::test_quarantine_is_written_while_its_lock_is_held",
+        "deserializer/append.py",
+        "with _ALONE, self.lock(self.quarantine.path):",
+        "with _ALONE:",
+        "tests/flow/test_append.py::test_quarantine_is_written_by_spark_while_its_lock_is_held",
     ),
     Fault(
         "replay-writes-one-copy-more",
@@ -84,6 +97,7 @@ EXACTLY_ONCE = (
         "deserializer/fleet/by_files.py",
         "self._quarantine.append(bad, positions)",
         "self._quarantine.append(bad, {})",
-        "tests/flow/test_fleet.py::test_what_appears_between_a_crash_and_the_next_round_moves_no_row_to_a_second_place",
+        "tests/flow/test_append.py"
+        "::test_whoever_comes_after_a_writer_that_died_loses_no_row_and_moves_none[files-quarantine-files]",
     ),
 )
