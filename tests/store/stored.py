@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -20,7 +21,7 @@ from tools.servers.object_store import ACCESS_KEY, SECRET_KEY, ObjectStore
 KEYS = {"access_key": "secret:env/STORE_KEY", "secret_key": "secret:env/STORE_SECRET"}
 
 
-def stored(spark: SparkSession, store: ObjectStore, name: str, url: str | None = None, **changes: object) -> Root:
+def stored(spark: SparkSession, store: ObjectStore, name: str, url: str | None = None, **changes: Any) -> Root:
     """Return the root of this name, `<bucket>/<key>`, as it is reached at the URL; source and schemas are a folder's.
 
     The environment must have `STORE_KEY` and `STORE_SECRET`.

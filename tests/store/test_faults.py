@@ -178,14 +178,14 @@ def test_a_batch_whose_commit_is_answered_by_nobody_is_in_its_table_once(
     storage: Storage, proxy: StoreProxy, tmp_path: Path, fault: Fault
 ) -> None:
     path = f"s3://demux/{tmp_path.name}/batches"
-    storage.create_table(path, spark_struct(COLUMNS).jsonValue(), partition_by="name")
+    table = storage.create_table(path, spark_struct(COLUMNS).jsonValue(), partition_by="name")
     rows = pa.RecordBatch.from_pydict({"name": ["ann", "bob"], "number": [1, 2]})
     for kind, batch in (("conditional PUT", 0), ("never", 0), ("never", 1)):
         with TableWriter(storage, path, COLUMNS, "name") as writer:
             writer.add(rows)
             files = writer.close()
         with proxy.failing(kind, fault):
-            commit_files(storage, path, files, "name", Batch("query", batch, retried=False))
+            commit_files(storage, path, files, "name", Batch("query", batch, retried=False), table)
     assert sorted(storage.table(path).to_pyarrow_table()["number"].to_pylist()) == [1, 1, 2, 2]
 
 

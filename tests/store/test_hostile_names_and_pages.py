@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -28,7 +29,10 @@ def pair(
     monkeypatch.setenv("STORE_KEY", ACCESS_KEY)
     monkeypatch.setenv("STORE_SECRET", SECRET_KEY)
     local = Root.at(spark, tmp_path / "local", run=FLEET)
-    shared = {"source": {"path": local.settings.source_path}, "registry": {"path": local.settings.registry_path}}
+    shared: dict[str, Any] = {
+        "source": {"path": local.settings.source_path},
+        "registry": {"path": local.settings.registry_path},
+    }
     with spark_reaches(spark, Storage(access_at(object_store.url)), BUCKET):
         yield local, stored(spark, object_store, f"{BUCKET}/{tmp_path.name} 100%+ü", **shared)
 
