@@ -55,7 +55,7 @@ test-long: .venv/current/.ready ## what goes on for an hour: random kills by the
 	@echo 'seed $(SEED): `make test-long SEED=$(SEED)` repeats what follows'
 	@$(call with_java,current) failed=0; \
 	$(BIN)/python -m pytest -n 2 -m "" --hypothesis-profile long --hypothesis-seed $(SEED) --seed $(SEED) $(PURE) || failed=1; \
-	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m long --seed $(SEED) tests/flow || failed=1; \
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m long --seed $(SEED) tests/flow tests/store || failed=1; \
 	$(BIN)/python -m tests.soak --minutes 5 --seed $(SEED) || failed=1; \
 	exit $$failed
 

@@ -1,4 +1,4 @@
-"""`make bench`: 20 games on this machine, a stream for each and the naive design in turn; Kafka; then the fleet."""
+"""`make bench`: 20 games on this machine, a stream for each and the naive design in turn; Kafka; the fleet; stores."""
 
 from __future__ import annotations
 
@@ -182,6 +182,7 @@ def main() -> None:
     # a process of its own: its memory is measured, too
     sizes = (f"--{name}={getattr(options, name)}" for name in ("games", "rows", "repeats"))
     subprocess.run([sys.executable, "-m", "benchmarks.parts.fleet", *sizes], check=True)
+    subprocess.run([sys.executable, "-m", "benchmarks.stores.run"], check=True)
 
 
 if __name__ == "__main__":

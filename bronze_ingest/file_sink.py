@@ -7,7 +7,9 @@ which depends on its bytes alone, and what is in a table already is not put ther
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from datetime import datetime, timezone
+from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
@@ -33,36 +35,72 @@ from demux.core.delta.parquet_writer import (
 )
 from demux.core.delta.schema_evolution import with_columns
 from demux.core.errors import TableUnsuited, TaskInterrupted
+from demux.core.extras import deltalake
 from demux.core.root.layout import Layout
 from demux.core.storage.files import Storage
 from demux.core.tables import QUARANTINE
 
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+
 PARTITION = "game_name"
 
 
-def can_write(layout: Layout) -> bool:
+class OpenTables:
+    """Tables that are opened once; later calls read only what is new in their logs.
+
+    Attributes:
+        storage: how they are reached.
+        opened: those that are open, by path.
+    """
+
+    def __init__(self, storage: Storage) -> None:
+        """Prepare; opens nothing yet."""
+        self.storage = storage
+        self.opened: dict[str, DeltaTable] = {}
+
+    def get(self, path: str) -> DeltaTable | None:
+        """Return the table at a path as it is now; None where there is none."""
+        if path in self.opened:
+            self.opened[path].update_incremental()
+        else:
+            with suppress(deltalake.exceptions.TableNotFoundError):
+                self.opened[path] = self.storage.table(path)
+        return self.opened.get(path)
+
+    def create(self, path: str, columns: Struct, partition_by: str | None) -> DeltaTable:
+        """Return the table at a path as it is now, made with these columns where there is none."""
+        found = self.get(path)
+        if found is None:
+            schema = spark_struct(columns).jsonValue()
+            found = self.opened[path] = self.storage.create_table(path, schema, partition_by=partition_by)
+        return found
+
+
+def can_write(tables: OpenTables, layout: Layout) -> bool:
     """Return whether the tables are, or would be, reached without Spark, and take such files."""
-    storage = layout.storage
-    if not storage.reaches(layout.root):
+    if not tables.storage.reaches(layout.root):
         return False
-    tables = [path for path in (layout.bronze, layout.quarantine) if storage.table_exists(path)]
-    return all(takes_files(storage.table(path)) for path in tables)
+    found = [tables.get(path) for path in (layout.bronze, layout.quarantine)]
+    return all(takes_files(table) for table in found if table is not None)
 
 
-def write_batch(layout: Layout, frame: DataFrame, wrapper: WrapperFormat, batch: Batch) -> BatchCounts:
+def write_batch(
+    tables: OpenTables, layout: Layout, frame: DataFrame, wrapper: WrapperFormat, batch: Batch
+) -> BatchCounts:
     """Write a micro-batch of source records and return its counts; safe to call again for the same batch."""
     storage, bronze, quarantine = layout.storage, layout.bronze, layout.quarantine
-    _prepare(storage, bronze, bronze_columns(wrapper), PARTITION)
+    into = _prepared(tables, bronze, bronze_columns(wrapper), PARTITION)
     now = datetime.now(timezone.utc)
     work = to_files(wrapper, layout, batch, now)
     written = map_in_arrow(frame, work, spark_struct(FILES)).collect()
     files = [TableFile(**row.asDict()) for row in written]
     good = [file for file in files if file.table == bronze]
     bad = [file for file in files if file.table == quarantine]
-    commit_files(storage, bronze, good, PARTITION, batch)
+    commit_files(storage, bronze, good, PARTITION, batch, into)
     if bad:
-        _prepare(storage, quarantine, QUARANTINE, None)
-        commit_files(storage, quarantine, bad, None, batch)
+        into = _prepared(tables, quarantine, QUARANTINE, None)
+        commit_files(storage, quarantine, bad, None, batch, into)
     rows_good, rows_bad = (sum(file.rows for file in these) for these in (good, bad))
     return BatchCounts(rows_good + rows_bad, rows_good, rows_bad)
 
@@ -100,9 +138,9 @@ def to_files(wrapper: WrapperFormat, layout: Layout, batch: Batch, now: datetime
     return write
 
 
-def _prepare(storage: Storage, path: str, columns: Struct, partition_by: str | None) -> None:
-    """Make the table, or give it the columns that it does not have yet; a second call does nothing."""
-    table = storage.create_table(path, spark_struct(columns).jsonValue(), partition_by=partition_by)
+def _prepared(tables: OpenTables, path: str, columns: Struct, partition_by: str | None) -> DeltaTable:
+    """Return the table, made, or with the columns that it did not have yet; a second call changes nothing."""
+    table = tables.create(path, columns, partition_by)
     now = StructType.fromJson(json.loads(schema_json(table)))
     wanted = with_columns(now, columns)
     if wanted is None:
@@ -111,7 +149,8 @@ def _prepare(storage: Storage, path: str, columns: Struct, partition_by: str | N
             "Fill it anew with `demux rebuild --bronze`, or take another root.",
             table=path,
         )
-    if wanted != now and not alter_after(storage, table, path, wanted.jsonValue()):
+    if wanted != now and not alter_after(tables.storage, table, path, wanted.jsonValue()):
         raise TaskInterrupted(
             f"Another process wrote {path} meanwhile.", "Run the same command again; nothing is lost."
         )
+    return table

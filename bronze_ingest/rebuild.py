@@ -18,12 +18,16 @@ from bronze_ingest.unwrap import bronze_columns, wrapper_format
 from demux.core.causes import RemovalReason, Stage
 from demux.core.columns.spark import spark_struct
 from demux.core.columns.types import Struct
+from demux.core.delta.app_transactions import Batch, transaction_of
+from demux.core.delta.bronze_games import position_id
+from demux.core.delta.log import newest_version
 from demux.core.errors import ForgottenWouldReturn, OffsetsLost
 from demux.core.reports import IngestReport
 from demux.core.root.layout import Layout, layout_of
 from demux.core.settings.settings import Settings
 from demux.core.settings.source import CleanUp, SourceKind
 from demux.core.storage import file_names, remove_folder, table_exists
+from demux.core.streaming.bronze_offset import BronzeOffset
 from demux.core.tables import DROPPED, QUARANTINE, REMOVED, ROUNDS, SILVER_ORIGIN
 from demux.core.text import counted
 
@@ -35,8 +39,8 @@ def rebuild_bronze(
 ) -> IngestReport:
     """Return what was ingested from the beginning of the source, after all tables below the root were emptied.
 
-    Silver tables are emptied too, and filled again by the next run. Safe to call again after a crash; a run after a
-    crash is refused with `CheckpointLost`, or fills the emptied tables.
+    Silver tables are emptied too, and filled again by the next run: their position is behind all that bronze had.
+    Safe to call again after a crash; until then a run is refused with `CheckpointLost`.
 
     Raises:
         SourceMissing: there is no source to build from; nothing was touched.
@@ -52,9 +56,10 @@ def rebuild_bronze(
     remove_folder(spark, layout.bronze_checkpoint)
     # a table may be gone whose checkpoint is there, and the other way round
     folders = (f"{layout.root}/silver", f"{layout.root}/checkpoints/silver")
+    position = _position(spark, layout)
     for key in sorted({key for folder in folders for key in file_names(spark, folder)}):
         remove_folder(spark, layout.silver_checkpoint(key))
-        _empty(spark, layout.silver(key), SILVER_ORIGIN)
+        _empty(spark, layout.silver(key), SILVER_ORIGIN, position=position)
     _empty(spark, layout.rounds, ROUNDS)
     _empty(spark, layout.quarantine, QUARANTINE)
     # what is bad still comes to quarantine again
@@ -139,7 +144,20 @@ def _made_again(spark: SparkSession, layout: Layout) -> set[str]:
     return {row.topic for row in made}
 
 
-def _empty(spark: SparkSession, table: str, columns: Struct, *partition_by: str) -> None:
-    if table_exists(spark, table):
-        nothing = spark.createDataFrame([], spark_struct(columns)).write.format("delta").partitionBy(*partition_by)
-        nothing.mode("overwrite").option("overwriteSchema", "true").save(table)
+def _position(spark: SparkSession, layout: Layout) -> Batch | None:
+    """Return the transaction that says that a game has read all that bronze has now; None where there is no bronze."""
+    if not table_exists(spark, layout.bronze):
+        return None
+    after = BronzeOffset(newest_version(spark, layout.bronze) + 1)
+    return Batch(position_id(spark, layout), after.number, retried=False)
+
+
+def _empty(spark: SparkSession, table: str, columns: Struct, *partition_by: str, position: Batch | None = None) -> None:
+    """Take all rows out of a table, if it is there, and the columns besides these."""
+    if not table_exists(spark, table):
+        return
+    writer = spark.createDataFrame([], spark_struct(columns)).write.format("delta").partitionBy(*partition_by)
+    # Spark writes nothing where a transaction's version is not above the one before
+    if position is not None and transaction_of(spark, table, position.query_id) != position.batch_id:
+        writer = writer.option("txnAppId", position.query_id).option("txnVersion", position.batch_id)
+    writer.mode("overwrite").option("overwriteSchema", "true").save(table)

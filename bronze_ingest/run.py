@@ -53,7 +53,8 @@ def ingest(
     """
     layout = layout_of(settings)
     wrapper = wrapper_format(settings)
-    write_batch = _writer(spark, layout, settings.run.sink)
+    tables = file_sink.OpenTables(layout.storage)
+    write_batch = _writer(tables, layout, settings.run.sink)
     counts: list[BatchCounts] = []
 
     def one_batch(frame: DataFrame, batch: Batch) -> None:
@@ -68,7 +69,7 @@ def ingest(
         f"stage = '{Stage.BRONZE.value}'",
         "demux rebuild --bronze",
     )
-    _require_columns(spark, layout, wrapper)
+    _require_columns(spark, tables, layout, wrapper)
     source = wrapper_stream(spark, settings, accept_gaps)
     watched = with_files(spark, layout.bronze_checkpoint, one_batch)
     try:
@@ -80,25 +81,23 @@ def ingest(
     return _report(counts)
 
 
-def _writer(spark: SparkSession, layout: Layout, sink: Sink) -> Callable[..., BatchCounts]:
+def _writer(tables: file_sink.OpenTables, layout: Layout, sink: Sink) -> Callable[..., BatchCounts]:
     """Return the `write_batch` of the sink that the settings name, or that fits the tables."""
     if sink is Sink.SPARK:
-        return partial(spark_sink.write_batch, spark)
-    if file_sink.can_write(layout):
-        return file_sink.write_batch
+        return spark_sink.write_batch
+    if file_sink.can_write(tables, layout):
+        return partial(file_sink.write_batch, tables)
     if sink is Sink.FILES:
         raise SettingsInvalid(
             f"The tables under {layout.root} cannot be written as files: only Spark reaches them, or "
             "they have features that only Spark's own writer gives.",
             "Set `run.sink` to auto or spark.",
         )
-    return partial(spark_sink.write_batch, spark)
+    return spark_sink.write_batch
 
 
-def _require_columns(spark: SparkSession, layout: Layout, wrapper: WrapperFormat) -> None:
-    if not table_exists(spark, layout.bronze):
-        return
-    now = _columns(spark, layout)
+def _require_columns(spark: SparkSession, tables: file_sink.OpenTables, layout: Layout, wrapper: WrapperFormat) -> None:
+    now = _columns(spark, tables, layout)
     if conflicts := column_conflicts(now, bronze_columns(wrapper)):
         raise SettingsInvalid(
             f"The envelope does not fit the bronze table: {' '.join(conflicts)}",
@@ -107,11 +106,14 @@ def _require_columns(spark: SparkSession, layout: Layout, wrapper: WrapperFormat
         )
 
 
-def _columns(spark: SparkSession, layout: Layout) -> Struct:
-    table = layout.storage.known_table(layout.bronze)
-    if table is None:
-        return columns_of_spark(spark.read.format("delta").load(layout.bronze).schema)
-    return columns_in_json(schema_json(table))
+def _columns(spark: SparkSession, tables: file_sink.OpenTables, layout: Layout) -> Struct:
+    """Return the columns of bronze; none where it is not there."""
+    table = tables.opened.get(layout.bronze) or layout.storage.known_table(layout.bronze)
+    if table is not None:
+        return columns_in_json(schema_json(table))
+    if not table_exists(spark, layout.bronze):
+        return Struct(())
+    return columns_of_spark(spark.read.format("delta").load(layout.bronze).schema)
 
 
 def _report(counts: list[BatchCounts]) -> IngestReport:

@@ -6,6 +6,9 @@ again, at any time: Spark refuses another number of sources than a checkpoint ha
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from pyspark import SparkFiles
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -26,6 +29,7 @@ from demux.core.settings.settings import Settings
 from demux.core.settings.source import ArchiveSettings, SourceKind
 from demux.core.storage import make_folder, read_text, table_exists
 from demux.core.streaming.checkpoints import read_checkpoint
+from demux.core.streaming.session import on_databricks
 from demux.core.tables import SOURCE_OPTIONAL
 
 # what every source gives: value, SOURCE_OPTIONAL, origin, record_id (NULL: the batch gives one), refused_sentence
@@ -78,8 +82,18 @@ def check_source(spark: SparkSession, settings: Settings) -> None:
 def _archive(spark: SparkSession, settings: Settings, layout: Layout) -> DataFrame:
     if settings.archive.path is not None:
         return archive_stream(spark, settings.archive)
-    make_folder(spark, layout.no_archive)
-    return archive_stream(spark, ArchiveSettings(path=layout.no_archive))
+    return archive_stream(spark, ArchiveSettings(path=_no_archive(spark, layout)))
+
+
+def _no_archive(spark: SparkSession, layout: Layout) -> str:
+    """Return an empty folder that Spark lists again and again: one of the driver where the root is in a store."""
+    storage = layout.storage
+    if on_databricks() or storage.is_folder(layout.root) or not storage.reaches(layout.root):
+        make_folder(spark, layout.no_archive)
+        return layout.no_archive
+    folder = Path(SparkFiles.getRootDirectory(), "no-archive")
+    folder.mkdir(exist_ok=True)
+    return folder.as_uri()
 
 
 def _columns(frame: DataFrame, kind: SourceKind) -> DataFrame:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pyspark.sql import Column as SparkColumn
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from bronze_ingest.to_columns import EXAMINED, take_apart, with_fields
@@ -12,18 +12,15 @@ from demux.core.causes import Stage
 from demux.core.columns.map_in_arrow import ArrowFunction, Batches, map_in_arrow, numbered
 from demux.core.columns.spark import spark_struct
 from demux.core.delta.app_transactions import Batch
-from demux.core.delta.batch_commit import REFUSED, BatchCounts, OnRetry, RowSelection, Target, commit
+from demux.core.delta.batch_commit import REFUSED, BatchCounts, Target, commit
 from demux.core.root.layout import Layout
 from demux.core.tables import QUARANTINE
 
 
-def write_batch(
-    spark: SparkSession, layout: Layout, frame: DataFrame, wrapper: WrapperFormat, batch: Batch
-) -> BatchCounts:
+def write_batch(layout: Layout, frame: DataFrame, wrapper: WrapperFormat, batch: Batch) -> BatchCounts:
     """Write a micro-batch of source records and return its counts; safe to call again for the same batch."""
-    target = Target(layout.bronze, layout.quarantine, OnRetry.DECIDE_AGAIN, partition_by=("game_name",))
-    rows = bronze_rows(frame, wrapper, batch)
-    return commit(spark, batch, target, rows, lambda which: examined_rows(frame, wrapper, batch, which))
+    target = Target(layout.bronze, layout.quarantine, partition_by=("game_name",))
+    return commit(batch, target, bronze_rows(frame, wrapper, batch), lambda: refused_rows(frame, wrapper, batch))
 
 
 def bronze_rows(frame: DataFrame, wrapper: WrapperFormat, batch: Batch) -> DataFrame:
@@ -33,9 +30,9 @@ def bronze_rows(frame: DataFrame, wrapper: WrapperFormat, batch: Batch) -> DataF
     return stamped.select(*(column.name for column in bronze_columns(wrapper)), REFUSED)
 
 
-def examined_rows(frame: DataFrame, wrapper: WrapperFormat, batch: Batch, which: RowSelection) -> DataFrame:
-    """Return records of a source frame in the columns of `QUARANTINE`; a good one has a NULL cause."""
-    examined = map_in_arrow(frame, to_examined(wrapper, batch, which), spark_struct(EXAMINED))
+def refused_rows(frame: DataFrame, wrapper: WrapperFormat, batch: Batch) -> DataFrame:
+    """Return the bad records of a source frame in the columns of `QUARANTINE`."""
+    examined = map_in_arrow(frame, to_refused(wrapper, batch), spark_struct(EXAMINED))
     stamped = (
         examined.withColumn("stage", F.lit(Stage.BRONZE.value))
         .withColumn("query_id", F.lit(batch.query_id))
@@ -59,12 +56,12 @@ def to_fields(wrapper: WrapperFormat, batch: Batch) -> ArrowFunction:
     return convert
 
 
-def to_examined(wrapper: WrapperFormat, batch: Batch, which: RowSelection) -> ArrowFunction:
-    """Return a function that gives source records as they came, in the columns of `EXAMINED`."""
+def to_refused(wrapper: WrapperFormat, batch: Batch) -> ArrowFunction:
+    """Return a function that gives the bad source records as they came, in the columns of `EXAMINED`."""
 
     def convert(batches: Batches) -> Batches:
         for first, records in numbered(batches):
             examined = take_apart(records, wrapper, batch, first).examined()
-            yield examined.filter(examined.column("cause").is_valid()) if which is RowSelection.REFUSED else examined
+            yield examined.filter(examined.column("cause").is_valid())
 
     return convert

@@ -6,16 +6,19 @@ import statistics
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from functools import partial
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from benchmarks.parts.decoding import timed
+from benchmarks.support.points import DISK, STORE
 from bronze_ingest.kafka.source import stream_options
 from bronze_ingest.run import ingest
 from demux.core.registry.memory import MemoryRegistry
 from demux.core.settings.settings import RunSettings, Settings, Sink
 from demux.core.settings.source import KafkaSettings, SourceKind, SourceSettings
+from demux.core.settings.store import StoreSettings
 from producer.kafka.sink import KafkaSink
 from producer.request import ProduceRequest
 from producer.run import MADE_BY, produce
@@ -95,24 +98,52 @@ class _Takers:
         writer.trigger(availableNow=True).start(f"{self.folder}/{name}/table").awaitTermination()
 
     def _bronze(self, name: str, sink: Sink) -> None:
-        source, run = SourceSettings(kind=SourceKind.KAFKA), RunSettings(sink=sink)
-        report = ingest(self.spark, Settings(root=f"{self.folder}/{name}", source=source, kafka=self.kafka, run=run))
-        assert (report.rows_bronze, report.rows_quarantined) == (_EVENTS, 0)
+        take_in(self.spark, f"{self.folder}/{name}", self.kafka, RunSettings(sink=sink))
+
+
+def take_in(
+    spark: SparkSession, root: str, kafka: KafkaSettings, run: RunSettings, store: StoreSettings | None = None
+) -> None:
+    """Take what is new in the topic into the root's bronze table."""
+    source = SourceSettings(kind=SourceKind.KAFKA)
+    report = ingest(spark, Settings(root=root, source=source, kafka=kafka, run=run, store=store or StoreSettings()))
+    assert (report.rows_bronze, report.rows_quarantined) == (_EVENTS, 0)
+
+
+def fed(kafka: KafkaSettings, rounds: int, take: Callable[[], None]) -> None:
+    """Send the events, and let them be taken, as often; one time before. The topic is removed again."""
+    sink, registry = KafkaSink(kafka, {}, _PARTITIONS), MemoryRegistry(made_by=MADE_BY)
+    request = ProduceRequest(events=_EVENTS, games=20, partitions=_PARTITIONS, fault_rate=0.0)
+    try:
+        # the first one makes tables, and compiles
+        for _ in range(rounds + 1):
+            produce(request, registry, sink, now=datetime.now(timezone.utc))
+            take()
+    finally:
+        sink.remove()
+
+
+def stored(spark: SparkSession, folder: Path, store: StoreSettings, rounds: int = 2) -> Mapping[str, float]:
+    """Return the records a second of bronze on the disk and in a store, at a broker that is started for it."""
+    roots = {DISK: (f"{folder}/root", None), STORE: ("s3://demux/kafka", store)}
+    seconds: dict[str, list[float]] = {name: [] for name in roots}
+    with start_broker(folder / "broker") as broker:
+        kafka = KafkaSettings(bootstrap_servers=broker.bootstrap, topics=(_TOPIC,))
+
+        def take() -> None:
+            for name, (root, its_store) in roots.items():
+                seconds[name].append(timed(partial(take_in, spark, root, kafka, RunSettings(), its_store)))
+                print(f"{seconds[name][-1]:8.1f} s  Kafka to bronze: {name}", flush=True)
+
+        fed(kafka, rounds, take)
+    return {name: _EVENTS / statistics.median(each[1:]) for name, each in seconds.items()}
 
 
 def copies(spark: SparkSession, bootstrap: str, folder: Path, rounds: int = 3) -> Copies:
     """Return the speeds at this broker, in turn; the topic that it fills is removed again."""
     kafka = KafkaSettings(bootstrap_servers=bootstrap, topics=(_TOPIC,))
-    sink, registry = KafkaSink(kafka, {}, _PARTITIONS), MemoryRegistry(made_by=MADE_BY)
-    request = ProduceRequest(events=_EVENTS, games=20, partitions=_PARTITIONS, fault_rate=0.0)
     takers = _Takers(spark, folder, kafka)
-    try:
-        # the first one makes tables, and compiles
-        for _ in range(rounds + 1):
-            produce(request, registry, sink, now=datetime.now(timezone.utc))
-            takers.take()
-    finally:
-        sink.remove()
+    fed(kafka, rounds, takers.take)
     return Copies(
         *(_EVENTS / statistics.median(takers.seconds[name][1:]) for name in ("copy", "tuned copy", "files", "spark"))
     )

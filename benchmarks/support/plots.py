@@ -11,7 +11,7 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from benchmarks.support.points import FLEET, NAIVE, PLOTS, Point, loaded, series
+from benchmarks.support.points import DISK, FLEET, NAIVE, PLOTS, SLOW, STORE, Point, loaded, series
 
 _INK, _GRID = "#24292f", "#d0d7de"
 
@@ -28,17 +28,25 @@ class _Look:
 _LOOKS = {
     NAIVE: _Look("a stream for each game (naive, tuned)", "#d55e00", "s"),
     FLEET: _Look("run.engine: fleet", "#0072b2", "o"),
+    DISK: _Look("root in a folder", "#0072b2", "o"),
+    STORE: _Look("root in S3", "#009e73", "^"),
+    SLOW: _Look("root in S3, 30 ms on each request", "#cc79a7", "D"),
 }
 
 
 def draw_all(points: Sequence[Point], folder: Path = PLOTS) -> tuple[Path, ...]:
-    """Write both plots and return their paths."""
+    """Write a plot of each kind of points and return their paths."""
     folder.mkdir(parents=True, exist_ok=True)
-    games = next((point.games for point in points if point.plot == "rows"), 0)
-    rows = next((point.rows for point in points if point.plot == "games"), 0)
-    return (
-        _draw(points, "games", f"active games, {rows:,} new rows each", folder / "games.svg"),
-        _draw(points, "rows", f"new rows of each game, {games} games", folder / "rows.svg"),
+    across = {
+        "games": "active games, {rows:,} new rows each",
+        "rows": "new rows of each game, {games} games",
+        "stores": "active games, {rows:,} new rows each",
+    }
+    first = {plot: next((point for point in points if point.plot == plot), None) for plot in across}
+    return tuple(
+        _draw(points, plot, across[plot].format(games=point.games, rows=point.rows), folder / f"{plot}.svg")
+        for plot, point in first.items()
+        if point is not None
     )
 
 
@@ -52,6 +60,8 @@ def _draw(points: Sequence[Point], plot: str, across: str, path: Path) -> Path:
         axes = figure.add_subplot()
         for design, look in _LOOKS.items():
             xs, ys = series(points, plot, design)
+            if not xs:
+                continue
             axes.plot(xs, ys, label=look.label, color=look.colour, marker=look.marker, linewidth=2.2, markersize=7)
         _dress(axes, across)
         figure.savefig(path, format="svg", metadata={"Date": None, "Creator": None})

@@ -11,6 +11,7 @@ PLOTS = Path(__file__).parents[2] / "docs" / "plots"
 _FILE = "points.json"
 
 NAIVE, FLEET = "naive", "fleet"
+DISK, STORE, SLOW = "disk", "store", "store, late"
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,8 +19,8 @@ class Point:
     """One figure.
 
     Attributes:
-        plot: `games` or `rows`: what is on the other axis.
-        design: `naive` or `fleet`.
+        plot: `games` or `rows`: what is on the other axis; `stores`: games, by where the root is.
+        design: one of those above.
         games: how many were active.
         rows: new rows of each.
         seconds: of decoding, in a round.
@@ -33,9 +34,12 @@ class Point:
 
 
 def save(points: Iterable[Point], folder: Path) -> None:
-    """Write the points into the folder of the plots, one on each line."""
+    """Write the points into the folder of the plots, one on each line; those of other plots stay."""
     folder.mkdir(parents=True, exist_ok=True)
-    lines = ",\n".join(json.dumps(asdict(point)) for point in points)
+    new = tuple(points)
+    plots = {point.plot for point in new}
+    kept = [point for point in loaded(folder) if point.plot not in plots] if (folder / _FILE).exists() else []
+    lines = ",\n".join(json.dumps(asdict(point)) for point in sorted([*kept, *new], key=lambda point: point.plot))
     (folder / _FILE).write_text(f"[\n{lines}\n]\n", encoding="utf-8")
 
 
@@ -47,7 +51,7 @@ def loaded(folder: Path) -> tuple[Point, ...]:
 def series(points: Sequence[Point], plot: str, design: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Return games, or rows of a game, in order, and the seconds of each."""
     mine = [point for point in points if (point.plot, point.design) == (plot, design)]
-    pairs = sorted((getattr(point, plot), point.seconds) for point in mine)
+    pairs = sorted((point.rows if plot == "rows" else point.games, point.seconds) for point in mine)
     return tuple(x for x, _ in pairs), tuple(y for _, y in pairs)
 
 

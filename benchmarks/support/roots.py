@@ -20,7 +20,7 @@ from benchmarks.support.points import PLOTS
 from demux.core.protobuf.schema.protoc import compile_schema
 from demux.core.registry.folder import FolderRegistry
 from demux.core.reports import GameReport, IngestReport
-from demux.core.settings.settings import Decoder, Engine, GamesSettings, RegistrySettings, RunSettings, Settings
+from demux.core.settings.settings import Decoder, Engine, GamesSettings, RegistrySettings, RunSettings, Settings, Sink
 from demux.core.settings.source import SourceSettings
 from demux.core.settings.store import StoreSettings
 from demux.pipeline.context import place_of
@@ -73,6 +73,7 @@ class BenchRoot:
         decoder: Decoder = Decoder.AUTO,
         source: Path | None = None,
         store: StoreSettings | None = None,
+        sink: Sink = Sink.AUTO,
     ) -> None:
         self.spark = spark
         self.settings = Settings(
@@ -82,7 +83,7 @@ class BenchRoot:
             registry=RegistrySettings(path=str(registry)),
             games=GamesSettings(limit=1_000_000),
             decoder=decoder,
-            run=RunSettings(engine=engine, parallelism=PARALLELISM),
+            run=RunSettings(engine=engine, parallelism=PARALLELISM, sink=sink),
         )
         self._place = place_of(self.settings, spark, threading.Event())
         self._decode = decode_of(self._place, self.settings.round_engine)
@@ -160,10 +161,11 @@ class Bench:
             self._roots[name] = BenchRoot(self.spark, folder, self.folder / "registry", engine, decoder)
         return self._roots[name]
 
-    def root_in(self, uri: str, store: StoreSettings) -> BenchRoot:
+    def root_in(self, uri: str, store: StoreSettings, sink: Sink = Sink.AUTO) -> BenchRoot:
         """Return a new root in a store, whose source is on the disk."""
         source = self.folder / f"source of {uri.rpartition('/')[2]}"
-        return BenchRoot(self.spark, uri, self.folder / "registry", Engine.FLEET, source=source, store=store)
+        registry = self.folder / "registry"
+        return BenchRoot(self.spark, uri, registry, Engine.FLEET, Decoder.AUTO, source, store, sink)
 
     def forget(self, name: str) -> None:
         """Remove the root from the disk."""

@@ -25,7 +25,6 @@ class Cause(Enum):
     MALFORMED_PAYLOAD = "MALFORMED_PAYLOAD"
     SCHEMA_CONFLICT = "SCHEMA_CONFLICT"
     SCHEMA_FROZEN = "SCHEMA_FROZEN"
-    INTERRUPTED = "INTERRUPTED"
 
 
 # causes of records that never became a row of bronze: there is nothing to decode again

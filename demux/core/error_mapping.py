@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from demux.core.errors import DemuxError, StorageFailed, TaskFailed, TaskInterrupted
 from demux.core.extras import missing_extra
+from demux.core.storage.refusals import refusal_in
 
 # an error's text has Java's trace behind it, which says less
 _WORKER_TRACE = "Traceback (most recent call last):"
@@ -51,6 +52,8 @@ def named(error: BaseException) -> DemuxError:
     if (missing := missing_extra(error)) is not None:
         return missing
     text = f"{type(error).__name__}: {error}"
+    if (refused := refusal_in(text)) is not None:
+        return refused
     reason = _sentence(text)
     # a conflict of two writers may also name the file that both wanted
     if any(sign in text for sign in _TRANSIENT):

@@ -140,6 +140,12 @@ class CheckpointLost(DemuxError):
     condition = "CHECKPOINT_LOST"
 
 
+class PositionLost(DemuxError):
+    """A game's table has rows, and does not say how far bronze is decoded into it."""
+
+    condition = "POSITION_LOST"
+
+
 class BronzeLogTruncated(DemuxError):
     """Bronze's Delta log has been cleaned of the commits that a game has still to read."""
 

@@ -71,8 +71,8 @@ QUARANTINE = Struct(
         _KEY,
         _of("headers", _HEADERS, "Headers of the record."),
         _of("sentence", Primitive.STRING, "Why, in a sentence."),
-        _of("query_id", Primitive.STRING, "The stream that set it aside."),
-        _of("batch_id", Primitive.BIGINT, "Number of the batch that set it aside."),
+        _of("query_id", Primitive.STRING, "The stream, or the id of positions, that set it aside."),
+        _of("batch_id", Primitive.BIGINT, "Number of the batch, or of the position."),
         _of("quarantined_at", Primitive.TIMESTAMP, "When it was set aside, UTC."),
     )
 )

@@ -21,7 +21,6 @@ from demux.core.schemas.game_discovery import RegisteredGames, registered_games
 from demux.core.schemas.registry_selection import Registries, game_schemas
 from demux.core.schemas.store import GameRegistry, SchemaStore
 from demux.core.settings.settings import Settings
-from demux.core.storage import exists
 from demux.core.streaming.query import TAKE_ALL, Trigger
 from demux.core.streaming.session import on_databricks
 
@@ -145,10 +144,10 @@ def place_of(
     layout = layout_of(settings)
     schemas = SchemaStore(spark, layout, registry_of(settings, os.environ), tables)
     catalog = CatalogRegistration(spark, settings, schemas, has_tags=on_databricks())
-    if tables is None and exists(spark, layout.fleet):
-        # a stream that continues from a fleet commits by Spark, while another game's fleet commits without
-        tables = table_lock(settings.root)
-    return CommandContext(settings, spark, schemas, Control(spark, layout), stopping, tables or unlocked, catalog)
+    # a stream commits by Spark, and where it continues within a commit, by files
+    return CommandContext(
+        settings, spark, schemas, Control(spark, layout), stopping, tables or table_lock(settings.root), catalog
+    )
 
 
 def registry_of(settings: Settings, environ: Mapping[str, str]) -> Callable[[str], GameRegistry]:

@@ -81,7 +81,6 @@ class _FleetEngine:
                 place.spark,
                 place.layout,
                 place.schemas,
-                place.deserialize,
                 most_rows=place.settings.run.rows_per_game,
                 threads=place.settings.run.parallelism,
                 tables=place.tables,

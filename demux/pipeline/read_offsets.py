@@ -1,4 +1,4 @@
-"""Where the games and bronze stand, as the ledger asks it: both engines and all sources, from tables and checkpoints.
+"""Where the games and bronze stand, as the ledger asks it: games by their tables, bronze by its checkpoint.
 
 Reads small files; changes nothing. What is not known for sure is left out: the ledger then calls a record waiting.
 """
@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from bronze_ingest.kafka.checkpoint_offsets import KAFKA
 from bronze_ingest.kafka.lost_offsets import Loss, kafka_offsets, source_line, start_line
 from demux.core.delta.app_transactions import transaction_of
+from demux.core.delta.bronze_games import position_id
 from demux.core.delta.log import commit_in, commit_name, newest_version
 from demux.core.delta.record_table import RecordTable
 from demux.core.names import names_of
@@ -24,24 +25,24 @@ from demux.core.settings.settings import Settings
 from demux.core.settings.source import SourceKind
 from demux.core.storage import file_names, read_text, table_exists
 from demux.core.storage.files import Storage
-from demux.core.streaming.checkpoints import read_checkpoint
+from demux.core.streaming.bronze_offset import BronzeOffset
+from demux.core.streaming.checkpoints import end_of, read_checkpoint
 from demux.core.tables import GAPS, TOPICS
 from demux.operations.erasure.results import ALL_READ
 from demux.operations.reconcile.read_offsets import GameOffset, Part, Range, SourceOffsets
 from demux.operations.reconcile.table_snapshots import last_batches, session_for
-from deserializer.fleet.current_offset import position_in
-from deserializer.fleet.round import fleet_of
-from deserializer.offsets.epoch import GameEpoch
 
 _THREADS = 8
 _EXPIRED = f"SELECT * FROM {{records}} WHERE reason = '{Loss.EXPIRED.value}'"
 
 
 def game_offsets(spark: SparkSession | None, layout: Layout) -> Callable[[Collection[str]], Mapping[str, GameOffset]]:
-    """Return what says the offsets of games in bronze, by key; whichever engine has decoded them."""
+    """Return what says the offsets of games in bronze, by key, as their tables have them."""
 
     def read_offsets(keys: Collection[str]) -> Mapping[str, GameOffset]:
-        app_id = fleet_of(spark or layout.storage, layout)
+        if not table_exists(spark or layout.storage, layout.bronze):
+            return {}
+        app_id = position_id(spark, layout)
         names = sorted(keys)
         with ThreadPoolExecutor(_THREADS, thread_name_prefix="stands") as pool:
             found = pool.map(lambda key: _game_offset(spark, layout, key, app_id), names)
@@ -63,17 +64,16 @@ def read_batch(spark: SparkSession, layout: Layout, game: str) -> int:
     return batches.get(read_source.version, -1)
 
 
-def _game_offset(spark: SparkSession | None, layout: Layout, key: str, app_id: str | None) -> GameOffset | None:
-    files = spark or layout.storage
-    number = None if app_id is None else _transaction(spark, layout, layout.silver(key), app_id)
-    if app_id is not None and number is not None and (turn := GameEpoch.of(number)).is_the_fleets:
+def _game_offset(spark: SparkSession | None, layout: Layout, key: str, app_id: str) -> GameOffset | None:
+    files, table, checkpoint = spark or layout.storage, layout.silver(key), layout.silver_checkpoint(key)
+    number = _transaction(spark, layout, table, app_id)
+    if number is not None:
         # what was read of the commit that it is in counts once it has read all of it
-        return GameOffset(turn.position.version, f"{app_id}/{turn.number}")
-    checkpoint = layout.silver_checkpoint(key)
-    found = read_checkpoint(files, checkpoint)
-    if found.query_id is None or found.done < 0:
-        return None
-    return GameOffset(position_in(read_text(files, f"{checkpoint}/offsets/{found.done}")).version, found.query_id)
+        return GameOffset(BronzeOffset.of(number).version, app_id)
+    done = read_checkpoint(files, checkpoint).done
+    # a stream has written the table, and nothing brings it back: what it had is lost (TABLE_LOST), and does not wait
+    is_gone = done >= 0 and not table_exists(files, table)
+    return GameOffset(end_of(files, checkpoint, done).version, app_id) if is_gone else None
 
 
 def _transaction(spark: SparkSession | None, layout: Layout, table: str, app_id: str) -> int | None:

@@ -141,7 +141,7 @@ class ByFiles:
         if error is None:
             try:
                 ids = self._games.schema_ids(due, {ref for part in parts for ref in part.refs})
-                table.append(files, self._app_id, self._games.version(due))
+                table.append(files, self._app_id, due.after.number)
                 self._games.done(due)
             except Exception as failure:  # one game's failure must not stop its neighbours
                 error = named(failure)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
@@ -10,27 +10,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from demux.core.columns.types import Struct
-from demux.core.delta.log import AddedFile
 from demux.core.error_mapping import named
 from demux.core.errors import DemuxError
 from demux.core.names import names_of
 from demux.core.reports import GameReport
 from demux.core.schemas.ref import SchemaRef
 from demux.core.schemas.store import SchemaStore
-from demux.core.settings.schema_contract import Contract
-from demux.core.tables import SILVER_ORIGIN
-from deserializer.decoders.arrow import INPUT
-from deserializer.decoders.schema_decision import UNDECIDED, Decisions, Refusal, SchemaLookup, WriterSchema, decide
-from deserializer.fleet.current_offset import current_offset
+from demux.core.streaming.bronze_offset import START, BronzeOffset
+from deserializer.decoders.schema_decision import UNDECIDED, Decisions, Refusal, SchemaLookup, WriterSchema
 from deserializer.fleet.worker import GameFiles
-from deserializer.offsets.bronze_files import file_session, rows_in
 from deserializer.offsets.bronze_log import BronzeLog, file_path, require_readable
-from deserializer.offsets.epoch import GameEpoch, fleet_epoch
-from deserializer.offsets.unread_files import START, BronzeOffset, CommitsByGame, FileGroup, pending, take
-from deserializer.silver.backend import GameTable, QuarantineTable, Tables
-from deserializer.silver.comments import description_of
-from deserializer.silver.evolve import fitted
+from deserializer.offsets.unread_files import CommitsByGame, FileGroup, pending, take
+from deserializer.silver.backend import GameTable, QuarantineTable, Tables, ahead
+from deserializer.silver.file_quarantine import Quarantine
+from deserializer.silver.file_table import SilverTable
+from deserializer.silver.fit import fit
 
 _DECIDED_AT_ONCE = 4
 
@@ -42,13 +36,15 @@ class PendingGame:
     Attributes:
         game: the exact name.
         table: its silver table.
+        before: where it stands.
         pieces: what is read; none where nothing is new.
         rows_waiting: about how many rows are left for later rounds.
-        settled: ids of records that an interrupted round has put into a table already.
+        settled: ids of records that an interrupted writer has put into a table already; of tables that take files.
     """
 
     game: str
     table: GameTable
+    before: BronzeOffset
     pieces: tuple[FileGroup, ...]
     rows_waiting: int = 0
     settled: frozenset[str] = frozenset()
@@ -84,7 +80,6 @@ class GameStates:
         spark: SparkSession,
         tables: Tables,
         schemas: SchemaStore,
-        finish_stream: Callable[[str], object],
         most_rows: int,
     ) -> None:
         """Prepare, as `Fleet`."""
@@ -92,10 +87,8 @@ class GameStates:
         self._opened_by = tables
         self._bronze = tables.layout.bronze
         self._schemas = schemas
-        self._finish_stream = finish_stream
         self._most_rows = most_rows
         self._tables: dict[str, GameTable] = {}
-        self._turns: dict[str, int] = {}
         self._positions: dict[str, BronzeOffset] = {}
         self._decisions: dict[str, Decisions] = {}
         self._log = BronzeLog(spark, self._bronze)
@@ -113,9 +106,7 @@ class GameStates:
         failed: dict[str, DemuxError] = {}
         names = sorted(set(games))
         with ThreadPoolExecutor(threads, thread_name_prefix="standing") as pool:
-            for game, error in zip(
-                names, pool.map(lambda game: self._find_offset(game, quarantine), names), strict=True
-            ):
+            for game, error in zip(names, pool.map(self._find_offset, names), strict=True):
                 if error is not None:
                     failed[game] = error
         due: dict[str, PendingGame] = {}
@@ -160,10 +151,6 @@ class GameStates:
             for error in self.learn({due.game: refs}, {due.game: due}).values():
                 raise error
         return self.known(due.game)
-
-    def version(self, due: PendingGame) -> int:
-        """Return the version of the transaction that says in the game's table that they are read."""
-        return GameEpoch(self._turns[due.game], due.after).version
 
     def learn(
         self, refs: Mapping[str, Mapping[SchemaRef, int]], due: Mapping[str, PendingGame]
@@ -224,87 +211,44 @@ class GameStates:
         """Return what was decided about the game's schemas so far."""
         return self._decisions.get(game, UNDECIDED)
 
-    def _find_offset(self, game: str, quarantine: QuarantineTable) -> DemuxError | None:
+    def _find_offset(self, game: str) -> DemuxError | None:
         """Find the offset of the game in bronze, where that is not known; return why it cannot be found out."""
         if game in self._positions:
             return None
         try:
-            table, position = self._look(game, quarantine)
-            if position is None:
-                self._finish_stream(game)
-                table, position = self._look(game, quarantine)
+            table = self._opened_by.silver(names_of(game).key)
+            self._tables[game], self._positions[game] = table, self._opened_by.position(game, table)
         except Exception as error:  # one game's failure must not stop its neighbours
             return named(error)
-        assert position is not None, "its stream has ended its batch"
-        self._tables[game], self._positions[game] = table, position
-        self._turns[game] = fleet_epoch(table.transaction(self._opened_by.app_id))
         return None
-
-    def _look(self, game: str, quarantine: QuarantineTable) -> tuple[GameTable, BronzeOffset | None]:
-        key = names_of(game).key
-        tables = self._opened_by
-        table = tables.silver(key)
-        has_begun = quarantine.position(key) is not None
-        return table, current_offset(self._spark, tables.layout, game, table, tables.app_id, has_begun=has_begun)
 
     def _due(self, game: str, log: CommitsByGame | None, quarantine: QuarantineTable) -> PendingGame:
         table, position = self._tables[game], self._positions[game]
         pieces = pending(self._log.of_game(game, position) if log is None else log, game, position)
         require_readable(game, pieces)
         taken, settled = take(pieces, self._most_rows), frozenset[str]()
-        bad = quarantine.position(names_of(game).key)
-        if bad is not None and bad > position:
-            # a round was interrupted between its two commits: at least what it had read is read again
+        bad = ahead(quarantine, game, position)
+        if bad is not None:
+            # a writer died between its two commits: at least what it had read is read again
             ends = [at for at, piece in enumerate(pieces, 1) if piece.after >= bad]
             taken = pieces[: max(len(taken), ends[0])] if ends else pieces
-            settled = self._settled(game, taken, quarantine)
+            if isinstance(table, SilverTable):
+                settled = self._settled(game, table, taken, quarantine)
         waiting = sum(piece.rows for piece in pieces[len(taken) :])
-        return PendingGame(game, table, taken, waiting, settled)
+        return PendingGame(game, table, position, taken, waiting, settled)
 
-    def _settled(self, game: str, pieces: Iterable[FileGroup], quarantine: QuarantineTable) -> frozenset[str]:
+    def _settled(
+        self, game: str, table: SilverTable, pieces: Iterable[FileGroup], quarantine: QuarantineTable
+    ) -> frozenset[str]:
         """Return the ids of the pieces' records that are in quarantine or in silver already."""
-        wanted = self._record_ids(game, [file for piece in pieces for file in piece.files])
-        if not len(wanted):
-            return frozenset()
-        return (quarantine.ids(game) & frozenset(wanted.to_pylist())) | self._tables[game].ids_among(wanted)
-
-    def _record_ids(self, game: str, files: Sequence[AddedFile]) -> pa.Array:
-        paths, storage = [file_path(self._bronze, file.path) for file in files], self._opened_by.layout.storage
-        if self._opened_by.is_reached:
-            columns = []
-            for path, file in zip(paths, files, strict=True):
-                with storage.open(path, file.bytes) as opened:
-                    columns.append(pq.read_table(opened, columns=["record_id"]).column(0))
-            return pa.chunked_array(columns, pa.string()).unique()
-        only = Struct(tuple(column for column in INPUT if column.name == "record_id"))
-        ids = rows_in(file_session(self._spark), game, paths, only).distinct().collect()
-        return pa.array([row.record_id for row in ids], pa.string())
-
-
-def fit(
-    spark: SparkSession,
-    table: GameTable,
-    answers: Mapping[SchemaRef, SchemaLookup],
-    contract: Contract,
-    rows: Mapping[SchemaRef, int],
-) -> Decisions:
-    """Return what to do with rows of each schema ref; the table is there then, and has all columns for it.
-
-    As `deserializer.silver.evolve.fitted`, without Spark where rows need not be rewritten.
-
-    Raises:
-        ApprovalNeeded: the contract asks first; nothing was changed.
-    """
-    decisions = decide(table.columns, answers, table.message, contract, rows=rows)
-    description = description_of(decisions, answers, table.everything)
-    if not table.exists:
-        table.create(description.all_columns, decisions.message, description.comment)
-        return decisions
-    changes = description.is_new or Struct((*decisions.columns, *SILVER_ORIGIN)) != table.everything
-    if changes and not table.alter(description, decisions.message):
-        fitted(spark, table.path, answers, contract, rows)
-        table.refresh()
-    return decisions
+        assert isinstance(quarantine, Quarantine), "or no game's table takes files"
+        storage = self._opened_by.layout.storage
+        columns = []
+        for file in (file for piece in pieces for file in piece.files):
+            with storage.open(file_path(self._bronze, file.path), file.bytes) as opened:
+                columns.append(pq.read_table(opened, columns=["record_id"]).column(0))
+        wanted = pa.chunked_array(columns, pa.string()).unique()
+        return (quarantine.ids(game) & frozenset(wanted.to_pylist())) | table.ids_among(wanted)
 
 
 def lasting(decisions: Decisions) -> Decisions:

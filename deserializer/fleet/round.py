@@ -5,27 +5,25 @@ Games whose tables only Spark can write are decoded one by one, in the same roun
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 
 from pyspark.sql import SparkSession
 
+from demux.core.delta.bronze_games import metadata_of
+from demux.core.errors import TableUnsuited
 from demux.core.reports import GameReport
 from demux.core.root.layout import Layout
 from demux.core.root.lock import TableLock, unlocked
 from demux.core.schemas.store import SchemaStore
 from demux.core.settings.settings import Sink
-from demux.core.storage import Files, exists, read_text, replace_text
 from deserializer.fleet.file_writer import ByFiles
 from deserializer.fleet.game_state import GameResult, GameStates, PendingGame
 from deserializer.fleet.spark_writer import BySpark
-from deserializer.offsets.bronze_files import fleet_id
+from deserializer.silver.append import Appending
 from deserializer.silver.backend import tables_of
 from deserializer.silver.file_table import SilverTable
 from deserializer.silver.spark_table import SilverBySpark
-
-# at the same time: they wait for answers
-_COMMITS_IN_STORE = 32
 
 
 class Fleet:
@@ -39,7 +37,6 @@ class Fleet:
         spark: SparkSession,
         layout: Layout,
         schemas: SchemaStore,
-        finish_stream: Callable[[str], object],
         most_rows: int,
         threads: int,
         tables: TableLock = unlocked,
@@ -51,26 +48,28 @@ class Fleet:
             spark: the session.
             layout: where the tables are.
             schemas: the schemas in use.
-            finish_stream: ends the batch that a game's stream had begun; the other engine.
             most_rows: of a game in one round, about; the rest waits.
             threads: that look and commit at the same time.
             tables: keeps processes apart that write the quarantine table.
             sink: who writes the tables.
 
         Raises:
-            SettingsInvalid, TableUnsuited: as `tables_of` and `fleet_id`.
+            SettingsInvalid, TableUnsuited: as `tables_of`.
+            TableUnsuited: the names of bronze's columns are not those in its files.
         """
-        self._app_id = fleet_id(spark, layout)
-        opened_by = tables_of(spark, layout, self._app_id, sink)
-        if fleet_of(spark, layout) != self._app_id:
-            # for streams that go on from here
-            replace_text(spark, layout.fleet, self._app_id)
-        self._games = GameStates(spark, opened_by, schemas, finish_stream, most_rows)
+        app_id, properties = metadata_of(spark, layout)
+        if properties.get("delta.columnMapping.mode", "none") != "none":
+            raise TableUnsuited(
+                f"The table {layout.bronze} has columns with other names in its files (column mapping).",
+                "Set run.engine: stream.",
+                table=layout.bronze,
+            )
+        opened_by = tables_of(spark, layout, app_id, sink)
+        self._games = GameStates(spark, opened_by, schemas, most_rows)
         self._quarantine = opened_by.quarantine(tables)
-        commits = threads if layout.storage.is_folder(layout.root) else max(threads, _COMMITS_IN_STORE)
-        self._by_files = ByFiles(spark, layout.storage, self._games, self._quarantine, self._app_id, commits)
-        self._by_spark = BySpark(spark, self._games, self._quarantine, self._app_id, threads, tables)
-        self._threads = threads
+        self._threads = max(threads, layout.storage.side_by_side(layout.root))
+        self._by_files = ByFiles(spark, layout.storage, self._games, self._quarantine, app_id, self._threads)
+        self._by_spark = BySpark(spark, self._games, Appending(layout, app_id, self._quarantine, tables), threads)
 
     def decode(self, games: Iterable[str], now: datetime) -> Iterator[GameResult]:
         """Yield how each game ended, in order of time: its rows are in silver or in quarantine, up to its share.
@@ -92,11 +91,6 @@ class Fleet:
         active = {game: one for game, one in due.items() if one.pieces}
         yield from self._by_files.decode(_with(SilverTable, active), now)
         yield from self._by_spark.decode(_with(SilverBySpark, active))
-
-
-def fleet_of(files: Files, layout: Layout) -> str | None:
-    """Return the id of the transactions of the root's fleet; None where there never was one."""
-    return read_text(files, layout.fleet) if exists(files, layout.fleet) else None
 
 
 def _with(kind: type[object], due: Mapping[str, PendingGame]) -> dict[str, PendingGame]:

@@ -6,10 +6,12 @@ One game's failure is its own: what it wrote is removed, and the next one begins
 from __future__ import annotations
 
 import shlex
+import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -29,6 +31,9 @@ from demux.core.storage.files import Storage
 from demux.core.tables import QUARANTINE, SILVER_ORIGIN
 from deserializer.decoders.arrow import INPUT, REF, SchemaBatch, origin_of, parts_of
 from deserializer.decoders.schema_decision import Decisions, UnknownRef
+
+# of a game, while others decode
+_READ_NOW_BYTES = 4 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,48 +101,64 @@ def write_games(
         now: the time of decoding.
     """
     with TableWriter(storage, quarantine, QUARANTINE) as bad:
-        for work in works:
-            began = time.monotonic()
-            files: list[TableFile] = []
-            try:
-                written, files = _write(work, quarantine, query_id, now, bad)
-            except Exception as error:  # one game's failure must not stop its neighbours
-                written = WrittenGame(work.game, work.paths, error=named(error))
-            yield replace(written, seconds=time.monotonic() - began)
-            yield from files
+        task = _WriterTask(quarantine, query_id, now, bad)
+        with ThreadPoolExecutor(storage.side_by_side(quarantine), thread_name_prefix="game") as pool:
+            for written, files in pool.map(task.write, works):
+                yield written
+                yield from files
         yield from bad.close()
 
 
-def _write(
-    work: GameFiles, quarantine: str, query_id: str, now: datetime, bad: TableWriter
-) -> tuple[WrittenGame, list[TableFile]]:
-    """Return what became of one, and files of its own for quarantine, where it has many bad rows."""
-    columns = Struct((*work.decisions.columns, *SILVER_ORIGIN))
-    rows_in = rows_bad = 0
-    refs: set[SchemaRef] = set()
-    try:
-        with (
-            TableWriter(work.storage, work.table, columns) as silver,
-            TableWriter(work.storage, quarantine, QUARANTINE) as own,
-        ):
-            for part in parts_of(bronze_rows(_opened(work), work.settled), work.decisions):
-                rows_in, rows_bad = rows_in + len(part.rows), rows_bad + len(part.bad)
-                refs.add(part.ref)
-                if part.good:
-                    silver.add(good_rows(part, columns, now))
-                if part.bad:
-                    own.add(bad_rows(part, work.game, query_id, work.batch_id, now))
-            files = tuple(silver.close())
-            further = own.hand_over(bad)
-    except FileNotFoundError as gone:
-        raise BronzeRewritten(
-            f"A file of bronze was removed before it was read: {gone.filename or gone}.",
-            f"Make the game's table again from bronze: `demux rebuild --game {shlex.quote(work.game)}`; and let no "
-            "VACUUM of bronze reach back to where a game stands.",
-        ) from gone
-    except UnknownRef:
-        return WrittenGame(work.game, work.paths, unknown=unknown_refs(_opened(work), work.decisions)), []
-    return WrittenGame(work.game, work.paths, rows_in, rows_bad, frozenset(refs), files), further
+@dataclass(frozen=True, slots=True)
+class _WriterTask:
+    """What the games of a task have in common. One decodes while the others wait for their files, or send them."""
+
+    quarantine: str
+    query_id: str
+    now: datetime
+    bad: TableWriter
+    turn: threading.Lock = field(default_factory=threading.Lock)
+
+    def write(self, work: GameFiles) -> tuple[WrittenGame, list[TableFile]]:
+        """Return what became of one, and files of its own for quarantine, where it has many bad rows."""
+        try:
+            return self._write(work)
+        except FileNotFoundError as gone:
+            error: DemuxError = BronzeRewritten(
+                f"A file of bronze was removed before it was read: {gone.filename or gone}.",
+                f"Make the game's table again from bronze: `demux rebuild --game {shlex.quote(work.game)}`; and let no "
+                "VACUUM of bronze reach back to where a game stands.",
+            )
+        except Exception as failure:  # one game's failure must not stop its neighbours
+            error = named(failure)
+        return WrittenGame(work.game, work.paths, error=error), []
+
+    def _write(self, work: GameFiles) -> tuple[WrittenGame, list[TableFile]]:
+        columns = Struct((*work.decisions.columns, *SILVER_ORIGIN))
+        rows_in = rows_bad = 0
+        refs: set[SchemaRef] = set()
+        opened = _reader(work)
+        try:
+            with (
+                TableWriter(work.storage, work.table, columns) as silver,
+                TableWriter(work.storage, self.quarantine, QUARANTINE) as own,
+            ):
+                with self.turn:
+                    began = time.monotonic()
+                    for part in parts_of(bronze_rows(opened(), work.settled), work.decisions):
+                        rows_in, rows_bad = rows_in + len(part.rows), rows_bad + len(part.bad)
+                        refs.add(part.ref)
+                        if part.good:
+                            silver.add(good_rows(part, columns, self.now))
+                        if part.bad:
+                            own.add(bad_rows(part, work.game, self.query_id, work.batch_id, self.now))
+                files = tuple(silver.close())
+                with self.turn:
+                    further = own.hand_over(self.bad)
+        except UnknownRef:
+            return WrittenGame(work.game, work.paths, unknown=unknown_refs(opened(), work.decisions)), []
+        seconds = time.monotonic() - began
+        return WrittenGame(work.game, work.paths, rows_in, rows_bad, frozenset(refs), files, seconds=seconds), further
 
 
 def good_rows(part: SchemaBatch, columns: Struct, now: datetime) -> pa.RecordBatch:
@@ -168,6 +189,14 @@ def bad_rows(part: SchemaBatch, game: str, query_id: str, batch_id: int, now: da
         batch_id=batch_id,
         quarantined_at=now,
     )
+
+
+def _reader(work: GameFiles) -> Callable[[], Iterator[Any]]:
+    """Return what opens the files, one after the other; small ones in a store are read now."""
+    if work.storage.is_folder(work.table) or sum(work.sizes) > _READ_NOW_BYTES:
+        return lambda: _opened(work)
+    data = [work.storage.read(path) for path in work.paths]
+    return lambda: (pq.ParquetFile(pa.BufferReader(each)) for each in data)
 
 
 def _opened(work: GameFiles) -> Iterator[Any]:

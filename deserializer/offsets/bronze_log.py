@@ -13,7 +13,8 @@ from pyspark.sql import functions as F
 from demux.core.delta.log import AddedFile, Commit, growth
 from demux.core.errors import BronzeLogTruncated, BronzeRewritten
 from demux.core.storage import exists, file_bytes
-from deserializer.offsets.unread_files import START, BronzeOffset, CommitsByGame, FileGroup
+from demux.core.streaming.bronze_offset import START, BronzeOffset
+from deserializer.offsets.unread_files import CommitsByGame, FileGroup
 
 # older ones are read again when they are wanted
 _KEPT = 5_000

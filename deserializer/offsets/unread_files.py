@@ -10,35 +10,7 @@ from dataclasses import dataclass
 
 from demux.core.delta.log import AddedFile, Commit
 from demux.core.errors import BronzeRewritten
-
-# a transaction's version is a long, and `turns.py` needs 15 bits: this many files in one commit, and 2^28 commits
-_FILES_PER_COMMIT = 1 << 20
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class BronzeOffset:
-    """What a game reads next in bronze's log.
-
-    Attributes:
-        version: a commit.
-        index: a file in what the commit added; those before it are read.
-    """
-
-    version: int
-    index: int = 0
-
-    @property
-    def number(self) -> int:
-        """The position as one number, in the same order."""
-        return self.version * _FILES_PER_COMMIT + self.index
-
-    @staticmethod
-    def of(number: int) -> BronzeOffset:
-        """Return the position that has this number."""
-        return BronzeOffset(*divmod(number, _FILES_PER_COMMIT))
-
-
-START = BronzeOffset(0)
+from demux.core.streaming.bronze_offset import FILES_PER_COMMIT, BronzeOffset
 
 # a file, and its place in what its commit added
 Added = tuple[int, AddedFile]
@@ -131,7 +103,7 @@ def take(pieces: Sequence[FileGroup], most_rows: int) -> tuple[FileGroup, ...]:
 
 
 def _separate(commit: Commit, mine: Sequence[tuple[int, AddedFile]]) -> list[FileGroup]:
-    if commit.at_once or len(commit.added) > _FILES_PER_COMMIT:
+    if commit.at_once or len(commit.added) > FILES_PER_COMMIT:
         return [FileGroup(tuple(file for _, file in mine), BronzeOffset(commit.version + 1))] if mine else []
     ends = [BronzeOffset(commit.version, index + 1) for index, _ in mine[:-1]]
     return [

@@ -32,7 +32,7 @@ from demux.core.settings.settings import Decoder, Sink
 from demux.core.storage.files import Storage
 from demux.core.tables import SILVER_ORIGIN
 from deserializer.decoders.schema_decision import UNDECIDED, Decisions
-from deserializer.fleet.game_state import fit, lasting
+from deserializer.fleet.game_state import lasting
 from deserializer.fleet.task_split import balanced
 from deserializer.offsets.bronze_log import file_path
 from deserializer.redecode.backfill_plan import DayCounts, Span
@@ -42,6 +42,7 @@ from deserializer.redecode.replace_rows import Redecoder, RedecodeTask
 from deserializer.silver.backend import tables_of
 from deserializer.silver.file_quarantine import Quarantine
 from deserializer.silver.file_table import SilverTable, columns_in, require_suited
+from deserializer.silver.fit import fit
 from deserializer.silver.rewrite import SAME_ROWS
 
 _LOG = logging.getLogger("demux")

@@ -17,8 +17,9 @@ from deserializer.offsets.bronze_files import file_session
 from deserializer.redecode.backfill_plan import BackfillRequest, DayCounts, Span
 from deserializer.redecode.processed_rows import ReadState, processed_rows
 from deserializer.redecode.replace_rows import Redecoder, RedecodeTask, counts_of, day_of, require_not_retired
-from deserializer.silver.evolve import fitted
+from deserializer.silver.fit import fit
 from deserializer.silver.rewrite import replace_rows
+from deserializer.silver.spark_table import SilverBySpark
 
 
 def rows_by_day(
@@ -77,7 +78,7 @@ def decoded_again(redecoding: Redecoder, reading: ReadState, span: Span, request
     if contents.rows:
         table = layout.silver(names_of(task.game).key)
         answers = schemas.lookup(contents.refs, task.game)
-        decisions = fitted(spark, table, answers, schemas.contract(task.game), contents.refs)
+        decisions = fit(spark, SilverBySpark(spark, table), answers, schemas.contract(task.game), contents.refs)
         with redecoding.within_memory(rows, contents):
             bad = redecoding.quarantine(rows, decisions, task)
             replace_rows(redecoding.good(rows, decisions), table, replaceWhere=span.sql("_timestamp"))

@@ -1,20 +1,17 @@
-"""The rows of bronze that a game has read: what is decoded again; what waits is not touched.
-
-The offset of a game is said by whichever engine decoded it last (`fleet/standing.py`).
-"""
+"""The rows of bronze that a game has read: what is decoded again; what waits is not touched."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from enum import Enum
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from demux.core.causes import RemovalReason
 from demux.core.columns.types import Column, Primitive, Struct
+from demux.core.delta.bronze_games import position_id
 from demux.core.delta.log import newest_version
 from demux.core.error_mapping import named
 from demux.core.errors import DemuxError
@@ -23,19 +20,16 @@ from demux.core.root.layout import Layout
 from demux.core.root.lock import unlocked
 from demux.core.settings.settings import Sink
 from demux.core.storage import table_exists
+from demux.core.streaming.bronze_offset import BronzeOffset
 from deserializer.decoders.arrow import INPUT
-from deserializer.fleet.current_offset import current_offset
-from deserializer.fleet.round import fleet_of
 from deserializer.offsets.bronze_files import rows_in
 from deserializer.offsets.bronze_log import BronzeLog, file_path, require_readable
-from deserializer.offsets.unread_files import BronzeOffset, pending
+from deserializer.offsets.unread_files import pending
 from deserializer.redecode.backfill_plan import Span
-from deserializer.silver.backend import tables_of
+from deserializer.silver.backend import ahead, tables_of
 
 _BATCH = Column("batch_id", Primitive.BIGINT)
 _WITH_BATCH = Struct((*INPUT, _BATCH))
-# where no fleet ever was, no table has a transaction of this id
-_NO_FLEET = "demux-fleet/none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,86 +50,62 @@ class ReadState:
 def readings_of(
     spark: SparkSession, layout: Layout, games: Collection[str], finish: Callable[[str], object], threads: int = 1
 ) -> dict[str, ReadState | DemuxError]:
-    """Return what each game has read, or why it is unknown; a batch or a round that was interrupted is finished before.
+    """Return what each game has read, or why it is unknown; what was interrupted is finished before.
 
-    Errors: CheckpointLost and TableLost; BronzeRewritten and BronzeLogTruncated, as when the game reads on; and what
-    `finish` raises.
+    Errors: PositionLost; BronzeRewritten and BronzeLogTruncated, as when the game reads on; and what `finish` raises.
 
     Args:
         spark: the session.
         layout: where the tables are.
         games: exact names.
-        finish: decodes what a game has to read, and ends what was interrupted.
+        finish: decodes what a game has to read; for one whose writer died between its two commits.
         threads: that look at tables at the same time.
     """
     version = newest_version(spark, layout.bronze)
-    here = _OffsetLookup(spark, layout)
+    positions = _positions(spark, layout, games, finish, threads)
+    log = BronzeLog(spark, layout.bronze)
+    since = [at.version for at in positions.values() if isinstance(at, BronzeOffset)]
+    commits = log.since(min(since)) if since else None
     found: dict[str, ReadState | DemuxError] = {}
-    positions: dict[str, BronzeOffset] = {}
-    with ThreadPoolExecutor(threads, thread_name_prefix="standing") as pool:
-        for game, stands in zip(games, pool.map(here.of, games), strict=True):
-            now = here.finished(game, finish) if stands is _NoOffset.INTERRUPTED else stands
-            if isinstance(now, BronzeOffset):
-                positions[game] = now
-            else:
-                found[game] = now if isinstance(now, DemuxError) else ReadState(game, -1)
-    log = BronzeLog(spark, here.bronze)
-    commits = log.since(min(positions.values()).version) if positions else None
-    for game, position in positions.items():
+    for game, at in positions.items():
+        if not isinstance(at, BronzeOffset):
+            found[game] = at or ReadState(game, -1)
+            continue
         try:
-            pieces = pending(log.of_game(game, position) if commits is None else commits, game, position)
+            pieces = pending(log.of_game(game, at) if commits is None else commits, game, at)
             require_readable(game, pieces)
-            paths = tuple(file_path(here.bronze, file.path) for piece in pieces for file in piece.files)
+            paths = tuple(file_path(layout.bronze, file.path) for piece in pieces for file in piece.files)
             found[game] = ReadState(game, version, paths)
         except Exception as error:  # one game's failure must not stop its neighbours
             found[game] = named(error)
     return found
 
 
-class _NoOffset(Enum):
-    """Of a game that stands nowhere in bronze: it has no table, or was interrupted while it read."""
+def _positions(
+    spark: SparkSession, layout: Layout, games: Collection[str], finish: Callable[[str], object], threads: int
+) -> dict[str, BronzeOffset | DemuxError | None]:
+    """Return how far each game is decoded, once nothing of it is left half done; None for one without a table."""
+    tables = tables_of(spark, layout, position_id(spark, layout), Sink.AUTO)
+    quarantine = tables.quarantine(unlocked)
+    quarantine.refresh()
 
-    NOWHERE = "nowhere"
-    INTERRUPTED = "interrupted"
-
-
-class _OffsetLookup:
-    """Tells the offsets of games; opens once what all have in common."""
-
-    def __init__(self, spark: SparkSession, layout: Layout) -> None:
-        self._spark = spark
-        self._tables = tables_of(spark, layout, fleet_of(spark, layout) or _NO_FLEET, Sink.AUTO)
-        self._quarantine = self._tables.quarantine(unlocked)
-        self._quarantine.refresh()
-
-    @property
-    def bronze(self) -> str:
-        """Where bronze is."""
-        return self._tables.layout.bronze
-
-    def of(self, game: str) -> BronzeOffset | _NoOffset | DemuxError:
-        """Return the offset of the game in bronze, or why it is unknown."""
-        key, tables = names_of(game).key, self._tables
+    def look(game: str) -> BronzeOffset | DemuxError | None:
         try:
-            table = tables.silver(key)
-            if not table.exists:
-                return _NoOffset.NOWHERE
-            bad = self._quarantine.position(key)
-            found = current_offset(self._spark, tables.layout, game, table, tables.app_id, has_begun=bad is not None)
+            table = tables.silver(names_of(game).key)
+            return tables.position(game, table) if table.exists else None
         except Exception as error:  # one game's failure must not stop its neighbours
             return named(error)
-        return _NoOffset.INTERRUPTED if found is None or (bad is not None and bad > found) else found
 
-    def finished(self, game: str, finish: Callable[[str], object]) -> BronzeOffset | _NoOffset | DemuxError:
-        """Return the offset of the game in bronze once what was interrupted is finished, or why that cannot be."""
-        try:
-            finish(game)
-            self._quarantine.refresh()
-            found = self.of(game)
-            assert found is not _NoOffset.INTERRUPTED, "its stream has ended its batch"
-        except Exception as error:  # one game's failure must not stop its neighbours
-            return named(error)
-        return found
+    with ThreadPoolExecutor(threads, thread_name_prefix="positions") as pool:
+        looked = dict(zip(games, pool.map(look, games), strict=True))
+    for game, at in looked.items():
+        if isinstance(at, BronzeOffset) and ahead(quarantine, game, at) is not None:
+            try:
+                finish(game)
+                looked[game] = look(game)
+            except Exception as error:  # one game's failure must not stop its neighbours
+                looked[game] = named(error)
+    return looked
 
 
 def all_rows(spark: SparkSession, layout: Layout, game: str, version: int, span: Span | None) -> DataFrame:

@@ -12,6 +12,7 @@ from pyspark.sql.types import StructType
 
 from demux.core.columns.spark import MESSAGE, columns_of_spark, message_in, spark_struct
 from demux.core.delta.app_transactions import Batch
+from demux.core.delta.bronze_games import position_id
 from demux.core.delta.log import newest_version
 from demux.core.names import names_of, quoted, sql_string
 from demux.core.reports import GameReport
@@ -19,13 +20,11 @@ from demux.core.root.layout import Layout
 from demux.core.schemas.ref import SchemaRef
 from demux.core.settings.schema_contract import Contract, SchemaChanges
 from demux.core.settings.settings import Sink
-from demux.core.storage import remove_folder, replace_text, table_exists
+from demux.core.storage import table_exists
+from demux.core.streaming.bronze_offset import BronzeOffset
 from demux.core.tables import SILVER_RESERVED
 from deserializer.decoders.schema_decision import Decisions, SchemaLookup, decide, schema_ids_of
-from deserializer.fleet.round import fleet_of
-from deserializer.offsets.bronze_files import file_session, fleet_id_of
-from deserializer.offsets.epoch import GameEpoch, fleet_epoch
-from deserializer.offsets.unread_files import BronzeOffset
+from deserializer.offsets.bronze_files import file_session
 from deserializer.redecode.processed_rows import all_rows, without_forgotten
 from deserializer.redecode.replace_rows import Redecoder, RedecodeTask, counts_of, require_not_retired
 from deserializer.silver.backend import tables_of
@@ -78,14 +77,7 @@ def rebuilt(redecoding: Redecoder, game: str, request: str, *, accept_loss: bool
     wanted = _wanted(spark, layout, game, answers, schemas.contract(game), contents.refs)
     with redecoding.within_memory(rows, contents):
         counts = counts_of(contents.rows, redecoding.quarantine(rows, wanted.decisions, task))
-        app_id, turn = _turn(spark, layout, task)
-        checkpoint = layout.silver_checkpoint(names_of(game).key)
-        if not turn.is_the_fleets:
-            # it would count beside the new rows; without it, and before these, whoever comes is told to rebuild
-            remove_folder(spark, checkpoint)
-        _swap(spark, table, wanted, redecoding.good(rows, wanted.decisions), Batch(app_id, turn.version, retried=False))
-    # older than the position that the table has now
-    remove_folder(spark, checkpoint)
+        _swap(spark, table, wanted, redecoding.good(rows, wanted.decisions), _position(spark, layout, task))
     _comment(spark, table, wanted.comment)
     redecoding.clean(task)
     rows_in, rows_silver, rows_bad = (
@@ -132,8 +124,8 @@ def _comment(spark: SparkSession, table: str, comment: str) -> None:
         say(spark, [f"COMMENT ON TABLE delta.{quoted(table)} IS {sql_string(comment)}"])
 
 
-def _swap(spark: SparkSession, table: str, wanted: _RebuiltTable, rows: DataFrame, turn: Batch) -> None:
-    """Replace all rows of the table, and write the offset of the game in bronze, in one commit."""
+def _swap(spark: SparkSession, table: str, wanted: _RebuiltTable, rows: DataFrame, position: Batch | None) -> None:
+    """Replace all rows of the table, with the position behind the new ones, in one commit."""
     told = {field.name: field.metadata for field in rows.schema.fields}
     named = (
         F.col(quoted(field.name)).alias(field.name, metadata=field.metadata)
@@ -142,7 +134,8 @@ def _swap(spark: SparkSession, table: str, wanted: _RebuiltTable, rows: DataFram
         for field in wanted.schema.fields
     )
     writer = rows.select(*named).write.format("delta").mode("overwrite")
-    writer = writer.option("txnAppId", turn.query_id).option("txnVersion", turn.batch_id)
+    if position is not None:
+        writer = writer.option("txnAppId", position.query_id).option("txnVersion", position.batch_id)
     if table_exists(spark, table) and spark.read.format("delta").load(table).schema != wanted.schema:
         columns = {field.name for field in wanted.schema.fields}
         parts = [name for name in _detail(spark, table)["partitionColumns"] if name in columns]
@@ -150,19 +143,16 @@ def _swap(spark: SparkSession, table: str, wanted: _RebuiltTable, rows: DataFram
     writer.save(table)
 
 
-def _turn(spark: SparkSession, layout: Layout, task: RedecodeTask) -> tuple[str, GameEpoch]:
-    """Return the id of the fleet's transactions, and its next turn, behind all that bronze has in the task's version.
+def _position(spark: SparkSession, layout: Layout, task: RedecodeTask) -> Batch | None:
+    """Return the transaction that says that the game is decoded up to the task's version; None: its table says so.
 
-    A stream takes the game over from the fleet as it always does. Where no fleet can read bronze, it is the stream's
-    turn at once.
+    Spark writes nothing, and says nothing, where a transaction's version is not above the one before.
     """
-    app_id, takes_fleets = fleet_id_of(spark, layout)
-    if fleet_of(spark, layout) != app_id:
-        replace_text(spark, layout.fleet, app_id)
+    app_id, after = position_id(spark, layout), BronzeOffset(task.version + 1)
     table = tables_of(spark, layout, app_id, Sink.AUTO).silver(names_of(task.game).key)
-    number = fleet_epoch(table.transaction(app_id)) + 2
-    turn = GameEpoch(number, BronzeOffset(task.version + 1))
-    return app_id, turn if takes_fleets else turn.of_stream()
+    if table.transaction(app_id) == after.number:
+        return None
+    return Batch(app_id, after.number, retried=False)
 
 
 def _detail(spark: SparkSession, table: str) -> Row:

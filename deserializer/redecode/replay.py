@@ -28,7 +28,9 @@ from deserializer.decoders.batch_contents import contents_of
 from deserializer.decoders.schema_decision import Decisions
 from deserializer.redecode.rebuild import rebuilt
 from deserializer.redecode.replace_rows import Redecoder
-from deserializer.silver.evolve import fitted, silver_rows
+from deserializer.silver.evolve import silver_rows
+from deserializer.silver.fit import fit
+from deserializer.silver.spark_table import SilverBySpark
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,8 @@ def replay(
     found = _quarantined(spark, layout, mine)
     rows = found.withColumnRenamed("bytes", "payload").select(*(column.name for column in INPUT))
     contents = contents_of(rows)
-    decisions = fitted(spark, table, schemas.lookup(contents.refs, game), schemas.contract(game), contents.refs)
+    now, answers = SilverBySpark(spark, table), schemas.lookup(contents.refs, game)
+    decisions = fit(spark, now, answers, schemas.contract(game), contents.refs)
     with batches_within_memory(rows, contents.sizes):
         decoded = silver_rows(rows, decisions).where(~F.col(REFUSED)).drop(REFUSED)
         if table_exists(spark, table):

@@ -26,8 +26,10 @@ from demux.core.schemas.store import SchemaStore
 from demux.core.storage import table_exists
 from demux.core.tables import SILVER_ORIGIN, SILVER_RESERVED
 from deserializer.decoders.schema_decision import SchemaLookup, WriterSchema
-from deserializer.silver.evolve import fitted, silver_table
+from deserializer.silver.evolve import silver_table
+from deserializer.silver.fit import fit
 from deserializer.silver.rewrite import replace_rows
+from deserializer.silver.spark_table import SilverBySpark
 
 _RESCUED = "_rescued"
 _HELD = f"{_RESCUED} IS NOT NULL"
@@ -68,7 +70,7 @@ def backfill_rescued(spark: SparkSession, layout: Layout, schemas: SchemaStore, 
     if not _rows(session, table).limit(1).count():
         return BackfillReport(game, 0, 0)
     answers = _schemas_of(spark, table, schemas, game)
-    decisions = fitted(spark, table, answers, schemas.contract(game))
+    decisions = fit(spark, SilverBySpark(spark, table), answers, schemas.contract(game))
     writers = _newest_first(answers, {ref.schema_id: writer for ref, writer in decisions.writers.items()})
     everything = Struct((*decisions.columns, *SILVER_ORIGIN))
     held = _rows(session, table).select(*(F.col(quoted(column.name)) for column in everything))

@@ -1,20 +1,22 @@
-"""What a fleet needs of its tables, whoever writes them; and which of them take files written without Spark."""
+"""A root's tables as the engines need them, whoever writes them; and which of them take files written without Spark."""
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from typing import Protocol
 
-import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from demux.core.columns.types import Struct
-from demux.core.errors import SettingsInvalid, TableUnsuited
+from demux.core.errors import PositionLost, SettingsInvalid, TableLost, TableUnsuited
 from demux.core.extras import deltalake
+from demux.core.names import names_of
 from demux.core.root.layout import Layout
 from demux.core.root.lock import TableLock
 from demux.core.settings.settings import Sink
-from deserializer.offsets.unread_files import BronzeOffset
+from demux.core.streaming.bronze_offset import START, BronzeOffset
+from demux.core.streaming.checkpoints import read_checkpoint
 from deserializer.silver.comments import Description
 from deserializer.silver.file_quarantine import Quarantine
 from deserializer.silver.file_table import SilverTable
@@ -51,12 +53,6 @@ class GameTable(Protocol):
     def transaction(self, app_id: str) -> int | None:
         """Return the newest version of the application's transactions; None when there is none."""
 
-    def last_written_by(self, app_id: str, version: int) -> bool:
-        """Return whether no batch was written since this transaction, and nothing taken away."""
-
-    def ids_among(self, wanted: pa.Array) -> frozenset[str]:
-        """Return which of these record ids (STRING) the table has."""
-
     def create(self, columns: Struct, message: str | None, comment: str) -> None:
         """Make the table with these columns, the origin's too; a second call does nothing."""
 
@@ -65,9 +61,6 @@ class GameTable(Protocol):
 
     def refresh(self) -> None:
         """Read what others did to the table."""
-
-    def mark(self, app_id: str, version: int) -> None:
-        """Commit a transaction of this version, which must be above the one before, and no rows."""
 
 
 class QuarantineTable(Protocol):
@@ -83,20 +76,16 @@ class QuarantineTable(Protocol):
     def position(self, key: str) -> BronzeOffset | None:
         """Return up to where the game's bad rows are in the table; None when it had none yet."""
 
-    def ids(self, game: str) -> frozenset[str]:
-        """Return the ids of the game's records that the fleet put here, those too that were dropped since."""
-
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """A root's tables as one fleet opens them.
+    """A root's tables as an engine opens them.
 
     Attributes:
         spark: the session.
         layout: where they are.
-        app_id: of the fleet's transactions.
+        app_id: of the transactions that are positions in this bronze.
         sink: who is to write.
-        is_reached: whether they are reached without Spark.
         takes_files: whether files that Spark has not written are possible at all.
     """
 
@@ -104,7 +93,6 @@ class Tables:
     layout: Layout
     app_id: str
     sink: Sink
-    is_reached: bool
     takes_files: bool
 
     def silver(self, key: str) -> GameTable:
@@ -126,18 +114,53 @@ class Tables:
                 return table
         return SilverBySpark(self.spark, path)
 
+    def position(self, game: str, table: GameTable) -> BronzeOffset:
+        """Return how far the game is decoded, as its table says, whoever decoded it.
+
+        Raises:
+            TableLost: there is no table, and a stream has written one.
+            PositionLost: the table has rows, and no position.
+        """
+        number = table.transaction(self.app_id)
+        if number is not None:
+            return BronzeOffset.of(number)
+        again = f"Run `demux rebuild --game {shlex.quote(game)}` to make it again from bronze"
+        if table.exists:
+            if table.has_rows():
+                raise PositionLost(
+                    f"The table {table.path} has rows, and does not say how far bronze is decoded into it.",
+                    f"{again}, or put back the table that was there.",
+                    table=table.path,
+                )
+        elif read_checkpoint(self.spark, self.layout.silver_checkpoint(names_of(game).key)).done >= 0:
+            raise TableLost(
+                f"The table {table.path} is gone, and a stream has written it.",
+                f"{again}, or put the table back.",
+                table=table.path,
+            )
+        return START
+
     def quarantine(self, lock: TableLock) -> QuarantineTable:
         """Return the quarantine table; `lock` keeps other processes away while files are put into it."""
         path, dropped = self.layout.quarantine, self.layout.dropped
         return (
             Quarantine(self.layout.storage, path, dropped, self.app_id, lock)
             if self.takes_files
-            else QuarantineBySpark(self.spark, path, dropped, self.app_id)
+            else QuarantineBySpark(self.spark, path, self.app_id)
         )
 
 
+def ahead(quarantine: QuarantineTable, game: str, position: BronzeOffset) -> BronzeOffset | None:
+    """Return up to where quarantine has the game's bad rows, if that is behind its position; None where it is not.
+
+    A writer died between its two commits then: the records up to there may be in one of the tables already.
+    """
+    bad = quarantine.position(names_of(game).key)
+    return bad if bad is not None and bad > position else None
+
+
 def tables_of(spark: SparkSession, layout: Layout, app_id: str, sink: Sink) -> Tables:
-    """Return how a fleet opens the tables of a root.
+    """Return how an engine opens the tables of a root.
 
     Raises:
         SettingsInvalid: the sink is `files`, and the root is not reached without Spark.
@@ -150,7 +173,7 @@ def tables_of(spark: SparkSession, layout: Layout, app_id: str, sink: Sink) -> T
             "Set `run.sink` to auto or spark.",
         )
     takes_files = is_reached and sink is not Sink.SPARK and _takes_files(layout, sink)
-    return Tables(spark, layout, app_id, sink, is_reached, takes_files)
+    return Tables(spark, layout, app_id, sink, takes_files)
 
 
 def _takes_files(layout: Layout, sink: Sink) -> bool:

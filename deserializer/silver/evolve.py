@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-import pyspark
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -16,34 +14,20 @@ from pyspark.sql.types import StructType
 
 from demux.core.causes import Stage
 from demux.core.columns.map_in_arrow import map_in_arrow
-from demux.core.columns.spark import (
-    COMMENT,
-    MESSAGE,
-    columns_of_spark,
-    message_in,
-    metadata_of,
-    spark_struct,
-    spark_type,
-)
+from demux.core.columns.spark import MESSAGE, columns_of_spark, message_in, metadata_of, spark_struct, spark_type
 from demux.core.columns.types import Column, Struct
 from demux.core.delta.app_transactions import Batch
 from demux.core.delta.batch_commit import RowSelection
 from demux.core.error_mapping import named
 from demux.core.names import quoted
-from demux.core.schemas.ref import SchemaRef
-from demux.core.settings.schema_contract import EVOLVE, Contract
 from demux.core.storage import table_exists
 from demux.core.tables import QUARANTINE, SILVER_ORIGIN, SILVER_RESERVED
 from deserializer.decoders.arrow import EXAMINED, to_examined
-from deserializer.decoders.schema_decision import Decisions, SchemaLookup, decide
+from deserializer.decoders.schema_decision import Decisions
 from deserializer.decoders.select import ARROW, RowDecoder
-from deserializer.silver.comments import Description, description_of, statements
 from deserializer.silver.rewrite import retyped, widen
 
 _LOG = logging.getLogger("demux")
-
-# `ALTER COLUMN` takes several columns from Spark 4.0 on
-_AT_ONCE = not pyspark.__version__.startswith("3.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +45,9 @@ class Silver:
 
 def silver_table(spark: SparkSession, table: str) -> Silver | None:
     """Return the table; None when there is none."""
-    return _silver(_schema(spark, table)) if table_exists(spark, table) else None
-
-
-def _silver(schema: StructType) -> Silver:
+    if not table_exists(spark, table):
+        return None
+    schema = _schema(spark, table)
     return Silver(payload_of(schema), message_in(schema))
 
 
@@ -73,65 +56,16 @@ def payload_of(schema: StructType) -> Struct:
     return columns_of_spark(StructType([field for field in schema.fields if field.name not in SILVER_RESERVED]))
 
 
-def fitted(
-    spark: SparkSession,
-    table: str,
-    answers: Mapping[SchemaRef, SchemaLookup],
-    contract: Contract = EVOLVE,
-    rows: Mapping[SchemaRef, int] | None = None,
-) -> Decisions:
-    """Return what to do with the rows of each schema ref; the table gets the columns they add, and what they say.
-
-    A table that is not there is made only where a schema says something of it: else the first rows make it.
-
-    Args:
-        spark: the session.
-        table: the table's path.
-        answers: what each ref means for the game.
-        contract: what the game's table does with schemas that would change it.
-        rows: how many rows of the batch have each ref; None: not counted.
-
-    Raises:
-        ApprovalNeeded: the contract asks first; nothing was changed.
-    """
-    if not table_exists(spark, table):
-        decisions = decide(Struct(()), answers, contract=contract, rows=rows)
-        _create(spark, table, description_of(decisions, answers, Struct(())), decisions.message)
-        return decisions
-    now = _schema(spark, table)
-    before = _silver(now)
-    decisions = decide(before.columns, answers, before.message, contract, rows=rows)
-    columns = columns_of_spark(now)
-    description = description_of(decisions, answers, columns)
-    _evolve(spark, table, now, description.columns, decisions.message)
-    say(spark, statements(table, columns, description, _AT_ONCE))
-    return decisions
-
-
-def _create(spark: SparkSession, table: str, description: Description, message: str | None) -> None:
-    """Make the table with all comments in one commit; a second call is told that it is there."""
-    if description.comment_source is None:
-        return
-    nothing = spark.createDataFrame([], spark_struct(description.all_columns))
-    writer = _of_message(nothing, description.columns.columns, message).writeTo(f"delta.{quoted(table)}").using("delta")
-    with _logged(f"The table {table} cannot be made with its comments"):
-        (writer.tableProperty(COMMENT, description.comment) if description.comment else writer).create()
-
-
 def say(spark: SparkSession, saying: Iterable[str]) -> None:
-    """Run statements that let a table's comments follow its schemas; what goes wrong is written down and no more."""
-    with _logged("A table's comments cannot follow its newest schema"):
+    """Run statements that let a table's comments follow its schemas.
+
+    What goes wrong is logged: rows must not wait for a comment, and the next batch tries again.
+    """
+    try:
         for statement in saying:
             spark.sql(statement)
-
-
-@contextmanager
-def _logged(what: str) -> Iterator[None]:
-    """Write down what goes wrong: rows must not wait for a comment, and the next batch tries again."""
-    try:
-        yield
     except (PySparkException, Py4JJavaError) as error:
-        _LOG.warning("%s: %s", what, named(error).cause)
+        _LOG.warning("A table's comments cannot follow its newest schema: %s", named(error).cause)
 
 
 def evolve(spark: SparkSession, table: str, columns: Struct, message: str | None = None) -> None:
@@ -146,10 +80,7 @@ def evolve(spark: SparkSession, table: str, columns: Struct, message: str | None
         columns: the payload columns that it has now, some wider, and after them the new ones (`schema_merge`).
         message: the full name of the message that it holds.
     """
-    _evolve(spark, table, _schema(spark, table), columns, message)
-
-
-def _evolve(spark: SparkSession, table: str, now: StructType, columns: Struct, message: str | None) -> None:
+    now = _schema(spark, table)
     wanted = spark_struct(Struct((*columns, *SILVER_ORIGIN)))
     if columns_of_spark(now) == columns_of_spark(wanted):
         return

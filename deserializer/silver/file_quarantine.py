@@ -1,7 +1,7 @@
-"""The quarantine table of a fleet: the bad rows of all games of a round in one commit, before silver's commits.
+"""The quarantine table: the bad rows of all games of a round in one commit, before silver's commits.
 
 The commit says for each game up to which position its bad rows are there. Should the process die before the game's own
-commit, the next round reads just these files again and leaves out what is in a table already, whatever it decides now.
+commit, whoever decodes next reads these rows again and leaves out what is in a table already, whatever it decides now.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from demux.core.errors import TaskInterrupted
 from demux.core.extras import deltalake
 from demux.core.root.lock import TableLock
 from demux.core.storage.files import Storage
+from demux.core.streaming.bronze_offset import BronzeOffset
 from demux.core.tables import QUARANTINE
-from deserializer.offsets.unread_files import BronzeOffset
 from deserializer.silver.auto_compaction import is_due, keep_up
 from deserializer.silver.file_table import require_suited
 
@@ -36,7 +36,7 @@ class Quarantine:
             storage: how both tables are reached.
             path: the table's.
             dropped: that of the table of rows that were dropped from it.
-            app_id: of the fleet's transactions.
+            app_id: of positions.
             lock: keeps other processes away while the table is written.
         """
         self.path = path
@@ -67,7 +67,7 @@ class Quarantine:
         return None if number is None else BronzeOffset.of(number)
 
     def ids(self, game: str) -> frozenset[str]:
-        """Return the ids of the game's records that the fleet put here, those too that were dropped since."""
+        """Return the ids of the game's records that were put here as they were decoded, also of those dropped since."""
         if self._open is None:
             return frozenset()
         dropped = self._storage.table_exists(self._dropped)

@@ -1,14 +1,13 @@
-"""The games' silver tables as the driver knows them: columns, message, and where each game stands in bronze.
+"""The games' silver tables as the driver knows them: columns, message, and where the offset of each game in bronze.
 
-The position is in the table itself, as the version of an application transaction: no checkpoint can be lost, or older
-than the table. The transaction's id has bronze's own id, so that a bronze table made again restarts.
-For tables that are reached without Spark.
+The offset is in the table itself, as the version of an application transaction (`bronze_offset`): no checkpoint can
+be lost, or older than the table. For tables that are reached without Spark.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,20 +18,14 @@ from pyspark.sql.types import StructType
 from demux.core.columns.spark import MESSAGE, columns_of_spark, message_in, spark_struct
 from demux.core.columns.types import Struct
 from demux.core.delta.commit import alter_after, append_after
-from demux.core.delta.log import commit_in, commit_name, transaction_in
 from demux.core.delta.parquet_writer import TableFile, append_files, remove_files, takes_files
 from demux.core.delta.schema_evolution import with_columns
 from demux.core.errors import TableUnsuited, TaskInterrupted
 from demux.core.extras import deltalake
 from demux.core.storage.files import Storage
 from demux.core.tables import SILVER_RESERVED
-from demux.operations.erasure.results import only_forgets
 from deserializer.silver.auto_compaction import is_due, keep_up
 from deserializer.silver.comments import Description
-from deserializer.silver.rewrite import keeps_rows
-
-# a commit for each time that somebody replayed or compacted
-COMMITS_LOOKED_AT = 100
 
 
 @dataclass(slots=True)
@@ -98,16 +91,6 @@ class SilverTable:
         found = table.transaction_version(app_id)
         self._seen[app_id] = None if found is None else int(found)
         return self._seen[app_id]
-
-    def last_written_by(self, app_id: str, version: int) -> bool:
-        """Return whether no batch was written since this transaction, and nothing taken away: at most rows that moved.
-
-        Looks at the newest 100 commits.
-        """
-        table = self._caught_up()
-        if table is None:
-            return False
-        return last_written_by(self._newest_commits(table.version()), app_id, version)
 
     def ids_among(self, wanted: pa.Array) -> frozenset[str]:
         """Return which of these record ids (STRING) the table has; reads one column."""
@@ -181,27 +164,9 @@ class SilverTable:
             raise TaskInterrupted(
                 f"Columns of {self.path} got another type while rows were decoded.", "Run the same command again."
             )
-        try:
-            append_files(self._open, files, None, {app_id: version})
-        except Exception:
-            # the commit may be there all the same
-            self._open.update_incremental()
-            if self.transaction(app_id) != version:
-                remove_files(self._storage, self.path, [file.path for file in files])
-                raise
-            return
+        # a failure leaves the files: the commit may be there all the same
+        append_files(self._open, files, None, {app_id: version})
         self._open.update_incremental()
-
-    def mark(self, app_id: str, version: int) -> None:
-        """Commit a transaction of this version and no rows."""
-        self.append((), app_id, version)
-
-    def _newest_commits(self, newest: int) -> Iterator[tuple[int, str]]:
-        for version in range(newest, max(-1, newest - COMMITS_LOOKED_AT), -1):
-            try:
-                yield version, self._storage.read_text(f"{self.path}/_delta_log/{commit_name(version)}")
-            except FileNotFoundError:
-                yield version, ""
 
     def _appended(self, files: Sequence[TableFile], app_id: str, version: int) -> bool:
         assert self._open is not None
@@ -265,22 +230,3 @@ def require_suited(table: deltalake.DeltaTable, path: str) -> None:
             "Set run.sink: auto or spark, so that Spark itself writes it.",
             table=path,
         )
-
-
-def last_written_by(newest: Iterable[tuple[int, str]], app_id: str, version: int) -> bool:
-    """Return whether the newest batch is the application's transaction of this version, and nothing was taken away.
-
-    Args:
-        newest: commits and their files' texts, the newest first; '' for one that is not there any more.
-        app_id: the application's id.
-        version: of its transaction.
-    """
-    for at, text in newest:
-        if transaction_in(text, app_id) == version:
-            return True
-        # of rows that are forgotten bronze has nothing to be read again
-        if keeps_rows(text) or only_forgets(text):
-            continue
-        if not text or '{"txn"' in text or '"mode":"Overwrite"' in text or commit_in(at, text, "").removed:
-            return False
-    return False

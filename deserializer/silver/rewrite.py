@@ -18,7 +18,6 @@ from demux.core.columns.arrow import arrow_fields
 from demux.core.columns.projection import project
 from demux.core.columns.spark import spark_type
 from demux.core.columns.types import Array, ColumnType, Map, Primitive, Struct
-from demux.core.delta.log import has_metadata
 from demux.core.delta.parquet_writer import TableFile, TableWriter, remove_files
 from demux.core.names import quoted
 from demux.core.storage.files import Storage
@@ -83,11 +82,6 @@ def replace_rows(rows: DataFrame, table: str, **options: str) -> None:
     """Put these rows into the place of the table's own, in one commit with the mark; `options` of Delta's writer."""
     writer = rows.write.format("delta").mode("overwrite").option("userMetadata", SAME_ROWS)
     writer.options(**options).save(table)
-
-
-def keeps_rows(commit: str) -> bool:
-    """Return whether a commit, by its file's text, only wrote rows again that were there before."""
-    return has_metadata(commit, SAME_ROWS)
 
 
 def in_columns(

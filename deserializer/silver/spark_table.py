@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pyarrow as pa
+import pyspark
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
@@ -12,11 +10,15 @@ from demux.core.columns.spark import COMMENT, columns_of_spark, message_in
 from demux.core.columns.types import Struct
 from demux.core.delta import batch_commit as commits
 from demux.core.delta.app_transactions import Batch, transaction_of
-from demux.core.delta.log import commit_name, newest_version
+from demux.core.errors import TaskInterrupted
 from demux.core.names import quoted
-from demux.core.storage import exists, read_text, table_exists
-from deserializer.silver.comments import Description
-from deserializer.silver.file_table import COMMITS_LOOKED_AT, last_written_by, payload_in, schema_of
+from demux.core.storage import table_exists
+from deserializer.silver.comments import Description, statements
+from deserializer.silver.evolve import evolve, say
+from deserializer.silver.file_table import payload_in, schema_of
+
+# `ALTER COLUMN` takes several columns from Spark 4.0 on
+_AT_ONCE = not pyspark.__version__.startswith("3.")
 
 
 class SilverBySpark:
@@ -59,25 +61,10 @@ class SilverBySpark:
         return self._exists and bool(self._rows().limit(1).count())
 
     def transaction(self, app_id: str) -> int | None:
-        """Return the newest version of the application's transactions; None when there is none."""
+        """Return the version on which our next commit follows: the newest one when first asked; None for none."""
         if app_id not in self._versions:
             self._versions[app_id] = transaction_of(self._spark, self.path, app_id)
         return self._versions[app_id]
-
-    def last_written_by(self, app_id: str, version: int) -> bool:
-        """Return whether no batch was written since this transaction, and nothing taken away: at most rows that moved.
-
-        Looks at the newest 100 commits.
-        """
-        return last_written_by(self._newest_commits(), app_id, version)
-
-    def ids_among(self, wanted: pa.Array) -> frozenset[str]:
-        """Return which of these record ids (STRING) the table has; reads one column."""
-        if not self._exists:
-            return frozenset()
-        ids = self._spark.createDataFrame([(one,) for one in wanted.to_pylist()], "_record_id STRING")
-        found = self._rows().select("_record_id").join(ids, "_record_id", "left_semi").distinct().collect()
-        return frozenset(row[0] for row in found)
 
     def create(self, columns: Struct, message: str | None, comment: str) -> None:
         """Make the table with these columns, the origin's too; a second call does nothing."""
@@ -88,32 +75,42 @@ class SilverBySpark:
             self.refresh()
 
     def alter(self, description: Description, message: str | None) -> bool:
-        """Return that files are not enough for this table."""
-        return False
+        """Add columns, and make others wider, with comments; a second call does what a crash left over."""
+        before = self.everything
+        evolve(self._spark, self.path, description.columns, message)
+        say(self._spark, statements(self.path, before, description, _AT_ONCE))
+        self.refresh()
+        return True
 
     def refresh(self) -> None:
-        """Read what others did to the table."""
+        """Read the table's columns again, if it is there now."""
         self._exists = table_exists(self._spark, self.path)
         self._schema = None
-        self._versions = {}
 
     def append(self, rows: DataFrame, app_id: str, version: int) -> None:
         """Append rows and say with which transaction, in one commit; once, however often it is called.
 
-        A version that is not above the one before writes nothing.
+        Raises:
+            TaskInterrupted: another process has written a transaction of the application since this one asked for it;
+                nothing was committed.
         """
+        seen = self.transaction(app_id)
+        # Spark leaves a version that is not above the newest one out without a word, and takes any that is
+        found = transaction_of(self._spark, self.path, app_id)
+        if found == version:
+            return
+        if found != seen:
+            raise TaskInterrupted(
+                f"Another process decoded rows of {self.path} meanwhile.",
+                "Run the same command again; nothing is lost.",
+            )
         try:
             commits.append(rows, self.path, Batch(app_id, version, retried=False))
         except Exception:
             # the commit may be there all the same
-            self.refresh()
-            if self.transaction(app_id) != version:
+            if transaction_of(self._spark, self.path, app_id) != version:
                 raise
         self._versions[app_id] = version
-
-    def mark(self, app_id: str, version: int) -> None:
-        """Commit a transaction of this version, which must be above the one before, and no rows."""
-        self.append(self._spark.createDataFrame([], self._now()), app_id, version)
 
     def _now(self) -> StructType:
         if self._schema is None:
@@ -122,9 +119,3 @@ class SilverBySpark:
 
     def _rows(self) -> DataFrame:
         return self._spark.read.format("delta").load(self.path)
-
-    def _newest_commits(self) -> Iterator[tuple[int, str]]:
-        newest = newest_version(self._spark, self.path)
-        for version in range(newest, max(-1, newest - COMMITS_LOOKED_AT), -1):
-            file = f"{self.path}/_delta_log/{commit_name(version)}"
-            yield version, read_text(self._spark, file) if exists(self._spark, file) else ""

@@ -1,31 +1,41 @@
-"""The silver stage for one game: everything new in its bronze partition, typed, each row exactly once."""
+"""The silver stage for one game by a stream: everything new in its bronze partition, typed, each row exactly once.
+
+How far the game is decoded says its table, as for the fleet (`bronze_offset`). The checkpoint only saves the stream
+from reading bronze's log again: one that says something else is removed.
+"""
 
 from __future__ import annotations
 
-import shlex
+from datetime import datetime, timezone
 
 from pyspark.sql import DataFrame, SparkSession
 
 from demux.core.columns.map_in_arrow import batches_within_memory
 from demux.core.delta.app_transactions import Batch
-from demux.core.delta.batch_commit import BatchCounts, OnRetry, Target, commit
+from demux.core.delta.bronze_games import position_id
 from demux.core.delta.log import newest_version
 from demux.core.names import names_of
 from demux.core.reports import GameReport
 from demux.core.root.layout import Layout
 from demux.core.root.lock import TableLock, unlocked
 from demux.core.schemas.store import SchemaStore
-from demux.core.settings.settings import Decoder
-from demux.core.streaming.checkpoints import require_checkpoint
+from demux.core.settings.settings import Decoder, Sink
+from demux.core.storage import remove_folder
+from demux.core.streaming.bronze_offset import START, BronzeOffset
+from demux.core.streaming.checkpoints import end_of, read_checkpoint
 from demux.core.streaming.query import run_query
 from demux.core.streaming.session import has_protobuf_functions
-from demux.operations.quarantine.filter import QuarantineFilter
 from deserializer.decoders.batch_contents import contents_of
 from deserializer.decoders.schema_decision import schema_ids_of
 from deserializer.decoders.select import choose, native_decoder
-from deserializer.fleet.handover import stream_start
-from deserializer.silver.evolve import examined_rows, fitted, silver_rows
+from deserializer.fleet.round import Fleet
+from deserializer.silver.append import Appending
+from deserializer.silver.backend import tables_of
+from deserializer.silver.fit import fit
+from deserializer.silver.spark_table import SilverBySpark
 from deserializer.stream.source import game_stream
+
+_ALL_ROWS = 2**62
 
 
 def deserialize(
@@ -38,7 +48,7 @@ def deserialize(
 ) -> GameReport:
     """Return what was decoded; runs until all of the game's bronze rows are in silver or quarantine.
 
-    A second run takes only what is new; after a crash it finishes the batch under way.
+    A second run takes only what is new; after a crash, of whichever engine, it goes on where the table says.
 
     Args:
         spark: the session.
@@ -49,41 +59,67 @@ def deserialize(
         tables: keeps processes apart that write the quarantine table.
 
     Raises:
-        CheckpointLost: the silver table is there and its checkpoint is not.
+        TableLost, PositionLost: as `Tables.position`; nothing was written.
+        TaskInterrupted: another process decoded the game meanwhile; nothing was written twice.
         RuntimeMissing: `from_protobuf` was asked for and is not to be had.
         ApprovalNeeded: a schema would change the table, which asks first; nothing was written.
         DecoderUnsuited: `from_protobuf` was asked for and cannot read one of the game's messages; nothing was written.
         RegistryUnavailable: a schema is not known here and the registry does not answer; nothing was written.
     """
     names = names_of(game)
-    table, checkpoint = layout.silver(names.key), layout.silver_checkpoint(names.key)
-    target = Target(table, layout.quarantine, OnRetry.TABLE_DECIDES, record_id="_record_id", lock=tables)
-    counts: list[BatchCounts] = []
-    seen: set[int] = set()
+    checkpoint = layout.silver_checkpoint(names.key)
+    opened = tables_of(spark, layout, position_id(spark, layout), Sink.AUTO)
+    table = SilverBySpark(spark, layout.silver(names.key))
+    at = opened.position(game, table)
+    if at.index:
+        # a stream begins with a whole commit
+        return _by_fleet(Fleet(spark, layout, schemas, most_rows=_ALL_ROWS, threads=1, tables=tables), game)
+    quarantine = opened.quarantine(tables)
+    quarantine.refresh()
+    appending = Appending(layout, opened.app_id, quarantine, tables)
     native = native_decoder(has_protobuf_functions(spark), layout.root)
+    reports: list[GameReport] = []
 
     def one_batch(frame: DataFrame, batch: Batch) -> None:
-        contents = contents_of(frame)
+        before = opened.position(game, table)
+        after = end_of(spark, checkpoint, batch.batch_id)
+        if after <= before:
+            # the table was written, and then the process died
+            return
+        rows = appending.unsettled(frame, game, table, before)
+        contents = contents_of(rows)
         answers = schemas.lookup(contents.refs, game)
-        decisions = fitted(spark, table, answers, schemas.contract(game), contents.refs)
-        with batches_within_memory(frame, contents.sizes):
-            rows = silver_rows(frame, decisions, choose(decoder, native, decisions))
-            counts.append(
-                commit(spark, batch, target, rows, lambda which: examined_rows(frame, decisions, game, batch, which))
-            )
-        seen.update(schema_ids_of(answers))
+        decisions = fit(spark, table, answers, schemas.contract(game), contents.refs)
+        with batches_within_memory(rows, contents.sizes):
+            chosen = choose(decoder, native, decisions)
+            bad = appending.append(rows, game, table, after, decisions, chosen)
+        ids = tuple(schema_ids_of(answers))
+        reports.append(GameReport(game, contents.rows, contents.rows - bad, bad, ids))
 
-    rebuild = f"demux rebuild --game {shlex.quote(game)}"
-    start = stream_start(spark, layout, schemas, game, tables)
-    if start is None:
-        require_checkpoint(spark, checkpoint, table, layout.quarantine, QuarantineFilter(game).sql(), rebuild)
-    if start is None or start.version <= newest_version(spark, layout.bronze):
-        source = game_stream(spark, layout.bronze, game, None if start is None else start.version)
+    if not _is_at(spark, checkpoint, at):
+        remove_folder(spark, checkpoint)
+    if at.version <= newest_version(spark, layout.bronze):
+        source = game_stream(spark, layout.bronze, game, None if at == START else at.version)
         run_query(spark, source, checkpoint, names.query_name, one_batch)
     return GameReport(
         game,
-        sum(count.rows_in for count in counts),
-        sum(count.rows_good for count in counts),
-        sum(count.rows_quarantined for count in counts),
-        tuple(sorted(seen)),
+        sum(report.rows_in for report in reports),
+        sum(report.rows_silver for report in reports),
+        sum(report.rows_quarantined for report in reports),
+        tuple(sorted({schema_id for report in reports for schema_id in report.schema_ids})),
     )
+
+
+def _is_at(spark: SparkSession, checkpoint: str, at: BronzeOffset) -> bool:
+    """Return whether a stream with this checkpoint goes on at the position, or with a batch that ends there."""
+    found = read_checkpoint(spark, checkpoint)
+    batches = {batch for batch in (found.done, found.begun) if batch >= 0}
+    return at in {end_of(spark, checkpoint, batch) for batch in batches}
+
+
+def _by_fleet(fleet: Fleet, game: str) -> GameReport:
+    (decoded,) = fleet.decode([game], datetime.now(timezone.utc))
+    if decoded.error is not None:
+        raise decoded.error
+    assert decoded.report is not None
+    return decoded.report

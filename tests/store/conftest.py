@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 import demux.core.storage
 from demux.core.storage.access import StoreAccess
 from demux.core.storage.files import Storage
-from tools.servers.object_store import ACCESS_KEY, SECRET_KEY, ObjectStore, start_object_store
+from tools.servers.s3.server import ACCESS_KEY, SECRET_KEY, ObjectStore, start_object_store
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,7 @@ import pytest
 from demux.core.errors import StorageFailed
 from demux.core.storage.access import StoreAccess
 from demux.core.storage.files import Storage
-from tools.servers.object_store import ACCESS_KEY, ObjectStore
+from tools.servers.s3.server import ACCESS_KEY, ObjectStore
 
 NAMES = ["plain", "a b", "100%", "p%20q", "game_name=a%2Fb", "a+b=c&d", "ü漢字🎮", "[x]{y}~^`|", "#1?", 'q"\\w', "..x"]
 

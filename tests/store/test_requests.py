@@ -18,10 +18,10 @@ from demux.pipeline.engines import decode_of
 from demux.pipeline.round import run_round
 from demux.pipeline.task_pool import TaskEnd
 from install_workflow.planning.plan import Task
-from tests.fakes.store_proxy import Request, StoreProxy
 from tests.support.flow.fleet import without_errors
 from tests.support.flow.root import Root
-from tools.servers.object_store import ACCESS_KEY, SECRET_KEY, ObjectStore
+from tools.servers.s3.proxy import Request, StoreProxy
+from tools.servers.s3.server import ACCESS_KEY, SECRET_KEY, ObjectStore
 
 
 @pytest.fixture

@@ -112,17 +112,24 @@ ADVICE: dict[type[DemuxError], Advice] = {
         "leaves the older rows as they are.",
     ),
     errors.CheckpointLost: Advice(
-        (Stops.GAME, Stops.BRONZE),
+        (Stops.BRONZE,),
         "Nothing is written: the query would begin anew and double every row, or leave new ones out. The records wait.",
         "If the checkpoint was moved away or restored from a backup, put the newest one back. Otherwise `demux rebuild "
-        "--game NAME` makes the table again from bronze; for bronze `demux rebuild --bronze` does, from what the "
-        "source still has, and [refuses](kafka.md#lost-offsets) if that is less.",
+        "--bronze` makes bronze again from what the source still has, and [refuses](kafka.md#lost-offsets) if that is "
+        "less. A game needs no checkpoint: its position is in its table.",
     ),
     errors.TableLost: Advice(
         (Stops.GAME, Stops.BRONZE),
-        "Nothing is written: the query would go on behind what the table held, and that would not come back.",
+        "Nothing is written: a checkpoint says that the table had rows, and these would not come back.",
         "Put the table back if you can (from a backup of its folder). Otherwise `demux rebuild --game NAME`, or "
         "`demux rebuild --bronze`, as for [`CHECKPOINT_LOST`](#checkpoint_lost).",
+    ),
+    errors.PositionLost: Advice(
+        (Stops.GAME,),
+        "Nothing is written: without a position every row of bronze would be decoded once more, beside those that are "
+        "there. It is a transaction in the table's log: a copy of the rows alone does not have it, nor does a table "
+        "that an older version of this program has written.",
+        "Put back the table's folder as it was, or `demux rebuild --game NAME`.",
     ),
     errors.BronzeLogTruncated: Advice(
         (Stops.GAME,),

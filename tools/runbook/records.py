@@ -118,13 +118,6 @@ def quarantined(cause: Cause) -> Quarantined:
                 "Usually the producer wrote broken bytes, or named another schema than it wrote with; have it send the "
                 "events again. Replay where the registry had another schema under this id.",
             )
-        case Cause.INTERRUPTED:
-            return Quarantined(
-                Stage.SILVER,
-                "decodes now, but a crash caught it while it did not; replay it",
-                Replay.HELPS,
-                "Replay.",
-            )
 
 
 _SETTING = (

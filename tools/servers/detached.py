@@ -18,10 +18,10 @@ from tools.servers.broker import BrokerSettings, start_broker
 from tools.servers.errors import FolderTaken, PackagesUnavailable, ServerFailed
 from tools.servers.java import LONG_LIVED
 from tools.servers.listeners import Listener
-from tools.servers.object_store import ObjectStoreSettings, start_object_store
 from tools.servers.ports import must_be_free
 from tools.servers.process import Life, started_at
 from tools.servers.registry import RegistrySettings, start_registry
+from tools.servers.s3.server import ObjectStoreSettings, start_object_store
 
 # docker-compose.yml publishes the same
 BROKER_PORT = 9092

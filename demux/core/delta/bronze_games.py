@@ -1,14 +1,41 @@
-"""What bronze has, by its log."""
+"""What bronze is, and what it has, by its log."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
+from delta import tables as by_spark
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from demux.core.errors import TableUnsuited
 from demux.core.root.layout import Layout
 from demux.core.storage import table_exists
+
+
+def position_id(spark: SparkSession | None, layout: Layout) -> str:
+    """Return the id of the transactions whose versions are offsets in this root's bronze (`bronze_offset`).
+
+    Bronze that is another table gives another id. Costs a Spark job where only Spark can open the table.
+
+    Raises:
+        TableUnsuited: only Spark can, and there is no session.
+    """
+    return metadata_of(spark, layout)[0]
+
+
+def metadata_of(spark: SparkSession | None, layout: Layout) -> tuple[str, Mapping[str, str]]:
+    """Return `position_id`, and the properties of bronze's table."""
+    if (table := layout.storage.known_table(layout.bronze)) is not None:
+        metadata = table.metadata()
+        return f"demux/{metadata.id}", metadata.configuration
+    if spark is None:
+        raise TableUnsuited(
+            f"Only Spark opens the table {layout.bronze}.", "Run the same command with --spark.", table=layout.bronze
+        )
+    detail = by_spark.DeltaTable.forPath(spark, layout.bronze).detail().select("id", "properties").first()
+    assert detail is not None
+    return f"demux/{detail.id}", detail.properties
 
 
 def games_in_bronze(spark: SparkSession, layout: Layout, among: Collection[str] | None = None) -> frozenset[str]:

@@ -13,8 +13,11 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import pyarrow as pa
+
+from demux.core.columns.types import Struct
 from demux.core.delta.log import commit_name
-from demux.core.delta.parquet_writer import TableFile
+from demux.core.delta.parquet_writer import TableFile, TableWriter, append_files, takes_files
 from demux.core.extras import deltalake
 from demux.core.storage.files import Storage
 
@@ -42,6 +45,37 @@ def append_after(
     """
     now_ms = int(time.time() * 1000)
     return _commit(storage, version, table, _appending(files, transactions, now_ms))
+
+
+def append_rows(
+    storage: Storage, table: deltalake.DeltaTable, path: str, columns: Struct, rows: pa.RecordBatch
+) -> None:
+    """Append rows to an unpartitioned table in one commit, whatever others append meanwhile; not safe to repeat.
+
+    A commit whose answer is lost is not made again: the commit's file says whose it is.
+
+    Args:
+        storage: how the table is reached.
+        table: the table as it was read; it is read again where others have written it since.
+        path: its path or URI.
+        columns: the table's.
+        rows: in these columns.
+
+    Raises:
+        OSError: the disk, or a file system without hard links; nothing was committed.
+        DemuxError: the store; the commit may be there, or not.
+    """
+    with TableWriter(storage, path, columns) as writer:
+        writer.add(rows)
+        files = writer.close()
+    version = -1
+    # what asks more of its writers, or has lost its newest commit, is deltalake's to judge
+    while takes_files(table) and table.version() != version:
+        version = table.version()
+        if append_after(storage, version, path, files, {}):
+            return
+        table.update_incremental()
+    append_files(table, files, None, {})
 
 
 def alter_after(

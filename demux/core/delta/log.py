@@ -154,11 +154,6 @@ def transactions_in(commit: str, prefix: str) -> dict[str, int]:
     return {txn["appId"]: int(txn["version"]) for txn in found if txn["appId"].startswith(prefix)}
 
 
-def has_metadata(commit: str, text: str) -> bool:
-    """Return whether a commit, by its file's text, carries this text as its `userMetadata`."""
-    return f'"userMetadata":"{text}"' in commit
-
-
 def commit_name(version: int) -> str:
     """Return the name of a commit's file."""
     return f"{version:020}.json"

@@ -10,6 +10,7 @@ import json
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import astuple, dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -150,8 +151,17 @@ class TableWriter:
         return file
 
     def _close_all(self) -> None:
-        while self._open:
-            self._written.append(self._finish(self._open.pop(next(iter(self._open)))))
+        files, self._open = list(self._open.values()), {}
+        threads = self._storage.side_by_side(self._table)
+        with ThreadPoolExecutor(threads, thread_name_prefix="upload") as pool:
+            ended = [pool.submit(self._finish, file) for file in files]
+        # before one of them raises: what is written has to be removed then
+        self._written += [one.result() for one in ended if one.exception() is None]
+        for file, one in zip(files, ended, strict=True):
+            if one.exception() is not None:
+                file.abandon()
+        for one in ended:
+            one.result()
 
     def _finish(self, file: _OpenFile) -> TableFile:
         file.writer.close()
@@ -215,10 +225,19 @@ def takes_files(table: DeltaTable) -> bool:
 
 
 def commit_files(
-    storage: Storage, table: str, files: Sequence[TableFile], partition_by: str | None, batch: Batch
+    storage: Storage, table: str, files: Sequence[TableFile], partition_by: str | None, batch: Batch, into: DeltaTable
 ) -> None:
-    """Append the files to the table, once for each batch; where the batch is there already, they are removed."""
-    into = storage.table(table)
+    """Append the files to the table, once for each batch; where the batch is there already, they are removed.
+
+    Args:
+        storage: how the table is reached.
+        table: its path or URI.
+        files: what is appended.
+        partition_by: the column that partitions it.
+        batch: which the files are of.
+        into: the table, open at any version.
+    """
+    into.update_incremental()
     newest = into.transaction_version(batch.query_id)
     if newest is not None and newest >= batch.batch_id:
         remove_files(storage, table, [file.path for file in files])
@@ -229,7 +248,10 @@ def commit_files(
 def append_files(
     into: DeltaTable, files: Sequence[TableFile], partition_by: str | None, transactions: Mapping[str, int]
 ) -> None:
-    """Append the files to the table in one commit, with these versions of application transactions by id."""
+    """Append the files to the table in one commit, with these versions of application transactions by id.
+
+    A commit that fails is looked for by its transactions: its answer may have been lost.
+    """
     from deltalake import CommitProperties, Transaction
     from deltalake.transaction import AddAction, RemoveAction
 
@@ -247,7 +269,12 @@ def append_files(
     ]
     done = [Transaction(app_id, version) for app_id, version in transactions.items()]
     properties = CommitProperties(app_transactions=done)
-    into.create_write_transaction(actions, "append", into.schema(), partition_by, commit_properties=properties)
+    try:
+        into.create_write_transaction(actions, "append", into.schema(), partition_by, commit_properties=properties)
+    except Exception:
+        into.update_incremental()
+        if not transactions or any(into.transaction_version(name) != number for name, number in transactions.items()):
+            raise
 
 
 def remove_files(storage: Storage, table: str, paths: Iterable[str]) -> None:

@@ -21,6 +21,7 @@ from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_rand
 from demux.core.columns.arrow import arrow_fields
 from demux.core.columns.spark import spark_struct
 from demux.core.columns.types import Struct
+from demux.core.delta.commit import append_rows
 from demux.core.error_mapping import named
 from demux.core.errors import ErrorKind
 from demux.core.extras import deltalake
@@ -69,22 +70,26 @@ class RecordTable:
             return []
         if self._is_reached:
             builder = deltalake.QueryBuilder().register(_NAME, self.storage.table(self.path))
-            found = builder.execute(query.format(records=_NAME)).read_all()
-            return list(pa.table(found).to_pylist())
+            # pyarrow lets other threads run while it waits for the store, as the one that renews the lease
+            return list(pa.table(builder.execute(query.format(records=_NAME))).to_pylist())
         rows = self._session.sql(query, records=self._session.read.format("delta").load(self.path)).collect()
         return [{name: _utc(value) for name, value in row.asDict().items()} for row in rows]
 
     def append(self, records: Sequence[Sequence[object]]) -> None:
         """Add records, a value for each column, in one transaction; others may append at the same time."""
+        if self._is_reached:
+            table = self.storage.create_table(self.path, spark_struct(self.columns).jsonValue())
+            append_rows(self.storage, table, self.path, self.columns, self._rows(records))
+            return
         # a process that makes the table at the same time gets a conflict error, and appends the next time
         _RETRYING(self._write, records, "append")
 
     def replace(self, records: Sequence[Sequence[object]]) -> None:
-        """Make the table hold exactly these records, in one transaction."""
-        self._write(records, "overwrite")
+        """Make the table hold exactly these records, in one transaction; a second time changes nothing."""
+        _RETRYING(self._write, records, "overwrite")
 
     def update(self, where: Mapping[str, str | int], values: Mapping[str, str | int]) -> None:
-        """Set columns of the records that have these values in other columns, in one transaction.
+        """Set columns of the records that have these values in other columns; a second time changes nothing.
 
         Args:
             where: the values by column that a record has to have.
@@ -93,7 +98,7 @@ class RecordTable:
         if self._is_reached:
             same = " AND ".join(f"{name} = {_literal(value)}" for name, value in where.items())
             updates = {name: _literal(value) for name, value in values.items()}
-            self.storage.table(self.path).update(updates=updates, predicate=same)
+            _RETRYING(lambda: self.storage.table(self.path).update(updates=updates, predicate=same))
             return
         condition = reduce(and_, (F.col(name) == value for name, value in where.items()))
         DeltaTable.forPath(self._session, self.path).update(
@@ -105,10 +110,13 @@ class RecordTable:
             frame = self._session.createDataFrame(records, spark_struct(self.columns)).coalesce(1)
             frame.write.format("delta").mode(mode).save(self.path)
             return
+        self.storage.write_table(self.path, pa.Table.from_batches([self._rows(records)]), mode)
+
+    def _rows(self, records: Sequence[Sequence[object]]) -> pa.RecordBatch:
         fields = arrow_fields(self.columns)
         columns = zip(*records, strict=True) if records else [()] * len(fields)
         arrays = [pa.array(values, field.type) for values, field in zip(columns, fields, strict=True)]
-        self.storage.write_table(self.path, pa.Table.from_arrays(arrays, schema=pa.schema(fields)), mode)
+        return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
     @property
     def _session(self) -> SparkSession:

@@ -138,13 +138,8 @@ class Layout:
         return f"{self.root}/control/removal.json"
 
     @property
-    def fleet(self) -> str:
-        """A file with the id of the fleet's transactions; not there where no fleet ever was."""
-        return f"{self.root}/control/fleet"
-
-    @property
     def no_archive(self) -> str:
-        """An empty folder used as the archive where none is named."""
+        """An empty folder used as the archive where none is named; a root in a store has none."""
         return f"{self.root}/control/no-archive"
 
     @property

@@ -194,8 +194,10 @@ class SchemaStore:
     def _learn(self, refs: set[SchemaRef], registry: GameRegistry) -> _LookupState:
         with self._lock:
             if self._known is None:
-                self._known = _KnownSchemas()
-                self._load(self._known)
+                known = _KnownSchemas()
+                self._load(known)
+                # a table that could not be read is not an empty one
+                self._known = known
             known, asking = self._known, self._asking[registry.name]
         learnt = _LookupState(known)
         fetched: list[_FetchedSchema] = []
@@ -312,7 +314,12 @@ class SchemaStore:
         if new:
             now = datetime.now(timezone.utc)
             rows = [_row(one, use, guid, registry, now) for (_, use), (one, guid) in new.items()]
-            self._table.append(rows)
+            try:
+                self._table.append(rows)
+            except Exception:
+                # they may be there all the same
+                self._known = None
+                raise
 
     def _name(self, registry: str, schema_id: int, guid: str) -> None:
         self._table.update({"registry": registry, "schema_id": schema_id}, {"guid": guid})

@@ -63,6 +63,20 @@ def file_names(files: Files, folder: str, after: str | None = None) -> list[str]
     return sorted(str(status.getPath().getName()) for status in system.listStatus(path))
 
 
+def files_below(files: Files, folder: str) -> list[str]:
+    """Return the files below a folder at any depth, by their paths in it; none when there is no folder."""
+    if (storage := _reaching(files, folder)) is not None:
+        return [file.key for file in storage.files(folder)]
+    path, system = _hadoop(files, folder)
+    if not system.exists(path):
+        return []
+    found, below = system.listFiles(path, True), path.makeQualified(system.getUri(), system.getWorkingDirectory())
+    paths = []
+    while found.hasNext():
+        paths.append(str(below.toUri().relativize(found.next().getPath().toUri()).getPath()))
+    return paths
+
+
 def read_text(files: Files, file: str) -> str:
     """Return a file's text (UTF-8)."""
     if (storage := _reaching(files, file)) is not None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from demux.core.storage.location import Scheme
 
 _REGION = "us-east-1"
+_CONNECT_TIMEOUT = "5s"
 _ENDPOINT = "spark.hadoop.fs.s3a.endpoint"
 _REGION_OF = "spark.hadoop.fs.s3a.endpoint.region"
 _ACCESS_KEY = "spark.hadoop.fs.s3a.access.key"
@@ -31,6 +32,7 @@ class StoreAccess:
         session_token: of short-lived keys.
         path_style: whether the bucket is in the path, not in the host's name; None: with an endpoint of its own.
         ca_file: PEM file of further certificate authorities.
+        timeout_s: how long a request and its answer may take; files are read in parts of 32 MiB at most.
     """
 
     endpoint: str | None = None
@@ -40,6 +42,7 @@ class StoreAccess:
     session_token: str | None = field(default=None, repr=False)
     path_style: bool | None = None
     ca_file: str | None = None
+    timeout_s: float = 120.0
 
     @property
     def is_path_style(self) -> bool:
@@ -72,6 +75,11 @@ class StoreAccess:
         """Return the storage options of `deltalake`."""
         options = {name.upper(): value for name, value in self.client_options(scheme).items()}
         return options | ({"AWS_ALLOW_HTTP": "true"} if options and self.is_plain_http else {})
+
+    @property
+    def timeouts(self) -> dict[str, str]:
+        """The options of the same crate that say how long requests may take."""
+        return {"timeout": f"{self.timeout_s:g}s", "connect_timeout": _CONNECT_TIMEOUT}
 
     def spark_conf(self) -> Mapping[str, str]:
         """Return the properties by which Spark's own S3 client does the same; it shows keys redacted."""

@@ -29,9 +29,7 @@ if TYPE_CHECKING:
 _OF_A_VERSION = re.compile(r"\d{20}\.")
 # deltalake (1.6.6) decodes the path of a table in a store once too often
 _ESCAPE = re.compile("%[0-9A-Fa-f]{2}")
-# of the whole answer; files are read in parts of 32 MiB at most
-_TIMEOUT = "120s"
-_CONNECT_TIMEOUT = "5s"
+_SIDE_BY_SIDE = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +66,10 @@ class Storage:
     def is_folder(self, path: str) -> bool:
         """Return whether the path is one of this machine."""
         return locate(path, self.plain).scheme is Scheme.FILE
+
+    def side_by_side(self, path: str) -> int:
+        """Return how many requests below the path to make at the same time: those to a store wait for its answers."""
+        return 1 if self.is_folder(path) else _SIDE_BY_SIDE
 
     def read(self, path: str) -> bytes:
         """Return a file's bytes."""
@@ -181,17 +183,25 @@ class Storage:
         description: str | None = None,
         partition_by: str | None = None,
     ) -> deltalake.DeltaTable:
-        """Return the Delta table at the path, made where there is none with this schema, as Spark writes schemas."""
+        """Return the Delta table at the path, made where there is none with this schema, as Spark writes schemas.
+
+        A table that is there after a failure is the same: another writer made it, or an answer was lost.
+        """
         uri, options = self._table(path)
         with _named("make", path, options):
-            return deltalake.DeltaTable.create(
-                uri,
-                deltalake.Schema.from_json(json.dumps(schema)),
-                mode="ignore",
-                partition_by=partition_by,
-                description=description,
-                storage_options=options,
-            )
+            try:
+                return deltalake.DeltaTable.create(
+                    uri,
+                    deltalake.Schema.from_json(json.dumps(schema)),
+                    mode="ignore",
+                    partition_by=partition_by,
+                    description=description,
+                    storage_options=options,
+                )
+            except (OSError, deltalake.exceptions.DeltaError):
+                if not deltalake.DeltaTable.is_deltatable(uri, options):
+                    raise
+                return deltalake.DeltaTable(uri, storage_options=options)
 
     def write_table(
         self,
@@ -232,7 +242,7 @@ class Storage:
         where = locate(path, self.plain)
         if where.scheme is Scheme.FILE:
             return where.key, None
-        return where.url, self.access.table_options(where.scheme)
+        return where.url, {**self.access.table_options(where.scheme), **self.access.timeouts}
 
     def _at(self, path: str) -> tuple[Backend, str]:
         where = locate(path, self.plain)
@@ -268,7 +278,7 @@ def _backend(scheme: Scheme, container: str, access: StoreAccess, process: int) 
     uri = f"{scheme.value}://{container}"
     if scheme is Scheme.OTHER:
         raise StorageFailed(f"Files of {uri} cannot be read without Spark.", "Name a folder, s3://, abfss:// or gs://.")
-    options: dict[str, Any] = {"timeout": _TIMEOUT, "connect_timeout": _CONNECT_TIMEOUT}
+    options: dict[str, Any] = dict(access.timeouts)
     if access.is_plain_http:
         options["allow_http"] = True
     if access.ca_file is not None:

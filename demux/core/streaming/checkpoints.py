@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
 from demux.core.delta.log import newest_transaction
 from demux.core.errors import CheckpointLost, TableLost
-from demux.core.storage import Files, file_names, read_text, table_exists
+from demux.core.storage import Files, files_below, read_text, table_exists
+from demux.core.streaming.bronze_offset import BronzeOffset, position_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +36,16 @@ class StreamCheckpoint:
 
 def read_checkpoint(files: Files, checkpoint: str) -> StreamCheckpoint:
     """Return how far the checkpoint is."""
-    if "metadata" not in file_names(files, checkpoint):
+    found = files_below(files, checkpoint)
+    if "metadata" not in found:
         return StreamCheckpoint(None, -1, -1)
     query_id = json.loads(read_text(files, f"{checkpoint}/metadata"))["id"]
-    return StreamCheckpoint(query_id, _last(files, f"{checkpoint}/offsets"), _last(files, f"{checkpoint}/commits"))
+    return StreamCheckpoint(query_id, _last(found, "offsets"), _last(found, "commits"))
+
+
+def end_of(files: Files, checkpoint: str, batch: int) -> BronzeOffset:
+    """Return the position in bronze after a batch of a game's stream: Spark writes it down before the batch begins."""
+    return position_in(read_text(files, f"{checkpoint}/offsets/{batch}"))
 
 
 def require_checkpoint(
@@ -94,5 +102,6 @@ def _has_rows(spark: SparkSession, table: str, condition: str) -> bool:
     return bool(spark.read.format("delta").load(table).where(condition).limit(1).count())
 
 
-def _last(files: Files, folder: str) -> int:
-    return max((int(name) for name in file_names(files, folder) if name.isdigit()), default=-1)
+def _last(paths: Iterable[str], folder: str) -> int:
+    parted = (path.rpartition("/") for path in paths)
+    return max((int(name) for within, _, name in parted if within == folder and name.isdigit()), default=-1)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from demux.core.delta.log import has_metadata
 from demux.core.errors import PredicateMatchesAll
 from demux.core.text import first_few, printable
 from demux.operations.predicate.ast import Predicate, paths_in
@@ -84,8 +83,3 @@ def require_some(predicate: Predicate, found: Iterable[SearchResult]) -> None:
 
 # Delta's `userMetadata` of the commit
 FORGOTTEN_ROWS = "demux: rows that were forgotten on request"
-
-
-def only_forgets(commit: str) -> bool:
-    """Return whether a commit, by its file's text, only took rows away that were forgotten on request."""
-    return has_metadata(commit, FORGOTTEN_ROWS)

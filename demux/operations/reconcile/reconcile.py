@@ -122,8 +122,8 @@ def _of_unknown_offset(
     if not unknown or reading.source_stand is None:
         return ()
     return (
-        f"Nobody knows where {first_few(sorted(set(unknown)))} stand (a first batch is under way, a checkpoint is "
-        "gone, or bronze's log begins later); what is neither in silver nor in quarantine counts as waiting.",
+        f"Nobody knows where {first_few(sorted(set(unknown)))} stand (a first batch is under way, a table has no "
+        "position, or bronze's log begins later); what is neither in silver nor in quarantine counts as waiting.",
     )
 
 

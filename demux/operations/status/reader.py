@@ -33,8 +33,6 @@ from demux.operations.status.facts import BronzeFile, Facts, QuarantinedRows, Ta
 
 _LOG = logging.getLogger("demux")
 _THREADS = 4
-# they wait for answers
-_THREADS_OF_STORE = 32
 _SETTLED_NS = 2_000_000_000
 # so that rounds of years, or of 10,000 games, fit into memory
 _MOST_RECORDS = 200_000
@@ -140,7 +138,7 @@ class StatusReader:
     def _tables(self, games: Iterable[str]) -> tuple[dict[str, TableFacts], frozenset[str]]:
         """Return the silver tables by game, and the games whose table cannot be read."""
         names = sorted(games)
-        threads = _THREADS if self._storage.is_folder(self._layout.root) else _THREADS_OF_STORE
+        threads = max(_THREADS, self._storage.side_by_side(self._layout.root))
         with ThreadPoolExecutor(threads, thread_name_prefix="status") as pool:
             looked = dict(zip(names, pool.map(self._silver_table, names), strict=True))
         for name, found in looked.items():

@@ -199,7 +199,7 @@ def test_a_game_that_fails_stops_no_other_and_one_without_rows_has_nothing_to_do
     streamed: Root, copy: Copy, command: Command
 ) -> None:
     root = copy(streamed)
-    shutil.rmtree(root.folder / "checkpoints" / "silver" / "chess")
+    shutil.rmtree(root.silver_path("chess"))
     control = Control(root.spark, root.layout)
     known = [*control.known_games().values()]
     control.replace_games([*known, replace(known[0], name="tetris")])
@@ -207,12 +207,12 @@ def test_a_game_that_fails_stops_no_other_and_one_without_rows_has_nothing_to_do
     said = command("deserialize", *words, "--root", str(root.folder))
     assert (said.code, said.err) == (3, "")
     lines = sorted(said.out.splitlines())
-    assert lines[0].startswith("chess: [CHECKPOINT_LOST] ")
+    assert lines[0].startswith("chess: [TABLE_LOST] ")
     assert lines[1].startswith("go: 0 rows: 0 to silver, 0 to quarantine, in ")
     assert lines[2].startswith("tetris: 0 rows: 0 to silver, 0 to quarantine, in ")
     last = Control(root.spark, root.layout).history().last
     assert {game: record.condition for game, record in last.items()} == {
-        "chess": "CHECKPOINT_LOST",
+        "chess": "TABLE_LOST",
         "go": None,
         "tetris": None,
     }

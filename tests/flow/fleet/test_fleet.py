@@ -10,14 +10,15 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 from pyspark.rdd import RDD
 
 import deserializer.redecode.rebuild
 from bronze_ingest.rebuild import rebuild_bronze
+from demux.cli.inspect.reconcile import ledger_of
 from demux.core.causes import Cause
 from demux.core.control.games_and_rounds import TaskOutcome
-from demux.core.errors import CheckpointLost, SchemaInvalid, TableUnsuited, TaskInterrupted
+from demux.core.errors import PositionLost, SchemaInvalid, TableUnsuited, TaskInterrupted
 from demux.core.storage.files import Storage
 from demux.operations.quarantine.filter import QuarantineFilter
 from deserializer.fleet.worker import GameFiles, WrittenGame, write_games
@@ -59,23 +60,6 @@ def test_a_round_that_died_is_finished_by_the_next_one(
         root.run()
     without_errors(root.run())
     assert root.everything() == done.everything()
-
-
-def test_what_appears_between_a_crash_and_the_next_round_moves_no_row_to_a_second_place(root: Root) -> None:
-    root = Root.at(root.spark, root.folder, run=FLEET)
-    text = 'syntax = "proto3"; message Event { string name = 1; }'
-    known = root.register("chess", text)
-    payload = root.message(known)(name="ann").SerializeToString()
-    root.send([wrapper("chess", known + number % 2, payload) for number in range(6)])
-    with crash_after(Quarantine, "append"), pytest.raises(KeyboardInterrupt):
-        root.run()
-    assert (len(root.quarantine()), len(root.silver("chess"))) == (3, 0)
-    assert root.register("chess", f"{text} // again") == known + 1
-    (end,) = without_errors(root.run()).ended
-    assert end.report is not None
-    assert (end.report.rows_in, end.report.rows_silver) == (3, 3)
-    assert [row["_record_id"] for row in root.silver("chess")] == ["t/0/0", "t/0/2", "t/0/4"]
-    assert [row["record_id"] for row in root.quarantine()] == ["t/0/1", "t/0/3", "t/0/5"]
 
 
 def test_a_game_that_cannot_be_written_holds_up_no_other_and_catches_up_by_itself(
@@ -138,13 +122,21 @@ def test_a_rebuild_of_a_fleets_game_makes_the_same_table(taken_in: Root, done: R
     assert len(root.silver("chess")) > len(done.silver("chess"))
 
 
-def test_a_stream_that_lost_its_checkpoint_is_not_taken_over(streamed: Root, copy: Copy) -> None:
+def test_a_table_with_rows_and_no_position_is_refused(streamed: Root, copy: Copy) -> None:
     root = copy(streamed, run={**FLEET, "retries": 0})
-    shutil.rmtree(root.folder / "checkpoints" / "silver" / "chess")
+    rows = DeltaTable(root.silver_path("chess")).to_pyarrow_table()
+    shutil.rmtree(root.silver_path("chess"))
+    write_deltalake(root.silver_path("chess"), rows)
     root.produce(events=60, games=2, versions=2, fault_rate=0.3)
-    errors = {end.task.game: end.error for end in root.run().ended}
-    assert isinstance(errors["chess"], CheckpointLost)
+    for engine in (FLEET, STREAM):
+        each = Root.at(root.spark, root.folder, run={**engine, "retries": 0})
+        errors = {end.task.game: end.error for end in each.run().ended}
+        assert isinstance(errors["chess"], PositionLost)
+        assert "demux rebuild --game chess" in errors["chess"].remedy
     assert len(root.silver("chess")) == len(streamed.silver("chess"))
+    rebuild(root.spark, root.layout, root.workplace().schemas, "chess")
+    without_errors(root.run())
+    assert ledger_of(root.settings).balances
 
 
 def test_a_game_that_was_left_out_for_some_rounds_loses_no_row(root: Root) -> None:
@@ -197,7 +189,6 @@ def test_a_fleet_goes_on_where_rebuilds_died_and_the_same_rebuild_again_ends_the
     without_errors(root.run())
     steps: tuple[tuple[type | ModuleType, str], ...] = (
         (Redecoder, "set_aside"),
-        (deserializer.redecode.rebuild, "remove_folder"),
         (deserializer.redecode.rebuild, "_swap"),
     )
     for step in steps:

@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 
 from demux.core.settings.settings import Settings
 from deserializer.fleet.round import Fleet
-from deserializer.fleet.spark_writer import BySpark
+from deserializer.silver.append import Appending
 from deserializer.silver.file_quarantine import Quarantine
 from deserializer.silver.file_table import SilverTable
 from deserializer.silver.spark_table import SilverBySpark
@@ -72,7 +72,7 @@ def test_a_root_changes_its_sink_and_its_engine_at_any_time(
 @pytest.mark.parametrize(
     ("owner", "method", "sink", "then"),
     [
-        (BySpark, "set_aside", "spark", "files"),
+        (Appending, "set_aside", "spark", "files"),
         (SilverBySpark, "append", "spark", "files"),
         (Quarantine, "append", "files", "spark"),
         (SilverTable, "append", "files", "spark"),
@@ -99,8 +99,7 @@ def test_a_table_that_asks_more_of_its_writers_goes_through_spark_and_its_neighb
     assert (writers(root, "chess")[0], writers(root, "go")[0]) == ("files", "files")
     # the fleet has it by now, and must be able to write it, and to give it back
     root.spark.sql(f"ALTER TABLE delta.`{root.silver_path('chess')}` ADD CONSTRAINT whole CHECK (_offset >= 0)")
-    # before its stream begins, the fleet takes what is there
-    for engine, of_go in (("fleet", "files"), ("stream", "files"), ("stream", "spark")):
+    for engine, of_go in (("fleet", "files"), ("stream", "spark"), ("stream", "spark")):
         for each in (root, streams):
             each.produce(events=60, games=2, versions=3, fault_rate=0.3)
         without_errors(with_run(root, engine=engine).run())
@@ -114,7 +113,7 @@ def test_a_root_elsewhere_has_the_same_tables_and_may_come_back(
 ) -> None:
     here, undisturbed = copy(sent), done.copied_to(tmp_path / "undisturbed")
     away = elsewhere(here)
-    with crash_after(BySpark, "set_aside"), pytest.raises(KeyboardInterrupt):
+    with crash_after(Appending, "set_aside"), pytest.raises(KeyboardInterrupt):
         away.run()
     # nothing is remembered of the crash but what the tables say
     without_errors(away.run())
@@ -151,7 +150,7 @@ def test_hostile_names_of_games_and_folders_are_only_names(root: Root, is_here: 
 def test_a_round_without_new_rows_has_no_job_and_no_commit(taken_in: Root, copy: Copy) -> None:
     root = copy(taken_in, run=SPARK)
     place = root.workplace()
-    fleet = Fleet(root.spark, root.layout, place.schemas, place.deserialize, 10**6, 2, sink=root.settings.run.sink)
+    fleet = Fleet(root.spark, root.layout, place.schemas, 10**6, 2, sink=root.settings.run.sink)
     games = ["chess", "go"]
     first = tuple(fleet.decode(games, datetime.now(timezone.utc)))
     assert [one.report is not None and one.report.rows_in > 0 for one in first] == [True, True]

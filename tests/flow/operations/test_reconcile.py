@@ -26,8 +26,9 @@ from demux.operations.reconcile.reconcile import reconcile
 from demux.pipeline.read_offsets import game_offsets, source_offsets
 from deserializer.redecode.replay import rebuild, replay
 from deserializer.silver.file_quarantine import Quarantine
-from tests.support.flow.crash import after_committing, after_writing
-from tests.support.flow.fleet import FLEET, STREAM, without_errors
+from deserializer.silver.spark_table import SilverBySpark
+from tests.support.flow.crash import Crash, after_committing
+from tests.support.flow.fleet import FLEET, STREAM, crash_after, without_errors
 from tests.support.flow.process import Command
 from tests.support.flow.root import Root, wrapper
 
@@ -222,7 +223,7 @@ def test_rows_that_wait_balance_and_so_do_those_of_an_interrupted_batch(
     assert [(one.waiting, one.bronze) for one in require_balance(root).accounts] == [
         (sum(row["game_name"] == game for row in root.bronze()),) * 2 for game in ("chess", "go")
     ]
-    with after_writing(root.silver_path("chess")), pytest.raises(TaskFailed):
+    with crash_after(SilverBySpark, "append", Crash), pytest.raises(TaskFailed):
         root.workplace().deserialize("chess")
     found = ledger(root)
     assert wrong(found) == {}
@@ -327,9 +328,18 @@ def around(
         yield
 
 
-def test_where_a_checkpoint_is_gone_nothing_is_called_lost_and_the_ledger_says_so(streamed: Root, copy: Copy) -> None:
+def test_a_lost_row_is_found_where_the_checkpoint_is_gone(streamed: Root, copy: Copy) -> None:
     root = copy(streamed)
     shutil.rmtree(root.folder / "checkpoints" / "silver" / "chess")
+    remove(root.silver_path("chess"), f"_record_id = '{root.silver('chess')[0]['_record_id']}'")
+    assert wrong(ledger(root)) == {("lost", "chess"): 1}
+
+
+def test_where_a_position_is_gone_nothing_is_called_lost_and_the_ledger_says_so(streamed: Root, copy: Copy) -> None:
+    root = copy(streamed)
+    table = DeltaTable(root.silver_path("chess")).to_pyarrow_table()
+    shutil.rmtree(root.silver_path("chess"))
+    write_deltalake(root.silver_path("chess"), table)
     remove(root.silver_path("chess"), f"_record_id = '{root.silver('chess')[0]['_record_id']}'")
     found = ledger(root)
     assert wrong(found) == {}

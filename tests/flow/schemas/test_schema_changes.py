@@ -98,7 +98,7 @@ def test_a_fleet_that_has_written_narrow_files_before_it_knows_better_writes_the
     one, two = root.register("chess", V1), root.register("chess", V2)
     send(root, 0, "chess", one, name="a", score=1)
     place = root.workplace()
-    fleet = Fleet(root.spark, root.layout, place.schemas, place.deserialize, 10**6, 2)
+    fleet = Fleet(root.spark, root.layout, place.schemas, 10**6, 2)
     assert [end.error for end in fleet.decode(["chess"], NOW)] == [None]
     # a task for each file: one knows its schema from the round before
     send(root, 1, "chess", one, name="b", score=-2)

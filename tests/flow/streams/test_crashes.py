@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from demux.core.causes import Cause, Stage
+from demux.core.causes import Cause
 from demux.core.errors import TaskFailed
 from demux.operations.quarantine.filter import QuarantineFilter
 from deserializer.redecode.replay import rebuild, replay
 from tests.support.flow import crash
-from tests.support.flow.root import Root, Rows, wrapper
+from tests.support.flow.root import Root, wrapper
 
 Copy = Callable[..., Root]
 Place = Callable[[Root], AbstractContextManager[None]]
@@ -58,25 +58,6 @@ def test_bronze_after_a_crash_is_as_if_there_had_been_none(
 
 
 @pytest.mark.both_lanes
-@pytest.mark.parametrize(
-    "place",
-    [
-        pytest.param(lambda root: crash.after_writing(root.silver_path("chess")), id="after silver, before quarantine"),
-        pytest.param(lambda root: crash.after_all_writes(), id="after all writes, before the checkpoint"),
-    ],
-)
-def test_silver_after_a_crash_is_as_if_there_had_been_none(
-    taken_in: Root, done: Root, copy: Copy, place: Place
-) -> None:
-    root = copy(taken_in)
-    with place(root), pytest.raises(TaskFailed):
-        root.workplace().deserialize("chess")
-    root.workplace().deserialize("chess")
-    assert root.everything()["silver/chess"] == done.everything()["silver/chess"]
-    assert _undecoded(root) == _undecoded(done)
-
-
-@pytest.mark.both_lanes
 def test_a_crash_while_columns_are_added_leaves_them_before_the_origin_in_the_end(
     streamed: Root, copy: Copy, tmp_path: Path
 ) -> None:
@@ -92,41 +73,6 @@ def test_a_crash_while_columns_are_added_leaves_them_before_the_origin_in_the_en
     root.workplace().deserialize("chess")
     assert root.everything() == undisturbed.everything()
     assert root.silver_columns("chess")[-1] == "_decoded_at"
-
-
-def test_a_schema_that_appears_between_a_crash_and_the_retry_leaves_each_row_in_one_place(
-    root: Root, event: str
-) -> None:
-    known = root.register("chess", event)
-    message = root.message(known)
-    late = known + 1
-    payloads = [message(name=f"user {number}").SerializeToString() for number in range(6)]
-    root.send([wrapper("chess", known if number % 2 else late, payload) for number, payload in enumerate(payloads)])
-    place = root.workplace()
-    place.ingest()
-    with crash.after_writing(root.silver_path("chess")), pytest.raises(TaskFailed):
-        place.deserialize("chess")
-    assert root.quarantine() == []
-
-    assert root.register("chess", event.replace("int64 score = 2", "int64 score = 2; string more = 4")) == late
-    report = root.workplace().deserialize("chess")
-    assert (report.rows_in, report.rows_silver, report.rows_quarantined) == (6, 3, 3)
-    assert [row["_record_id"] for row in root.silver("chess")] == ["t/0/1", "t/0/3", "t/0/5"]
-    interrupted = root.quarantine()
-    assert [(row["record_id"], row["cause"]) for row in interrupted] == [
-        (record_id, Cause.INTERRUPTED.value) for record_id in ("t/0/0", "t/0/2", "t/0/4")
-    ]
-    assert {row["sentence"] for row in interrupted} == {
-        "The batch was interrupted; this row could not be decoded then and can be now: replay it."
-    }
-
-    replayed = replay(
-        root.spark, root.layout, root.workplace().schemas, "chess", QuarantineFilter(causes=(Cause.INTERRUPTED,))
-    )
-    assert (replayed.tried, replayed.decoded, root.quarantine()) == (3, 3, [])
-    assert [(row["_offset"], row["name"]) for row in root.silver("chess")] == [
-        (number, f"user {number}") for number in range(6)
-    ]
 
 
 @pytest.mark.parametrize("writes", [1, 2, 3], ids=["schema", "silver", "quarantine"])
@@ -160,8 +106,3 @@ def test_a_rebuild_that_dies_half_way_is_finished_by_the_next_one(streamed: Root
     report = rebuild(root.spark, root.layout, root.workplace().schemas, "chess")
     assert report.rows_silver == len(streamed.silver("chess"))
     assert root.everything() == streamed.everything()
-
-
-def _undecoded(root: Root) -> Rows:
-    rows = root.everything()["quarantine"][1]
-    return [row for row in rows if (row["stage"], row["game_name"]) == (Stage.SILVER.value, "chess")]

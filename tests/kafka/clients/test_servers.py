@@ -29,9 +29,9 @@ from tests.support.kafka.records import PATIENCE_S, SILENT, make_topic, received
 from tools.servers.broker import Broker, BrokerSettings, start_broker
 from tools.servers.errors import PortTaken, ServerFailed
 from tools.servers.listeners import Listener
-from tools.servers.object_store import ACCESS_KEY, SECRET_KEY
 from tools.servers.ports import free_ports, is_free
 from tools.servers.registry import Registry, start_registry
+from tools.servers.s3.server import ACCESS_KEY, SECRET_KEY
 from tools.servers.tls.identity import IdentityProvider
 from tools.servers.tls.security import Mechanism, Secured
 

@@ -11,11 +11,11 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from bronze_ingest.source import SOURCE
-from bronze_ingest.spark_sink import bronze_rows, examined_rows
+from bronze_ingest.spark_sink import bronze_rows, refused_rows
 from bronze_ingest.unwrap import WrapperFormat, bronze_columns
 from demux.core.columns.spark import columns_of_spark, spark_struct
 from demux.core.delta.app_transactions import Batch
-from demux.core.delta.batch_commit import REFUSED, RowSelection
+from demux.core.delta.batch_commit import REFUSED
 from demux.core.tables import QUARANTINE
 from tests.support.data.envelopes import RICH_FIELDS, message_of, wrapper_of
 
@@ -89,7 +89,7 @@ def test_bronze_gets_the_columns_of_the_envelope_with_their_values(
 
 def test_quarantine_gets_the_whole_record(spark: SparkSession, rich: WrapperFormat) -> None:
     values = records(rich)
-    frame = examined_rows(source_records(spark, values), rich, BATCH, RowSelection.REFUSED)
+    frame = refused_rows(source_records(spark, values), rich, BATCH)
     assert frame.columns == [column.name for column in QUARANTINE]
     (row,) = frame.collect()
     assert (row["cause"], row["sentence"]) == ("INVALID_GAME_NAME", "The game is TITLE_NONE or absent.")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,13 +11,9 @@ from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from demux.core.causes import Cause
 from demux.core.delta.app_transactions import Batch
-from demux.core.delta.batch_commit import REFUSED, BatchCounts, OnRetry, RowSelection, Target, commit
-from demux.core.root.lock import TableLock, unlocked
+from demux.core.delta.batch_commit import REFUSED, BatchCounts, Target, commit
 from tests.support.spark.tables import read
-
-_TOO_LATE = "The batch was interrupted; this row could not be decoded then and can be now: replay it."
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,21 +23,14 @@ class Folder:
     spark: SparkSession
     path: Path
 
-    def commit(
-        self,
-        batch: Batch,
-        numbers: range,
-        bad: set[int],
-        on_retry: OnRetry = OnRetry.TABLE_DECIDES,
-        lock: TableLock = unlocked,
-    ) -> BatchCounts:
+    def commit(self, batch: Batch, numbers: range, bad: set[int]) -> BatchCounts:
         frame = self.spark.range(numbers.start, numbers.stop, 1, 2)
         refused = F.col("number").isin(*bad) if bad else F.lit(False)
         records = frame.select(F.col("id").alias("number"), F.concat(F.lit("r"), "id").alias("record_id"))
         rows = records.withColumn(REFUSED, refused)
         table, quarantine = f"{self.path}/table", f"{self.path}/quarantine"
-        target = Target(table, quarantine, on_retry, partition_by=("record_id",), lock=lock)
-        return commit(self.spark, batch, target, rows, lambda which: examined(records, refused, which))
+        target = Target(table, quarantine, partition_by=("record_id",))
+        return commit(batch, target, rows, lambda: quarantined(records.where(refused)))
 
     def good(self) -> list[int]:
         return [number for (number,) in read(f"{self.path}/table", "number")]
@@ -52,10 +39,8 @@ class Folder:
         return [(n, c, s) for n, c, s in read(f"{self.path}/quarantine", "number", "cause", "sentence")]
 
 
-def examined(records: DataFrame, refused, which: RowSelection) -> DataFrame:  # type: ignore[no-untyped-def]
-    cause = F.when(refused, F.lit("UNKNOWN_SCHEMA"))
-    rows = records.withColumn("cause", cause).withColumn("sentence", F.when(refused, F.lit("Bad.")))
-    return rows.where(F.col("cause").isNotNull()) if which is RowSelection.REFUSED else rows
+def quarantined(records: DataFrame) -> DataFrame:
+    return records.withColumn("cause", F.lit("MALFORMED_WRAPPER")).withColumn("sentence", F.lit("Bad."))
 
 
 @pytest.fixture
@@ -73,16 +58,15 @@ FIRST, SECOND = Batch("q", 0, retried=False), Batch("q", 1, retried=False)
 def test_good_rows_go_to_the_table_and_bad_ones_to_quarantine(folder: Folder) -> None:
     assert folder.commit(FIRST, range(6), {1, 4}) == BatchCounts(6, 4, 2)
     assert folder.good() == [0, 2, 3, 5]
-    assert folder.bad() == [(1, "UNKNOWN_SCHEMA", "Bad."), (4, "UNKNOWN_SCHEMA", "Bad.")]
+    assert folder.bad() == [(1, "MALFORMED_WRAPPER", "Bad."), (4, "MALFORMED_WRAPPER", "Bad.")]
     assert DeltaTable(f"{folder.path}/table").metadata().partition_columns == ["record_id"]
     assert folder.commit(SECOND, range(6, 8), set()) == BatchCounts(2, 2, 0)
     assert folder.good() == [0, 2, 3, 5, 6, 7]
 
 
-@pytest.mark.parametrize("on_retry", OnRetry)
-def test_a_batch_that_comes_again_writes_nothing_and_counts_the_same(folder: Folder, on_retry: OnRetry) -> None:
-    first = folder.commit(FIRST, range(6), {1, 4}, on_retry)
-    assert folder.commit(again(FIRST), range(6), {1, 4}, on_retry) == first
+def test_a_batch_that_comes_again_writes_nothing_and_counts_the_same(folder: Folder) -> None:
+    first = folder.commit(FIRST, range(6), {1, 4})
+    assert folder.commit(again(FIRST), range(6), {1, 4}) == first
     assert (folder.good(), [number for number, _, _ in folder.bad()]) == ([0, 2, 3, 5], [1, 4])
 
 
@@ -105,44 +89,18 @@ def test_a_batch_without_rows_is_written_too_so_that_it_is_known(folder: Folder)
 
 def test_a_retry_with_nothing_written_before_writes_everything(folder: Folder) -> None:
     assert folder.commit(again(FIRST), range(4), {3}) == BatchCounts(4, 3, 1)
-    assert (folder.good(), folder.bad()) == ([0, 1, 2], [(3, "UNKNOWN_SCHEMA", "Bad.")])
+    assert (folder.good(), folder.bad()) == ([0, 1, 2], [(3, "MALFORMED_WRAPPER", "Bad.")])
 
 
-@pytest.mark.parametrize(
-    ("now_bad", "quarantined"),
-    [
-        pytest.param(
-            {1}, [(1, "UNKNOWN_SCHEMA", "Bad."), (4, Cause.INTERRUPTED.value, _TOO_LATE)], id="one got better"
-        ),
-        pytest.param({0, 1, 4}, [(1, "UNKNOWN_SCHEMA", "Bad."), (4, "UNKNOWN_SCHEMA", "Bad.")], id="one got worse"),
-    ],
-)
-def test_when_the_world_changed_before_the_retry_the_table_decides_which_rows_were_bad(
-    folder: Folder, now_bad: set[int], quarantined: list[tuple[int, str, str]]
-) -> None:
+def test_a_retry_after_the_good_rows_were_written_writes_the_bad_ones(folder: Folder) -> None:
     folder.commit(FIRST, range(6), {1, 4})
     # as if the process had died before it wrote to quarantine
     shutil.rmtree(folder.path / "quarantine")
-    assert folder.commit(again(FIRST), range(6), now_bad) == BatchCounts(6, 4, 2)
-    assert folder.good() == [0, 2, 3, 5]
-    assert folder.bad() == quarantined
+    assert folder.commit(again(FIRST), range(6), {1, 4}) == BatchCounts(6, 4, 2)
+    assert (folder.good(), [number for number, _, _ in folder.bad()]) == ([0, 2, 3, 5], [1, 4])
 
 
 def test_two_queries_do_not_take_each_others_batches_for_their_own(folder: Folder) -> None:
     folder.commit(FIRST, range(2), set())
     folder.commit(Batch("another", 0, retried=False), range(2, 4), set())
     assert folder.good() == [0, 1, 2, 3]
-
-
-@pytest.mark.parametrize("retried", [False, True], ids=["first time", "again"])
-def test_quarantine_is_written_while_its_lock_is_held(folder: Folder, retried: bool) -> None:
-    held: list[tuple[str, bool, bool]] = []
-
-    @contextmanager
-    def lock(table: str) -> Iterator[None]:
-        before = DeltaTable.is_deltatable(table)
-        yield
-        held.append((table, before, DeltaTable.is_deltatable(table)))
-
-    assert folder.commit(Batch("q", 0, retried), range(4), {3}, lock=lock) == BatchCounts(4, 3, 1)
-    assert held == [(f"{folder.path}/quarantine", False, True)]

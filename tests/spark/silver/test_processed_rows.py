@@ -11,7 +11,7 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 from demux.core.columns.arrow import arrow_fields
-from demux.core.errors import CheckpointLost
+from demux.core.errors import PositionLost
 from demux.core.root.layout import Layout
 from demux.core.tables import REMOVED, SILVER_ORIGIN
 from deserializer.offsets.bronze_files import file_session
@@ -74,11 +74,11 @@ def test_of_which_game_nobody_knows_what_it_has_read_is_told_beside_what_its_nei
 ) -> None:
     layout = Layout(str(tmp_path))
     write_bronze(layout.bronze, row(0, 0), bronze_row("go", 0), bronze_row("poker", 0))
-    # a row, and no checkpoint of whoever wrote it; and a table without rows
+    # a row, and no position of whoever wrote it; and a table without rows
     write(layout.silver("chess"), SILVER_ORIGIN, [{"_record_id": "t/0/0"}])
     write(layout.silver("go"), SILVER_ORIGIN, [])
     found = readings_of(spark, layout, ["chess", "go", "poker"], lambda game: 1 / 0, threads=2)
-    assert isinstance(found["chess"], CheckpointLost)
+    assert isinstance(found["chess"], PositionLost)
     (waiting,) = (each for each in DeltaTable(layout.bronze).file_uris() if "game_name=go" in each)
     go = found["go"]
     assert isinstance(go, ReadState)

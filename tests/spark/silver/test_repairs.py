@@ -65,7 +65,7 @@ def test_what_decodes_moves_and_what_does_not_stays_with_the_cause_of_today(
     write_quarantine(
         layout.quarantine,
         quarantine_row("chess", 0, Cause.UNKNOWN_SCHEMA, 1, ANN),
-        quarantine_row("chess", 1, Cause.INTERRUPTED, 1, BOB),
+        quarantine_row("chess", 1, Cause.SCHEMA_FROZEN, 1, BOB),
         quarantine_row("chess", 2, Cause.UNKNOWN_SCHEMA, 1, BROKEN),
         quarantine_row("chess", 3, Cause.UNKNOWN_SCHEMA, 44, ANN),
         quarantine_row("chess", 4, Cause.UNKNOWN_SCHEMA, None, ANN),
@@ -95,11 +95,11 @@ def test_only_rows_of_the_chosen_causes_are_tried(spark: SparkSession, layout: L
     write_quarantine(
         layout.quarantine,
         quarantine_row(HOSTILE, 0, Cause.UNKNOWN_SCHEMA, 1, ANN),
-        quarantine_row(HOSTILE, 1, Cause.INTERRUPTED, 1, BOB),
+        quarantine_row(HOSTILE, 1, Cause.SCHEMA_FROZEN, 1, BOB),
     )
-    assert games_in_quarantine(spark, layout, QuarantineFilter(causes=(Cause.INTERRUPTED,))) == (HOSTILE,)
+    assert games_in_quarantine(spark, layout, QuarantineFilter(causes=(Cause.SCHEMA_FROZEN,))) == (HOSTILE,)
     assert games_in_quarantine(spark, layout, QuarantineFilter(causes=(Cause.SCHEMA_CONFLICT,))) == ()
-    assert replay(spark, layout, schemas, HOSTILE, QuarantineFilter(causes=(Cause.INTERRUPTED,))) == ReplayReport(
+    assert replay(spark, layout, schemas, HOSTILE, QuarantineFilter(causes=(Cause.SCHEMA_FROZEN,))) == ReplayReport(
         HOSTILE, 1, 1
     )
     assert silver(layout, HOSTILE) == [("t/0/1", "bob")]
@@ -122,7 +122,7 @@ def test_a_copy_of_a_record_that_is_in_silver_since_long_is_replayed_all_the_sam
 ) -> None:
     # one of two copies came when its schema was not known yet
     write_bronze(layout.bronze, bronze_row("chess", 0, 1, ANN), bronze_row("chess", 0, 1, ANN))
-    early = quarantine_row("chess", 0, Cause.INTERRUPTED, 1, ANN)
+    early = quarantine_row("chess", 0, Cause.SCHEMA_FROZEN, 1, ANN)
     write_quarantine(layout.quarantine, early)
     assert replay(spark, layout, schemas, "chess", ALL).decoded == 1
     write_quarantine(layout.quarantine, early)

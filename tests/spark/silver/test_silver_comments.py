@@ -22,7 +22,9 @@ from demux.core.tables import SILVER_ORIGIN
 from deserializer.decoders.arrow import INPUT
 from deserializer.decoders.schema_decision import Decisions
 from deserializer.decoders.select import RowDecoder
-from deserializer.silver.evolve import Silver, fitted, silver_rows, silver_table
+from deserializer.silver.evolve import Silver, silver_rows, silver_table
+from deserializer.silver.fit import fit as fitted
+from deserializer.silver.spark_table import SilverBySpark
 from tests.support.data.chess import compiled, payload
 from tests.support.flow import crash
 
@@ -56,7 +58,7 @@ def table(tmp_path: Path) -> str:
 
 
 def fit(spark: SparkSession, table: str, *schemas: CompiledSchema) -> Decisions:
-    return fitted(spark, table, {SchemaRef(schema.schema_id): schema for schema in schemas})
+    return fitted(spark, SilverBySpark(spark, table), {SchemaRef(schema.schema_id): schema for schema in schemas})
 
 
 def write(spark: SparkSession, table: str, decisions: Decisions, schema: CompiledSchema, decoder: RowDecoder) -> None:
@@ -107,15 +109,15 @@ def test_a_new_table_has_all_comments_in_its_first_commit(spark: SparkSession, t
     assert [row["player"] for row in DeltaTable(table).to_pyarrow_table().to_pylist()] == ["ann"]
 
 
-def test_a_table_whose_schema_says_nothing_is_made_by_its_rows_with_the_origins_comments(
+def test_a_table_whose_schema_says_nothing_is_made_with_the_origins_comments(
     spark: SparkSession, table: str, decoder: RowDecoder
 ) -> None:
     schema = compiled(PLAIN, 11, 1)
     decisions = fit(spark, table, schema)
-    assert silver_table(spark, table) is None
+    assert silver_table(spark, table) == Silver(decisions.columns, "Chess")
     write(spark, table, decisions, schema, decoder)
     made = DeltaTable(table)
-    assert made.version() == 0
+    assert made.version() == 1
     assert made.metadata().description is None
     assert comments(spark, table) == {"_schema_id": SCHEMA_ID}
 

@@ -14,6 +14,7 @@ from pyspark.sql.readwriter import DataFrameWriter
 
 import bronze_ingest.file_sink
 import bronze_ingest.run
+import demux.core.delta.record_table
 import demux.operations.sessions
 import deserializer.stream.run
 from demux.core.delta.parquet_writer import commit_files
@@ -77,8 +78,9 @@ def after_writes(number: int, crash: type[BaseException] = Crash, *, files: bool
 
     with pytest.MonkeyPatch.context() as patch:
         methods = ((DeltaMergeBuilder, "execute"), (DeltaTable, "delete"), (DeltaTable, "update"))
-        ours = ((Storage, "write_table"), *(((deltalake.DeltaTable, "create_write_transaction"),) if files else ()))
-        for owner, method in ((DataFrameWriter, "save"), *methods, *ours):
+        records = ((Storage, "write_table"), (demux.core.delta.record_table, "append_rows"))
+        ours = ((deltalake.DeltaTable, "create_write_transaction"),) if files else ()
+        for owner, method in ((DataFrameWriter, "save"), *methods, *records, *ours):
             patch.setattr(owner, method, counting(getattr(owner, method)))
         yield
 

@@ -28,13 +28,16 @@ def settled(root: Root) -> int:
 
 
 @contextmanager
-def crash_after(owner: type | ModuleType, method: str) -> Iterator[None]:
+def crash_after(
+    owner: type | ModuleType, method: str, death: type[BaseException] = KeyboardInterrupt
+) -> Iterator[None]:
+    """Crash when a call is done; a stream's batch must die of an `Exception`, or its query waits for ever."""
     with pytest.MonkeyPatch.context() as patch:
         original = getattr(owner, method)
 
         def then_crash(*args: object, **options: object) -> object:
             original(*args, **options)
-            raise KeyboardInterrupt
+            raise death
 
         patch.setattr(owner, method, then_crash)
         yield

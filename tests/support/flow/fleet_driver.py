@@ -22,8 +22,10 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
+import demux.core.storage
 from demux.core.errors import DemuxError
 from demux.core.reports import GameReport, IngestReport
+from demux.core.settings.settings import Settings
 from demux.core.streaming.query import TAKE_ALL
 from demux.pipeline.engines import decode_of
 from demux.pipeline.round import Observer, run_round
@@ -120,7 +122,15 @@ def start_driver(root: Root, number: int, run: Mapping[str, object]) -> Driver:
     tells, tell = _FORKS.Pipe(duplex=False)
     process = _FORKS.Process(
         target=_drive,
-        args=(parameters.port, parameters.auth_token, number, str(root.folder), dict(run), tell),
+        args=(
+            parameters.port,
+            parameters.auth_token,
+            number,
+            root.said(run=dict(run)),
+            root.folder,
+            dict(os.environ),
+            tell,
+        ),
         daemon=True,
     )
     process.start()
@@ -134,9 +144,21 @@ def _end_all(spark: SparkSession) -> None:
     spark.sparkContext.cancelAllJobs()
 
 
-def _drive(port: int, secret: str, number: int, folder: str, run: Mapping[str, object], tell: Connection) -> None:
+def _drive(
+    port: int,
+    secret: str,
+    number: int,
+    settings: Mapping[str, object],
+    folder: Path,
+    environment: Mapping[str, str],
+    tell: Connection,
+) -> None:
     """Run round after round, as `demux run --every` does; never returns."""
-    root = Root.at(_attached(port, secret, number), Path(folder), run=run)
+    # a fork has that of the process which forks, as it was at its begin
+    os.environ.update(environment)
+    root = Root(_attached(port, secret, number), Settings.model_validate(settings), folder)
+    # the session of the tests was made without the settings
+    demux.core.storage._OF_CONTEXT[root.spark.sparkContext] = root.layout.storage
     place = root.workplace()
     decode = decode_of(place, place.settings.round_engine)
     observer = _Teller(tell)

@@ -128,8 +128,8 @@ def _in_table(value: Any, kind: pa.DataType) -> Any:
 
 def _check_control(root: Root, games: Sequence[str]) -> None:
     """Each game is known once, and each schema kept once."""
-    assert sorted(row["game_name"] for row in rows(root.layout.games)) == list(games)
-    kept: Rows = rows(root.layout.schemas)
+    assert sorted(row["game_name"] for row in rows(root.here.games)) == list(games)
+    kept: Rows = rows(root.here.schemas)
     assert max(Counter((row["registry"], row["schema_id"]) for row in kept).values()) == 1
 
 

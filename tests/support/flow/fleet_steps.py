@@ -12,8 +12,8 @@ from demux.core.names import names_of
 from tests.support.flow.fleet_driver import Told
 from tests.support.flow.root import Root
 
-# the ids of its transactions begin so
-_FLEET = "demux-fleet/"
+# a transaction that is a position
+_POSITION = '{"txn":{"appId":"demux/'
 
 
 class Landmark(Enum):
@@ -55,7 +55,7 @@ class Before:
         """Look at the root; `games` are all that may have a table after the round."""
         below = root.folder / "silver"
         silver = tuple(below / names_of(game).key for game in games)
-        bronze, quarantine, rounds = map(Path, (root.layout.bronze, root.layout.quarantine, root.layout.rounds))
+        bronze, quarantine, rounds = map(Path, (root.here.bronze, root.here.quarantine, root.here.rounds))
         versions = {table: _version(table) for table in (bronze, quarantine, rounds, *silver)}
         return Before(bronze, quarantine, rounds, silver, versions, {table: _changed(table) for table in silver})
 
@@ -94,7 +94,7 @@ class Before:
     def _by_fleet(self, table: Path) -> bool:
         """Return whether one of the table's new commits is a fleet's; others only change its columns."""
         commits = (_commit(table, version) for version in count(self.versions[table] + 1))
-        return any(_FLEET in commit.read_text(encoding="utf-8") for commit in takewhile(Path.exists, commits))
+        return any(_POSITION in commit.read_text(encoding="utf-8") for commit in takewhile(Path.exists, commits))
 
 
 def _commit(table: Path, version: int) -> Path:

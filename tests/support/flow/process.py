@@ -58,12 +58,17 @@ def run(
 
 
 @contextmanager
-def running(words: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
-    """Start the program in a process group of its own, as a terminal does; it is dead when the block ends."""
+def running(
+    words: Sequence[str], environment: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[subprocess.Popen[str]]:
+    """Start the program in a process group of its own, as a terminal does; it is dead when the block ends.
+
+    It has these variables besides.
+    """
     with subprocess.Popen(
         words,
         cwd=PROJECT,
-        env=ENVIRONMENT,
+        env={**ENVIRONMENT, **environment},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

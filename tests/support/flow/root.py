@@ -24,7 +24,7 @@ from demux.core.names import names_of
 from demux.core.protobuf.schema.descriptor_pool import message_class, pool_of
 from demux.core.protobuf.schema.protoc import compile_schema
 from demux.core.registry.folder import FolderRegistry
-from demux.core.root.layout import Layout
+from demux.core.root.layout import Layout, layout_of
 from demux.core.schemas.store import SchemaStore
 from demux.core.settings.settings import Settings
 from demux.pipeline.context import CommandContext, registry_of
@@ -47,10 +47,17 @@ _PASSING = frozenset({"ingested_at", "_decoded_at", "quarantined_at", "query_id"
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """A root folder with its settings, worked on by the test's own Spark session."""
+    """A root with its settings, worked on by the test's own Spark session.
+
+    Attributes:
+        spark: the session.
+        settings: all settings.
+        kept: the folder where an object store keeps the root; None where the root is a folder itself.
+    """
 
     spark: SparkSession
     settings: Settings
+    kept: Path | None = None
 
     @staticmethod
     def at(spark: SparkSession, folder: Path, **changes: object) -> Root:
@@ -60,11 +67,18 @@ class Root:
 
     @property
     def folder(self) -> Path:
-        return Path(self.settings.root)
+        """The folder on this machine that has the root's files, wherever the product finds them."""
+        return self.kept or Path(self.settings.root)
 
     @property
     def layout(self) -> Layout:
-        return Layout(self.settings.root)
+        """The tables as the product finds them."""
+        return layout_of(self.settings)
+
+    @property
+    def here(self) -> Layout:
+        """The tables in the folder, to be read without the product."""
+        return Layout(str(self.folder))
 
     @property
     def registry(self) -> FolderRegistry:
@@ -74,6 +88,10 @@ class Root:
         """Return a root with the same content elsewhere, as it is after a move or a restored backup."""
         shutil.copytree(self.folder, folder)
         return Root.at(self.spark, folder, **changes)
+
+    def said(self, **changes: object) -> dict[str, object]:
+        """Return what its settings say, with other sections in place of theirs, as a file of settings has it."""
+        return {**self.settings.model_dump(mode="json", exclude_unset=True), **changes}
 
     def workplace(self) -> CommandContext:
         """Return what a new command would work with: nothing is remembered from the command before."""
@@ -125,11 +143,11 @@ class Root:
 
     def bronze(self) -> Rows:
         """Return the rows of bronze."""
-        return rows(self.layout.bronze)
+        return rows(self.here.bronze)
 
     def quarantine(self) -> Rows:
         """Return the rows of quarantine; none when there is no table yet."""
-        return rows(self.layout.quarantine)
+        return rows(self.here.quarantine)
 
     def silver(self, game: str) -> Rows:
         """Return the rows of the game's table; none when there is no table yet."""
@@ -140,7 +158,7 @@ class Root:
         return columns(self.silver_path(game))
 
     def silver_path(self, game: str) -> str:
-        return self.layout.silver(names_of(game).key)
+        return self.here.silver(names_of(game).key)
 
     def everything(self) -> dict[str, tuple[list[str], Rows]]:
         """Return all rows and columns of bronze, quarantine and silver, without what passes with each run."""

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bronze_ingest.source import SOURCE
-from bronze_ingest.spark_sink import to_examined, to_fields
+from bronze_ingest.spark_sink import to_fields, to_refused
 from bronze_ingest.to_columns import EXAMINED, with_fields
 from bronze_ingest.unwrap import wrapper_format
 from demux.core.columns.arrow import arrow_fields
 from demux.core.delta.app_transactions import Batch
-from demux.core.delta.batch_commit import REFUSED, RowSelection
+from demux.core.delta.batch_commit import REFUSED
 from demux.core.settings.settings import Settings
 from demux.core.tables import BRONZE, QUARANTINE
 
@@ -47,8 +47,8 @@ def fields(values: Sequence[bytes | None]) -> list[dict[str, Any]]:
     return [row for one in to_fields(FORMAT, BATCH)(iter([batch(values)])) for row in one.to_pylist()]
 
 
-def examined(values: Sequence[bytes | None], which: RowSelection) -> list[dict[str, Any]]:
-    return [row for one in to_examined(FORMAT, BATCH, which)(iter([batch(values)])) for row in one.to_pylist()]
+def refused_in(values: Sequence[bytes | None]) -> list[dict[str, Any]]:
+    return [row for one in to_refused(FORMAT, BATCH)(iter([batch(values)])) for row in one.to_pylist()]
 
 
 def test_a_record_comes_to_bronze_with_its_payload_and_everything_the_source_said() -> None:
@@ -70,7 +70,7 @@ def test_the_columns_are_those_of_bronze_but_what_spark_adds() -> None:
 
 
 def test_a_refused_record_comes_to_quarantine_whole_with_cause_and_position() -> None:
-    (row,) = examined([CHESS, NO_NAME], RowSelection.REFUSED)
+    (row,) = refused_in([CHESS, NO_NAME])
     assert row == {
         **{"game_name": None, "schema_id": 11, "bytes": NO_NAME},
         **{"schema_guid": None, "message_indexes": None, "key": b"k", "headers": [{"key": "h", "value": b"v"}]},
@@ -80,7 +80,7 @@ def test_a_refused_record_comes_to_quarantine_whole_with_cause_and_position() ->
 
 
 def test_quarantine_gets_the_types_of_its_columns() -> None:
-    (one,) = to_examined(FORMAT, BATCH, RowSelection.ALL)(iter([batch([CHESS, None])]))
+    (one,) = to_refused(FORMAT, BATCH)(iter([batch([CHESS, None])]))
     assert [(field.name, field.type) for field in one.schema] == [
         (field.name, field.type) for field in arrow_fields(EXAMINED)
     ]
@@ -93,14 +93,6 @@ def test_quarantine_gets_the_types_of_its_columns() -> None:
 @given(records)
 def test_each_record_is_good_in_bronze_or_refused_with_its_bytes_and_never_both(values: list[bytes | None]) -> None:
     good = [row["record_id"] for row in fields(values) if not row[REFUSED]]
-    refused = {row["record_id"]: row["bytes"] for row in examined(values, RowSelection.REFUSED)}
+    refused = {row["record_id"]: row["bytes"] for row in refused_in(values)}
     assert sorted([*good, *refused]) == sorted(f"r{number}" for number in range(len(values)))
     assert all(values[int(record_id[1:])] == data for record_id, data in refused.items())
-
-
-@given(records)
-def test_examining_all_records_keeps_each_and_its_order(values: list[bytes | None]) -> None:
-    everything = examined(values, RowSelection.ALL)
-    assert [row["bytes"] for row in everything] == values
-    refused = [row for row in everything if row["cause"] is not None]
-    assert refused == examined(values, RowSelection.REFUSED)

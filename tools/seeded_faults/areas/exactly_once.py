@@ -39,7 +39,7 @@ EXACTLY_ONCE = (
         "deserializer/silver/file_quarantine.py",
         "with self._lock(self.path):",
         "if True:",
-        "tests/unit/deserializer/offsets/test_fleet_quarantine.py::test_quarantine_is_made_and_written_while_its_lock_is_held",
+        "tests/unit/deserializer/silver/test_fleet_quarantine.py::test_quarantine_is_made_and_written_while_its_lock_is_held",
     ),
     Fault(
         "stream-batch-without-transaction",
@@ -50,11 +50,25 @@ EXACTLY_ONCE = (
     ),
     Fault(
         "retry-decides-again",
-        "demux/core/delta/batch_commit.py",
-        ', "record_id", "left_anti"\n',
-        ', "record_id", "left"\n',
-        "tests/spark/core/test_batch_commit.py"
-        "::test_when_the_world_changed_before_the_retry_the_table_decides_which_rows_were_bad",
+        "deserializer/silver/append.py",
+        'rows.join(ids, "record_id", "left_anti")',
+        'rows.join(ids, "record_id", "left")',
+        "tests/flow/fleet/test_append.py"
+        "::test_whoever_comes_after_a_writer_that_died_loses_no_row_and_moves_none[stream-quarantine-stream]",
+    ),
+    Fault(
+        "older-checkpoint-of-a-game-used",
+        "deserializer/stream/run.py",
+        "if not _is_at(spark, checkpoint, at):",
+        "if False:",
+        "tests/flow/fleet/test_append.py::test_the_position_is_in_the_table_whoever_decodes",
+    ),
+    Fault(
+        "another-process-not-noticed",
+        "deserializer/silver/spark_table.py",
+        "if found != seen:",
+        "if False:",
+        "tests/flow/fleet/test_append.py::test_a_process_that_was_stopped_while_another_went_on_writes_nothing_by_spark",
     ),
     Fault(
         "older-checkpoint-accepted",
@@ -65,11 +79,10 @@ EXACTLY_ONCE = (
     ),
     Fault(
         "stream-quarantine-without-its-lock",
-        "demux/core/delta/batch_commit.py",
-        """        with target.lock(target.quarantine):
-            append(examined(RowSelection.REFUSED), target.quarantine, batch)""",
-        """        append(examined(RowSelection.REFUSED), target.quarantine, batch)""",
-        "tests/spark/core/test_batch_commit.py::test_quarantine_is_written_while_its_lock_is_held",
+        "deserializer/silver/append.py",
+        "with _ALONE, self.lock(self.quarantine.path):",
+        "with _ALONE:",
+        "tests/flow/fleet/test_append.py::test_quarantine_is_written_by_spark_while_its_lock_is_held",
     ),
     Fault(
         "replay-writes-one-copy-more",
@@ -84,6 +97,7 @@ EXACTLY_ONCE = (
         "deserializer/fleet/file_writer.py",
         "self._quarantine.append(bad, positions)",
         "self._quarantine.append(bad, {})",
-        "tests/flow/fleet/test_fleet.py::test_what_appears_between_a_crash_and_the_next_round_moves_no_row_to_a_second_place",
+        "tests/flow/fleet/test_append.py"
+        "::test_whoever_comes_after_a_writer_that_died_loses_no_row_and_moves_none[files-quarantine-files]",
     ),
 )

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.support.plots import draw_all
-from benchmarks.support.points import FLEET, NAIVE, Point, loaded, save, series, steps
+from benchmarks.support.points import DISK, FLEET, NAIVE, STORE, Point, loaded, save, series, steps
 
 POINTS = (
     Point("games", FLEET, 200, 100, 1.5),
@@ -31,6 +31,16 @@ def test_steps_end_with_the_last_one(last: int, expected: tuple[int, ...]) -> No
 def test_points_come_back_as_they_were(tmp_path: Path) -> None:
     save(POINTS, tmp_path)
     assert loaded(tmp_path) == POINTS
+
+
+def test_points_of_one_plot_replace_those_of_it_alone(tmp_path: Path) -> None:
+    stores = (Point("stores", DISK, 20, 100, 1.0), Point("stores", STORE, 20, 100, 2.0))
+    save(POINTS, tmp_path)
+    save(stores, tmp_path)
+    save([Point("games", FLEET, 5, 100, 0.1)], tmp_path)
+    assert loaded(tmp_path) == (Point("games", FLEET, 5, 100, 0.1), *POINTS[3:], *stores)
+    assert series(stores, "stores", STORE) == ((20,), (2.0,))
+    assert [path.name for path in draw_all(stores, tmp_path)] == ["stores.svg"]
 
 
 def test_the_same_points_are_drawn_in_the_same_bytes_without_a_date(tmp_path: Path) -> None:

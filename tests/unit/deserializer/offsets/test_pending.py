@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from demux.core.delta.log import AddedFile, Commit
 from demux.core.errors import BronzeRewritten
-from deserializer.offsets.unread_files import START, BronzeOffset, CommitsByGame, pending, take
-
-numbers = st.integers(0, 2**20 - 1)
+from demux.core.streaming.bronze_offset import START, BronzeOffset
+from deserializer.offsets.unread_files import CommitsByGame, pending, take
 
 
 def file(path: str, game: str = "chess", rows: int = 10) -> AddedFile:
@@ -19,14 +18,6 @@ def file(path: str, game: str = "chess", rows: int = 10) -> AddedFile:
 
 def paths(commits: list[Commit], since: BronzeOffset = START, game: str = "chess") -> list[str]:
     return [file.path for piece in pending(CommitsByGame(commits), game, since) for file in piece.files]
-
-
-@given(st.integers(0, 2**28 - 1), numbers, st.integers(0, 2**28 - 1), numbers)
-def test_a_position_is_a_number_in_the_same_order(version: int, index: int, other: int, further: int) -> None:
-    one, two = BronzeOffset(version, index), BronzeOffset(other, further)
-    assert BronzeOffset.of(one.number) == one
-    assert (one < two) == (one.number < two.number)
-    assert one.number < 2**48
 
 
 def test_a_game_reads_its_own_files_in_order() -> None:

@@ -12,11 +12,11 @@ import pytest
 from ruamel.yaml import YAML
 
 from demux.core.settings.loading.loader import load
-from tools.servers import object_store
 from tools.servers.broker import PROPERTIES
 from tools.servers.detached import BROKER_PORT, REGISTRY_PORT, STORE_PORT
 from tools.servers.packages import KAFKA_VERSION, REGISTRY_VERSION
 from tools.servers.registry import API
+from tools.servers.s3 import server as s3_server
 
 PROJECT = Path(__file__).parents[4]
 DOCKERFILE = PROJECT / "docker" / "spark.Dockerfile"
@@ -51,7 +51,7 @@ def test_everything_is_published_on_this_machine_only() -> None:
     [
         ("kafka", f"apache/kafka:{KAFKA_VERSION}"),
         ("registry", f"apicurio/apicurio-registry:{REGISTRY_VERSION}"),
-        ("store", f"versity/versitygw:v{object_store.version()}"),
+        ("store", f"versity/versitygw:v{s3_server.version()}"),
     ],
 )
 def test_the_images_have_the_versions_of_the_packages(service: str, image: str) -> None:
@@ -111,9 +111,9 @@ def test_the_image_is_built_from_what_the_wheel_needs() -> None:
 def test_the_s3_server_has_the_keys_and_the_bucket_of_make_up() -> None:
     store = SERVICES["store"]
     assert store["environment"] == {
-        "ROOT_ACCESS_KEY_ID": object_store.ACCESS_KEY,
-        "ROOT_SECRET_ACCESS_KEY": object_store.SECRET_KEY,
+        "ROOT_ACCESS_KEY_ID": s3_server.ACCESS_KEY,
+        "ROOT_SECRET_ACCESS_KEY": s3_server.SECRET_KEY,
     }
-    (bucket,) = object_store.ObjectStoreSettings().buckets
+    (bucket,) = s3_server.ObjectStoreSettings().buckets
     assert f"mkdir -p /data/{bucket} " in store["command"][-1]
-    assert f"--region {object_store.REGION} " in store["command"][-1]
+    assert f"--region {s3_server.REGION} " in store["command"][-1]

@@ -13,13 +13,13 @@ def test_transactions_are_found_by_the_beginning_of_their_id() -> None:
     commit = "\n".join(
         [
             '{"commitInfo":{"operation":"WRITE"}}',
-            '{"txn":{"appId":"demux-fleet/1/chess","version":7,"lastUpdated":1}}',
-            '{"txn":{"appId":"demux-fleet/1/go","version":8}}',
+            '{"txn":{"appId":"demux/1/chess","version":7,"lastUpdated":1}}',
+            '{"txn":{"appId":"demux/1/go","version":8}}',
             '{"txn":{"appId":"somebody","version":9}}',
             '{"add":{"path":"{\\"txn\\"","size":1}}',
         ]
     )
-    assert transactions_in(commit, "demux-fleet/1/") == {"demux-fleet/1/chess": 7, "demux-fleet/1/go": 8}
+    assert transactions_in(commit, "demux/1/") == {"demux/1/chess": 7, "demux/1/go": 8}
 
 
 def test_a_log_without_checkpoint_has_none() -> None:

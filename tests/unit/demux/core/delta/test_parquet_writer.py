@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -19,7 +20,10 @@ from demux.core.columns.types import Column, Primitive, Struct
 from demux.core.delta.app_transactions import Batch
 from demux.core.delta.file_stats import stats_of
 from demux.core.delta.parquet_writer import FILES, TableFile, TableWriter, commit_files, encode_files, takes_files
+from demux.core.names import key_folder
+from demux.core.storage.backend import NewFile
 from demux.core.storage.files import Storage
+from demux.core.storage.folder import _FileSink
 
 COLUMNS = Struct(
     (
@@ -49,11 +53,17 @@ def rows(*offsets: int, games: list[str] = GAMES, payload: bytes = b"p") -> pa.R
     )
 
 
-def write(table: Path, *batches: pa.RecordBatch, partition_by: str | None = "game_name") -> list[TableFile]:
-    with TableWriter(Storage(), str(table), COLUMNS, partition_by) as writer:
+def write(
+    table: Path, *batches: pa.RecordBatch, partition_by: str | None = "game_name", storage: Storage | None = None
+) -> list[TableFile]:
+    with TableWriter(storage or Storage(), str(table), COLUMNS, partition_by) as writer:
         for batch in batches:
             writer.add(batch)
         return writer.close()
+
+
+def commit(table: Path, files: list[TableFile], partition_by: str | None, batch: Batch) -> None:
+    commit_files(Storage(), str(table), files, partition_by, batch, DeltaTable(str(table)))
 
 
 def in_table(table: Path) -> list[tuple[int, str]]:
@@ -69,7 +79,7 @@ def table(tmp_path: Path) -> Path:
 
 def test_rows_come_to_the_partition_of_their_game_whatever_its_name_and_stay_below_the_table(table: Path) -> None:
     files = write(table, rows(*range(20)), rows(*range(20, 33)))
-    commit_files(Storage(), str(table), files, "game_name", Batch("q", 0, retried=False))
+    commit(table, files, "game_name", Batch("q", 0, retried=False))
     assert in_table(table) == [(offset, GAMES[offset % len(GAMES)]) for offset in range(33)]
     assert {file.partition for file in files} == set(GAMES)
     inside = {path.relative_to(table).as_posix() for path in table.rglob("*.parquet")}
@@ -80,20 +90,20 @@ def test_rows_come_to_the_partition_of_their_game_whatever_its_name_and_stay_bel
 
 def test_a_batch_that_comes_again_is_not_there_twice_and_leaves_no_files(table: Path) -> None:
     for _ in range(2):
-        commit_files(Storage(), str(table), write(table, rows(1, 2)), "game_name", Batch("q", 5, retried=True))
-    commit_files(Storage(), str(table), write(table, rows(3)), "game_name", Batch("other", 5, retried=False))
+        commit(table, write(table, rows(1, 2)), "game_name", Batch("q", 5, retried=True))
+    commit(table, write(table, rows(3)), "game_name", Batch("other", 5, retried=False))
     assert [offset for offset, _ in in_table(table)] == [1, 2, 3]
     assert len(list(table.rglob("*.parquet"))) == 3
 
 
 def test_an_earlier_batch_of_the_same_query_is_not_written_after_a_later_one(table: Path) -> None:
-    commit_files(Storage(), str(table), write(table, rows(1)), "game_name", Batch("q", 5, retried=False))
-    commit_files(Storage(), str(table), write(table, rows(2)), "game_name", Batch("q", 4, retried=True))
+    commit(table, write(table, rows(1)), "game_name", Batch("q", 5, retried=False))
+    commit(table, write(table, rows(2)), "game_name", Batch("q", 4, retried=True))
     assert [offset for offset, _ in in_table(table)] == [1]
 
 
 def test_a_batch_without_rows_is_a_commit_without_files(table: Path) -> None:
-    commit_files(Storage(), str(table), write(table, rows()), "game_name", Batch("q", 0, retried=False))
+    commit(table, write(table, rows()), "game_name", Batch("q", 0, retried=False))
     assert in_table(table) == []
     assert DeltaTable(str(table)).transaction_version("q") == 0
 
@@ -104,6 +114,32 @@ def test_an_error_while_writing_leaves_no_files(table: Path, monkeypatch: pytest
     with pytest.raises(ValueError, match="wrong"):
         write(table, rows(1, 2, 3), wrong)
     assert (table / "key=chess").is_dir()
+    assert list(table.rglob("*.parquet")) == []
+
+
+class Full(Storage):
+    """A folder whose files are closed side by side, with no room for those of one game."""
+
+    def side_by_side(self, path: str) -> int:
+        return 4
+
+    def writer(self, path: str) -> NewFile:
+        return NoRoom(Path(path)) if f"/{key_folder('go')}/" in path else Storage.writer(self, path)
+
+
+class NoRoom(_FileSink):
+    def close(self) -> None:
+        was_open = not self.closed
+        super().close()
+        if was_open:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_when_one_file_cannot_be_closed_all_are_removed(table: Path) -> None:
+    games = ["go", *(f"game {number}" for number in range(9))]
+    (table / key_folder("go")).mkdir()
+    with pytest.raises(OSError, match="No space left"):
+        write(table, rows(*range(20), games=games), storage=Full())
     assert list(table.rglob("*.parquet")) == []
 
 
@@ -118,7 +154,7 @@ def test_no_more_files_are_open_than_the_system_allows(table: Path, monkeypatch:
     monkeypatch.setattr(demux.core.delta.parquet_writer, "_OPEN_FILES", 2)
     games = [f"game {number}" for number in range(7)]
     files = write(table, rows(*range(70), games=games))
-    commit_files(Storage(), str(table), files, "game_name", Batch("q", 0, retried=False))
+    commit(table, files, "game_name", Batch("q", 0, retried=False))
     assert len(in_table(table)) == 70
 
 
@@ -126,7 +162,7 @@ def test_a_table_without_partitions_has_its_files_in_its_own_folder(tmp_path: Pa
     table = tmp_path / "table"
     DeltaTable.create(str(table), SCHEMA)
     files = write(table, rows(1, 2, 3), partition_by=None)
-    commit_files(Storage(), str(table), files, None, Batch("q", 0, retried=False))
+    commit(table, files, None, Batch("q", 0, retried=False))
     assert [file.path.startswith("part-") for file in files] == [True]
     assert [offset for offset, _ in in_table(table)] == [1, 2, 3]
 
@@ -202,7 +238,7 @@ def test_readers_that_leave_files_out_find_every_row(tmp_path: Path, fraction: l
     DeltaTable.create(table, schema)
     with TableWriter(Storage(), table, columns) as writer:
         writer.add(rows)
-        commit_files(Storage(), table, writer.close(), None, Batch("q", 0, retried=False))
+        commit(Path(table), writer.close(), None, Batch("q", 0, retried=False))
     found = DeltaTable(table).to_pyarrow_dataset()
     wanted = (
         (pc.field("number") == 1, 1),

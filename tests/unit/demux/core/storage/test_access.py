@@ -55,7 +55,9 @@ def test_what_is_said_of_s3_reaches_no_other_cloud() -> None:
 
 
 def test_a_secret_is_in_no_text() -> None:
-    assert repr(LOCAL) == ("StoreAccess(endpoint='http://127.0.0.1:7070', region=None, path_style=None, ca_file=None)")
+    assert repr(LOCAL) == (
+        "StoreAccess(endpoint='http://127.0.0.1:7070', region=None, path_style=None, ca_file=None, timeout_s=120.0)"
+    )
 
 
 def test_settings_refer_to_secrets_which_are_looked_up() -> None:

@@ -1,13 +1,11 @@
-"""When a request means too many to be carried out without more ado; and how its commits are known."""
+"""When a request means too many to be carried out without more ado."""
 
 from __future__ import annotations
-
-import json
 
 import pytest
 
 from demux.core.errors import PredicateMatchesAll
-from demux.operations.erasure.results import FORGOTTEN_ROWS, SearchResult, only_forgets, require_some
+from demux.operations.erasure.results import SearchResult, require_some
 from demux.operations.predicate.parser import parse
 
 WHERE = parse("name = 'ann'")
@@ -45,12 +43,3 @@ def test_a_predicate_names_a_column(where: str) -> None:
 
 def test_all_that_goes_is_counted() -> None:
     assert SearchResult("chess", silver=1, bronze=20, quarantine=300, unreadable=4000, unsearched=5000).rows == 321
-
-
-def test_a_commit_that_only_forgets_says_so() -> None:
-    def commit(info: object) -> str:
-        return json.dumps({"commitInfo": info}, separators=(",", ":")) + '\n{"remove":{"path":"a"}}'
-
-    assert only_forgets(commit({"operation": "MERGE", "userMetadata": FORGOTTEN_ROWS}))
-    assert not only_forgets(commit({"operation": "MERGE", "userMetadata": "other"}))
-    assert not only_forgets(commit({"operation": "MERGE"}))

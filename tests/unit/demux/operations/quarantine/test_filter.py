@@ -13,9 +13,11 @@ MOMENT = datetime(2026, 3, 1, 12, 0, 0, 1, tzinfo=timezone(timedelta(hours=1)))
 
 def test_a_choice_is_a_condition_in_sql_whatever_the_names_are() -> None:
     assert QuarantineFilter().sql() == "TRUE"
-    everything = QuarantineFilter("a'b${x}", (Cause.UNKNOWN_SCHEMA, Cause.INTERRUPTED), None, MOMENT, MOMENT, "t/0/1")
+    everything = QuarantineFilter(
+        "a'b${x}", (Cause.UNKNOWN_SCHEMA, Cause.SCHEMA_CONFLICT), None, MOMENT, MOMENT, "t/0/1"
+    )
     assert everything.sql("q.") == (
-        "q.game_name = 'a\\'b\\u0024{x}' AND q.stage = 'silver' AND q.cause IN ('UNKNOWN_SCHEMA', 'INTERRUPTED') "
+        "q.game_name = 'a\\'b\\u0024{x}' AND q.stage = 'silver' AND q.cause IN ('UNKNOWN_SCHEMA', 'SCHEMA_CONFLICT') "
         "AND q.record_id = 't/0/1' AND q.quarantined_at >= TIMESTAMP'2026-03-01T11:00:00.000001+00:00' "
         "AND q.quarantined_at < TIMESTAMP'2026-03-01T11:00:00.000001+00:00'"
     )

@@ -16,7 +16,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, unquote, urlsplit
 
 _PATIENCE_S = 60
-_SLOW_DOWN = b"<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>"
+_ERROR = "<Error><Code>{}</Code><Message>{}</Message></Error>"
 _HOP_BY_HOP = frozenset({"connection", "transfer-encoding", "keep-alive", "content-length"})
 
 
@@ -27,11 +27,28 @@ class Fault(Enum):
         SLOW_DOWN: it is refused with 503.
         RESET: the connection is reset before the server sees it.
         LOST: the server carries it out, and its answer is lost.
+        SILENT: it is not answered, and the connection stays open, for `StoreProxy.silence_s`.
+        CUT: the connection is reset in the middle of the answer.
+        EXPIRED: it is refused with 403, as its credentials have expired.
+        DENIED: it is refused with 403, as its credentials lack a permission.
     """
 
     SLOW_DOWN = "503"
     RESET = "reset"
     LOST = "lost answer"
+    SILENT = "silence"
+    CUT = "cut answer"
+    EXPIRED = "expired credentials"
+    DENIED = "access denied"
+
+
+# what passes by itself when it is asked again
+PASSING = (Fault.SLOW_DOWN, Fault.RESET, Fault.LOST, Fault.SILENT, Fault.CUT)
+_REFUSALS = {
+    Fault.SLOW_DOWN: (503, "SlowDown", "Please reduce your request rate."),
+    Fault.EXPIRED: (403, "ExpiredToken", "The provided token has expired."),
+    Fault.DENIED: (403, "AccessDenied", "Access Denied"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +56,15 @@ class Request:
     """A request as its server sees it.
 
     Attributes:
-        kind: HEAD, GET, ranged GET, LIST, PUT, conditional PUT, DELETE or POST.
+        kind: HEAD, GET, ranged GET, LIST, PUT, conditional PUT, DELETE, bulk DELETE, begin upload, PUT part or
+            complete upload.
         path: of the bucket and the key.
+        token: of short-lived credentials.
     """
 
     kind: str
     path: str
+    token: str = ""
 
 
 class StoreProxy:
@@ -53,12 +73,14 @@ class StoreProxy:
     Attributes:
         url: where it listens.
         latency_s: what each request waits.
+        silence_s: how long a request waits for an answer that does not come.
         decide: what happens to a request; None for nothing.
         counts: requests by kind.
     """
 
     def __init__(self, upstream: str) -> None:
         self.latency_s = 0.0
+        self.silence_s = 0.0
         self.decide: Callable[[Request], Fault | None] = lambda _: None
         self.counts: Counter[str] = Counter()
         self._upstream = urlsplit(upstream).netloc
@@ -96,6 +118,23 @@ class StoreProxy:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            # an answer in one packet: its body would wait for the acknowledgement of its head, 40 ms
+            wbufsize = -1
+            disable_nagle_algorithm = True
+
+            def setup(self) -> None:
+                super().setup()
+                self.upstream = http.client.HTTPConnection(proxy._upstream, timeout=_PATIENCE_S)
+
+            def handle_expect_100(self) -> bool:
+                # Spark's client waits for it, 3 s
+                answered = super().handle_expect_100()
+                self.wfile.flush()
+                return answered
+
+            def finish(self) -> None:
+                self.upstream.close()
+                super().finish()
 
             def log_message(self, *_: object) -> None:
                 return
@@ -107,19 +146,35 @@ class StoreProxy:
                     proxy.counts[request.kind] += 1
                 time.sleep(proxy.latency_s)
                 match proxy.decide(request):
-                    case Fault.SLOW_DOWN:
-                        self._answer(503, [("Content-Type", "application/xml")], _SLOW_DOWN)
+                    case Fault.SLOW_DOWN | Fault.EXPIRED | Fault.DENIED as fault:
+                        status, code, message = _REFUSALS[fault]
+                        said = _ERROR.format(code, message).encode()
+                        self._answer(status, [("Content-Type", "application/xml")], said)
                     case Fault.RESET:
                         self._reset()
                     case Fault.LOST:
-                        proxy._forward(self, body)
+                        self._forward(body)
                         self._reset()
+                    case Fault.SILENT:
+                        self._forward(body)
+                        time.sleep(proxy.silence_s)
+                        self._reset()
+                    case Fault.CUT:
+                        self._answer(*self._forward(body), cut=True)
                     case _:
-                        self._answer(*proxy._forward(self, body))
+                        self._answer(*self._forward(body))
 
             do_GET = do_PUT = do_HEAD = do_POST = do_DELETE = _any
 
-            def _answer(self, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
+            def _forward(self, body: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
+                self.upstream.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
+                for name, value in self.headers.items():
+                    self.upstream.putheader(name, value)
+                self.upstream.endheaders(body)
+                answer = self.upstream.getresponse()
+                return answer.status, answer.getheaders(), answer.read()
+
+            def _answer(self, status: int, headers: list[tuple[str, str]], body: bytes, cut: bool = False) -> None:
                 self.send_response_only(status)
                 for name, value in headers:
                     if name.lower() not in _HOP_BY_HOP:
@@ -128,7 +183,10 @@ class StoreProxy:
                 self.send_header("Content-Length", length if self.command == "HEAD" else str(len(body)))
                 self.end_headers()
                 if self.command != "HEAD":
-                    self.wfile.write(body)
+                    self.wfile.write(body[: len(body) // 2] if cut else body)
+                if cut:
+                    self.wfile.flush()
+                    self._reset()
 
             def _reset(self) -> None:
                 # with nothing to linger for, closing sends RST
@@ -138,28 +196,25 @@ class StoreProxy:
 
         return Handler
 
-    def _forward(self, handler: BaseHTTPRequestHandler, body: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
-        connection = http.client.HTTPConnection(self._upstream, timeout=_PATIENCE_S)
-        try:
-            connection.putrequest(handler.command, handler.path, skip_host=True, skip_accept_encoding=True)
-            for name, value in handler.headers.items():
-                connection.putheader(name, value)
-            connection.endheaders(body)
-            answer = connection.getresponse()
-            return answer.status, answer.getheaders(), answer.read()
-        finally:
-            connection.close()
-
 
 def _request(handler: BaseHTTPRequestHandler) -> Request:
     parts, headers = urlsplit(handler.path), handler.headers
+    query = parse_qs(parts.query, keep_blank_values=True)
     match handler.command:
-        case "GET" if "list-type" in parse_qs(parts.query, keep_blank_values=True):
+        case "GET" if "list-type" in query:
             kind = "LIST"
+        case "POST" if "uploads" in query:
+            kind = "begin upload"
+        case "PUT" if "partNumber" in query:
+            kind = "PUT part"
+        case "POST" if "uploadId" in query:
+            kind = "complete upload"
+        case "POST" if "delete" in query:
+            kind = "bulk DELETE"
         case "GET" if "Range" in headers:
             kind = "ranged GET"
         case "PUT" if "If-None-Match" in headers or "If-Match" in headers:
             kind = "conditional PUT"
         case command:
             kind = command
-    return Request(kind, unquote(parts.path))
+    return Request(kind, unquote(parts.path), headers.get("x-amz-security-token") or "")

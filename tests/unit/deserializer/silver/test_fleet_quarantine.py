@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 from demux.core.errors import TaskInterrupted
 from demux.core.root.lock import unlocked
 from demux.core.storage.files import Storage
-from deserializer.offsets.unread_files import BronzeOffset
+from demux.core.streaming.bronze_offset import BronzeOffset
 from deserializer.silver.file_quarantine import Quarantine
 
 

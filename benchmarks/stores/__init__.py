@@ -1,0 +1,1 @@
+"""A root in an object store against one in a folder."""

@@ -1,0 +1,47 @@
+"""A silver table with all columns that the schemas of some rows ask for, and the decisions about these rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import SparkSession
+
+from demux.core.columns.types import Struct
+from demux.core.schemas.ref import SchemaRef
+from demux.core.settings.schema_contract import EVOLVE, Contract
+from demux.core.tables import SILVER_ORIGIN
+from deserializer.decoders.schema_decision import Decisions, SchemaLookup, decide
+from deserializer.silver.backend import GameTable
+from deserializer.silver.comments import description_of
+from deserializer.silver.spark_table import SilverBySpark
+
+
+def fit(
+    spark: SparkSession,
+    table: GameTable,
+    answers: Mapping[SchemaRef, SchemaLookup],
+    contract: Contract = EVOLVE,
+    rows: Mapping[SchemaRef, int] | None = None,
+) -> Decisions:
+    """Return what to do with rows of each schema ref; the table is there then, with all columns for it and comments.
+
+    Args:
+        spark: the session, for tables whose rows must be written anew.
+        table: the game's table.
+        answers: what each ref means for the game.
+        contract: what the game's table does with schemas that would change it.
+        rows: how many rows of the batch have each ref; None: nobody counted.
+
+    Raises:
+        ApprovalNeeded: the contract asks first; nothing was changed.
+    """
+    decisions = decide(table.columns, answers, table.message, contract, rows=rows)
+    description = description_of(decisions, answers, table.everything)
+    if not table.exists:
+        table.create(description.all_columns, decisions.message, description.comment)
+        return decisions
+    changes = description.is_new or Struct((*decisions.columns, *SILVER_ORIGIN)) != table.everything
+    if changes and not table.alter(description, decisions.message):
+        SilverBySpark(spark, table.path).alter(description, decisions.message)
+        table.refresh()
+    return decisions
