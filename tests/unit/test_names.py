@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -30,6 +30,16 @@ def defined(tree: ast.AST) -> Iterator[str]:
             yield node.name
 
 
+def bindings(tree: ast.Module) -> Iterator[str]:
+    """The names that a module's own statements bind."""
+    for node in tree.body:
+        match node:
+            case ast.Assign():
+                yield from (target.id for target in node.targets if isinstance(target, ast.Name))
+            case ast.AnnAssign(target=ast.Name(id=name)) | ast.ClassDef(name=name) | ast.FunctionDef(name=name):
+                yield name
+
+
 def words(name: str) -> set[str]:
     """The words of a name in either case."""
     return {word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name)}
@@ -53,3 +63,8 @@ def test_no_module_class_or_function_is_named_by_a_word_that_is_no_term() -> Non
     named = [(file, Path(file).stem) for file in SOURCES]
     named += [(file, name) for file, tree in SOURCES.items() for name in defined(tree)]
     assert [f"{file}: {name}" for file, name in named if words(name) & NOT_TERMS] == []
+
+
+def test_a_module_binds_each_of_its_names_once() -> None:
+    bound = {file: Counter(bindings(tree)) for file, tree in SOURCES.items()}
+    assert [f"{file}: {name}" for file, names in bound.items() for name in names if names[name] > 1] == []

@@ -144,7 +144,7 @@ def _same(one: str, other: str) -> Column:
 
 # of each game: what the plan, the status and estimates are made from
 _KEPT = 20
-_IDENTITY = ("round_id", "game_name", "finished_at")
+_ROUND_IDENTITY = ("round_id", "game_name", "finished_at")
 
 
 def old_rounds(spark: SparkSession, layout: Layout, before: datetime) -> DataFrame | None:
@@ -157,7 +157,7 @@ def old_rounds(spark: SparkSession, layout: Layout, before: datetime) -> DataFra
     rows = spark.read.format("delta").load(layout.rounds).where("game_name IS NOT NULL")
     newest = F.row_number().over(Window.partitionBy("game_name").orderBy(F.desc("finished_at"), F.desc("round_id")))
     old = rows.withColumn("_newest", newest).where((F.col("finished_at") < F.lit(before)) & (F.col("_newest") > _KEPT))
-    return old.select(*_IDENTITY)
+    return old.select(*_ROUND_IDENTITY)
 
 
 def remove_old_rounds(spark: SparkSession, layout: Layout, before: datetime, *, dry_run: bool) -> int:
@@ -165,7 +165,7 @@ def remove_old_rounds(spark: SparkSession, layout: Layout, before: datetime, *, 
     old = old_rounds(spark, layout, before)
     rows = 0 if old is None else old.count()
     if old is not None and rows and not dry_run:
-        same = " AND ".join(f"t.{name} = o.{name}" for name in _IDENTITY)
+        same = " AND ".join(f"t.{name} = o.{name}" for name in _ROUND_IDENTITY)
         table = DeltaTable.forPath(spark, layout.rounds).alias("t")
         table.merge(old.distinct().alias("o"), same).whenMatchedDelete().execute()
     return rows

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import signal
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from demux.core.control.games_and_rounds import Control, TaskOutcome
-from tests.support.flow.process import DEMUX, Command, run, running, wait_for_line, wait_until
+from tests.support.flow.process import DEMUX, Command, running, wait_for_line, wait_until
 from tests.support.flow.root import Root
 
 Copy = Callable[..., Root]
@@ -53,22 +52,6 @@ def test_the_help_lists_every_command(command: Command) -> None:
     said = command("--help")
     assert said.code == 0
     assert [words[0] for words in COMMANDS if f" {words[0]} " not in said.out] == []
-
-
-@pytest.mark.parametrize(
-    ("module", "same_as"),
-    [
-        ("producer", "produce"),
-        ("bronze_ingest", "ingest"),
-        ("install_workflow", "plan"),
-        ("deserializer", "deserialize"),
-    ],
-)
-def test_a_stage_can_be_called_as_a_module(command: Command, module: str, same_as: str) -> None:
-    said = run([sys.executable, "-m", module, "--help"])
-    example = next(line.split("Example: ")[1].strip() for line in said.out.splitlines() if "Example: " in line)
-    assert said.code == 0
-    assert example.startswith(f"demux {same_as}")
 
 
 def test_all_mistakes_in_the_settings_are_said_at_once_with_their_lines(tmp_path: Path, command: Command) -> None:

@@ -45,7 +45,7 @@ class Writer:
             decode("chess")
 
 
-BY_SPARK = ((Appending, "set_aside"), (SilverBySpark, "append"))
+BY_SPARK = ((Appending, "quarantine_rows"), (SilverBySpark, "append"))
 WRITERS = {
     "files": Writer({**FLEET, "sink": "files"}, (Quarantine, "append"), (SilverTable, "append")),
     "spark": Writer({**FLEET, "sink": "spark"}, *BY_SPARK),

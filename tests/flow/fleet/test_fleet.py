@@ -188,7 +188,7 @@ def test_a_fleet_goes_on_where_rebuilds_died_and_the_same_rebuild_again_ends_the
     root = copy(taken_in, run={**FLEET, "retries": 0})
     without_errors(root.run())
     steps: tuple[tuple[type | ModuleType, str], ...] = (
-        (Redecoder, "set_aside"),
+        (Redecoder, "quarantine"),
         (deserializer.redecode.rebuild, "_swap"),
     )
     for step in steps:

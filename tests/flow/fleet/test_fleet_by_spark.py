@@ -72,7 +72,7 @@ def test_a_root_changes_its_sink_and_its_engine_at_any_time(
 @pytest.mark.parametrize(
     ("owner", "method", "sink", "then"),
     [
-        (Appending, "set_aside", "spark", "files"),
+        (Appending, "quarantine_rows", "spark", "files"),
         (SilverBySpark, "append", "spark", "files"),
         (Quarantine, "append", "files", "spark"),
         (SilverTable, "append", "files", "spark"),
@@ -113,7 +113,7 @@ def test_a_root_elsewhere_has_the_same_tables_and_may_come_back(
 ) -> None:
     here, undisturbed = copy(sent), done.copied_to(tmp_path / "undisturbed")
     away = elsewhere(here)
-    with crash_after(Appending, "set_aside"), pytest.raises(KeyboardInterrupt):
+    with crash_after(Appending, "quarantine_rows"), pytest.raises(KeyboardInterrupt):
         away.run()
     # nothing is remembered of the crash but what the tables say
     without_errors(away.run())
