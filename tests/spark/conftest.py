@@ -11,7 +11,7 @@ from tests.support.spark_session import compiled, lane_of_spark
 
 # spark's own is on the class path of the oldest lane only
 DECODERS = {"oldest": ("arrow", "from_protobuf"), "current": ("arrow",)}[lane_of_spark()]
-collect_ignore = [] if "from_protobuf" in DECODERS else ["test_from_protobuf.py"]
+collect_ignore = [] if "from_protobuf" in DECODERS else ["silver/test_from_protobuf.py"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
