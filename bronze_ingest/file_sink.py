@@ -146,7 +146,7 @@ def _prepared(tables: OpenTables, path: str, columns: Struct, partition_by: str 
     if wanted is None:
         raise TableUnsuited(
             f"The table {path} has a column with another type than its rows have.",
-            "Fill it anew with `demux rebuild --bronze`, or take another root.",
+            "Fill it again with `demux rebuild --bronze`, or take another root.",
             table=path,
         )
     if wanted != now and not alter_after(tables.storage, table, path, wanted.jsonValue()):

@@ -78,7 +78,7 @@ def _require_none_forgotten(spark: SparkSession, layout: Layout) -> None:
     forgotten = removed.where(F.col("reason") == RemovalReason.FORGOTTEN.value).select("record_id").distinct().count()
     if forgotten:
         raise ForgottenWouldReturn(
-            f"A rebuild from the source may bring back {counted(forgotten, 'record')} that somebody asked to forget.",
+            f"A rebuild from the source may bring back {counted(forgotten, 'record')} that were forgotten on request.",
             "Remove them from the source first; `demux rebuild --bronze --accept-return` then takes in what it has, "
             "and `demux forget` must be given once more for whoever is still there.",
             records=forgotten,
@@ -91,7 +91,7 @@ def _require_all(spark: SparkSession, settings: Settings, layout: Layout) -> Non
     if gone:
         raise OffsetsLost(
             f"A rebuild would lose records that the source does not have any more: {'; '.join(gone[:_MAX_SHOWN])}.",
-            "Copy the bronze table first; `demux rebuild --bronze --accept-gaps` then goes on without them.",
+            "Copy the bronze table first; `demux rebuild --bronze --accept-gaps` then continues without them.",
             gone=tuple(gone),
         )
 

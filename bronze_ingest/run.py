@@ -101,7 +101,7 @@ def _require_columns(spark: SparkSession, tables: file_sink.OpenTables, layout: 
     if conflicts := column_conflicts(now, bronze_columns(wrapper)):
         raise SettingsInvalid(
             f"The envelope does not fit the bronze table: {' '.join(conflicts)}",
-            "Correct `wrapper.proto`, take another root, or fill bronze anew with `demux rebuild --bronze`.",
+            "Correct `wrapper.proto`, take another root, or fill bronze again with `demux rebuild --bronze`.",
             conflicts=conflicts,
         )
 

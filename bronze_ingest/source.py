@@ -151,7 +151,7 @@ def _require_same_kind(spark: SparkSession, layout: Layout, kind: SourceKind) ->
         before = SourceKind.FILES if kafka_offsets(line) is None else SourceKind.KAFKA
     if before is not kind:
         raise SettingsInvalid(
-            f"Bronze was filled from `source.kind: {before.value}`, and cannot go on from `{kind.value}`.",
-            "Take another root, or fill bronze anew with `demux rebuild --bronze`.",
+            f"Bronze was filled from `source.kind: {before.value}`, and cannot continue from `{kind.value}`.",
+            "Take another root, or fill bronze again with `demux rebuild --bronze`.",
             before=before.value,
         )

@@ -49,7 +49,7 @@ class Game:
 
     Attributes:
         number: its own number, from 0; decides its columns and partition.
-        name: as it stands in the wrapper.
+        name: as the wrapper has it.
         key: the name as an identifier, for its package and columns.
     """
 

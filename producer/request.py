@@ -21,7 +21,7 @@ class ProduceRequest:
         versions: how many schema versions each game has, all of them in use.
         fault_rate: the share of events with a fault, 0 to 1.
         faults: the kinds of fault, equally often.
-        seed: the random seed; the same seed continues where the target stands.
+        seed: the random seed; the same seed continues after the target's last event.
         resend: how many of the target's newest messages are sent again first.
         partitions: how many partitions the topic has.
         batch_events: how many events are sent at a time.

@@ -114,7 +114,7 @@ def _offsets_lost(lost: tuple[Gap, ...]) -> OffsetsLost:
     reasons = " and ".join(why for loss, why in _WHY.items() if any(gap.loss is loss for gap in lost))
     return OffsetsLost(
         f"Offsets that the stream needs are lost, as {reasons}: {'; '.join(shown)}.",
-        "Restore them, or run `demux ingest --accept-gaps` once: it goes on without them and writes the gap down.",
+        "Restore them, or run `demux ingest --accept-gaps` once: it continues without them and records the gap.",
         gaps=lost,
     )
 

@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class Stage(Enum):
-    """The stage that set a record aside."""
+    """The stage that quarantined a record."""
 
     BRONZE = "bronze"
     SILVER = "silver"

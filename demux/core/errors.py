@@ -10,7 +10,7 @@ from typing import ClassVar
 
 
 class ErrorKind(Enum):
-    """Whether the same call may succeed later without anybody changing anything."""
+    """Whether the same call may succeed later without a change."""
 
     TRANSIENT = "transient"
     TERMINAL = "terminal"

@@ -37,7 +37,7 @@ def invalid_reason(name: str, max_bytes: int) -> str | None:
     if size > max_bytes:
         return f"The game name has {size} bytes in UTF-8; at most {max_bytes} are allowed."
     if name == _HIVE_NULL:
-        return f"The game name is {_HIVE_NULL}, which stands for NULL in a folder name."
+        return f"The game name is {_HIVE_NULL}, which means NULL in a folder name."
     for position, character in enumerate(name):
         if kind := _forbidden_kind(character):
             return f"The game name has {kind} (U+{ord(character):04X}) at position {position + 1}."

@@ -62,7 +62,11 @@ BRONZE = Struct(
 # `bytes`: the whole record at stage bronze, the payload at stage silver, where bronze has its key and headers
 QUARANTINE = Struct(
     (
-        _of("stage", Primitive.STRING, "Where the record was set aside: bronze (no wrapper) or silver (no decoding)."),
+        _of(
+            "stage",
+            Primitive.STRING,
+            "The stage that quarantined the record: bronze (no wrapper) or silver (no decoding).",
+        ),
         _of("cause", Primitive.STRING, "Why, from a closed list."),
         _of("game_name", Primitive.STRING, "The game, where that is known."),
         *_REF,
@@ -73,7 +77,7 @@ QUARANTINE = Struct(
         _of("sentence", Primitive.STRING, "Why, in a sentence."),
         _of("query_id", Primitive.STRING, "The stream, or the id of positions, that set it aside."),
         _of("batch_id", Primitive.BIGINT, "Number of the batch, or of the position."),
-        _of("quarantined_at", Primitive.TIMESTAMP, "When it was set aside, UTC."),
+        _of("quarantined_at", Primitive.TIMESTAMP, "When it was quarantined, UTC."),
     )
 )
 

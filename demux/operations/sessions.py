@@ -49,7 +49,7 @@ _ANY_AT_START = "spark.databricks.delta.streaming.unsafeReadOnIncompatibleSchema
 
 
 class ClosedBy(Enum):
-    """What ended a session: its gap had passed by the watermark, or somebody asked."""
+    """What ended a session: its gap had passed by the watermark, or on request."""
 
     WATERMARK = "watermark"
     FLUSH = "flush"
@@ -111,8 +111,8 @@ class SessionsReport:
 def next_watermark(before: int | None, newest: int | None, now: int, lateness: timedelta) -> int | None:
     """Return the watermark after a batch: so much before its newest event, never less than it was.
 
-    One clock that is ahead must not make everybody else late: an event counts as no newer than now. All but `lateness`
-    in microseconds since 1970.
+    One clock that is ahead must not make all other events late: an event counts as no newer than now. All but
+    `lateness` in microseconds since 1970.
 
     Args:
         before: the watermark until now; None for none.
@@ -157,7 +157,7 @@ def run_sessions(
     now: Callable[[], datetime],
     *,
     flush: bool = False,
-    anew: bool = False,
+    rebuild: bool = False,
 ) -> SessionsReport:
     """Return what became of the rows that silver got since the last call; a second call takes only what is new.
 
@@ -170,7 +170,7 @@ def run_sessions(
         lateness: how long to wait for an event that is late; may be another one each time.
         now: the clock.
         flush: then close all sessions; later events begin new ones.
-        anew: forget the sessions that there are, and begin with the first row of silver.
+        rebuild: forget the sessions that there are, and begin with the first row of silver.
 
     Raises:
         GameUnknown: the game has no table.
@@ -181,7 +181,7 @@ def run_sessions(
     key = names_of(spec.game).key
     table, checkpoint = layout.sessions(key), layout.sessions_checkpoint(key)
     silver = _silver(spark, layout.silver(key), spec)
-    if anew:
+    if rebuild:
         # the checkpoint first: a table without one is noticed, and this is the remedy
         remove_folder(spark, checkpoint)
         remove_folder(spark, table)
@@ -206,7 +206,7 @@ def run_sessions(
 def merged(pieces: DataFrame, by: tuple[str, ...], gap: timedelta) -> DataFrame:
     """Return sessions made of sessions and events: those of equal `by` that are no further apart than the gap.
 
-    As Spark's own `session_window`, which cannot be told to continue with a session or to end one.
+    As Spark's own `session_window`, which can neither continue nor end a given session.
 
     Args:
         pieces: the columns of `by` and `SESSION` without `_closed_by`; an event begins and ends at its time.
@@ -355,7 +355,7 @@ def _require_table(spark: SparkSession, table: str, silver: StructType, spec: Se
             raise _invalid(
                 spec,
                 f"the sessions that there are were made by {made_by}, and this asks for {wanted}",
-                "Ask for the same, or give --anew to make them again from all rows of silver.",
+                "Ask for the same, or give --rebuild to make them again from all rows of silver.",
             )
         return
     kinds = {field.name: field.dataType for field in silver.fields}
@@ -378,7 +378,7 @@ def _invalid(spec: SessionSpec, what: str, remedy: str) -> SettingsInvalid:
 def _command(spec: SessionSpec) -> str:
     words = [part for name in spec.by for part in ("--by", name)]
     words += ["--gap", f"{spec.gap // timedelta(seconds=1)}s", "--time", spec.time]
-    return shlex.join(["demux", "sessions", "--anew", "--game", spec.game, *words])
+    return shlex.join(["demux", "sessions", "--rebuild", "--game", spec.game, *words])
 
 
 def _moment(us: int | None) -> datetime | None:

@@ -106,7 +106,7 @@ class CommandContext:
         from bronze_ingest.run import ingest
 
         def first_batch(report: IngestReport) -> None:
-            # a query that goes on for ever has no other time for it
+            # a query that never ends has no other time for it
             if not began:
                 self._register_bronze()
             began.append(report)
@@ -119,7 +119,7 @@ class CommandContext:
         return result
 
     def _register_bronze(self) -> None:
-        """Make bronze's tables known to the catalog; the games must not wait for that, so a refusal is only told."""
+        """Make bronze's tables known to the catalog; the games must not wait for that, so a refusal is only logged."""
         try:
             if self.catalog is not None:
                 self.catalog.register_bronze()

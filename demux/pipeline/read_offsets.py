@@ -87,7 +87,7 @@ def _transaction(spark: SparkSession | None, layout: Layout, table: str, app_id:
 
 
 def source_offsets(spark: SparkSession | None, settings: Settings) -> Callable[[], SourceOffsets]:
-    """Return what says where bronze stands in its source."""
+    """Return what says the offset of bronze in its source."""
 
     def read_source() -> SourceOffsets:
         layout = layout_of(settings)

@@ -101,5 +101,5 @@ def _scalar(sql: str, scalar: Scalar) -> str:
 
 
 def _zero(value: Scalar | Enumeration) -> str:
-    # a plain 0 takes the type of the value that it stands in for
+    # a plain 0 takes the type of the value that it replaces
     return _TEXT_ZERO.get(value.proto_type, "0") if isinstance(value, Scalar) else "0"

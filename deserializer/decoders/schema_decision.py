@@ -122,7 +122,7 @@ def decide(
         rows: how many rows of the batch have each ref; None: not counted.
 
     Raises:
-        ApprovalNeeded: the table asks before it changes, and nobody has approved some of the schemas.
+        ApprovalNeeded: the table asks before it changes, and some of the schemas are not approved.
     """
     deciding = _TableEvolution(table, message, contract)
     for ref, answer in answers.items():
@@ -267,7 +267,7 @@ def _changes_text(changes: tuple[str, ...]) -> str:
 def _approval_needed(unapproved: Mapping[int, tuple[str, ...]], game: str) -> ApprovalNeeded:
     told = "; ".join(f"schema {schema_id} {_changes_text(changes)}" for schema_id, changes in unapproved.items())
     return ApprovalNeeded(
-        f"The game waits until somebody approves its changed schemas: {told}.",
+        f"The game waits until its changed schemas are approved: {told}.",
         f"Approve them with `demux schemas approve --game {shlex.quote(game)}`, or set games.schema_changes_of for the "
         "game to another mode; its rows wait in bronze.",
         game=game,

@@ -36,7 +36,7 @@ class PendingGame:
     Attributes:
         game: the exact name.
         table: its silver table.
-        before: where it stands.
+        before: its offset.
         pieces: what is read; none where nothing is new.
         rows_waiting: about how many rows are left for later rounds.
         settled: ids of records that an interrupted writer has put into a table already; of tables that take files.
@@ -252,7 +252,7 @@ class GameStates:
 
 
 def lasting(decisions: Decisions) -> Decisions:
-    """Return them without refusals that may pass: somebody may register the schema, or correct it."""
+    """Return them without refusals that may pass: the schema may be registered or corrected later."""
     by_ref = {ref: each for ref, each in decisions.by_ref.items() if not _may_pass(each)}
     return decisions if len(by_ref) == len(decisions.by_ref) else replace(decisions, by_ref=by_ref)
 

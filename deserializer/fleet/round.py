@@ -1,4 +1,4 @@
-"""The fleet's flow: where each game stands, what it has still to read, one Spark job for all, then the commits.
+"""The fleet's flow: the offset of each game, what it has still to read, one Spark job for all, then the commits.
 
 Games whose tables only Spark can write are decoded one by one, in the same round (`by_spark.py`).
 """

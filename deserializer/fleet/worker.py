@@ -127,7 +127,7 @@ class _WriterTask:
             error: DemuxError = BronzeRewritten(
                 f"A file of bronze was removed before it was read: {gone.filename or gone}.",
                 f"Make the game's table again from bronze: `demux rebuild --game {shlex.quote(work.game)}`; and let no "
-                "VACUUM of bronze reach back to where a game stands.",
+                "VACUUM of bronze remove files that a game has still to read.",
             )
         except Exception as failure:  # one game's failure must not stop its neighbours
             error = named(failure)

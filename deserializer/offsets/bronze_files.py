@@ -44,6 +44,6 @@ def rows_in(spark: SparkSession, game: str, paths: Sequence[str], columns: Struc
         raise BronzeRewritten(
             "A file of bronze was removed before it was read.",
             f"Make the game's table again from bronze: `demux rebuild --game {shlex.quote(game)}`; and let no "
-            "VACUUM of bronze reach back to where a game stands.",
+            "VACUUM of bronze remove files that a game has still to read.",
             game=game,
         ) from error

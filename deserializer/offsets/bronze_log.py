@@ -62,7 +62,7 @@ class BronzeLog:
         if position == START:
             return CommitsByGame([self._snapshot(game, found.version)])
         raise BronzeLogTruncated(
-            f"The game stands before commit {position.version} of bronze, and bronze's log begins later.",
+            f"The game's offset is before commit {position.version} of bronze, and bronze's log begins later.",
             f"Make its table again from bronze: `demux rebuild --game {shlex.quote(game)}`.",
             game=game,
             version=position.version,

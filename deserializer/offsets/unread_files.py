@@ -1,4 +1,4 @@
-"""Which files of bronze a game has still to read, and where it stands after each. Pure."""
+"""Which files of bronze a game has still to read, and its offset after each. Pure."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class CommitsByGame:
     """
 
     def __init__(self, commits: Iterable[Commit]) -> None:
-        """Prepare; a commit is taken apart when somebody asks for it."""
+        """Prepare; a commit is parsed on its first use."""
         self._commits = tuple(commits)
         self._versions = [commit.version for commit in self._commits]
         self._changes: dict[int, _Changes] = {}
@@ -118,7 +118,7 @@ def _replaced(
     waiting: dict[str, FileGroup],
     game: str,
 ) -> list[FileGroup]:
-    """Take the files away, and return what stands in their place."""
+    """Remove the files, and return their replacement."""
     unread = [path for path in taken if path in waiting]
     for path in unread:
         piece = waiting.pop(path)
@@ -129,13 +129,13 @@ def _replaced(
         return []
     if len(unread) < len(taken):
         raise BronzeRewritten(
-            f"Commit {commit.version} of bronze wrote {len(taken)} files of the game anew, {len(unread)} of them "
+            f"Commit {commit.version} of bronze rewrote {len(taken)} files of the game, {len(unread)} of them "
             "before they were read.",
             f"Make the game's table again from bronze: `demux rebuild --game {shlex.quote(game)}`.",
             game=game,
             version=commit.version,
         )
-    # only whole: read again in part, nothing would say what the rest stands for
+    # only whole: read again in part, nothing would say what the rest replaces
     return [FileGroup(tuple(file for _, file in mine), BronzeOffset(commit.version + 1))]
 
 

@@ -90,7 +90,7 @@ class _TableWork:
 class FileBackfill:
     """Decodes days of many games again; keeps what it learnt of their schemas.
 
-    For one process, in whose turn nobody else writes below the root.
+    For one process, which holds the root's lock.
     """
 
     def __init__(self, redecoding: Redecoder, threads: int) -> None:
@@ -243,7 +243,7 @@ class FileBackfill:
         parts = parts_of_table(table, days.table, "_timestamp").get(None, ())
         sizes = {part.path: part.bytes for part in parts if part.may_have(days.span)}
         files = tuple(sizes)
-        # where its files are others by now, nobody has looked at them
+        # its files changed since they were checked
         replaced = days.replaced if days.files == files else None
         decisions = self._known(days.game)
         if Struct((*decisions.columns, *SILVER_ORIGIN)) != columns_in(table):

@@ -80,7 +80,7 @@ class DayCounts:
 
 @dataclass(frozen=True, slots=True)
 class Day:
-    """A task, and how it stands.
+    """A task and its state.
 
     Attributes:
         game: the exact name.
@@ -208,7 +208,7 @@ def to_do(found: Sequence[Day], before: Backfill | None) -> tuple[Day, ...]:
 
 
 def resumed(backfills: Iterable[Backfill], wanted: BackfillRequest) -> Backfill | None:
-    """Return the backfill that goes on, should one that was asked for the same not be done."""
+    """Return the unfinished backfill of the same request, to continue it."""
     same = [each for each in backfills if each.asked == wanted]
     newest = max(same, key=lambda each: each.begun, default=None)
     return None if newest is None or newest.is_done else newest

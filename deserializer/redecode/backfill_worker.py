@@ -43,7 +43,7 @@ class GameDays:
         files: those of its files that may have rows of the days, relative to it.
         decisions: for every schema ref that is known of.
         aside: ids of the days' records in quarantine.
-        forgotten: ids of records that somebody asked to forget.
+        forgotten: ids of records that were forgotten on request.
         batch_id: the number that bad rows carry in quarantine.
         replaced: as in `DaysWritten`, where a look before has found it, and that bronze has all records of the days.
     """
@@ -110,7 +110,7 @@ def write_days(
                 except UnknownRef:
                     unknown = unknown_refs(_bronze(work), work.decisions)
                     written = DaysWritten(work.game, replaced=replaced, unknown=unknown)
-            except Exception as error:  # Spark finds out what is wrong, or does it all the same
+            except Exception as error:  # Spark finds out what is wrong, or does it
                 written = DaysWritten(work.game, left=f"{type(error).__name__}: {error}")
             yield written
             yield from files

@@ -148,7 +148,7 @@ def processed_rows(spark: SparkSession, layout: Layout, reading: ReadState, span
 
 
 def without_forgotten(spark: SparkSession, layout: Layout, game: str, rows: DataFrame) -> DataFrame:
-    """Return rows of the game, by `record_id`, without those that somebody asked to forget, if any are here still."""
+    """Return rows of the game, by `record_id`, without those that were forgotten on request, if any are here still."""
     if not table_exists(spark, layout.removed):
         return rows
     removed = spark.read.format("delta").load(layout.removed)

@@ -30,7 +30,7 @@ def approve_schemas(
     schema_ids: tuple[int, ...],
     now: datetime,
 ) -> tuple[int, ...]:
-    """Return the ids of the schemas that are approved now; a second call changes nothing, and rounds may go on.
+    """Return the ids of the schemas that are approved now; a second call changes nothing, and rounds may continue.
 
     Args:
         spark: the session.
@@ -62,7 +62,7 @@ def approve_schemas(
 
 
 def pending_approvals(spark: SparkSession, layout: Layout, schemas: SchemaStore, game: str) -> tuple[int, ...]:
-    """Return the ids of the schemas that rows of the game in bronze have, and that nobody has approved yet."""
+    """Return the ids of the schemas that rows of the game in bronze have, and that are not approved yet."""
     bronze = spark.read.format("delta").load(layout.bronze).where(F.col("game_name") == game)
     names = [column.name for column in REF]
     found = bronze.groupBy(*names).count().collect()

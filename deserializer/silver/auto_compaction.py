@@ -1,8 +1,8 @@
 """What keeps a table that gets a small file every round fast to open and to read, by `deltalake`.
 
 Small files of about the same size are rewritten as one, once there are many: so a row is written a few times in its
-life, however many rounds there are. The log gets a checkpoint, behind which nobody reads it. Readers notice nothing:
-they continue with the files that they know until VACUUM removes these.
+life, however many rounds there are. The log gets a checkpoint, at which readers start. Readers notice
+nothing: they continue with the files that they know until VACUUM removes these.
 """
 
 from __future__ import annotations

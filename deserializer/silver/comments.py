@@ -1,7 +1,7 @@
 """What a silver table says of itself: its comment, its columns' comments, and which schema version said so. Pure.
 
 The newest version that came with rows says it (docs/decisions/0015): an older row's schema changes no comment, and
-what a version says nothing of stays as it is. Which version it was stands in the comment of `_schema_id`.
+what a version says nothing of stays as it is. The version is in the comment of `_schema_id`.
 """
 
 from __future__ import annotations

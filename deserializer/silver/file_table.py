@@ -164,7 +164,7 @@ class SilverTable:
             raise TaskInterrupted(
                 f"Columns of {self.path} got another type while rows were decoded.", "Run the same command again."
             )
-        # a failure leaves the files: the commit may be there all the same
+        # a failure leaves the files: the commit may have succeeded
         append_files(self._open, files, None, {app_id: version})
         self._open.update_incremental()
 

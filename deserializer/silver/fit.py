@@ -26,11 +26,11 @@ def fit(
     """Return what to do with rows of each schema ref; the table is there then, with all columns for it and comments.
 
     Args:
-        spark: the session, for tables whose rows must be written anew.
+        spark: the session, for tables whose rows must be rewritten.
         table: the game's table.
         answers: what each ref means for the game.
         contract: what the game's table does with schemas that would change it.
-        rows: how many rows of the batch have each ref; None: nobody counted.
+        rows: how many rows of the batch have each ref; None: not counted.
 
     Raises:
         ApprovalNeeded: the contract asks first; nothing was changed.

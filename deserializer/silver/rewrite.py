@@ -24,7 +24,7 @@ from demux.core.storage.files import Storage
 from demux.core.tables import SILVER_ORIGIN
 
 # what such a commit has as its `userMetadata`
-SAME_ROWS = "demux: the same rows, written anew"
+SAME_ROWS = "demux: the same rows, rewritten"
 
 
 def retyped(now: StructType, wanted: Struct) -> StructType:

@@ -107,7 +107,7 @@ class SilverBySpark:
         try:
             commits.append(rows, self.path, Batch(app_id, version, retried=False))
         except Exception:
-            # the commit may be there all the same
+            # the commit may have succeeded
             if transaction_of(self._spark, self.path, app_id) != version:
                 raise
         self._versions[app_id] = version

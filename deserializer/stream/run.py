@@ -48,7 +48,7 @@ def deserialize(
 ) -> GameReport:
     """Return what was decoded; runs until all of the game's bronze rows are in silver or quarantine.
 
-    A second run takes only what is new; after a crash, of whichever engine, it goes on where the table says.
+    A second run takes only what is new; after a crash, of whichever engine, it continues at the table's offset.
 
     Args:
         spark: the session.
@@ -111,7 +111,7 @@ def deserialize(
 
 
 def _is_at(spark: SparkSession, checkpoint: str, at: BronzeOffset) -> bool:
-    """Return whether a stream with this checkpoint goes on at the position, or with a batch that ends there."""
+    """Return whether a stream with this checkpoint continues at the position, or with a batch that ends there."""
     found = read_checkpoint(spark, checkpoint)
     batches = {batch for batch in (found.done, found.begun) if batch >= 0}
     return at in {end_of(spark, checkpoint, batch) for batch in batches}

@@ -1,7 +1,7 @@
 """Removes tables and checkpoints from a root; one that is killed midway is noticed by all who come, and ends the same.
 
 Before anything goes, a file below the root says what will; it is the last to go. So the order does not matter, nor
-how far a folder's removal came: nobody works on a root that has the file.
+how far a folder's removal came: no command works on a root that has the file.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ def remove_from_root(
         spark: the session.
         layout: where the tables are.
         found: what goes, as `list_removable` has it.
-        tell: told of each folder that is gone.
-        unregister: told the path of each table before that goes, so that a catalog forgets it.
+        tell: called for each removed folder.
+        unregister: called with the path of each table before its removal, so that a catalog forgets it.
     """
     found = tuple(found)
     if found:

@@ -1,4 +1,4 @@
-"""Which cluster each game's task runs on. Pure, deterministic, and stable: nobody moves without need.
+"""Which cluster each game's task runs on. Pure, deterministic, and stable: no game moves without need.
 
 The rule and its bounds: docs/decisions/0012.
 """

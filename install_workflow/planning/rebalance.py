@@ -162,7 +162,7 @@ def _pass_on(source: _ClusterLoad, target: _ClusterLoad, position: int) -> str:
     return game
 
 
-# only the ratios of weights matter where nobody was timed
+# only the ratios of weights matter where no game was timed
 _SECONDS_PER_ROW = 0.001
 
 

@@ -33,7 +33,7 @@ def preview_round(
     layout = layout_of(settings)
     known, history = control.known_games(), control.history()
     grown = growth(spark, layout.bronze, "game_name", history.bronze_version)
-    # nobody is known at first, and after `demux destroy`
+    # no game is known at first, and after `demux destroy`
     anew = not known or grown.partitions is None
     seen = set(known) | (games_in_bronze(spark, layout) if anew else (grown.partitions or frozenset()))
     running = {game.name: game.cluster for game in known.values() if game.cluster is not None}
@@ -51,7 +51,7 @@ def preview_round(
 def balance_now(known: Iterable[KnownGame], history: RoundHistory) -> Balance:
     """Return whether games may move for balance: not before a task ended where the last plan put it.
 
-    So a plan made again at once moves nobody, whatever the one before it left for later.
+    So a plan made again at once moves no game, whatever the one before it left for later.
     """
     return balance_since(max((game.since for game in known if game.cluster is not None), default=None), history)
 

@@ -137,7 +137,7 @@ class KafkaCluster:
             "auto.offset.reset": "error",
             "enable.auto.commit": False,
             "enable.partition.eof": True,
-            # the end of a partition is told after a fetch that waits this long for more
+            # the end of a partition is known after a fetch that waits this long for more
             "fetch.wait.max.ms": 50,
             # needed to make a consumer; no group is joined
             "group.id": "demux-producer",

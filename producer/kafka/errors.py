@@ -93,7 +93,7 @@ def error_of(kafka: KafkaSettings, what: str, reason: KafkaReason) -> DemuxError
 
 
 def most_telling(reasons: list[KafkaReason]) -> KafkaReason:
-    """Return the reason that says most about why nobody answers: a refusal, else the newest that names a broker."""
+    """Return the reason that says most about why no broker answers: a refusal, else the newest that names a broker."""
     refusals = [reason for reason in reasons if reason.is_refusal]
     naming = [reason for reason in reasons if not reason.is_late]
     return (refusals or naming or reasons)[-1]

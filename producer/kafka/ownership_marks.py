@@ -15,7 +15,7 @@ class ClusterMarks:
     """The marks of one cluster.
 
     A mark holds for the topic of that name *and id*: a later topic of the same name is not marked by
-    it. A crash between the making of a topic and its mark leaves a topic without one, which nobody removes.
+    it. A crash between the making of a topic and its mark leaves a topic without one, which no command removes.
 
     Args:
         cluster: where the topics are.

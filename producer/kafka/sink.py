@@ -145,7 +145,7 @@ class KafkaSink:
         return topic
 
     def _made(self) -> KafkaTopic:
-        # first what else could fail: a topic without a mark is nobody's to remove
+        # first what else could fail: a topic without a mark is not removed
         self._marks.prepare()
         topic = self._cluster.create(self._topic, self._partitions)
         if topic is None:

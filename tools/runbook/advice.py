@@ -10,7 +10,7 @@ from demux.core.errors import DemuxError
 
 
 class Stops(Enum):
-    """What does not go on; the value is what the page calls it."""
+    """What does not continue; the value is what the page calls it."""
 
     COMMAND = "the command"
     BRONZE = "bronze"
@@ -23,7 +23,7 @@ class Advice:
     """What a condition stops, what then happens by itself, and what to do.
 
     Attributes:
-        stops: what does not go on.
+        stops: what does not continue.
         by_itself: what the tool did and will do, and what became of the records.
         remedy: what to do, the safest first; where the error itself says it best, what to know besides.
     """
@@ -57,15 +57,16 @@ ADVICE: dict[type[DemuxError], Advice] = {
     errors.ApprovalNeeded: Advice(
         (Stops.GAME,),
         "Nothing of the batch is written: the game's rows wait in bronze, with those of its older schemas. Other games "
-        "go on.",
-        "Look at the change (`demux schemas diff OLD NEW`), then `demux schemas approve --game NAME`; rounds may go on "
-        "meanwhile. If it is not wanted, set the game's mode to `freeze` ([schema changes](schema-changes.md)).",
+        "continue.",
+        "Look at the change (`demux schemas diff OLD NEW`), then `demux schemas approve --game NAME`; rounds may "
+        "continue meanwhile. If it is not wanted, set the game's mode to `freeze` "
+        "([schema changes](schema-changes.md)).",
     ),
     errors.SubjectAmbiguous: Advice(
         (Stops.GAME, Stops.COMMAND),
-        "Nothing of the game is written; its rows wait in bronze. Other games go on.",
+        "Nothing of the game is written; its rows wait in bronze. Other games continue.",
         "`demux schemas show ID` lists the subjects. Name the game's own in `games.subjects_of`, or the message of one "
-        "of them in `registry.messages` ([which subject](kafka.md#which-subject)); the next round goes on.",
+        "of them in `registry.messages` ([which subject](kafka.md#which-subject)); the next round continues.",
     ),
     errors.NothingToApprove: Advice(
         (Stops.COMMAND,),
@@ -85,7 +86,7 @@ ADVICE: dict[type[DemuxError], Advice] = {
         "Schemas in `control/schemas` are not asked for again, so only games with a schema that is new here wait, with "
         "their rows in bronze.",
         "Renew the password, token or certificate behind the section `registry`, or have the permission granted. A "
-        "command reads its secrets when it begins: one that goes on (`--every`) must be started again.",
+        "command reads its secrets when it begins: one that continues (`--every`) must be started again.",
     ),
     errors.SchemaIncompatible: Advice(
         (Stops.COMMAND,),
@@ -200,8 +201,9 @@ ADVICE: dict[type[DemuxError], Advice] = {
     errors.OffsetsLost: Advice(
         (Stops.BRONZE, Stops.COMMAND),
         "Nothing is taken in, also from topics that lost nothing; the tables are as they were.",
-        "[Each reason and how it goes on](kafka.md#lost-offsets). If the records are elsewhere (a mirror, an archive), "
-        "bring them in as an archive. Then `demux ingest --accept-gaps`, once: it writes the gap into `control/gaps`.",
+        "[Each reason and how it continues](kafka.md#lost-offsets). If the records are elsewhere (a mirror, an "
+        "archive), bring them in as an archive. Then `demux ingest --accept-gaps`, once: it writes the "
+        "gap into `control/gaps`.",
     ),
     errors.NotAcknowledged: Advice(
         (Stops.COMMAND,),
@@ -247,14 +249,14 @@ ADVICE: dict[type[DemuxError], Advice] = {
     errors.TaskInterrupted: Advice(
         (Stops.GAME, Stops.BRONZE, Stops.DEPLOYMENT),
         "What was not committed is in no table; the next try does it again, exactly once.",
-        "Run the same command again. If it comes again and again, look for somebody else who writes the same tables, "
+        "Run the same command again. If it comes again and again, look for another writer of the same tables, "
         "or for workers that die (memory, spot machines).",
     ),
     errors.CatalogConflict: Advice(
         (Stops.GAME,),
         "The game's rows are in its table at its path; only the name in the catalog leads elsewhere. Of bronze's "
         "tables it is a warning only.",
-        "Rename or drop the other table if it is nobody's, or name another `databricks.silver_schema` or "
+        "Rename or drop the other table if nothing uses it, or name another `databricks.silver_schema` or "
         "`bronze_schema`. The next run registers the table.",
     ),
     errors.CatalogRefused: Advice(
@@ -267,7 +269,7 @@ ADVICE: dict[type[DemuxError], Advice] = {
     errors.PlanRefused: Advice(
         (Stops.DEPLOYMENT, Stops.COMMAND),
         "Nothing was changed, unless lines before it say what was done; jobs that are there run on as they are.",
-        "Read the plan. `--force` only for the reason that it names, and only when somebody meant it; otherwise "
+        "Read the plan. `--force` only for the reason that it names, and only when that is intended; otherwise "
         "correct the settings, or make the plan again "
         "([when an apply stops](databricks.md#when-an-apply-stops-midway)).",
     ),

@@ -19,10 +19,10 @@ CONDITIONS = tuple(sorted(_OURS, key=lambda error: error.condition))
 
 _HEAD = """\
 # Runbook
-For somebody on call: every error condition, cause of quarantine and exit code, what it means and what to do.
+For whoever is on call: every error condition, cause of quarantine and exit code, what it means and what to do.
 `make golden` makes this page from the code (`tools/runbook/`); a test fails when it is out of date.
 
-Begin with `demux status` (which games failed or wait, and why), `demux quarantine list` (what was set aside, with a
+Begin with `demux status` (which games failed or wait, and why), `demux quarantine list` (what was quarantined, with a
 sample) and `demux reconcile` (whether every record is in exactly one place). Then look for the word in capitals on this
 page. No condition loses a record by itself: what is not in silver or quarantine yet is in bronze, and what is not in
 bronze yet is in the source, as long as that keeps it.
@@ -33,18 +33,18 @@ bronze yet is in the source, as long as that keeps it.
 | the end of what `demux run` prints; `demux status` | the same for each game whose last task failed |
 | `control/rounds` | each task of each round: `outcome`, `condition`, `sentence` |
 | `logs/demux.log`, in a workspace the task's output | the same, with its trace; Spark's side is in `spark.log` |
-| `quarantine` | each record that was set aside: its [cause](#causes-of-quarantine), a sentence, position, bytes |
+| `quarantine` | each record that was quarantined: its [cause](#causes-of-quarantine), a sentence, position, bytes |
 
-## What goes on without you
+## What continues without you
 | stopped is | then |
 | --- | --- |
 | the command | It ends. What was committed stays, and the same command again does only the rest. |
 | bronze | Nothing is taken in, and no games run behind it. `demux deserialize --game NAME` decodes what is in bronze. |
-| a game | All others go on, `--every` too. Its rows wait in bronze, and each round tries it again. |
+| a game | All others continue, `--every` too. Its rows wait in bronze, and each round tries it again. |
 | an installer | `plan`, `apply`, `destroy` or `grants` of a deployment ends; jobs in the workspace run as they are. |
 
-* **Passes by itself** means that the same thing may succeed later though nobody did anything: a game is tried again
-  `run.retries` times in the round, waits growing from `run.retry_wait_s`, and `--every` goes on with the next round.
+* **Passes by itself** means that the same thing may succeed later without a change: a game is tried again
+  `run.retries` times in the round, waits growing from `run.retry_wait_s`, and `--every` continues with the next round.
 * What does **not** pass by itself ends a command, with `--every` too, unless it stops a single game.
 * `demux rebuild --game` puts the new table in place of the old one in one commit: its readers see either.
   `demux rebuild --bronze` empties bronze first. Killed midway, give either again.
@@ -80,7 +80,7 @@ _CAUSES = """\
 A bad record stops nothing: its neighbours arrive. `demux quarantine list` groups them by cause, game and schema, with a
 sample of each, and `demux quarantine show` has whole records, decoded as far as they go; neither needs Spark. A replay
 decodes records of stage silver again, exactly once however often it is called; those that still fail stay, with today's
-cause. Stage bronze could not tell a game or payload, so there is nothing to decode again. What is of no use to anybody
+cause. Stage bronze could not tell a game or payload, so there is nothing to decode again. What is of no use
 goes by `demux quarantine drop --older-than 90d`, for good: look with `--dry-run` first."""
 
 _LEDGER = """\

@@ -139,7 +139,7 @@ def unbalanced(kind: LedgerFault) -> str:
             return "Somebody wrote to bronze by hand, or replaced its checkpoint: `demux rebuild --bronze`."
         case LedgerFault.LOST:
             return (
-                "`demux rebuild --game NAME`. If somebody deleted the rows on purpose, delete them from bronze too, or "
+                "`demux rebuild --game NAME`. If the rows were deleted on purpose, delete them from bronze too, or "
                 "a rebuild brings them back; rows of quarantine go by `demux quarantine drop`, which keeps the balance."
             )
         case LedgerFault.DOUBLED:

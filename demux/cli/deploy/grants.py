@@ -130,7 +130,7 @@ def grants_left_out(settings: Settings) -> str:
     if not settings.grants.games and not settings.grants.patterns:
         return ""
     if settings.databricks.catalog is None:
-        return "! grants: databricks.catalog is not set, so nobody is granted anything"
+        return "! grants: databricks.catalog is not set, so nothing is granted"
     return "! grants are not in a saved plan: make them by `demux grants apply`"
 
 

@@ -55,7 +55,7 @@ def _intake_lines(ledger: Ledger) -> Iterator[Text]:
     found = ledger.intake
     if found is None:
         return
-    source = "" if found.source is None else f"{found.source:,} records in the source before where bronze stands; "
+    source = "" if found.source is None else f"{found.source:,} records in the source before bronze's offset; "
     dropped = f", {found.dropped:,} dropped from there" if found.dropped else ""
     retired = f", {found.retired:,} retired" if found.retired else ""
     forgotten = f", {found.forgotten:,} forgotten" if found.forgotten else ""

@@ -201,9 +201,7 @@ def _import_path(file: Path, folders: Sequence[Path]) -> str:
     whole = file.resolve()
     below = [whole.relative_to(folder).as_posix() for folder in folders if whole.is_relative_to(folder)]
     if not below:
-        raise SettingsInvalid(
-            f"{file} stands below no --import-root.", "Name a folder around the file.", file=str(file)
-        )
+        raise SettingsInvalid(f"{file} is below no --import-root.", "Name a folder around the file.", file=str(file))
     return below[0]
 
 

@@ -256,7 +256,7 @@ def _summary(comparison: SchemaComparison) -> list[Text]:
         lines += [_text(f"  {conflict}", "red") for conflict in comparison.conflicts if conflict not in told]
     else:
         added = f"new columns: {len(comparison.added)}" if comparison.added else "no new column"
-        widened = f"; wider columns, for which the table is written anew: {len(comparison.widened)}"
+        widened = f"; wider columns, for which the table is rewritten: {len(comparison.widened)}"
         lines.append(Text(f"silver: every row fits; {added}{widened if comparison.widened else ''}"))
     modes = ", ".join(mode.value for mode in comparison.modes)
     return [*lines, Text(f"registry: compatibility modes that allow it: {modes}")]

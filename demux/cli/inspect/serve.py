@@ -85,7 +85,7 @@ def write_page(settings: Settings, file: Path) -> None:
             "Name another file with --html, in a folder that is there and that you may write to.",
             path=str(file),
         ) from error
-    console.print(f"{file} is the status as it is now; `demux serve` shows it as it goes on", soft_wrap=True)
+    console.print(f"{file} is the status as it is now; `demux serve` keeps it up to date", soft_wrap=True)
 
 
 def _log_to_terminal() -> None:

@@ -98,7 +98,7 @@ class Backfilling:
         """
         backfill = self._backfill
         done = sum(day.state is DayState.DONE for day in backfill.days)
-        told = "new" if self._is_new else f"goes on, {done:,} of {len(backfill.days):,} days are done"
+        told = "new" if self._is_new else f"continues, {done:,} of {len(backfill.days):,} days are done"
         console.print(f"backfill {backfill.id} ({told})")
         # what is to be done is written down before anything is
         waiting = [replace(day, state=DayState.WAITING) for day in backfill.days if day.state is not DayState.DONE]
@@ -221,7 +221,7 @@ def dry_run(place: CommandContext, wanted: BackfillRequest) -> None:
     rates = {game: load.seconds / load.rows for game, load in loads.items() if load.seconds is not None and load.rows}
     seconds = estimate(days, rates, place.settings.run.parallelism)
     games = len({day.game for day in days})
-    about = "nobody knows yet how long that takes" if seconds is None else f"about {max(1, round(seconds)):,} s"
+    about = "the duration is not known yet" if seconds is None else f"about {max(1, round(seconds)):,} s"
     console.print(
         f"{counted(games, 'game')}, {counted(len(days), 'day')}, {counted_rows(sum(day.rows for day in days))}: {about}"
     )

@@ -55,7 +55,7 @@ def forget(
     unreadable_too: bool = typer.Option(
         False,
         "--unreadable-too",
-        help="Also remove quarantined records that nobody can decode and whose bytes have a text of --where.",
+        help="Also remove quarantined records that do not decode and whose bytes have a text of --where.",
     ),
     force: bool = typer.Option(False, "--force", help="Also where all rows of a table are meant."),
     settings_file: Path | None = SETTINGS,
@@ -106,7 +106,7 @@ class _Forgetting:
         found = self._search(games)
         _print(found_text(found))
         if not any(one.rows for one in found):
-            console.print("nobody is meant by this")
+            console.print("no record matches")
         elif self._dry_run:
             console.print("nothing was removed")
         else:

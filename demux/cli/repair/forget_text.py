@@ -19,7 +19,7 @@ _WITHOUT_GAME = "(no game)"
 FINAL = (
     "Old files keep the bytes until they are vacuumed: `demux maintain --vacuum`, once what you keep is over "
     "(maintain.keep); the least and greatest values of a column are in a table's log until that is cleaned. The source "
-    "(topic, table, archive), sessions (`demux sessions --anew`), copies and backups are not touched."
+    "(topic, table, archive), sessions (`demux sessions --rebuild`), copies and backups are not touched."
 )
 
 
@@ -59,7 +59,7 @@ def left_text(found: Iterable[SearchResult], unreadable_too: bool) -> Iterator[T
     suspect = 0 if unreadable_too else sum(one.suspect for one in found)
     if unsearched:
         yield Text(
-            f"{counted_rows(unsearched)} of bronze could not be searched, as nobody has decoded them yet (a game that "
+            f"{counted_rows(unsearched)} of bronze could not be searched, as they are not decoded yet (a game that "
             "waits or fails: `demux status`): run this again once they are, with the same --where.",
             "yellow",
         )

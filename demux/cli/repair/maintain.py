@@ -93,8 +93,8 @@ def _maintained(
     settings = place.settings.maintain
     now, threads = datetime.now(timezone.utc), place.settings.run.parallelism
     request = MaintenanceRequest(settings, vacuum, dry_run, now, uuid.uuid4().hex, threads, whole=not games)
-    stands, pace = game_offsets(place.spark, place.layout), Pace(place, _STEP_S)
-    upkeep = TableMaintainer(place.spark, place.layout, request, stands, pace, place.stop)
+    offsets_of, pace = game_offsets(place.spark, place.layout), Pace(place, _STEP_S)
+    upkeep = TableMaintainer(place.spark, place.layout, request, offsets_of, pace, place.stop)
     tables = tables_of(place.spark, place.layout, settings, _names(place), games)
     done: list[TableMaintenance] = []
     with console.status(Text("maintaining …")) as status:

@@ -30,7 +30,7 @@ from demux.operations.quarantine.reader import QuarantineReader, games_of, schem
 from demux.operations.quarantine.records import DecodedRecord, QuarantineRecord, decode_record
 from demux.pipeline.context import CommandContext
 
-quarantine = typer.Typer(help="Work with the records that were set aside.", no_args_is_help=True)
+quarantine = typer.Typer(help="List, show, replay and drop records in quarantine.", no_args_is_help=True)
 
 REPLAYABLE = [cause for cause in Cause if cause not in OF_BRONZE]
 _SAMPLE_FIELDS = 20
@@ -40,7 +40,7 @@ CAUSE = typer.Option([], "--cause", help="Only records of this cause. May be rep
 SINCE = typer.Option(
     None,
     "--since",
-    help="Only records set aside then or later: 2026-01-31, 2026-01-31T12:00 (UTC), or an age (7d, 12h).",
+    help="Only records quarantined then or later: 2026-01-31, 2026-01-31T12:00 (UTC), or an age (7d, 12h).",
 )
 JSON = typer.Option(False, "--json", help="Print it as JSON.")
 
@@ -162,11 +162,11 @@ def drop(
     older_than: str = typer.Option(
         ...,
         "--older-than",
-        help="Records set aside before then: an age (90d, 12h), or 2026-01-31, 2026-01-31T12:00 (UTC).",
+        help="Records quarantined before then: an age (90d, 12h), or 2026-01-31, 2026-01-31T12:00 (UTC).",
     ),
     game: str | None = GAME,
     cause: list[Cause] = CAUSE,
-    stage: Stage | None = typer.Option(None, help="Only records that this stage set aside."),
+    stage: Stage | None = typer.Option(None, help="Only records that this stage quarantined."),
     dry_run: bool = typer.Option(False, "--dry-run", help="Only say what would go."),
     settings_file: Path | None = SETTINGS,
     root: str | None = ROOT,

@@ -68,7 +68,7 @@ def record_text(looked: DecodedRecord) -> Iterator[Text]:
     yield Text.assemble((_cut(one.record_id), "bold"), f" {printable(one.cause)}{game}{schema}")
     yield Text(f"    {_cut(one.sentence)}")
     batch = "" if one.batch_id is None else f", in batch {one.batch_id} of {_cut(one.query_id or '')}"
-    yield Text(f"    set aside {_moment(one.quarantined_at)} at stage {one.stage}{batch}")
+    yield Text(f"    quarantined {_moment(one.quarantined_at)} at stage {one.stage}{batch}")
     yield Text(f"    from {_origin(one)}")
     if one.key is not None:
         yield Text(f"    key {_bytes(one.key)}")
@@ -101,7 +101,7 @@ def drop_text(found: Sequence[Droppable], before: datetime) -> Iterator[Text]:
         yield Text(
             f"- and {counted_rows(rows_of(found[_MOST_LINES:]))} of {len(found) - _MOST_LINES} more causes and games"
         )
-    yield Text(f"{counted_rows(rows_of(found))} set aside before {_moment(before)}")
+    yield Text(f"{counted_rows(rows_of(found))} quarantined before {_moment(before)}")
 
 
 def _whose(key: GroupKey) -> str:
@@ -124,7 +124,7 @@ def _when(group: QuarantineGroup) -> str:
 
 
 def _moment(moment: datetime | None) -> str:
-    return "nobody knows when" if moment is None else f"{moment:%Y-%m-%d %H:%M:%S} UTC"
+    return "at an unknown time" if moment is None else f"{moment:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _origin(one: QuarantineRecord) -> str:
@@ -143,7 +143,7 @@ def _content_lines(looked: DecodedRecord) -> Iterator[Text]:
         return
     yield Text(f"    {len(content):,} bytes: {_hex(content)}" if content else "    0 bytes")
     yield Text(
-        f"    as {looked.message}:" if looked.message is not None else "    without a schema, as far as it can be told:"
+        f"    as {looked.message}:" if looked.message is not None else "    without a schema, as far as it can be read:"
     )
     yield from (Text(f"      {line}") for line in _part_lines(dump.parts))
     if dump.more:

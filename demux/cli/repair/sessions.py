@@ -28,7 +28,9 @@ def sessions(
     lateness: str = typer.Option("10m", "--lateness", help="How long to wait for late events.", metavar="TIME"),
     time: str = typer.Option("_timestamp", "--time", help="Column with the time of an event.", metavar="COLUMN"),
     flush: bool = typer.Option(False, "--flush", help="Then close all sessions; later events begin new ones."),
-    anew: bool = typer.Option(False, "--anew", help="Forget the sessions there are, and make them from all of silver."),
+    rebuild: bool = typer.Option(
+        False, "--rebuild", help="Forget the sessions there are, and make them from all of silver."
+    ),
     settings_file: Path | None = SETTINGS,
     root: str | None = ROOT,
     changes: list[str] = SET,
@@ -44,7 +46,7 @@ def sessions(
 
         def make(name: str) -> str:
             spec = SessionSpec(name, columns, pause, time)
-            report = run_sessions(place.spark, place.layout, spec, patience, _now, flush=flush, anew=anew)
+            report = run_sessions(place.spark, place.layout, spec, patience, _now, flush=flush, rebuild=rebuild)
             return "\n".join(as_lines(report))
 
         each_game(place, dict.fromkeys(game), "making sessions of", make)
@@ -64,7 +66,7 @@ def as_lines(report: SessionsReport) -> list[str]:
         f"{counted_rows(late_ever)} late since the beginning",
     ]
     if unread > 0:
-        lines.append(f"  {counted_rows(unread)} of silver came by repairs, which are passed over; --anew takes all")
+        lines.append(f"  {counted_rows(unread)} of silver came by repairs, which are skipped; --rebuild takes all")
     return lines
 
 

@@ -169,9 +169,9 @@ def _duplicates(entries: Iterable[ManifestEntry]) -> Iterator[str]:
     versions: dict[tuple[str, int], int] = {}
     for entry in entries:
         if (first := ids.setdefault((entry.schema_id, entry.subject), entry.line)) != entry.line:
-            yield f"line {entry.line}: id {entry.schema_id} of {entry.subject!r} stands on line {first} already"
+            yield f"line {entry.line}: id {entry.schema_id} of {entry.subject!r} is on line {first} already"
         if (first := versions.setdefault((entry.subject, entry.version), entry.line)) != entry.line:
-            yield f"line {entry.line}: version {entry.version} of {entry.subject!r} stands on line {first} already"
+            yield f"line {entry.line}: version {entry.version} of {entry.subject!r} is on line {first} already"
 
 
 def _is(value: object, kind: type) -> bool:

@@ -209,7 +209,7 @@ class SchemaStore:
                     except (SchemaUnknown, SchemaInvalid) as refusal:
                         learnt.refused[ref] = refusal
                     except DemuxError as error:
-                        # what was fetched is kept; games that need no more go on
+                        # what was fetched is kept; games that need no more continue
                         learnt.unanswered[ref] = error
                         if not _answers(registry.opened):
                             learnt.unavailable = error
@@ -317,7 +317,7 @@ class SchemaStore:
             try:
                 self._table.append(rows)
             except Exception:
-                # they may be there all the same
+                # the commit may have succeeded
                 self._known = None
                 raise
 

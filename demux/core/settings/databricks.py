@@ -325,7 +325,9 @@ class DatabricksSettings(Section):
     )
     cluster: ClusterSettings = Field(default=ClusterSettings(), description="The job clusters, all made alike.")
     schedule: ScheduleSettings = Field(default=ScheduleSettings(), description="What starts a run.")
-    notifications: NotificationSettings = Field(default=NotificationSettings(), description="Who is told of the runs.")
+    notifications: NotificationSettings = Field(
+        default=NotificationSettings(), description="Who gets notifications of the runs."
+    )
     retries: int = Field(default=2, ge=0, le=100, description="Further tries of a task that failed.")
     retry_interval_s: Seconds = Field(default=60, description="Seconds between two tries of a task.")
     task_timeout_s: Seconds = Field(default=0, description="Seconds after which a task is ended; 0: never.")

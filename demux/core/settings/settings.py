@@ -260,7 +260,7 @@ class Settings(Section):
         default=ArchiveSettings(), description="Archived wrapper records, read along with the source."
     )
     wrapper: WrapperSettings = Field(default=WrapperSettings(), description="The envelope around a payload.")
-    framing: FramingSettings = Field(default=FramingSettings(), description="Where schema ids stand; never guessed.")
+    framing: FramingSettings = Field(default=FramingSettings(), description="Where schema ids are; never guessed.")
     registry: RegistrySettings = Field(default=RegistrySettings(), description="Where the schemas come from.")
     registries: Mapping[RegistryName, GameRegistrySettings] = Field(
         default={},

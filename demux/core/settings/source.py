@@ -262,11 +262,11 @@ class FramingSettings(Section):
 
     wrapper: WrapperFraming = Field(
         default=WrapperFraming.BARE,
-        description="bare: the record's value is the wrapper. confluent: magic byte, id and message indexes stand "
+        description="bare: the record's value is the wrapper. confluent: magic byte, id and message indexes are "
         "before it.",
     )
     payload: PayloadFraming = Field(
         default=PayloadFraming.FIELD,
         description="field: the id is the wrapper's schema_id_field, the payload is bare. confluent: magic byte, id "
-        "and message indexes stand before the payload. header: they are in the record's header __value_schema_id.",
+        "and message indexes are before the payload. header: they are in the record's header __value_schema_id.",
     )

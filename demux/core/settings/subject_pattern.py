@@ -64,7 +64,7 @@ class SubjectRule:
     def of_another(self, subject: str) -> str | None:
         """Return the other game that the settings give the subject to, the first by name; None: they give it to none.
 
-        Without `games.subjects`, only `games.subjects_of` gives a subject to a game: `events-value` may be anybody's.
+        Without `games.subjects`, only `games.subjects_of` gives a subject to a game: `events-value` may be any game's.
         """
         games = {game for game, subjects in self.named.items() if subject in subjects}
         if self.expression is not None:

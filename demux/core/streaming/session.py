@@ -129,7 +129,7 @@ def session(settings: SparkSettings, logs: Path, s3: StoreAccess | None = None) 
 def stop(spark: SparkSession) -> None:
     """Stop a session that `session` made, and its JVM; a second call does nothing.
 
-    A cluster's session goes on, with its JVM: several tasks of a job share them. So must one that was there before.
+    A cluster's session stays, with its JVM: several tasks of a job share them. So must one that was there before.
     """
     if on_databricks():
         return

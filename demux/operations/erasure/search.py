@@ -1,7 +1,7 @@
 """The records that a predicate selects, found in silver, in quarantine, and in bronze what was dropped from quarantine.
 
 Reads tables; writes nothing. Rows of bronze that their game has not read yet are left alone: it is unknown what is in
-them, and who reads bronze goes on only over files of which all rows were read.
+them, and a reader of bronze continues only past files of which all rows were read.
 """
 
 from __future__ import annotations

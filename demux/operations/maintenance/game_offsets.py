@@ -15,39 +15,39 @@ from demux.core.storage import file_names, read_text, table_exists
 from demux.core.streaming.checkpoints import read_checkpoint
 from demux.operations.maintenance.report import Table, TableKind
 from demux.operations.maintenance.unread_files import UnreadBronze, UnreadRows, unread_in
-from demux.operations.reconcile.read_offsets import Stands
+from demux.operations.reconcile.read_offsets import OffsetsReader
 from demux.operations.reconcile.table_snapshots import last_batches, silver_keys
 
 
-def read_unread(spark: SparkSession, layout: Layout, stands: Stands) -> UnreadBronze:
+def read_unread(spark: SparkSession, layout: Layout, offsets_of: OffsetsReader) -> UnreadBronze:
     """Return what the games have still to read; reads bronze's log from the offset of the slowest one.
 
     No other process may write below the root meanwhile, or what comes meanwhile is not in it.
     """
     if not table_exists(spark, layout.bronze):
         return UnreadBronze()
-    stood = {key: stand.version for key, stand in stands(silver_keys(spark, layout)).items()}
+    offsets = {key: offset.version for key, offset in offsets_of(silver_keys(spark, layout)).items()}
     log = sorted(commits_among(file_names(spark, f"{layout.bronze}/_delta_log")))
     if not log:
         return UnreadBronze()
     games = games_in_bronze(spark, layout)
-    least = min((stood.get(names_of(game).key, 0) for game in games), default=log[-1])
+    least = min((offsets.get(names_of(game).key, 0) for game in games), default=log[-1])
     texts = _texts(spark, layout.bronze, [version for version in log if version >= least])
-    waiting = unread_in(texts, stood, games, log[0])
-    return UnreadBronze(waiting, _read_by_games(spark, layout, waiting, stood, games, log[-1], log[0]))
+    waiting = unread_in(texts, offsets, games, log[0])
+    return UnreadBronze(waiting, _read_by_games(spark, layout, waiting, offsets, games, log[-1], log[0]))
 
 
 def _read_by_games(
     spark: SparkSession,
     layout: Layout,
     waiting: dict[str, UnreadRows],
-    stood: dict[str, int],
+    offsets: dict[str, int],
     games: frozenset[str],
     newest: int,
     begins: int,
 ) -> dict[str, int]:
     writer = read_checkpoint(spark, layout.bronze_checkpoint).query_id
-    known = [game for game in games if stood.get(names_of(game).key, -1) >= begins]
+    known = [game for game in games if offsets.get(names_of(game).key, -1) >= begins]
     if writer is None or not known:
         return {}
     before = {game: waiting[game].version if game in waiting else newest + 1 for game in known}

@@ -30,7 +30,7 @@ from demux.operations.maintenance.game_offsets import read_unread, still_read_do
 from demux.operations.maintenance.report import HeldBack, Table, TableKind, TableMaintenance, Vacuum
 from demux.operations.maintenance.state import MaintenanceState, SparkTableState, read_state, write_state
 from demux.operations.maintenance.unread_files import UnreadBronze
-from demux.operations.reconcile.read_offsets import Stands
+from demux.operations.reconcile.read_offsets import OffsetsReader
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class TableMaintainer:
         spark: the session.
         layout: where the tables are.
         request: what is asked for.
-        stands: says the offsets of games in bronze.
+        offsets_of: says the offsets of games in bronze.
         give_way: called between two steps: others may have the root then.
         stop: once set, no other table begins.
         held_back: games for which old files of bronze stay; filled as it goes along.
@@ -74,7 +74,7 @@ class TableMaintainer:
     spark: SparkSession
     layout: Layout
     request: MaintenanceRequest
-    stands: Stands
+    offsets_of: OffsetsReader
     give_way: Callable[[], None]
     stop: Event
     held_back: list[HeldBack] = field(default_factory=list)
@@ -105,7 +105,7 @@ class TableMaintainer:
         if self.request.vacuum is Vacuum.NO:
             return replace(done, rows=rows)
         # in one step: what comes after it is looked at is in no old file
-        unread = read_unread(self.spark, self.layout, self.stands)
+        unread = read_unread(self.spark, self.layout, self.offsets_of)
         return replace(self._vacuumed(table, done, unread), rows=rows)
 
     def _other(self, table: Table) -> TableMaintenance:
@@ -123,7 +123,7 @@ class TableMaintainer:
             self._finish_retiring()
         if days is None:
             return sum(self.retired.values())
-        passed = read_unread(self.spark, self.layout, self.stands).passed
+        passed = read_unread(self.spark, self.layout, self.offsets_of).passed
         if not passed:
             return sum(self.retired.values())
         before = request.now - timedelta(days=days)
@@ -143,7 +143,7 @@ class TableMaintainer:
             self._note(lambda state: replace(state, retiring=None))
 
     def _unread(self) -> UnreadBronze:
-        return read_unread(self.spark, self.layout, self.stands)
+        return read_unread(self.spark, self.layout, self.offsets_of)
 
     def _tidied(self, table: Table, between: Callable[[], None]) -> TableMaintenance:
         settings = self.request.settings
@@ -229,12 +229,12 @@ class TableMaintainer:
 
 
 def maintained_at(spark: SparkSession, layout: Layout) -> datetime | None:
-    """Return when maintenance ended last (UTC), or from when on it is counted; None where nobody has begun to count."""
+    """Return when maintenance ended last (UTC), or from when on it is counted; None where the count has not begun."""
     return read_state(spark, layout).since
 
 
 def count_from(spark: SparkSession, layout: Layout, now: datetime) -> datetime | None:
-    """Return the same, from now on where nobody has begun to count; None where bronze is not there."""
+    """Return the same, from now on where the count has not begun; None where bronze is not there."""
     state = read_state(spark, layout)
     if state.since is None and table_exists(spark, layout.bronze):
         state = replace(state, since=now)

@@ -36,7 +36,7 @@ class MaintenanceState:
     """What is known of maintenance.
 
     Attributes:
-        since: when it ended last, or when somebody first asked (UTC); None before that.
+        since: when it ended last, or when it was first requested (UTC); None before that.
         finished: whether it ever ended.
         retiring: the id of rows that are on their way out of bronze; None for none.
         ordered: by name of a table, when its rows were brought together last.
@@ -95,7 +95,7 @@ def next_due(since: datetime, every: timedelta | None) -> datetime | None:
     """Return when maintenance is due next; None for never.
 
     Args:
-        since: when it ended last, or when somebody first looked.
+        since: when it ended last, or when it was first checked.
         every: how often it is due.
     """
     return None if every is None else since + every
@@ -110,7 +110,7 @@ def require_safe(keep: timedelta, *, force: bool) -> None:
     if keep < SAFE and not force:
         raise SettingsInvalid(
             f"maintain.keep is {_shown(keep)}, and readers may still be at files of a moment ago.",
-            "Keep files for an hour at least (maintain.keep: 7d), or give --force where nobody reads the tables.",
+            "Keep files for an hour at least (maintain.keep: 7d), or give --force if no reader uses the tables.",
         )
 
 

@@ -55,23 +55,23 @@ class UnreadBronze:
 
 @dataclass(slots=True)
 class _UnreadGame:
-    stand: int | None
+    offset: int | None
     names: set[str] = field(default_factory=set)
     version: int | None = None
     since: datetime | None = None
 
 
 def unread_in(
-    commits: Iterable[tuple[int, str]], stood: Mapping[str, int], games: Iterable[str], begins: int
+    commits: Iterable[tuple[int, str]], offsets: Mapping[str, int], games: Iterable[str], begins: int
 ) -> dict[str, UnreadRows]:
     """Return what each game has still to read.
 
-    A game that stands nowhere, or before the log begins, has read nothing for sure: all that was ever said of its files
-    counts, those too that were only moved, for its stream may have begun with what was there then.
+    For a game without an offset, or with one before the log begins, nothing is known to be read: all files that
+    the log ever named count, also those that were only moved: its stream may have begun with them.
 
     Args:
-        commits: bronze's commits with their files' texts, in order, from the least stand on.
-        stood: by key, the commit before which a game has read everything.
+        commits: bronze's commits with their files' texts, in order, from the least offset on.
+        offsets: by key, the commit before which a game has read everything.
         games: exact names of the games that bronze has now.
         begins: the first commit that the log has.
     """
@@ -79,15 +79,15 @@ def unread_in(
 
     def of(game: str) -> _UnreadGame:
         if game not in found:
-            stand = stood.get(names_of(game).key)
-            found[game] = _UnreadGame(stand if stand is not None and stand >= begins else None)
+            offset = offsets.get(names_of(game).key)
+            found[game] = _UnreadGame(offset if offset is not None and offset >= begins else None)
         return found[game]
 
     for version, text in commits:
         _look(version, text, of)
     for game in games:
         one = of(game)
-        if one.stand is None and one.version is None:
+        if one.offset is None and one.version is None:
             one.version = begins
     return {
         game: UnreadRows(one.version, one.since, frozenset(one.names))
@@ -113,9 +113,9 @@ def _look(version: int, text: str, of: Any) -> None:
 def _note(
     game: _UnreadGame, version: int, made: datetime | None, added: list[dict[str, Any]], removed: list[dict[str, Any]]
 ) -> None:
-    if game.stand is None:
+    if game.offset is None:
         names = {_name(one) for one in (*added, *removed)}
-    elif version < game.stand:
+    elif version < game.offset:
         return
     else:
         names = {_name(one) for one in added if one.get("dataChange", True)}

@@ -168,7 +168,7 @@ def paths_in(predicate: Predicate) -> Iterator[Path]:
 def sought_in(predicate: Predicate) -> tuple[bytes, ...]:
     """Return the texts that columns are to be equal to, in UTF-8, each once: what to look for where nothing decodes.
 
-    Of `<>`, of what stands behind a NOT, and of texts below 3 bytes, nothing: too much would have these.
+    Of `<>`, of the operand of a NOT, and of texts below 3 bytes, nothing: too much would have these.
     """
     return tuple(dict.fromkeys(text for text in _sought(predicate) if len(text) >= _LEAST_SOUGHT))
 

@@ -200,7 +200,7 @@ def _unfit(operand: Operand, how: str, at: int) -> PredicateInvalid:
     place = f" at its character {at}" if at else ""
     return PredicateInvalid(
         f"In the predicate{place}, {what} is {how}, and it is {kind}.",
-        "Compare texts and times with what stands between single quotes ('2026-01-31T12:00:00'), numbers with numbers, "
+        "Compare texts and times with literals in single quotes ('2026-01-31T12:00:00'), numbers with numbers, "
         "booleans with TRUE or FALSE; anything else only IS NULL.",
         at=at,
     )
@@ -215,7 +215,7 @@ def _operand_texts(operand: Operand) -> tuple[str, str]:
 
 
 def _shown(value: Value) -> str:
-    # the value itself may name somebody
+    # the value may be personal data
     match value:
         case bool():
             return OperandType.BOOLEAN.value

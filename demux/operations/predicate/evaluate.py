@@ -30,7 +30,7 @@ from demux.operations.predicate.ast import (
 
 
 class UnknownValue(Enum):
-    """What stands for a value that could not be read."""
+    """The placeholder of a value that could not be read."""
 
     UNKNOWN = "unknown"
 
@@ -125,7 +125,7 @@ def _holds(operator: Operator, value: Value, other: Value, sort: OperandType) ->
 
 
 def _ordered(value: Any, sort: OperandType) -> Any:
-    """Return what stands for a value in Spark's order: texts by their bytes, NaN equal to itself and above all."""
+    """Return a key that sorts values in Spark's order: texts by their bytes, NaN equal to itself and above all."""
     match sort:
         case OperandType.TEXT:
             return value.encode("utf-8")

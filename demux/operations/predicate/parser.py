@@ -28,7 +28,7 @@ from demux.operations.predicate.ast import (
     Predicate,
 )
 
-# it would repeat the predicate, which names somebody
+# it would repeat the predicate, which may be personal data
 logging.getLogger("sqlglot").disabled = True
 
 _MOST_CHARACTERS = 10_000
@@ -162,7 +162,7 @@ def _like(node: exp.Like) -> Predicate:
     if not isinstance(pattern.value, str | None):
         raise _wrong("LIKE takes a text between single quotes", pattern.at)
     if pattern.value is not None and not _is_pattern(pattern.value):
-        raise _wrong(r"in a pattern, \ stands only before %, _ or \ ", pattern.at)
+        raise _wrong(r"in a pattern, \ may only precede %, _ or \ ", pattern.at)
     found = Like(_operand(node.this), pattern.value)
     return Not(found) if node.args.get("negate") else found
 

@@ -39,7 +39,7 @@ class GroupKey:
     """What the rows of a group have in common.
 
     Attributes:
-        stage: the stage that set them aside.
+        stage: the stage that quarantined them.
         cause: why.
         game: the exact name; None at stage bronze, where a name that was refused is no game.
         schema_id: the id that they name; None for none, and where a GUID decides.
@@ -94,7 +94,7 @@ class Grouping:
         found = pa.table(columns, names=[*_OTHERS, *_OF_GAMES, "row", "time"]).filter(self._choice.among(batch))
         counted, several = _counted(found, _KEYS), False
         if len(counted) > self._most:
-            # nobody looks at so many one by one
+            # too many to list one by one
             counted, several = _counted(found, _KEYS[:3]), True
         for row in counted.to_pylist():
             key = _key(row["stage"], row["cause"], row["game_name"], row.get("schema_id"), row.get("schema_guid"))

@@ -1,6 +1,6 @@
-"""What balances and what does not: how often each record stands where, and what that means. Pure.
+"""What balances and what does not: how often each record is in which table, and what that means. Pure.
 
-Counting is the engine's (`counting.py`): it gives tallies, one for all records that stand in the same places. What they
+Counting is the engine's (`counting.py`): it gives tallies, one for all records that are in the same tables. What they
 mean is decided here.
 """
 
@@ -24,9 +24,9 @@ class LedgerFault(Enum):
 
 
 MEANING = {
-    LedgerFault.NOT_TAKEN_IN: "in the source before where bronze stands, and neither in bronze nor in quarantine",
+    LedgerFault.NOT_TAKEN_IN: "in the source before bronze's offset, and neither in bronze nor in quarantine",
     LedgerFault.TAKEN_TWICE: "more often in bronze and quarantine than the source has it",
-    LedgerFault.LOST: "in bronze before where the game stands, and neither in silver nor in quarantine",
+    LedgerFault.LOST: "in bronze before the game's offset, and neither in silver nor in quarantine",
     LedgerFault.DOUBLED: "more often in silver, or in quarantine, than in bronze",
     LedgerFault.IN_BOTH: "in silver and in quarantine; a replay under way or interrupted looks the same: run it again",
     LedgerFault.STRAY: "in silver or quarantine of a game of which bronze has no such record",
@@ -42,7 +42,7 @@ class Grain(Enum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class RecordLocations:
-    """How often one record of a game stands where.
+    """How often one record of a game is in which table.
 
     Attributes:
         bronze: in bronze.
@@ -101,16 +101,16 @@ class RecordLocations:
 
 @dataclass(frozen=True, slots=True, order=True)
 class SourceLocations:
-    """How often one record of the source stands where.
+    """How often one record of the source is in which table.
 
     Attributes:
         bronze: in bronze.
         quarantine: in quarantine at stage bronze.
-        before: in the source, before where bronze stands; 0 where the source cannot say.
+        before: in the source, before bronze's offset; 0 where the source cannot say.
         now: in the source, at the end of the reading.
         is_unique: whether the source never gives a record twice; a table may hold one as often as it likes.
         dropped: dropped from quarantine at stage bronze.
-        forgotten: taken out of all tables because somebody asked for it.
+        forgotten: taken out of all tables on request.
         retired: of `bronze`, how often it was taken out of it since, being old.
     """
 
@@ -166,7 +166,7 @@ class Tally:
 
     Attributes:
         game: the exact name; None where no game is known, as with records that never became a bronze row.
-        places: where each of them stands.
+        places: the tables that have each of them.
         records: how many they are.
         first_batch: the first batch of bronze that has one; None where none has.
         last_batch: the last one.
@@ -194,7 +194,7 @@ class Account:
         waiting: rows of bronze that the game has not read yet.
         missing: rows of bronze that it has read and that are nowhere.
         surplus: rows of silver and quarantine that bronze does not have, or not so often.
-        dropped: rows that somebody dropped from quarantine (`demux quarantine drop`), or is just making us forget.
+        dropped: rows that were dropped from quarantine (`demux quarantine drop`), or are just being forgotten.
         retired: rows that were in bronze, and taken out of it since, being old (`demux maintain`).
     """
 
@@ -222,10 +222,10 @@ class SourceAccount:
     Attributes:
         bronze: rows in bronze.
         quarantined: rows in quarantine at stage bronze.
-        source: records in the source before where bronze stands; None where it cannot be counted.
-        dropped: rows that somebody dropped from quarantine at stage bronze.
+        source: records in the source before bronze's offset; None where it cannot be counted.
+        dropped: rows that were dropped from quarantine at stage bronze.
         retired: rows that were in bronze, and taken out of it since, being old.
-        forgotten: rows that were taken out of all tables because somebody asked for it.
+        forgotten: rows that were taken out of all tables on request.
     """
 
     bronze: int
@@ -365,7 +365,7 @@ def intake(tallies: Iterable[Tally], numbered: int | None) -> SourceAccount:
 
     Args:
         tallies: of all records with a position.
-        numbered: how many records the source has besides, before where bronze stands; None where it cannot be asked.
+        numbered: how many records the source has besides, before bronze's offset; None where it cannot be asked.
     """
     found = [(tally.places, tally.records) for tally in tallies if isinstance(tally.places, SourceLocations)]
     before = sum(taken.before * records for taken, records in found)

@@ -1,11 +1,14 @@
-"""Versions of all tables that fit together, also while streams, replays and rebuilds go on.
+"""Versions of all tables that fit together, also while streams, replays and rebuilds continue.
 
-The order of reading makes it so. Where everybody stands comes first: what is before that is in a table, and stays. Then
-quarantine, then silver: a replay writes silver before it takes a row out of quarantine, so a row is seen in one of the
-two. Then quarantine again: only a row that is still there is in both. Then what was dropped from there: that is written
-down before it goes. Then bronze: what silver has, bronze had before. Then what was removed from bronze: that too is
-written down before it goes, so a row is seen in one of the two at least; a retired one that is in both counts once.
-Then the source. At last where everybody stands once more: a game that was rebuilt meanwhile stands nowhere.
+The order of reading makes it so:
+
+1. the offsets of the games and of bronze: a record before them is in a table, and stays in one;
+2. quarantine, then silver: a replay writes silver before it deletes the row from quarantine, so one of the two has it;
+3. quarantine again: only a row that is still there is in both;
+4. the table of dropped rows: a drop is recorded before the row is deleted;
+5. bronze: it had every row of silver first;
+6. the table of removed rows: a removal is recorded before the row is deleted. A retired row in both counts once;
+7. the source, then the offsets again: a game that was rebuilt meanwhile has none.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from demux.core.root.layout import Layout
 from demux.core.tables import BRONZE, DROPPED, QUARANTINE, REMOVED, SOURCE_OPTIONAL
 from demux.operations.reconcile.duckdb_engine import Engine, register
 from demux.operations.reconcile.location_sql import both_readings
-from demux.operations.reconcile.read_offsets import SourceOffsets, Stands, unchanged_offsets
+from demux.operations.reconcile.read_offsets import OffsetsReader, SourceOffsets, unchanged_offsets
 from demux.operations.reconcile.table_snapshots import Snapshot, silver_keys, silver_snapshots, snapshot
 
 _COUNTED = frozenset(
@@ -47,9 +50,9 @@ class ConsistentSnapshot:
         dropped: what was dropped from it.
         removed: what was removed from bronze.
         silver: the games' tables by key.
-        source: the source table up to where bronze stands, and as it is now; None where it cannot say.
-        stood: by key, the version of bronze before which the game has read everything.
-        source_stand: where bronze stands in its source; None where it was made again meanwhile.
+        source: the source table up to bronze's offset, and as it is now; None where it cannot say.
+        offsets: by key, the version of bronze before which the game has read everything.
+        source_offsets: the offset of bronze in its source; None where it was made again meanwhile.
     """
 
     bronze: Snapshot
@@ -58,15 +61,15 @@ class ConsistentSnapshot:
     removed: Snapshot
     silver: Mapping[str, Snapshot]
     source: tuple[Snapshot, Snapshot] | None
-    stood: Mapping[str, int]
-    source_stand: SourceOffsets | None
+    offsets: Mapping[str, int]
+    source_offsets: SourceOffsets | None
 
 
 def read(
     spark: SparkSession | None,
     layout: Layout,
-    stands: Stands,
-    source_stand: Callable[[], SourceOffsets],
+    offsets_of: OffsetsReader,
+    source_offsets: Callable[[], SourceOffsets],
     games: Collection[str] | None,
 ) -> ConsistentSnapshot:
     """Return the versions to count; opens each table's log, takes no lock.
@@ -74,8 +77,8 @@ def read(
     Args:
         spark: the session, where there is one.
         layout: where the tables are.
-        stands: says the offsets of games, by key.
-        source_stand: says where bronze stands in its source.
+        offsets_of: says the offsets of games, by key.
+        source_offsets: says the offset of bronze in its source.
         games: the exact names; None: all games.
 
     Raises:
@@ -85,9 +88,9 @@ def read(
     def look(path: str, columns: Struct, version: int | None = None) -> Snapshot:
         return snapshot(spark, layout.storage, path, columns, version)
 
-    source_before = source_stand()
+    source_before = source_offsets()
     keys = silver_keys(spark or layout.storage, layout) if games is None else {names_of(game).key for game in games}
-    before = stands(keys)
+    before = offsets_of(keys)
     first = look(layout.quarantine, _QUARANTINE)
     silver = silver_snapshots(spark, layout, keys)
     second = look(layout.quarantine, _QUARANTINE)
@@ -99,8 +102,8 @@ def read(
     if table is not None and version is not None:
         now = look(table, _SOURCE)
         source = (now if version == now.version else look(table, _SOURCE, version), now)
-    after = stands(keys)
-    same = source_stand().writer == source_before.writer
+    after = offsets_of(keys)
+    same = source_offsets().writer == source_before.writer
     return ConsistentSnapshot(
         bronze,
         (first, second),

@@ -1,4 +1,4 @@
-"""Where games and bronze stand, as whoever knows the engines tells the ledger; and holes in Kafka's offsets. Pure."""
+"""Where games and bronze offsets, as whoever knows the engines tells the ledger; and holes in Kafka's offsets. Pure."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class GameOffset:
 
 @dataclass(frozen=True, slots=True)
 class SourceOffsets:
-    """Where the stream that fills bronze stands.
+    """The offset of the stream that fills bronze.
 
     Attributes:
         writer: the stream's id, which its commits to bronze carry; None where it is lost.
@@ -46,14 +46,14 @@ class SourceOffsets:
     given_up: Mapping[Part, Sequence[Range]] = field(default_factory=dict)
 
 
-# by key, without those that stand at the beginning, or without a known offset
-Stands = Callable[[Collection[str]], Mapping[str, GameOffset]]
+# by key, without those that offsets at the beginning, or without a known offset
+OffsetsReader = Callable[[Collection[str]], Mapping[str, GameOffset]]
 
 
 def unchanged_offsets(before: Mapping[str, GameOffset], after: Mapping[str, GameOffset]) -> dict[str, int]:
-    """Return the version that each game's tables surely have all rows of, whatever went on between two looks.
+    """Return the version that each game's tables surely have all rows of, whatever happened between two looks.
 
-    A game that was rebuilt or changed its engine in between stands nowhere.
+    A game that was rebuilt in between has no offset.
     """
     same = (key for key in before if key in after and before[key].reader == after[key].reader)
     return {key: min(before[key].version, after[key].version) for key in same}
@@ -76,19 +76,19 @@ class SeenOffsets:
     inner: tuple[Range, ...] = ()
 
 
-def holes(seen: Mapping[Part, SeenOffsets], stand: SourceOffsets, most: int) -> tuple[OffsetHole, ...]:
+def holes(seen: Mapping[Part, SeenOffsets], offsets: SourceOffsets, most: int) -> tuple[OffsetHole, ...]:
     """Return the offsets that are not there, by partition, each with its first `most` ranges.
 
     Before the first offset that is there, only where it is known with which one the stream began; behind the last one,
     only where it is known how far it was read.
     """
-    found = (_hole(part, seen.get(part), stand, most) for part in sorted({*seen, *stand.ends}))
+    found = (_hole(part, seen.get(part), offsets, most) for part in sorted({*seen, *offsets.ends}))
     return tuple(hole for hole in found if hole is not None)
 
 
-def _hole(part: Part, seen: SeenOffsets | None, stand: SourceOffsets, most: int) -> OffsetHole | None:
-    given_up = stand.given_up.get(part, ())
-    begin, end = stand.begins.get(part), stand.ends.get(part)
+def _hole(part: Part, seen: SeenOffsets | None, offsets: SourceOffsets, most: int) -> OffsetHole | None:
+    given_up = offsets.given_up.get(part, ())
+    begin, end = offsets.begins.get(part), offsets.ends.get(part)
     if seen is None:
         ranges = [(begin, end)] if begin is not None and end is not None and begin < end else []
         inner_missing = 0

@@ -17,7 +17,7 @@ from demux.operations.reconcile.balance import Account, Grain, Ledger, RecordLoc
 from demux.operations.reconcile.consistent_snapshot import ConsistentSnapshot, read, register_twice
 from demux.operations.reconcile.duckdb_engine import Engine, counting_engine, register, register_silver
 from demux.operations.reconcile.location_sql import GAMES, PLACES_VIEWS
-from demux.operations.reconcile.read_offsets import SourceOffsets, Stands
+from demux.operations.reconcile.read_offsets import OffsetsReader, SourceOffsets
 from demux.operations.reconcile.source_comparison import of_source
 from demux.operations.reconcile.table_snapshots import last_batches
 from demux.operations.reconcile.tallies import tallies_of, with_examples
@@ -28,8 +28,8 @@ _BOUNDS = pa.schema([("game", pa.string()), ("bound", pa.int64())])
 def reconcile(
     spark: SparkSession | None,
     layout: Layout,
-    stands: Stands,
-    source_stand: Callable[[], SourceOffsets],
+    offsets_of: OffsetsReader,
+    source_offsets: Callable[[], SourceOffsets],
     games: Collection[str] | None = None,
     grain: Grain = Grain.GAME,
 ) -> Ledger:
@@ -40,8 +40,8 @@ def reconcile(
     Args:
         spark: the session, where there is one: it reads what nothing else can.
         layout: where the tables are.
-        stands: says the offsets of games, by key.
-        source_stand: says where bronze stands in its source.
+        offsets_of: says the offsets of games, by key.
+        source_offsets: says the offset of bronze in its source.
         games: the exact names; None: all games, and the source.
         grain: what there is an account of.
 
@@ -51,7 +51,7 @@ def reconcile(
     """
 
     def look() -> ConsistentSnapshot:
-        return read(spark, layout, stands, source_stand, games)
+        return read(spark, layout, offsets_of, source_offsets, games)
 
     reading = look()
     found = _ledger(spark, layout.storage, reading, games, grain)
@@ -94,15 +94,15 @@ def _bounds(
     files: Files, reading: ConsistentSnapshot, names: Mapping[str, str]
 ) -> tuple[dict[str, int], tuple[str, ...]]:
     """Return the last batch of bronze that each game has read whole, by name, and what keeps us from knowing."""
-    writer = None if reading.source_stand is None else reading.source_stand.writer
+    writer = None if reading.source_offsets is None else reading.source_offsets.writer
     if writer is None:
         return {}, (
-            "Nobody knows where bronze's stream stands (its checkpoint is gone, or bronze was made again just now); "
+            "The offset of bronze's stream is unknown (its checkpoint is gone, or bronze was made again just now); "
             "what is neither in silver nor in quarantine counts as waiting.",
         )
-    batches = last_batches(files, reading.bronze.path, writer, reading.stood.values())
-    stood = {names.get(key, key): version for key, version in reading.stood.items()}
-    return {game: batches[version] for game, version in stood.items() if version in batches}, ()
+    batches = last_batches(files, reading.bronze.path, writer, reading.offsets.values())
+    offsets = {names.get(key, key): version for key, version in reading.offsets.items()}
+    return {game: batches[version] for game, version in offsets.items() if version in batches}, ()
 
 
 def _names(engine: Engine, games: Collection[str] | None) -> dict[str, str]:
@@ -119,10 +119,10 @@ def _of_unknown_offset(
         for account in told
         if account.waiting and account.game not in bounds and names_of(account.game).key in reading.silver
     ]
-    if not unknown or reading.source_stand is None:
+    if not unknown or reading.source_offsets is None:
         return ()
     return (
-        f"Nobody knows where {first_few(sorted(set(unknown)))} stand (a first batch is under way, a table has no "
+        f"The offset of {first_few(sorted(set(unknown)))} is unknown (a first batch is under way, a table has no "
         "position, or bronze's log begins later); what is neither in silver nor in quarantine counts as waiting.",
     )
 

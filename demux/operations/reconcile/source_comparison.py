@@ -50,20 +50,20 @@ class SourceSide:
 
 def of_source(engine: Engine, spark: SparkSession | None, reading: ConsistentSnapshot) -> SourceSide:
     """Return what balances between the source and bronze, of a reading whose other tables the engine knows."""
-    stand = reading.source_stand
-    if stand is None:
+    offsets = reading.source_offsets
+    if offsets is None:
         return SourceSide(None, notes=("The source was not compared: bronze was made again meanwhile.",))
     numbered, notes = _read_table(engine, spark, reading)
-    ends = [{"log": log, "partition": part, "ended": end} for (log, part), end in stand.ends.items()]
+    ends = [{"log": log, "partition": part, "ended": end} for (log, part), end in offsets.ends.items()]
     engine.register("ends", pa.Table.from_pylist(ends, schema=_ENDS))
     engine.execute(TAKEN_VIEWS)
     tallies = tallies_of(engine, SourceLocations)
     wrong = with_examples(engine, spark, reading.bronze, SourceLocations, tallies)
     if numbered and (short := numbered - _number(engine, NUMBERED_TAKEN)) > 0:
         wrong = (LedgerDifference(LedgerFault.NOT_TAKEN_IN, None, short, None, None), *wrong)
-    if stand.table is not None and stand.version is None:
+    if offsets.table is not None and offsets.version is None:
         notes = ("The source was not compared: bronze has not read a first version of its table whole.",)
-    return SourceSide(intake(tallies, numbered), wrong, _holes(engine, stand), notes)
+    return SourceSide(intake(tallies, numbered), wrong, _holes(engine, offsets), notes)
 
 
 def _read_table(
@@ -91,9 +91,9 @@ def _number(engine: Engine, query: str) -> int:
     return int(number)
 
 
-def _holes(engine: Engine, stand: SourceOffsets) -> tuple[OffsetHole, ...]:
-    """Return the holes in Kafka's offsets, up to where bronze stands: behind that, a batch may be half written."""
-    if not stand.ends:
+def _holes(engine: Engine, offsets: SourceOffsets) -> tuple[OffsetHole, ...]:
+    """Return the holes in Kafka's offsets, up to bronze's offset: behind that, a batch may be half written."""
+    if not offsets.ends:
         return ()
     found = engine.execute(SEEN).fetchall()
     inner: defaultdict[Part, list[Range]] = defaultdict(list)
@@ -104,4 +104,4 @@ def _holes(engine: Engine, stand: SourceOffsets) -> tuple[OffsetHole, ...]:
         (log, part): SeenOffsets(first, last, offsets, tuple(sorted(inner[log, part])))
         for log, part, first, last, offsets in found
     }
-    return holes(seen, stand, _MOST_SHOWN)
+    return holes(seen, offsets, _MOST_SHOWN)

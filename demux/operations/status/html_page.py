@@ -1,6 +1,6 @@
 """The status as one HTML page that needs nothing else: style, script and data are inside. Pure.
 
-What comes from outside is only in the data, where no `<` stands, and reaches the page as text, never as markup. A
+What comes from outside is only in the data, which has no `<`, and reaches the page as text, never as markup. A
 content security policy names the two pieces that may run by their digests.
 """
 
@@ -37,7 +37,7 @@ def page(content: str, refresh_s: float | None = None) -> str:
 
 
 def in_script(content: str) -> str:
-    """Return the same JSON in a form that can end neither the element that it stands in nor a line of script."""
+    """Return the same JSON in a form that can end neither its element nor a line of script."""
     return content.translate(_UNSAFE)
 
 

@@ -126,7 +126,7 @@ class WorkspaceConnection:
         Args:
             method: such as `GET`.
             path: without the host.
-            doing: what it is for, going on after "to".
+            doing: what it is for, continuing after "to".
             query: behind the path.
             body: the JSON object that is sent.
         """

@@ -48,7 +48,7 @@ class ApiUnusable(Exception):
     """No usable answer.
 
     Attributes:
-        what: what came instead, going on after "the workspace".
+        what: what came instead, continuing after "the workspace".
         after_s: when to ask again, if the server says so.
     """
 
@@ -166,14 +166,14 @@ def refused(host: str, doing: str, rejected: ApiRejected) -> DemuxError:
         )
     if rejected.status == 403 and _RUN_AS.search(reason):
         return Denied(
-            f"At the workspace {host}, we may not let a job run as somebody else: {reason}.",
+            f"At the workspace {host}, we may not let a job run as another principal: {reason}.",
             "Have the role Service Principal User granted on it, or correct databricks.run_as.",
             **about,
         )
     if rejected.status == 403:
         return Denied(
             f"At the workspace {host}, we were not permitted to {doing}: {reason}.",
-            "Have a workspace admin grant it, or log in as somebody who may.",
+            "Have a workspace admin grant it, or log in as a principal that may.",
             **about,
         )
     if rejected.status == 404 or (rejected.status == 400 and _NO_JOB.match(reason)):

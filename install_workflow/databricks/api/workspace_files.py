@@ -38,7 +38,7 @@ def write(connection: WorkspaceConnection, path: str, content: bytes, doing: str
         connection: the workspace.
         path: as `upload` takes it.
         content: the whole file.
-        doing: what it is for, going on after "to".
+        doing: what it is for, continuing after "to".
         overwrite: whether it may take the place of a file.
     """
     folder = str(PurePosixPath(path).parent)

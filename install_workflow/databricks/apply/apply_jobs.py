@@ -67,7 +67,7 @@ def apply(jobs: Jobs, plan: WorkspacePlan, tell: Callable[[JobStep], None] = lam
     Args:
         jobs: the workspace.
         plan: made from the state that the workspace is in.
-        tell: told of each call before and after it, and before a create that is repeated.
+        tell: called before and after each call, and before a create that is repeated.
 
     Raises:
         DemuxError: as the calls of `Workspace` do.

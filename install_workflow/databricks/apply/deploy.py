@@ -148,7 +148,7 @@ def install(
         workspace: where.
         wheel: what the tasks run.
         plan: made from a state that was read after `turn` was begun.
-        tell: told of each call.
+        tell: called for each call.
         turn: ours, begun.
         known: names of games, for those that a task tells by their key.
         files: the settings files that are not there yet.
@@ -216,7 +216,7 @@ def remove_all(
     Args:
         workspace: where.
         removal: what goes, read after `turn` was begun.
-        tell: told of each call.
+        tell: called for each call.
         turn: ours, begun.
         first: what comes before all that, once the deployment is claimed.
 
@@ -318,7 +318,7 @@ def _filled(workspace: Workspace, plan: WorkspacePlan, ids: Mapping[str, int], k
 
 
 def _keeping(turn: DeploymentLock, tell: Tell) -> Callable[[JobStep], None]:
-    """Return what renews our claim before a call, and passes on what it is told."""
+    """Return what renews our claim before a call, and passes its argument on."""
 
     def report_step(step: JobStep) -> None:
         if step.moment is CallMoment.BEFORE:

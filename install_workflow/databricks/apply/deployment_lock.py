@@ -49,7 +49,7 @@ class DeploymentLock:
     """One command's turn; all raise as `WorkspaceConnection.tried`.
 
     `begin` comes before the jobs are read, `run` makes the changes: it claims the version after the one that was read,
-    which nobody else can have written then. So whoever makes a call has a plan from the state that is there.
+    which no other installer can have written then. So whoever makes a call has a plan from the state that is there.
 
     Attributes:
         deployment: its name.
@@ -143,7 +143,7 @@ class DeploymentLock:
         look_again: Callable[[], Places],
         written: Collection[int] = (),
     ) -> None:
-        """Do the work while nobody else can, and record where the games are then; the claim ends whatever happens.
+        """Do the work while no other installer can, and record the placement of the games; the claim ends in any case.
 
         Args:
             plan_id: the plan that is applied.
@@ -168,7 +168,7 @@ class DeploymentLock:
         """Renew the claim where some of its time is over; to be called before each call that changes something.
 
         Raises:
-            TaskInterrupted: somebody took over.
+            TaskInterrupted: another installer took over.
         """
         claim = self._kept.record.claim
         assert claim is not None, "only a claim can be renewed"
@@ -184,7 +184,7 @@ class DeploymentLock:
         """
         before = self._kept.record
         after = self._with(outcome, plan_id)
-        # what somebody left who died goes, too
+        # claims of dead installers are removed too
         if after == before:
             return False
         self._write(after)

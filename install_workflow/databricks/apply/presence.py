@@ -72,7 +72,7 @@ class LocalPresence:
             lock.release()
 
     def is_dead(self, process: str) -> bool:
-        """Return whether there is a file of this name that nobody locks."""
+        """Return whether there is a file of this name that no process locks."""
         if not _PROCESS.fullmatch(process) or not self._path(process).is_file():
             return False
         try:

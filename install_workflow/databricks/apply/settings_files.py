@@ -22,7 +22,7 @@ def upload_files(connection: WorkspaceConnection, files: Iterable[SettingsFile],
     Args:
         connection: the workspace.
         files: named by their content.
-        tell: told of each path after it.
+        tell: called after each path.
     """
     for file in files:
         if upload(connection, file.path, file.content):

@@ -29,7 +29,7 @@ _PROD_ROOT = "/Workspace/Users/${workspace.current_user.userName}/.bundle/${bund
 
 
 class _BundleVariable(NamedTuple):
-    """What a target may set: what stands before its value in a job, and the values of the two targets."""
+    """What a target may set: the expression before its value in a job, and the values of the two targets."""
 
     name: str
     description: str
@@ -90,7 +90,7 @@ def _variables(settings: Settings, wheel: str) -> list[_BundleVariable]:
     found = [
         _BundleVariable("name", "Name of the deployment.", (), name, dev_name),
         _BundleVariable("root", "Folder or URI of all tables.", ("root=",), settings.root, dev_root),
-        _BundleVariable("root_tag", "Stands for the root.", (), root_tag(settings.root), root_tag(dev_root)),
+        _BundleVariable("root_tag", "A hash of the root.", (), root_tag(settings.root), root_tag(dev_root)),
         _BundleVariable("record", "Folder of the deployment's record.", ("",), record, dev_record),
         _BundleVariable("wheel", "Where the wheel is.", ("",), wheel, wheel),
     ]
@@ -155,7 +155,7 @@ def _replaced_text(name: str, text: str, settings: Settings, texts: Mapping[str,
         return _var("root_tag")
     if "${" in text:
         raise SettingsInvalid(
-            f"A bundle would replace what stands in ${{…}} of {name}: {text!r}.",
+            f"A bundle would replace the expression ${{…}} of {name}: {text!r}.",
             "Write it another way, or install the jobs by `demux apply`.",
             field=name,
         )

@@ -163,7 +163,7 @@ def require_modest(plan: WorkspacePlan, max_removed_share: float = MAX_REMOVED_S
 
 
 def require_no_twin(plan: WorkspacePlan) -> None:
-    """Let a plan pass that makes no job beside one of its name that nobody's tag claims.
+    """Let a plan pass that makes no job beside one of its name that no tag claims.
 
     Such a job most likely is ours and lost its tag; the two would run on the same checkpoints.
 
@@ -231,7 +231,7 @@ def _change(
 def _run_by_owner(
     job: Job, deployed: DeployedJob, now: Mapping[str, Any], wanted: Mapping[str, Any]
 ) -> tuple[Job, Mapping[str, Any]]:
-    """Return the job to be sent, and what to compare: where nobody is named to run the job as, it is the owner.
+    """Return the job to be sent, and what to compare: where no principal is named to run the job as, it is the owner.
 
     A reset without `run_as` changes nothing, so the owner is named where the job runs as another.
     """
@@ -266,7 +266,7 @@ def _deletion(
     elif job.part:
         reason = "the plan has no such job any more"
     else:
-        reason = f"its tag {PART_TAG} is gone, so nobody knows its part"
+        reason = f"its tag {PART_TAG} is gone, so its part is unknown"
     return _going(JobAction.DELETE, job, reason, details)
 
 
@@ -286,7 +286,7 @@ def _engine_changes(now: Iterable[Mapping[str, Any]], wanted: Iterable[Mapping[s
 
 
 def _engine(jobs: Iterable[Mapping[str, Any]]) -> str | None:
-    """Return the engine that the tasks of these jobs are told, from `comparable`; where they differ, all of them."""
+    """Return the engine in the parameters of these jobs' tasks, from `comparable`; where they differ, all of them."""
     found = {engine_of(key, task) for job in jobs for key, task in job.get("tasks", {}).items()} - {None}
     return " and ".join(sorted(filter(None, found))) or None
 

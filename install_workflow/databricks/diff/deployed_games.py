@@ -25,7 +25,7 @@ class Running:
     Attributes:
         games: their exact names.
         clusters: cluster by game; a game that was put elsewhere by hand has none.
-        unnamed: keys of games whose name is told nowhere, sorted.
+        unnamed: keys of games whose name is nowhere in the jobs, sorted.
         by_stream: those of the games that have a stream each.
     """
 
@@ -37,7 +37,7 @@ class Running:
 
 @dataclass(frozen=True, slots=True)
 class DiscoveredGames:
-    """The games that were found; empty where nobody looked.
+    """The games that were found; empty where no search was made.
 
     Attributes:
         games: those that bronze has.
@@ -64,12 +64,12 @@ def plan_games(deployed: Iterable[DeployedJob], settings: Settings, discovered: 
     now = running(deployed, {*known, *registered, *discovered.recorded})
     if now.unnamed and settings.games.policy is Policy.AUTO:
         raise PlanRefused(
-            f"The jobs have games that are told by their key alone: {', '.join(now.unnamed)}.",
+            f"The jobs name some games by their key alone: {', '.join(now.unnamed)}.",
             "Name them in games.allow, or plan with --discovered.",
             keys=now.unnamed,
         )
     clusters = _going_on(now, settings)
-    # a game that was put elsewhere by hand has no cluster to continue with, but it goes on
+    # a game that was put elsewhere by hand has no cluster to continue with, but it stays
     elsewhere = now.games - clusters.keys() if settings.games.policy is Policy.AUTO else frozenset()
     games = settings.games.model_copy(update={"allow": (*settings.games.allow, *sorted(elsewhere))})
     seen = known | now.games

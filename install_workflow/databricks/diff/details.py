@@ -41,7 +41,7 @@ class Detail:
             subject as a whole.
         before: as it is now, JSON; None = it is not there. What looks like a secret is `***`.
         after: as it should be, JSON; None = it should not be there.
-        reason: why, where that can be told; "" otherwise.
+        reason: why, where that is known; "" otherwise.
     """
 
     difference: DifferenceKind
@@ -53,7 +53,7 @@ class Detail:
 
 
 def games_of(key: str, task: Mapping[str, Any]) -> dict[str, str]:
-    """Return what the task is told of games, each by its name or by its key; by the game's key, as both may be told."""
+    """Return the games in the task's parameters, each by its name or by its key; by the game's key."""
     games = parse_task_games(key, task)
     named = {names_of(name).key: name for name in games.names}
     return {**named, **{each: named.get(each, each) for each in (*games.keys, *games.odd)}}
@@ -164,7 +164,7 @@ def _games(
         reason = _why(part, key, (game,), will_be, ("", "game retired"), "moved to")
         yield Detail(DifferenceKind.REMOVED, f"task {key}", "game", before=old[game], reason=reason)
     for game in sorted(each for each in old.keys() & new.keys() if old[each] != new[each]):
-        yield Detail(DifferenceKind.CHANGED, f"task {key}", "game", old[game], new[game], "told another way")
+        yield Detail(DifferenceKind.CHANGED, f"task {key}", "game", old[game], new[game], "named another way")
 
 
 def _cluster(key: str, before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -> Iterator[Detail]:

@@ -16,9 +16,9 @@ class FieldOrigin(Enum):
     """Who gives a field its value where our settings leave it open.
 
     Attributes:
-        OURS: nobody else: we send it where the settings say so, and else it must be empty.
+        OURS: no one else: we send it where the settings say so, and else it must be empty.
         SERVER: the server. `defaults` are the values that it is known to choose; without any it may choose every value.
-        HAND: nobody: we never send it, the server never fills it in, so a person or another program set it.
+        HAND: no one: we never send it, the server never fills it in, so a person or another program set it.
         WRITE_ONLY: it is accepted and not returned, or returned and not accepted: it is never compared.
     """
 
@@ -55,7 +55,7 @@ class JobField:
         form: how its values compare.
         of: the type of the object, or of the list's entries; "" where the value is not taken apart.
         key: the field with the name of an entry.
-        defaults: what the value is known to be where nobody gives one, beside empty values.
+        defaults: what the value is known to be where none is given, beside empty values.
         same_as: a field of the same object whose value the server takes.
         counts_empty: whether an empty value has a meaning of its own.
     """
@@ -113,7 +113,7 @@ FIELDS: Mapping[str, Mapping[str, JobField]] = {
         "name": _OURS,
         "description": _OURS,
         "tags": JobField(FieldOrigin.OURS, ValueComparison.MAP),
-        # an answer names the principal also where nobody set it; `changes.py` compares it with the owner
+        # an answer names the principal also where none was set; `changes.py` compares it with the owner
         "run_as": _OURS,
         "max_concurrent_runs": JobField(FieldOrigin.OURS, defaults=(1,), counts_empty=True),
         "timeout_seconds": _OURS,

@@ -75,7 +75,7 @@ def require_unchanged(saved: WorkspacePlan, now: WorkspacePlan) -> None:
         now: a plan that was just made for the jobs of the saved one.
 
     Raises:
-        PlanRefused: somebody wrote into the file; what is shown, or what is done, would not be the plan.
+        PlanRefused: the file was edited; what is shown, or what is done, would not be the plan.
     """
     if saved != now:
         raise _changed()

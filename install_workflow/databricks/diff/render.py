@@ -109,7 +109,7 @@ def _named(detail: Detail, names: Mapping[str, str]) -> Detail:
         return value
 
     if detail.before is not None and detail.after is not None:
-        # told another way: the key is what is shown
+        # named another way: the key is what is shown
         return detail
     return replace(detail, before=named(detail.before), after=named(detail.after))
 

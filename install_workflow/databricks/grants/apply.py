@@ -86,7 +86,7 @@ def preview_grants(
 def preview_beside_jobs(
     connection: WorkspaceConnection, settings: Settings, games: Iterable[str]
 ) -> GrantsPreview | None:
-    """Return what would change beside the jobs of these games; None where grants are nobody's wish, and never were.
+    """Return what would change beside the jobs of these games; None where no grants are wanted, and never were.
 
     Where the section `grants` is empty, what we granted before is taken back; without a catalog nothing is looked at.
 
@@ -125,7 +125,7 @@ def apply(
 
     Args:
         outlook: just made.
-        tell: told of each call after it, with the securable and what was done.
+        tell: called after each call, with the securable and what was done.
         before: called before each call; what it raises ends all.
 
     Raises:

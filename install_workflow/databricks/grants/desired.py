@@ -39,7 +39,7 @@ class Readers:
     Attributes:
         game: its name.
         table: the table's full name.
-        principals: sorted, each once; () = nobody.
+        principals: sorted, each once; () = none.
     """
 
     game: str

@@ -20,7 +20,7 @@ MAX_RETIRED_SHARE = 0.25
 KINDS = ("catalog", "schema", "table")
 # what we ever grant, on the securable of each kind
 PRIVILEGES = {"catalog": "USE_CATALOG", "schema": "USE_SCHEMA", "table": "SELECT"}
-# what lets somebody read rows, or give themselves the right to
+# privileges to read rows, or to grant oneself that right
 _READING = frozenset({"SELECT", "ALL_PRIVILEGES", "MANAGE"})
 
 
@@ -229,7 +229,7 @@ def begun(plan: GrantsPlan, record: GrantsRecord) -> GrantsRecord:
 
 
 def record_after(plan: GrantsPlan, done: Collection[Grant]) -> GrantsRecord:
-    """Return the record to be written in the end; what was refused is as if nobody had tried.
+    """Return the record to be written in the end; what was refused is as if it had not been tried.
 
     Args:
         plan: all of it was tried.

@@ -29,11 +29,11 @@ _WAYS = {GrantAction.GRANT: "to", GrantAction.REVOKE: "from"}
 
 
 def as_text(plan: GrantsPlan, everything: bool = False) -> str:
-    """Return a line for each change, each grant of others that lets somebody read, and each waiting game; a summary.
+    """Return a line for each change, each grant of others that allows reading, and each waiting game; a summary.
 
     Args:
         plan: the plan.
-        everything: also list what stays as it is, and grants of others that only let somebody in.
+        everything: also list what stays as it is, and grants of others that only allow use.
     """
     lines = [
         f"{_SIGNS[each.action]} {each.action.value:7} {grant_text(each)}: {printable(each.reason)}"

@@ -26,7 +26,7 @@ from install_workflow.planning.plan import Task
 ALL = "all"
 CONTINUOUS = "continuous"
 _PREFIX = "Game_Protobufs_wrapper"
-# a run of these goes on under the name of the deployment itself
+# a run of these has the name of the deployment itself
 _MAIN = frozenset({ALL, BRONZE})
 
 
@@ -90,7 +90,7 @@ def _main(make: TaskMaker, part: str, after_bronze: Sequence[TaskJson], clusters
     if databricks.auto_apply:
         tasks.append(make.discovered([task["task_key"] for task in tasks]))
     starts = {} if databricks.schedule.kind is ScheduleKind.CONTINUOUS else started_by(databricks.schedule)
-    # whom the games' own jobs would tell as well, would be told twice
+    # who gets notifications of the games' own jobs would get two
     body = {**starts, **_timeout(databricks), **notification_json(databricks.notifications)}
     return _job(make.settings, part, {**_queue(databricks), **body, **_clustered(databricks, clusters), "tasks": tasks})
 

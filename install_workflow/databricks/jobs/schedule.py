@@ -1,4 +1,4 @@
-"""What starts a job, and who is told of its runs, as the Jobs API has it. Pure."""
+"""What starts a job, and who gets notifications of its runs, as the Jobs API has it. Pure."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def started_every(interval: timedelta, settings: ScheduleSettings) -> dict[str, 
 
 
 def notification_json(settings: NotificationSettings) -> dict[str, Any]:
-    """Return the fields of a job that say who is told of its runs."""
+    """Return the fields of a job for notifications."""
     emails = {
         "on_start": settings.emails_on_start,
         "on_success": settings.emails_on_success,

@@ -104,7 +104,7 @@ def maker(settings: Settings, wheel: str) -> TaskMaker:
 
 
 def cluster_tasks(cluster: str, games: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Return what the tasks of a cluster are told of its games, by key: one task, unless they are too long for it."""
+    """Return the parameters of a cluster's tasks that name its games, by key: one task, if they fit into it."""
     groups = in_groups([_named(game) for game in games])
     # the plan's own names of clusters have no capitals
     return {f"deserialize_{cluster}{f'_PART{n}' if n > 1 else ''}": group for n, group in enumerate(groups, 1)}
@@ -116,7 +116,7 @@ def run_job(key: str, part: str, after: Iterable[str]) -> TaskJson:
 
 
 def part_reference(part: str) -> str:
-    """Return what stands for the id of a part's job until that is known."""
+    """Return the placeholder of a part's job id until that is known."""
     return f"${{part:{part}}}"
 
 

@@ -63,9 +63,9 @@ _FLEET = ("run.rows_per_game", "run.sink")
 
 @dataclass(frozen=True, slots=True)
 class TaskArguments:
-    """What each command is told: `--settings FILE` where something is too long, `--set KEY=VALUE …`, sorted by key.
+    """The arguments of each command: `--settings FILE` where something is too long, `--set KEY=VALUE …`, sorted by key.
 
-    A stage is told what it reads, so that a setting that concerns another stage, or the plan alone, changes no task.
+    A stage gets the settings that it reads, so that a setting of another stage, or of the plan alone, changes no task.
 
     Attributes:
         ingest: for the bronze stage.
@@ -83,7 +83,7 @@ class TaskArguments:
 
 
 def arguments(settings: Settings) -> TaskArguments:
-    """Return what each command is told of the settings that are not the default.
+    """Return each command's arguments for the settings that are not the default.
 
     Raises:
         SettingsInvalid: a path that no cluster reaches, or a value that the workspace would replace.
@@ -215,7 +215,7 @@ def _with(sections: dict[str, object], setting: tuple[str, object]) -> dict[str,
 def _options(told: Mapping[str, str]) -> tuple[str, ...]:
     if replaced := [key for key, text in told.items() if is_replaced(f"{key}={text}")]:
         raise SettingsInvalid(
-            f"{', '.join(replaced)}: a workspace would replace what stands in {{{{…}}}} or ${{…}}.",
+            f"{', '.join(replaced)}: a workspace would replace the expression {{{{…}}}} or ${{…}}.",
             "Write it another way, or move it into a file that the settings name.",
             keys=tuple(replaced),
         )

@@ -1,4 +1,4 @@
-"""Which games a task of a job is told to deserialize. Pure."""
+"""The games that the parameters of a task name. Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class TaskGames:
     Attributes:
         names: exact names.
         keys: keys of further games, in place of their names.
-        odd: what somebody wrote by hand that no game has as its name, or its key.
+        odd: values written by hand that are no game's name or key.
     """
 
     names: tuple[str, ...] = ()
@@ -32,7 +32,7 @@ class TaskGames:
 
 
 def parse_task_games(task_key: str, task: Mapping[str, Any]) -> TaskGames:
-    """Return the games that the task of this key is told; none where it does not deserialize."""
+    """Return the games that the parameters of this task name; none where it does not deserialize."""
     if not task_key.startswith(DESERIALIZE):
         return TaskGames()
     given = options_of(task)
@@ -47,7 +47,7 @@ def parse_task_games(task_key: str, task: Mapping[str, Any]) -> TaskGames:
 
 
 def engine_of(task_key: str, task: Mapping[str, Any]) -> str | None:
-    """Return by which engine the task of this key decodes its games, as it is told; None where it has no games."""
+    """Return by which engine the task of this key decodes its games, by its parameters; None where it has no games."""
     games = parse_task_games(task_key, task)
     if not (games.names or games.keys or games.odd):
         return None

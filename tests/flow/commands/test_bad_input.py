@@ -124,7 +124,7 @@ FIRST = datetime(1, 1, 1, tzinfo=timezone.utc)
         (
             "name that is the NULL of folders",
             "INVALID_GAME_NAME",
-            "The game name is __HIVE_DEFAULT_PARTITION__, which stands for NULL in a folder name.",
+            "The game name is __HIVE_DEFAULT_PARTITION__, which means NULL in a folder name.",
         ),
         ("name of white space", "INVALID_GAME_NAME", "The game name has only white space."),
     ],

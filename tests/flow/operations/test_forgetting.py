@@ -190,6 +190,6 @@ def test_what_means_everybody_or_nobody_or_cannot_be_meant_removes_nothing(root:
     said = forget(root, "--yes", where=f"player.name = {quoted(strange)}")
     assert (said.code, names(root, "chess"), offsets(root.bronze())) == (7, [ANN, BOB], [1, 2, 3, 4])
     waits, suspect = said.out.splitlines()[-2:]
-    assert waits.startswith("1 row of bronze could not be searched, as nobody has decoded them yet")
+    assert waits.startswith("1 row of bronze could not be searched, as they are not decoded yet")
     assert suspect.startswith("Nobody can read 1 row of quarantine with one of the texts in the bytes")
     balanced(root)

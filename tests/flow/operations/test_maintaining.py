@@ -40,8 +40,8 @@ def maintain(
     known = MaintainSettings(**settings)
     place = root.workplace()
     request = MaintenanceRequest(known, Vacuum.YES, False, now, new_id, threads=2)
-    stands = game_offsets(root.spark, root.layout)
-    upkeep = TableMaintainer(root.spark, root.layout, request, stands, lambda: None, place.stop)
+    offsets_of = game_offsets(root.spark, root.layout)
+    upkeep = TableMaintainer(root.spark, root.layout, request, offsets_of, lambda: None, place.stop)
     done = list(upkeep.run(tables_of(root.spark, root.layout, known, {}, ())))
     assert [str(one.error) for one in done if one.error is not None] == []
     return done, upkeep

@@ -344,7 +344,7 @@ def test_where_a_position_is_gone_nothing_is_called_lost_and_the_ledger_says_so(
     found = ledger(root)
     assert wrong(found) == {}
     (note,) = found.notes
-    assert note.startswith("Nobody knows where chess stand")
+    assert note.startswith("The offset of chess is unknown")
     assert [one.waiting for one in found.accounts] == [1, 0]
 
 
@@ -394,7 +394,7 @@ def test_the_command_tells_what_does_not_balance_by_its_exit_code(done: Root, co
     refused = sum(row["stage"] == "bronze" for row in root.quarantine())
     lines = said.out.splitlines()
     assert lines[0] == (
-        f"{len(root.source())} records in the source before where bronze stands; "
+        f"{len(root.source())} records in the source before bronze's offset; "
         f"{bronze} in bronze, {refused} in quarantine at stage bronze"
     )
     assert lines[-1] == "balances: every record is in exactly one place"
@@ -404,7 +404,7 @@ def test_the_command_tells_what_does_not_balance_by_its_exit_code(done: Root, co
     said = command("reconcile", *where)
     assert said.code == 6
     assert (
-        "lost: chess: 1 row of batch 0: in bronze before where the game stands, and neither in silver nor in "
+        "lost: chess: 1 row of batch 0: in bronze before the game's offset, and neither in silver nor in "
         "quarantine\n"
         f"    {gone} (batch 0)\n"
         "does not balance: 1 row too many or not there\n"

@@ -19,7 +19,7 @@ from tests.support.kafka.produced import delete_topic
 from tests.support.kafka.records import Record, add_partitions, forget, make_topic, put
 from tools.servers.broker import Broker
 
-REMEDY = "Restore them, or run `demux ingest --accept-gaps` once: it goes on without them and writes the gap down."
+REMEDY = "Restore them, or run `demux ingest --accept-gaps` once: it continues without them and records the gap."
 NOTHING = IngestReport(0, 0, 0)
 
 Make = Callable[..., Intake]

@@ -116,12 +116,12 @@ def test_elsewhere_bronze_keeps_what_came_since_the_first_that_a_game_has_still_
         write_bronze(here.bronze, bronze_row("chess", offset), bronze_row("go", 9 - offset))
     bronze = Table(TableKind.BRONZE, here.bronze, "bronze")
     settings = MaintainSettings(keep="0s")
-    stood = {"chess": 2, "go": 5}
+    offsets = {"chess": 2, "go": 5}
 
     def maintained() -> TableMaintainer:
         request = MaintenanceRequest(settings, Vacuum.YES, False, datetime.now(timezone.utc), "a", threads=1)
-        stands = {key: GameOffset(at, "a") for key, at in stood.items()}
-        upkeep = TableMaintainer(spark, there, request, lambda _: stands, lambda: None, Event())
+        offsets_of = {key: GameOffset(at, "a") for key, at in offsets.items()}
+        upkeep = TableMaintainer(spark, there, request, lambda _: offsets_of, lambda: None, Event())
         found = list(upkeep.run(tables_of(spark, there, settings, {}, ())))
         assert [(one.table.kind, one.error, one.files_after, one.removed) for one in found] == [
             (TableKind.BRONZE, None, 2, None)
@@ -133,7 +133,7 @@ def test_elsewhere_bronze_keeps_what_came_since_the_first_that_a_game_has_still_
     assert [(one.game, one.files) for one in maintained().held_back] == [("chess", None)]
     assert files(bronze) == 12
     # once all is read they go, though the table is as it was
-    stood["chess"] = 5
+    offsets["chess"] = 5
     assert maintained().held_back == []
     assert files(bronze) == 2
 

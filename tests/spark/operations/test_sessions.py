@@ -214,10 +214,10 @@ def test_what_was_made_by_something_else_is_refused_until_it_is_made_anew(begun:
 def test_a_lost_table_or_checkpoint_is_noticed(begun: Root, tmp_path: Path) -> None:
     root, other = begun.copied_to(tmp_path / "root"), begun.copied_to(tmp_path / "other")
     shutil.rmtree(root.layout.sessions_checkpoint(key()))
-    with pytest.raises(CheckpointLost, match="demux sessions --anew --game"):
+    with pytest.raises(CheckpointLost, match="demux sessions --rebuild --game"):
         root.run()
     shutil.rmtree(other.layout.sessions(key()))
-    with pytest.raises(TableLost, match="demux sessions --anew --game"):
+    with pytest.raises(TableLost, match="demux sessions --rebuild --game"):
         other.run()
 
 

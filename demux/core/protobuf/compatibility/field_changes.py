@@ -77,8 +77,8 @@ def removed(field: Declared, was: Declaration, now: Declaration, path: str) -> S
 
 def renumbered(before: Declared, after: Declared, path: str) -> SchemaChange:
     """Return the change of a field that has its name and another number: one removed, another added."""
-    gone = ReadEffect(WireCompatibility.LOSS, f"what stands under number {before.number} is no longer {after.name}")
-    unread = ReadEffect(WireCompatibility.LOSS, f"what stands under number {after.number} is not yet {after.name}")
+    gone = ReadEffect(WireCompatibility.LOSS, f"the value of number {before.number} is no longer {after.name}")
+    unread = ReadEffect(WireCompatibility.LOSS, f"the value of number {after.number} is not yet {after.name}")
     return change(
         path + after.name,
         after.number,

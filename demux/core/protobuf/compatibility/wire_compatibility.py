@@ -91,7 +91,7 @@ def unknown_reading(writer: Declared, written: Fields, read: Fields) -> ReadEffe
         return FINE
     members = (number for number, field in written.items() if field.oneof == writer.oneof)
     if any(number in read for number in members):
-        return _loss(f"whether oneof {writer.oneof} is unset can no longer be told")
+        return _loss(f"whether oneof {writer.oneof} is unset is no longer known")
     return FINE
 
 

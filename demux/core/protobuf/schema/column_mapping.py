@@ -246,7 +246,7 @@ def _by_number(fields: Iterable[FieldDescriptor]) -> list[FieldDescriptor]:
 
 
 def _column_name(field: FieldDescriptor) -> str:
-    # an extension's short name may be anybody's: its full name is its own
+    # an extension's short name may be another message's too: its full name is its own
     name: str = field.full_name.replace(".", "_") if field.is_extension else field.name
     # a group's field is named like its type in lower case by protoc already
     return name

@@ -124,7 +124,7 @@ def _protoc(files: tuple[ImportedFile, ...]) -> bytes:
 
 
 def _write(folder: Path, files: tuple[ImportedFile, ...]) -> list[str]:
-    """Return what protoc must be told to find the files; the first is the one to compile."""
+    """Return protoc's options to find the files; the first is the one to compile."""
     serialized = FileDescriptorSet()
     words = [str(folder / "in" / files[0].path)]
     for file in files:

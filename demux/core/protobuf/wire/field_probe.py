@@ -25,7 +25,7 @@ Numbers = tuple[int, ...]
 
 
 class UnreadableValue(Exception):
-    """The value cannot be told from the bytes."""
+    """The bytes do not say the value."""
 
 
 class FieldProbe:

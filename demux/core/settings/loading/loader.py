@@ -259,7 +259,7 @@ def _mistake(layer: _SettingsLayer, details: ErrorDetails) -> _SettingsMistake:
 
 
 def _sentence(details: ErrorDetails) -> str:
-    shown = "what stands there" if _is_hidden(details) else _shown(details["input"])
+    shown = "this value" if _is_hidden(details) else _shown(details["input"])
     context = details.get("ctx", {})
     match details["type"]:
         case "rule" | "secret":

@@ -20,7 +20,7 @@ PREFIX = "DEMUX_"
 def template() -> str:
     """The text of a `demux.yml` with every setting, its description and its default."""
     head = (
-        "Settings of Protobuf demux. Every line may be left out; what stands here is the default. The environment "
+        "Settings of Protobuf demux. Every line is optional; the values here are the defaults. The environment "
         f"comes before this file: {PREFIX}ROOT sets root, {PREFIX}GAMES__LIMIT sets limit under games. Options of "
         "the command line come before both."
     )

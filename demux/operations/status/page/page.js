@@ -9,7 +9,7 @@ const $ = (id) => document.getElementById(id);
 let data, games, skew = 0, live = refresh > 0, failedSince = null, timer = null;
 const view = { filter: "", state: "", sort: "state", down: false, page: 0, open: new Set() };
 
-// text of values; `null` is what nobody knows
+// text of values; `null` is unknown
 const whole = new Intl.NumberFormat("en");
 const few = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
 const compact = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
@@ -95,7 +95,7 @@ function chosen() {
   const compare = (a, b) => {
     const [x, y] = [column.value(a), column.value(b)];
     if (x === y) return 0;
-    // what nobody knows comes last, whatever the order
+    // unknown values come last, whatever the order
     if (x === null) return 1;
     if (y === null) return -1;
     return turn * (column.text ? String(x).localeCompare(String(y), "en", { numeric: true }) : x - y);
@@ -132,7 +132,7 @@ function drawTable() {
   $("next").disabled = view.page >= pages - 1;
 }
 function setText(element, text) {
-  // a screen reader is told of changes alone
+  // a screen reader announces changes alone
   if (element.textContent !== text) element.textContent = text;
 }
 

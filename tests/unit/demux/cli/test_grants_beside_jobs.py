@@ -99,7 +99,7 @@ def test_without_readers_or_a_catalog_nothing_is_asked_of_the_catalog(
     write_settings(here, databricks={"catalog": "main"})
     assert json.loads(demux("plan", "--json"))["grants"] is None
     wish(here, databricks={"catalog": None})
-    assert demux("plan").endswith("! grants: databricks.catalog is not set, so nobody is granted anything")
+    assert demux("plan").endswith("! grants: databricks.catalog is not set, so nothing is granted")
     assert not [call for call in workspace.calls if "/unity-catalog/permissions/" in call.path]
 
 

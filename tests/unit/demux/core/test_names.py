@@ -137,7 +137,7 @@ def test_task_keys_are_what_databricks_takes(name: str) -> None:
         ("\u200b", "The game name has only white space."),
         (
             "__HIVE_DEFAULT_PARTITION__",
-            "The game name is __HIVE_DEFAULT_PARTITION__, which stands for NULL in a folder name.",
+            "The game name is __HIVE_DEFAULT_PARTITION__, which means NULL in a folder name.",
         ),
     ],
 )

@@ -248,7 +248,7 @@ def test_a_table_that_asks_takes_what_was_approved_and_waits_for_the_rest() -> N
         decide(AFTER_V1, answers, contract=replace(ASKING, approved=frozenset({12})))
     assert raised.value.schema_ids == (13,)
     assert raised.value.cause == (
-        "The game waits until somebody approves its changed schemas: schema 13 adds column board.opening STRING, adds "
+        "The game waits until its changed schemas are approved: schema 13 adds column board.opening STRING, adds "
         "column clocks ARRAY<BIGINT>."
     )
     approved = replace(ASKING, approved=frozenset({12, 13}))

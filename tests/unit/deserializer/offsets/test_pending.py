@@ -78,7 +78,7 @@ def test_files_written_anew_after_they_were_read_are_not_read_again() -> None:
 
 def test_files_written_anew_that_were_read_in_part_are_refused() -> None:
     commits = [Commit(0, (file("a"), file("b"))), Commit(1, (file("ab"),), {"a": "chess", "b": "chess"})]
-    with pytest.raises(BronzeRewritten, match="Commit 1 of bronze wrote 2 files of the game anew, 1 of them before"):
+    with pytest.raises(BronzeRewritten, match="Commit 1 of bronze rewrote 2 files of the game, 1 of them before"):
         pending(CommitsByGame(commits), "chess", BronzeOffset(0, 1))
 
 

@@ -33,7 +33,7 @@ def lost(game: str, rows: int = 1, *examples: DifferenceExample) -> LedgerDiffer
 def test_a_ledger_that_balances_says_so_and_lists_no_game_unless_asked() -> None:
     ledger = Ledger(SourceAccount(9, 1, 10), (Account("chess", None, 9, 7, 1, 1, 0, 0),), ())
     assert printed(ledger) == [
-        "10 records in the source before where bronze stands; 9 in bronze, 1 in quarantine at stage bronze",
+        "10 records in the source before bronze's offset; 9 in bronze, 1 in quarantine at stage bronze",
         " game    bronze  silver  quarantine  waiting  missing  surplus",
         " ─────────────────────────────────────────────────────────────",
         " 1 game       9       7           1        1        0        0",
@@ -45,7 +45,7 @@ def test_a_ledger_that_balances_says_so_and_lists_no_game_unless_asked() -> None
 def test_dropped_rows_have_a_column_where_there_are_any() -> None:
     ledger = Ledger(SourceAccount(9, 1, 12, 2), (Account("chess", None, 9, 4, 1, 1, 0, 0, 3),), ())
     assert printed(ledger, everything=True)[:3] == [
-        "12 records in the source before where bronze stands; 9 in bronze, 1 in quarantine at stage bronze, 2 dropped "
+        "12 records in the source before bronze's offset; 9 in bronze, 1 in quarantine at stage bronze, 2 dropped "
         "from there",
         " game    bronze  silver  quarantine  dropped  waiting  missing  surplus",
         " ──────────────────────────────────────────────────────────────────────",
@@ -58,7 +58,7 @@ def test_dropped_rows_have_a_column_where_there_are_any() -> None:
 def test_retired_rows_have_a_column_and_forgotten_ones_a_number_where_there_are_any() -> None:
     ledger = Ledger(SourceAccount(4, 1, 12, 0, 5, 2), (Account("chess", None, 4, 9, 0, 0, 0, 0, 0, 5),), ())
     assert printed(ledger, everything=True)[:2] == [
-        "12 records in the source before where bronze stands; 4 in bronze, 5 retired, 1 in quarantine at stage bronze, "
+        "12 records in the source before bronze's offset; 4 in bronze, 5 retired, 1 in quarantine at stage bronze, "
         "2 forgotten",
         " game    bronze  retired  silver  quarantine  waiting  missing  surplus",
     ]
@@ -70,7 +70,7 @@ def test_a_difference_says_how_many_which_batches_and_which_records() -> None:
     stray = LedgerDifference(LedgerFault.STRAY, "go", 1, None, None, (DifferenceExample("t/0/9", None, "chess"),))
     lines = printed(Ledger(None, (), (lost("chess", 1234, *examples), stray)))
     assert lines == [
-        "lost: chess: 1,234 rows of batches 0 to 3: in bronze before where the game stands, and neither in silver nor "
+        "lost: chess: 1,234 rows of batches 0 to 3: in bronze before the game's offset, and neither in silver nor "
         "in quarantine",
         "    t/0/0 (batch 0), t/0/1 (batch 1), t/0/2 (batch 2) and 1,231 more",
         "stray: go: 1 row: in silver or quarantine of a game of which bronze has no such record",
@@ -129,7 +129,7 @@ def test_json_says_everything_and_is_plain_ascii() -> None:
                 "first_batch": 0,
                 "last_batch": 3,
                 "examples": [{"record_id": "t/0/1", "batch": 0, "owner": None}],
-                "meaning": "in bronze before where the game stands, and neither in silver nor in quarantine",
+                "meaning": "in bronze before the game's offset, and neither in silver nor in quarantine",
             }
         ],
         "holes": [],

@@ -251,7 +251,7 @@ def test_imports_are_found_below_the_roots_that_are_named(folder: Path) -> None:
     assert found.schema.references == (ImportedFile("shared/place.proto", SHARED),)
     with pytest.raises(SettingsInvalid) as outside:
         candidate(Path(file), [Path("b")])
-    assert outside.value.cause == f"{file} stands below no --import-root."
+    assert outside.value.cause == f"{file} is below no --import-root."
 
 
 def test_the_message_that_the_settings_name_is_the_one_that_counts(folder: Path) -> None:

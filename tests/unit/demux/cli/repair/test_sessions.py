@@ -25,7 +25,7 @@ def test_rows_that_repairs_brought_are_told() -> None:
     assert as_lines(report) == [
         "0 rows taken in, 0 late, 0 without a time",
         "  sessions: 0 closed by the watermark, 0 by a flush, 0 open; 0 rows late since the beginning",
-        "  2 rows of silver came by repairs, which are passed over; --anew takes all",
+        "  2 rows of silver came by repairs, which are skipped; --rebuild takes all",
     ]
 
 

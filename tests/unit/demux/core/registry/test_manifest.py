@@ -60,8 +60,8 @@ schemas:
         "registry.yml has mistakes: line 6: id 0 is not from 1 to 2147483647; "
         "line 6: version -1 is not from 1 to 2147483647; line 7: id is not a number; line 7: subject is not a text; "
         "line 7: file is missing; line 7: 'colour' is none of id, subject, version, file, import_root, message, "
-        "made_by; line 8: the entry is not a mapping; line 4: id 1 of 'a' stands on line 3 already; "
-        "line 5: version 1 of 'a' stands on line 3 already; line 1: next_id is not a number from 1 on."
+        "made_by; line 8: the entry is not a mapping; line 4: id 1 of 'a' is on line 3 already; "
+        "line 5: version 1 of 'a' is on line 3 already; line 1: next_id is not a number from 1 on."
     )
 
 

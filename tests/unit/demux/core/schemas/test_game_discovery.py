@@ -45,8 +45,7 @@ def test_a_name_that_no_game_can_have_is_left_out_with_a_sentence() -> None:
         registered = found(registry={"url": fake.url, "retries": 0})
     assert registered.games == {"chess"}
     assert dict(registered.left_out) == {
-        "__HIVE_DEFAULT_PARTITION__": "The game name is __HIVE_DEFAULT_PARTITION__, which stands for NULL in a folder "
-        "name.",
+        "__HIVE_DEFAULT_PARTITION__": "The game name is __HIVE_DEFAULT_PARTITION__, which means NULL in a folder name.",
         "a\nb": "The game name has a control character (U+000A) at position 2.",
         "x" * 81: "The game name has 81 bytes in UTF-8; at most 80 are allowed.",
     }

@@ -80,10 +80,10 @@ class Tables:
         read = _version(table) if version is None else version
         bronze = SourceOffsets("w") if read < 0 else SourceOffsets("w", table, read)
 
-        def stands(keys: Collection[str]) -> Mapping[str, GameOffset]:
+        def offsets_of(keys: Collection[str]) -> Mapping[str, GameOffset]:
             return {key: GameOffset(_version(self.layout.bronze) + 1, "q") for key in keys}
 
-        return reconcile(None, self.layout, stands, lambda: bronze, games)
+        return reconcile(None, self.layout, offsets_of, lambda: bronze, games)
 
 
 def _version(table: str) -> int:

@@ -144,7 +144,7 @@ def test_no_permission_on_run_as_is_one_sentence(fake: FakeWorkspace, connection
     fake.users.run_as = frozenset()
     no = refusal(connection, changed(ONE, run_as={"service_principal_name": "0b1e"}))
     assert no.cause == (
-        f"At the workspace {fake.url}, we may not let a job run as somebody else: "
+        f"At the workspace {fake.url}, we may not let a job run as another principal: "
         "User ann@example.org does not have permission to set run_as to 0b1e."
     )
     assert "databricks.run_as" in no.remedy

@@ -249,7 +249,7 @@ def test_a_game_that_a_task_is_told_another_way_is_neither_new_nor_retired() -> 
     plan = compare([by_key], [DeployedJob(1, "001", by_name.settings)])
     assert (plan.deployed_games, plan.removed_games) == (1, 0)
     (detail,) = (detail for change in plan.changes for detail in change.details)
-    assert (detail.field, detail.before, detail.after, detail.reason) == ("game", "将棋", key, "told another way")
+    assert (detail.field, detail.before, detail.after, detail.reason) == ("game", "将棋", key, "named another way")
 
 
 def test_the_games_of_such_a_task_come_and_go_one_by_one() -> None:
@@ -373,7 +373,7 @@ def test_a_job_without_that_tag_is_a_double_when_another_has_its_place() -> None
 def test_a_job_without_that_tag_and_with_another_name_goes_with_a_reason() -> None:
     lost = without_part_tag(deployed([changed(ONE, name="mine")])[0])
     plan = compare([TWO], [*deployed([TWO], 20), lost])
-    assert plan.changes[-1].reason == "its tag protobuf_demux_part is gone, so nobody knows its part"
+    assert plan.changes[-1].reason == "its tag protobuf_demux_part is gone, so its part is unknown"
 
 
 def test_a_game_that_comes_from_a_job_of_no_part_says_so() -> None:
