@@ -150,26 +150,6 @@ def test_a_game_that_was_left_out_for_some_rounds_loses_no_row(root: Root) -> No
     assert [row["_offset"] for row in root.silver("chess")] == [0, 2, 4]
 
 
-def test_a_crash_of_the_fleet_is_finished_before_a_stream_goes_on(
-    taken_in: Root, done: Root, copy: Copy, tmp_path: Path
-) -> None:
-    root = copy(taken_in, run=FLEET)
-    with crash_after(Quarantine, "append"), pytest.raises(KeyboardInterrupt):
-        root.run()
-    streams = Root.at(root.spark, root.folder, run=STREAM)
-    without_errors(streams.run())
-    assert root.everything() == done.everything()
-    # the same once a stream has a past of its own
-    undisturbed = done.copied_to(tmp_path / "undisturbed")
-    for each in (streams, undisturbed):
-        each.produce(events=60, games=2, versions=2, fault_rate=0.3)
-    with crash_after(Quarantine, "append"), pytest.raises(KeyboardInterrupt):
-        root.run()
-    without_errors(streams.run())
-    without_errors(undisturbed.run())
-    assert root.everything() == undisturbed.everything()
-
-
 def test_a_rebuild_of_bronze_after_a_crash_brings_every_row_back(taken_in: Root, done: Root, copy: Copy) -> None:
     root = copy(taken_in, run=FLEET)
     with crash_after(Quarantine, "append"), pytest.raises(KeyboardInterrupt):

@@ -13,9 +13,6 @@ from deltalake import DeltaTable
 from demux.core.settings.settings import Settings
 from deserializer.fleet.round import Fleet
 from deserializer.silver.append import Appending
-from deserializer.silver.file_quarantine import Quarantine
-from deserializer.silver.file_table import SilverTable
-from deserializer.silver.spark_table import SilverBySpark
 from tests.support.flow.fleet import EVENT, FLEET, STREAM, crash_after, settled, without_errors
 from tests.support.flow.root import Root, wrapper
 
@@ -67,26 +64,6 @@ def test_a_root_changes_its_sink_and_its_engine_at_any_time(
     without_errors(streams.run())
     assert mixed.everything() == streams.everything()
     assert with_run(mixed, sink="spark").run().ended == ()
-
-
-@pytest.mark.parametrize(
-    ("owner", "method", "sink", "then"),
-    [
-        (Appending, "quarantine_rows", "spark", "files"),
-        (SilverBySpark, "append", "spark", "files"),
-        (Quarantine, "append", "files", "spark"),
-        (SilverTable, "append", "files", "spark"),
-    ],
-    ids=["quarantine by Spark", "a game by Spark", "quarantine by files", "a game by files"],
-)
-def test_a_round_that_died_is_finished_by_the_other_sink(
-    taken_in: Root, done: Root, copy: Copy, owner: type, method: str, sink: str, then: str
-) -> None:
-    root = copy(taken_in, run={**FLEET, "sink": sink})
-    with crash_after(owner, method), pytest.raises(KeyboardInterrupt):
-        root.run()
-    without_errors(with_run(root, sink=then).run())
-    assert root.everything() == done.everything()
 
 
 def test_a_table_that_asks_more_of_its_writers_goes_through_spark_and_its_neighbours_do_not(
