@@ -24,6 +24,7 @@ from demux.core.storage import table_exists
 from demux.core.text import counted, counted_rows, first_few, printable
 from demux.operations.quarantine.filter import require_game
 from demux.pipeline.context import CommandContext
+from demux.pipeline.engines import decode_of
 from demux.pipeline.task_pool import TaskEnd, run_tasks
 from deserializer.redecode.backfill_files import file_backfill
 from deserializer.redecode.backfill_plan import (
@@ -125,7 +126,7 @@ class Backfilling:
         plain = self._decode_many(by_game, readings, began)
         for game in plain:
             progress.advance(by_game[game].rows, game)
-        tasks = [Task(game, names_of(game).task_key, "this machine") for game in by_game if game not in plain]
+        tasks = [_task(game) for game in by_game if game not in plain]
 
         def work(task: Task) -> dict[date, DayCounts]:
             # why it is not known may have passed
@@ -174,7 +175,14 @@ class Backfilling:
 
     def _look(self, games: Collection[str]) -> dict[str, ReadState | DemuxError]:
         place = self._place
-        return readings_of(place.spark, place.layout, games, place.deserialize, place.settings.run.parallelism)
+        return readings_of(place.spark, place.layout, games, self._finish, place.settings.run.parallelism)
+
+    def _finish(self, game: str) -> None:
+        """Decode the rows of an interrupted round of the game."""
+        place = self._place
+        for end in decode_of(place, place.settings.run.engine)((_task(game),)):
+            if end.error is not None:
+                raise end.error
 
     def _ended(self, chunk: BackfillChunk, end: TaskEnd[dict[date, DayCounts]]) -> tuple[Day, ...]:
         if end.report is not None:
@@ -268,3 +276,7 @@ def _failed(days: Iterable[Day], error: DemuxError) -> tuple[Day, ...]:
 
 def _now() -> datetime:
     return datetime.now(timezone.utc)
+
+
+def _task(game: str) -> Task:
+    return Task(game, names_of(game).task_key, "this machine")

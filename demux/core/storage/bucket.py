@@ -21,7 +21,7 @@ import pyarrow as pa
 from demux.core.errors import ErrorKind
 from demux.core.extras import obstore
 from demux.core.storage.backend import NewFile, StoredFile, Tagged
-from demux.core.storage.refusals import lacks_bucket, refusal
+from demux.core.storage.refusals import lacks_bucket, lacks_upload, refusal
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -187,7 +187,7 @@ class Bucket:
                 return action()
             except (obstore.exceptions.BaseError, FileNotFoundError) as error:
                 uri = f"{self._uri}/{key}"
-                if isinstance(error, FileNotFoundError) and not lacks_bucket(str(error)):
+                if isinstance(error, FileNotFoundError) and not (lacks_bucket(str(error)) or lacks_upload(str(error))):
                     raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), uri) from error
                 refused = refusal(verb, uri, type(error).__name__, str(error))
                 if pause_s is None or refused.kind is not ErrorKind.TRANSIENT:
@@ -250,8 +250,10 @@ class _ObjectWriter:
     def close(self) -> None:
         if not self.closed:
             self._file.seek(0)
-            self._bucket.send(self._key, cast(BinaryIO, self._file))
-            self.abandon()
+            try:
+                self._bucket.send(self._key, cast(BinaryIO, self._file))
+            finally:
+                self.abandon()
 
     def abandon(self) -> None:
         self.closed = True

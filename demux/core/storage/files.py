@@ -6,7 +6,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib.util import find_spec
@@ -199,9 +199,9 @@ class Storage:
                     storage_options=options,
                 )
             except (OSError, deltalake.exceptions.DeltaError):
-                if not deltalake.DeltaTable.is_deltatable(uri, options):
-                    raise
-                return deltalake.DeltaTable(uri, storage_options=options)
+                with suppress(OSError, deltalake.exceptions.DeltaError):
+                    return deltalake.DeltaTable(uri, storage_options=options)
+                raise
 
     def write_table(
         self,

@@ -60,6 +60,11 @@ def lacks_bucket(text: str) -> bool:
     return _NO_BUCKET.search(text) is not None
 
 
+def lacks_upload(text: str) -> bool:
+    """Return whether a client says that a multipart upload is not there: it was completed, and the answer was lost."""
+    return "NoSuchUpload" in text
+
+
 def refusal(verb: str, uri: str, kind: str, text: str) -> DemuxError:
     """Return the error for an answer.
 
@@ -97,7 +102,7 @@ def refusal(verb: str, uri: str, kind: str, text: str) -> DemuxError:
             f"Check the credentials (settings `store`, or the environment) and {permission}; nothing is lost.",
             path=uri,
         )
-    if kind in _PASSING:
+    if kind in _PASSING or lacks_upload(text):
         return TaskInterrupted(
             f"The store failed to {verb} {uri}: {said}.", "Run the same command again; nothing is lost.", path=uri
         )

@@ -155,9 +155,7 @@ def test_a_table_that_somebody_removed_is_noticed_and_its_rebuild_gives_the_same
     said = command("run", "--root", str(root.folder))
     assert said.code == 3
     assert "failed: chess: TABLE_LOST" in said.out
-    assert (
-        "Run `demux rebuild --game chess` to make the table again from its source, or put the table back." in said.out
-    )
+    assert "Run `demux rebuild --game chess` to make it again from bronze, or put the table back." in said.out
     assert command("rebuild", "--game", "chess", "--root", str(root.folder)).code == 0
     known = {row["_record_id"] for row in streamed.silver("chess")}
     assert len([row for row in root.silver("chess") if row["_record_id"] in known]) == len(known)

@@ -100,10 +100,11 @@ def test_a_round_that_was_not_complete_does_not_say_how_far_bronze_was_looked_at
 def test_a_round_without_tasks_writes_only_how_far_it_looked(spark: SparkSession, layout: Layout) -> None:
     control = Control(spark, layout)
     control.close_round([record("chess")], 1)
+    before = DeltaTable(layout.rounds).version()
     control.close_round([], 1)
-    assert DeltaTable(layout.rounds).version() == 0
+    assert DeltaTable(layout.rounds).version() == before
     control.close_round([], 9)
-    assert DeltaTable(layout.rounds).version() == 1
+    assert DeltaTable(layout.rounds).version() == before + 1
     expected = RoundHistory(9, {"chess": record("chess")}, {"chess": (Load(5, 1.5),)})
     assert control.history() == Control(spark, layout).history() == expected
 

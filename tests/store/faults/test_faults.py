@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import os
-import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime, timedelta, timezone
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import ClassVar
 
 import pyarrow as pa
 import pytest
@@ -24,11 +18,10 @@ from demux.core.delta.parquet_writer import TableWriter, commit_files
 from demux.core.delta.record_table import RecordTable
 from demux.core.error_mapping import named
 from demux.core.errors import ErrorKind, StorageFailed, TaskInterrupted
-from demux.core.storage.access import StoreAccess
 from demux.core.storage.files import Storage
 from tests.support.store.stored import access_at
 from tools.servers.s3.proxy import PASSING, Fault, Request, StoreProxy
-from tools.servers.s3.server import ACCESS_KEY, SECRET_KEY, ObjectStore
+from tools.servers.s3.server import ObjectStore
 
 # a busy machine answers later than a second
 TIMEOUT_S = 4.0
@@ -261,49 +254,6 @@ def test_expired_credentials_are_named_and_renewed_ones_go_on(
         proxy.decide = lambda _: None
     table.append([("cid", 3)])
     assert _numbers(table) == [("ann", 1), ("cid", 3)]
-
-
-class _Identity(BaseHTTPRequestHandler):
-    """Gives short-lived keys, as a container's credential service does; each answer has another token."""
-
-    tokens: ClassVar[list[str]] = []
-
-    def do_GET(self) -> None:
-        self.tokens.append(f"token-{len(self.tokens)}")
-        until = datetime.now(timezone.utc) + timedelta(seconds=1)
-        keys = {"AccessKeyId": ACCESS_KEY, "SecretAccessKey": SECRET_KEY, "Token": self.tokens[-1]}
-        said = json.dumps({**keys, "Expiration": until.strftime("%Y-%m-%dT%H:%M:%SZ"), "RoleArn": "r"}).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(said)))
-        self.end_headers()
-        self.wfile.write(said)
-
-    def log_message(self, *_: object) -> None:
-        return
-
-
-def test_an_identity_whose_keys_expire_in_the_middle_is_asked_for_new_ones(
-    proxy: StoreProxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    service = ThreadingHTTPServer(("127.0.0.1", 0), _Identity)
-    threading.Thread(target=service.serve_forever, daemon=True).start()
-    for name in [name for name in os.environ if name.startswith("AWS_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", f"http://127.0.0.1:{service.server_address[1]}/keys")
-    table = RecordTable(None, Storage(StoreAccess(proxy.url)), f"s3://demux/{tmp_path.name}/records", COLUMNS)
-    # a token is refused once the next one was given
-    proxy.decide = lambda request: None if request.token == _Identity.tokens[-1] else Fault.EXPIRED
-    try:
-        for number in range(3):
-            table.append([("x", number)])
-            table.storage.write(f"{table.path}-file", b"%d" % number)
-            time.sleep(1.1)
-        assert _numbers(table) == [("x", 0), ("x", 1), ("x", 2)]
-    finally:
-        proxy.decide = lambda _: None
-        service.shutdown()
-    assert len(_Identity.tokens) > 2
 
 
 def test_a_prefix_that_is_throttled_for_some_time_delays_what_is_below_it_and_nothing_else(

@@ -59,12 +59,10 @@ class Request:
         kind: HEAD, GET, ranged GET, LIST, PUT, conditional PUT, DELETE, bulk DELETE, begin upload, PUT part or
             complete upload.
         path: of the bucket and the key.
-        token: of short-lived credentials.
     """
 
     kind: str
     path: str
-    token: str = ""
 
 
 class StoreProxy:
@@ -217,4 +215,4 @@ def _request(handler: BaseHTTPRequestHandler) -> Request:
             kind = "conditional PUT"
         case command:
             kind = command
-    return Request(kind, unquote(parts.path), headers.get("x-amz-security-token") or "")
+    return Request(kind, unquote(parts.path))
