@@ -7,7 +7,6 @@ which depends on its bytes alone, and what is in a table already is not put ther
 from __future__ import annotations
 
 import json
-from contextlib import suppress
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
@@ -64,8 +63,14 @@ class OpenTables:
         if path in self.opened:
             self.opened[path].update_incremental()
         else:
-            with suppress(deltalake.exceptions.TableNotFoundError):
+            try:
                 self.opened[path] = self.storage.table(path)
+            except deltalake.exceptions.TableNotFoundError:
+                return None
+            except deltalake.exceptions.DeltaError:
+                # so it is too where a file is in the folder's place, which its first write says better
+                if self.storage.table_exists(path):
+                    raise
         return self.opened.get(path)
 
     def create(self, path: str, columns: Struct, partition_by: str | None) -> DeltaTable:
