@@ -19,7 +19,7 @@ from demux.core.root.layout import layout_of
 from demux.core.settings.store import StoreSettings
 from demux.operations.status.html_page import page
 from demux.operations.status.json_view import status_json
-from tools.servers.s3.slow import SlowStore
+from tools.servers.stores.slow import SlowStore
 
 _ROOT = "s3://demux/looks"
 # 20 of each game

@@ -14,8 +14,8 @@ from benchmarks.support.roots import Bench, BenchRoot, Spent
 from benchmarks.support.sizes import Sizes
 from demux.core.settings.settings import Sink
 from demux.core.settings.store import StoreSettings
-from tools.servers.s3.proxy import Request
-from tools.servers.s3.slow import SlowStore
+from tools.servers.stores.proxy import Request
+from tools.servers.stores.slow import SlowStore
 
 LATENCY_S = 0.03
 _BRONZE_LATENCY_S = 0.02

@@ -1,6 +1,6 @@
 """A root in an S3 server against one on the disk, in one run: `python -m benchmarks.stores.run`.
 
-The store answers at once, or each request waits in a proxy (`tools/servers/s3/slow.py`), as it does in a cloud.
+The store answers at once, or each request waits in a proxy (`tools/servers/stores/slow.py`), as it does in a cloud.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from benchmarks.support.sizes import Sizes, add_options, sizes_of
 from demux.core.settings.settings import SparkSettings
 from demux.core.settings.store import StoreSettings, access_of
 from demux.core.streaming.session import session, stop
-from tools.servers.s3.server import ACCESS_KEY, SECRET_KEY, start_object_store
-from tools.servers.s3.slow import slow_store
+from tools.servers.stores.s3 import ACCESS_KEY, SECRET_KEY, start_object_store
+from tools.servers.stores.slow import slow_store
 
 TITLE = "A root in a store, and one on the disk"
 _KEYS = {"key": ACCESS_KEY, "secret": SECRET_KEY}

@@ -28,6 +28,7 @@ from demux.core.root.lock import Access, Hold, is_elsewhere, locked
 from demux.core.secrets import is_secret_option
 from demux.core.settings.loading.loader import load
 from demux.core.settings.settings import Decoder, Settings
+from demux.core.storage import remember
 from demux.core.streaming.progress_log import ProgressLog
 from demux.core.streaming.session import has_session, on_databricks, session, stop
 from demux.core.text import printable
@@ -152,6 +153,8 @@ def _with_spark(settings: Settings, after_removal: AfterRemoval, hold: Hold) -> 
     shared = has_session()
     with console.status("starting Spark …"):
         spark = session(settings.spark, logs_of(settings), s3_access(settings))
+    if not shared or on_databricks():
+        remember(spark, layout_of(settings).storage)
     stopping = threading.Event()
     progress = ProgressLog()
     before = _catch_signals(stopping)

@@ -10,7 +10,8 @@ from pyspark.sql import SparkSession
 import demux.core.storage
 from demux.core.storage.access import StoreAccess
 from demux.core.storage.files import Storage
-from tools.servers.s3.server import ACCESS_KEY, SECRET_KEY, ObjectStore, start_object_store
+from tools.servers.stores.azure import ACCOUNT_KEY, start_azure
+from tools.servers.stores.s3 import ACCESS_KEY, SECRET_KEY, ObjectStore, start_object_store
 
 
 @pytest.fixture(scope="session")
@@ -24,6 +25,14 @@ def object_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectSto
 def in_store(object_store: ObjectStore) -> Storage:
     """How its files are reached."""
     return Storage(StoreAccess(object_store.url, access_key=ACCESS_KEY, secret_key=SECRET_KEY))
+
+
+@pytest.fixture(scope="session")
+def in_azure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Storage]:
+    """How files of the container `demux` of an Azure server are reached."""
+    with start_azure(tmp_path_factory.mktemp("azure")) as started:
+        started.create_container("demux")
+        yield Storage(StoreAccess(started.url, account_key=ACCOUNT_KEY))
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from demux.core.storage.files import Storage
 from tests.support.flow.fleet import EVENT, FLEET, without_errors
 from tests.support.flow.root import Root, wrapper
 from tests.support.store.stored import access_at, bucket_in, spark_reaches, stored
-from tools.servers.s3.server import ACCESS_KEY, SECRET_KEY, ObjectStore
+from tools.servers.stores.s3 import ACCESS_KEY, SECRET_KEY, ObjectStore
 
 BUCKET = "hostile"
 GAMES = ["100% chess", "%41", "a b+c", "p%20q&r=s", "象棋 🎮 ü", "a/../b?#", "chess"]

@@ -20,8 +20,8 @@ from demux.pipeline.task_pool import TaskEnd
 from install_workflow.planning.plan import Task
 from tests.support.flow.fleet import without_errors
 from tests.support.flow.root import Root
-from tools.servers.s3.proxy import Request, StoreProxy
-from tools.servers.s3.server import ACCESS_KEY, SECRET_KEY, ObjectStore
+from tools.servers.stores.proxy import Request, StoreProxy
+from tools.servers.stores.s3 import ACCESS_KEY, SECRET_KEY, ObjectStore
 
 
 @pytest.fixture

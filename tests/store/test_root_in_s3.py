@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from demux.core.storage.files import Storage
 from tests.support.flow.process import Command, Said
 from tests.support.flow.root import Root, Rows, lasting
-from tools.servers.s3.server import ACCESS_KEY, SECRET_KEY, ObjectStore
+from tools.servers.stores.s3 import ACCESS_KEY, SECRET_KEY, ObjectStore
 
 NAME = "games 100%+ü"
 GAME = "chess"

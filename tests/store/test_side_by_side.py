@@ -15,8 +15,8 @@ from demux.core.columns.types import Column, Primitive, Struct
 from demux.core.delta.parquet_writer import TableWriter
 from demux.core.storage.access import StoreAccess
 from demux.core.storage.files import Storage
-from tools.servers.s3.proxy import Request, StoreProxy
-from tools.servers.s3.server import ACCESS_KEY, SECRET_KEY, ObjectStore
+from tools.servers.stores.proxy import Request, StoreProxy
+from tools.servers.stores.s3 import ACCESS_KEY, SECRET_KEY, ObjectStore
 
 COLUMNS = Struct((Column("game_name", Primitive.STRING), Column("number", Primitive.BIGINT)))
 GAMES = [f"game {number}" for number in range(40)]

@@ -11,7 +11,7 @@ from pathlib import Path
 from demux.core.errors import DemuxError
 from tools.servers.detached import BROKER_PORT, REGISTRY_PORT, STORE_PORT, Detached, Ports, down, known, up
 from tools.servers.packages import KAFKA, REGISTRY, cache_folder, write_sums
-from tools.servers.s3.server import built
+from tools.servers.stores.s3 import built
 
 _NOT_RUNNING = 3
 

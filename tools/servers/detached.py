@@ -21,7 +21,7 @@ from tools.servers.listeners import Listener
 from tools.servers.ports import must_be_free
 from tools.servers.process import Life, started_at
 from tools.servers.registry import RegistrySettings, start_registry
-from tools.servers.s3.server import ObjectStoreSettings, start_object_store
+from tools.servers.stores.s3 import ObjectStoreSettings, start_object_store
 
 # docker-compose.yml publishes the same
 BROKER_PORT = 9092

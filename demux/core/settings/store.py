@@ -12,23 +12,37 @@ from demux.core.storage.access import StoreAccess
 
 
 class StoreSettings(Section):
-    """How the object store of a root is reached."""
+    """How the object store of a root is reached: S3, Azure or GCS, as the root says."""
 
     endpoint: Url | None = Field(
-        default=None, description="URL of an S3 server, such as http://127.0.0.1:7070. Default: Amazon's own."
+        default=None,
+        description="URL of a server other than the cloud's own, such as http://127.0.0.1:7070 (S3), or "
+        "http://127.0.0.1:10000/ACCOUNT (Azure). Default: the cloud's own.",
     )
     region: Text | None = Field(
-        default=None, description="Region of the bucket. Default: what the environment says; us-east-1 with `endpoint`."
+        default=None,
+        description="Region of an S3 bucket. Default: what the environment says; us-east-1 with `endpoint`.",
     )
     access_key: Secret | None = Field(
         default=None,
-        description=f"Id of the access key: {FORMS}. Default: the environment, or the instance's own identity.",
+        description=f"Id of an S3 access key: {FORMS}. Default: the environment, or the instance's own identity.",
     )
-    secret_key: Secret | None = Field(default=None, description=f"The access key itself: {FORMS}.")
-    session_token: Secret | None = Field(default=None, description=f"Token of a short-lived access key: {FORMS}.")
+    secret_key: Secret | None = Field(default=None, description=f"The S3 access key itself: {FORMS}.")
+    session_token: Secret | None = Field(default=None, description=f"Token of a short-lived S3 access key: {FORMS}.")
     path_style: bool | None = Field(
         default=None,
         description="Whether the bucket is in the path of a request, not in the host's name. Default: with `endpoint`.",
+    )
+    account_key: Secret | None = Field(
+        default=None,
+        description=f"Key of an Azure storage account: {FORMS}. Default: the environment, or the instance's own.",
+    )
+    sas_token: Secret | None = Field(
+        default=None, description=f"Shared access signature of an Azure storage account or container: {FORMS}."
+    )
+    service_account: Secret | None = Field(
+        default=None,
+        description=f"Key of a GCS service account, JSON: {FORMS}. Default: the environment, or the instance's own.",
     )
     ca_file: Location | None = Field(
         default=None,
@@ -42,6 +56,14 @@ class StoreSettings(Section):
             raise rule("store.access_key and store.secret_key go together")
         if self.session_token is not None and self.access_key is None:
             raise rule("store.session_token needs store.access_key")
+        kinds = {
+            "S3": (self.access_key,),
+            "Azure": (self.account_key, self.sas_token),
+            "GCS": (self.service_account,),
+        }
+        given = [cloud for cloud, keys in kinds.items() if any(key is not None for key in keys)]
+        if len(given) > 1:
+            raise rule(f"store has credentials of {' and of '.join(given)}; a root is in one of them")
         return self
 
 
@@ -51,16 +73,19 @@ def access_of(store: StoreSettings, environ: Mapping[str, str]) -> StoreAccess:
     Raises:
         SecretMissing: as `demux.core.secrets.resolve`.
     """
-    access_key, secret_key, session_token = (
-        None if reference is None else resolve(reference, environ)
-        for reference in (store.access_key, store.secret_key, store.session_token)
-    )
+
+    def secret(reference: str | None) -> str | None:
+        return None if reference is None else resolve(reference, environ)
+
     return StoreAccess(
         endpoint=store.endpoint,
         region=store.region,
-        access_key=access_key,
-        secret_key=secret_key,
-        session_token=session_token,
+        access_key=secret(store.access_key),
+        secret_key=secret(store.secret_key),
+        session_token=secret(store.session_token),
         path_style=store.path_style,
+        account_key=secret(store.account_key),
+        sas_token=secret(store.sas_token),
+        service_account=secret(store.service_account),
         ca_file=store.ca_file,
     )

@@ -35,6 +35,11 @@ def storage_of(spark: SparkSession) -> Storage:
     return _OF_CONTEXT[context]
 
 
+def remember(spark: SparkSession, storage: Storage) -> None:
+    """Let `storage_of` return this for the session, whose configuration has no keys of Azure and GCS."""
+    _OF_CONTEXT[spark.sparkContext] = storage
+
+
 def table_exists(files: Files, path: str) -> bool:
     """Return whether a Delta table is at the path."""
     return any(is_version(name) for name in file_names(files, f"{path}/_delta_log"))

@@ -25,12 +25,15 @@ class StoreAccess:
     """What the settings say of object stores, with the secrets themselves; never printed.
 
     Attributes:
-        endpoint: URL of an S3 server other than Amazon's.
-        region: of the bucket.
-        access_key: id of the key.
-        secret_key: the key.
-        session_token: of short-lived keys.
-        path_style: whether the bucket is in the path, not in the host's name; None: with an endpoint of its own.
+        endpoint: URL of a server other than the cloud's own.
+        region: of an S3 bucket.
+        access_key: id of an S3 key.
+        secret_key: the S3 key.
+        session_token: of short-lived S3 keys.
+        path_style: whether the bucket is in the path, not in the host's name; None: with an endpoint of its own. S3.
+        account_key: of an Azure storage account.
+        sas_token: shared access signature of an Azure storage account or container.
+        service_account: a service account's key of GCS, JSON.
         ca_file: PEM file of further certificate authorities.
         timeout_s: how long a request and its answer may take; files are read in parts of 32 MiB at most.
     """
@@ -41,6 +44,9 @@ class StoreAccess:
     secret_key: str | None = field(default=None, repr=False)
     session_token: str | None = field(default=None, repr=False)
     path_style: bool | None = None
+    account_key: str | None = field(default=None, repr=False)
+    sas_token: str | None = field(default=None, repr=False)
+    service_account: str | None = field(default=None, repr=False)
     ca_file: str | None = None
     timeout_s: float = 120.0
 
@@ -56,12 +62,26 @@ class StoreAccess:
 
     def client_options(self, scheme: Scheme) -> dict[str, str]:
         """Return the options of the Rust crate `object_store`, which `obstore` and `deltalake` have in common."""
-        if scheme is not Scheme.S3:
-            return {}
+        match scheme:
+            case Scheme.S3:
+                said = self._s3_options()
+            case Scheme.AZURE:
+                said = {
+                    "azure_storage_endpoint": self.endpoint,
+                    "azure_storage_account_key": self.account_key,
+                    "azure_storage_sas_key": self.sas_token,
+                }
+            case Scheme.GCS:
+                said = {"google_base_url": self.endpoint, "google_service_account_key": self.service_account}
+            case _:
+                said = {}
+        return {name: value for name, value in said.items() if value is not None}
+
+    def _s3_options(self) -> dict[str, str | None]:
         region = self.region or (_REGION if self.endpoint is not None else None)
         is_said = self.path_style is not None or self.endpoint is not None
         style = None if not is_said else "false" if self.is_path_style else "true"
-        said = {
+        return {
             "aws_endpoint_url": self.endpoint,
             "aws_region": region,
             "aws_access_key_id": self.access_key,
@@ -69,12 +89,11 @@ class StoreAccess:
             "aws_session_token": self.session_token,
             "aws_virtual_hosted_style_request": style,
         }
-        return {name: value for name, value in said.items() if value is not None}
 
     def table_options(self, scheme: Scheme) -> dict[str, str]:
         """Return the storage options of `deltalake`."""
         options = {name.upper(): value for name, value in self.client_options(scheme).items()}
-        return options | ({"AWS_ALLOW_HTTP": "true"} if options and self.is_plain_http else {})
+        return options | ({"ALLOW_HTTP": "true"} if options and self.is_plain_http else {})
 
     @property
     def timeouts(self) -> dict[str, str]:
@@ -82,7 +101,10 @@ class StoreAccess:
         return {"timeout": f"{self.timeout_s:g}s", "connect_timeout": _CONNECT_TIMEOUT}
 
     def spark_conf(self) -> Mapping[str, str]:
-        """Return the properties by which Spark's own S3 client does the same; it shows keys redacted."""
+        """Return the properties by which Spark's own S3 client does the same; it shows keys redacted.
+
+        Spark's connectors of Azure and GCS have properties of their own (`spark.conf`).
+        """
         said = {
             _ENDPOINT: self.endpoint,
             _REGION_OF: self.region or (_REGION if self.endpoint is not None else None),

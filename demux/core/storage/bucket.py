@@ -158,8 +158,11 @@ class Bucket:
 
         while (found := self._tried("list", folder, page)) is not None:
             for one in found:
-                last = str(one["path"])
-                yield StoredFile(last, int(one["size"]), int(one["last_modified"].timestamp() * 1000))
+                key = str(one["path"])
+                # names are in order; not every server knows where to begin
+                if last is None or key > last:
+                    last = key
+                    yield StoredFile(key, int(one["size"]), int(one["last_modified"].timestamp() * 1000))
 
     def delete(self, keys: Iterable[str]) -> None:
         """Remove objects; one request for each 1,000, where the store has such."""

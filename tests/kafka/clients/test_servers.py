@@ -31,7 +31,7 @@ from tools.servers.errors import PortTaken, ServerFailed
 from tools.servers.listeners import Listener
 from tools.servers.ports import free_ports, is_free
 from tools.servers.registry import Registry, start_registry
-from tools.servers.s3.server import ACCESS_KEY, SECRET_KEY
+from tools.servers.stores.s3 import ACCESS_KEY, SECRET_KEY
 from tools.servers.tls.identity import IdentityProvider
 from tools.servers.tls.security import Mechanism, Secured
 

@@ -20,8 +20,8 @@ from demux.core.error_mapping import named
 from demux.core.errors import ErrorKind, StorageFailed, TaskInterrupted
 from demux.core.storage.files import Storage
 from tests.support.store.stored import access_at
-from tools.servers.s3.proxy import PASSING, Fault, Request, StoreProxy
-from tools.servers.s3.server import ObjectStore
+from tools.servers.stores.proxy import PASSING, Fault, Request, StoreProxy
+from tools.servers.stores.s3 import ObjectStore
 
 # a busy machine answers later than a second
 TIMEOUT_S = 4.0

@@ -25,8 +25,8 @@ from tests.support.flow.fleet import without_errors
 from tests.support.flow.fleet_oracle import check_everything
 from tests.support.flow.root import Root, Rows, rows
 from tests.support.store.stored import access_at, bucket_in, copied, spark_reaches, stored
-from tools.servers.s3.proxy import PASSING, Fault, Request, StoreProxy
-from tools.servers.s3.server import ACCESS_KEY, SECRET_KEY, ObjectStore
+from tools.servers.stores.proxy import PASSING, Fault, Request, StoreProxy
+from tools.servers.stores.s3 import ACCESS_KEY, SECRET_KEY, ObjectStore
 
 BUCKET = "faulty"
 TIMEOUT_S = 4.0

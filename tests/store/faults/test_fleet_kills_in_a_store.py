@@ -14,7 +14,7 @@ from tests.support.flow.fleet_kills import BEFORE_FILES, BETWEEN_COMMITS, Run, S
 from tests.support.flow.fleet_steps import Landmark, Step
 from tests.support.flow.root import Root
 from tests.support.store.stored import access_at, bucket_in, spark_reaches, stored
-from tools.servers.s3.server import ACCESS_KEY, SECRET_KEY, ObjectStore
+from tools.servers.stores.s3 import ACCESS_KEY, SECRET_KEY, ObjectStore
 
 BUCKET = "killed"
 ENVIRONMENT = {"STORE_KEY": ACCESS_KEY, "STORE_SECRET": SECRET_KEY}

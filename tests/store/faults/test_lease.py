@@ -14,6 +14,7 @@ import pytest
 from demux.core.errors import TaskInterrupted
 from demux.core.storage.files import Storage
 from demux.core.storage.lease import Lease, LeaseHeld
+from tools.servers.stores.azure import ACCOUNT
 
 PERIOD_S = 1.0
 
@@ -25,10 +26,14 @@ class Stopped(Lease):
         return False
 
 
-@pytest.fixture(params=["folder", "bucket"])
+@pytest.fixture(params=["folder", "bucket", "azure"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Storage, str]:
     if request.param == "folder":
         return Storage(), str(tmp_path / "lease")
+    if request.param == "azure":
+        return request.getfixturevalue(
+            "in_azure"
+        ), f"abfss://demux@{ACCOUNT}.dfs.core.windows.net/{tmp_path.name}/lease"
     return request.getfixturevalue("in_store"), f"s3://demux/{tmp_path.name}/lease"
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from demux.core.storage.files import Storage
 from tests.support.flow.process import PROJECT, wait_for_line
-from tools.servers.s3.server import ObjectStore
+from tools.servers.stores.s3 import ObjectStore
 
 PERIOD_S = 2.0
 TURNS = 4

@@ -16,7 +16,7 @@ from demux.core.settings.settings import Settings
 from demux.core.storage.access import StoreAccess
 from demux.core.storage.files import Storage
 from tests.support.flow.root import Root
-from tools.servers.s3.server import ACCESS_KEY, SECRET_KEY, ObjectStore
+from tools.servers.stores.s3 import ACCESS_KEY, SECRET_KEY, ObjectStore
 
 KEYS = {"access_key": "secret:env/STORE_KEY", "secret_key": "secret:env/STORE_SECRET"}
 

@@ -16,7 +16,7 @@ from tools.servers.broker import PROPERTIES
 from tools.servers.detached import BROKER_PORT, REGISTRY_PORT, STORE_PORT
 from tools.servers.packages import KAFKA_VERSION, REGISTRY_VERSION
 from tools.servers.registry import API
-from tools.servers.s3 import server as s3_server
+from tools.servers.stores import s3 as s3_server
 
 PROJECT = Path(__file__).parents[4]
 DOCKERFILE = PROJECT / "docker" / "spark.Dockerfile"

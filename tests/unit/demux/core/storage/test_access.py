@@ -24,7 +24,7 @@ def test_what_is_said_reaches_the_client_the_tables_and_spark() -> None:
         "aws_session_token": "token",
         "aws_virtual_hosted_style_request": "false",
     }
-    assert LOCAL.table_options(Scheme.S3)["AWS_ALLOW_HTTP"] == "true"
+    assert LOCAL.table_options(Scheme.S3)["ALLOW_HTTP"] == "true"
     assert LOCAL.table_options(Scheme.S3)["AWS_SECRET_ACCESS_KEY"] == "hidden"
     assert LOCAL.spark_conf() == {
         "spark.hadoop.fs.s3a.endpoint": "http://127.0.0.1:7070",
@@ -49,9 +49,18 @@ def test_where_nothing_is_said_the_cloud_decides() -> None:
     assert StoreAccess().spark_conf() == {}
 
 
-def test_what_is_said_of_s3_reaches_no_other_cloud() -> None:
-    for scheme in (Scheme.AZURE, Scheme.GCS):
-        assert LOCAL.client_options(scheme) == LOCAL.table_options(scheme) == {}
+def test_keys_of_one_cloud_reach_no_other_one() -> None:
+    access = StoreAccess(
+        access_key="id", secret_key="key", account_key="account", sas_token="sas", service_account='{"type": "…"}'
+    )
+    assert {scheme: set(access.client_options(scheme).values()) for scheme in Scheme} == {
+        Scheme.FILE: set(),
+        Scheme.S3: {"id", "key"},
+        Scheme.AZURE: {"account", "sas"},
+        Scheme.GCS: {'{"type": "…"}'},
+        Scheme.OTHER: set(),
+    }
+    assert access.table_options(Scheme.AZURE)["AZURE_STORAGE_ACCOUNT_KEY"] == "account"
 
 
 def test_a_secret_is_in_no_text() -> None:
@@ -76,6 +85,8 @@ def test_settings_refer_to_secrets_which_are_looked_up() -> None:
         {"secret_key": "secret:env/KEY"},
         {"session_token": "secret:env/TOKEN"},
         {"access_key": "AKIA", "secret_key": "secret:env/KEY"},
+        {"account_key": "AKIA"},
+        {"account_key": "secret:env/KEY", "service_account": "secret:env/JSON"},
         {"endpoint": "http://user:password@host"},
     ],
 )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
 
-from tools.servers.s3.proxy import Request, StoreProxy
+from tools.servers.stores.proxy import Request, StoreProxy
 
 
 class SlowStore:

@@ -1,1 +1,0 @@
-"""A real S3 server, and a proxy before it that adds latency and faults."""
