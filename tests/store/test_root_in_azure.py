@@ -1,0 +1,92 @@
+"""What needs no connector of Spark's works on a root in Azure as in a folder: the fleet, and what reads tables.
+
+Azurite lacks the API of Data Lake Storage, which Spark's connector speaks: bronze is copied there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from demux.core.names import names_of
+from demux.core.settings.settings import Settings
+from demux.core.storage import remember, storage_of
+from demux.core.storage.files import Storage
+from demux.pipeline.engines import decode_of
+from install_workflow.planning.plan import Task
+from tests.support.flow.fleet import FLEET
+from tests.support.flow.process import Command
+from tests.support.flow.root import Root
+from tools.servers.stores.azure import ACCOUNT, ACCOUNT_KEY
+
+GAMES = ("chess", "go")
+
+
+@pytest.fixture
+def local(spark: SparkSession, tmp_path: Path) -> Root:
+    """A root in a folder that is taken in."""
+    root = Root.at(spark, tmp_path / "local", run=FLEET)
+    root.produce(events=80, games=2, versions=2, fault_rate=0.3)
+    root.workplace().ingest()
+    return root
+
+
+@pytest.fixture
+def remote(local: Root, in_azure: Storage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Root]:
+    """A copy of it in Azure."""
+    url = f"abfss://demux@{ACCOUNT}.dfs.core.windows.net/{tmp_path.name}"
+    for table in ("bronze", "quarantine", "checkpoints"):
+        for file in (path for path in (local.folder / table).rglob("*") if path.is_file()):
+            in_azure.write(f"{url}/{file.relative_to(local.folder).as_posix()}", file.read_bytes())
+    monkeypatch.setenv("AZURE_KEY", ACCOUNT_KEY)
+    said = {
+        "root": url,
+        "source": {"path": local.settings.source_path},
+        "registry": {"path": local.settings.registry_path},
+        "store": {"endpoint": in_azure.access.endpoint, "account_key": "secret:env/AZURE_KEY"},
+        "run": FLEET,
+    }
+    before = storage_of(local.spark)
+    root = Root(local.spark, Settings.model_validate(said))
+    remember(local.spark, root.layout.storage)
+    yield root
+    remember(local.spark, before)
+
+
+def decode(root: Root) -> None:
+    """Decode both games as a round of the fleet does."""
+    place = root.workplace()
+    tasks = tuple(Task(game, names_of(game).task_key, "here") for game in GAMES)
+    assert [str(end.error) for end in decode_of(place, root.settings.round_engine)(tasks) if end.error] == []
+
+
+def fetched(root: Root, folder: Path) -> Root:
+    """Return the same root in a folder."""
+    storage = root.layout.storage
+    for file in storage.files(root.settings.root):
+        path = folder / file.key
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(storage.read(f"{root.settings.root}/{file.key}"))
+    return Root.at(root.spark, folder)
+
+
+def test_the_fleet_makes_the_same_tables_and_what_reads_them_says_the_same(
+    local: Root, remote: Root, tmp_path: Path, command: Command
+) -> None:
+    for root in (local, remote):
+        decode(root)
+        # a second time there is nothing to do
+        decode(root)
+    assert fetched(remote, tmp_path / "fetched").everything() == local.everything()
+    assert len(local.quarantine()) > 1
+    settings = tmp_path / "demux.yml"
+    settings.write_text(remote.settings.model_dump_json(exclude_unset=True), encoding="utf-8")
+    for words in (("quarantine", "list", "--json"), ("reconcile", "--json")):
+        here, there = command(*words, "--root", local.settings.root), command(*words, "-c", str(settings))
+        assert (there.code, there.out) == (here.code, here.out), there.err
+    page = command("status", "--html", str(tmp_path / "page.html"), "-c", str(settings))
+    assert page.code == 0, page.err
+    assert ACCOUNT_KEY not in (tmp_path / "page.html").read_text(encoding="utf-8")
