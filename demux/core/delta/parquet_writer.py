@@ -26,6 +26,8 @@ from demux.core.delta.file_stats import stats_of
 from demux.core.names import key_folder
 from demux.core.storage.backend import NewFile
 from demux.core.storage.files import Storage
+from demux.core.storage.location import Scheme, locate
+from demux.core.storage.refusals import refusal
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -271,9 +273,11 @@ def append_files(
     properties = CommitProperties(app_transactions=done)
     try:
         into.create_write_transaction(actions, "append", into.schema(), partition_by, commit_properties=properties)
-    except Exception:
+    except Exception as error:
         into.update_incremental()
         if not transactions or any(into.transaction_version(name) != number for name, number in transactions.items()):
+            if isinstance(error, OSError) and locate(into.table_uri).scheme is not Scheme.FILE:
+                raise refusal("write", into.table_uri, "GenericError", str(error)) from error
             raise
 
 

@@ -198,13 +198,13 @@ def test_a_run_that_dies_at_any_of_its_writes_is_finished_by_the_next_one(
     assert sum(step.rows_in for step in report.all) == 600
 
 
-def test_what_was_made_by_something_else_is_refused_until_it_is_made_anew(begun: Root, tmp_path: Path) -> None:
+def test_what_was_made_by_something_else_is_refused_until_it_is_rebuilt(begun: Root, tmp_path: Path) -> None:
     root = begun.copied_to(tmp_path / "root")
     other = SessionSpec(GAME, ("user_name",), timedelta(seconds=30), "at")
     with pytest.raises(SettingsInvalid, match="were made by"):
         root.run(other)
     with crash.after_writes(1), pytest.raises(crash.Crash):
-        root.run(other, anew=True)
+        root.run(other, rebuild=True)
     assert root.sessions() == []
     report = root.run(other)
     assert (len(report.all), report.all[0].rows_in, report.all[0].rows_late) == (1, 600, 0)

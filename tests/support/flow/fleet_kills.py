@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
 from random import Random
-from types import MappingProxyType
 
 from producer.games import games as names
 from producer.report import ProduceReport
@@ -101,7 +100,7 @@ class Run:
     root: Root
     scale: Scale
     random: Random
-    environment: Mapping[str, str] = MappingProxyType({})
+    environment: Mapping[str, str] = field(default_factory=dict)
     reports: list[ProduceReport] = field(default_factory=list)
     spans_s: dict[Landmark, float] = field(default_factory=dict)
     driver: Driver | None = None

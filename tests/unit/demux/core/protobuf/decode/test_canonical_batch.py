@@ -366,9 +366,9 @@ def test_a_payload_that_cannot_be_read_leaves_its_neighbours_to_the_slow_test(pa
 @pytest.mark.thorough
 @pytest.mark.parametrize("tag", [b"\x7b", b"\xfb\x07"], ids=["one byte", "two bytes"])
 def test_groups_inside_groups_do_not_end_the_process(tag: bytes) -> None:
-    decoder = f"Decoder({DESCRIPTOR_SET!r}, 't.M', frozenset())"
+    decoder = f"PayloadDecoder({DESCRIPTOR_SET!r}, 't.M', frozenset())"
     script = (
-        "import sys; from demux.core.protobuf.decode.decoder import Decoder\n"
+        "import sys; from demux.core.protobuf.decode.decoder import PayloadDecoder\n"
         f"found = {decoder}.decode([b''] * 60 + [{tag!r} * 500_000, {tag!r} * 20_000, {tag!r} * 2_000])\n"
         "assert len(found.good) == 60 and [row for row, _ in found.bad] == [60, 61, 62], found.bad\n"
     )
