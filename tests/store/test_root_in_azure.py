@@ -5,6 +5,7 @@ Azurite lacks the API of Data Lake Storage, which Spark's connector speaks: bron
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,6 +24,8 @@ from tests.support.flow.root import Root
 from tools.servers.stores.azure import ACCOUNT, ACCOUNT_KEY
 
 GAMES = ("chess", "go")
+# when rows were quarantined
+_TIME = re.compile(r'"\d{4}-\d\d-\d\dT[^"]*"')
 
 
 @pytest.fixture
@@ -86,7 +89,8 @@ def test_the_fleet_makes_the_same_tables_and_what_reads_them_says_the_same(
     settings.write_text(remote.settings.model_dump_json(exclude_unset=True), encoding="utf-8")
     for words in (("quarantine", "list", "--json"), ("reconcile", "--json")):
         here, there = command(*words, "--root", local.settings.root), command(*words, "-c", str(settings))
-        assert (there.code, there.out) == (here.code, here.out), there.err
+        assert (there.code, there.err) == (0, "")
+        assert _TIME.sub("", there.out) == _TIME.sub("", here.out)
     page = command("status", "--html", str(tmp_path / "page.html"), "-c", str(settings))
     assert page.code == 0, page.err
     assert ACCOUNT_KEY not in (tmp_path / "page.html").read_text(encoding="utf-8")
