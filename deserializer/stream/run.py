@@ -26,7 +26,7 @@ from demux.core.streaming.checkpoints import end_of, read_checkpoint
 from demux.core.streaming.query import run_query
 from demux.core.streaming.session import has_protobuf_functions
 from deserializer.decoders.batch_contents import contents_of
-from deserializer.decoders.schema_decision import schema_ids_of
+from deserializer.decoders.schema_decision import decide, schema_ids_of
 from deserializer.decoders.select import choose, native_decoder
 from deserializer.fleet.round import Fleet
 from deserializer.silver.append import Appending
@@ -89,9 +89,11 @@ def deserialize(
         rows = appending.unsettled(frame, game, table, before)
         contents = contents_of(rows)
         answers = schemas.lookup(contents.refs, game)
-        decisions = fit(spark, table, answers, schemas.contract(game), contents.refs)
+        contract = schemas.contract(game)
+        # a decoder that does not suit is refused before the table changes
+        chosen = choose(decoder, native, decide(table.columns, answers, table.message, contract, rows=contents.refs))
+        decisions = fit(spark, table, answers, contract, contents.refs)
         with batches_within_memory(rows, contents.sizes):
-            chosen = choose(decoder, native, decisions)
             bad = appending.append(rows, game, table, after, decisions, chosen)
         ids = tuple(schema_ids_of(answers))
         reports.append(GameReport(game, contents.rows, contents.rows - bad, bad, ids))
