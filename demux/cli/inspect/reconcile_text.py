@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from demux.cli.output.tables import new_table
 from demux.core.text import counted, counted_rows, first_few, printable
 from demux.operations.reconcile.balance import MEANING, Account, DifferenceExample, Ledger, LedgerDifference, OffsetHole
 
@@ -64,14 +64,9 @@ def _intake_lines(ledger: Ledger) -> Iterator[Text]:
 
 
 def _table(accounts: tuple[Account, ...], shown: list[Account]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     rounds = any(account.batch is not None for account in shown)
-    table.add_column("game", overflow="fold")
-    if rounds:
-        table.add_column("batch", justify="right")
     columns = _columns(accounts)
-    for name in columns.values():
-        table.add_column(name, justify="right", no_wrap=True)
+    table = new_table("game", *([">batch"] if rounds else []), *(f">{name}" for name in columns.values()))
     for account in shown:
         batch = [] if not rounds else ["" if account.batch is None else str(account.batch)]
         table.add_row(Text(printable(account.game)), *batch, *_numbers([account], columns))

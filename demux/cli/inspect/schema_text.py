@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from demux.cli.inspect.schema_check import SubjectCheck
+from demux.cli.output.tables import new_table
 from demux.core.columns.types import Array, Column, ColumnType, Map, Struct, sql_name
 from demux.core.protobuf.compatibility.changes import (
     Effect,
@@ -43,11 +43,8 @@ def list_table(listed: Sequence[Listed], problems: Sequence[str]) -> RenderableT
     # a terminal is narrow: a column that says nothing has no place
     registries = len({one.registry for one in listed}) > 1
     levels = any(one.level is not None for one in listed)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     names = [*(["registry"] if registries else []), ">id", "subject", ">version", "message"]
-    for name in [*names, *(["compatibility"] if levels else [])]:
-        number = name.startswith(">")
-        table.add_column(name.lstrip(">"), justify="right" if number else "left", no_wrap=number, overflow="fold")
+    table = new_table(*names, *(["compatibility"] if levels else []))
     for one in listed:
         schema = one.schema
         table.add_row(
@@ -96,9 +93,7 @@ def _use_text(use: SubjectVersion) -> str:
 
 def columns_table(columns: Struct) -> RenderableType:
     """Return a line for each silver column, those inside others behind them."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for name in ("column", "type", "field"):
-        table.add_column(name, overflow="fold", justify="right" if name == "field" else "left")
+    table = new_table("column", "type", ">field")
     for column in columns:
         _add_column(table, column, "")
     return table

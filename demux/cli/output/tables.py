@@ -28,7 +28,7 @@ def round_table(result: Round, seconds: float) -> RenderableType:
         )
     ]
     if busy:
-        table = _table("game", ">rows in", ">silver", ">quarantine", ">seconds")
+        table = new_table("game", ">rows in", ">silver", ">quarantine", ">seconds")
         for end in busy:
             report = end.report
             counts = (report.rows_in, report.rows_silver, report.rows_quarantined) if report else ("failed", "", "")
@@ -56,7 +56,7 @@ def overview_table(overview: RecordCounts, waiting: Mapping[str, str]) -> Render
         overview: the counts.
         waiting: why a game is not admitted, by name.
     """
-    table = _table("game", ">rows in", ">silver", ">waiting", "=quarantine", "versions", ">seconds")
+    table = new_table("game", ">rows in", ">silver", ">waiting", "=quarantine", "versions", ">seconds")
     for game in overview.games:
         table.add_row(
             _name(game.game),
@@ -89,7 +89,7 @@ def overview_table(overview: RecordCounts, waiting: Mapping[str, str]) -> Render
 
 def backfill_table(backfill: Backfill) -> RenderableType:
     """Return what a backfill has done, in all its runs: a line for each game."""
-    table = _table("game", ">days done", ">rows in", ">silver", ">quarantine", ">seconds")
+    table = new_table("game", ">days done", ">rows in", ">silver", ">quarantine", ">seconds")
     by_game: dict[str, list[Day]] = {}
     for day in backfill.days:
         by_game.setdefault(day.game, []).append(day)
@@ -109,7 +109,7 @@ def backfill_table(backfill: Backfill) -> RenderableType:
 
 def backfills_table(backfills: Iterable[Backfill], parallelism: int) -> RenderableType:
     """Return the progress of backfills: a line for each; of one that is not done, about how long the rest takes."""
-    table = _table("=begun (UTC)", "games", "=from", "=to", ">days done", ">failed", ">rows done", "=left")
+    table = new_table("=begun (UTC)", "games", "=from", "=to", ">days done", ">failed", ">rows done", "=left")
     for one in backfills:
         done = sum(day.state is DayState.DONE for day in one.days)
         seconds = one.seconds_left(parallelism)
@@ -143,8 +143,12 @@ def _error_lines(errors: Mapping[str, str]) -> list[Text]:
     return [Text(f"failed: {', '.join(names)}: {printable(text)}", "red") for text, names in games.items()]
 
 
-def _table(*columns: str) -> Table:
-    """Return an empty table; `>` marks a column of numbers, `=` a column of words that must stay whole, others fold."""
+def new_table(*columns: str) -> Table:
+    """Return an empty table, as every command prints one.
+
+    Args:
+        columns: the heads; `>` before one marks numbers, `=` words that stay whole, and others fold.
+    """
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for column in columns:
         justify: Literal["right", "left"] = "right" if column.startswith(">") else "left"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
-from rich import box
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from demux.cli.output.tables import new_table
 from demux.core.text import counted, counted_rows, first_few, printable
 from demux.operations.erasure.results import RemovedRows, SearchResult
 
@@ -37,7 +37,7 @@ def found_text(found: Sequence[SearchResult]) -> Iterator[RenderableType]:
 
 def removed_text(removed: Sequence[RemovedRows]) -> Iterator[RenderableType]:
     """Yield what was removed: a line for each game, and what is still to be done."""
-    table = _table("silver", "bronze", "quarantine")
+    table = new_table("game", ">silver", ">bronze", ">quarantine")
     for one in removed[:_MOST_LINES]:
         table.add_row(_name(one.game), f"{one.silver:,}", f"{one.bronze:,}", f"{one.quarantine:,}")
     if len(removed) > _MOST_LINES:
@@ -81,20 +81,12 @@ def _not_searched(found: Iterable[SearchResult]) -> Iterator[str]:
 
 
 def _found_table(shown: Sequence[SearchResult]) -> Table:
-    table = _table("silver", "bronze", "quarantine", "unreadable", "of these suspect")
+    table = new_table("game", ">silver", ">bronze", ">quarantine", ">unreadable", ">of these suspect")
     for one in shown[:_MOST_LINES]:
         numbers = (one.silver, one.bronze, one.quarantine, one.unreadable, one.suspect)
         table.add_row(_name(one.game), *(f"{number:,}" for number in numbers))
     if len(shown) > _MOST_LINES:
         table.add_row(Text(f"and {len(shown) - _MOST_LINES} more"))
-    return table
-
-
-def _table(*numbers: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column("game", overflow="fold")
-    for name in numbers:
-        table.add_column(name, justify="right", no_wrap=True)
     return table
 
 

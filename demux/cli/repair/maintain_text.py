@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from demux.cli.output.tables import new_table
 from demux.core.settings.maintenance import NEVER
 from demux.core.text import counted, first_few, printable
 from demux.operations.maintenance.report import HeldBack, TableMaintenance, sums
@@ -38,10 +38,7 @@ def next_line(due: datetime | None, every: str) -> str:
 
 
 def _table(done: Sequence[TableMaintenance]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column("tables", no_wrap=True)
-    for head in ("number", "files", "then", "size", "rows out", "files out", "their size"):
-        table.add_column(head, justify="right", no_wrap=True)
+    table = new_table("=tables", ">number", ">files", ">then", ">size", ">rows out", ">files out", ">their size")
     for one in sums(done):
         table.add_row(
             one.kind.value,
