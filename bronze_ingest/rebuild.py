@@ -26,7 +26,8 @@ from demux.core.reports import IngestReport
 from demux.core.root.layout import Layout, layout_of
 from demux.core.settings.settings import Settings
 from demux.core.settings.source import CleanUp, SourceKind
-from demux.core.storage import file_names, remove_folder, table_exists
+from demux.core.storage.files import Storage
+from demux.core.storage.hadoop import remove_folder
 from demux.core.streaming.bronze_offset import BronzeOffset
 from demux.core.tables import DROPPED, QUARANTINE, REMOVED, ROUNDS, SILVER_ORIGIN
 from demux.core.text import counted
@@ -53,26 +54,26 @@ def rebuild_bronze(
         _require_none_forgotten(spark, layout)
     if not accept_gaps:
         _require_all(spark, settings, layout)
-    remove_folder(spark, layout.bronze_checkpoint)
+    remove_folder(spark, layout.storage, layout.bronze_checkpoint)
     # a table may be gone whose checkpoint is there, and the other way round
     folders = (f"{layout.root}/silver", f"{layout.root}/checkpoints/silver")
     position = _position(spark, layout)
-    for key in sorted({key for folder in folders for key in file_names(spark, folder)}):
-        remove_folder(spark, layout.silver_checkpoint(key))
-        _empty(spark, layout.silver(key), SILVER_ORIGIN, position=position)
-    _empty(spark, layout.rounds, ROUNDS)
-    _empty(spark, layout.quarantine, QUARANTINE)
+    for key in sorted({key for folder in folders for key in layout.storage.names(folder)}):
+        remove_folder(spark, layout.storage, layout.silver_checkpoint(key))
+        _empty(spark, layout.storage, layout.silver(key), SILVER_ORIGIN, position=position)
+    _empty(spark, layout.storage, layout.rounds, ROUNDS)
+    _empty(spark, layout.storage, layout.quarantine, QUARANTINE)
     # what is bad still comes to quarantine again
-    _empty(spark, layout.dropped, DROPPED)
+    _empty(spark, layout.storage, layout.dropped, DROPPED)
     # and what was old, to bronze; so does what was forgotten, which counts as forgotten no more
-    _empty(spark, layout.removed, REMOVED)
-    _empty(spark, layout.bronze, bronze_columns(wrapper_format(settings)), "game_name")
+    _empty(spark, layout.storage, layout.removed, REMOVED)
+    _empty(spark, layout.storage, layout.bronze, bronze_columns(wrapper_format(settings)), "game_name")
     return ingest(spark, settings)
 
 
 def _require_none_forgotten(spark: SparkSession, layout: Layout) -> None:
     """Check that no record was forgotten: a source may have their records still, some with other ids than before."""
-    if not table_exists(spark, layout.removed):
+    if not layout.storage.table_exists(layout.removed):
         return
     removed = spark.read.format("delta").load(layout.removed)
     forgotten = removed.where(F.col("reason") == RemovalReason.FORGOTTEN.value).select("record_id").distinct().count()
@@ -124,7 +125,7 @@ def _positions(spark: SparkSession, layout: Layout) -> list[Any]:
             (layout.quarantine, f"stage = '{Stage.BRONZE.value}'"),
             (layout.removed, f"reason = '{RemovalReason.RETIRED.value}'"),
         )
-        if table_exists(spark, table)
+        if layout.storage.table_exists(table)
     ]
     if not places:
         return []
@@ -138,7 +139,7 @@ def _positions(spark: SparkSession, layout: Layout) -> list[Any]:
 
 
 def _made_again(spark: SparkSession, layout: Layout) -> set[str]:
-    if not table_exists(spark, layout.topics):
+    if not layout.storage.table_exists(layout.topics):
         return set()
     made = spark.read.format("delta").load(layout.topics).groupBy("topic").count().where("count > 1").collect()
     return {row.topic for row in made}
@@ -146,18 +147,25 @@ def _made_again(spark: SparkSession, layout: Layout) -> set[str]:
 
 def _position(spark: SparkSession, layout: Layout) -> Batch | None:
     """Return the transaction that says that a game has read all that bronze has now; None where there is no bronze."""
-    if not table_exists(spark, layout.bronze):
+    if not layout.storage.table_exists(layout.bronze):
         return None
-    after = BronzeOffset(newest_version(spark, layout.bronze) + 1)
+    after = BronzeOffset(newest_version(layout.storage, layout.bronze) + 1)
     return Batch(position_id(spark, layout), after.number, retried=False)
 
 
-def _empty(spark: SparkSession, table: str, columns: Struct, *partition_by: str, position: Batch | None = None) -> None:
+def _empty(
+    spark: SparkSession,
+    storage: Storage,
+    table: str,
+    columns: Struct,
+    *partition_by: str,
+    position: Batch | None = None,
+) -> None:
     """Take all rows out of a table, if it is there, and the columns besides these."""
-    if not table_exists(spark, table):
+    if not storage.table_exists(table):
         return
     writer = spark.createDataFrame([], spark_struct(columns)).write.format("delta").partitionBy(*partition_by)
     # Spark writes nothing where a transaction's version is not above the one before
-    if position is not None and transaction_of(spark, table, position.query_id) != position.batch_id:
+    if position is not None and transaction_of(storage, table, position.query_id) != position.batch_id:
         writer = writer.option("txnAppId", position.query_id).option("txnVersion", position.batch_id)
     writer.mode("overwrite").option("overwriteSchema", "true").save(table)

@@ -22,7 +22,6 @@ from demux.core.errors import DemuxError, SettingsInvalid
 from demux.core.reports import IngestReport
 from demux.core.root.layout import Layout, layout_of
 from demux.core.settings.settings import Settings, Sink
-from demux.core.storage import table_exists
 from demux.core.streaming.checkpoints import require_checkpoint
 from demux.core.streaming.query import TAKE_ALL, Trigger, run_query
 
@@ -63,6 +62,7 @@ def ingest(
 
     require_checkpoint(
         spark,
+        layout.storage,
         layout.bronze_checkpoint,
         layout.bronze,
         layout.quarantine,
@@ -71,9 +71,9 @@ def ingest(
     )
     _require_columns(spark, tables, layout, wrapper)
     source = wrapper_stream(spark, settings, accept_gaps)
-    watched = with_files(spark, layout.bronze_checkpoint, one_batch)
+    watched = with_files(spark, layout.storage, layout.bronze_checkpoint, one_batch)
     try:
-        run_query(spark, source, layout.bronze_checkpoint, "bronze", watched, trigger)
+        run_query(layout.storage, source, layout.bronze_checkpoint, "bronze", watched, trigger)
     except DemuxError:
         # the source may say more than the query that it broke
         check_source(spark, settings)
@@ -111,7 +111,7 @@ def _columns(spark: SparkSession, tables: file_sink.OpenTables, layout: Layout) 
     table = tables.opened.get(layout.bronze) or layout.storage.known_table(layout.bronze)
     if table is not None:
         return columns_in_json(schema_json(table))
-    if not table_exists(spark, layout.bronze):
+    if not layout.storage.table_exists(layout.bronze):
         return Struct(())
     return columns_of_spark(spark.read.format("delta").load(layout.bronze).schema)
 

@@ -24,12 +24,12 @@ from bronze_ingest.kafka.topic_history import follow, require_offsets
 from bronze_ingest.kafka.topic_metadata import topics_now
 from demux.core.columns.spark import spark_type
 from demux.core.errors import SettingsInvalid, SourceMissing
+from demux.core.extras import on_databricks
 from demux.core.root.layout import Layout, layout_of
 from demux.core.settings.settings import Settings
 from demux.core.settings.source import ArchiveSettings, SourceKind
-from demux.core.storage import make_folder, read_text, table_exists
+from demux.core.storage.hadoop import make_folder
 from demux.core.streaming.checkpoints import read_checkpoint
-from demux.core.streaming.session import on_databricks
 from demux.core.tables import SOURCE_OPTIONAL
 
 # what every source gives: value, SOURCE_OPTIONAL, origin, record_id (NULL: the batch gives one), refused_sentence
@@ -49,8 +49,8 @@ def wrapper_stream(spark: SparkSession, settings: Settings, accept_gaps: bool = 
         OffsetsLost: as for `follow`.
     """
     layout = layout_of(settings)
-    _require_same_kind(spark, layout, settings.source.kind)
-    require_same_reading(spark, layout, settings.archive)
+    _require_same_kind(layout, settings.source.kind)
+    require_same_reading(layout, settings.archive)
     archive = _archive(spark, settings, layout)
     match settings.source.kind:
         case SourceKind.FILES:
@@ -112,7 +112,7 @@ def _columns(frame: DataFrame, kind: SourceKind) -> DataFrame:
 
 def _delta_stream(spark: SparkSession, settings: Settings) -> DataFrame:
     path = settings.source_path
-    if not table_exists(spark, path):
+    if not layout_of(settings).storage.table_exists(path):
         raise SourceMissing(
             f"There is no Delta table of wrappers at {path}.",
             "Run `demux produce` to make one, or name yours in `source.path`.",
@@ -137,12 +137,12 @@ def _require_value(schema: StructType, path: str) -> None:
         )
 
 
-def _require_same_kind(spark: SparkSession, layout: Layout, kind: SourceKind) -> None:
+def _require_same_kind(layout: Layout, kind: SourceKind) -> None:
     """Check that a checkpoint's own log of offsets was written by this kind of source."""
-    begun = read_checkpoint(spark, layout.bronze_checkpoint).begun
+    begun = read_checkpoint(layout.storage, layout.bronze_checkpoint).begun
     if begun < 0:
         return
-    line = source_line(read_text(spark, f"{layout.bronze_checkpoint}/offsets/{begun}"), KAFKA)
+    line = source_line(layout.storage.read_text(f"{layout.bronze_checkpoint}/offsets/{begun}"), KAFKA)
     if line is None:
         return
     if '"reservoirId"' in line:

@@ -18,6 +18,7 @@ from benchmarks.support.roots import PARALLELISM, Bench
 from benchmarks.support.sizes import Sizes
 from demux.core.root.layout import Layout
 from demux.core.settings.maintenance import MaintainSettings
+from demux.core.storage.files import Storage
 from demux.operations.maintenance import spark_table as by_spark
 from demux.operations.maintenance.report import Table, Vacuum
 from demux.operations.maintenance.run import MaintenanceRequest, TableMaintainer
@@ -43,7 +44,7 @@ def run(bench: Bench, sizes: Sizes) -> list[str]:
         seconds[WORK].append(timed(lambda: _maintain(bench, layout)))
         seconds[IDLE].append(timed(lambda: _maintain(bench, layout)))
         _fill(layout, few)
-        tables = tables_of(bench.spark, layout, _SETTINGS, {}, [_game(at) for at in range(few)])
+        tables = tables_of(layout, _SETTINGS, {}, [_game(at) for at in range(few)])
         seconds[BY_SPARK].append(timed(partial(_by_spark, bench, tables)))
         print(f"round {number}: { {name: round(each[-1], 2) for name, each in seconds.items()} } s", flush=True)
     bench.forget("maintain")
@@ -85,14 +86,14 @@ def _maintain(bench: Bench, layout: Layout) -> None:
     now = datetime.now(timezone.utc)
     request = MaintenanceRequest(_SETTINGS, Vacuum.YES, False, now, uuid.uuid4().hex, PARALLELISM)
     upkeep = TableMaintainer(bench.spark, layout, request, lambda _: {}, _nothing, threading.Event())
-    _require_no_error(one.error for one in upkeep.run(tables_of(bench.spark, layout, _SETTINGS, {}, ())))
+    _require_no_error(one.error for one in upkeep.run(tables_of(layout, _SETTINGS, {}, ())))
 
 
 def _by_spark(bench: Bench, tables: Iterable[Table]) -> None:
     session = by_spark.upkeep_session(bench.spark, _SETTINGS.target_bytes)
     for table in tables:
-        _, seen, _ = by_spark.maintain_by_spark(session, table, None, dry_run=False)
-        by_spark.vacuum(session, table, seen, timedelta(0))
+        _, seen, _ = by_spark.maintain_by_spark(session, Storage(), table, None, dry_run=False)
+        by_spark.vacuum(session, Storage(), table, seen, timedelta(0))
 
 
 def _require_no_error(errors: Iterable[Exception | None]) -> None:

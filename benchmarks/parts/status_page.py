@@ -24,12 +24,12 @@ from deltalake import DeltaTable, write_deltalake
 
 from benchmarks.support.page import write_section
 from demux.cli.command import settings_of
-from demux.cli.inspect.serve import status_reader
 from demux.core.columns.arrow import arrow_fields
 from demux.core.columns.types import Struct
 from demux.core.names import names_of
 from demux.core.root.layout import Layout
 from demux.core.tables import BRONZE, GAMES, QUARANTINE, ROUNDS, SCHEMAS
+from demux.pipeline.status import status_reader
 from tools.chromium import Tab, browser
 
 _TITLE = "Status page"

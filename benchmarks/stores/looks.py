@@ -14,11 +14,11 @@ from benchmarks.parts.status_page import fill
 from benchmarks.stores.bars import Bar
 from benchmarks.support.sizes import Sizes
 from demux.cli.command import settings_of
-from demux.cli.inspect.serve import status_reader
 from demux.core.root.layout import layout_of
 from demux.core.settings.store import StoreSettings
 from demux.operations.status.html_page import page
 from demux.operations.status.json_view import status_json
+from demux.pipeline.status import status_reader
 from tools.servers.stores.slow import SlowStore
 
 _ROOT = "s3://demux/looks"

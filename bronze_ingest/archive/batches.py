@@ -15,7 +15,7 @@ from demux.core.delta.log import newest_transaction
 from demux.core.errors import DemuxError, SettingsInvalid, StorageFailed
 from demux.core.root.layout import Layout
 from demux.core.settings.source import ArchiveSettings
-from demux.core.storage import file_names, read_text, replace_text, table_exists
+from demux.core.storage.files import Storage
 from demux.core.streaming.checkpoints import StreamCheckpoint, read_checkpoint
 from demux.core.text import printable
 
@@ -26,7 +26,7 @@ OnBatch = Callable[[DataFrame, Batch], None]
 Reading = dict[str, str | None]
 
 
-def require_same_reading(spark: SparkSession, layout: Layout, settings: ArchiveSettings) -> None:
+def require_same_reading(layout: Layout, settings: ArchiveSettings) -> None:
     """Check that archived files of an interrupted batch would be read as when it was begun; call it before the query.
 
     Notes in the checkpoint how files are read from now on. A second call changes nothing.
@@ -36,18 +36,22 @@ def require_same_reading(spark: SparkSession, layout: Layout, settings: ArchiveS
     """
     note = f"{layout.bronze_checkpoint}/{_NOTE}"
     now: Reading = {"path": settings.path, "format": settings.format.value, "pattern": settings.pattern}
-    before = json.loads(read_text(spark, note)) if _NOTE in file_names(spark, layout.bronze_checkpoint) else {}
+    before = json.loads(layout.storage.read_text(note)) if layout.storage.exists(note) else {}
     if before == now:
         return
     changed = {name for name in before if now[name] != before[name]}
-    found = read_checkpoint(spark, layout.bronze_checkpoint)
-    if changed and found.unfinished is not None and _listings(spark, layout.bronze_checkpoint, found.unfinished):
+    found = read_checkpoint(layout.storage, layout.bronze_checkpoint)
+    if (
+        changed
+        and found.unfinished is not None
+        and _listings(layout.storage, layout.bronze_checkpoint, found.unfinished)
+    ):
         if changed == {"path"}:
             # spark knows the batch's files by their whole paths; the note is about them
             return
-        if changed != {"format"} or _is_written(spark, layout, found):
+        if changed != {"format"} or _is_written(layout, found):
             raise _read_otherwise(found.unfinished, before)
-    replace_text(spark, note, json.dumps(now))
+    layout.storage.write_text(note, json.dumps(now))
 
 
 def _read_otherwise(batch_id: int, before: Reading) -> SettingsInvalid:
@@ -59,14 +63,14 @@ def _read_otherwise(batch_id: int, before: Reading) -> SettingsInvalid:
     )
 
 
-def _is_written(spark: SparkSession, layout: Layout, found: StreamCheckpoint) -> bool:
+def _is_written(layout: Layout, found: StreamCheckpoint) -> bool:
     """Return whether a table has something of the unfinished batch."""
     assert found.query_id is not None
-    tables = [table for table in (layout.bronze, layout.quarantine) if table_exists(spark, table)]
-    return any(newest_transaction(spark, table, found.query_id) == found.unfinished for table in tables)
+    tables = [table for table in (layout.bronze, layout.quarantine) if layout.storage.table_exists(table)]
+    return any(newest_transaction(layout.storage, table, found.query_id) == found.unfinished for table in tables)
 
 
-def with_files(spark: SparkSession, checkpoint: str, on_batch: OnBatch) -> OnBatch:
+def with_files(spark: SparkSession, storage: Storage, checkpoint: str, on_batch: OnBatch) -> OnBatch:
     """Return `on_batch` with the archive watched: every file of a batch is there, or the batch fails.
 
     What it returns raises:
@@ -74,7 +78,7 @@ def with_files(spark: SparkSession, checkpoint: str, on_batch: OnBatch) -> OnBat
     """
 
     def watched(frame: DataFrame, batch: Batch) -> None:
-        _require_files(spark, checkpoint, batch.batch_id)
+        _require_files(spark, storage, checkpoint, batch.batch_id)
         try:
             on_batch(frame, batch)
         except Exception as error:
@@ -87,19 +91,19 @@ def with_files(spark: SparkSession, checkpoint: str, on_batch: OnBatch) -> OnBat
     return watched
 
 
-def _require_files(spark: SparkSession, checkpoint: str, batch_id: int) -> None:
-    for listing in _listings(spark, checkpoint, batch_id):
+def _require_files(spark: SparkSession, storage: Storage, checkpoint: str, batch_id: int) -> None:
+    for listing in _listings(storage, checkpoint, batch_id):
         folder = f"{checkpoint}/sources/{listing.source}"
-        names = set(file_names(spark, folder))
+        names = set(storage.names(folder))
         for entry in range(listing.after + 1, listing.last + 1):
             name = str(entry) if str(entry) in names else f"{entry}.compact"
-            for uri in files_of(read_text(spark, f"{folder}/{name}"), listing):
+            for uri in files_of(storage.read_text(f"{folder}/{name}"), listing):
                 _require_file(spark, uri)
 
 
-def _listings(spark: SparkSession, checkpoint: str, batch_id: int) -> list[Listing]:
-    before = read_text(spark, f"{checkpoint}/offsets/{batch_id - 1}") if batch_id else None
-    return listings(read_text(spark, f"{checkpoint}/offsets/{batch_id}"), before)
+def _listings(storage: Storage, checkpoint: str, batch_id: int) -> list[Listing]:
+    before = storage.read_text(f"{checkpoint}/offsets/{batch_id - 1}") if batch_id else None
+    return listings(storage.read_text(f"{checkpoint}/offsets/{batch_id}"), before)
 
 
 def _require_file(spark: SparkSession, uri: str) -> None:

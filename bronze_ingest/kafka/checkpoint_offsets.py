@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pyspark.sql import SparkSession
-
 from bronze_ingest.kafka.lost_offsets import (
     Offsets,
     kafka_offsets,
@@ -16,7 +14,7 @@ from bronze_ingest.kafka.lost_offsets import (
     text_of,
     with_line,
 )
-from demux.core.storage import file_names, read_text, replace_text
+from demux.core.storage.files import Storage
 from demux.core.streaming.checkpoints import read_checkpoint
 
 # Kafka comes first in the query
@@ -37,36 +35,38 @@ class StreamPosition:
     begun: Offsets
 
 
-def position(spark: SparkSession, checkpoint: str) -> StreamPosition:
+def position(storage: Storage, checkpoint: str) -> StreamPosition:
     """Return the offsets of the stream."""
-    found = read_checkpoint(spark, checkpoint)
-    needed = _in_log(spark, checkpoint, found.done) if found.done >= 0 else _start(spark, checkpoint)
-    return StreamPosition(needed, {} if found.unfinished is None else _in_log(spark, checkpoint, found.unfinished))
+    found = read_checkpoint(storage, checkpoint)
+    needed = _in_log(storage, checkpoint, found.done) if found.done >= 0 else _start(storage, checkpoint)
+    return StreamPosition(needed, {} if found.unfinished is None else _in_log(storage, checkpoint, found.unfinished))
 
 
-def move(spark: SparkSession, checkpoint: str, change: Callable[[Offsets], Offsets]) -> None:
+def move(storage: Storage, checkpoint: str, change: Callable[[Offsets], Offsets]) -> None:
     """Change where the next batch begins, and where it ends if it was begun already.
 
     After a crash in between, the same change must be made again: the end comes first.
     """
-    found = read_checkpoint(spark, checkpoint)
+    found = read_checkpoint(storage, checkpoint)
     for batch in (found.unfinished, found.done):
         if batch is None:
             continue
         if batch < 0:
-            replace_text(spark, f"{checkpoint}/{_START}/0", start_with_line(text_of(change(_start(spark, checkpoint)))))
+            storage.write_text(
+                f"{checkpoint}/{_START}/0", start_with_line(text_of(change(_start(storage, checkpoint))))
+            )
             continue
         file = f"{checkpoint}/offsets/{batch}"
-        offsets = _in_log(spark, checkpoint, batch)
-        replace_text(spark, file, with_line(read_text(spark, file), KAFKA, text_of(change(offsets))))
+        offsets = _in_log(storage, checkpoint, batch)
+        storage.write_text(file, with_line(storage.read_text(file), KAFKA, text_of(change(offsets))))
 
 
-def _in_log(spark: SparkSession, checkpoint: str, batch: int) -> Offsets:
-    line = source_line(read_text(spark, f"{checkpoint}/offsets/{batch}"), KAFKA)
+def _in_log(storage: Storage, checkpoint: str, batch: int) -> Offsets:
+    line = source_line(storage.read_text(f"{checkpoint}/offsets/{batch}"), KAFKA)
     return (kafka_offsets(line) if line is not None else None) or {}
 
 
-def _start(spark: SparkSession, checkpoint: str) -> Offsets:
-    if "0" not in file_names(spark, f"{checkpoint}/{_START}"):
+def _start(storage: Storage, checkpoint: str) -> Offsets:
+    if "0" not in storage.names(f"{checkpoint}/{_START}"):
         return {}
-    return kafka_offsets(start_line(read_text(spark, f"{checkpoint}/{_START}/0"))) or {}
+    return kafka_offsets(start_line(storage.read_text(f"{checkpoint}/{_START}/0"))) or {}

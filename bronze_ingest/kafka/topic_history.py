@@ -14,7 +14,6 @@ from demux.core.columns.spark import spark_struct
 from demux.core.columns.types import Struct
 from demux.core.errors import OffsetsLost
 from demux.core.root.layout import Layout
-from demux.core.storage import table_exists
 from demux.core.tables import GAPS, TOPICS
 
 _MAX_SHOWN = 5
@@ -39,7 +38,7 @@ def follow(spark: SparkSession, layout: Layout, now: Mapping[str, TopicState], a
     Raises:
         OffsetsLost: the broker no longer has what the stream needs, and `accept_gaps` is off; nothing was changed.
     """
-    history, at = _history(spark, layout), position(spark, layout.bronze_checkpoint)
+    history, at = _history(spark, layout), position(layout.storage, layout.bronze_checkpoint)
     lost = _lost(spark, layout, at, now, history)
     if lost and not accept_gaps:
         raise _offsets_lost(lost)
@@ -49,7 +48,7 @@ def follow(spark: SparkSession, layout: Layout, now: Mapping[str, TopicState], a
     _remember(spark, layout, now, cut_off)
     begun = begins(at.needed, now, _left(spark, layout, at.needed, now, history)) if at.needed else {}
     if lost or begun:
-        move(spark, layout.bronze_checkpoint, lambda offsets: {**past_gaps(offsets, lost, now), **begun})
+        move(layout.storage, layout.bronze_checkpoint, lambda offsets: {**past_gaps(offsets, lost, now), **begun})
     # after the move: until then, the id that it had says that it was made again
     new = {name for name, topic in now.items() if topic.topic_id not in history.get(name, ())[-1:]}
     _remember(spark, layout, now, new)
@@ -63,7 +62,7 @@ def require_offsets(spark: SparkSession, layout: Layout, now: Mapping[str, Topic
     Raises:
         OffsetsLost: it does not.
     """
-    at = position(spark, layout.bronze_checkpoint)
+    at = position(layout.storage, layout.bronze_checkpoint)
     if lost := _lost(spark, layout, at, now, _history(spark, layout)):
         raise _offsets_lost(lost)
 
@@ -93,14 +92,14 @@ def _left(
 
 
 def _gap_rows(spark: SparkSession, layout: Layout, losses: set[Loss]) -> list[Any]:
-    if not table_exists(spark, layout.gaps):
+    if not layout.storage.table_exists(layout.gaps):
         return []
     rows: list[Any] = spark.read.format("delta").load(layout.gaps).orderBy("accepted_at").collect()
     return [row for row in rows if Loss(row.reason) in losses]
 
 
 def _history(spark: SparkSession, layout: Layout) -> History:
-    if not table_exists(spark, layout.topics):
+    if not layout.storage.table_exists(layout.topics):
         return {}
     # sorted here: Spark would need a further stage
     rows = sorted(spark.read.format("delta").load(layout.topics).collect(), key=lambda row: row.since)

@@ -5,54 +5,142 @@ from __future__ import annotations
 import io
 import logging
 import sys
+from importlib import import_module
 
 import typer
 from rich.console import Console
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
 
-from demux.cli.deploy import apply, destroy, export, grants, plan
-from demux.cli.inspect import reconcile, schemas, serve
-from demux.cli.inspect import status as look
-from demux.cli.repair import backfill, forget, maintain, quarantine, sessions
-from demux.cli.repair import rebuild as repair
-from demux.cli.run import demo
-from demux.cli.run import produce as start
-from demux.cli.run import run as flow
 from demux.core.error_mapping import named
 from demux.core.errors import ExitCode
 from demux.core.text import printable
 
+_HELP_OPTIONS = {"help_option_names": ["-h", "--help"]}
+
+# by name: where the function or the group of commands is, and the first sentence of its help
+COMMANDS: dict[str, tuple[str, str]] = {
+    "init": ("demux.cli.run.produce:init", "Write a settings file with every setting, its default and a comment."),
+    "produce": (
+        "demux.cli.run.produce:produce",
+        "Send simulated events of many games, wrapped, to the source table or topic; register their schemas.",
+    ),
+    "ingest": ("demux.cli.run.run:ingest", "Take everything new in the source into bronze, or into quarantine."),
+    "plan": (
+        "demux.cli.deploy.plan:plan",
+        "Show which game would run where, what would change, and which games wait; change nothing.",
+    ),
+    "run": (
+        "demux.cli.run.run:run",
+        "Run bronze, then every game of the plan that has new rows. SIGINT and SIGTERM finish what is under way.",
+    ),
+    "deserialize": (
+        "demux.cli.run.run:deserialize",
+        "Decode the new bronze rows of one game or several into their silver tables; a game's failure stops no other.",
+    ),
+    "apply": (
+        "demux.cli.deploy.apply:apply",
+        "Install the jobs in the workspace, or change them to what the settings want; a second call changes nothing.",
+    ),
+    "destroy": (
+        "demux.cli.deploy.destroy:destroy",
+        "Remove what `demux apply` made: jobs, wheels, settings files, grants, record; or here, which game runs where.",
+    ),
+    "export": ("demux.cli.deploy.export:export", "Write the plan in the form of another tool."),
+    "status": (
+        "demux.cli.inspect.status:status",
+        "Show what failed and what to do, which games wait and why, and where every record is, game by game.",
+    ),
+    "serve": (
+        "demux.cli.inspect.serve:serve",
+        "Serve the status as a page that keeps itself up to date, with /metrics and /healthz; until Ctrl-C or SIGTERM.",
+    ),
+    "show": ("demux.cli.inspect.status:show", "Show the newest rows of a game's silver table."),
+    "reconcile": (
+        "demux.cli.inspect.reconcile:reconcile",
+        "Prove that every record is in exactly one place, from the tables alone; exit code 6 if one is not.",
+    ),
+    "schemas": ("demux.cli.inspect.schemas:schemas", "Look at schemas, and at what a changed one would break."),
+    "grants": ("demux.cli.deploy.grants:grants", "Say who may read which game's table in Unity Catalog."),
+    "quarantine": ("demux.cli.repair.quarantine:quarantine", "List, show, replay and drop records in quarantine."),
+    "rebuild": (
+        "demux.cli.repair.rebuild:rebuild",
+        "Make a table again from where it came from: after a lost checkpoint, or to decode everything again.",
+    ),
+    "backfill": (
+        "demux.cli.repair.backfill:backfill",
+        "Decode days again from bronze, as they are by the schemas and settings of now; readers see one change a step.",
+    ),
+    "forget": (
+        "demux.cli.repair.forget:forget",
+        "Remove a person's records from silver, bronze and quarantine, bytes included; what goes is listed before.",
+    ),
+    "sessions": (
+        "demux.cli.repair.sessions:sessions",
+        "Take what is new in a game's silver table into its table of sessions; late events are counted, never lost.",
+    ),
+    "maintain": (
+        "demux.cli.repair.maintain:maintain",
+        "Join small files, remove old ones, retire old rows of bronze; streams may run meanwhile.",
+    ),
+    "demo": (
+        "demux.cli.run.demo:demo",
+        "Produce events of 20 games in 3 schema versions, 1 % of them faulty, run everything, and show where they are.",
+    ),
+}
+
+
+class _Commands(TyperGroup):
+    """The commands by name; imports the module of a command only when that command is called.
+
+    So no command waits for the libraries of another: the SDK of Databricks alone costs as much as all others.
+    """
+
+    _lists = False
+
+    def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
+        return list(COMMANDS)
+
+    def get_command(self, ctx: typer.Context, cmd_name: str) -> TyperCommand | TyperGroup | None:  # type: ignore[override]
+        if cmd_name not in COMMANDS:
+            return None
+        where, summary = COMMANDS[cmd_name]
+        if self._lists:
+            return TyperCommand(cmd_name, help=summary, rich_markup_mode="markdown")
+        return loaded(cmd_name, where)
+
+    def format_help(self, ctx: typer.Context, formatter: object) -> None:  # type: ignore[override]
+        self._lists = True
+        super().format_help(ctx, formatter)  # type: ignore[arg-type]
+
+
+def loaded(name: str, where: str) -> TyperCommand | TyperGroup:
+    """Return the command at `module:function`, or the group of commands at `module:Typer`."""
+    module, _, attribute = where.partition(":")
+    found = getattr(import_module(module), attribute)
+    if not isinstance(found, typer.Typer):
+        alone = typer.Typer(add_completion=False, rich_markup_mode="markdown")
+        alone.command(name, context_settings=_HELP_OPTIONS)(found)
+        found = alone
+    command: TyperCommand | TyperGroup = get_command(found)  # type: ignore[assignment]
+    command.name = name
+    return command
+
+
 app = typer.Typer(
     name="demux",
-    help="One wrapper stream in, one typed table per game out.",
+    cls=_Commands,
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings=_HELP_OPTIONS,
 )
 
-app.command("init")(start.init)
-app.command("produce")(start.produce)
-app.command("ingest")(flow.ingest)
-app.command("plan")(plan.plan)
-app.command("run")(flow.run)
-app.command("deserialize")(flow.deserialize)
-app.command("apply")(apply.apply)
-app.command("destroy")(destroy.destroy)
-app.add_typer(export.export, name="export")
-app.command("status")(look.status)
-app.command("serve")(serve.serve)
-app.command("show")(look.show)
-app.command("reconcile")(reconcile.reconcile)
-app.add_typer(schemas.schemas, name="schemas")
-app.add_typer(grants.grants, name="grants")
-app.add_typer(quarantine.quarantine, name="quarantine")
-app.command("rebuild")(repair.rebuild)
-app.command("backfill")(backfill.backfill)
-app.command("forget")(forget.forget)
-app.command("sessions")(sessions.sessions)
-app.command("maintain")(maintain.maintain)
-app.command("demo")(demo.demo)
+
+@app.callback()
+def demux() -> None:
+    """One wrapper stream in, one typed table per game out."""
 
 
 def run() -> None:

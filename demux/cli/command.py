@@ -10,30 +10,31 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from enum import Enum
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
 
 from demux.core.errors import SettingsInvalid, StorageFailed
+from demux.core.extras import on_databricks
 from demux.core.root.layout import Layout, layout_of, s3_access
 from demux.core.root.lease import hold_of
 from demux.core.root.lock import Access, Hold, is_elsewhere, locked
 from demux.core.secrets import is_secret_option
-from demux.core.settings.loading.loader import load
+from demux.core.settings.loading.loader import load, with_absolute_paths
 from demux.core.settings.settings import Decoder, Settings
-from demux.core.storage import remember
-from demux.core.streaming.progress_log import ProgressLog
-from demux.core.streaming.session import has_session, on_databricks, session, stop
 from demux.core.text import printable
-from demux.pipeline.context import CommandContext, place_of
-from install_workflow.destroy.apply import require_whole
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from demux.pipeline.context import CommandContext
 
 # what `signal.signal` takes and gives back
 _Handler = Callable[[int, FrameType | None], Any] | int | signal.Handlers | None
@@ -77,15 +78,7 @@ def settings_of(
         overrides["root"] = root
     if decoder is not None:
         overrides["decoder"] = decoder.value
-    settings = load(file, os.environ, overrides, defaults)
-    # Spark resolves a relative path in some places and refuses it in others
-    return settings.model_copy(
-        update={
-            "root": _absolute(settings.root),
-            "source": settings.source.model_copy(update={"path": _absolute(settings.source_path)}),
-            "registry": settings.registry.model_copy(update={"path": _absolute(settings.registry_path)}),
-        }
-    )
+    return with_absolute_paths(load(file, os.environ, overrides, defaults))
 
 
 def warn(sentence: str) -> None:
@@ -148,19 +141,49 @@ def command_context(
         yield from _with_spark(settings, after_removal, hold)
 
 
+@contextmanager
+def session_to_look(
+    settings: Settings, command: str, *, by_spark: bool = False, also: Iterable[str] = ()
+) -> Iterator[SparkSession | None]:
+    """Yield None, or a session where one is asked for or nothing else reaches the tables; takes no lock.
+
+    Args:
+        settings: all settings.
+        command: its name, which other commands show.
+        by_spark: whether a session is asked for.
+        also: paths of further tables that the command reads.
+
+    Raises:
+        RemovalUnfinished: a removal of tables was interrupted.
+    """
+    from install_workflow.destroy.apply import require_whole
+
+    layout = layout_of(settings)
+    if by_spark or not all(map(layout.storage.reaches_tables, (settings.root, *also))):
+        with command_context(settings, command, Access.LOOK) as place:
+            yield place.spark
+    else:
+        require_whole(layout)
+        yield None
+
+
 def _with_spark(settings: Settings, after_removal: AfterRemoval, hold: Hold) -> Iterator[CommandContext]:
+    # a command that only looks does without them
+    from demux.core.streaming.progress_log import ProgressLog
+    from demux.core.streaming.session import has_session, session, stop
+    from demux.pipeline.context import place_of
+    from install_workflow.destroy.apply import require_whole
+
     log_to(logs_of(settings))
     shared = has_session()
     with console.status("starting Spark …"):
         spark = session(settings.spark, logs_of(settings), s3_access(settings))
-    if not shared or on_databricks():
-        remember(spark, layout_of(settings).storage)
     stopping = threading.Event()
     progress = ProgressLog()
     before = _catch_signals(stopping)
     try:
         if after_removal is AfterRemoval.REFUSE:
-            require_whole(spark, layout_of(settings))
+            require_whole(layout_of(settings))
         spark.streams.addListener(progress)
         yield replace(place_of(settings, spark, stopping, hold.tables), hold=hold, warn=warn)
     finally:
@@ -220,7 +243,3 @@ def _catch_signals(stopping: threading.Event) -> Mapping[int, _Handler]:
 def _without_secret(change: str) -> str:
     key = re.split(r"[^\w.-]", change, maxsplit=1)[0]
     return key if is_secret_option(key) else change
-
-
-def _absolute(path: str) -> str:
-    return path if "://" in path else str(Path(path).absolute())

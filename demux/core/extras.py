@@ -6,6 +6,7 @@ A task on a cluster needs none of them (docs/decisions/0029).
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Mapping
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,11 @@ EXTRA_OF: Mapping[str, str] = {
     "pyspark": "local",
     "sqlglot": "forget",
 }
+
+
+def on_databricks() -> bool:
+    """Return whether this process runs on a cluster of a Databricks workspace."""
+    return "DATABRICKS_RUNTIME_VERSION" in os.environ
 
 
 def missing_extra(error: BaseException) -> RuntimeMissing | None:

@@ -27,7 +27,8 @@ from demux.core.delta.batch_commit import append
 from demux.core.errors import DemuxError, GameUnknown, SettingsInvalid
 from demux.core.names import names_of, quoted
 from demux.core.root.layout import Layout
-from demux.core.storage import remove_folder, table_exists
+from demux.core.storage.files import Storage
+from demux.core.storage.hadoop import remove_folder
 from demux.core.streaming.checkpoints import read_checkpoint, require_checkpoint
 from demux.core.streaming.query import run_query
 from demux.core.tables import SESSION, SESSION_BATCHES
@@ -180,25 +181,24 @@ def run_sessions(
     """
     key = names_of(spec.game).key
     table, checkpoint = layout.sessions(key), layout.sessions_checkpoint(key)
-    silver = _silver(spark, layout.silver(key), spec)
+    silver = _silver(spark, layout, spec)
     if rebuild:
         # the checkpoint first: a table without one is noticed, and this is the remedy
-        remove_folder(spark, checkpoint)
-        remove_folder(spark, table)
-    require_checkpoint(spark, checkpoint, table, table, "FALSE", _command(spec))
-    _require_table(spark, table, silver.schema, spec)
-    log = layout.session_batches
+        remove_folder(spark, layout.storage, checkpoint)
+        remove_folder(spark, layout.storage, table)
+    require_checkpoint(spark, layout.storage, checkpoint, table, table, "FALSE", _command(spec))
+    _require_table(spark, layout.storage, table, silver.schema, spec)
     new: list[SessionStep] = []
 
     def one_batch(frame: DataFrame, batch: Batch) -> None:
-        new.append(_decided(frame, batch, log, spec, lateness, now()))
+        new.append(_decided(frame, batch, layout, spec, lateness, now()))
         _replace_open(frame, batch, table, spec, new[-1])
 
     with _over_wider_columns(spark, spec):
-        run_query(spark, _stream(spark, layout.silver(key), spec), checkpoint, f"sessions/{key}", one_batch)
+        run_query(layout.storage, _stream(spark, layout.silver(key), spec), checkpoint, f"sessions/{key}", one_batch)
     if flush:
         _flush(spark, table)
-    steps = _steps(spark, log, read_checkpoint(spark, checkpoint).query_id)
+    steps = _steps(spark, layout, read_checkpoint(layout.storage, checkpoint).query_id)
     closed = spark.read.format("delta").load(table).groupBy("_closed_by").count().collect()
     return SessionsReport(tuple(new), tuple(steps.values()), {row[0]: row[1] for row in closed}, silver.count())
 
@@ -265,18 +265,18 @@ def _over_wider_columns(spark: SparkSession, spec: SessionSpec) -> Iterator[None
 
 
 def _decided(
-    frame: DataFrame, batch: Batch, log: str, spec: SessionSpec, lateness: timedelta, now: datetime
+    frame: DataFrame, batch: Batch, layout: Layout, spec: SessionSpec, lateness: timedelta, now: datetime
 ) -> SessionStep:
     """Return what the batch does, written down; a batch that comes again does what it was going to do."""
     spark = frame.sparkSession
-    steps = _steps(spark, log, batch.query_id)
+    steps = _steps(spark, layout, batch.query_id)
     if batch.batch_id in steps:
         return steps[batch.batch_id]
     before = max((step.watermark for step in steps.values() if step.watermark is not None), default=None)
     newest, rows, untimed, late = _measured(frame, spec, before)
     step = SessionStep(rows, late, untimed, before, next_watermark(before, newest, (now - _EPOCH) // _US, lateness))
     row = (spec.game, batch.query_id, batch.batch_id, rows, late, untimed, *map(_moment, (before, step.watermark)), now)
-    append(spark.createDataFrame([row], spark_struct(SESSION_BATCHES)).coalesce(1), log, batch)
+    append(spark.createDataFrame([row], spark_struct(SESSION_BATCHES)).coalesce(1), layout.session_batches, batch)
     return step
 
 
@@ -318,11 +318,11 @@ def _is_over(spec: SessionSpec, watermark: int | None) -> Column:
     return F.coalesce(over, F.lit(False))
 
 
-def _steps(spark: SparkSession, log: str, query_id: str | None) -> dict[int, SessionStep]:
+def _steps(spark: SparkSession, layout: Layout, query_id: str | None) -> dict[int, SessionStep]:
     """Return the query's batches by number."""
-    if query_id is None or not table_exists(spark, log):
+    if query_id is None or not layout.storage.table_exists(layout.session_batches):
         return {}
-    rows = spark.read.format("delta").load(log).where(F.col("query_id") == F.lit(query_id))
+    rows = spark.read.format("delta").load(layout.session_batches).where(F.col("query_id") == F.lit(query_id))
     found = rows.withColumn("late_before", F.expr("unix_micros(late_before)")).withColumn(
         "watermark", F.expr("unix_micros(watermark)")
     )
@@ -333,8 +333,9 @@ def _step(row: Row) -> SessionStep:
     return SessionStep(row.rows_in, row.rows_late, row.rows_untimed, row.late_before, row.watermark)
 
 
-def _silver(spark: SparkSession, silver: str, spec: SessionSpec) -> DataFrame:
-    if not table_exists(spark, silver):
+def _silver(spark: SparkSession, layout: Layout, spec: SessionSpec) -> DataFrame:
+    silver = layout.silver(names_of(spec.game).key)
+    if not layout.storage.table_exists(silver):
         raise GameUnknown(
             f"The game {printable(spec.game)!r} has no table.",
             "See `demux status` for the games; names are exact, upper and lower case included.",
@@ -345,10 +346,10 @@ def _silver(spark: SparkSession, silver: str, spec: SessionSpec) -> DataFrame:
     return rows
 
 
-def _require_table(spark: SparkSession, table: str, silver: StructType, spec: SessionSpec) -> None:
+def _require_table(spark: SparkSession, storage: Storage, table: str, silver: StructType, spec: SessionSpec) -> None:
     """Make the table where there is none; check that it is of the same sessions where there is."""
     wanted = _made_by(silver, spec)
-    if table_exists(spark, table):
+    if storage.table_exists(table):
         fields = spark.read.format("delta").load(table).schema.fields
         made_by = next((field.metadata[_MADE_BY] for field in fields if _MADE_BY in field.metadata), None)
         if made_by != wanted:

@@ -14,15 +14,15 @@ from pyspark.sql import SparkSession
 from demux.core.catalog.registration import CatalogRegistration
 from demux.core.control.games_and_rounds import Control
 from demux.core.errors import DemuxError
+from demux.core.extras import on_databricks
 from demux.core.reports import GameReport, IngestReport
 from demux.core.root.layout import Layout, layout_of
 from demux.core.root.lock import Hold, TableLock, table_lock, unlocked
-from demux.core.schemas.game_discovery import RegisteredGames, registered_games
+from demux.core.schemas.game_discovery import RegisteredGames, registered_if_asked
 from demux.core.schemas.registry_selection import Registries, game_schemas
 from demux.core.schemas.store import GameRegistry, SchemaStore
 from demux.core.settings.settings import Settings
 from demux.core.streaming.query import TAKE_ALL, Trigger
-from demux.core.streaming.session import on_databricks
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +88,7 @@ class CommandContext:
 
     def registered(self) -> RegisteredGames:
         """Return the games that the registries name; none, and a warning, where a registry cannot be asked."""
-        try:
-            return registered_games(self.settings, Registries(self.settings, os.environ))
-        except DemuxError as error:
-            logging.getLogger("demux").warning("games.subjects: %s", error)
-            self.warn(f"Games that only the registry has are left out: {error.cause}")
-            return RegisteredGames()
+        return registered_if_asked(self.settings, Registries(self.settings, os.environ), self.warn)
 
     def ingest(
         self,

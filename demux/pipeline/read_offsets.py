@@ -23,7 +23,6 @@ from demux.core.names import names_of
 from demux.core.root.layout import Layout, layout_of
 from demux.core.settings.settings import Settings
 from demux.core.settings.source import SourceKind
-from demux.core.storage import file_names, read_text, table_exists
 from demux.core.storage.files import Storage
 from demux.core.streaming.bronze_offset import BronzeOffset
 from demux.core.streaming.checkpoints import end_of, read_checkpoint
@@ -40,12 +39,12 @@ def game_offsets(spark: SparkSession | None, layout: Layout) -> Callable[[Collec
     """Return what says the offsets of games in bronze, by key, as their tables have them."""
 
     def read_offsets(keys: Collection[str]) -> Mapping[str, GameOffset]:
-        if not table_exists(spark or layout.storage, layout.bronze):
+        if not layout.storage.table_exists(layout.bronze):
             return {}
         app_id = position_id(spark, layout)
         names = sorted(keys)
         with ThreadPoolExecutor(_THREADS, thread_name_prefix="stands") as pool:
-            found = pool.map(lambda key: _game_offset(spark, layout, key, app_id), names)
+            found = pool.map(lambda key: _game_offset(layout, key, app_id), names)
             return {key: read_source for key, read_source in zip(names, found, strict=True) if read_source is not None}
 
     return read_offsets
@@ -57,33 +56,31 @@ def read_batch(spark: SparkSession, layout: Layout, game: str) -> int:
     read_source = game_offsets(spark, layout)([key]).get(key)
     if read_source is None:
         return -1
-    if read_source.version > newest_version(spark, layout.bronze):
+    if read_source.version > newest_version(layout.storage, layout.bronze):
         return ALL_READ
-    writer = read_checkpoint(spark, layout.bronze_checkpoint).query_id
-    batches = {} if writer is None else last_batches(spark, layout.bronze, writer, [read_source.version])
+    writer = read_checkpoint(layout.storage, layout.bronze_checkpoint).query_id
+    batches = {} if writer is None else last_batches(layout.storage, layout.bronze, writer, [read_source.version])
     return batches.get(read_source.version, -1)
 
 
-def _game_offset(spark: SparkSession | None, layout: Layout, key: str, app_id: str) -> GameOffset | None:
-    files, table, checkpoint = spark or layout.storage, layout.silver(key), layout.silver_checkpoint(key)
-    number = _transaction(spark, layout, table, app_id)
+def _game_offset(layout: Layout, key: str, app_id: str) -> GameOffset | None:
+    storage, table, checkpoint = layout.storage, layout.silver(key), layout.silver_checkpoint(key)
+    number = _transaction(layout.storage, table, app_id)
     if number is not None:
         # what was read of the commit that it is in counts once it has read all of it
         return GameOffset(BronzeOffset.of(number).version, app_id)
-    done = read_checkpoint(files, checkpoint).done
+    done = read_checkpoint(storage, checkpoint).done
     # a stream has written the table, and nothing brings it back: what it had is lost (TABLE_LOST), and does not wait
-    is_gone = done >= 0 and not table_exists(files, table)
-    return GameOffset(end_of(files, checkpoint, done).version, app_id) if is_gone else None
+    is_gone = done >= 0 and not storage.table_exists(table)
+    return GameOffset(end_of(storage, checkpoint, done).version, app_id) if is_gone else None
 
 
-def _transaction(spark: SparkSession | None, layout: Layout, table: str, app_id: str) -> int | None:
+def _transaction(storage: Storage, table: str, app_id: str) -> int | None:
     """Return the newest version of the application's transactions; None for none."""
-    opened = layout.storage.known_table(table)
+    opened = storage.known_table(table)
     if opened is not None:
         return opened.transaction_version(app_id)
-    if not table_exists(spark or layout.storage, table):
-        return None
-    return transaction_of(session_for(spark, table), table, app_id)
+    return transaction_of(storage, table, app_id)
 
 
 def source_offsets(spark: SparkSession | None, settings: Settings) -> Callable[[], SourceOffsets]:
@@ -91,20 +88,20 @@ def source_offsets(spark: SparkSession | None, settings: Settings) -> Callable[[
 
     def read_source() -> SourceOffsets:
         layout = layout_of(settings)
-        files = spark or layout.storage
+        storage = layout.storage
         checkpoint = layout.bronze_checkpoint
-        found = read_checkpoint(files, checkpoint)
+        found = read_checkpoint(storage, checkpoint)
         line = None
         if found.done >= 0:
-            line = source_line(read_text(files, f"{checkpoint}/offsets/{found.done}"), KAFKA)
+            line = source_line(storage.read_text(f"{checkpoint}/offsets/{found.done}"), KAFKA)
         match settings.source.kind:
             case SourceKind.FILES:
                 return SourceOffsets(found.query_id)
             case SourceKind.DELTA:
                 table = settings.source_path
-                if line is None or not table_exists(files, table):
+                if line is None or not storage.table_exists(table):
                     return SourceOffsets(found.query_id)
-                return SourceOffsets(found.query_id, table, _read_whole(spark, layout.storage, table, json.loads(line)))
+                return SourceOffsets(found.query_id, table, _read_whole(spark, storage, table, json.loads(line)))
             case SourceKind.KAFKA:
                 return _kafka(spark, layout, found.query_id, line)
 
@@ -123,12 +120,11 @@ def _read_whole(spark: SparkSession | None, storage: Storage, table: str, offset
         return None if begins or version == 0 else version - 1
     if begins:
         return version if index >= _files_at(spark, storage, table, version) - 1 else None
-    files = spark or storage
     name = commit_name(version)
     folder = f"{table}/_delta_log"
-    if name not in file_names(files, folder):
+    if name not in storage.names(folder):
         return version - 1
-    added = len(commit_in(version, read_text(files, f"{folder}/{name}"), "").added)
+    added = len(commit_in(version, storage.read_text(f"{folder}/{name}"), "").added)
     return version if index >= added - 1 else version - 1
 
 
@@ -143,12 +139,12 @@ def _files_at(spark: SparkSession | None, storage: Storage, table: str, version:
 
 
 def _kafka(spark: SparkSession | None, layout: Layout, writer: str | None, line: str | None) -> SourceOffsets:
-    files = spark or layout.storage
+    storage = layout.storage
     ends = (kafka_offsets(line) if line is not None else None) or {}
     start = f"{layout.bronze_checkpoint}/sources/{KAFKA}"
     begins: Mapping[str, Mapping[int, int]] = {}
-    if "0" in file_names(files, start):
-        begins = kafka_offsets(start_line(read_text(files, f"{start}/0"))) or {}
+    if "0" in storage.names(start):
+        begins = kafka_offsets(start_line(storage.read_text(f"{start}/0"))) or {}
     topics = RecordTable(spark, layout.storage, layout.topics, TOPICS).select("SELECT topic FROM {records}")
     made = Counter(row["topic"] for row in topics)
     given_up: defaultdict[Part, list[Range]] = defaultdict(list)

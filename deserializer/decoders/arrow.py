@@ -108,12 +108,12 @@ def to_examined(decisions: Decisions, which: RowSelection) -> ArrowFunction:
 def parts_of(batches: Batches, decisions: Decisions) -> Iterator[SchemaBatch]:
     """Yield what becomes of the rows of each schema ref of each batch, which have the columns of `INPUT`."""
     for batch in gathered(batches):
-        for ref, rows in _by_ref(batch.select([column.name for column in INPUT])):
+        for ref, rows in by_ref(batch.select([column.name for column in INPUT])):
             yield _part(rows, ref, decisions.of(ref), decisions.columns)
 
 
-def _by_ref(batch: pa.RecordBatch) -> Iterator[tuple[SchemaRef, pa.RecordBatch]]:
-    """Yield the rows of each schema ref of a batch, the refs in order of their first row."""
+def by_ref(batch: pa.RecordBatch) -> Iterator[tuple[SchemaRef, pa.RecordBatch]]:
+    """Yield the rows of each schema ref of a batch that has the columns of `REF`, the refs by their first row."""
     codes = np.zeros(len(batch), dtype=np.int64)
     for column in REF:
         if batch.column(column.name).null_count == len(batch):

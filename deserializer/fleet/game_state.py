@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
+from demux.core.delta.log import file_path
 from demux.core.error_mapping import named
 from demux.core.errors import DemuxError
 from demux.core.names import names_of
@@ -19,7 +20,7 @@ from demux.core.schemas.store import SchemaStore
 from demux.core.streaming.bronze_offset import START, BronzeOffset
 from deserializer.decoders.schema_decision import UNDECIDED, Decisions, Refusal, SchemaLookup, WriterSchema
 from deserializer.fleet.worker import GameFiles
-from deserializer.offsets.bronze_log import BronzeLog, file_path, require_readable
+from deserializer.offsets.bronze_log import BronzeLog, require_readable
 from deserializer.offsets.unread_files import CommitsByGame, FileGroup, pending, take
 from deserializer.silver.backend import GameTable, QuarantineTable, Tables, ahead
 from deserializer.silver.file_quarantine import Quarantine
@@ -91,7 +92,7 @@ class GameStates:
         self._tables: dict[str, GameTable] = {}
         self._positions: dict[str, BronzeOffset] = {}
         self._decisions: dict[str, Decisions] = {}
-        self._log = BronzeLog(spark, self._bronze)
+        self._log = BronzeLog(spark, tables.layout.storage, self._bronze)
 
     def due(
         self, games: Iterable[str], quarantine: QuarantineTable, threads: int
@@ -185,7 +186,9 @@ class GameStates:
     def _decide(
         self, due: PendingGame, answers: Mapping[SchemaRef, SchemaLookup], rows: Mapping[SchemaRef, int]
     ) -> None:
-        self._decisions[due.game] = fit(self._spark, due.table, answers, self._schemas.contract(due.game), rows)
+        self._decisions[due.game] = fit(
+            self._spark, self._opened_by.layout.storage, due.table, answers, self._schemas.contract(due.game), rows
+        )
 
     def schema_ids(self, due: PendingGame, refs: Iterable[SchemaRef]) -> tuple[int, ...]:
         """Return the ids that these refs stand for, sorted; makes the table where no row has asked for it."""

@@ -20,10 +20,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from demux.core.causes import Stage
-from demux.core.columns.arrow import arrow_fields, as_type
-from demux.core.columns.map_in_arrow import MAX_BATCH_BYTES, MAX_BATCH_ROWS
+from demux.core.columns.arrow import arrow_fields, filled
 from demux.core.columns.types import Struct
 from demux.core.delta.parquet_writer import TableFile, TableWriter, stamped
+from demux.core.delta.rewrite_rows import batch_rows
 from demux.core.error_mapping import named
 from demux.core.errors import BronzeRewritten, DemuxError
 from demux.core.schemas.ref import SchemaRef
@@ -221,31 +221,14 @@ def bronze_rows(files: Iterable[Any], without: frozenset[str]) -> Iterator[pa.Re
     settled = pa.array(sorted(without), pa.string()) if without else None
     for file in files:
         # the other cores have tasks of their own: threads would only wait for one another
-        for batch in file.iter_batches(_batch_rows(file.metadata), columns=_there(file, INPUT), use_threads=False):
+        for batch in file.iter_batches(batch_rows(file.metadata), columns=_there(file, INPUT), use_threads=False):
             table = filled(pa.Table.from_batches([batch]), INPUT)
             if settled is not None:
                 table = table.filter(pc.invert(pc.is_in(table.column("record_id"), settled)))
             yield from table.to_batches()
 
 
-def _batch_rows(metadata: Any) -> int:
-    """Return how many rows may stand in memory together, which they do several times."""
-    groups = (metadata.row_group(number) for number in range(metadata.num_row_groups))
-    row_bytes = max((group.total_byte_size / max(1, group.num_rows) for group in groups), default=0)
-    return max(1, min(MAX_BATCH_ROWS, int(MAX_BATCH_BYTES / max(1, row_bytes))))
-
-
 def _there(file: Any, columns: Struct) -> list[str]:
     # files are older than some columns
     names = set(file.schema_arrow.names)
     return [column.name for column in columns if column.name in names]
-
-
-def filled(table: pa.Table, columns: Struct) -> pa.Table:
-    """Return the table in these columns, NULL where it has none."""
-    fields, names = arrow_fields(columns), frozenset(table.column_names)
-    arrays = [
-        as_type(table.column(one.name), one.type) if one.name in names else pa.nulls(len(table), one.type)
-        for one in fields
-    ]
-    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from demux.core.columns.spark import spark_struct
 from demux.core.columns.types import Struct
 from demux.core.errors import BronzeRewritten
-from demux.core.storage import literal_path
+from demux.core.storage.location import literal_path
 
 # in a workspace, files of a Delta table may not be read as the Parquet files that they are, unless one says so
 _CHECK = "spark.databricks.delta.formatCheck.enabled"

@@ -12,22 +12,22 @@ from pyspark.sql import functions as F
 
 from demux.core.delta.log import AddedFile, Commit, growth
 from demux.core.errors import BronzeLogTruncated, BronzeRewritten
-from demux.core.storage import exists, file_bytes
+from demux.core.storage.files import Storage
 from demux.core.streaming.bronze_offset import START, BronzeOffset
 from deserializer.offsets.unread_files import CommitsByGame, FileGroup
 
 # older ones are read again when they are wanted
 _KEPT = 5_000
 _URI = re.compile(r"([a-z][a-z0-9+.-]*:(?://[^/]*)?)(/.*)")
-_ABSOLUTE = re.compile(r"/|[a-z][a-z0-9+.-]*:/")
 
 
 class BronzeLog:
     """The commits of bronze, wherever it is."""
 
-    def __init__(self, spark: SparkSession, bronze: str) -> None:
+    def __init__(self, spark: SparkSession, storage: Storage, bronze: str) -> None:
         """Prepare for the table at this path."""
         self._spark = spark
+        self._storage = storage
         self._bronze = bronze
         self._commits: tuple[Commit, ...] = ()
 
@@ -35,12 +35,12 @@ class BronzeLog:
         """Return the commits from this version on; None when the log does not reach back so far."""
         first = self._commits[0].version if self._commits else None
         if first is None or version < first:
-            found = growth(self._spark, self._bronze, "game_name", version - 1).commits
+            found = growth(self._storage, self._bronze, "game_name", version - 1).commits
             if found is None:
                 return None
             self._commits = found
         else:
-            new = growth(self._spark, self._bronze, "game_name", self._commits[-1].version).commits
+            new = growth(self._storage, self._bronze, "game_name", self._commits[-1].version).commits
             if new is None:
                 # it was made again
                 self._commits = ()
@@ -56,7 +56,7 @@ class BronzeLog:
         Raises:
             BronzeLogTruncated: it does not reach back to this game's.
         """
-        found = growth(self._spark, self._bronze, "game_name", position.version - 1)
+        found = growth(self._storage, self._bronze, "game_name", position.version - 1)
         if found.commits is not None:
             return CommitsByGame(found.commits)
         if position == START:
@@ -71,23 +71,18 @@ class BronzeLog:
     def _snapshot(self, game: str, version: int) -> Commit:
         """Return all files that the game has in a version of bronze, as one commit."""
         bronze = self._spark.read.format("delta").option("versionAsOf", version).load(self._bronze)
-        paths = sorted(_path(self._spark, one) for one in bronze.where(F.col("game_name") == game).inputFiles())
-        files = (AddedFile(path, game, file_bytes(self._spark, path), None) for path in paths)
+        paths = sorted(_path(self._storage, one) for one in bronze.where(F.col("game_name") == game).inputFiles())
+        files = (AddedFile(path, game, self._storage.size(path) or 0, None) for path in paths)
         return Commit(version, tuple(files), at_once=True)
 
 
-def file_path(table: str, path: str) -> str:
-    """Return where a file of a table is, by the path that the log has, decoded."""
-    return path if _ABSOLUTE.match(path) else f"{table}/{path}"
-
-
-def _path(spark: SparkSession, told: str) -> str:
+def _path(storage: Storage, told: str) -> str:
     """Return the path of a file that Spark tells of, with what a path on this machine does not need left out."""
     found = _URI.fullmatch(told)
     begin, path = (found[1], found[2]) if found else ("", told)
     begin = "" if begin.startswith("file:") else begin
     # the path or its URI, as it is with this Delta; no two files have the same name
-    return f"{begin}{path}" if exists(spark, f"{begin}{path}") else f"{begin}{unquote(path)}"
+    return f"{begin}{path}" if storage.exists(f"{begin}{path}") else f"{begin}{unquote(path)}"
 
 
 def require_readable(game: str, pieces: Iterable[FileGroup]) -> None:

@@ -7,7 +7,6 @@ to Spark, which does it or says why not.
 from __future__ import annotations
 
 import logging
-import time
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -20,11 +19,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from demux.core.causes import RemovalReason, Stage
+from demux.core.columns.arrow import table_of
 from demux.core.columns.map_in_arrow import forgetting_archives
+from demux.core.columns.spark import columns_in_json
 from demux.core.columns.types import Struct
-from demux.core.delta.compaction import suits
-from demux.core.delta.parquet_writer import TableFile
-from demux.core.errors import DemuxError, TableUnsuited
+from demux.core.delta.commit import Replacement
+from demux.core.delta.log import file_path
+from demux.core.delta.parquet_writer import TableFile, schema_json, suits
+from demux.core.delta.rewrite_rows import open_to_replace, replace_beside
+from demux.core.errors import DemuxError
 from demux.core.extras import deltalake
 from demux.core.names import names_of
 from demux.core.schemas.ref import SchemaRef
@@ -34,14 +37,13 @@ from demux.core.tables import SILVER_ORIGIN
 from deserializer.decoders.schema_decision import UNDECIDED, Decisions
 from deserializer.fleet.game_state import lasting
 from deserializer.fleet.task_split import balanced
-from deserializer.offsets.bronze_log import file_path
 from deserializer.redecode.backfill_plan import DayCounts, Span
 from deserializer.redecode.backfill_worker import DaysWritten, GameDays, within, write_days
 from deserializer.redecode.processed_rows import ReadState
 from deserializer.redecode.replace_rows import Redecoder, RedecodeTask
 from deserializer.silver.backend import tables_of
 from deserializer.silver.file_quarantine import Quarantine
-from deserializer.silver.file_table import SilverTable, columns_in, require_suited
+from deserializer.silver.file_table import SilverTable
 from deserializer.silver.fit import fit
 from deserializer.silver.rewrite import SAME_ROWS
 
@@ -72,8 +74,10 @@ class LoggedFile:
     first: datetime | None
     last: datetime | None
 
-    def may_have(self, span: Span) -> bool:
-        """Return whether it may have a row of these days."""
+    def may_have(self, span: Span | None) -> bool:
+        """Return whether it may have a row of these days, or any row."""
+        if span is None:
+            return True
         begin, end = span.bounds
         return (self.last is None or self.last + _CUT >= begin) and (self.first is None or self.first < end)
 
@@ -134,7 +138,7 @@ class FileBackfill:
         bad: list[TableFile] = []
         left = dict(works)
         for _ in range(_MOST_LOOKS):
-            done, files = self._job(left.values(), request, now)
+            done, files = run_days(self._redecoding, [work.days for work in left.values()], request, now)
             bad += files
             written |= {one.game: one for one in done if one.left is None and not one.unknown}
             for one in done:
@@ -148,29 +152,6 @@ class FileBackfill:
                 break
         return written, bad
 
-    def _job(
-        self, works: Collection[_TableWork], request: str, now: datetime
-    ) -> tuple[list[DaysWritten], list[TableFile]]:
-        """Return what became of each game, and the files for quarantine; where the job dies, all is left to Spark."""
-        if not works:
-            return [], []
-        quarantine, storage = self._layout.quarantine, self._layout.storage
-
-        def write(parts: Iterator[Sequence[GameDays]]) -> Iterator[DaysWritten | TableFile]:
-            for part in parts:
-                yield from write_days(storage, part, quarantine, request, now)
-
-        context = self._redecoding.spark.sparkContext
-        tasks = balanced([(work.days.bytes, work.days) for work in works], context.defaultParallelism)
-        parts = context.parallelize(tasks, len(tasks))
-        try:
-            found = parts.mapPartitions(forgetting_archives(write)).collect()  # type: ignore[arg-type]
-        except Exception as error:  # Spark finds out which game does it
-            return [DaysWritten(work.days.game, left=f"{type(error).__name__}: {error}") for work in works], []
-        return [one for one in found if isinstance(one, DaysWritten)], [
-            one for one in found if isinstance(one, TableFile)
-        ]
-
     def _learn(self, refs: Mapping[str, Mapping[SchemaRef, int]]) -> list[str]:
         """Return the games of which it is decided what to do with these refs; their tables have the columns for it."""
         wanted = {game: {*self._known(game).by_ref, *more} for game, more in refs.items()}
@@ -183,7 +164,9 @@ class FileBackfill:
                 return False
             try:
                 table = SilverTable.at(self._layout.storage, self._layout.silver(names_of(game).key))
-                self._decisions[game] = fit(spark, table, answers, schemas.contract(game), refs[game])
+                self._decisions[game] = fit(
+                    spark, self._redecoding.layout.storage, table, answers, schemas.contract(game), refs[game]
+                )
             except Exception as error:  # Spark says it
                 _LOG.info("days of a game are left to Spark: %s", error)
                 return False
@@ -197,14 +180,14 @@ class FileBackfill:
 
     def _works(self, wanted: Mapping[str, tuple[ReadState, Span]]) -> dict[str, _TableWork]:
         """Return what is to be done, by game, of those that are not left to Spark."""
-        bronze = self._opened(self._layout.bronze)
-        if bronze is None:
+        bronze = self._layout.storage.known_table(self._layout.bronze)
+        if bronze is None or not suits(bronze):
             return {}
         files = self._bronze_files(bronze)
         spans = {game: span for game, (_, span) in wanted.items()}
         layout, everything = self._layout, dict.fromkeys(wanted)
-        aside = _ids_by_game(layout.storage, layout.quarantine, "stage", Stage.SILVER.value, spans)
-        forgotten = _ids_by_game(layout.storage, layout.removed, "reason", RemovalReason.FORGOTTEN.value, everything)
+        aside = ids_by_game(layout.storage, layout.quarantine, "stage", Stage.SILVER.value, spans)
+        forgotten = ids_by_game(layout.storage, layout.removed, "reason", RemovalReason.FORGOTTEN.value, everything)
         plain: list[GameDays] = []
         for game, (reading, span) in wanted.items():
             parts = files.get(game, ())
@@ -237,8 +220,8 @@ class FileBackfill:
             return {work.days.game: work for work in pool.map(self._work, plain) if work is not None}
 
     def _work(self, days: GameDays) -> _TableWork | None:
-        table = self._opened(days.table)
-        if table is None or not _takes_files(table):
+        table = open_to_replace(self._layout.storage, days.table)
+        if table is None:
             return None
         parts = parts_of_table(table, days.table, "_timestamp").get(None, ())
         sizes = {part.path: part.bytes for part in parts if part.may_have(days.span)}
@@ -246,15 +229,10 @@ class FileBackfill:
         # its files changed since they were checked
         replaced = days.replaced if days.files == files else None
         decisions = self._known(days.game)
-        if Struct((*decisions.columns, *SILVER_ORIGIN)) != columns_in(table):
+        if Struct((*decisions.columns, *SILVER_ORIGIN)) != columns_in_json(schema_json(table)):
             # another process had the root, and gave it other columns
             decisions = UNDECIDED
         return _TableWork(table, sizes, replace(days, files=files, decisions=decisions, replaced=replaced))
-
-    def _opened(self, path: str) -> deltalake.DeltaTable | None:
-        """Return a table of whose files every row counts, by its columns' names; None where it is another or none."""
-        table = self._layout.storage.known_table(path)
-        return table if table is not None and suits(table) else None
 
     def _bronze_files(self, bronze: deltalake.DeltaTable) -> Mapping[str | None, Sequence[LoggedFile]]:
         version, files = self._files
@@ -272,16 +250,51 @@ def file_backfill(redecoding: Redecoder, sink: Sink, threads: int) -> FileBackfi
         sink: who is to write silver.
         threads: that look and commit at the same time.
     """
+    return None if bronze_of_files(redecoding, sink) is None else FileBackfill(redecoding, threads)
+
+
+def bronze_of_files(redecoding: Redecoder, sink: Sink) -> deltalake.DeltaTable | None:
+    """Return bronze if its files are decoded, and silver is written, without Spark; None where not, by settings too."""
     if redecoding.decoder is Decoder.FROM_PROTOBUF:
         return None
     if not tables_of(redecoding.spark, redecoding.layout, "", sink).takes_files:
         return None
-    return FileBackfill(redecoding, threads)
+    bronze = redecoding.layout.storage.known_table(redecoding.layout.bronze)
+    return bronze if bronze is not None and suits(bronze) else None
+
+
+def run_days(
+    redecoding: Redecoder, works: Collection[GameDays], request: str, now: datetime
+) -> tuple[list[DaysWritten], list[TableFile]]:
+    """Return what became of each game, and the files for quarantine; where the job dies, all is left to Spark.
+
+    Args:
+        redecoding: what decodes.
+        works: what to do; one Spark job does it all.
+        request: what bad rows carry in quarantine.
+        now: the time of decoding.
+    """
+    if not works:
+        return [], []
+    quarantine, storage = redecoding.layout.quarantine, redecoding.layout.storage
+
+    def write(parts: Iterator[Sequence[GameDays]]) -> Iterator[DaysWritten | TableFile]:
+        for part in parts:
+            yield from write_days(storage, part, quarantine, request, now)
+
+    context = redecoding.spark.sparkContext
+    tasks = balanced([(days.bytes, days) for days in works], context.defaultParallelism)
+    parts = context.parallelize(tasks, len(tasks))
+    try:
+        found = parts.mapPartitions(forgetting_archives(write)).collect()  # type: ignore[arg-type]
+    except Exception as error:  # Spark finds out which game does it
+        return [DaysWritten(days.game, left=f"{type(error).__name__}: {error}") for days in works], []
+    return [one for one in found if isinstance(one, DaysWritten)], [one for one in found if isinstance(one, TableFile)]
 
 
 def parts_of_table(table: deltalake.DeltaTable, path: str, time_column: str) -> dict[str | None, list[LoggedFile]]:
     """Return the files of a table by the value of its partition, None without; with the bounds of a column of times."""
-    actions = pa.table(table.get_add_actions(flatten=True))
+    actions = table_of(table.get_add_actions(flatten=True))
     names = table.metadata().partition_columns
 
     def column(name: str) -> list[Any]:
@@ -299,32 +312,16 @@ def _committed(work: _TableWork, written: DaysWritten) -> bool:
     """Return whether what was written is in the table now; whatever is not is in no table, and left to Spark."""
     if not written.counts:
         return True
-    now = int(time.time() * 1000)
-    actions: list[deltalake.transaction.AddAction | deltalake.transaction.RemoveAction] = [
-        deltalake.transaction.AddAction(file.path, file.bytes, {}, now, True, file.stats) for file in written.files
-    ]
-    actions += [deltalake.transaction.RemoveAction(path, True, now, work.sizes[path], {}) for path in written.replaced]
-    properties = deltalake.CommitProperties(custom_metadata={"userMetadata": SAME_ROWS})
+    removed = {path: work.sizes[path] for path in written.replaced}
+    replacement = Replacement("WRITE", removed, written.files, mark=SAME_ROWS)
     try:
-        work.table.create_write_transaction(actions, "append", work.table.schema(), commit_properties=properties)
+        return replace_beside(work.days.storage, work.table, work.days.table, replacement)
     except Exception as error:  # Spark says what is wrong
         _LOG.info("days of a game are left to Spark: %s", error)
         return False
-    return True
 
 
-def _takes_files(table: deltalake.DeltaTable) -> bool:
-    # rows that stay are no change, and only Spark says so to who reads the changes
-    if table.metadata().configuration.get("delta.enableChangeDataFeed") == "true":
-        return False
-    try:
-        require_suited(table, table.table_uri)
-    except TableUnsuited:
-        return False
-    return True
-
-
-def _ids_by_game(
+def ids_by_game(
     storage: Storage, path: str, column: str, value: str, spans: Mapping[str, Span | None]
 ) -> Mapping[str, frozenset[str]]:
     """Return ids of records by game, in a table that may not be there.

@@ -16,6 +16,8 @@ from demux.core.errors import RangeInvalid
 _DAY = timedelta(days=1)
 # the end of the day after it is a time that no calendar has
 _LAST = date.max - _DAY
+# of a row that says of no day
+NO_DAY = date.max
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -12,7 +12,6 @@ from pyspark.sql import functions as F
 from demux.core.causes import RemovalReason
 from demux.core.names import names_of
 from demux.core.root.layout import Layout
-from demux.core.storage import table_exists
 from deserializer.offsets.bronze_files import file_session
 from deserializer.redecode.backfill_plan import BackfillRequest, DayCounts, Span
 from deserializer.redecode.processed_rows import ReadState, processed_rows
@@ -27,7 +26,7 @@ def rows_by_day(
 ) -> Mapping[str, Mapping[date | None, int]]:
     """Return how many rows bronze has of each game that is asked for, by day; None: those that say of no day."""
     found: defaultdict[str, dict[date | None, int]] = defaultdict(dict)
-    if table_exists(spark, layout.bronze):
+    if layout.storage.table_exists(layout.bronze):
         bronze = file_session(spark).read.format("delta").load(layout.bronze)
         mine = bronze.where(F.col("game_name").isin([*wanted.games])) if wanted.games else bronze
         for row in mine.groupBy("game_name", day_of("timestamp").alias("day")).count().collect():
@@ -37,7 +36,7 @@ def rows_by_day(
 
 def games_retired(spark: SparkSession, layout: Layout, wanted: BackfillRequest) -> frozenset[str]:
     """Return the games of which rows of the range were retired from bronze, by name; they may be there a moment yet."""
-    if not table_exists(spark, layout.removed):
+    if not layout.storage.table_exists(layout.removed):
         return frozenset()
     removed = file_session(spark).read.format("delta").load(layout.removed)
     mine = removed.where((F.col("reason") == RemovalReason.RETIRED.value) & F.expr(wanted.sql("timestamp")))
@@ -78,7 +77,14 @@ def decoded_again(redecoding: Redecoder, reading: ReadState, span: Span, request
     if contents.rows:
         table = layout.silver(names_of(task.game).key)
         answers = schemas.lookup(contents.refs, task.game)
-        decisions = fit(spark, SilverBySpark(spark, table), answers, schemas.contract(task.game), contents.refs)
+        decisions = fit(
+            spark,
+            layout.storage,
+            SilverBySpark(spark, layout.storage, table),
+            answers,
+            schemas.contract(task.game),
+            contents.refs,
+        )
         with redecoding.within_memory(rows, contents):
             bad = redecoding.quarantine(rows, decisions, task)
             replace_rows(redecoding.good(rows, decisions), table, replaceWhere=span.sql("_timestamp"))

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import date, datetime, time, timezone
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from demux.core.columns.arrow import arrow_type, as_type
+from demux.core.columns.arrow import arrow_type, as_type, filled
 from demux.core.columns.types import Primitive, Struct
 from demux.core.delta.parquet_writer import TableFile, TableWriter
 from demux.core.schemas.ref import SchemaRef
@@ -23,10 +23,12 @@ from demux.core.storage.files import Storage
 from demux.core.tables import QUARANTINE, SILVER_ORIGIN
 from deserializer.decoders.arrow import parts_of
 from deserializer.decoders.schema_decision import Decisions, UnknownRef
-from deserializer.fleet.worker import bad_rows, bronze_rows, filled, good_rows, unknown_refs
-from deserializer.redecode.backfill_plan import DayCounts, Span
+from deserializer.fleet.worker import bad_rows, bronze_rows, good_rows, unknown_refs
+from deserializer.redecode.backfill_plan import NO_DAY, DayCounts, Span
 
 _TIME = arrow_type(Primitive.TIMESTAMP)
+# of days that a calendar of Python has
+_FIRST, _END = (pa.scalar(datetime.combine(day, time.min, timezone.utc), _TIME) for day in (date.min, NO_DAY))
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,7 @@ class GameDays:
 
     Attributes:
         game: the exact name.
-        span: the days.
+        span: the days; None: all rows, those too that say of no day.
         storage: how files are reached.
         paths: of the files of bronze that may have rows of them, absolute; the game has read all of these.
         bytes: their size.
@@ -49,7 +51,7 @@ class GameDays:
     """
 
     game: str
-    span: Span
+    span: Span | None
     storage: Storage
     paths: tuple[str, ...]
     bytes: int
@@ -177,13 +179,13 @@ def _replaced(work: GameDays) -> dict[str, bool]:
     return found
 
 
-def _positions(file: pq.ParquetFile, prefix: str, span: Span) -> pa.Table:
+def _positions(file: pq.ParquetFile, prefix: str, span: Span | None) -> pa.Table:
     """Return the record ids and times of a file's rows of the days; the names of these columns have a prefix."""
     rows = file.read(columns=[f"{prefix}record_id", f"{prefix}timestamp"])
     return rows.filter(within(rows.column(f"{prefix}timestamp"), span))
 
 
-def _keep(file: pq.ParquetFile, span: Span, columns: Struct, silver: TableWriter) -> None:
+def _keep(file: pq.ParquetFile, span: Span | None, columns: Struct, silver: TableWriter) -> None:
     """Write the rows of other days again, in the columns that the table has now."""
     if not {column.name for column in columns} >= set(file.schema_arrow.names):
         raise _SparksError("a file has columns that its table does not have")
@@ -198,8 +200,10 @@ def _require_among(ids: pa.ChunkedArray | pa.Array, known: pa.ChunkedArray) -> N
         raise _SparksError("bronze may lack records")
 
 
-def within(times: pa.ChunkedArray | pa.Array, span: Span) -> pa.ChunkedArray | pa.Array:
-    """Return which times are in the days; one that is not known is in none."""
+def within(times: pa.ChunkedArray | pa.Array, span: Span | None) -> pa.ChunkedArray | pa.Array:
+    """Return which times are in the days, where one that is not known is in none; all without days."""
+    if span is None:
+        return pa.array([True] * len(times), pa.bool_())
     begin, end = span.bounds
     times = as_type(times, _TIME)
     inside = pc.and_(pc.greater_equal(times, pa.scalar(begin, _TIME)), pc.less(times, pa.scalar(end, _TIME)))
@@ -207,8 +211,11 @@ def within(times: pa.ChunkedArray | pa.Array, span: Span) -> pa.ChunkedArray | p
 
 
 def _days(times: pa.Array) -> pa.Array:
-    return pc.floor_temporal(times, unit="day").cast(pa.date32())
+    """Return the day of each time; NULL of one that is not known, or that no calendar of Python has."""
+    times = as_type(times, _TIME)
+    is_known = pc.and_(pc.greater_equal(times, _FIRST), pc.less(times, _END))
+    return pc.floor_temporal(pc.if_else(is_known, times, None), unit="day").cast(pa.date32())
 
 
 def _counted(days: pa.Array) -> Counter[date]:
-    return Counter({one["values"]: one["counts"] for one in pc.value_counts(days).to_pylist()})
+    return Counter({one["values"] or NO_DAY: one["counts"] for one in pc.value_counts(days).to_pylist()})

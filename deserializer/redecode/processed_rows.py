@@ -12,18 +12,17 @@ from pyspark.sql import functions as F
 from demux.core.causes import RemovalReason
 from demux.core.columns.types import Column, Primitive, Struct
 from demux.core.delta.bronze_games import position_id
-from demux.core.delta.log import newest_version
+from demux.core.delta.log import file_path, newest_version
 from demux.core.error_mapping import named
 from demux.core.errors import DemuxError
 from demux.core.names import names_of
 from demux.core.root.layout import Layout
 from demux.core.root.lock import unlocked
 from demux.core.settings.settings import Sink
-from demux.core.storage import table_exists
 from demux.core.streaming.bronze_offset import BronzeOffset
 from deserializer.decoders.arrow import INPUT
 from deserializer.offsets.bronze_files import rows_in
-from deserializer.offsets.bronze_log import BronzeLog, file_path, require_readable
+from deserializer.offsets.bronze_log import BronzeLog, require_readable
 from deserializer.offsets.unread_files import pending
 from deserializer.redecode.backfill_plan import Span
 from deserializer.silver.backend import ahead, tables_of
@@ -61,9 +60,9 @@ def readings_of(
         finish: decodes what a game has to read; for one whose writer died between its two commits.
         threads: that look at tables at the same time.
     """
-    version = newest_version(spark, layout.bronze)
+    version = newest_version(layout.storage, layout.bronze)
     positions = _positions(spark, layout, games, finish, threads)
-    log = BronzeLog(spark, layout.bronze)
+    log = BronzeLog(spark, layout.storage, layout.bronze)
     since = [at.version for at in positions.values() if isinstance(at, BronzeOffset)]
     commits = log.since(min(since)) if since else None
     found: dict[str, ReadState | DemuxError] = {}
@@ -149,7 +148,7 @@ def processed_rows(spark: SparkSession, layout: Layout, reading: ReadState, span
 
 def without_forgotten(spark: SparkSession, layout: Layout, game: str, rows: DataFrame) -> DataFrame:
     """Return rows of the game, by `record_id`, without those that were forgotten on request, if any are here still."""
-    if not table_exists(spark, layout.removed):
+    if not layout.storage.table_exists(layout.removed):
         return rows
     removed = spark.read.format("delta").load(layout.removed)
     mine = (F.col("game_name") == F.lit(game)) & (F.col("reason") == RemovalReason.FORGOTTEN.value)

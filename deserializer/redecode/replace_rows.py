@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from datetime import date, timedelta
 from functools import reduce
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -31,7 +33,6 @@ from demux.core.root.lock import TableLock, unlocked
 from demux.core.schemas.ref import SchemaRef
 from demux.core.schemas.store import SchemaStore
 from demux.core.settings.settings import Decoder
-from demux.core.storage import table_exists
 from demux.core.streaming.session import has_protobuf_functions
 from demux.core.text import counted_rows
 from demux.operations.quarantine.drop import delete_rows
@@ -39,12 +40,11 @@ from demux.operations.quarantine.filter import QuarantineFilter
 from deserializer.decoders.arrow import REF
 from deserializer.decoders.schema_decision import Decisions
 from deserializer.decoders.select import choose, native_decoder
-from deserializer.redecode.backfill_plan import DayCounts, Span
+from deserializer.redecode.backfill_plan import NO_DAY, DayCounts, Span
+from deserializer.redecode.backfill_worker import within
 from deserializer.redecode.processed_rows import all_rows, without_forgotten
 from deserializer.silver.evolve import examined_rows, silver_rows
 
-# of a row that says of no day
-NO_DAY = date.max
 _DAY = "_day"
 
 
@@ -67,6 +67,33 @@ class RedecodeTask:
     def where(self, column: str) -> str:
         """Return the SQL condition of the rows that are meant, by a column of times."""
         return "TRUE" if self.span is None else self.span.sql(column)
+
+
+@dataclass(frozen=True, slots=True)
+class _RedecodedRows:
+    """Rows of quarantine, or of dropped ones, that tasks have decoded again; those of their own requests may stay."""
+
+    tasks: tuple[RedecodeTask, ...]
+    keeps_own: bool
+
+    def among(self, rows: pa.RecordBatch) -> pa.BooleanArray:
+        """Return which rows are meant."""
+        meant = pa.array([False] * len(rows), pa.bool_())
+        for task in self.tasks:
+            mine = pc.and_(QuarantineFilter(task.game).among(rows), within(rows.column("timestamp"), task.span))
+            if self.keeps_own:
+                own = pc.fill_null(pc.equal(rows.column("query_id"), task.request), False)
+                mine = pc.and_(mine, pc.invert(own))
+            meant = pc.or_(meant, mine)
+        return meant
+
+    def sql(self) -> str:
+        """Return the same as a SQL condition."""
+        return " OR ".join(f"({self._sql(task)})" for task in self.tasks)
+
+    def _sql(self, task: RedecodeTask) -> str:
+        mine = f"{QuarantineFilter(task.game).sql()} AND {task.where('timestamp')}"
+        return f"{mine} AND NOT query_id <=> {sql_string(task.request)}" if self.keeps_own else mine
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,12 +178,11 @@ class Redecoder:
         """Take what quarantine had of the rows before out of it, and forget that rows of them were dropped."""
         if not tasks:
             return
-        mine = {task: f"{QuarantineFilter(task.game).sql()} AND {task.where('timestamp')}" for task in tasks}
-        older = (f"({rows} AND NOT query_id <=> {sql_string(task.request)})" for task, rows in mine.items())
+        storage, quarantine = self.layout.storage, self.layout.quarantine
         with self._alone:
-            with self.lock(self.layout.quarantine):
-                delete_rows(self.spark, self.layout.quarantine, " OR ".join(older))
-            delete_rows(self.spark, self.layout.dropped, " OR ".join(f"({rows})" for rows in mine.values()))
+            with self.lock(quarantine):
+                delete_rows(self.spark, storage, quarantine, _RedecodedRows(tasks, keeps_own=True))
+            delete_rows(self.spark, storage, self.layout.dropped, _RedecodedRows(tasks, keeps_own=False))
 
     def require_whole(self, spark: SparkSession, task: RedecodeTask, contents: RedecodeContents) -> None:
         """Check that bronze has every record that silver and quarantine have of what is decoded again.
@@ -189,7 +215,7 @@ class Redecoder:
         """Return what quarantine and silver have: record_id, timestamp."""
         table = self.layout.silver(names_of(task.game).key)
         quarantined = self._kept(spark, task, self.layout.quarantine)
-        if not table_exists(spark, table):
+        if not self.layout.storage.table_exists(table):
             return quarantined
         silver = spark.read.format("delta").load(table).where(task.where("_timestamp"))
         names = ("record_id", "timestamp")
@@ -197,7 +223,7 @@ class Redecoder:
 
     def _kept(self, spark: SparkSession, task: RedecodeTask, table: str) -> list[DataFrame]:
         """Return what a table with the columns of quarantine has, if it is there: record_id, timestamp."""
-        if not table_exists(spark, table):
+        if not self.layout.storage.table_exists(table):
             return []
         rows = spark.read.format("delta").load(table).where(QuarantineFilter(task.game).sql())
         return [rows.where(task.where("timestamp")).select("record_id", "timestamp")]
@@ -216,7 +242,7 @@ def require_not_retired(spark: SparkSession, layout: Layout, game: str, version:
     Raises:
         RangeRetired: some were.
     """
-    if not table_exists(spark, layout.removed):
+    if not layout.storage.table_exists(layout.removed):
         return
     mine = (F.col("game_name") == F.lit(game)) & (F.col("reason") == RemovalReason.RETIRED.value)
     retired = spark.read.format("delta").load(layout.removed).where(mine).where(condition)

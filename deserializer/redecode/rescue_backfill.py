@@ -23,7 +23,7 @@ from demux.core.protobuf.schema.protoc import CompiledSchema
 from demux.core.root.layout import Layout
 from demux.core.schemas.ref import SchemaRef
 from demux.core.schemas.store import SchemaStore
-from demux.core.storage import table_exists
+from demux.core.storage.files import Storage
 from demux.core.tables import SILVER_ORIGIN, SILVER_RESERVED
 from deserializer.decoders.schema_decision import SchemaLookup, WriterSchema
 from deserializer.silver.evolve import silver_table
@@ -60,7 +60,7 @@ def backfill_rescued(spark: SparkSession, layout: Layout, schemas: SchemaStore, 
         RegistryUnavailable: a schema is not known here and the registry does not answer; nothing was written.
     """
     table = layout.silver(names_of(game).key)
-    if not table_exists(spark, table):
+    if not layout.storage.table_exists(table):
         raise GameUnknown(
             f"The game {shlex.quote(game)} has no table.",
             "See `demux status` for the games; names are exact, upper and lower case included.",
@@ -69,8 +69,8 @@ def backfill_rescued(spark: SparkSession, layout: Layout, schemas: SchemaStore, 
     session = _session(spark)
     if not _rows(session, table).limit(1).count():
         return BackfillReport(game, 0, 0)
-    answers = _schemas_of(spark, table, schemas, game)
-    decisions = fit(spark, SilverBySpark(spark, table), answers, schemas.contract(game))
+    answers = _schemas_of(spark, layout.storage, table, schemas, game)
+    decisions = fit(spark, layout.storage, SilverBySpark(spark, layout.storage, table), answers, schemas.contract(game))
     writers = _newest_first(answers, {ref.schema_id: writer for ref, writer in decisions.writers.items()})
     everything = Struct((*decisions.columns, *SILVER_ORIGIN))
     held = _rows(session, table).select(*(F.col(quoted(column.name)) for column in everything))
@@ -110,11 +110,13 @@ def _filled(row: Row, columns: Struct, writers: tuple[WriterSchema, ...]) -> Row
     return {**result, _RESCUED: leftover, _CHANGED.name: leftover != row[_RESCUED]}
 
 
-def _schemas_of(spark: SparkSession, table: str, schemas: SchemaStore, game: str) -> dict[SchemaRef, SchemaLookup]:
+def _schemas_of(
+    spark: SparkSession, storage: Storage, table: str, schemas: SchemaStore, game: str
+) -> dict[SchemaRef, SchemaLookup]:
     """Return the schemas that rows of the table have, each with the message that the table holds."""
     ids = spark.read.format("delta").load(table).select("_schema_id").where("_schema_id IS NOT NULL").distinct()
     answers = schemas.lookup([SchemaRef(row[0]) for row in ids.collect()], game)
-    silver = silver_table(spark, table)
+    silver = silver_table(spark, storage, table)
     message = None if silver is None else silver.message
     return {ref: _of_message(answer, message) for ref, answer in answers.items()}
 

@@ -67,7 +67,7 @@ def pending_approvals(spark: SparkSession, layout: Layout, schemas: SchemaStore,
     names = [column.name for column in REF]
     found = bronze.groupBy(*names).count().collect()
     refs = {SchemaRef(*(row[name] for name in names)): row["count"] for row in found}
-    table = silver_table(spark, layout.silver(names_of(game).key))
+    table = silver_table(spark, layout.storage, layout.silver(names_of(game).key))
     columns, message = (Struct(()), None) if table is None else (table.columns, table.message)
     try:
         decide(columns, schemas.lookup(refs, game), message, schemas.contract(game), rows=refs)

@@ -20,7 +20,6 @@ from demux.core.delta.batch_commit import REFUSED, RowSelection
 from demux.core.names import names_of
 from demux.core.root.layout import Layout
 from demux.core.root.lock import TableLock
-from demux.core.storage import table_exists
 from demux.core.streaming.bronze_offset import BronzeOffset
 from deserializer.decoders.schema_decision import Decisions
 from deserializer.decoders.select import ARROW, RowDecoder
@@ -104,7 +103,7 @@ class Appending:
         settled = [
             spark.read.format("delta").load(path).where(mine).select("record_id")
             for path in (self.layout.quarantine, self.layout.dropped)
-            if table_exists(spark, path)
+            if self.layout.storage.table_exists(path)
         ]
         if table.exists:
             silver = spark.read.format("delta").load(table.path)

@@ -13,9 +13,9 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable
 
-import pyarrow as pa
-
-from demux.core.delta.compaction import join, suits
+from demux.core.columns.arrow import table_of
+from demux.core.delta.parquet_writer import suits
+from demux.core.delta.rewrite_rows import join
 from demux.core.extras import deltalake
 
 _LOG = logging.getLogger("demux")
@@ -68,7 +68,7 @@ def keep_up(table: deltalake.DeltaTable) -> None:
 def _join(table: deltalake.DeltaTable) -> None:
     if not suits(table):
         return
-    target = target_size(pa.table(table.get_add_actions(flatten=True)).column("size_bytes").to_pylist())
+    target = target_size(table_of(table.get_add_actions(flatten=True)).column("size_bytes").to_pylist())
     if target is not None:
         join(table, target)
 

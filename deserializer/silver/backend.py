@@ -112,7 +112,7 @@ class Tables:
                     raise
             else:
                 return table
-        return SilverBySpark(self.spark, path)
+        return SilverBySpark(self.spark, self.layout.storage, path)
 
     def position(self, game: str, table: GameTable) -> BronzeOffset:
         """Return how far the game is decoded, as its table says, whoever decoded it.
@@ -132,7 +132,7 @@ class Tables:
                     f"{again}, or put back the table that was there.",
                     table=table.path,
                 )
-        elif read_checkpoint(self.spark, self.layout.silver_checkpoint(names_of(game).key)).done >= 0:
+        elif read_checkpoint(self.layout.storage, self.layout.silver_checkpoint(names_of(game).key)).done >= 0:
             raise TableLost(
                 f"The table {table.path} is gone, and a stream has written it.",
                 f"{again}, or put the table back.",
@@ -146,7 +146,7 @@ class Tables:
         return (
             Quarantine(self.layout.storage, path, dropped, self.app_id, lock)
             if self.takes_files
-            else QuarantineBySpark(self.spark, path, self.app_id)
+            else QuarantineBySpark(self.layout.storage, path, self.app_id)
         )
 
 

@@ -20,7 +20,7 @@ from demux.core.delta.app_transactions import Batch
 from demux.core.delta.batch_commit import RowSelection
 from demux.core.error_mapping import named
 from demux.core.names import quoted
-from demux.core.storage import table_exists
+from demux.core.storage.files import Storage
 from demux.core.tables import QUARANTINE, SILVER_ORIGIN, SILVER_RESERVED
 from deserializer.decoders.arrow import EXAMINED, to_examined
 from deserializer.decoders.schema_decision import Decisions
@@ -43,9 +43,9 @@ class Silver:
     message: str | None
 
 
-def silver_table(spark: SparkSession, table: str) -> Silver | None:
+def silver_table(spark: SparkSession, storage: Storage, table: str) -> Silver | None:
     """Return the table; None when there is none."""
-    if not table_exists(spark, table):
+    if not storage.table_exists(table):
         return None
     schema = _schema(spark, table)
     return Silver(payload_of(schema), message_in(schema))

@@ -189,11 +189,6 @@ class SilverTable:
         self.everything, self.message = columns_of_spark(schema), message_in(schema)
 
 
-def columns_in(table: deltalake.DeltaTable) -> Struct:
-    """Return the columns of a table that is open."""
-    return columns_of_spark(_schema_in(table))
-
-
 def _schema_in(table: deltalake.DeltaTable) -> StructType:
     return StructType.fromJson(json.loads(table.schema().to_json()))
 

@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 from demux.core.columns.types import Struct
 from demux.core.schemas.ref import SchemaRef
 from demux.core.settings.schema_contract import EVOLVE, Contract
+from demux.core.storage.files import Storage
 from demux.core.tables import SILVER_ORIGIN
 from deserializer.decoders.schema_decision import Decisions, SchemaLookup, decide
 from deserializer.silver.backend import GameTable
@@ -18,6 +19,7 @@ from deserializer.silver.spark_table import SilverBySpark
 
 def fit(
     spark: SparkSession,
+    storage: Storage,
     table: GameTable,
     answers: Mapping[SchemaRef, SchemaLookup],
     contract: Contract = EVOLVE,
@@ -27,6 +29,7 @@ def fit(
 
     Args:
         spark: the session, for tables whose rows must be rewritten.
+        storage: how files are reached.
         table: the game's table.
         answers: what each ref means for the game.
         contract: what the game's table does with schemas that would change it.
@@ -42,6 +45,6 @@ def fit(
         return decisions
     changes = description.is_new or Struct((*decisions.columns, *SILVER_ORIGIN)) != table.everything
     if changes and not table.alter(description, decisions.message):
-        SilverBySpark(spark, table.path).alter(description, decisions.message)
+        SilverBySpark(spark, storage, table.path).alter(description, decisions.message)
         table.refresh()
     return decisions

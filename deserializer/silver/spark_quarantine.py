@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from pyspark.sql import SparkSession
-
 from demux.core.delta.app_transactions import Transactions, transactions
+from demux.core.storage.files import Storage
 from demux.core.streaming.bronze_offset import BronzeOffset
 from deserializer.silver.file_quarantine import transaction_id
 
@@ -16,16 +15,16 @@ class QuarantineBySpark:
         path: where it is.
     """
 
-    def __init__(self, spark: SparkSession, path: str, app_id: str) -> None:
+    def __init__(self, storage: Storage, path: str, app_id: str) -> None:
         """Prepare; `app_id` is that of positions."""
         self.path = path
-        self._spark = spark
+        self._storage = storage
         self._app_id = app_id
         self._known: Transactions | None = None
 
     def refresh(self) -> None:
         """Read what was committed since the last call."""
-        self._known = transactions(self._spark, self.path, transaction_id(self._app_id, ""), self._known)
+        self._known = transactions(self._storage, self.path, transaction_id(self._app_id, ""), self._known)
 
     def position(self, key: str) -> BronzeOffset | None:
         """Return up to where the game's bad rows are in the table; None when it had none yet."""

@@ -12,7 +12,7 @@ from demux.core.delta import batch_commit as commits
 from demux.core.delta.app_transactions import Batch, transaction_of
 from demux.core.errors import TaskInterrupted
 from demux.core.names import quoted
-from demux.core.storage import table_exists
+from demux.core.storage.files import Storage
 from deserializer.silver.comments import Description, statements
 from deserializer.silver.evolve import evolve, say
 from deserializer.silver.file_table import payload_in, schema_of
@@ -28,11 +28,12 @@ class SilverBySpark:
         path: where it is.
     """
 
-    def __init__(self, spark: SparkSession, path: str) -> None:
+    def __init__(self, spark: SparkSession, storage: Storage, path: str) -> None:
         """Prepare for the table at this path or URI."""
         self.path = path
         self._spark = spark
-        self._exists = table_exists(spark, path)
+        self._storage = storage
+        self._exists = storage.table_exists(path)
         self._schema: StructType | None = None
         self._versions: dict[str, int | None] = {}
 
@@ -63,7 +64,7 @@ class SilverBySpark:
     def transaction(self, app_id: str) -> int | None:
         """Return the version on which our next commit follows: the newest one when first asked; None for none."""
         if app_id not in self._versions:
-            self._versions[app_id] = transaction_of(self._spark, self.path, app_id)
+            self._versions[app_id] = transaction_of(self._storage, self.path, app_id)
         return self._versions[app_id]
 
     def create(self, columns: Struct, message: str | None, comment: str) -> None:
@@ -84,7 +85,7 @@ class SilverBySpark:
 
     def refresh(self) -> None:
         """Read the table's columns again, if it is there now."""
-        self._exists = table_exists(self._spark, self.path)
+        self._exists = self._storage.table_exists(self.path)
         self._schema = None
 
     def append(self, rows: DataFrame, app_id: str, version: int) -> None:
@@ -96,7 +97,7 @@ class SilverBySpark:
         """
         seen = self.transaction(app_id)
         # Spark leaves a version that is not above the newest one out without a word, and takes any that is
-        found = transaction_of(self._spark, self.path, app_id)
+        found = transaction_of(self._storage, self.path, app_id)
         if found == version:
             return
         if found != seen:
@@ -108,7 +109,7 @@ class SilverBySpark:
             commits.append(rows, self.path, Batch(app_id, version, retried=False))
         except Exception:
             # the commit may have succeeded
-            if transaction_of(self._spark, self.path, app_id) != version:
+            if transaction_of(self._storage, self.path, app_id) != version:
                 raise
         self._versions[app_id] = version
 

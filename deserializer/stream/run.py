@@ -20,7 +20,8 @@ from demux.core.root.layout import Layout
 from demux.core.root.lock import TableLock, unlocked
 from demux.core.schemas.store import SchemaStore
 from demux.core.settings.settings import Decoder, Sink
-from demux.core.storage import remove_folder
+from demux.core.storage.files import Storage
+from demux.core.storage.hadoop import remove_folder
 from demux.core.streaming.bronze_offset import START, BronzeOffset
 from demux.core.streaming.checkpoints import end_of, read_checkpoint
 from demux.core.streaming.query import run_query
@@ -69,7 +70,7 @@ def deserialize(
     names = names_of(game)
     checkpoint = layout.silver_checkpoint(names.key)
     opened = tables_of(spark, layout, position_id(spark, layout), Sink.AUTO)
-    table = SilverBySpark(spark, layout.silver(names.key))
+    table = SilverBySpark(spark, layout.storage, layout.silver(names.key))
     at = opened.position(game, table)
     if at.index:
         # a stream begins with a whole commit
@@ -82,7 +83,7 @@ def deserialize(
 
     def one_batch(frame: DataFrame, batch: Batch) -> None:
         before = opened.position(game, table)
-        after = end_of(spark, checkpoint, batch.batch_id)
+        after = end_of(layout.storage, checkpoint, batch.batch_id)
         if after <= before:
             # the table was written, and then the process died
             return
@@ -92,17 +93,17 @@ def deserialize(
         contract = schemas.contract(game)
         # a decoder that does not suit is refused before the table changes
         chosen = choose(decoder, native, decide(table.columns, answers, table.message, contract, rows=contents.refs))
-        decisions = fit(spark, table, answers, contract, contents.refs)
+        decisions = fit(spark, layout.storage, table, answers, contract, contents.refs)
         with batches_within_memory(rows, contents.sizes):
             bad = appending.append(rows, game, table, after, decisions, chosen)
         ids = tuple(schema_ids_of(answers))
         reports.append(GameReport(game, contents.rows, contents.rows - bad, bad, ids))
 
-    if not _is_at(spark, checkpoint, at):
-        remove_folder(spark, checkpoint)
-    if at.version <= newest_version(spark, layout.bronze):
+    if not _is_at(layout.storage, checkpoint, at):
+        remove_folder(spark, layout.storage, checkpoint)
+    if at.version <= newest_version(layout.storage, layout.bronze):
         source = game_stream(spark, layout.bronze, game, None if at == START else at.version)
-        run_query(spark, source, checkpoint, names.query_name, one_batch)
+        run_query(layout.storage, source, checkpoint, names.query_name, one_batch)
     return GameReport(
         game,
         sum(report.rows_in for report in reports),
@@ -112,11 +113,11 @@ def deserialize(
     )
 
 
-def _is_at(spark: SparkSession, checkpoint: str, at: BronzeOffset) -> bool:
+def _is_at(storage: Storage, checkpoint: str, at: BronzeOffset) -> bool:
     """Return whether a stream with this checkpoint continues at the position, or with a batch that ends there."""
-    found = read_checkpoint(spark, checkpoint)
+    found = read_checkpoint(storage, checkpoint)
     batches = {batch for batch in (found.done, found.begun) if batch >= 0}
-    return at in {end_of(spark, checkpoint, batch) for batch in batches}
+    return at in {end_of(storage, checkpoint, batch) for batch in batches}
 
 
 def _by_fleet(fleet: Fleet, game: str) -> GameReport:

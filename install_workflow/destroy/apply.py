@@ -8,16 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING
 
 from demux.core.control.games_and_rounds import Control
 from demux.core.delta.bronze_games import games_in_bronze
 from demux.core.errors import RemovalUnfinished
 from demux.core.root.layout import Layout, layout_of
 from demux.core.settings.settings import Settings
-from demux.core.storage import Files, exists, file_names, read_text, remove_folder, replace_text, table_exists
+from demux.core.storage.files import Storage
+from demux.core.storage.hadoop import remove_folder
 from install_workflow.destroy.plan import Folder, RootPart, folders, from_text, options_of, require_apart, to_text
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 # counting is one small job for each table
 _MOST_COUNTED = 100
@@ -36,10 +39,10 @@ def list_removable(
         SettingsInvalid: something that is not ours would go with a folder.
     """
     layout = layout_of(settings)
-    if is_unfinished(spark, layout):
-        found = _left(spark, layout)
+    if is_unfinished(layout):
+        found = _left(layout)
         if not {folder.part for folder in found} <= set(parts):
-            require_whole(spark, layout)
+            require_whole(layout)
     else:
         found = _new(spark, layout, control, parts) if parts else ()
     require_apart(settings, found)
@@ -64,23 +67,23 @@ def remove_from_root(
     """
     found = tuple(found)
     if found:
-        replace_text(spark, layout.removal, to_text(found, layout))
+        layout.storage.write_text(layout.removal, to_text(found, layout))
     for folder in found:
         if folder.part is RootPart.TABLES:
             unregister(folder.path)
-        remove_folder(spark, folder.path)
+        remove_folder(spark, layout.storage, folder.path)
         tell(folder)
-    remove_folder(spark, layout.removal)
+    remove_folder(spark, layout.storage, layout.removal)
 
 
-def require_whole(files: Files, layout: Layout) -> None:
+def require_whole(layout: Layout) -> None:
     """Check that no removal was interrupted, or is under way: who only looks may come beside one.
 
     Raises:
         RemovalUnfinished: one was, or is.
     """
-    if is_unfinished(files, layout):
-        options = options_of(folder.part for folder in _left(files, layout))
+    if is_unfinished(layout):
+        options = options_of(folder.part for folder in _left(layout))
         raise RemovalUnfinished(
             f"`demux destroy` has not finished removing tables or checkpoints of {layout.root}.",
             f"If it does not run any more, run `demux destroy {options}` again: it removes the rest.",
@@ -88,30 +91,30 @@ def require_whole(files: Files, layout: Layout) -> None:
         )
 
 
-def is_unfinished(files: Files, layout: Layout) -> bool:
+def is_unfinished(layout: Layout) -> bool:
     """Return whether a removal was interrupted."""
-    return exists(files, layout.removal)
+    return layout.storage.exists(layout.removal)
 
 
-def _left(files: Files, layout: Layout) -> tuple[Folder, ...]:
-    return from_text(read_text(files, layout.removal), layout)
+def _left(layout: Layout) -> tuple[Folder, ...]:
+    return from_text(layout.storage.read_text(layout.removal), layout)
 
 
 def _new(spark: SparkSession, layout: Layout, control: Control, parts: Iterable[RootPart]) -> tuple[Folder, ...]:
     # every game that a control table or bronze names
     games = {*control.known_games(), *control.history().last, *games_in_bronze(spark, layout)}
-    found = [folder for folder in folders(layout, games, parts) if _is_there(spark, folder)]
+    found = [folder for folder in folders(layout, games, parts) if _is_there(layout.storage, folder)]
     if sum(folder.part is RootPart.TABLES for folder in found) > _MOST_COUNTED:
         return tuple(found)
     return tuple(_counted(spark, folder) for folder in found)
 
 
-def _is_there(spark: SparkSession, folder: Folder) -> bool:
+def _is_there(storage: Storage, folder: Folder) -> bool:
     match folder.part:
         case RootPart.TABLES:
-            return table_exists(spark, folder.path)
+            return storage.table_exists(folder.path)
         case RootPart.CHECKPOINTS:
-            return bool(file_names(spark, folder.path))
+            return bool(storage.names(folder.path))
 
 
 def _counted(spark: SparkSession, folder: Folder) -> Folder:

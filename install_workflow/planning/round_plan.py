@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING
 
 from demux.core.control.games_and_rounds import Control, KnownGame, RoundHistory, TaskOutcome
 from demux.core.delta.bronze_games import games_in_bronze
@@ -15,6 +14,9 @@ from demux.core.root.layout import layout_of
 from demux.core.settings.settings import Settings
 from install_workflow.planning.plan import Action, Plan, Task, make_plan
 from install_workflow.planning.rebalance import Balance
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +29,12 @@ class RoundPreview:
 
 
 def preview_round(
-    spark: SparkSession, settings: Settings, control: Control, registered: Collection[str] = frozenset()
+    spark: SparkSession | None, settings: Settings, control: Control, registered: Collection[str] = frozenset()
 ) -> RoundPreview:
     """Return the plan for what is in bronze now, and for the games that the registry has; changes nothing."""
     layout = layout_of(settings)
     known, history = control.known_games(), control.history()
-    grown = growth(spark, layout.bronze, "game_name", history.bronze_version)
+    grown = growth(layout.storage, layout.bronze, "game_name", history.bronze_version)
     # no game is known at first, and after `demux destroy`
     anew = not known or grown.partitions is None
     seen = set(known) | (games_in_bronze(spark, layout) if anew else (grown.partitions or frozenset()))

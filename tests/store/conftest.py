@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-import demux.core.storage
 from demux.core.storage.access import StoreAccess
 from demux.core.storage.files import Storage
 from tools.servers.stores.azure import ACCOUNT_KEY, start_azure
@@ -40,10 +39,8 @@ def spark_in_store(spark: SparkSession, in_store: Storage) -> Iterator[SparkSess
     """The session, which reaches the server as a new one would by the settings."""
     context, said = spark.sparkContext, in_store.access.spark_conf()
     hadoop = context._jsc.hadoopConfiguration()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(demux.core.storage._OF_CONTEXT, context, in_store)
-        for name, value in said.items():
-            hadoop.set(name.removeprefix("spark.hadoop."), value)
-        yield spark
+    for name, value in said.items():
+        hadoop.set(name.removeprefix("spark.hadoop."), value)
+    yield spark
     for name in said:
         hadoop.unset(name.removeprefix("spark.hadoop."))

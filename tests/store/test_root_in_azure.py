@@ -6,7 +6,6 @@ Azurite lacks the API of Data Lake Storage, which Spark's connector speaks: bron
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,6 @@ from pyspark.sql import SparkSession
 
 from demux.core.names import names_of
 from demux.core.settings.settings import Settings
-from demux.core.storage import remember, storage_of
 from demux.core.storage.files import Storage
 from demux.pipeline.engines import decode_of
 from install_workflow.planning.plan import Task
@@ -38,7 +36,7 @@ def local(spark: SparkSession, tmp_path: Path) -> Root:
 
 
 @pytest.fixture
-def remote(local: Root, in_azure: Storage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Root]:
+def remote(local: Root, in_azure: Storage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Root:
     """A copy of it in Azure."""
     url = f"abfss://demux@{ACCOUNT}.dfs.core.windows.net/{tmp_path.name}"
     for table in ("bronze", "quarantine", "checkpoints"):
@@ -52,11 +50,7 @@ def remote(local: Root, in_azure: Storage, tmp_path: Path, monkeypatch: pytest.M
         "store": {"endpoint": in_azure.access.endpoint, "account_key": "secret:env/AZURE_KEY"},
         "run": FLEET,
     }
-    before = storage_of(local.spark)
-    root = Root(local.spark, Settings.model_validate(said))
-    remember(local.spark, root.layout.storage)
-    yield root
-    remember(local.spark, before)
+    return Root(local.spark, Settings.model_validate(said))
 
 
 def decode(root: Root) -> None:

@@ -17,6 +17,7 @@ LAYERS = (
     ("demux.operations",),
     ("producer", "bronze_ingest", "install_workflow", "deserializer"),
     ("demux.pipeline",),
+    ("demux.api",),
     ("demux.cli",),
 )
 PACKAGES = ("demux", "producer", "bronze_ingest", "install_workflow", "deserializer")

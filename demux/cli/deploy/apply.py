@@ -12,7 +12,8 @@ from demux.cli.deploy.deploy_text import plan_text
 from demux.cli.deploy.grants import grants_left_out, make_grants
 from demux.cli.deploy.installer_identity import TAKE_OVER, begin
 from demux.cli.deploy.local_plan import apply_here
-from demux.cli.deploy.workspace_options import DISCOVERED, WHEEL, games_seen, print_step, wheel_for
+from demux.cli.deploy.plan import DISCOVERED, WHEEL
+from demux.cli.deploy.workspace_options import games_seen, print_step, wheel_for
 from demux.cli.output.questions import YES, ask, can_ask
 from demux.core.errors import SettingsInvalid
 from demux.core.settings.settings import Settings
@@ -57,7 +58,7 @@ def apply(
     wait: bool = WAIT,
     yes: bool = YES,
 ) -> None:
-    """Install the jobs in the workspace, or change them, so that they are as the settings want; again, nothing changes.
+    """Install the jobs in the workspace, or change them to what the settings want; a second call changes nothing.
 
     Without `databricks.name`, write down which game runs where on this machine. On a terminal you are asked.
 

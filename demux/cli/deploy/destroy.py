@@ -92,8 +92,4 @@ def _destroy_deployment(
 def _has_copy(place: CommandContext, deployment: str, found: tuple[Folder, ...]) -> bool:
     """Return whether the table of deployments stays and has rows of this one; half removed tables are not read."""
     goes = place.layout.deployments in {folder.path for folder in found}
-    return (
-        not goes
-        and not is_unfinished(place.spark, place.layout)
-        and has_deployment(place.spark, place.layout, deployment)
-    )
+    return not goes and not is_unfinished(place.layout) and has_deployment(place.spark, place.layout, deployment)

@@ -10,7 +10,8 @@ import typer
 
 from demux.cli.command import ROOT, SET, SETTINGS, console, settings_of
 from demux.cli.deploy.installer_identity import read_deployment_lock
-from demux.cli.deploy.workspace_options import DISCOVERED, WHEEL, games_seen, print_step, wheel_for
+from demux.cli.deploy.plan import DISCOVERED, WHEEL
+from demux.cli.deploy.workspace_options import games_seen, print_step, wheel_for
 from demux.core.errors import SettingsInvalid, StorageFailed
 from demux.core.text import printable
 from install_workflow.databricks.api.client import WorkspaceConnection
@@ -20,7 +21,12 @@ from install_workflow.databricks.diff.asset_bundle import HEAD, bundle_files, re
 from install_workflow.databricks.jobs.jobs_api import Workspace
 from install_workflow.planning.render import waiting_lines
 
-export = typer.Typer(help="Write the plan in the form of another tool.", no_args_is_help=True)
+export = typer.Typer(
+    help="Write the plan in the form of another tool.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="markdown",
+)
 
 
 @export.callback()

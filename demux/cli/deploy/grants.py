@@ -21,7 +21,12 @@ from install_workflow.databricks.grants.diff import GrantChange, require_modest
 from install_workflow.databricks.grants.render import as_json, as_text, call_lines
 from install_workflow.databricks.jobs.jobs_api import Workspace
 
-grants = typer.Typer(help="Say who may read which game's table in Unity Catalog.", no_args_is_help=True)
+grants = typer.Typer(
+    help="Say who may read which game's table in Unity Catalog.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="markdown",
+)
 
 JSON = typer.Option(False, "--json", help="Print JSON.")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from datetime import datetime, timezone
 
 import typer
@@ -11,8 +10,6 @@ import typer
 from demux.cli.command import AfterRemoval, command_context, console
 from demux.cli.output.progress import print_left_out
 from demux.cli.output.questions import ask, ask_to_remove, can_ask
-from demux.cli.repair.maintain import next_maintenance
-from demux.cli.repair.maintain_text import next_line
 from demux.core.root.lock import Access
 from demux.core.settings.settings import Settings
 from demux.core.text import first_few, printable
@@ -20,8 +17,7 @@ from demux.pipeline.context import CommandContext
 from install_workflow.destroy.apply import is_unfinished, list_removable, remove_from_root
 from install_workflow.destroy.plan import Folder, RootPart
 from install_workflow.destroy.plan import as_text as folders_text
-from install_workflow.planning.plan import left_out
-from install_workflow.planning.render import as_json, as_text
+from install_workflow.planning.render import as_text
 from install_workflow.planning.round_plan import apply, preview_round
 
 
@@ -49,7 +45,7 @@ def destroy_here(settings: Settings, parts: frozenset[RootPart], wait: bool, yes
     with place_to_remove(settings, wait) as place:
         found = list_parts(place, parts)
         # half removed tables are not read
-        games = [] if is_unfinished(place.spark, place.layout) else sorted(place.control.known_games())
+        games = [] if is_unfinished(place.layout) else sorted(place.control.known_games())
         if games:
             console.print(f"- forget where {_games(games)} ran (control/games)", soft_wrap=True)
         print_parts(found)
@@ -94,17 +90,3 @@ def _print_removed(folder: Folder) -> None:
 def _games(games: list[str]) -> str:
     names = first_few([printable(game) for game in games])
     return f"{len(games):,} {'game' if len(games) == 1 else 'games'} ({names})"
-
-
-def local_plan(settings: Settings, json: bool, everything: bool) -> None:
-    """Print which game would run where on this machine, what would change, and which games wait."""
-    with command_context(settings, "plan", Access.LOOK) as place:
-        registered = place.registered()
-        plan = preview_round(place.spark, place.settings, place.control, registered.games).plan
-        maintenance = next_line(next_maintenance(place), settings.maintain.every)
-    shown = replace(plan, waiting=(*plan.waiting, *left_out(registered)))
-    text = as_json(shown) if json else as_text(shown, everything)
-    console.print(text, soft_wrap=True)
-    if not json:
-        console.print(f"Engine {settings.round_engine.value}.")
-        console.print(maintenance)

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
 from pathlib import Path
 
 import typer
 
-from demux.cli.command import ROOT, SET, SETTINGS, console, settings_of
-from demux.cli.deploy.deploy_text import plan_json, plan_text
-from demux.cli.deploy.grants import grants_left_out
-from demux.cli.deploy.installer_identity import deployment_lock_of, print_busy
-from demux.cli.deploy.local_plan import local_plan
-from demux.cli.deploy.workspace_options import DISCOVERED, WHEEL, games_seen, wheel_for
-from demux.core.errors import StorageFailed
-from demux.core.text import printable
-from install_workflow.databricks.api.client import WorkspaceConnection
-from install_workflow.databricks.apply.deploy import deployment_of, preview_deployment
-from install_workflow.databricks.diff.plan_file import to_text
-from install_workflow.databricks.grants.apply import preview_beside_jobs
-from install_workflow.databricks.grants.render import as_text as grants_text
-from install_workflow.databricks.jobs.jobs_api import Workspace
+from demux.cli.command import ROOT, SET, SETTINGS, console, session_to_look, settings_of, warn
+from demux.cli.repair.maintain_text import next_line
+from demux.core.control.games_and_rounds import Control
+from demux.core.root.layout import layout_of
+from demux.core.schemas.game_discovery import registered_if_asked
+from demux.core.schemas.registry_selection import Registries
+from demux.core.settings.settings import Settings
+from demux.operations.maintenance.state import next_due, read_state
+from install_workflow.planning.plan import left_out
+from install_workflow.planning.render import as_json, as_text
+from install_workflow.planning.round_plan import preview_round
+
+WHEEL = typer.Option(
+    None, "--wheel", help="Wheel to install: a file, or a path in the workspace. Default: built from the checkout."
+)
+DISCOVERED = typer.Option(False, "--discovered", help="Also take the games that bronze has.")
 
 
 def plan(
@@ -39,41 +43,25 @@ def plan(
     Example: `demux plan --set games.limit=10`
     """
     settings = settings_of(settings_file, root, changes)
-    if settings.databricks.name is None:
-        if out is not None or discovered or wheel is not None:
-            # these are about a workspace alone
-            deployment_of(settings)
-        local_plan(settings, json, everything)
+    if settings.databricks.name is None and out is None and not discovered and wheel is None:
+        _plan_here(settings, json, everything)
         return
-    workspace = Workspace(WorkspaceConnection())
-    found = wheel_for(settings, wheel)
-    turn = deployment_lock_of(workspace, settings)
-    if json:
-        turn.look()
-    else:
-        print_busy(turn)
-    outlook = preview_deployment(workspace, settings, found, games_seen(turn, settings, discovered), turn.filled)
-    if out is not None:
-        _save(out, to_text(outlook.plan, workspace.connection.host))
-    granting = preview_beside_jobs(workspace.connection, settings, (task.game for task in outlook.games.tasks))
-    if json:
-        console.print(plan_json(outlook, found, granting.plan if granting else None), soft_wrap=True)
-        return
-    console.print(plan_text(outlook, found, everything), soft_wrap=True)
-    if granting is not None:
-        console.print(grants_text(granting.plan, everything), soft_wrap=True)
-    if (granting is None or out is not None) and (sentence := grants_left_out(settings)):
-        console.print(sentence, soft_wrap=True)
-    if out is not None:
-        console.print(f"saved to {printable(str(out))}", soft_wrap=True)
+    # the SDK of Databricks takes longer to import than the local plan takes
+    from demux.cli.deploy.workspace_plan import plan_workspace
+
+    plan_workspace(settings, json, everything, out, discovered, wheel)
 
 
-def _save(file: Path, text: str) -> None:
-    try:
-        file.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise StorageFailed(
-            f"The plan cannot be saved to {file}: {error.strerror or error}.",
-            "Name a file that can be written with --out FILE.",
-            path=str(file),
-        ) from error
+def _plan_here(settings: Settings, json: bool, everything: bool) -> None:
+    """Print which game would run where on this machine, what would change, and which games wait."""
+    layout = layout_of(settings)
+    with session_to_look(settings, "plan") as spark:
+        registered = registered_if_asked(settings, Registries(settings, os.environ), warn)
+        plan = preview_round(spark, settings, Control(spark, layout), registered.games).plan
+        maintenance = next_line(next_due(read_state(layout).since, settings.maintain.interval), settings.maintain.every)
+    shown = replace(plan, waiting=(*plan.waiting, *left_out(registered)))
+    text = as_json(shown) if json else as_text(shown, everything)
+    console.print(text, soft_wrap=True)
+    if not json:
+        console.print(f"Engine {settings.round_engine.value}.")
+        console.print(maintenance)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 
-import typer
-
-from demux.cli.command import command_context, console
+from demux.cli.command import console, session_to_look
 from demux.cli.deploy.deploy_text import step_line
-from demux.core.root.lock import Access
+from demux.core.control.games_and_rounds import Control
+from demux.core.root.layout import layout_of
 from demux.core.schemas.game_discovery import registered_games
 from demux.core.schemas.registry_selection import Registries
 from demux.core.settings.settings import Settings
@@ -20,11 +19,6 @@ from install_workflow.databricks.diff.deployed_games import DiscoveredGames
 from install_workflow.databricks.jobs.job import wheel_folder
 from install_workflow.planning.round_plan import balance_since, preview_round
 
-WHEEL = typer.Option(
-    None, "--wheel", help="Wheel to install: a file, or a path in the workspace. Default: built from the checkout."
-)
-DISCOVERED = typer.Option(False, "--discovered", help="Also take the games that bronze has; needs Spark.")
-
 
 def wheel_for(settings: Settings, given: str | None) -> Wheel:
     """Return the wheel of the deployment; raises as `find_wheel`."""
@@ -32,7 +26,7 @@ def wheel_for(settings: Settings, given: str | None) -> Wheel:
 
 
 def games_seen(turn: DeploymentLock, settings: Settings, discovered: bool) -> DiscoveredGames:
-    """Return the games that the registries name, and where wanted what bronze says of the games, by Spark.
+    """Return the games that the registries name, and where wanted what bronze says of the games.
 
     Args:
         turn: ours, with the record as it is.
@@ -40,15 +34,15 @@ def games_seen(turn: DeploymentLock, settings: Settings, discovered: bool) -> Di
         discovered: whether to look at bronze.
 
     Raises:
-        DemuxError: as `registered_games`, and as `command_context`.
+        DemuxError: as `registered_games`, and as `session_to_look`.
     """
-    # before Spark starts: a registry that is down is reported at once
     registered = registered_games(settings, Registries(settings, os.environ))
     if not discovered:
         return DiscoveredGames(registered=registered, recorded=turn.games)
-    with command_context(settings, "plan", Access.LOOK) as place:
-        outlook = preview_round(place.spark, place.settings, place.control)
-        history = place.control.history()
+    with session_to_look(settings, "plan") as spark:
+        control = Control(spark, layout_of(settings))
+        outlook = preview_round(spark, settings, control)
+        history = control.history()
     games = {change.task.game for change in outlook.plan.changes} | {each.game for each in outlook.plan.waiting}
     rebalance = balance_since(turn.last_change, history)
     return DiscoveredGames(frozenset(games), history.loads, registered, rebalance, turn.games)

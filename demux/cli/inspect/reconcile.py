@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import typer
 from pyspark.sql import SparkSession
 
-from demux.cli.command import ROOT, SET, SETTINGS, command_context, console, settings_of
+from demux.cli.command import ROOT, SET, SETTINGS, console, session_to_look, settings_of
 from demux.cli.inspect.reconcile_text import ledger_json, ledger_text
 from demux.core.errors import ExitCode
 from demux.core.root.layout import layout_of
-from demux.core.root.lock import Access
 from demux.core.settings.settings import Settings
 from demux.core.settings.source import SourceKind
 from demux.operations.reconcile.balance import Grain, Ledger
 from demux.operations.reconcile.reconcile import reconcile as reconciled
 from demux.pipeline.read_offsets import game_offsets, source_offsets
-from install_workflow.destroy.apply import require_whole
 
 
 def reconcile(
@@ -47,7 +43,8 @@ def reconcile(
     Example: `demux reconcile --game chess --rounds`
     """
     settings = settings_of(settings_file, root, changes)
-    with _session(settings, by_spark) as spark, console.status("counting …"):
+    source = [settings.source_path] if settings.source.kind is SourceKind.DELTA else []
+    with session_to_look(settings, "reconcile", by_spark=by_spark, also=source) as spark, console.status("counting …"):
         ledger = ledger_of(settings, games or None, Grain.ROUND if rounds else Grain.GAME, spark)
     if json:
         typer.echo(ledger_json(ledger))
@@ -66,16 +63,3 @@ def ledger_of(
     """Return the ledger of a root, whichever engine and source it has; as `reconcile.reconcile`."""
     layout = layout_of(settings)
     return reconciled(spark, layout, game_offsets(spark, layout), source_offsets(spark, settings), games, grain)
-
-
-@contextmanager
-def _session(settings: Settings, by_spark: bool) -> Iterator[SparkSession | None]:
-    """Yield a session where one is asked for, or where nothing else reaches the tables; None elsewhere."""
-    layout = layout_of(settings)
-    tables = [settings.root, *([settings.source_path] if settings.source.kind is SourceKind.DELTA else [])]
-    if by_spark or not all(map(layout.storage.reaches_tables, tables)):
-        with command_context(settings, "reconcile", Access.LOOK) as place:
-            yield place.spark
-    else:
-        require_whole(layout.storage, layout)
-        yield None

@@ -39,7 +39,12 @@ from demux.core.schemas.subject_choice import ForeignSchema, choose, shared_by
 from demux.core.settings.settings import Settings
 from demux.core.text import printable
 
-schemas = typer.Typer(help="Look at schemas, and at what a changed one would break.", no_args_is_help=True)
+schemas = typer.Typer(
+    help="Look at schemas, and at what a changed one would break.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="markdown",
+)
 
 _REGISTRY = typer.Option(DEFAULT, "--registry", help="The registry: a name in `registries`, or `default`.")
 _REGISTRIES = typer.Option(None, "--registry", help="Only this registry: a name in `registries`, or `default`.")

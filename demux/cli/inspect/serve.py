@@ -6,27 +6,19 @@ import logging
 import signal
 import sys
 import threading
-from collections.abc import Callable, Mapping
-from datetime import datetime, timezone
 from pathlib import Path
 
 import typer
 
 from demux.cli.command import ROOT, SET, SETTINGS, console, settings_of, warn
-from demux.core.errors import DemuxError, PlanRefused, SettingsInvalid, StorageFailed
-from demux.core.root.layout import Layout, layout_of
-from demux.core.schemas.registry_selection import game_schemas
+from demux.core.errors import StorageFailed
 from demux.core.settings.settings import Settings
-from demux.operations.status.facts import Facts
 from demux.operations.status.html_page import page
 from demux.operations.status.http_server import SiteCache, StatusServer
 from demux.operations.status.json_view import status_json
-from demux.operations.status.model import Status
 from demux.operations.status.prometheus import MOST_GAMES
-from demux.operations.status.reader import StatusReader
 from demux.operations.status.routes import LOOPBACK
-from demux.operations.status.summary import status_of
-from install_workflow.planning.plan import make_plan
+from demux.pipeline.status import status_reader
 
 PORT = 8642
 
@@ -94,55 +86,3 @@ def _log_to_terminal() -> None:
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
     log = logging.getLogger("demux")
     log.handlers, log.propagate = [handler], False
-
-
-def status_reader(settings: Settings) -> Callable[[], Status]:
-    """Return what reads the status of the root of these settings, again and again.
-
-    Raises:
-        SettingsInvalid: only Spark reaches the root.
-    """
-    layout = reached(settings, "the page is made without Spark", "reads it by Spark")
-    reader = StatusReader(layout)
-
-    def read() -> Status:
-        facts = reader.read()
-        now = datetime.now(timezone.utc)
-        return status_of(
-            layout.root, facts, now, reasons_of(facts, settings), lambda game: game_schemas(game, settings)
-        )
-
-    return read
-
-
-def reached(settings: Settings, why: str, how: str) -> Layout:
-    """Return the root's layout; `why` it must be reached and `how` `demux status` does without go into the error.
-
-    Raises:
-        SettingsInvalid: only Spark reaches it.
-    """
-    layout = layout_of(settings)
-    if not layout.storage.reaches(layout.root):
-        raise SettingsInvalid(
-            f"The root {layout.root} is reached by Spark alone, and {why}.",
-            f"Use `demux status` in a terminal, which {how}; a root in S3, Azure or GCS needs `pip install "
-            "'protobuf-demux[store]'`.",
-            root=layout.root,
-        )
-    return layout
-
-
-def reasons_of(facts: Facts, settings: Settings) -> Mapping[str, str]:
-    """Return why each known game is not admitted that is not, by name; as `demux plan` says it."""
-    running = {name: game.cluster for name, game in facts.games.items() if game.cluster is not None}
-    if len(running) == len(facts.games):
-        return {}
-    try:
-        plan = make_plan(facts.games, running, settings.games, settings.run.per_cluster)
-    except PlanRefused as error:
-        return dict.fromkeys(facts.games, _refused(error))
-    return {waiting.game: waiting.reason for waiting in plan.waiting}
-
-
-def _refused(error: DemuxError) -> str:
-    return f"the plan is refused: {error.cause} {error.remedy}"

@@ -1,91 +1,145 @@
-"""`demux status` and `demux show`: look, change nothing."""
+"""`demux status` and `demux show`: look, change nothing, start no Spark."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import typer
-from pyspark.sql import Row
-from pyspark.sql import functions as F
+from rich.console import RenderableType
+from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from demux.cli.command import ROOT, SET, SETTINGS, command_context, console, settings_of
+from demux.cli.command import ROOT, SET, SETTINGS, console, session_to_look, settings_of
 from demux.cli.inspect.serve import write_page
-from demux.cli.output.tables import overview_table
+from demux.cli.inspect.status_text import status_text
 from demux.core.errors import GameUnknown
 from demux.core.names import names_of
-from demux.core.root.lock import Access
-from demux.core.schemas.registry_selection import game_schemas
-from demux.core.storage import table_exists
+from demux.core.root.layout import layout_of
+from demux.core.settings.settings import Settings
 from demux.core.text import printable
-from demux.operations.reconcile.record_counts import overview
-from demux.pipeline.context import CommandContext
-from install_workflow.planning.round_plan import preview_round
+from demux.operations.status.json_view import status_json
+from demux.operations.status.model import Status
+from demux.operations.status.newest_rows import newest_rows, newest_rows_by_spark
+from demux.pipeline.status import status_reader
+from install_workflow.destroy.apply import require_whole
+
+# lines of a screen that are not games
+_OTHER_LINES = 12
 
 
 def status(
-    html: Path | None = typer.Option(
-        None, "--html", help="Write a page for a browser instead, from what the tables' logs say; starts no Spark."
+    html: Path | None = typer.Option(None, "--html", help="Write a page for a browser instead."),
+    json: bool = typer.Option(False, "--json", help="Print the status as JSON, as the page reads it."),
+    games: list[str] = typer.Option([], "--game", help="Only this game (exact name). May be repeated.", metavar="NAME"),
+    everything: bool = typer.Option(False, "--all", help="All games, not only a screen of the most urgent ones."),
+    watch: float | None = typer.Option(
+        None, "--watch", min=0.1, help="Read and print again every so many seconds, until Ctrl-C.", metavar="SECONDS"
     ),
     settings_file: Path | None = SETTINGS,
     root: str | None = ROOT,
     changes: list[str] = SET,
 ) -> None:
-    """Show where every record is, game by game; which games wait and why; what failed and what to do.
+    """Show what failed and what to do, which games wait and why, and where every record is, game by game.
 
-    Example: `demux status --html status.html`
+    Reads the logs of the tables, and starts no Spark.
+
+    Example: `demux status --game chess --watch 5`
     """
     settings = settings_of(settings_file, root, changes)
+    require_whole(layout_of(settings))
     if html is not None:
         write_page(settings, html)
         return
-    with command_context(settings, "status", Access.LOOK) as place:
-        print_status(place)
+    read = status_reader(settings)
+
+    def look() -> Status:
+        return _only(read(), games)
+
+    if json:
+        typer.echo(status_json(look()))
+    elif watch is None:
+        console.print(_text(look(), everything or bool(games)))
+    else:
+        with Live(_text(look(), everything or bool(games)), console=console, auto_refresh=False, screen=False) as live:
+            while True:
+                time.sleep(watch)
+                live.update(_text(look(), everything or bool(games)), refresh=True)
 
 
 def show(
     game: str = typer.Argument(..., help="The exact game name."),
     rows: int = typer.Option(10, min=1, max=1000, help="How many rows."),
+    by_spark: bool = typer.Option(
+        False, "--spark", help="Start Spark, for a table that nothing else reads: deletion vectors, column mapping."
+    ),
     settings_file: Path | None = SETTINGS,
     root: str | None = ROOT,
     changes: list[str] = SET,
 ) -> None:
     """Show the newest rows of a game's silver table.
 
+    Starts Spark only with --spark, or where only Spark reaches the tables.
+
     Example: `demux show chess --rows 3`
     """
-    with command_context(settings_of(settings_file, root, changes), "show", Access.LOOK) as place:
-        path = place.layout.silver(names_of(game).key)
-        if not table_exists(place.spark, path):
+    settings = settings_of(settings_file, root, changes)
+    layout = layout_of(settings)
+    with session_to_look(settings, "show", by_spark=by_spark) as spark:
+        path = layout.silver(names_of(game).key)
+        if not layout.storage.table_exists(path):
             raise GameUnknown(
                 f"There is no silver table of a game {printable(game)!r}.",
                 "See `demux status` for the games; names are exact. `demux run` makes the tables.",
                 game=game,
             )
-        frame = place.spark.read.format("delta").load(path)
-        newest = frame.orderBy(F.col("_decoded_at").desc(), F.col("_offset").desc_nulls_last()).limit(rows)
-        console.print(_rows_table(frame.columns, newest.collect()))
-        console.print(f"{frame.count():,} rows in {path}", soft_wrap=True)
+        newest = newest_rows(layout.storage, path, rows) if spark is None else newest_rows_by_spark(spark, path, rows)
+    console.print(_rows_table(newest.columns, newest.rows))
+    console.print(f"{newest.count:,} rows in {path}", soft_wrap=True)
 
 
-def print_status(place: CommandContext) -> None:
-    """Print where every record is, counted in the tables."""
-    with console.status("counting …"):
-        plan = preview_round(place.spark, place.settings, place.control).plan
-        counted = overview(place.spark, place.layout, place.control, lambda game: game_schemas(game, place.settings))
-    console.print(overview_table(counted, {waiting.game: waiting.reason for waiting in plan.waiting}))
+def print_status(settings: Settings) -> None:
+    """Print where every record is, as the logs of the tables say."""
+    console.print(_text(status_reader(settings)(), everything=False))
 
 
-def _rows_table(columns: list[str], rows: Sequence[tuple[object, ...]]) -> Table:
+def _text(status: Status, everything: bool) -> RenderableType:
+    # a file or a pipe has no end of the screen
+    most = None if everything or not console.is_terminal else max(1, console.height - _OTHER_LINES)
+    return status_text(status, most)
+
+
+def _only(status: Status, games: Sequence[str]) -> Status:
+    """Return the status of these games alone, of all for none; raises `GameUnknown` for a name that is not there."""
+    if not games:
+        return status
+    for name in games:
+        if all(game.game != name for game in status.games):
+            raise GameUnknown(
+                f"There is no game {printable(name)!r} below the root.",
+                "See `demux status` for the games; names are exact, upper and lower case included.",
+                game=name,
+            )
+    problems = tuple(
+        replace(problem, games=tuple(name for name in problem.games if name in games))
+        for problem in status.problems
+        if not set(games).isdisjoint(problem.games)
+    )
+    return replace(status, games=tuple(game for game in status.games if game.game in games), problems=problems)
+
+
+def _rows_table(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> Table:
     """Return one line for each column and one column for each row: a game may have many columns."""
     table = Table(show_header=False)
     table.add_column("column", style="bold")
     for _ in rows:
         table.add_column(overflow="fold")
-    for position, name in enumerate(columns):
-        table.add_row(Text(printable(name)), *(Text(printable(_value(row[position]))) for row in rows))
+    for name in columns:
+        table.add_row(Text(printable(name)), *(Text(printable(_value(row[name]))) for row in rows))
     return table
 
 
@@ -94,8 +148,6 @@ def _value(value: object) -> str:
     match value:
         case None:
             return ""
-        case Row():
-            return f"{{{', '.join(f'{name}: {_value(part)}' for name, part in value.asDict().items())}}}"
         case dict():
             return f"{{{', '.join(f'{_value(key)}: {_value(part)}' for key, part in value.items())}}}"
         case list():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from rich import box
 from rich.console import Group, RenderableType
@@ -11,9 +11,10 @@ from rich.table import Table
 from rich.text import Text
 
 from demux.core.text import counted, first_few, printable
-from demux.operations.reconcile.record_counts import RecordCounts
-from demux.pipeline.round import Round
 from deserializer.redecode.backfill_plan import Backfill, Day, DayState
+
+if TYPE_CHECKING:
+    from demux.pipeline.round import Round
 
 
 def round_table(result: Round, seconds: float) -> RenderableType:
@@ -46,44 +47,6 @@ def round_table(result: Round, seconds: float) -> RenderableType:
     idle, left = (len(result.plan.tasks) - len(ended) for ended in (busy, result.ended))
     rest = f"{idle} had none" if result.complete else f"the other {left} come in the next round"
     lines.append(Text(f"{counted(len(busy), 'game')} had new rows, {rest}; {seconds:.1f} s"))
-    return Group(*lines)
-
-
-def overview_table(overview: RecordCounts, waiting: Mapping[str, str]) -> RenderableType:
-    """Return where every record is: a line for each game, then the records that never got as far as a game.
-
-    Args:
-        overview: the counts.
-        waiting: why a game is not admitted, by name.
-    """
-    table = new_table("game", ">rows in", ">silver", ">waiting", "=quarantine", "versions", ">seconds")
-    for game in overview.games:
-        table.add_row(
-            _name(game.game),
-            _number(game.rows_in),
-            _number(game.silver),
-            _number(game.waiting),
-            _causes(game.quarantine, "\n"),
-            ", ".join(str(version) for version in game.versions),
-            "" if game.seconds is None else f"{game.seconds:.1f}",
-        )
-    table.add_section()
-    table.add_row(
-        Text(f"{len(overview.games)} games", "bold"),
-        _number(sum(game.rows_in for game in overview.games)),
-        _number(sum(game.silver for game in overview.games)),
-        _number(sum(game.waiting for game in overview.games)),
-        _number(sum(sum(game.quarantine.values()) for game in overview.games)),
-    )
-    lines: list[RenderableType] = [table]
-    if overview.no_bronze:
-        lines.append(Text.assemble("records without a game, in quarantine: ", _causes(overview.no_bronze)))
-    if dropped := {printable(game.game): game.dropped for game in overview.games if game.dropped}:
-        lines.append(Text.assemble("dropped from quarantine: ", _causes(dropped)))
-    if retired := {printable(game.game): game.retired for game in overview.games if game.retired}:
-        lines.append(Text.assemble("retired from bronze, being old: ", _causes(retired)))
-    lines += [Text(line, "yellow") for line in _waiting_lines(overview, waiting)]
-    lines += _error_lines({game.game: " ".join(game.error) for game in overview.games if game.error is not None})
     return Group(*lines)
 
 
@@ -125,14 +88,6 @@ def backfills_table(backfills: Iterable[Backfill], parallelism: int) -> Renderab
             left,
         )
     return table
-
-
-def _waiting_lines(overview: RecordCounts, waiting: Mapping[str, str]) -> list[str]:
-    bronze = {game.game: game.bronze for game in overview.games}
-    return [
-        f"{printable(game)} waits in bronze with {bronze.get(game, 0):,} rows: {reason}"
-        for game, reason in sorted(waiting.items())
-    ]
 
 
 def _error_lines(errors: Mapping[str, str]) -> list[Text]:

@@ -7,13 +7,12 @@ from pathlib import Path
 
 import typer
 
-from demux.cli.command import ROOT, SET, SETTINGS, TAKE_TURNS, command_context, console, settings_of
+from demux.cli.command import ROOT, SET, SETTINGS, TAKE_TURNS, command_context, console, session_to_look, settings_of
 from demux.cli.repair.backfill_days import Backfilling, dry_run, print_status
 from demux.cli.repair.per_game import each_game
 from demux.core.errors import SettingsInvalid
 from demux.core.names import names_of
 from demux.core.root.lock import Access
-from demux.core.storage import table_exists
 from demux.core.time_expressions import moment_of
 from demux.pipeline.context import CommandContext
 from deserializer.redecode.backfill_plan import BackfillRequest, asked
@@ -47,8 +46,8 @@ def backfill(
         )
     settings = settings_of(settings_file, root, changes)
     if status:
-        with command_context(settings, "backfill", Access.LOOK) as place:
-            print_status(place)
+        with session_to_look(settings, "backfill") as spark:
+            print_status(spark, settings)
     elif rescued:
         with command_context(settings, "backfill", Access.TURNS, wait=wait) as place:
             _from_rescued(place, game)
@@ -80,7 +79,7 @@ def _from_rescued(place: CommandContext, game: list[str]) -> None:
         return f"{report.filled:,} rows filled, {report.left:,} still hold something"
 
     def has_table(name: str) -> bool:
-        return table_exists(spark, layout.silver(names_of(name).key))
+        return layout.storage.table_exists(layout.silver(names_of(name).key))
 
     games = [*dict.fromkeys(game)] or [*filter(has_table, sorted(games_in_bronze(spark, layout)))]
     if not games:

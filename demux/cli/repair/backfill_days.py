@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import date, datetime, timezone
 
 import typer
+from pyspark.sql import SparkSession
 
 from demux.cli.command import console, warn
 from demux.cli.output.progress import BackfillProgress
@@ -20,7 +21,8 @@ from demux.core.delta.log import newest_version
 from demux.core.error_mapping import named
 from demux.core.errors import DemuxError, ErrorKind, ExitCode, RangeInvalid, RangeRetired
 from demux.core.names import names_of
-from demux.core.storage import table_exists
+from demux.core.root.layout import layout_of
+from demux.core.settings.settings import Settings
 from demux.core.text import counted, counted_rows, first_few, printable
 from demux.operations.quarantine.filter import require_game
 from demux.pipeline.context import CommandContext
@@ -195,7 +197,7 @@ class Backfilling:
         """Leave out the games that lack rows of the range in bronze, before anything of them is done."""
         place = self._place
         spark, layout, wanted = place.spark, place.layout, self._backfill.asked
-        version = newest_version(spark, layout.bronze)
+        version = newest_version(layout.storage, layout.bronze)
         for game in sorted({day.game for day in self._backfill.days} & games_retired(spark, layout, wanted)):
             try:
                 require_not_retired_in(spark, layout, game, version, wanted)
@@ -237,10 +239,10 @@ def dry_run(place: CommandContext, wanted: BackfillRequest) -> None:
     console.print("nothing was decoded")
 
 
-def print_status(place: CommandContext) -> None:
-    """Print the newest backfills of the root."""
-    found = backfills(place.spark, place.layout, _LISTED)
-    parallelism = place.settings.run.parallelism
+def print_status(spark: SparkSession | None, settings: Settings) -> None:
+    """Print the newest backfills of the root; without a session where the table is reached without one."""
+    found = backfills(spark, layout_of(settings), _LISTED)
+    parallelism = settings.run.parallelism
     console.print(backfills_table(found, parallelism) if found else "no backfill yet")
 
 
@@ -250,7 +252,7 @@ def _there(place: CommandContext, wanted: BackfillRequest) -> BronzeDays:
     for game in wanted.games:
         if game not in rows:
             require_game(game, games_in_bronze(place.spark, place.layout))
-    decoded = [game for game in rows if table_exists(place.spark, place.layout.silver(names_of(game).key))]
+    decoded = [game for game in rows if place.layout.storage.table_exists(place.layout.silver(names_of(game).key))]
     if without := sorted(rows.keys() - decoded):
         warn(f"Left out, as nothing of them is decoded yet: {first_few([printable(game) for game in without])}.")
     if not decoded:

@@ -20,7 +20,6 @@ from demux.core.delta.bronze_games import games_in_bronze
 from demux.core.errors import ExitCode, PredicateInvalid
 from demux.core.names import names_of
 from demux.core.root.lock import Access
-from demux.core.storage import table_exists
 from demux.core.text import counted, printable
 from demux.operations.erasure.requests import ErasureRequest, carry_out, unfinished, write_down
 from demux.operations.erasure.results import ALL_READ, RemovedRows, SearchResult, require_some
@@ -126,7 +125,7 @@ class _Forgetting:
         """Return the chosen games; raises `GameUnknown`."""
         spark, layout = self._place.spark, self._place.layout
         known = {*self._place.control.known_games(), *games_in_bronze(spark, layout)}
-        if table_exists(spark, layout.quarantine):
+        if layout.storage.table_exists(layout.quarantine):
             rows = self._scope.table(layout.quarantine).where(QuarantineFilter(stage=Stage.SILVER).sql())
             known |= {row.game_name for row in rows.select("game_name").distinct().collect()}
         for name in self._wanted:
@@ -197,7 +196,7 @@ class _Forgetting:
         known = self._place.control.known_games().get(game)
         if known is not None and known.cluster is not None:
             return True
-        return table_exists(self._place.spark, self._place.layout.silver(names_of(game).key))
+        return self._place.layout.storage.table_exists(self._place.layout.silver(names_of(game).key))
 
     def _decode(self, task: Task) -> None:
         """Decode what waits of a game by the engine of the settings; a failure is printed, and its rows wait."""

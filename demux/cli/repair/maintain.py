@@ -17,10 +17,9 @@ from demux.core.error_mapping import named
 from demux.core.errors import DemuxError, ErrorKind, ExitCode
 from demux.core.names import names_of
 from demux.core.root.lock import Access
-from demux.core.storage import table_exists
 from demux.operations.maintenance.report import TableMaintenance, Vacuum
-from demux.operations.maintenance.run import MaintenanceRequest, TableMaintainer, count_from, maintained_at
-from demux.operations.maintenance.state import next_due, require_safe
+from demux.operations.maintenance.run import MaintenanceRequest, TableMaintainer
+from demux.operations.maintenance.state import count_from, next_due, require_safe
 from demux.operations.maintenance.tables import tables_of
 from demux.pipeline.context import CommandContext
 from demux.pipeline.read_offsets import game_offsets
@@ -60,7 +59,7 @@ def maintain_if_due(place: CommandContext) -> None:
     """Maintain the tables where that is due; a failure is printed and logged, and the rounds continue."""
     settings, now = place.settings.maintain, datetime.now(timezone.utc)
     try:
-        due = _due_after(count_from(place.spark, place.layout, now), place)
+        due = next_due(count_from(place.layout, now), settings.interval)
         if due is None or due > now or place.stop.is_set():
             return
         require_safe(settings.kept, force=False)
@@ -77,15 +76,6 @@ def maintain_if_due(place: CommandContext) -> None:
         console.print(f"maintenance failed: {named(error)}", style="red", soft_wrap=True)
 
 
-def next_maintenance(place: CommandContext) -> datetime | None:
-    """Return when maintenance is due next; None for never, or before the first round that counts."""
-    return _due_after(maintained_at(place.spark, place.layout), place)
-
-
-def _due_after(since: datetime | None, place: CommandContext) -> datetime | None:
-    return None if since is None else next_due(since, place.settings.maintain.interval)
-
-
 def _maintained(
     place: CommandContext, games: Collection[str], vacuum: Vacuum, *, dry_run: bool
 ) -> tuple[TableMaintenance, ...]:
@@ -95,7 +85,7 @@ def _maintained(
     request = MaintenanceRequest(settings, vacuum, dry_run, now, uuid.uuid4().hex, threads, whole=not games)
     offsets_of, pace = game_offsets(place.spark, place.layout), Pace(place, _STEP_S)
     upkeep = TableMaintainer(place.spark, place.layout, request, offsets_of, pace, place.stop)
-    tables = tables_of(place.spark, place.layout, settings, _names(place), games)
+    tables = tables_of(place.layout, settings, _names(place), games)
     done: list[TableMaintenance] = []
     with console.status(Text("maintaining …")) as status:
         for one in upkeep.run(tables):
@@ -123,7 +113,7 @@ def _require_known(place: CommandContext, games: Collection[str]) -> None:
     from deserializer.redecode.replay import require_game
 
     for game in games:
-        if not table_exists(place.spark, place.layout.silver(names_of(game).key)):
+        if not place.layout.storage.table_exists(place.layout.silver(names_of(game).key)):
             require_game(place.spark, place.layout, game)
 
 

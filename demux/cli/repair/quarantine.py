@@ -11,7 +11,6 @@ import typer
 from rich.text import Text
 
 from demux.cli.command import ROOT, SET, SETTINGS, TAKE_TURNS, command_context, console, settings_of
-from demux.cli.inspect.serve import reached
 from demux.cli.output.questions import YES, ask_to_remove
 from demux.cli.repair.per_game import each_game
 from demux.cli.repair.quarantine_text import drop_text, groups_json, groups_text, records_json, records_text
@@ -29,8 +28,14 @@ from demux.operations.quarantine.filter import QuarantineFilter, require_game
 from demux.operations.quarantine.reader import QuarantineReader, games_of, schemas_of
 from demux.operations.quarantine.records import DecodedRecord, QuarantineRecord, decode_record
 from demux.pipeline.context import CommandContext
+from demux.pipeline.status import reached
 
-quarantine = typer.Typer(help="List, show, replay and drop records in quarantine.", no_args_is_help=True)
+quarantine = typer.Typer(
+    help="List, show, replay and drop records in quarantine.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="markdown",
+)
 
 REPLAYABLE = [cause for cause in Cause if cause not in OF_BRONZE]
 _SAMPLE_FIELDS = 20
@@ -151,7 +156,7 @@ def replay(
             console.print("nothing in quarantine is meant by this")
 
         def decode(name: str) -> str:
-            report = replay_game(place.spark, place.layout, place.schemas, name, choice)
+            report = replay_game(place.spark, place.layout, place.schemas, name, choice, place.settings.run.sink)
             return f"{report.decoded:,} decoded, {report.tried - report.decoded:,} stay"
 
         each_game(place, games, "decoding", decode)
@@ -218,7 +223,7 @@ def _filter_of(settings: Settings, choice: QuarantineFilter, since: str | None) 
         GameUnknown: no table has the game.
     """
     choice = replace(choice, since=_moment("--since", since))
-    layout = reached(settings, "quarantine is read without Spark", "counts it by Spark")
+    layout = reached(settings, "quarantine is read without Spark")
     if choice.game is not None:
         require_game(choice.game, games_of(layout))
     return layout, choice

@@ -50,9 +50,14 @@ def rebuild(
                     )
                     text = f"{took_in.rows_in:,} records: {took_in.rows_bronze:,} to bronze; now `demux run`"
                 else:
-                    decoder = place.settings.decoder
                     report = rebuild_game(
-                        place.spark, place.layout, place.schemas, game, decoder=decoder, accept_loss=accept_loss
+                        place.spark,
+                        place.layout,
+                        place.schemas,
+                        game,
+                        decoder=place.settings.decoder,
+                        sink=place.settings.run.sink,
+                        accept_loss=accept_loss,
                     )
                     text = (
                         f"{report.rows_in:,} rows: {report.rows_silver:,} to silver, "

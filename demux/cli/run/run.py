@@ -27,7 +27,6 @@ from demux.core.root.lock import Access
 from demux.core.schemas.registry_selection import Registries
 from demux.core.schemas.unused_names import unused_names
 from demux.core.settings.settings import Decoder, Settings
-from demux.core.storage import table_exists
 from demux.core.streaming.query import TAKE_ALL, AvailableNow, Every, Trigger
 from demux.core.text import printable
 from demux.pipeline.context import CommandContext
@@ -218,7 +217,7 @@ def _found(place: CommandContext, wanted: Mapping[str, str | None], *, ignore_un
 
 def _in_bronze(place: CommandContext, wanted: Mapping[str, str | None]) -> dict[str, str]:
     """Return the exact names of games that bronze has or had rows of, by key, these games among them if they are."""
-    if not table_exists(place.spark, place.layout.bronze):
+    if not place.layout.storage.table_exists(place.layout.bronze):
         return {}
     known = {names_of(name).key: name for name in place.control.known_games()}
     missing = {key: name for key, name in wanted.items() if key not in known}

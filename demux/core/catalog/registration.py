@@ -42,7 +42,6 @@ from demux.core.root.layout import layout_of
 from demux.core.schemas.ref import SchemaRef
 from demux.core.schemas.store import SchemaStore
 from demux.core.settings.settings import Settings
-from demux.core.storage import table_exists
 
 _LOG = logging.getLogger("demux")
 _NO_CATALOG = "Where Spark has no such catalog, as on this machine maybe, give `--set databricks.catalog=null`."
@@ -123,7 +122,7 @@ class CatalogRegistration:
 
     def _register(self, tables: Iterable[CatalogTable]) -> None:
         for table in tables:
-            if table in self._known or not table_exists(self._spark, table.location):
+            if table in self._known or not self._layout.storage.table_exists(table.location):
                 continue
             try:
                 found = self._registered(table)

@@ -44,3 +44,18 @@ def as_type(column: AnyArray, wanted: pa.DataType) -> AnyArray:
 def arrow_fields(struct: Struct) -> list[pa.Field]:
     """Return a nullable Arrow field for each column, in order."""
     return [pa.field(column.name, arrow_type(column.type)) for column in struct]
+
+
+def filled(table: pa.Table, columns: Struct) -> pa.Table:
+    """Return the table in these columns, NULL where it has none."""
+    fields, names = arrow_fields(columns), frozenset(table.column_names)
+    arrays = [
+        as_type(table.column(one.name), one.type) if one.name in names else pa.nulls(len(table), one.type)
+        for one in fields
+    ]
+    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def table_of(exported: object) -> pa.Table:
+    """Return what another library exports as an Arrow stream; unlike `pyarrow.table`, this does not import pandas."""
+    return pa.RecordBatchReader.from_stream(exported).read_all()

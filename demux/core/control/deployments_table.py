@@ -14,7 +14,6 @@ from demux.core.control.deployment_record import DeploymentRecord, deployment_in
 from demux.core.error_mapping import named
 from demux.core.names import sql_string
 from demux.core.root.layout import Layout
-from demux.core.storage import table_exists
 from demux.core.tables import DEPLOYMENTS
 
 _log = logging.getLogger(__name__)
@@ -33,7 +32,7 @@ def copy_record(spark: SparkSession, layout: Layout, folder: Path) -> bool:
             return False
         file, version = newest
         record = from_text(deployment, file.read_text(encoding="utf-8"), str(file))
-        return _replace(spark, layout.deployments, deployment, _rows(deployment, version, record))
+        return _replace(spark, layout, deployment, _rows(deployment, version, record))
     except FileNotFoundError:
         # removed while we looked
         return False
@@ -44,12 +43,12 @@ def copy_record(spark: SparkSession, layout: Layout, folder: Path) -> bool:
 
 def has_deployment(spark: SparkSession, layout: Layout, deployment: str) -> bool:
     """Return whether the table has rows of the deployment."""
-    return table_exists(spark, layout.deployments) and bool(_written(spark, layout.deployments, deployment))
+    return layout.storage.table_exists(layout.deployments) and bool(_written(spark, layout.deployments, deployment))
 
 
 def forget_deployment(spark: SparkSession, layout: Layout, deployment: str) -> bool:
     """Return whether the table had rows of the deployment; they are gone afterwards. Safe to call twice."""
-    return _replace(spark, layout.deployments, deployment, frozenset())
+    return _replace(spark, layout, deployment, frozenset())
 
 
 def _newest(folder: Path) -> tuple[Path, int] | None:
@@ -65,9 +64,10 @@ def _rows(deployment: str, version: int, record: DeploymentRecord) -> _Rows:
     )
 
 
-def _replace(spark: SparkSession, table: str, deployment: str, rows: _Rows) -> bool:
+def _replace(spark: SparkSession, layout: Layout, deployment: str, rows: _Rows) -> bool:
     """Return whether the deployment's rows were others; a number alone says little, as it restarts after a destroy."""
-    there = table_exists(spark, table)
+    table = layout.deployments
+    there = layout.storage.table_exists(table)
     if rows == (_written(spark, table, deployment) if there else frozenset()):
         return False
     frame = spark.createDataFrame(sorted(rows, key=repr), spark_struct(DEPLOYMENTS)).coalesce(1)

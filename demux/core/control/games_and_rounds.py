@@ -6,14 +6,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
-from typing import Any
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING, Any
 
 from demux.core.control.game_load import Load, usual_load
 from demux.core.delta.record_table import RecordTable
 from demux.core.root.layout import Layout
 from demux.core.tables import APPROVALS, GAMES, ROUNDS
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 # rounds that a game's load is made of: few, so that it follows the game
 _RECENT = 5
@@ -121,7 +122,8 @@ class Control:
     looked at, must be alone: the root's lock, or a scheduler, sees to it (`demux.core.root.lock`).
     """
 
-    def __init__(self, spark: SparkSession, layout: Layout) -> None:
+    def __init__(self, spark: SparkSession | None, layout: Layout) -> None:
+        """Prepare; without a session, for tables that are reached without Spark."""
         self._games = RecordTable(spark, layout.storage, layout.games, GAMES)
         self._rounds = RecordTable(spark, layout.storage, layout.rounds, ROUNDS)
         self._known: dict[str, KnownGame] | None = None

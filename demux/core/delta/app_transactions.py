@@ -1,4 +1,4 @@
-"""The application transactions in a Delta table's log, however old: Spark has no function that reads them."""
+"""The application transactions in a Delta table's log, however old; read without Spark."""
 
 from __future__ import annotations
 
@@ -7,15 +7,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
+import pyarrow.parquet as pq
 
 from demux.core.delta.log import commit_name, commits_among, transaction_in, transactions_in
-from demux.core.storage import file_names, literal_path, read_text
+from demux.core.storage.files import Storage
 
 # in one file, in parts, or with a UUID (https://github.com/delta-io/delta/blob/master/PROTOCOL.md#checkpoints)
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.\d{10}\.(?P<parts>\d{10})|\.[0-9a-fA-F-]{36})?\.(?:parquet|json)")
-_TXN = "txn STRUCT<appId: STRING, version: BIGINT>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,39 +32,39 @@ class LogCheckpoint:
     files: tuple[str, ...]
 
 
-def transaction_of(spark: SparkSession, table: str, app_id: str) -> int | None:
+def transaction_of(storage: Storage, table: str, app_id: str) -> int | None:
     """Return the newest version of the application's transactions; None when there is none.
 
-    Reads the newest commits first. Only where no commit since the last checkpoint has one, a Spark job reads that.
+    Reads the newest commits first. Only where no commit since the last checkpoint has one, that is read.
     """
     log = f"{table}/_delta_log"
-    names = file_names(spark, log)
+    names = storage.names(log)
     checkpoint = newest_checkpoint(names)
     for version in sorted(_commits(names, checkpoint.version), reverse=True):
-        found = transaction_in(read_text(spark, f"{log}/{commit_name(version)}"), app_id)
+        found = transaction_in(storage.read_text(f"{log}/{commit_name(version)}"), app_id)
         if found is not None:
             return found
-    return _in_checkpoint(spark, log, checkpoint, app_id).get(app_id)
+    return _in_checkpoint(storage, log, checkpoint, app_id).get(app_id)
 
 
-def transactions(spark: SparkSession, table: str, prefix: str, known: Transactions | None = None) -> Transactions:
+def transactions(storage: Storage, table: str, prefix: str, known: Transactions | None = None) -> Transactions:
     """Return the transactions of all applications whose id begins like this.
 
     Args:
-        spark: the session.
+        storage: how files are reached.
         table: the table's path; it need not be there.
         prefix: of the ids.
         known: what an earlier call returned: then only newer commits are read, if they are all there.
     """
     log = f"{table}/_delta_log"
-    names = file_names(spark, log)
+    names = storage.names(log)
     checkpoint = newest_checkpoint(names)
     newest = max(_commits(names, -1), default=checkpoint.version)
     if known is None or len(_commits(names, known.version)) != newest - known.version:
-        known = Transactions(checkpoint.version, _in_checkpoint(spark, log, checkpoint, prefix))
+        known = Transactions(checkpoint.version, _in_checkpoint(storage, log, checkpoint, prefix))
     by_id = dict(known.by_id)
     for version in sorted(_commits(names, known.version)):
-        by_id |= transactions_in(read_text(spark, f"{log}/{commit_name(version)}"), prefix)
+        by_id |= transactions_in(storage.read_text(f"{log}/{commit_name(version)}"), prefix)
     return Transactions(newest, by_id)
 
 
@@ -90,14 +88,22 @@ def _commits(names: Iterable[str], after: int) -> set[int]:
     return {version for version in commits_among(names) if version > after}
 
 
-def _in_checkpoint(spark: SparkSession, log: str, checkpoint: LogCheckpoint, prefix: str) -> dict[str, int]:
+def _in_checkpoint(storage: Storage, log: str, checkpoint: LogCheckpoint, prefix: str) -> dict[str, int]:
     paths = [f"{log}/{name}" for name in checkpoint.files]
     if not paths:
         return {}
     if paths[0].endswith(".json"):
-        return transactions_in(read_text(spark, paths[0]), prefix)
-    found = spark.read.schema(_TXN).parquet(*map(literal_path, paths)).select("txn.*")
-    return {row.appId: row.version for row in found.where(F.col("appId").startswith(prefix)).collect()}
+        return transactions_in(storage.read_text(paths[0]), prefix)
+    found: dict[str, int] = {}
+    for path in paths:
+        with storage.open(path) as file:
+            checkpoint_part = pq.ParquetFile(file)
+            if "txn" not in checkpoint_part.schema_arrow.names:
+                continue
+            txns = checkpoint_part.read(columns=["txn.appId", "txn.version"]).column("txn").to_pylist()
+        named = ((one["appId"], one["version"]) for one in txns if one is not None and one["appId"] is not None)
+        found |= {app_id: version for app_id, version in named if app_id.startswith(prefix)}
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-
-from delta import tables as by_spark
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
+from typing import TYPE_CHECKING
 
 from demux.core.errors import TableUnsuited
 from demux.core.root.layout import Layout
-from demux.core.storage import table_exists
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def position_id(spark: SparkSession | None, layout: Layout) -> str:
@@ -30,15 +29,15 @@ def metadata_of(spark: SparkSession | None, layout: Layout) -> tuple[str, Mappin
         metadata = table.metadata()
         return f"demux/{metadata.id}", metadata.configuration
     if spark is None:
-        raise TableUnsuited(
-            f"Only Spark opens the table {layout.bronze}.", "Run the same command with --spark.", table=layout.bronze
-        )
-    detail = by_spark.DeltaTable.forPath(spark, layout.bronze).detail().select("id", "properties").first()
+        raise _unsuited(layout.bronze)
+    from delta.tables import DeltaTable
+
+    detail = DeltaTable.forPath(spark, layout.bronze).detail().select("id", "properties").first()
     assert detail is not None
     return f"demux/{detail.id}", detail.properties
 
 
-def games_in_bronze(spark: SparkSession, layout: Layout, among: Collection[str] | None = None) -> frozenset[str]:
+def games_in_bronze(spark: SparkSession | None, layout: Layout, among: Collection[str] | None = None) -> frozenset[str]:
     """Return the exact names of all games that have rows in bronze, or of those among them.
 
     Reads the table's log; where only Spark opens the table, the footers of all its files, or of those of these games.
@@ -46,9 +45,17 @@ def games_in_bronze(spark: SparkSession, layout: Layout, among: Collection[str] 
     if (table := layout.storage.known_table(layout.bronze)) is not None:
         found: frozenset[str | None] = frozenset(partition["game_name"] for partition in table.partitions())
         return frozenset(name for name in found if name is not None and (among is None or name in among))
-    if not table_exists(spark, layout.bronze):
+    if not layout.storage.table_exists(layout.bronze):
         return frozenset()
+    if spark is None:
+        raise _unsuited(layout.bronze)
     names = spark.read.format("delta").load(layout.bronze).select("game_name").where("game_name IS NOT NULL")
     if among is not None:
+        from pyspark.sql import functions as F
+
         names = names.where(F.col("game_name").isin(sorted(among)))
     return frozenset(row.game_name for row in names.distinct().collect())
+
+
+def _unsuited(table: str) -> TableUnsuited:
+    return TableUnsuited(f"Only Spark opens the table {table}.", "Run the same command with --spark.", table=table)

@@ -1,4 +1,4 @@
-"""Commits to a Delta table whose newest version is known: one small file each, which appends, or gives another schema.
+"""Commits to a Delta table whose newest version is known: one file each, which adds or replaces files, or columns.
 
 `deltalake` reads all that the log says since its last checkpoint before each commit, and again after it: several
 milliseconds for a table that a process alone writes and knows. What such a commit holds, and that its file is made only
@@ -11,17 +11,59 @@ import json
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
 from demux.core.columns.types import Struct
 from demux.core.delta.log import commit_name
-from demux.core.delta.parquet_writer import TableFile, TableWriter, append_files, takes_files
+from demux.core.delta.parquet_writer import TableFile, TableWriter, append_files, suits, takes_files
 from demux.core.extras import deltalake
 from demux.core.storage.files import Storage
 
 _ENGINE = "protobuf-demux"
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """Files of a table that go in one commit, and what comes for them.
+
+    Attributes:
+        operation: what the table's history says of it.
+        removed: sizes in bytes by path, as the log has it.
+        added: the new files.
+        transactions: versions of application transactions by id.
+        schema: the table's from then on, as Spark writes schemas; None: it stays.
+        description: what the table says of itself; None: what it said before.
+        mark: the commit's `userMetadata`; None: none.
+        partition: values of the partition that all these files are of, by column; empty without partitions.
+    """
+
+    operation: str
+    removed: Mapping[str, int]
+    added: Sequence[TableFile] = ()
+    transactions: Mapping[str, int] = field(default_factory=dict)
+    schema: Mapping[str, Any] | None = None
+    description: str | None = None
+    mark: str | None = None
+    partition: Mapping[str, str] = field(default_factory=dict)
+
+    def commit(self, storage: Storage, table: deltalake.DeltaTable, path: str) -> bool:
+        """Replace the files in the commit after the version that was read; return whether that was possible.
+
+        It is not where another writer has made that commit: what is replaced may be another thing then.
+
+        Args:
+            storage: how the table is reached.
+            table: the table as it was read; `replaces_files` allows it.
+            path: its path or URI.
+
+        Raises:
+            OSError: the disk, or a file system without hard links; nothing was committed.
+            DemuxError: the store; the commit may be there, or not.
+        """
+        return _commit(storage, table.version(), path, _replacing(table, self, int(time.time() * 1000)))
 
 
 def append_after(
@@ -96,20 +138,21 @@ def alter_after(
         OSError: the disk, or a file system without hard links; nothing was committed.
         DemuxError: the store; the commit may be there, or not.
     """
-    before, now_ms = table.metadata(), int(time.time() * 1000)
-    said = description or before.description
-    metadata = {
-        "id": before.id,
-        **({"name": before.name} if before.name else {}),
-        **({"description": said} if said else {}),
-        "format": {"provider": "parquet", "options": {}},
-        "schemaString": json.dumps(schema, separators=(",", ":")),
-        "partitionColumns": before.partition_columns,
-        "configuration": before.configuration,
-        "createdTime": before.created_time,
-    }
-    info = _info(now_ms, "CHANGE COLUMNS", {}, is_append=False)
-    return _commit(storage, table.version(), path, [info, {"metaData": metadata}])
+    info = _info(int(time.time() * 1000), "CHANGE COLUMNS", {}, is_append=False)
+    return _commit(storage, table.version(), path, [info, _metadata(table, schema, description)])
+
+
+def replaces_files(table: deltalake.DeltaTable, partition_by: Sequence[str] = ()) -> bool:
+    """Return whether files of the table, which has these partition columns, may be replaced without Spark.
+
+    It allows that rows go, and nobody reads its changes: only Spark says which rows of a new file are no change.
+    """
+    metadata = table.metadata()
+    asked = ("delta.appendOnly", "delta.enableChangeDataFeed")
+    is_plain = not any(metadata.configuration.get(name, "false").lower() == "true" for name in asked)
+    constrained = any(name.startswith("delta.constraints.") for name in metadata.configuration)
+    is_partitioned_so = metadata.partition_columns == [*partition_by]
+    return is_plain and not constrained and is_partitioned_so and takes_files(table) and suits(table)
 
 
 def _commit(storage: Storage, version: int, table: str, actions: Iterable[Mapping[str, Any]]) -> bool:
@@ -133,15 +176,62 @@ def _info(now_ms: int, operation: str, parameters: Mapping[str, str], *, is_appe
     }
 
 
+def _metadata(table: deltalake.DeltaTable, schema: Mapping[str, Any], description: str | None) -> dict[str, Any]:
+    before = table.metadata()
+    said = description or before.description
+    return {
+        "metaData": {
+            "id": before.id,
+            **({"name": before.name} if before.name else {}),
+            **({"description": said} if said else {}),
+            "format": {"provider": "parquet", "options": {}},
+            "schemaString": json.dumps(schema, separators=(",", ":")),
+            "partitionColumns": before.partition_columns,
+            "configuration": before.configuration,
+            "createdTime": before.created_time,
+        }
+    }
+
+
 def _appending(files: Sequence[TableFile], transactions: Mapping[str, int], now_ms: int) -> Iterator[dict[str, Any]]:
     yield _info(now_ms, "WRITE", {"mode": "Append", "partitionBy": "[]"}, is_append=True)
+    yield from _transactions(transactions, now_ms)
+    yield from _added(files, now_ms, {})
+
+
+def _replacing(table: deltalake.DeltaTable, wanted: Replacement, now_ms: int) -> Iterator[dict[str, Any]]:
+    info = _info(now_ms, wanted.operation, {}, is_append=False)
+    if wanted.mark is not None:
+        info["commitInfo"]["userMetadata"] = wanted.mark
+    yield info
+    if wanted.schema is not None:
+        yield _metadata(table, wanted.schema, wanted.description)
+    yield from _transactions(wanted.transactions, now_ms)
+    for path, size in wanted.removed.items():
+        yield {
+            "remove": {
+                "path": path,
+                "deletionTimestamp": now_ms,
+                "dataChange": True,
+                "extendedFileMetadata": True,
+                "partitionValues": dict(wanted.partition),
+                "size": size,
+            }
+        }
+    yield from _added(wanted.added, now_ms, wanted.partition)
+
+
+def _transactions(transactions: Mapping[str, int], now_ms: int) -> Iterator[dict[str, Any]]:
     for app_id, number in transactions.items():
         yield {"txn": {"appId": app_id, "version": number, "lastUpdated": now_ms}}
+
+
+def _added(files: Sequence[TableFile], now_ms: int, partition: Mapping[str, str]) -> Iterator[dict[str, Any]]:
     for file in files:
         yield {
             "add": {
                 "path": file.path,
-                "partitionValues": {},
+                "partitionValues": dict(partition),
                 "size": file.bytes,
                 "modificationTime": now_ms,
                 "dataChange": True,

@@ -9,10 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
-from pyspark.sql import SparkSession
+from demux.core.storage.files import Storage
 
-from demux.core.storage import Files, file_names, read_text
-
+_ABSOLUTE = re.compile(r"/|[a-z][a-z0-9+.-]*:/")
 _COMMIT = re.compile(r"(\d{20})\.json")
 # the query writes every batch to its table: more commits in between would be of another writer
 _COMMITS_LOOKED_AT = 10
@@ -75,21 +74,26 @@ class PartitionGrowth:
         return frozenset(value for value in added if value is not None)
 
 
-def growth(spark: SparkSession, table: str, column: str, since: int) -> PartitionGrowth:
+def file_path(table: str, path: str) -> str:
+    """Return where a file of a table is, by the path that the log has, percent escapes decoded."""
+    return path if _ABSOLUTE.match(path) else f"{table}/{path}"
+
+
+def growth(storage: Storage, table: str, column: str, since: int) -> PartitionGrowth:
     """Return what came in the commits after version `since` (-1: in all commits).
 
     Reads one small file for each commit after `since`, no data and no checkpoint.
     """
     # from the last one on that is known, which is there unless the table was made again
-    commits = _commits(spark, table, commit_name(since - 1)) if since > 0 else set()
-    commits = commits or _commits(spark, table)
+    commits = _commits(storage, table, commit_name(since - 1)) if since > 0 else set()
+    commits = commits or _commits(storage, table)
     latest = max(commits, default=-1)
     wanted = range(since + 1, latest + 1)
     # a table that was made again counts from 0
     if since > latest or any(version not in commits for version in wanted):
         return PartitionGrowth(latest, None)
     return PartitionGrowth(
-        latest, tuple(commit_in(version, _text(spark, table, version), column) for version in wanted)
+        latest, tuple(commit_in(version, _text(storage, table, version), column) for version in wanted)
     )
 
 
@@ -128,16 +132,16 @@ def _added(action: Mapping[str, Any], column: str) -> AddedFile:
     )
 
 
-def newest_version(files: Files, table: str) -> int:
+def newest_version(storage: Storage, table: str) -> int:
     """Return the table's version; -1 where there is no table."""
-    return max(_commits(files, table), default=-1)
+    return max(_commits(storage, table), default=-1)
 
 
-def newest_transaction(spark: SparkSession, table: str, app_id: str) -> int | None:
+def newest_transaction(storage: Storage, table: str, app_id: str) -> int | None:
     """Return the application's newest transaction version in the table's newest commits, None if none."""
-    commits = _commits(spark, table)
+    commits = _commits(storage, table)
     for version in sorted(commits, reverse=True)[:_COMMITS_LOOKED_AT]:
-        found = transaction_in(_text(spark, table, version), app_id)
+        found = transaction_in(_text(storage, table, version), app_id)
         if found is not None:
             return found
     return None
@@ -169,9 +173,9 @@ def _lines(commit: str) -> list[str]:
     return commit.split("\n")
 
 
-def _commits(files: Files, table: str, after: str | None = None) -> set[int]:
-    return commits_among(file_names(files, f"{table}/_delta_log", after))
+def _commits(storage: Storage, table: str, after: str | None = None) -> set[int]:
+    return commits_among(storage.names(f"{table}/_delta_log", after))
 
 
-def _text(spark: SparkSession, table: str, version: int) -> str:
-    return read_text(spark, f"{table}/_delta_log/{commit_name(version)}")
+def _text(storage: Storage, table: str, version: int) -> str:
+    return storage.read_text(f"{table}/_delta_log/{commit_name(version)}")

@@ -50,6 +50,8 @@ _FILE_BYTES = 128 * 2**20
 _OPEN_FILES = 200
 # what the log may ask of a writer, and these files give; CHECK constraints and renamed columns they do not
 _FEATURES = frozenset({"appendOnly", "invariants", "changeDataFeed", "deletionVectors", "v2Checkpoint"})
+# with these, rows of a file are deleted, or its columns have other names, as only Spark knows
+_NOT_WITHOUT_SPARK = frozenset({"deletionVectors", "columnMapping", "rowTracking", "typeWidening"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +226,14 @@ def takes_files(table: DeltaTable) -> bool:
     if protocol.min_writer_version < 7:
         return bool(protocol.min_writer_version <= 2)
     return set(protocol.writer_features or ()) <= _FEATURES
+
+
+def suits(table: DeltaTable) -> bool:
+    """Return whether `deltalake` may rewrite the table's files: it knows neither deleted rows nor other names."""
+    protocol = table.protocol()
+    asked = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
+    mapped = table.metadata().configuration.get("delta.columnMapping.mode", "none") != "none"
+    return not mapped and not {feature.removesuffix("-preview") for feature in asked} & _NOT_WITHOUT_SPARK
 
 
 def commit_files(

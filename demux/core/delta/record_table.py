@@ -10,23 +10,21 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import reduce
 from operator import and_
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
-from delta.tables import DeltaTable
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random
 
-from demux.core.columns.arrow import arrow_fields
-from demux.core.columns.spark import spark_struct
+from demux.core.columns.arrow import arrow_fields, table_of
 from demux.core.columns.types import Struct
 from demux.core.delta.commit import append_rows
 from demux.core.error_mapping import named
-from demux.core.errors import ErrorKind
+from demux.core.errors import ErrorKind, TableUnsuited
 from demux.core.extras import deltalake
-from demux.core.storage import table_exists
 from demux.core.storage.files import Storage
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _RETRYING = Retrying(
     stop=stop_after_attempt(5),
@@ -56,9 +54,7 @@ class RecordTable:
 
     def exists(self) -> bool:
         """Return whether the table is there."""
-        if self._is_reached:
-            return self.storage.table_exists(self.path)
-        return table_exists(self._session, self.path)
+        return self.storage.table_exists(self.path)
 
     def select(self, query: str) -> list[Mapping[str, Any]]:
         """Return the rows of a query, times in UTC; none where there is no table.
@@ -71,13 +67,15 @@ class RecordTable:
         if self._is_reached:
             builder = deltalake.QueryBuilder().register(_NAME, self.storage.table(self.path))
             # pyarrow lets other threads run while it waits for the store, as the one that renews the lease
-            return list(pa.table(builder.execute(query.format(records=_NAME))).to_pylist())
+            return list(table_of(builder.execute(query.format(records=_NAME))).to_pylist())
         rows = self._session.sql(query, records=self._session.read.format("delta").load(self.path)).collect()
         return [{name: _utc(value) for name, value in row.asDict().items()} for row in rows]
 
     def append(self, records: Sequence[Sequence[object]]) -> None:
         """Add records, a value for each column, in one transaction; others may append at the same time."""
         if self._is_reached:
+            from demux.core.columns.spark import spark_struct
+
             table = self.storage.create_table(self.path, spark_struct(self.columns).jsonValue())
             append_rows(self.storage, table, self.path, self.columns, self._rows(records))
             return
@@ -100,6 +98,9 @@ class RecordTable:
             updates = {name: _literal(value) for name, value in values.items()}
             _RETRYING(lambda: self.storage.table(self.path).update(updates=updates, predicate=same))
             return
+        from delta.tables import DeltaTable
+        from pyspark.sql import functions as F
+
         condition = reduce(and_, (F.col(name) == value for name, value in where.items()))
         DeltaTable.forPath(self._session, self.path).update(
             condition, {name: F.lit(one) for name, one in values.items()}
@@ -107,6 +108,8 @@ class RecordTable:
 
     def _write(self, records: Sequence[Sequence[object]], mode: Literal["append", "overwrite"]) -> None:
         if not self._is_reached:
+            from demux.core.columns.spark import spark_struct
+
             frame = self._session.createDataFrame(records, spark_struct(self.columns)).coalesce(1)
             frame.write.format("delta").mode(mode).save(self.path)
             return
@@ -120,7 +123,10 @@ class RecordTable:
 
     @property
     def _session(self) -> SparkSession:
-        assert self.spark is not None
+        if self.spark is None:
+            raise TableUnsuited(
+                f"Only Spark opens the table {self.path}.", "Run the same command with --spark.", table=self.path
+            )
         return self.spark
 
     @property

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from demux.core.errors import DemuxError
 from demux.core.names import invalid_reason
 from demux.core.schemas.registry_selection import DEFAULT, Registries, registry_name_for
 from demux.core.settings.settings import Settings
@@ -47,3 +50,13 @@ def _asked(settings: Settings) -> tuple[str, ...]:
     # where a pattern takes every game, there may be no other registry at all
     takes_all = any("*" in registry.games for registry in settings.registries.values())
     return (*(() if takes_all else (DEFAULT,)), *settings.registries)
+
+
+def registered_if_asked(settings: Settings, registries: Registries, warn: Callable[[str], None]) -> RegisteredGames:
+    """Return the games that the registries name; none, and a warning, where a registry cannot be asked."""
+    try:
+        return registered_games(settings, registries)
+    except DemuxError as error:
+        logging.getLogger("demux").warning("games.subjects: %s", error)
+        warn(f"Games that only the registry has are left out: {error.cause}")
+        return RegisteredGames()

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from fnmatch import fnmatchcase
 
 from demux.core.errors import SettingsInvalid
-from demux.core.registry.confluent.http_client import Rest
-from demux.core.registry.confluent.registry import ConfluentRegistry
 from demux.core.registry.folder import FolderRegistry
 from demux.core.registry.protocol import ErasableRegistry
 from demux.core.root.layout import storage_for
@@ -68,6 +66,10 @@ def open_registry(
     section = registry_settings(settings, name)
     if section.url is None:
         return FolderRegistry(section.path or settings.under_root("registry"), made_by, storage_for(settings, environ))
+    # a command that asks no registry needs no HTTP client
+    from demux.core.registry.confluent.http_client import Rest
+    from demux.core.registry.confluent.registry import ConfluentRegistry
+
     return ConfluentRegistry(Rest(section, environ), made_by)
 
 

@@ -1,4 +1,7 @@
-"""Every file, by path or URI, wherever it is: the one way to files that are reached without Spark."""
+"""Every file, by path or URI, wherever it is: the one way to files.
+
+A path that no client of ours reaches is asked of Spark's Hadoop client (`hadoop`), where a session runs.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +17,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
-from demux.core.errors import StorageFailed
-from demux.core.extras import deltalake, obstore
+from demux.core.extras import deltalake, obstore, on_databricks
 from demux.core.storage.access import StoreAccess
 from demux.core.storage.backend import Backend, NewFile, StoredFile, Tagged
 from demux.core.storage.bucket import Bucket
 from demux.core.storage.folder import LocalFolder
+from demux.core.storage.hadoop import HadoopFiles
 from demux.core.storage.location import Scheme, locate
 from demux.core.storage.refusals import refusal
 
@@ -50,7 +53,7 @@ class Storage:
     @staticmethod
     def here(access: StoreAccess) -> Storage:
         """Return how this process reaches files; on Databricks a path without a scheme is the workspace's."""
-        return Storage(access, Scheme.OTHER if "DATABRICKS_RUNTIME_VERSION" in os.environ else Scheme.FILE)
+        return Storage(access, Scheme.OTHER if on_databricks() else Scheme.FILE)
 
     def reaches(self, path: str) -> bool:
         """Return whether the path is reached without Spark: here, or in a store whose client is installed."""
@@ -109,6 +112,10 @@ class Storage:
         backend, key = self._at(path)
         backend.write(key, data)
 
+    def write_text(self, path: str, text: str) -> None:
+        """Write a file's text (UTF-8) in one step."""
+        self.write(path, text.encode())
+
     def create(self, path: str, data: bytes) -> bool:
         """Write a file where there is none; return whether the file there is this one; see `Backend.create`."""
         backend, key = self._at(path)
@@ -124,8 +131,13 @@ class Storage:
         backend, key = self._at(path)
         return backend.writer(key)
 
-    def names(self, folder: str) -> list[str]:
-        """Return the names in a folder, files' and folders', sorted; none where there is no folder."""
+    def names(self, folder: str, after: str | None = None) -> list[str]:
+        """Return the names in a folder, files' and folders', sorted; none where there is no folder.
+
+        With `after`, the names of files that are greater.
+        """
+        if after is not None:
+            return sorted(file.key for file in self.files(folder, after) if "/" not in file.key)
         backend, key = self._at(folder)
         return backend.names(key)
 
@@ -246,6 +258,8 @@ class Storage:
 
     def _at(self, path: str) -> tuple[Backend, str]:
         where = locate(path, self.plain)
+        if where.scheme is Scheme.OTHER or (where.scheme is not Scheme.FILE and not _has_clients()):
+            return HadoopFiles(), path
         # a client must not be used on both sides of a fork
         return _backend(where.scheme, where.container, self.access, os.getpid()), where.key
 
@@ -276,8 +290,6 @@ def _backend(scheme: Scheme, container: str, access: StoreAccess, process: int) 
     if scheme is Scheme.FILE:
         return LocalFolder()
     uri = f"{scheme.value}://{container}"
-    if scheme is Scheme.OTHER:
-        raise StorageFailed(f"Files of {uri} cannot be read without Spark.", "Name a folder, s3://, abfss:// or gs://.")
     options: dict[str, Any] = dict(access.timeouts)
     if access.is_plain_http:
         options["allow_http"] = True

@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?://([^/]*))?(.*)", re.DOTALL)
 _SLASHES = re.compile("/+")
+_WILDCARDS = re.compile(r"[\[\]{}*?\\]")
 
 
 class Scheme(Enum):
@@ -77,6 +78,11 @@ def locate(path: str, plain: Scheme = Scheme.FILE) -> Location:
         return Location(scheme, "", key)
     scheme = Scheme.OTHER if scheme is Scheme.FILE else scheme
     return Location(scheme, container, key.strip("/"))
+
+
+def literal_path(path: str) -> str:
+    """Return the path as Spark's readers of files want it, with wildcards escaped."""
+    return _WILDCARDS.sub(lambda found: "\\" + found[0], path)
 
 
 def _normal(path: str) -> str:

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from demux.core.delta.log import newest_transaction
 from demux.core.errors import CheckpointLost, TableLost
-from demux.core.storage import Files, files_below, read_text, table_exists
+from demux.core.storage.files import Storage
 from demux.core.streaming.bronze_offset import BronzeOffset, position_in
 
 
@@ -34,22 +34,22 @@ class StreamCheckpoint:
         return self.begun if self.begun > self.done else None
 
 
-def read_checkpoint(files: Files, checkpoint: str) -> StreamCheckpoint:
+def read_checkpoint(storage: Storage, checkpoint: str) -> StreamCheckpoint:
     """Return how far the checkpoint is."""
-    found = files_below(files, checkpoint)
+    found = [file.key for file in storage.files(checkpoint)]
     if "metadata" not in found:
         return StreamCheckpoint(None, -1, -1)
-    query_id = json.loads(read_text(files, f"{checkpoint}/metadata"))["id"]
+    query_id = json.loads(storage.read_text(f"{checkpoint}/metadata"))["id"]
     return StreamCheckpoint(query_id, _last(found, "offsets"), _last(found, "commits"))
 
 
-def end_of(files: Files, checkpoint: str, batch: int) -> BronzeOffset:
+def end_of(storage: Storage, checkpoint: str, batch: int) -> BronzeOffset:
     """Return the position in bronze after a batch of a game's stream: Spark writes it down before the batch begins."""
-    return position_in(read_text(files, f"{checkpoint}/offsets/{batch}"))
+    return position_in(storage.read_text(f"{checkpoint}/offsets/{batch}"))
 
 
 def require_checkpoint(
-    spark: SparkSession, checkpoint: str, table: str, quarantine: str, quarantined: str, rebuild: str
+    spark: SparkSession, storage: Storage, checkpoint: str, table: str, quarantine: str, quarantined: str, rebuild: str
 ) -> None:
     """Check that the rows which a query wrote still have that query's checkpoint, and not an older copy of it.
 
@@ -58,6 +58,7 @@ def require_checkpoint(
 
     Args:
         spark: the session.
+        storage: how files are reached.
         checkpoint: the checkpoint's path.
         table: path of the table that the query writes first in each batch.
         quarantine: path of the quarantine table.
@@ -68,8 +69,8 @@ def require_checkpoint(
         CheckpointLost: the checkpoint is gone, has lost its offsets, or is older than the table.
         TableLost: the checkpoint is there, and the table is gone: what that held would not come back.
     """
-    found = read_checkpoint(spark, checkpoint)
-    if not table_exists(spark, table):
+    found = read_checkpoint(storage, checkpoint)
+    if not storage.table_exists(table):
         # every batch that is done has made the table
         if found.done >= 0:
             raise TableLost(
@@ -80,11 +81,11 @@ def require_checkpoint(
             )
         return
     if found.query_id is not None and found.begun >= 0:
-        written = newest_transaction(spark, table, found.query_id)
+        written = newest_transaction(storage, table, found.query_id)
         if written is None or written <= found.begun:
             return
         state = f"is older than the table: it knows batch {found.begun}, the table has batch {written}"
-    elif _has_rows(spark, table, "TRUE") or _has_rows(spark, quarantine, quarantined):
+    elif _has_rows(spark, storage, table, "TRUE") or _has_rows(spark, storage, quarantine, quarantined):
         state = "is gone"
     else:
         return
@@ -96,8 +97,8 @@ def require_checkpoint(
     )
 
 
-def _has_rows(spark: SparkSession, table: str, condition: str) -> bool:
-    if not table_exists(spark, table):
+def _has_rows(spark: SparkSession, storage: Storage, table: str, condition: str) -> bool:
+    if not storage.table_exists(table):
         return False
     return bool(spark.read.format("delta").load(table).where(condition).limit(1).count())
 

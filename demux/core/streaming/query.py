@@ -8,10 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from demux.core.delta.app_transactions import Batch
 from demux.core.error_mapping import named
+from demux.core.storage.files import Storage
 from demux.core.streaming.checkpoints import read_checkpoint
 
 QUERY_ID = "sql.streaming.queryId"
@@ -51,7 +52,7 @@ class _Enough(Exception):
 
 
 def run_query(
-    spark: SparkSession,
+    storage: Storage,
     source: DataFrame,
     checkpoint: str,
     query_name: str,
@@ -64,7 +65,7 @@ def run_query(
     Kafka's source fails for ever at an unfinished batch whose topic got a partition since (SPARK-53560).
 
     Args:
-        spark: the session.
+        storage: how files are reached.
         source: a streaming frame.
         checkpoint: the checkpoint's path.
         query_name: shown in logs and the Spark UI.
@@ -74,7 +75,7 @@ def run_query(
     Raises:
         DemuxError: what `on_batch` raised, or the query's own failure in our words.
     """
-    unfinished = read_checkpoint(spark, checkpoint).unfinished
+    unfinished = read_checkpoint(storage, checkpoint).unfinished
     raised: list[Exception] = []
     began = time.monotonic()
 

@@ -18,6 +18,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from demux.core.errors import RuntimeMissing
+from demux.core.extras import on_databricks
 from demux.core.settings.settings import SparkSettings
 from demux.core.settings.spark_conf import TABLE_CONF
 from demux.core.storage.access import StoreAccess
@@ -81,11 +82,6 @@ _CONF: Mapping[str, str] = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
 }
-
-
-def on_databricks() -> bool:
-    """Return whether this process runs on a cluster of a Databricks workspace."""
-    return "DATABRICKS_RUNTIME_VERSION" in os.environ
 
 
 def has_session() -> bool:

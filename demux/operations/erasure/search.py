@@ -27,7 +27,6 @@ from demux.core.protobuf.schema.protoc import CompiledSchema
 from demux.core.root.layout import Layout
 from demux.core.schemas.ref import SchemaRef
 from demux.core.schemas.store import SchemaStore
-from demux.core.storage import table_exists
 from demux.core.tables import POSITION
 from demux.operations.erasure.payload_matching import (
     JUDGED,
@@ -108,7 +107,7 @@ def session_of(spark: SparkSession) -> SparkSession:
 def columns_of(spark: SparkSession, layout: Layout, game: str) -> Struct | None:
     """Return the columns of the game's table; None where there is none."""
     path = layout.silver(names_of(game).key)
-    return columns_of_spark(spark.read.format("delta").load(path).schema) if table_exists(spark, path) else None
+    return columns_of_spark(spark.read.format("delta").load(path).schema) if layout.storage.table_exists(path) else None
 
 
 def rows_after(scope: SearchScope, game: str, read_batch: int) -> int:
@@ -162,7 +161,7 @@ def searched(scope: SearchScope, game: str, read_batch: int) -> Iterator[SearchO
 def searched_without_game(scope: SearchScope) -> Iterator[SearchOutcome]:
     """Yield what is found of records that never became a row of bronze: only their bytes can tell."""
     path = scope.layout.quarantine
-    if not table_exists(scope.spark, path):
+    if not scope.layout.storage.table_exists(path):
         yield SearchOutcome(SearchResult(None))
         return
     refused = scope.table(path).where(F.col("stage") == Stage.BRONZE.value)
@@ -207,7 +206,7 @@ def _rows(gone: DataFrame, bronze: DataFrame) -> DataFrame:
 
 def _bronze(scope: SearchScope, game: str) -> DataFrame:
     """Return the record ids and batches of the game's rows in bronze."""
-    if not table_exists(scope.spark, scope.layout.bronze):
+    if not scope.layout.storage.table_exists(scope.layout.bronze):
         return scope.spark.createDataFrame([], "record_id string, batch_id long")
     rows = scope.table(scope.layout.bronze).where(F.col("game_name") == F.lit(game))
     return rows.select("record_id", "batch_id")
@@ -235,10 +234,12 @@ def _judged_of(scope: SearchScope, game: str, columns: Struct | None) -> DataFra
 
 def _undecoded(scope: SearchScope, game: str) -> Iterator[tuple[FoundIn, DataFrame]]:
     """Yield the game's records that are in no silver table, in the columns of quarantine."""
-    if table_exists(scope.spark, scope.layout.quarantine):
+    if scope.layout.storage.table_exists(scope.layout.quarantine):
         of_silver = (F.col("stage") == Stage.SILVER.value) & (F.col("game_name") == F.lit(game))
         yield FoundIn.QUARANTINE, scope.table(scope.layout.quarantine).where(of_silver)
-    if table_exists(scope.spark, scope.layout.dropped) and table_exists(scope.spark, scope.layout.bronze):
+    if scope.layout.storage.table_exists(scope.layout.dropped) and scope.layout.storage.table_exists(
+        scope.layout.bronze
+    ):
         of_silver = (F.col("stage") == Stage.SILVER.value) & (F.col("game_name") == F.lit(game))
         dropped = scope.table(scope.layout.dropped).where(of_silver).select("record_id").distinct()
         bronze = scope.table(scope.layout.bronze).where(F.col("game_name") == F.lit(game))

@@ -17,7 +17,6 @@ from pyspark.sql import functions as F
 
 from demux.core.causes import RemovalReason, Stage
 from demux.core.root.layout import Layout
-from demux.core.storage import table_exists
 from demux.core.tables import REMOVED
 from demux.operations.maintenance.state import MaintenanceState, write_state
 from demux.operations.maintenance.unread_files import UnreadBronze
@@ -43,7 +42,7 @@ def retirable(spark: SparkSession, layout: Layout, before: datetime, passed: Map
     bronze = spark.read.format("delta").load(layout.bronze).where(F.col("game_name").isin(sorted(passed)))
     old = bronze.where(F.col("ingested_at") < F.lit(before)).join(F.broadcast(bounds), "game_name")
     old = old.where(F.col("batch_id") <= F.col("bound"))
-    if table_exists(spark, layout.quarantine):
+    if layout.storage.table_exists(layout.quarantine):
         waiting = spark.read.format("delta").load(layout.quarantine).where(F.col("stage") == Stage.SILVER.value)
         old = old.join(waiting.select("game_name", "record_id"), ["game_name", "record_id"], "left_anti")
     return old
@@ -66,7 +65,7 @@ def begin(
     """
     assert state.retiring is None, "what was begun is finished first"
     state = replace(state, retiring=request)
-    write_state(spark, layout, state)
+    write_state(layout, state)
     values = {"reason": F.lit(RemovalReason.RETIRED.value), "request": F.lit(request), "removed_at": F.lit(now)}
     removed = rows.select(*(values.get(one.name, F.col(one.name)).alias(one.name) for one in REMOVED))
     removed.write.format("delta").mode("append").save(layout.removed)
@@ -92,7 +91,11 @@ def finish(
         unread: says what the games have still to read, as of now.
         between: lets others have the root for a moment.
     """
-    if state.retiring is None or not table_exists(spark, layout.removed) or not table_exists(spark, layout.bronze):
+    if (
+        state.retiring is None
+        or not layout.storage.table_exists(layout.removed)
+        or not layout.storage.table_exists(layout.bronze)
+    ):
         return
     removed = spark.read.format("delta").load(layout.removed)
     mine = removed.where((F.col("request") == state.retiring) & (F.col("reason") == RemovalReason.RETIRED.value))
@@ -152,7 +155,7 @@ def old_rounds(spark: SparkSession, layout: Layout, before: datetime) -> DataFra
 
     How far bronze was looked at is in the newest ones, which stay.
     """
-    if not table_exists(spark, layout.rounds):
+    if not layout.storage.table_exists(layout.rounds):
         return None
     rows = spark.read.format("delta").load(layout.rounds).where("game_name IS NOT NULL")
     newest = F.row_number().over(Window.partitionBy("game_name").orderBy(F.desc("finished_at"), F.desc("round_id")))

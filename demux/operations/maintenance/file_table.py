@@ -12,9 +12,9 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 from datetime import timedelta
 
-import pyarrow as pa
-
-from demux.core.delta.compaction import join, suits
+from demux.core.columns.arrow import table_of
+from demux.core.delta.parquet_writer import suits
+from demux.core.delta.rewrite_rows import join
 from demux.core.extras import deltalake
 from demux.core.storage.files import Storage
 from demux.operations.maintenance.compaction_plan import (
@@ -81,7 +81,7 @@ def maintain_files(
 
 def live_files(table: deltalake.DeltaTable) -> tuple[LiveFile, ...]:
     """Return the files of the table's version."""
-    actions = pa.table(table.get_add_actions(flatten=True))
+    actions = table_of(table.get_add_actions(flatten=True))
     names = table.metadata().partition_columns
     none = [None] * actions.num_rows
     values = actions.column(f"partition.{names[0]}").to_pylist() if len(names) == 1 else none

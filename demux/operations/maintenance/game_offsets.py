@@ -11,7 +11,7 @@ from demux.core.delta.bronze_games import games_in_bronze
 from demux.core.delta.log import commit_in, commit_name, commits_among
 from demux.core.names import names_of
 from demux.core.root.layout import Layout
-from demux.core.storage import file_names, read_text, table_exists
+from demux.core.storage.files import Storage
 from demux.core.streaming.checkpoints import read_checkpoint
 from demux.operations.maintenance.report import Table, TableKind
 from demux.operations.maintenance.unread_files import UnreadBronze, UnreadRows, unread_in
@@ -19,26 +19,25 @@ from demux.operations.reconcile.read_offsets import OffsetsReader
 from demux.operations.reconcile.table_snapshots import last_batches, silver_keys
 
 
-def read_unread(spark: SparkSession, layout: Layout, offsets_of: OffsetsReader) -> UnreadBronze:
+def read_unread(spark: SparkSession | None, layout: Layout, offsets_of: OffsetsReader) -> UnreadBronze:
     """Return what the games have still to read; reads bronze's log from the offset of the slowest one.
 
     No other process may write below the root meanwhile, or what comes meanwhile is not in it.
     """
-    if not table_exists(spark, layout.bronze):
+    if not layout.storage.table_exists(layout.bronze):
         return UnreadBronze()
-    offsets = {key: offset.version for key, offset in offsets_of(silver_keys(spark, layout)).items()}
-    log = sorted(commits_among(file_names(spark, f"{layout.bronze}/_delta_log")))
+    offsets = {key: offset.version for key, offset in offsets_of(silver_keys(layout)).items()}
+    log = sorted(commits_among(layout.storage.names(f"{layout.bronze}/_delta_log")))
     if not log:
         return UnreadBronze()
     games = games_in_bronze(spark, layout)
     least = min((offsets.get(names_of(game).key, 0) for game in games), default=log[-1])
-    texts = _texts(spark, layout.bronze, [version for version in log if version >= least])
+    texts = _texts(layout.storage, layout.bronze, [version for version in log if version >= least])
     waiting = unread_in(texts, offsets, games, log[0])
-    return UnreadBronze(waiting, _read_by_games(spark, layout, waiting, offsets, games, log[-1], log[0]))
+    return UnreadBronze(waiting, _read_by_games(layout, waiting, offsets, games, log[-1], log[0]))
 
 
 def _read_by_games(
-    spark: SparkSession,
     layout: Layout,
     waiting: dict[str, UnreadRows],
     offsets: dict[str, int],
@@ -46,21 +45,21 @@ def _read_by_games(
     newest: int,
     begins: int,
 ) -> dict[str, int]:
-    writer = read_checkpoint(spark, layout.bronze_checkpoint).query_id
+    writer = read_checkpoint(layout.storage, layout.bronze_checkpoint).query_id
     known = [game for game in games if offsets.get(names_of(game).key, -1) >= begins]
     if writer is None or not known:
         return {}
     before = {game: waiting[game].version if game in waiting else newest + 1 for game in known}
-    batches = last_batches(spark, layout.bronze, writer, before.values())
+    batches = last_batches(layout.storage, layout.bronze, writer, before.values())
     return {game: batches[version] for game, version in before.items() if version in batches}
 
 
-def _texts(spark: SparkSession, table: str, versions: list[int]) -> Iterator[tuple[int, str]]:
+def _texts(storage: Storage, table: str, versions: list[int]) -> Iterator[tuple[int, str]]:
     for version in versions:
-        yield version, read_text(spark, f"{table}/_delta_log/{commit_name(version)}")
+        yield version, storage.read_text(f"{table}/_delta_log/{commit_name(version)}")
 
 
-def still_read_downstream(spark: SparkSession, layout: Layout, table: Table) -> frozenset[str] | None:
+def still_read_downstream(layout: Layout, table: Table) -> frozenset[str] | None:
     """Return the names of a table's files that a stream of ours behind it is still to read; None: unknown.
 
     Streams of others are not known: they have the time that files are kept.
@@ -68,17 +67,17 @@ def still_read_downstream(spark: SparkSession, layout: Layout, table: Table) -> 
     if table.path == f"{layout.root}/sessions/{table.path.rpartition('/')[2]}" or table.kind is not TableKind.SILVER:
         return frozenset()
     checkpoint = layout.sessions_checkpoint(table.path.rpartition("/")[2])
-    found = read_checkpoint(spark, checkpoint)
+    found = read_checkpoint(layout.storage, checkpoint)
     if found.query_id is None:
         return frozenset()
     if found.done < 0:
         return None
-    offset = json.loads(read_text(spark, f"{checkpoint}/offsets/{found.done}").split("\n")[-1])
+    offset = json.loads(layout.storage.read_text(f"{checkpoint}/offsets/{found.done}").split("\n")[-1])
     since = int(offset["reservoirVersion"])
-    versions = sorted(commits_among(file_names(spark, f"{table.path}/_delta_log")))
+    versions = sorted(commits_among(layout.storage.names(f"{table.path}/_delta_log")))
     if offset.get("isStartingVersion") is True or not versions or versions[0] > since:
         return None
-    texts = _texts(spark, table.path, [version for version in versions if version >= since])
+    texts = _texts(layout.storage, table.path, [version for version in versions if version >= since])
     return frozenset(
         file.path.rsplit("/", 1)[-1] for version, text in texts for file in commit_in(version, text, "").added
     )

@@ -19,7 +19,6 @@ from demux.core.error_mapping import named
 from demux.core.extras import deltalake
 from demux.core.root.layout import Layout
 from demux.core.settings.maintenance import MaintainSettings
-from demux.core.storage import table_exists
 from demux.core.storage.files import Storage
 from demux.operations.maintenance import bronze_retention as retiring
 from demux.operations.maintenance import file_table as by_files
@@ -85,7 +84,7 @@ class TableMaintainer:
 
     def run(self, tables: Collection[Table]) -> Iterator[TableMaintenance]:
         """Yield what was done to each table, as it ends."""
-        self._state = read_state(self.spark, self.layout)
+        self._state = read_state(self.layout)
         bronze = [table for table in tables if table.kind is TableKind.BRONZE]
         for table in bronze:
             yield self._guarded(table, self._bronze)
@@ -162,7 +161,7 @@ class TableMaintainer:
         self._for_spark.add(table.name)
         session = by_spark.upkeep_session(self.spark, settings.target_bytes)
         done, seen, ordered = by_spark.maintain_by_spark(
-            session, table, self._state.seen.get(table.name), dry_run=self.request.dry_run
+            session, self._storage, table, self._state.seen.get(table.name), dry_run=self.request.dry_run
         )
         if not self.request.dry_run:
             self._saw(table, seen)
@@ -171,7 +170,7 @@ class TableMaintainer:
 
     def _vacuumed(self, table: Table, done: TableMaintenance, unread: UnreadBronze) -> TableMaintenance:
         keep, dry_run = self.request.settings.kept, self.request.dry_run
-        still_read = still_read_downstream(self.spark, self.layout, table)
+        still_read = still_read_downstream(self.layout, table)
         if still_read is None:
             return done
         if self._storage.reaches_tables(table.path) and table.name not in self._for_spark:
@@ -187,7 +186,7 @@ class TableMaintainer:
             # a minute for clocks that differ
             keep = max(keep, self.request.now - unread.oldest + timedelta(minutes=1))
         session = by_spark.upkeep_session(self.spark, self.request.settings.target_bytes)
-        seen = by_spark.vacuum(session, table, self._state.seen[table.name], keep)
+        seen = by_spark.vacuum(session, self._storage, table, self._state.seen[table.name], keep)
         # what was kept for games goes as soon as they have read it, whether or not the table changes
         self._saw(table, replace(seen, vacuumed_ms=None) if late else seen)
 
@@ -225,21 +224,7 @@ class TableMaintainer:
     def _note(self, change: Callable[[MaintenanceState], MaintenanceState]) -> None:
         with self._one_writes:
             self._state = change(self._state)
-            write_state(self.spark, self.layout, self._state)
-
-
-def maintained_at(spark: SparkSession, layout: Layout) -> datetime | None:
-    """Return when maintenance ended last (UTC), or from when on it is counted; None where the count has not begun."""
-    return read_state(spark, layout).since
-
-
-def count_from(spark: SparkSession, layout: Layout, now: datetime) -> datetime | None:
-    """Return the same, from now on where the count has not begun; None where bronze is not there."""
-    state = read_state(spark, layout)
-    if state.since is None and table_exists(spark, layout.bronze):
-        state = replace(state, since=now)
-        write_state(spark, layout, state)
-    return state.since
+            write_state(self.layout, self._state)
 
 
 def _held(unread: UnreadBronze, kept: Collection[str]) -> Iterator[HeldBack]:

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from demux.core.delta.log import newest_version
 from demux.core.names import quoted
+from demux.core.storage.files import Storage
 from demux.operations.maintenance.compaction_plan import LastSort
 from demux.operations.maintenance.report import Table, TableMaintenance
 from demux.operations.maintenance.state import SparkTableState
@@ -30,18 +31,19 @@ def upkeep_session(spark: SparkSession, target: int) -> SparkSession:
 
 
 def maintain_by_spark(
-    spark: SparkSession, table: Table, seen: SparkTableState | None, *, dry_run: bool
+    spark: SparkSession, storage: Storage, table: Table, seen: SparkTableState | None, *, dry_run: bool
 ) -> tuple[TableMaintenance, SparkTableState, LastSort | None]:
     """Return what was joined or ordered; nothing is done to a table that is as it was the last time.
 
     Args:
         spark: an `upkeep_session`.
+        storage: how files are reached.
         table: the table.
         seen: as it was the last time.
         dry_run: return what there is.
     """
     now_ms = int(time.time() * 1000)
-    version = newest_version(spark, table.path)
+    version = newest_version(storage, table.path)
     opened = DeltaTable.forPath(spark, table.path)
     if dry_run or (seen is not None and seen.version == version):
         files, size = _detail(opened)
@@ -57,17 +59,20 @@ def maintain_by_spark(
         opened.optimize().executeCompaction()
     after, size = _detail(DeltaTable.forPath(spark, table.path))
     vacuumed = None if seen is None else seen.vacuumed_ms
-    now = SparkTableState(newest_version(spark, table.path), now_ms, vacuumed)
+    now = SparkTableState(newest_version(storage, table.path), now_ms, vacuumed)
     return TableMaintenance(table, before, after, size), now, LastSort(columns, now_ms) if columns else None
 
 
-def vacuum(spark: SparkSession, table: Table, seen: SparkTableState, keep: timedelta) -> SparkTableState:
+def vacuum(
+    spark: SparkSession, storage: Storage, table: Table, seen: SparkTableState, keep: timedelta
+) -> SparkTableState:
     """Remove files that no version of the last time needs, and return the table as it is now.
 
     Nothing is done where that was done after the last change had become old enough.
 
     Args:
         spark: an `upkeep_session`.
+        storage: how files are reached.
         table: the table.
         seen: as `maintain_by_spark` left it.
         keep: how long a file stays that was removed from the table; counted in whole hours.
@@ -78,7 +83,7 @@ def vacuum(spark: SparkSession, table: Table, seen: SparkTableState, keep: timed
     # Delta rounds to the nearest whole hour, which may be less
     DeltaTable.forPath(spark, table.path).vacuum(float(math.ceil(keep / timedelta(hours=1))))
     # Spark may write down that it did
-    return SparkTableState(newest_version(spark, table.path), seen.changed_ms, now_ms)
+    return SparkTableState(newest_version(storage, table.path), seen.changed_ms, now_ms)
 
 
 def _detail(table: DeltaTable) -> tuple[int, int]:

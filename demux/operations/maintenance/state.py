@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from pyspark.sql import SparkSession
-
 from demux.core.errors import SettingsInvalid
 from demux.core.root.layout import Layout
-from demux.core.storage import exists, read_text, replace_text
 from demux.operations.maintenance.compaction_plan import LastSort
 
 
@@ -50,16 +47,16 @@ class MaintenanceState:
     seen: Mapping[str, SparkTableState] = field(default_factory=dict)
 
 
-def read_state(spark: SparkSession, layout: Layout) -> MaintenanceState:
+def read_state(layout: Layout) -> MaintenanceState:
     """Return what is known; nothing before the first time."""
-    if not exists(spark, layout.maintenance):
+    if not layout.storage.exists(layout.maintenance):
         return MaintenanceState()
-    return from_text(read_text(spark, layout.maintenance))
+    return from_text(layout.storage.read_text(layout.maintenance))
 
 
-def write_state(spark: SparkSession, layout: Layout, state: MaintenanceState) -> None:
+def write_state(layout: Layout, state: MaintenanceState) -> None:
     """Write down what is known, in one step."""
-    replace_text(spark, layout.maintenance, to_text(state))
+    layout.storage.write_text(layout.maintenance, to_text(state))
 
 
 def to_text(state: MaintenanceState) -> str:
@@ -91,14 +88,23 @@ def from_text(text: str) -> MaintenanceState:
 SAFE = timedelta(hours=1)
 
 
-def next_due(since: datetime, every: timedelta | None) -> datetime | None:
-    """Return when maintenance is due next; None for never.
+def count_from(layout: Layout, now: datetime) -> datetime | None:
+    """Return when maintenance ended last (UTC), from now on where the count has not begun; None without bronze."""
+    state = read_state(layout)
+    if state.since is None and layout.storage.table_exists(layout.bronze):
+        state = replace(state, since=now)
+        write_state(layout, state)
+    return state.since
+
+
+def next_due(since: datetime | None, every: timedelta | None) -> datetime | None:
+    """Return when maintenance is due next; None for never, or before the first round that counts.
 
     Args:
         since: when it ended last, or when it was first checked.
         every: how often it is due.
     """
-    return None if every is None else since + every
+    return None if since is None or every is None else since + every
 
 
 def require_safe(keep: timedelta, *, force: bool) -> None:

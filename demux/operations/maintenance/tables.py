@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from pyspark.sql import SparkSession
-
 from demux.core.names import names_of
 from demux.core.root.layout import Layout
 from demux.core.settings.maintenance import MaintainSettings
-from demux.core.storage import file_names, table_exists
 from demux.operations.maintenance.report import Table, TableKind
 
 
 def tables_of(
-    spark: SparkSession, layout: Layout, settings: MaintainSettings, names: Mapping[str, str], games: Collection[str]
+    layout: Layout, settings: MaintainSettings, names: Mapping[str, str], games: Collection[str]
 ) -> tuple[Table, ...]:
     """Return the tables that are there: bronze first, then quarantine, control and silver by name.
 
     Args:
-        spark: the session.
         layout: where the tables are.
         settings: by which columns silver tables are ordered.
         names: the games' exact names by key, as far as they are known.
@@ -29,20 +25,20 @@ def tables_of(
         keys = sorted(names_of(game).key for game in games)
         found = _silver(layout, settings, {**names, **{names_of(game).key: game for game in games}}, keys)
     else:
-        keys = file_names(spark, f"{layout.root}/silver")
-        found = _all(spark, layout, settings, names, keys)
-    return tuple(table for table in found if table_exists(spark, table.path))
+        keys = layout.storage.names(f"{layout.root}/silver")
+        found = _all(layout, settings, names, keys)
+    return tuple(table for table in found if layout.storage.table_exists(table.path))
 
 
 def _all(
-    spark: SparkSession, layout: Layout, settings: MaintainSettings, names: Mapping[str, str], keys: Collection[str]
+    layout: Layout, settings: MaintainSettings, names: Mapping[str, str], keys: Collection[str]
 ) -> Iterator[Table]:
     yield Table(TableKind.BRONZE, layout.bronze, "bronze")
     yield Table(TableKind.QUARANTINE, layout.quarantine, "quarantine")
-    for name in file_names(spark, f"{layout.root}/control"):
+    for name in layout.storage.names(f"{layout.root}/control"):
         yield Table(TableKind.CONTROL, f"{layout.root}/control/{name}", f"control/{name}")
     yield from _silver(layout, settings, names, keys)
-    for name in file_names(spark, f"{layout.root}/sessions"):
+    for name in layout.storage.names(f"{layout.root}/sessions"):
         yield Table(TableKind.SILVER, layout.sessions(name), f"sessions/{name}")
 
 

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from demux.core.columns.arrow import arrow_fields
+from demux.core.columns.arrow import arrow_fields, table_of
 from demux.core.errors import TableUnsuited
 from demux.core.extras import deltalake
 from demux.core.root.layout import Layout
@@ -106,7 +106,7 @@ def games_of(layout: Layout) -> frozenset[str]:
     found = set() if known is None else set(known.to_pyarrow_table(columns=["game_name"]).column(0).to_pylist())
     bronze = _opened(layout, layout.bronze)
     if bronze is not None:
-        files = pa.table(bronze.get_add_actions(flatten=True))
+        files = table_of(bronze.get_add_actions(flatten=True))
         if "partition.game_name" in files.column_names:
             found.update(files.column("partition.game_name").to_pylist())
     return frozenset(game for game in found if game is not None)
@@ -170,6 +170,6 @@ def _batches(piece: RowGroup, columns: Sequence[str], rows: int) -> Iterator[pa.
 def _unsuited(path: str, error: Exception) -> TableUnsuited:
     return TableUnsuited(
         f"The table {path} asks for a reader that only Spark is ({type(error).__name__}).",
-        "`demux status` counts it by Spark; `SELECT * FROM delta.` and its path in backticks shows its rows.",
+        "`demux reconcile --spark` counts it; `SELECT * FROM delta.` and its path in backticks shows its rows.",
         table=path,
     )

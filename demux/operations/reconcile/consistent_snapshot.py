@@ -89,7 +89,7 @@ def read(
         return snapshot(spark, layout.storage, path, columns, version)
 
     source_before = source_offsets()
-    keys = silver_keys(spark or layout.storage, layout) if games is None else {names_of(game).key for game in games}
+    keys = silver_keys(layout) if games is None else {names_of(game).key for game in games}
     before = offsets_of(keys)
     first = look(layout.quarantine, _QUARANTINE)
     silver = silver_snapshots(spark, layout, keys)

@@ -10,7 +10,6 @@ from pyspark.sql import SparkSession
 from demux.core.errors import GameUnknown
 from demux.core.names import names_of
 from demux.core.root.layout import Layout
-from demux.core.storage import Files
 from demux.core.storage.files import Storage
 from demux.core.text import first_few, printable
 from demux.operations.reconcile.balance import Account, Grain, Ledger, RecordLocations, Tally, accounts, confirmed
@@ -75,7 +74,7 @@ def _ledger(
         register_twice(engine, spark, "quarantine", reading.quarantine, only)
         names = _names(engine, games)
         register_silver(engine, spark, reading.silver, names)
-        bounds, notes = _bounds(spark or storage, reading, names)
+        bounds, notes = _bounds(storage, reading, names)
         engine.register("bounds", pa.table([[*bounds], [*bounds.values()]], schema=_BOUNDS))
         engine.execute(PLACES_VIEWS)
         tallies = tallies_of(engine, RecordLocations, grain)
@@ -91,7 +90,7 @@ def _ledger(
 
 
 def _bounds(
-    files: Files, reading: ConsistentSnapshot, names: Mapping[str, str]
+    storage: Storage, reading: ConsistentSnapshot, names: Mapping[str, str]
 ) -> tuple[dict[str, int], tuple[str, ...]]:
     """Return the last batch of bronze that each game has read whole, by name, and what keeps us from knowing."""
     writer = None if reading.source_offsets is None else reading.source_offsets.writer
@@ -100,7 +99,7 @@ def _bounds(
             "The offset of bronze's stream is unknown (its checkpoint is gone, or bronze was made again just now); "
             "what is neither in silver nor in quarantine counts as waiting.",
         )
-    batches = last_batches(files, reading.bronze.path, writer, reading.offsets.values())
+    batches = last_batches(storage, reading.bronze.path, writer, reading.offsets.values())
     offsets = {names.get(key, key): version for key, version in reading.offsets.items()}
     return {game: batches[version] for game, version in offsets.items() if version in batches}, ()
 

@@ -20,7 +20,6 @@ from demux.core.delta.log import commit_name, newest_version, transaction_in
 from demux.core.errors import TableUnsuited
 from demux.core.extras import deltalake
 from demux.core.root.layout import Layout
-from demux.core.storage import Files, file_names, read_text
 from demux.core.storage.files import Storage
 
 _THREADS = 8
@@ -93,13 +92,15 @@ def snapshot(
             if not storage.table_exists(path):
                 return Snapshot(path, -1, columns)
     if version is None:
-        version = newest_version(session_for(spark, path), path)
+        # refuse without a session
+        session_for(spark, path)
+        version = newest_version(storage, path)
     return Snapshot(path, version, columns)
 
 
-def silver_keys(files: Files, layout: Layout) -> set[str]:
+def silver_keys(layout: Layout) -> set[str]:
     """Return the keys of all games that have a table or a checkpoint."""
-    return {*file_names(files, f"{layout.root}/silver"), *file_names(files, f"{layout.root}/checkpoints/silver")}
+    return {*layout.storage.names(f"{layout.root}/silver"), *layout.storage.names(f"{layout.root}/checkpoints/silver")}
 
 
 def silver_snapshots(spark: SparkSession | None, layout: Layout, keys: Iterable[str]) -> dict[str, Snapshot]:
@@ -124,12 +125,12 @@ def _rows(table: deltalake.DeltaTable, columns: Struct) -> ds.Dataset:
     return rows.replace_schema(pa.schema(partitions.get(one.name, one) for one in wanted))
 
 
-def last_batches(files: Files, bronze: str, writer: str, versions: Iterable[int]) -> dict[int, int]:
+def last_batches(storage: Storage, bronze: str, writer: str, versions: Iterable[int]) -> dict[int, int]:
     """Return, by version, the last batch of the stream that bronze has before it, -1 for none.
 
     Versions that its log does not reach back to are left out. Reads one or few small files for each.
     """
-    log = _Log(files, bronze, writer)
+    log = _Log(storage, bronze, writer)
     found = ((version, log.batch_before(version)) for version in sorted(set(versions)))
     return {version: batch for version, batch in found if batch is not None}
 
@@ -137,10 +138,10 @@ def last_batches(files: Files, bronze: str, writer: str, versions: Iterable[int]
 class _Log:
     """The batches in bronze's log, each commit read once."""
 
-    def __init__(self, files: Files, bronze: str, writer: str) -> None:
-        self._files = files
+    def __init__(self, storage: Storage, bronze: str, writer: str) -> None:
+        self._storage = storage
         self._folder = f"{bronze}/_delta_log"
-        self._names = frozenset(file_names(files, self._folder))
+        self._names = frozenset(storage.names(self._folder))
         self._writer = writer
         self._found: dict[int, int | None] = {}
 
@@ -151,7 +152,7 @@ class _Log:
             if name not in self._names:
                 return None
             if at not in self._found:
-                self._found[at] = self._batch_in(read_text(self._files, f"{self._folder}/{name}"))
+                self._found[at] = self._batch_in(self._storage.read_text(f"{self._folder}/{name}"))
             batch = self._found[at]
             if batch is not None:
                 return batch

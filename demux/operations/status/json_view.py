@@ -17,7 +17,7 @@ from demux.core.text import printable
 from demux.operations.status.model import Failure, GameStatus, Problem, Status
 
 # one more whenever a name or a meaning changes
-FORMAT = 2
+FORMAT = 3
 # columns of a game; times are milliseconds since 1970, `failure` and `last_failure` are numbers in `failures`
 COLUMNS = (
     "name",
@@ -42,6 +42,8 @@ COLUMNS = (
     "last_failure_at",
     "causes",
     "recent",
+    "dropped",
+    "retired",
 )
 _PROBLEMS = 20
 _NAMES_OF_PROBLEM = 20
@@ -120,6 +122,8 @@ def _game(game: GameStatus, failures: _Failures) -> list[Any]:
         _ms(game.last_failure.at if game.last_failure else None),
         dict(sorted(game.quarantined.items())),
         [[part.round, part.rows, _rounded(part.seconds)] for part in game.recent],
+        game.dropped,
+        game.retired,
     ]
 
 

@@ -62,6 +62,8 @@ class GameStatus:
         seconds: how long its last task worked.
         share: of the seconds of all tasks on record, its own, 0 to 1; None without any.
         recent: what it did in its last rounds, the newest last.
+        dropped: rows of it that were dropped from quarantine.
+        retired: rows of it that were in bronze and taken out of it, being old.
     """
 
     game: str
@@ -82,6 +84,13 @@ class GameStatus:
     seconds: float | None
     share: float | None
     recent: tuple[GameRound, ...] = ()
+    dropped: int = 0
+    retired: int = 0
+
+    @property
+    def rows_in(self) -> int | None:
+        """Rows that came into bronze, those too that it has no more; None where bronze cannot be read."""
+        return None if self.bronze is None else self.bronze + self.retired
 
     def lag_s(self, now: datetime) -> float | None:
         """Return for how long the oldest waiting row has waited; 0 when none does, None when that is not known."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
 from typing import Any, TypeVar
@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from demux.core.causes import RemovalReason, Stage
+from demux.core.columns.arrow import table_of
 from demux.core.control.games_and_rounds import KnownGame, TaskOutcome, TaskRecord
 from demux.core.errors import DemuxError
 from demux.core.extras import deltalake
@@ -110,7 +111,10 @@ class StatusReader:
         return self._table(self._layout.bronze, _arrivals, _NO_BRONZE)
 
     def _note(self, path: str, error: Exception) -> None:
-        sentence = f"The table {path} cannot be read without Spark ({type(error).__name__}); `demux status` counts it."
+        sentence = (
+            f"The table {path} cannot be read without Spark ({type(error).__name__}); "
+            "`demux reconcile --spark` counts it."
+        )
         if sentence not in self._told:
             self._told.add(sentence)
             _LOG.warning("%s: %s", path, printable(str(error)))
@@ -132,7 +136,7 @@ class StatusReader:
     def _records_in(self, path: str) -> tuple[TaskRecord, ...]:
         columns = [column.name for column in ROUNDS.columns]
         with self._storage.open(f"{self._layout.rounds}/{path}") as file:
-            rows = pq.read_table(file, columns=columns).to_pylist()
+            rows = pq.ParquetFile(file).read(columns).to_pylist()
         return tuple(_record(row) for row in rows if row["game_name"] is not None)
 
     def _tables(self, games: Iterable[str]) -> tuple[dict[str, TableFacts], frozenset[str]]:
@@ -173,7 +177,7 @@ class StatusReader:
 
 def _actions(table: deltalake.DeltaTable) -> pa.Table:
     """Return the table's files: path, size_bytes, modification_time (ms), num_records, partition values."""
-    found = pa.table(table.get_add_actions(flatten=True))
+    found = table_of(table.get_add_actions(flatten=True))
     # bounds of all columns are many, and of no use here
     wanted = ("path", "size_bytes", "modification_time", "num_records")
     return found.select([name for name in found.column_names if name in wanted or name.startswith("partition.")])
@@ -199,17 +203,16 @@ def _arrivals(table: deltalake.DeltaTable) -> Mapping[str, Sequence[BronzeFile]]
 
 
 def _games(table: deltalake.DeltaTable) -> Mapping[str, KnownGame]:
-    rows = table.to_pyarrow_table().to_pylist()
+    rows = _select(table, "SELECT * FROM rows")
     return {row["game_name"]: KnownGame(row["game_name"], row["cluster"], row["plan_id"], row["since"]) for row in rows}
 
 
 def _uses(table: deltalake.DeltaTable) -> Mapping[tuple[str, int], Sequence[SubjectVersion]]:
-    rows = table.to_pyarrow_table(columns=["registry", "schema_id", "subject", "version", "message"])
-    return uses_by_id(rows.to_pylist())
+    return uses_by_id(_select(table, "SELECT registry, schema_id, subject, version, message FROM rows"))
 
 
 def _quarantined(table: deltalake.DeltaTable) -> Sequence[QuarantinedRows]:
-    """Return the counts; rows are read in pieces, as there may be a million."""
+    """Return the counts."""
     counts: Counter[tuple[str, str | None]] = Counter()
     for row in _counted(table, _QUARANTINE):
         # a name that was refused is not a game: only silver's rows count by game
@@ -235,9 +238,15 @@ def _by_game(table: deltalake.DeltaTable, column: str, value: str) -> Mapping[st
     return counts
 
 
-def _counted(table: deltalake.DeltaTable, columns: list[str]) -> Iterator[Mapping[str, Any]]:
-    for batch in table.to_pyarrow_dataset().to_batches(columns=columns):
-        yield from pa.table(batch).group_by(columns).aggregate([([], "count_all")]).to_pylist()
+def _counted(table: deltalake.DeltaTable, columns: list[str]) -> list[dict[str, Any]]:
+    names = ", ".join(columns)
+    return _select(table, f"SELECT {names}, count(*) AS count_all FROM rows GROUP BY {names}")
+
+
+def _select(table: deltalake.DeltaTable, query: str) -> list[dict[str, Any]]:
+    """Return the rows of a query in DataFusion's SQL: unlike pyarrow's datasets, it does not import pandas."""
+    found: list[dict[str, Any]] = table_of(deltalake.QueryBuilder().register("rows", table).execute(query)).to_pylist()
+    return found
 
 
 def _record(row: Mapping[str, Any]) -> TaskRecord:

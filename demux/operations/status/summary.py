@@ -51,7 +51,7 @@ def status_of(
     history = _RecordHistory.of(facts.records)
     quarantined = _by_game(facts)
     total_s = sum(record.seconds for record in facts.records)
-    names = sorted({*facts.games, *(facts.bronze or ()), *history.by_game, *quarantined})
+    names = sorted({*facts.games, *(facts.bronze or ()), *(facts.retired or ()), *history.by_game, *quarantined})
     parts = max(1, min(_PARTS_OF_GAME, _PARTS // max(1, len(names))))
     games = tuple(
         _game(
@@ -174,6 +174,8 @@ def _game(
         seconds=past.last.seconds if past.last else None,
         share=past.share,
         recent=past.recent,
+        dropped=(facts.dropped or {}).get(name, 0),
+        retired=(facts.retired or {}).get(name, 0),
     )
 
 

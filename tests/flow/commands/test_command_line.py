@@ -82,7 +82,7 @@ def test_the_tables_of_a_root_are_shown(done: Root, copy: Copy, command: Command
     assert status.code == 0
     (line,) = (line.split() for line in status.out.splitlines() if line.startswith(" chess"))
     bronze = sum(row["game_name"] == "chess" for row in root.bronze())
-    assert line[:4] == ["chess", str(bronze), str(silver), "0"]
+    assert line[:5] == ["chess", "current", str(bronze), str(silver), "0"]
     assert f" 2 games {total} " in " ".join(status.out.split())
     assert "records without a game, in quarantine: INVALID_GAME_NAME " in status.out
 

@@ -5,19 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
-from demux.core.control.games_and_rounds import Control
-from demux.core.schemas.registry_selection import game_schemas
-from demux.operations.reconcile.record_counts import overview
+from demux.pipeline.status import status_reader
 from tests.support.flow.process import Command
 from tests.support.flow.root import Root
 
 Copy = Callable[..., Root]
 
 
-def waiting(root: Root) -> dict[str, int]:
-    control = Control(root.spark, root.layout)
-    counted = overview(root.spark, root.layout, control, lambda game: game_schemas(game, root.settings))
-    return {game.game: game.waiting for game in counted.games}
+def waiting(root: Root) -> dict[str, int | None]:
+    return {game.game: game.lag_rows for game in status_reader(root.settings)().games}
 
 
 def test_games_over_the_limit_wait_in_bronze_until_it_is_raised(

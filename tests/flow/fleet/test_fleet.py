@@ -18,7 +18,9 @@ from bronze_ingest.rebuild import rebuild_bronze
 from demux.cli.inspect.reconcile import ledger_of
 from demux.core.causes import Cause
 from demux.core.control.games_and_rounds import TaskOutcome
+from demux.core.delta.commit import Replacement
 from demux.core.errors import PositionLost, SchemaInvalid, TableUnsuited, TaskInterrupted
+from demux.core.settings.settings import Sink
 from demux.core.storage.files import Storage
 from demux.operations.quarantine.filter import QuarantineFilter
 from deserializer.fleet.worker import GameFiles, WrittenGame, write_games
@@ -167,13 +169,15 @@ def test_a_fleet_goes_on_where_rebuilds_died_and_the_same_rebuild_again_ends_the
 ) -> None:
     root = copy(taken_in, run={**FLEET, "retries": 0})
     without_errors(root.run())
-    steps: tuple[tuple[type | ModuleType, str], ...] = (
-        (Redecoder, "quarantine"),
-        (deserializer.redecode.rebuild, "_swap"),
+    steps: tuple[tuple[Sink, type | ModuleType, str], ...] = (
+        (Sink.SPARK, Redecoder, "quarantine"),
+        (Sink.SPARK, deserializer.redecode.rebuild, "_swap"),
+        (Sink.AUTO, Quarantine, "append"),
+        (Sink.AUTO, Replacement, "commit"),
     )
-    for step in steps:
-        with crash_after(*step), pytest.raises(KeyboardInterrupt):
-            rebuild(root.spark, root.layout, root.workplace().schemas, "chess")
+    for sink, owner, method in steps:
+        with crash_after(owner, method), pytest.raises(KeyboardInterrupt):
+            rebuild(root.spark, root.layout, root.workplace().schemas, "chess", sink=sink)
     undisturbed = done.copied_to(root.folder.parent / "undisturbed")
     for each in (root, undisturbed):
         each.produce(events=40, games=2, versions=2, fault_rate=0.3)

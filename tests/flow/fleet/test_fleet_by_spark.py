@@ -43,13 +43,12 @@ def writers(root: Root, game: str) -> list[str]:
     return ["spark" if "Spark" in commit.get("engineInfo", "") else "files" for commit in history]
 
 
+# its small sibling: test_append.py, each writer after each
+@pytest.mark.long
 @pytest.mark.parametrize(
     "order",
-    [
-        # the one after streams that is missing: tests/flow/fleet/test_fleet.py begins so
-        pytest.param(["files", "stream", "spark", "files"], id="once", marks=pytest.mark.both_lanes),
-        pytest.param(["spark", "stream", "stream", "spark", "files", "stream"], id="again", marks=pytest.mark.long),
-    ],
+    [["files", "stream", "spark", "files"], ["spark", "stream", "stream", "spark", "files", "stream"]],
+    ids=["once", "again"],
 )
 def test_a_root_changes_its_sink_and_its_engine_at_any_time(
     sent: Root, copy: Copy, tmp_path: Path, order: Sequence[str]
@@ -108,7 +107,8 @@ def test_a_root_elsewhere_has_the_same_tables_and_may_come_back(
     "is_here",
     [
         pytest.param(True, id="here", marks=pytest.mark.oldest),
-        pytest.param(False, id="elsewhere"),
+        # in `make test`: tests/store/test_hostile_names_and_pages.py
+        pytest.param(False, id="elsewhere", marks=pytest.mark.long),
     ],
 )
 def test_hostile_names_of_games_and_folders_are_only_names(root: Root, is_here: bool) -> None:

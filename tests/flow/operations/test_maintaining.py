@@ -13,12 +13,12 @@ import pytest
 import demux.operations.maintenance.bronze_retention
 import demux.operations.maintenance.run
 from demux.cli.inspect.reconcile import ledger_of
-from demux.cli.repair.maintain import maintain_if_due, next_maintenance
+from demux.cli.repair.maintain import maintain_if_due
 from demux.core.errors import ExitCode
 from demux.core.settings.maintenance import MaintainSettings
 from demux.operations.maintenance.report import TableKind, TableMaintenance, Vacuum
 from demux.operations.maintenance.run import MaintenanceRequest, TableMaintainer
-from demux.operations.maintenance.state import MaintenanceState, read_state, write_state
+from demux.operations.maintenance.state import MaintenanceState, next_due, read_state, write_state
 from demux.operations.maintenance.tables import tables_of
 from demux.operations.reconcile.balance import Ledger
 from demux.pipeline.read_offsets import game_offsets
@@ -42,7 +42,7 @@ def maintain(
     request = MaintenanceRequest(known, Vacuum.YES, False, now, new_id, threads=2)
     offsets_of = game_offsets(root.spark, root.layout)
     upkeep = TableMaintainer(root.spark, root.layout, request, offsets_of, lambda: None, place.stop)
-    done = list(upkeep.run(tables_of(root.spark, root.layout, known, {}, ())))
+    done = list(upkeep.run(tables_of(root.layout, known, {}, ())))
     assert [str(one.error) for one in done if one.error is not None] == []
     return done, upkeep
 
@@ -180,11 +180,11 @@ def test_a_run_maintains_what_is_due_a_plan_says_when_and_the_command_says_what_
     root = copy(done)
     where = ("--root", str(root.folder))
     place = root.workplace()
-    assert next_maintenance(place) is None
+    assert read_state(root.layout).since is None
     maintain_if_due(place)
-    due = next_maintenance(place)
+    due = next_due(read_state(root.layout).since, root.settings.maintain.interval)
     assert due is not None
-    assert not read_state(root.spark, root.layout).finished
+    assert not read_state(root.layout).finished
     assert command("plan", *where).out.splitlines()[-1].startswith(f"Maintenance: due at {due:%Y-%m-%d %H:%M} UTC")
 
     before = {path for path in root.folder.rglob("*") if "logs" not in path.parts}
@@ -194,11 +194,11 @@ def test_a_run_maintains_what_is_due_a_plan_says_when_and_the_command_says_what_
     heads = [line.split()[0] for line in said.out.splitlines() if line.startswith(" ") and line.strip()]
     assert heads[-4:] == ["bronze", "silver", "quarantine", "control"]
     assert command("maintain", "--game", "chess", *where).code == 0
-    assert not read_state(root.spark, root.layout).finished
+    assert not read_state(root.layout).finished
 
-    write_state(root.spark, root.layout, MaintenanceState(since=datetime.now(timezone.utc) - timedelta(days=2)))
+    write_state(root.layout, MaintenanceState(since=datetime.now(timezone.utc) - timedelta(days=2)))
     assert command("run", *where).code == 0
-    assert read_state(root.spark, root.layout).finished
+    assert read_state(root.layout).finished
     balanced(root)
     # a table that nobody can read stops no other
     broken = root.folder / "control" / "broken" / "_delta_log"

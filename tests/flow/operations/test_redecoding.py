@@ -21,6 +21,7 @@ from demux.cli.repair.backfill_days import Backfilling
 from demux.core.columns.arrow import arrow_fields
 from demux.core.columns.spark import MESSAGE
 from demux.core.errors import RangeRetired
+from demux.core.settings.settings import Sink
 from demux.core.tables import REMOVED
 from deserializer.redecode.backfill_plan import BackfillRequest
 from deserializer.redecode.replay import rebuild
@@ -126,8 +127,8 @@ def backfill(root: Root, wanted: BackfillRequest) -> list[tuple[str, int, int, i
     ]
 
 
-def rebuilt(root: Root, game: str, accept_loss: bool = False) -> None:
-    rebuild(root.spark, root.layout, root.workplace().schemas, game, accept_loss=accept_loss)
+def rebuilt(root: Root, game: str, accept_loss: bool = False, sink: Sink = Sink.AUTO) -> None:
+    rebuild(root.spark, root.layout, root.workplace().schemas, game, accept_loss=accept_loss, sink=sink)
 
 
 def balances(root: Root) -> bool:
@@ -243,7 +244,7 @@ def test_a_backfill_that_dies_after_any_of_its_writes_is_ended_by_the_same_comma
         root.run()
     # days to do; bad rows; silver; quarantine; what is done
     for number in (1, 2, 3, 4, 5):
-        with crash.after_writes(number, crash.Death, files=True), pytest.raises(crash.Death):
+        with crash.after_writes(number, crash.Death), pytest.raises(crash.Death):
             backfill(root, wanted)
         require_nothing_lost(root, HOSTILE, waiting=PER_DAY)
     backfill(root, wanted)
@@ -281,18 +282,21 @@ def nothing_left(_spark: SparkSession, tasks: Sequence[Task], *_: object) -> tup
     return ()
 
 
-def test_a_rebuild_that_dies_after_any_of_its_writes_is_ended_by_the_same_command(streamed: Root, copy: Copy) -> None:
+@pytest.mark.parametrize("sink", [Sink.FILES, Sink.SPARK])
+def test_a_rebuild_that_dies_after_any_of_its_writes_is_ended_by_the_same_command(
+    streamed: Root, copy: Copy, sink: Sink
+) -> None:
     undisturbed = copy(streamed, run=STREAM)
     send(undisturbed, 100, of_day(undisturbed, 3))
     undisturbed.workplace().ingest()
     root = undisturbed.copied_to(undisturbed.folder.parent / "killed", run=STREAM)
-    rebuilt(undisturbed, HOSTILE)
+    rebuilt(undisturbed, HOSTILE, sink=sink)
     # the schema, once; bad rows, one of them of the day that waits; silver; quarantine
     for number, waiting in ((1, PER_DAY), (1, PER_DAY - 1), (2, 0), (3, 0)):
         with crash.after_writes(number, crash.Death), pytest.raises(crash.Death):
-            rebuilt(root, HOSTILE)
+            rebuilt(root, HOSTILE, sink=sink)
         require_nothing_lost(root, HOSTILE, waiting)
-    rebuilt(root, HOSTILE)
+    rebuilt(root, HOSTILE, sink=sink)
     assert by_id(root.silver(HOSTILE)).keys() == by_id(undisturbed.silver(HOSTILE)).keys()
     for each in (root, undisturbed):
         without_errors(each.run())

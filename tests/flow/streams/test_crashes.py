@@ -11,6 +11,7 @@ import pytest
 
 from demux.core.causes import Cause
 from demux.core.errors import TaskFailed
+from demux.core.settings.settings import Sink
 from demux.operations.quarantine.filter import QuarantineFilter
 from deserializer.redecode.replay import rebuild, replay
 from tests.support.flow import crash
@@ -75,9 +76,10 @@ def test_a_crash_while_columns_are_added_leaves_them_before_the_origin_in_the_en
     assert root.silver_columns("chess")[-1] == "_decoded_at"
 
 
+@pytest.mark.parametrize("sink", [Sink.FILES, pytest.param(Sink.SPARK, marks=pytest.mark.both_lanes)])
 @pytest.mark.parametrize("writes", [1, 2, 3], ids=["schema", "silver", "quarantine"])
 def test_a_replay_that_dies_at_any_of_its_writes_is_finished_by_the_next_one(
-    root: Root, event: str, writes: int
+    root: Root, event: str, writes: int, sink: Sink
 ) -> None:
     first = root.register("chess", event)
     payload = root.message(first)(name="ann").SerializeToString()
@@ -87,11 +89,11 @@ def test_a_replay_that_dies_at_any_of_its_writes_is_finished_by_the_next_one(
     assert root.register("chess", f"{event} // again") == first + 1
     choice = QuarantineFilter(causes=(Cause.UNKNOWN_SCHEMA,))
     with crash.after_writes(writes), pytest.raises(crash.Crash):
-        replay(root.spark, root.layout, root.workplace().schemas, "chess", choice)
+        replay(root.spark, root.layout, root.workplace().schemas, "chess", choice, sink)
     assert [row["record_id"] for row in root.quarantine()] == ["t/0/1", "t/0/2"][writes // 3 :]
     assert [row["_record_id"] for row in root.silver("chess")] == ["t/0/0", "t/0/1"][: min(writes, 2)]
 
-    again = replay(root.spark, root.layout, root.workplace().schemas, "chess", choice)
+    again = replay(root.spark, root.layout, root.workplace().schemas, "chess", choice, sink)
     assert (again.tried, again.decoded) == ((2, 1) if writes < 3 else (1, 0))
     assert [row["record_id"] for row in root.quarantine()] == ["t/0/2"]
     assert Counter(row["_record_id"] for row in root.silver("chess")) == {"t/0/0": 1, "t/0/1": 1}
@@ -101,7 +103,7 @@ def test_a_rebuild_that_dies_half_way_is_finished_by_the_next_one(streamed: Root
     root = copy(streamed)
     place = root.workplace()
     with crash.after_writing(root.silver_path("chess")), pytest.raises(crash.Crash):
-        rebuild(root.spark, root.layout, place.schemas, "chess")
+        rebuild(root.spark, root.layout, place.schemas, "chess", sink=Sink.SPARK)
     assert root.everything()["silver/chess"] == streamed.everything()["silver/chess"]
     report = rebuild(root.spark, root.layout, root.workplace().schemas, "chess")
     assert report.rows_silver == len(streamed.silver("chess"))

@@ -92,7 +92,7 @@ def test_a_broker_that_is_killed_in_the_middle_of_a_batch_and_comes_back_loses_n
         patch.setattr("bronze_ingest.file_sink.write_batch", write_without_broker)
         error = root.refused(KafkaUnavailable)
     assert error.cause.startswith(f"No broker answered at {mortal.bootstrap} (PLAINTEXT) within 3 s: ")
-    checkpoint = read_checkpoint(spark, root.layout.bronze_checkpoint)
+    checkpoint = read_checkpoint(root.layout.storage, root.layout.bronze_checkpoint)
     assert (checkpoint.unfinished, len(payloads(root))) == (1, 10)
     mortal.restart()
     put(to, "killed", *numbered(10 + COUNT, 5))

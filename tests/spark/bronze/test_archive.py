@@ -19,6 +19,7 @@ from demux.core.delta.app_transactions import Batch
 from demux.core.errors import DemuxError, SettingsInvalid, SourceMissing, StorageFailed
 from demux.core.root.layout import Layout
 from demux.core.settings.source import ArchiveFormat, ArchiveSettings, CleanUp
+from demux.core.storage.files import Storage
 from demux.core.streaming.checkpoints import read_checkpoint
 from demux.core.streaming.query import run_query
 from demux.core.tables import QUARANTINE
@@ -60,9 +61,9 @@ class Archive:
     def run(self) -> list[list[dict[str, Any]]]:
         """Run to the end and return each batch's rows in the order of their ids."""
         self.batches = []
-        require_same_reading(self.spark, self.layout, self.settings)
-        on_batch = with_files(self.spark, self.checkpoint, self._on_batch)
-        run_query(self.spark, archive_stream(self.spark, self.settings), self.checkpoint, "archive", on_batch)
+        require_same_reading(self.layout, self.settings)
+        on_batch = with_files(self.spark, Storage(), self.checkpoint, self._on_batch)
+        run_query(Storage(), archive_stream(self.spark, self.settings), self.checkpoint, "archive", on_batch)
         return self.batches
 
     def interrupt(self) -> None:
@@ -261,7 +262,7 @@ def test_files_of_a_batch_that_failed_are_not_read_in_another_way(make: Make, ch
             changes = {"format": ArchiveFormat.NDJSON, "path": f"{archive.root}/new"}
         case _:
             changes = {"format": ArchiveFormat.NDJSON}
-            query = read_checkpoint(archive.spark, archive.checkpoint).query_id
+            query = read_checkpoint(Storage(), archive.checkpoint).query_id
             assert query is not None
             write(archive.layout.quarantine, QUARANTINE, [], txn=(query, 0))
     before = archive.settings
@@ -332,7 +333,7 @@ def test_a_file_that_is_gone_while_its_batch_is_read_is_a_failure_whatever_the_s
     try:
         stream = archive_stream(archive.spark, archive.settings)
         with pytest.raises(DemuxError, match=f"{path} does not exist"):
-            run_query(archive.spark, stream, archive.checkpoint, "archive", on_batch)
+            run_query(Storage(), stream, archive.checkpoint, "archive", on_batch)
     finally:
         archive.spark.conf.unset("spark.sql.files.ignoreMissingFiles")
 

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from demux.core.causes import Cause
 from demux.core.errors import CheckpointLost, TableLost
+from demux.core.storage.files import Storage
 from demux.core.streaming.checkpoints import StreamCheckpoint, read_checkpoint, require_checkpoint
 from demux.core.tables import BRONZE
 from tests.support.spark.tables import bronze_row, quarantine_row, write, write_quarantine
@@ -23,6 +24,7 @@ def folder(tmp_path: Path) -> Path:
 def require(spark: SparkSession, folder: Path) -> None:
     require_checkpoint(
         spark,
+        Storage(),
         f"{folder}/checkpoint",
         f"{folder}/table",
         f"{folder}/quarantine",
@@ -48,13 +50,13 @@ def make_table(folder: Path, *transactions: int, rows: int = 1) -> None:
 
 
 def test_a_folder_that_is_not_there_is_no_checkpoint(spark: SparkSession, folder: Path) -> None:
-    found = read_checkpoint(spark, f"{folder}/checkpoint")
+    found = read_checkpoint(Storage(), f"{folder}/checkpoint")
     assert (found, found.unfinished) == (StreamCheckpoint(None, -1, -1), None)
 
 
 def test_a_checkpoint_says_which_batch_was_begun_and_which_was_done(spark: SparkSession, folder: Path) -> None:
     make_checkpoint(folder, begun=11, done=10)
-    found = read_checkpoint(spark, f"{folder}/checkpoint")
+    found = read_checkpoint(Storage(), f"{folder}/checkpoint")
     assert (found, found.unfinished) == (StreamCheckpoint("the query", 11, 10), 11)
 
 

@@ -9,6 +9,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from demux.core.delta.log import growth, newest_transaction
+from demux.core.storage.files import Storage
 from demux.core.tables import BRONZE
 from tests.support.spark.tables import bronze_row, write, write_bronze
 
@@ -21,7 +22,7 @@ def bronze(tmp_path: Path) -> str:
 
 
 def grown(spark: SparkSession, bronze: str, since: int) -> tuple[int, frozenset[str] | None]:
-    found = growth(spark, bronze, "game_name", since)
+    found = growth(Storage(), bronze, "game_name", since)
     return found.version, found.partitions
 
 
@@ -72,10 +73,10 @@ def test_a_table_that_was_made_anew_since_is_looked_at_as_a_whole(spark: SparkSe
 def test_the_newest_transaction_of_an_application_is_found_among_those_of_others(
     spark: SparkSession, bronze: str
 ) -> None:
-    assert newest_transaction(spark, bronze, "mine") is None
+    assert newest_transaction(Storage(), bronze, "mine") is None
     for batch in range(3):
         write(bronze, BRONZE, [bronze_row("chess", batch)], txn=("mine", batch))
         write(bronze, BRONZE, [bronze_row("chess", batch)], txn=("other", 100 + batch))
-    assert newest_transaction(spark, bronze, "mine") == 2
-    assert newest_transaction(spark, bronze, "other") == 102
-    assert newest_transaction(spark, bronze, "nobody") is None
+    assert newest_transaction(Storage(), bronze, "mine") == 2
+    assert newest_transaction(Storage(), bronze, "other") == 102
+    assert newest_transaction(Storage(), bronze, "nobody") is None

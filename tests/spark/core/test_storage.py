@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import pytest
 from pyspark.sql import SparkSession
 
-import demux.core.storage
-from demux.core.storage import exists, file_names, read_text, remove_folder, replace_text, storage_of
-from demux.core.storage.access import StoreAccess
+from demux.core.storage.files import Storage
+from demux.core.storage.hadoop import remove_folder
 
 TEXT = 'one\r\ntwo\u2028three "é" \U0001f600\n'
 
@@ -49,26 +47,16 @@ def test_what_hadoop_wrote_is_read_named_and_replaced(spark: SparkSession, folde
     written_by_hadoop(spark, f"{before}{folder}/a.txt", "")
     (folder / "inside").mkdir()
     assert (folder / ".b.txt.crc").exists()
-    assert file_names(spark, f"{before}{folder}") == ["a.txt", "b.txt", "inside"]
-    assert read_text(spark, f"{before}{folder}/b.txt") == TEXT
+    assert Storage().names(f"{before}{folder}") == ["a.txt", "b.txt", "inside"]
+    assert Storage().read_text(f"{before}{folder}/b.txt") == TEXT
     # Hadoop compares what it reads with the checksum that it finds
-    replace_text(spark, f"{before}{folder}/b.txt", f"{TEXT}{TEXT}")
+    Storage().write_text(f"{before}{folder}/b.txt", f"{TEXT}{TEXT}")
     assert read_by_hadoop(spark, f"{before}{folder}/b.txt") == f"{TEXT}{TEXT}"
-    remove_folder(spark, f"{before}{folder}")
-    assert not exists(spark, f"{before}{folder}/b.txt")
+    remove_folder(spark, Storage(), f"{before}{folder}")
+    assert not Storage().exists(f"{before}{folder}/b.txt")
     assert not folder.exists()
 
 
 def test_there_are_no_names_where_there_is_no_folder(spark: SparkSession, tmp_path: Path) -> None:
     for missing in (tmp_path / "none", tmp_path / ("long" * 100)):
-        assert file_names(spark, str(missing)) == []
-
-
-def test_every_session_of_a_process_reaches_files_as_its_first_one_was_told(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    access = StoreAccess("http://127.0.0.1:1", "us-east-1", "id", "hidden", None, path_style=True)
-    conf = spark.sparkContext.getConf().setAll(list(access.spark_conf().items()))
-    monkeypatch.setattr(demux.core.storage, "_OF_CONTEXT", WeakKeyDictionary())
-    monkeypatch.setattr(spark.sparkContext, "_conf", conf)
-    assert storage_of(spark.newSession()).access == access
+        assert Storage().names(str(missing)) == []

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from demux.core.columns.types import Column, Primitive, Struct
 from demux.core.delta.app_transactions import Batch
 from demux.core.errors import RegistryUnavailable, TaskFailed
+from demux.core.storage.files import Storage
 from demux.core.streaming.checkpoints import read_checkpoint
 from demux.core.streaming.query import Every, run_query
 from tests.support.spark.tables import write
@@ -33,7 +34,7 @@ def run(spark: SparkSession, tmp_path: Path) -> Callable[[Exception | None], See
                 raise error
 
         source = spark.readStream.format("delta").load(f"{tmp_path}/numbers")
-        run_query(spark, source, f"{tmp_path}/checkpoint", "numbers", on_batch)
+        run_query(Storage(), source, f"{tmp_path}/checkpoint", "numbers", on_batch)
         return seen
 
     return one
@@ -54,7 +55,7 @@ def test_each_batch_has_the_querys_own_id_and_the_next_number(
     add(tmp_path, 3)
     ((second, numbers),) = run()
     assert (second, numbers) == (Batch(first.query_id, 1, retried=False), [3])
-    checkpoint = read_checkpoint(spark, f"{tmp_path}/checkpoint")
+    checkpoint = read_checkpoint(Storage(), f"{tmp_path}/checkpoint")
     assert (checkpoint.query_id, checkpoint.begun, checkpoint.done) == (first.query_id, 1, 1)
 
 
@@ -64,7 +65,7 @@ def test_a_batch_that_failed_comes_again_with_the_same_rows_and_says_so(
     add(tmp_path, 1, 2)
     with pytest.raises(TaskFailed, match="ValueError: the disk is made of cheese"):
         run(ValueError("the disk is made of cheese"))
-    assert read_checkpoint(spark, f"{tmp_path}/checkpoint").unfinished == 0
+    assert read_checkpoint(Storage(), f"{tmp_path}/checkpoint").unfinished == 0
     add(tmp_path, 3)
     (again, numbers), (after, new) = run()
     assert (again.batch_id, again.retried, numbers) == (0, True, [1, 2])
@@ -83,9 +84,9 @@ def test_a_stream_that_is_stopped_in_a_backlog_begins_no_further_batch(spark: Sp
 
     reader = spark.readStream.format("delta").option("maxFilesPerTrigger", "1")
     source = reader.load(f"{tmp_path}/numbers")
-    run_query(spark, source, f"{tmp_path}/checkpoint", "numbers", on_batch, Every(0.01, stop))
+    run_query(Storage(), source, f"{tmp_path}/checkpoint", "numbers", on_batch, Every(0.01, stop))
     assert batches == [0, 1]
-    run_query(spark, source, f"{tmp_path}/checkpoint", "numbers", on_batch)
+    run_query(Storage(), source, f"{tmp_path}/checkpoint", "numbers", on_batch)
     assert batches == [0, 1, 2, 3]
 
 

@@ -16,6 +16,7 @@ from pyspark.sql import Row, SparkSession
 
 from demux.core.root.layout import Layout
 from demux.core.settings.maintenance import MaintainSettings
+from demux.core.storage.files import Storage
 from demux.core.tables import ROUNDS
 from demux.operations.maintenance.bronze_retention import remove_old_rounds
 from demux.operations.maintenance.compaction_plan import LastSort
@@ -58,22 +59,22 @@ def test_small_files_are_joined_or_ordered_once_and_old_ones_removed_once(
 ) -> None:
     session, table = upkeep_session(spark, TARGET), table_of(spark, tmp_path, *order)
     before = rows_of(spark, table)
-    forecast, _, _ = maintain_by_spark(session, table, None, dry_run=True)
+    forecast, _, _ = maintain_by_spark(session, Storage(), table, None, dry_run=True)
     assert (forecast.files_before, forecast.files_after) == (2, 2)
-    done, seen, ordered = maintain_by_spark(session, table, None, dry_run=False)
+    done, seen, ordered = maintain_by_spark(session, Storage(), table, None, dry_run=False)
     assert (done.files_before, done.files_after, rows_of(spark, table)) == (2, 1, before)
     assert ordered == (LastSort(("the text",), seen.changed_ms) if order else None)
     log = Path(table.path, "_delta_log", f"{seen.version:020}.json").read_text("utf-8")
     assert (log.count('"dataChange":false'), log.count('"dataChange":true')) == (3, 0)
 
-    kept = vacuum(session, table, seen, timedelta(hours=1))
+    kept = vacuum(session, Storage(), table, seen, timedelta(hours=1))
     assert (files(table), kept.vacuumed_ms is None) == (3, False)
-    gone = vacuum(session, table, seen, timedelta(0))
+    gone = vacuum(session, Storage(), table, seen, timedelta(0))
     assert (files(table), rows_of(spark, table)) == (1, before)
     # what was seen needs no look at any file
-    again, unchanged, _ = maintain_by_spark(session, table, gone, dry_run=False)
+    again, unchanged, _ = maintain_by_spark(session, Storage(), table, gone, dry_run=False)
     assert (again.files_after, unchanged) == (1, gone)
-    assert vacuum(session, table, gone, timedelta(0)) == gone
+    assert vacuum(session, Storage(), table, gone, timedelta(0)) == gone
     assert DeltaTable.forPath(spark, table.path).history(1).collect()[0].version == gone.version
     assert session.conf.get("spark.databricks.delta.retentionDurationCheck.enabled") == "false"
     assert spark.conf.get("spark.databricks.delta.retentionDurationCheck.enabled", "true") == "true"
@@ -87,7 +88,7 @@ def test_what_the_stream_behind_a_games_table_has_still_to_read_is_known_by_name
     for number in range(2):
         write_deltalake(table.path, pa.table({"number": [number]}), mode="append")
         if not number:
-            assert still_read_downstream(spark, layout, table) == frozenset()
+            assert still_read_downstream(layout, table) == frozenset()
         rows = spark.readStream.format("delta").load(table.path)
         writer = rows.writeStream.format("noop").option("checkpointLocation", layout.sessions_checkpoint("go"))
         # Spark 3.4 says of the first batch that the table's first version is not yet through
@@ -97,13 +98,13 @@ def test_what_the_stream_behind_a_games_table_has_still_to_read_is_known_by_name
         write_deltalake(table.path, pa.table({"number": [number]}), mode="append")
     later = names_in(table) - first
     DeltaTableHere(table.path).optimize.compact()
-    found = still_read_downstream(spark, layout, table)
+    found = still_read_downstream(layout, table)
     assert found is not None
     assert (later <= found, first & found) == (True, set())
     # what of it the first batch has read, nobody knows before it is done
     for commit in (Path(layout.sessions_checkpoint("go")) / "commits").iterdir():
         commit.unlink()
-    assert still_read_downstream(spark, layout, table) is None
+    assert still_read_downstream(layout, table) is None
 
 
 def test_elsewhere_bronze_keeps_what_came_since_the_first_that_a_game_has_still_to_read(
@@ -122,7 +123,7 @@ def test_elsewhere_bronze_keeps_what_came_since_the_first_that_a_game_has_still_
         request = MaintenanceRequest(settings, Vacuum.YES, False, datetime.now(timezone.utc), "a", threads=1)
         offsets_of = {key: GameOffset(at, "a") for key, at in offsets.items()}
         upkeep = TableMaintainer(spark, there, request, lambda _: offsets_of, lambda: None, Event())
-        found = list(upkeep.run(tables_of(spark, there, settings, {}, ())))
+        found = list(upkeep.run(tables_of(there, settings, {}, ())))
         assert [(one.table.kind, one.error, one.files_after, one.removed) for one in found] == [
             (TableKind.BRONZE, None, 2, None)
         ]

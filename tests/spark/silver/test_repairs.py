@@ -14,6 +14,7 @@ from demux.core.errors import GameUnknown, RegistryUnavailable
 from demux.core.names import names_of
 from demux.core.root.layout import Layout
 from demux.core.schemas.store import SchemaStore
+from demux.core.settings.settings import Sink
 from demux.core.tables import SILVER_ORIGIN
 from demux.operations.quarantine.filter import QuarantineFilter
 from deserializer.redecode.replay import ReplayReport, games_in_quarantine, rebuild, replay
@@ -59,8 +60,9 @@ def left(layout: Layout) -> list[tuple[object, ...]]:
     return read(layout.quarantine, "record_id", "game_name", "cause")
 
 
+@pytest.mark.parametrize("sink", [Sink.FILES, Sink.SPARK])
 def test_what_decodes_moves_and_what_does_not_stays_with_the_cause_of_today(
-    spark: SparkSession, layout: Layout, schemas: SchemaStore
+    spark: SparkSession, layout: Layout, schemas: SchemaStore, sink: Sink
 ) -> None:
     write_quarantine(
         layout.quarantine,
@@ -71,7 +73,7 @@ def test_what_decodes_moves_and_what_does_not_stays_with_the_cause_of_today(
         quarantine_row("chess", 4, Cause.UNKNOWN_SCHEMA, None, ANN),
         quarantine_row("go", 5, Cause.UNKNOWN_SCHEMA, 1, ANN),
     )
-    assert replay(spark, layout, schemas, "chess", ALL) == ReplayReport("chess", 5, 2)
+    assert replay(spark, layout, schemas, "chess", ALL, sink) == ReplayReport("chess", 5, 2)
     # there was no table before
     assert silver(layout, "chess") == [("t/0/0", "ann"), ("t/0/1", "bob")]
     assert names_in(layout.silver("chess")) == ["name", *(column.name for column in SILVER_ORIGIN)]
@@ -87,7 +89,7 @@ def test_what_decodes_moves_and_what_does_not_stays_with_the_cause_of_today(
         "The registry has no schema 44.",
         "Then.",
     ]
-    assert replay(spark, layout, schemas, "chess", ALL) == ReplayReport("chess", 3, 0)
+    assert replay(spark, layout, schemas, "chess", ALL, sink) == ReplayReport("chess", 3, 0)
     assert len(silver(layout, "chess")) == 2
 
 

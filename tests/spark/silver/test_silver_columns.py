@@ -13,6 +13,7 @@ from demux.core.columns.spark import spark_struct
 from demux.core.columns.types import Array, Column, Map, Primitive, Struct
 from demux.core.delta.log import commit_name
 from demux.core.names import quoted
+from demux.core.storage.files import Storage
 from demux.core.tables import SILVER_ORIGIN
 from deserializer.silver.evolve import Silver, evolve, silver_table
 from deserializer.silver.rewrite import SAME_ROWS
@@ -59,18 +60,18 @@ def make(spark: SparkSession, table: str, payload: Struct) -> None:
 
 
 def test_a_table_that_is_not_there_has_no_columns(spark: SparkSession, table: str) -> None:
-    assert silver_table(spark, table) is None
+    assert silver_table(spark, Storage(), table) is None
 
 
 def test_columns_are_read_back_with_their_field_numbers(spark: SparkSession, table: str) -> None:
     make(spark, table, BEFORE)
-    assert silver_table(spark, table) == Silver(BEFORE, None)
+    assert silver_table(spark, Storage(), table) == Silver(BEFORE, None)
 
 
 def test_new_columns_come_before_the_origin_and_new_fields_into_their_messages(spark: SparkSession, table: str) -> None:
     make(spark, table, BEFORE)
     evolve(spark, table, AFTER, "game.v1.Event")
-    assert silver_table(spark, table) == Silver(AFTER, "game.v1.Event")
+    assert silver_table(spark, Storage(), table) == Silver(AFTER, "game.v1.Event")
     assert names_in(table) == ["a", "one", "many", "by_name", "b", "select", *ORIGIN]
     (row,) = DeltaTable(table).to_pyarrow_table().to_pylist()
     assert {name: row[name] for name in ("a", "one", "many", "by_name", "b", "select")} == {
@@ -133,7 +134,7 @@ def test_wider_columns_hold_the_same_rows_under_the_same_comments_properties_and
     evolve(spark, table, after)
 
     found = DeltaTable(table)
-    assert silver_table(spark, table) == Silver(after, None)
+    assert silver_table(spark, Storage(), table) == Silver(after, None)
     assert names_in(table) == ["a", "one", "many", "by_name", "new", *ORIGIN]
     (read,) = found.to_pyarrow_table().to_pylist()
     assert {name: read[name] for name in ("a", "one", "many", "by_name", "new")} == {

@@ -18,6 +18,7 @@ from demux.core.delta.batch_commit import REFUSED
 from demux.core.protobuf.schema.comments import inside
 from demux.core.protobuf.schema.protoc import CompiledSchema
 from demux.core.schemas.ref import SchemaRef
+from demux.core.storage.files import Storage
 from demux.core.tables import SILVER_ORIGIN
 from deserializer.decoders.arrow import INPUT
 from deserializer.decoders.schema_decision import Decisions
@@ -58,7 +59,8 @@ def table(tmp_path: Path) -> str:
 
 
 def fit(spark: SparkSession, table: str, *schemas: CompiledSchema) -> Decisions:
-    return fitted(spark, SilverBySpark(spark, table), {SchemaRef(schema.schema_id): schema for schema in schemas})
+    answers = {SchemaRef(schema.schema_id): schema for schema in schemas}
+    return fitted(spark, Storage(), SilverBySpark(spark, Storage(), table), answers)
 
 
 def write(spark: SparkSession, table: str, decisions: Decisions, schema: CompiledSchema, decoder: RowDecoder) -> None:
@@ -103,7 +105,7 @@ def test_a_new_table_has_all_comments_in_its_first_commit(spark: SparkSession, t
         "_schema_id": mark(1, 11),
     }
     assert comments(spark, table) == wanted
-    assert silver_table(spark, table) == Silver(decisions.columns, "Chess")
+    assert silver_table(spark, Storage(), table) == Silver(decisions.columns, "Chess")
     write(spark, table, decisions, V1, decoder)
     assert (comments(spark, table), DeltaTable(table).version()) == (wanted, 1)
     assert [row["player"] for row in DeltaTable(table).to_pyarrow_table().to_pylist()] == ["ann"]
@@ -114,7 +116,7 @@ def test_a_table_whose_schema_says_nothing_is_made_with_the_origins_comments(
 ) -> None:
     schema = compiled(PLAIN, 11, 1)
     decisions = fit(spark, table, schema)
-    assert silver_table(spark, table) == Silver(decisions.columns, "Chess")
+    assert silver_table(spark, Storage(), table) == Silver(decisions.columns, "Chess")
     write(spark, table, decisions, schema, decoder)
     made = DeltaTable(table)
     assert made.version() == 1
@@ -146,7 +148,7 @@ def test_comments_follow_a_newer_version_and_no_older_one(spark: SparkSession, t
     for schemas in ([V1], [V2], [V1, V2]):
         assert fit(spark, table, *schemas).columns == decisions.columns
     assert (DeltaTable(table).version(), comments(spark, table)) == (changed.version(), wanted)
-    assert silver_table(spark, table) == Silver(decisions.columns, "Chess")
+    assert silver_table(spark, Storage(), table) == Silver(decisions.columns, "Chess")
 
 
 def test_a_crash_between_the_statements_is_made_good_by_the_next_batch(spark: SparkSession, table: str) -> None:

@@ -13,9 +13,9 @@ import pytest
 from demux.core.columns.spark import spark_struct
 from demux.core.columns.types import Column, Primitive, Struct
 from demux.core.delta.app_transactions import Batch
-from demux.core.delta.compaction import join
 from demux.core.delta.parquet_writer import TableWriter, commit_files
 from demux.core.delta.record_table import RecordTable
+from demux.core.delta.rewrite_rows import join
 from demux.core.error_mapping import named
 from demux.core.errors import ErrorKind, StorageFailed, TaskInterrupted
 from demux.core.storage.files import Storage

@@ -32,7 +32,7 @@ BUCKET = "faulty"
 TIMEOUT_S = 4.0
 SILENCE_S = 5.0
 # of the requests of a round, in `make test`; the faults take turns
-STRIDE = 13
+STRIDE = 37
 
 Decide = Callable[[Request], Fault | None]
 Everything = Mapping[str, tuple[list[str], Rows]]

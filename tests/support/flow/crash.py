@@ -14,7 +14,7 @@ from pyspark.sql.readwriter import DataFrameWriter
 
 import bronze_ingest.file_sink
 import bronze_ingest.run
-import demux.core.delta.record_table
+import demux.core.delta.commit
 import demux.operations.sessions
 import deserializer.stream.run
 from demux.core.delta.parquet_writer import commit_files
@@ -61,16 +61,17 @@ class Death(BaseException):
 
 
 @contextmanager
-def after_writes(number: int, crash: type[BaseException] = Crash, *, files: bool = False) -> Iterator[None]:
-    """Crash when so many of Spark's writes, whichever tables they are of, are committed; with `files`, of ours too."""
+def after_writes(number: int, crash: type[BaseException] = Crash) -> Iterator[None]:
+    """Crash when so many writes are committed, by Spark or without it, whichever tables they are of."""
     done = 0
 
     def counting(write: Callable[..., Any]) -> Callable[..., Any]:
         def write_and_crash(*args: Any, **options: Any) -> Any:
             nonlocal done
             result = write(*args, **options)
-            done += 1
-            if done == number:
+            # where another writer was faster, a commit of ours is none
+            done += result is not False
+            if done == number and result is not False:
                 raise crash(f"after write {number}")
             return result
 
@@ -78,9 +79,8 @@ def after_writes(number: int, crash: type[BaseException] = Crash, *, files: bool
 
     with pytest.MonkeyPatch.context() as patch:
         methods = ((DeltaMergeBuilder, "execute"), (DeltaTable, "delete"), (DeltaTable, "update"))
-        records = ((Storage, "write_table"), (demux.core.delta.record_table, "append_rows"))
-        ours = ((deltalake.DeltaTable, "create_write_transaction"),) if files else ()
-        for owner, method in ((DataFrameWriter, "save"), *methods, *records, *ours):
+        ours = ((deltalake.DeltaTable, "create_write_transaction"), (demux.core.delta.commit, "_commit"))
+        for owner, method in ((DataFrameWriter, "save"), (Storage, "write_table"), *methods, *ours):
             patch.setattr(owner, method, counting(getattr(owner, method)))
         yield
 

@@ -22,7 +22,6 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-import demux.core.storage
 from demux.core.errors import DemuxError
 from demux.core.reports import GameReport, IngestReport
 from demux.core.settings.settings import Settings
@@ -157,8 +156,6 @@ def _drive(
     # a fork has that of the process which forks, as it was at its begin
     os.environ.update(environment)
     root = Root(_attached(port, secret, number), Settings.model_validate(settings), folder)
-    # the session of the tests was made without the settings
-    demux.core.storage._OF_CONTEXT[root.spark.sparkContext] = root.layout.storage
     place = root.workplace()
     decode = decode_of(place, place.settings.round_engine)
     observer = _Teller(tell)

@@ -8,10 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
 from pyspark.sql import SparkSession
 
-import demux.core.storage
 from demux.core.settings.settings import Settings
 from demux.core.storage.access import StoreAccess
 from demux.core.storage.files import Storage
@@ -52,11 +50,9 @@ def spark_reaches(spark: SparkSession, storage: Storage, bucket: str) -> Iterato
         name.replace("spark.hadoop.fs.s3a.", f"fs.s3a.bucket.{bucket}."): value
         for name, value in storage.access.spark_conf().items()
     }
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(demux.core.storage._OF_CONTEXT, context, storage)
-        for name, value in said.items():
-            hadoop.set(name, value)
-        yield
+    for name, value in said.items():
+        hadoop.set(name, value)
+    yield
     for name in said:
         hadoop.unset(name)
 

@@ -59,7 +59,7 @@ EXACTLY_ONCE = (
     Fault(
         "older-checkpoint-of-a-game-used",
         "deserializer/stream/run.py",
-        "if not _is_at(spark, checkpoint, at):",
+        "if not _is_at(layout.storage, checkpoint, at):",
         "if False:",
         "tests/flow/fleet/test_append.py::test_the_position_is_in_the_table_whoever_decodes",
     ),

@@ -105,6 +105,21 @@ class _ValueShape(Enum):
     MAPPING = "mapping"
 
 
+def with_absolute_paths(settings: Settings) -> Settings:
+    """Return the settings with absolute paths: Spark does not resolve a relative one everywhere."""
+    return settings.model_copy(
+        update={
+            "root": _absolute(settings.root),
+            "source": settings.source.model_copy(update={"path": _absolute(settings.source_path)}),
+            "registry": settings.registry.model_copy(update={"path": _absolute(settings.registry_path)}),
+        }
+    )
+
+
+def _absolute(path: str) -> str:
+    return path if "://" in path else str(Path(path).absolute())
+
+
 def _shape(info: FieldInfo) -> _ValueShape:
     origins = {get_origin(kind) or kind for kind in (info.annotation, *get_args(info.annotation))}
     if get_origin(info.annotation) is Mapping or section_in(info):

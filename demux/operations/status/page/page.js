@@ -166,11 +166,12 @@ function detailOf(game) {
   }
   if (game.reason) add("Waits", game.reason);
   add("Table", `silver/${game.key}: ${number(game.silver)} rows, ${number(game.files)} files, ${bytes(game.bytes)}`);
-  add("Bronze", `${number(game.bronze)} rows, ${number(game.lag_rows)} of them wait`);
+  add("Bronze", `${number(game.bronze)} rows, ${number(game.lag_rows)} of them wait${game.retired ? `; ${number(game.retired)} were retired` : ""}`);
   add("Cluster", game.cluster || "none yet");
   add("Cost", `${seconds(game.seconds)} in its last round, ${percent(game.share)} of all work on record`);
   add("Schema versions", game.versions || "none on record");
   const causes = Object.entries(game.causes).map(([cause, count]) => `${cause} ${number(count)}`);
+  if (game.dropped) causes.push(`dropped ${number(game.dropped)}`);
   add("Quarantine", causes.join(", ") || "nothing");
   const plots = make("div", { class: "plots" });
   const at = ([round]) => data.rounds[round][0];

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import logging
+import subprocess
 import sys
 from collections.abc import Iterator
 
@@ -11,7 +12,7 @@ import pytest
 import typer
 
 from demux.cli import main
-from demux.cli.app import app
+from demux.cli.app import COMMANDS, loaded
 from demux.cli.command import console
 from demux.core.errors import ExitCode, StorageFailed
 
@@ -31,8 +32,8 @@ def ends(monkeypatch: pytest.MonkeyPatch) -> list[BaseException | None]:
         if how and how[0] is not None:
             raise how[0]
 
-    monkeypatch.setattr(app, "registered_commands", [])
-    app.command("end")(command)
+    monkeypatch.setattr(sys.modules[__name__], "end", command, raising=False)
+    monkeypatch.setitem(COMMANDS, "end", (f"{__name__}:end", "End."))
     monkeypatch.setattr(sys, "argv", ["demux", "end"])
     return how
 
@@ -75,7 +76,23 @@ def test_a_name_that_the_terminal_has_no_letters_for_is_shown_by_its_codes(
 ) -> None:
     written = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="latin-1"))
-    app.command("end")(lambda: console.print("game 将棋"))
+    monkeypatch.setattr(sys.modules[__name__], "end", lambda: console.print("game 将棋"))
     main()
     sys.stdout.flush()
     assert written.getvalue() == rb"game \u5c06\u68cb" + b"\n"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_list_of_commands_says_what_each_commands_own_help_begins_with(name: str) -> None:
+    where, summary = COMMANDS[name]
+    assert " ".join((loaded(name, where).help or "").split("\n\n")[0].split()) == summary
+
+
+def test_the_list_of_commands_loads_none_of_them() -> None:
+    script = "import sys; from typer.testing import CliRunner; from demux.cli.app import app; "
+    script += "print(CliRunner().invoke(app, ['--help']).output, sorted(sys.modules))"
+    said = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout
+    assert all(name in said for name in COMMANDS)
+    assert not any(
+        f"'{library}'" in said for library in ("pyspark", "databricks.sdk", "deltalake", "pyarrow", "pandas")
+    )

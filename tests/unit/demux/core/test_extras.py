@@ -55,7 +55,7 @@ for task in {TASKS!r}:
 @pytest.mark.parametrize(
     ("package", "extra", "arguments"),
     [
-        ("pyspark", "local", "--help"),
+        ("pyspark", "local", "ingest --root {root}"),
         ("deltalake", "disk", "produce --events 1 --root {root}"),
         ("duckdb", "disk", "reconcile --root {root}"),
         (

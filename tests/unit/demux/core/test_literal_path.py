@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from demux.core.storage import literal_path
+from demux.core.storage.location import literal_path
 
 
 @pytest.mark.parametrize(

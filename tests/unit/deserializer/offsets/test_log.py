@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deserializer.offsets.bronze_log import file_path
+from demux.core.delta.log import file_path
 
 
 @pytest.mark.parametrize(

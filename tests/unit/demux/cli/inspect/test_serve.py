@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 
 from demux.cli.command import settings_of
-from demux.cli.inspect.serve import reasons_of, status_reader, write_page
+from demux.cli.inspect.serve import write_page
 from demux.core.errors import SettingsInvalid, StorageFailed
 from demux.operations.status.facts import Facts
+from demux.pipeline.status import reasons_of, status_reader
 from tests.support.data.statuses import known
 
 CHECKOUT = Path(__file__).parents[5]
@@ -27,7 +28,7 @@ def test_a_root_that_only_spark_reaches_is_refused_with_what_to_do_instead(root:
     with pytest.raises(SettingsInvalid) as caught:
         status_reader(settings_of(None, root, []))
     assert root in caught.value.cause
-    assert caught.value.remedy.startswith("Use `demux status` in a terminal")
+    assert caught.value.remedy.startswith("Name a root in a folder")
 
 
 def test_games_that_wait_have_the_reason_that_the_plan_gives() -> None:

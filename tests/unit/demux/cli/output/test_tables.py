@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import date, datetime, timedelta, timezone
 from io import StringIO
 
@@ -13,12 +12,10 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console, RenderableType
 
-from demux.cli.output.tables import backfill_table, backfills_table, overview_table, round_table
-from demux.core.causes import Cause
+from demux.cli.output.tables import backfill_table, backfills_table, round_table
 from demux.core.errors import CheckpointLost, DemuxError, RegistryUnavailable
 from demux.core.reports import GameReport, IngestReport
 from demux.core.settings.settings import GamesSettings
-from demux.operations.reconcile.record_counts import GameOverview, RecordCounts
 from demux.pipeline.round import Round
 from demux.pipeline.task_pool import TaskEnd
 from deserializer.redecode.backfill_plan import Backfill, BackfillRequest, Day, DayCounts, DayState
@@ -57,19 +54,6 @@ def round_of(*ends: TaskEnd[GameReport], idle: int = 0, complete: bool = True, l
     return Round("r", IngestReport(12_345, 12_000, 345), plan, ends, complete)
 
 
-def counted(
-    game: str,
-    bronze: int = 0,
-    silver: int = 0,
-    quarantine: dict[Cause, int] | None = None,
-    versions: tuple[int, ...] = (),
-    seconds: float | None = None,
-    error: tuple[str, str] | None = None,
-) -> GameOverview:
-    causes = {cause.value: count for cause, count in (quarantine or {}).items()}
-    return GameOverview(game, "cluster_001", bronze, silver, causes, versions, seconds, error)
-
-
 def test_a_round_is_told_as_it_was_before(golden: Golden) -> None:
     done = [ended(game, 1_000_000, 10) for game in sorted(HOSTILE)]
     golden("cli/round.txt", on_terminal(round_table(round_of(*done, idle=3), 12.34)))
@@ -100,36 +84,13 @@ def test_a_round_with_games_that_wait_says_how_many(golden: Golden) -> None:
     golden("cli/round_waiting.txt", on_terminal(round_table(round_of(idle=5, limit=2), 0.5)))
 
 
-def test_the_status_is_told_as_it_was_before(golden: Golden) -> None:
-    quarantine = {Cause.MALFORMED_PAYLOAD: 1_234, Cause.UNKNOWN_SCHEMA: 5}
-    games = [counted(game, 1_000_000, 998_761, quarantine, (1, 2, 3), 4.56) for game in sorted(HOSTILE)]
-    sentence = "The registry does not answer. Try again later."
-    failed = counted("go", 10, 0, seconds=2.0, error=("REGISTRY_UNAVAILABLE", sentence))
-    waiting = {"[b]new": "games.limit is 1 and as many games are running", "gone": "games.allow does not name it"}
-    overview = RecordCounts(
-        (*games, counted("[b]new", 7), failed), {"MALFORMED_WRAPPER": 12, "INVALID_GAME_NAME": 1_000}
-    )
-    golden("cli/status.txt", on_terminal(overview_table(overview, waiting)))
-
-
-def test_the_status_of_an_empty_root_is_a_table_without_games(golden: Golden) -> None:
-    golden("cli/status_empty.txt", on_terminal(overview_table(RecordCounts((), {}), {})))
-
-
-def test_rows_that_were_retired_came_in_and_do_not_wait() -> None:
-    text = on_terminal(overview_table(RecordCounts((replace(counted("chess", 5, 7), retired=2),), {}), {}))
-    lines = [line.split() for line in text.splitlines() if line.strip()]
-    assert ["chess", "7", "7", "0"] in [line[:4] for line in lines]
-    assert lines[-1] == ["retired", "from", "bronze,", "being", "old:", "chess", "2"]
-
-
 names = st.text(st.characters(), min_size=1, max_size=60)
 
 
 @given(st.lists(names, min_size=1, max_size=3, unique=True))
 def test_no_name_can_move_the_cursor_or_make_a_line_wider_than_the_terminal(some: list[str]) -> None:
-    overview = RecordCounts(tuple(counted(name, 5, error=("C", name)) for name in some), {})
-    text = on_terminal(overview_table(overview, dict.fromkeys(some, "it waits")))
+    ends = [ended(name, error=RegistryUnavailable(name, name)) for name in some]
+    text = on_terminal(round_table(round_of(*ends, *(ended(name, 5) for name in some)), 0.5))
     shown = {unicodedata.category(character) for line in text.split("\n") for character in line}
     assert shown.isdisjoint({"Cc", "Cf", "Cs", "Zl", "Zp"})
     assert max(cell_len(line) for line in text.split("\n")) <= WIDTH

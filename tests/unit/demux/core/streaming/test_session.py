@@ -8,7 +8,8 @@ import pytest
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from demux.core.streaming.session import has_session, on_databricks, stop
+from demux.core.extras import on_databricks
+from demux.core.streaming.session import has_session, stop
 
 
 class FakeContext:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
-from demux.core.delta.compaction import suits
+from demux.core.delta.parquet_writer import suits
 from demux.core.storage.files import Storage
 from demux.operations.maintenance.compaction_plan import LastSort, LiveFile
 from demux.operations.maintenance.file_table import live_files, maintain_files, remove, unneeded

@@ -1,11 +1,9 @@
-"""Where every record is, counted in tables made by hand."""
+"""Where every record is, read from tables made by hand."""
 
 from __future__ import annotations
 
 from datetime import datetime, timezone
 from pathlib import Path
-
-from pyspark.sql import SparkSession
 
 from demux.core.causes import Cause, Stage
 from demux.core.columns.types import Column, Primitive, Struct
@@ -15,21 +13,21 @@ from demux.core.root.layout import Layout
 from demux.core.schemas.subject_choice import GameSchemas
 from demux.core.settings.subject_pattern import SubjectRule
 from demux.core.tables import REMOVED, SCHEMAS, SILVER_ORIGIN
-from demux.operations.reconcile.record_counts import GameOverview, RecordCounts, overview
+from demux.operations.status.model import Status
+from demux.operations.status.reader import StatusReader
+from demux.operations.status.summary import status_of
 from tests.support.spark.tables import bronze_row, position, quarantine_row, write, write_bronze, write_quarantine
 
 NOW = datetime(2025, 3, 30, tzinfo=timezone.utc)
 SILVER = Struct((Column("name", Primitive.STRING, 1), *SILVER_ORIGIN))
 
 
-def test_an_empty_root_has_no_games(spark: SparkSession, tmp_path: Path) -> None:
-    layout = Layout(str(tmp_path))
-    assert overview(
-        spark, layout, Control(spark, layout), lambda game: GameSchemas("default", SubjectRule(game))
-    ) == RecordCounts((), {})
+def test_an_empty_root_has_no_games(tmp_path: Path) -> None:
+    found = looked(Layout(str(tmp_path)))
+    assert (found.games, found.no_bronze, found.notes) == ((), {}, ())
 
 
-def test_every_record_is_counted_where_it_is(spark: SparkSession, tmp_path: Path) -> None:
+def test_every_record_is_counted_where_it_is(tmp_path: Path) -> None:
     layout = Layout(str(tmp_path))
     hostile = "a'b; drop table x"
     write_bronze(layout.bronze, *(bronze_row("chess", offset) for offset in range(5)))
@@ -63,32 +61,40 @@ def test_every_record_is_counted_where_it_is(spark: SparkSession, tmp_path: Path
         SCHEMAS,
         [dict(zip(("registry", "schema_id", "subject", "version"), each, strict=True)) for each in schemas],
     )
-    control = Control(spark, layout)
+    control = Control(None, layout)
     clusters = {"chess": "cluster_001", hostile: "cluster_002", "gone": None}
     control.replace_games(KnownGame(game, cluster, "p", NOW) for game, cluster in clusters.items())
     control.close_round(
         [
             TaskRecord("r", "chess", TaskOutcome.DONE, 5, 3, 2, (7, 8, 99), 2.5, None, None, NOW),
-            TaskRecord("r", hostile, TaskOutcome.FAILED, 0, 0, 0, (), 0.5, "TASK_FAILED", "It broke. Mend it.", NOW),
+            TaskRecord("r", hostile, TaskOutcome.FAILED, 0, 0, 0, (9,), 0.5, "TASK_FAILED", "It broke. Mend it.", NOW),
         ],
         1,
     )
 
-    counted = overview(
-        spark,
-        layout,
-        Control(spark, layout),
-        lambda game: GameSchemas("asia" if game == hostile else "default", SubjectRule(game)),
-    )
-    failed = ("TASK_FAILED", "It broke. Mend it.")
+    found = looked(layout)
+    places = [
+        (one.game, one.cluster, one.bronze, one.retired, one.table and one.table.rows, one.quarantined, one.lag_rows)
+        for one in found.games
+    ]
     causes = {"UNKNOWN_SCHEMA": 1, "MALFORMED_PAYLOAD": 1}
-    assert counted == RecordCounts(
-        (
-            GameOverview(hostile, "cluster_002", 3, 1, {}, (5,), 0.5, failed),
-            GameOverview("chess", "cluster_001", 5, 3, causes, (1, 2), 2.5, None, retired=2),
-            GameOverview("gone", None, 0, 0, {}, (), None, None),
-            GameOverview("new", None, 1, 0, {}, (), None, None),
-        ),
-        {"INVALID_GAME_NAME": 1, "MALFORMED_WRAPPER": 2},
+    assert places == [
+        (hostile, "cluster_002", 3, 0, 1, {}, 2),
+        ("chess", "cluster_001", 5, 2, 3, causes, 2),
+        ("gone", None, 0, 0, None, {}, 0),
+        ("new", None, 1, 0, None, {}, 1),
+    ]
+    assert [(one.versions, one.seconds) for one in found.games] == [((5,), 0.5), ((1, 2), 2.5), ((), None), ((), None)]
+    failures = [(one.game, one.failure.condition, one.failure.sentence) for one in found.games if one.failure]
+    assert failures == [(hostile, "TASK_FAILED", "It broke. Mend it.")]
+    assert found.no_bronze == {"INVALID_GAME_NAME": 1, "MALFORMED_WRAPPER": 2}
+
+
+def looked(layout: Layout) -> Status:
+    schemas = {"a'b; drop table x": "asia"}
+    return status_of(
+        layout.root,
+        StatusReader(layout).read(),
+        NOW,
+        schemas_of=lambda game: GameSchemas(schemas.get(game, "default"), SubjectRule(game)),
     )
-    assert [game.waiting for game in counted.games] == [2, 2, 0, 1]

@@ -1,0 +1,193 @@
+"""A root from Python: what the command line shows, as values; a game's table in the library of the caller's choice."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from demux.core.causes import Cause
+from demux.core.control.games_and_rounds import Control
+from demux.core.errors import GameUnknown
+from demux.core.extras import on_databricks
+from demux.core.names import names_of
+from demux.core.root.layout import Layout, layout_of
+from demux.core.root.lease import hold_of
+from demux.core.root.lock import Access, locked
+from demux.core.schemas.registry_selection import Registries
+from demux.core.settings.loading.loader import load, with_absolute_paths
+from demux.core.settings.settings import Settings
+from demux.core.storage.files import Storage
+from demux.core.text import printable
+from demux.operations.quarantine.filter import QuarantineFilter, require_game
+from demux.operations.status.model import Status
+from demux.pipeline.status import reached, status_reader
+from install_workflow.destroy.apply import require_whole
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+    from demux.operations.quarantine.records import QuarantineRecord
+    from demux.pipeline.round import Round
+    from install_workflow.planning.plan import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class TableReader:
+    """A Delta table of a root, which is read when a method is called.
+
+    Attributes:
+        path: the path or URI.
+        storage: how its files are reached.
+    """
+
+    path: str
+    storage: Storage
+
+    def arrow(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """Return the rows as an Arrow table, in memory; other libraries take one as it is (`polars.from_arrow`).
+
+        Args:
+            columns: names; None for all.
+
+        Raises:
+            deltalake.exceptions.DeltaError: the table has a feature that only Spark reads; use `spark`.
+        """
+        return self.storage.table(self.path).to_pyarrow_table(columns=None if columns is None else [*columns])
+
+    def pandas(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
+        """Return the rows as a pandas frame; raises as `arrow`."""
+        return self.arrow(columns).to_pandas()
+
+    def spark(self, spark: SparkSession) -> DataFrame:
+        """Return the table as a Spark frame; nothing is read yet."""
+        return spark.read.format("delta").load(self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """The tables below one folder or URI, and the settings of their games.
+
+    Only `run` writes; it takes the root's lock. All other methods start no Spark and may run beside any command.
+
+    Attributes:
+        settings: all settings, as `demux init` describes them.
+    """
+
+    settings: Settings
+
+    @staticmethod
+    def open(
+        root: str | None = None, settings_file: str | Path | None = None, changes: Mapping[str, object] | None = None
+    ) -> Root:
+        """Return the root with the settings that a command line has: defaults, the file, the environment, `changes`.
+
+        Nothing is read but the file: the root need not be there.
+
+        Args:
+            root: a folder or URI (`s3://…`, `abfss://…`, `gs://…`); None for that of the settings.
+            settings_file: path of a settings file; None for `demux.yml`, if there is one.
+            changes: values by dotted key, such as `{"games.limit": 5}`.
+
+        Raises:
+            SettingsInvalid: mistakes in any of them, all at once.
+        """
+        overrides = {**(changes or {}), **({} if root is None else {"root": root})}
+        file = None if settings_file is None else Path(settings_file)
+        return Root(with_absolute_paths(load(file, os.environ, overrides, None)))
+
+    @property
+    def layout(self) -> Layout:
+        """Where the root's tables are."""
+        return layout_of(self.settings)
+
+    def status(self) -> Status:
+        """Return what failed, which games wait, and where every record is: what `demux status` prints.
+
+        Raises:
+            RemovalUnfinished: a removal of tables was interrupted.
+            SettingsInvalid: only Spark reaches the root.
+        """
+        require_whole(self.layout)
+        return status_reader(self.settings)()
+
+    def games(self) -> tuple[str, ...]:
+        """Return the exact names of the games that are known, in bronze or on record, sorted; raises as `status`."""
+        return tuple(game.game for game in self.status().games)
+
+    def silver(self, game: str) -> TableReader:
+        """Return the game's silver table.
+
+        Raises:
+            GameUnknown: the game has none.
+        """
+        path = self.layout.silver(names_of(game).key)
+        if not self.layout.storage.table_exists(path):
+            raise GameUnknown(
+                f"There is no silver table of a game {printable(game)!r}.",
+                "See `demux status` for the games; names are exact. `demux run` makes the tables.",
+                game=game,
+            )
+        return TableReader(path, self.layout.storage)
+
+    def quarantine(
+        self, game: str | None = None, causes: Collection[Cause] = (), most: int = 100
+    ) -> tuple[QuarantineRecord, ...]:
+        """Return the newest records in quarantine, the newest first.
+
+        Args:
+            game: the exact name; None for all games, and for records without one.
+            causes: the causes that are meant; none for all.
+            most: how many records at most.
+
+        Raises:
+            GameUnknown: the game is not known.
+            TableUnsuited: the table has a feature that only Spark reads.
+        """
+        from demux.operations.quarantine.reader import QuarantineReader, games_of
+
+        layout = reached(self.settings, "quarantine is read without Spark")
+        if game is not None:
+            require_game(game, games_of(layout))
+        found = QuarantineReader(layout).newest(QuarantineFilter(game, tuple(causes)), most)
+        return found[1]
+
+    def plan(self) -> Plan:
+        """Return which game would run where, what would change, and which games wait; as `demux plan` of this machine.
+
+        Raises:
+            PlanRefused: the plan would end more games than the settings allow.
+            TableUnsuited: only Spark reaches the root.
+        """
+        from demux.core.schemas.game_discovery import registered_if_asked
+        from install_workflow.planning.round_plan import preview_round
+
+        registered = registered_if_asked(self.settings, Registries(self.settings, os.environ), lambda _: None)
+        return preview_round(None, self.settings, Control(None, self.layout), registered.games).plan
+
+    def run(self, spark: SparkSession, *, wait: bool = False) -> Round:
+        """Return what one round did: bronze takes in what is new, and each game with new rows is decoded.
+
+        Args:
+            spark: a session with Delta; `demux.core.streaming.session.session` makes one.
+            wait: wait while another command works on the root, instead of refusing.
+
+        Raises:
+            RootLocked: another command works on the root.
+            DemuxError: bronze failed. A game's failure stops no other: it is in the round's `ended`.
+        """
+        from demux.pipeline.context import place_of
+        from demux.pipeline.engines import decode_of
+        from demux.pipeline.round import run_round
+
+        root = self.settings.root
+        held: Any = None if on_databricks() else hold_of(self.layout.storage, root, "run", Access.ALONE)
+        with locked(root, "run", wait, Access.ALONE, held) as hold:
+            require_whole(self.layout)
+            place = place_of(self.settings, spark, threading.Event(), hold.tables)
+            return run_round(place, decode_of(place, self.settings.round_engine))

@@ -1,0 +1,63 @@
+"""`demux plan` with a deployment: what would change in the workspace."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from demux.cli.command import console
+from demux.cli.deploy.deploy_text import plan_json, plan_text
+from demux.cli.deploy.grants import grants_left_out
+from demux.cli.deploy.installer_identity import deployment_lock_of, print_busy
+from demux.cli.deploy.workspace_options import games_seen, wheel_for
+from demux.core.errors import StorageFailed
+from demux.core.settings.settings import Settings
+from demux.core.text import printable
+from install_workflow.databricks.api.client import WorkspaceConnection
+from install_workflow.databricks.apply.deploy import deployment_of, preview_deployment
+from install_workflow.databricks.diff.plan_file import to_text
+from install_workflow.databricks.grants.apply import preview_beside_jobs
+from install_workflow.databricks.grants.render import as_text as grants_text
+from install_workflow.databricks.jobs.jobs_api import Workspace
+
+
+def plan_workspace(
+    settings: Settings, json: bool, everything: bool, out: Path | None, discovered: bool, wheel: str | None
+) -> None:
+    """Print what would change in the workspace, and save the plan to `out`; options as of `demux plan`.
+
+    Raises:
+        SettingsInvalid: no deployment is named.
+    """
+    deployment_of(settings)
+    workspace = Workspace(WorkspaceConnection())
+    found = wheel_for(settings, wheel)
+    turn = deployment_lock_of(workspace, settings)
+    if json:
+        turn.look()
+    else:
+        print_busy(turn)
+    outlook = preview_deployment(workspace, settings, found, games_seen(turn, settings, discovered), turn.filled)
+    if out is not None:
+        _save(out, to_text(outlook.plan, workspace.connection.host))
+    granting = preview_beside_jobs(workspace.connection, settings, (task.game for task in outlook.games.tasks))
+    if json:
+        console.print(plan_json(outlook, found, granting.plan if granting else None), soft_wrap=True)
+        return
+    console.print(plan_text(outlook, found, everything), soft_wrap=True)
+    if granting is not None:
+        console.print(grants_text(granting.plan, everything), soft_wrap=True)
+    if (granting is None or out is not None) and (sentence := grants_left_out(settings)):
+        console.print(sentence, soft_wrap=True)
+    if out is not None:
+        console.print(f"saved to {printable(str(out))}", soft_wrap=True)
+
+
+def _save(file: Path, text: str) -> None:
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise StorageFailed(
+            f"The plan cannot be saved to {file}: {error.strerror or error}.",
+            "Name a file that can be written with --out FILE.",
+            path=str(file),
+        ) from error

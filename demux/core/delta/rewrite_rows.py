@@ -1,0 +1,192 @@
+"""Files of a table written again without Spark, in one commit: without some rows, or joined to larger ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from types import MappingProxyType
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from demux.core.columns.arrow import arrow_fields, filled, table_of
+from demux.core.columns.map_in_arrow import MAX_BATCH_BYTES, MAX_BATCH_ROWS
+from demux.core.columns.spark import columns_in_json
+from demux.core.columns.types import Struct
+from demux.core.delta.commit import Replacement, replaces_files
+from demux.core.delta.log import file_path
+from demux.core.delta.parquet_writer import TableFile, TableWriter, remove_files, schema_json, stamped
+from demux.core.errors import TaskInterrupted
+from demux.core.extras import deltalake
+from demux.core.storage.files import Storage
+
+# which rows of a batch are meant; a NULL means that a row is not
+RowMask = Callable[[pa.RecordBatch], pa.BooleanArray]
+
+_MOST_TRIES = 5
+_UNPARTITIONED: Mapping[str, str] = MappingProxyType({})
+
+
+def open_to_replace(storage: Storage, path: str, partition_by: Sequence[str] = ()) -> deltalake.DeltaTable | None:
+    """Return the table if its files may be replaced without Spark; None where they may not, or where there is none."""
+    table = storage.known_table(path)
+    if table is None or not replaces_files(table, partition_by):
+        return None
+    try:
+        columns_in_json(schema_json(table))
+    except KeyError:  # a type that no column of ours has
+        return None
+    return table
+
+
+def chosen_rows(
+    storage: Storage, table: deltalake.DeltaTable, path: str, columns: Struct, chosen: RowMask
+) -> Iterator[pa.RecordBatch]:
+    """Yield the chosen rows of an open table in some of its columns, file after file."""
+    for file, size in sizes_of(table).items():
+        for batch in file_rows(storage, file_path(path, unquote(file)), size, columns):
+            yield batch.filter(chosen(batch))
+
+
+def delete_rows(
+    storage: Storage,
+    path: str,
+    gone: RowMask,
+    columns: Struct,
+    partition: Mapping[str, str] = _UNPARTITIONED,
+    mark: str | None = None,
+) -> int | None:
+    """Delete rows in one commit; return how many there were, None where that is not possible without Spark.
+
+    Args:
+        storage: how the table is reached.
+        path: the table's path or URI.
+        gone: which rows go.
+        columns: those of the table that `gone` looks at.
+        partition: the value of each partition column, where rows of one partition go; empty: the table has none.
+        mark: the commit's `userMetadata`; None: none.
+
+    Raises:
+        TaskInterrupted: others rewrite the table all the time; nothing was committed.
+    """
+    for _ in range(_MOST_TRIES):
+        table = open_to_replace(storage, path, [*partition])
+        if table is None:
+            return None
+        rows = without_rows(storage, table, path, gone, columns, partition, mark)
+        if rows is not None:
+            return rows
+    raise TaskInterrupted(f"Others write the table {path} all the time.", "Run the same command again.")
+
+
+def without_rows(
+    storage: Storage,
+    table: deltalake.DeltaTable,
+    path: str,
+    gone: RowMask,
+    columns: Struct,
+    partition: Mapping[str, str] = _UNPARTITIONED,
+    mark: str | None = None,
+) -> int | None:
+    """Delete rows of a table as it was read, as `delete_rows`; None where others replaced files: nothing is done then.
+
+    Rows that others append meanwhile stay.
+    """
+    everything = columns_in_json(schema_json(table))
+    sizes = sizes_of(table, partition)
+
+    def rewritten(file: str) -> tuple[int, list[TableFile]]:
+        """Return how many rows of a file go, and the files that come for it."""
+        return _rewritten(storage, path, file, sizes[file], everything, gone, columns, partition)
+
+    with ThreadPoolExecutor(storage.side_by_side(path), thread_name_prefix="rewrite") as pool:
+        found = dict(zip(sizes, pool.map(rewritten, sizes), strict=True))
+    removed = {file: sizes[file] for file, (rows, _) in found.items() if rows}
+    added = [file for _, files in found.values() for file in files]
+    replacement = Replacement("DELETE", removed, added, mark=mark, partition=partition)
+    if not removed or replace_beside(storage, table, path, replacement):
+        return sum(rows for rows, _ in found.values())
+    remove_files(storage, path, [file.path for file in added])
+    return None
+
+
+def replace_beside(storage: Storage, table: deltalake.DeltaTable, path: str, replacement: Replacement) -> bool:
+    """Replace files of a table as it was read, though others append to it; return whether that was possible.
+
+    It is not where others replaced the same files, or gave the table other columns; nothing is done then.
+    """
+    columns, version = schema_json(table), -1
+    while table.version() != version:
+        version = table.version()
+        if replacement.commit(storage, table, path):
+            return True
+        table.update_incremental()
+        if not replaces_files(table, [*replacement.partition]) or schema_json(table) != columns:
+            return False
+        if not replacement.removed.keys() <= sizes_of(table, replacement.partition).keys():
+            return False
+    return False
+
+
+def join(table: deltalake.DeltaTable, target: int, column: str | None = None, values: Collection[str] = ()) -> None:
+    """Join files smaller than the target into files of about that size, in one commit that changes no row.
+
+    Args:
+        table: one that `suits`; not to be written by this process in the meantime.
+        target: bytes.
+        column: the partition column, where only some partitions are chosen.
+        values: these partitions.
+    """
+    chosen = None if column is None else [(column, "in", sorted(values))]
+    table.optimize.compact(partition_filters=chosen, target_size=target)
+
+
+def sizes_of(table: deltalake.DeltaTable, partition: Mapping[str, str] = _UNPARTITIONED) -> dict[str, int]:
+    """Return the sizes in bytes of a table's files, or of those of a partition, by path as the log has it."""
+    actions = table_of(table.get_add_actions(flatten=True))
+    for name, value in partition.items():
+        actions = actions.filter(pc.equal(actions.column(f"partition.{name}"), value))
+    return dict(zip(actions.column("path").to_pylist(), actions.column("size_bytes").to_pylist(), strict=True))
+
+
+def _rewritten(
+    storage: Storage,
+    path: str,
+    file: str,
+    size: int,
+    everything: Struct,
+    gone: RowMask,
+    columns: Struct,
+    partition: Mapping[str, str],
+) -> tuple[int, list[TableFile]]:
+    at = file_path(path, unquote(file))
+    rows = sum(pc.sum(gone(batch)).as_py() or 0 for batch in file_rows(storage, at, size, columns))
+    if not rows:
+        return 0, []
+    with TableWriter(storage, path, everything, *partition) as writer:
+        for batch in file_rows(storage, at, size, everything):
+            left = batch.filter(pc.invert(pc.fill_null(gone(batch), False)))
+            # a file does not have the columns of its partition
+            writer.add(stamped(left, everything, **partition) if partition else left)
+        return rows, writer.close()
+
+
+def batch_rows(metadata: Any) -> int:
+    """Return how many rows of a Parquet file may be in memory together, which they are several times."""
+    groups = (metadata.row_group(number) for number in range(metadata.num_row_groups))
+    row_bytes = max((group.total_byte_size / max(1, group.num_rows) for group in groups), default=0)
+    return max(1, min(MAX_BATCH_ROWS, int(MAX_BATCH_BYTES / max(1, row_bytes))))
+
+
+def file_rows(storage: Storage, path: str, size: int, columns: Struct) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a Parquet file in these columns, NULL where it has none; `size` is in bytes."""
+    fields = arrow_fields(columns)
+    with storage.open(path, size) as opened:
+        # Spark 3.4 writes times as INT96, without a zone
+        file = pq.ParquetFile(opened, coerce_int96_timestamp_unit="us")
+        there = [one.name for one in fields if one.name in set(file.schema_arrow.names)]
+        for batch in file.iter_batches(batch_rows(file.metadata), columns=there, use_threads=False):
+            yield from filled(pa.Table.from_batches([batch]), columns).to_batches()

@@ -1,0 +1,38 @@
+"""A round from Python: the tables are those that the command makes, and one root has one writer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from demux import api
+from demux.core.errors import RootLocked
+from demux.core.root.lock import Access, locked
+from tests.support.flow.root import Root
+
+Copy = Callable[..., Root]
+
+
+def test_a_round_from_python_makes_the_tables_that_the_command_makes(taken_in: Root, done: Root, copy: Copy) -> None:
+    root = copy(taken_in)
+    mine = api.Root(root.settings)
+    result = mine.run(root.spark)
+    assert [(end.task.game, end.error) for end in result.ended] == [("chess", None), ("go", None)]
+    assert root.everything() == done.everything()
+    assert mine.games() == ("chess", "go")
+    assert [game.lag_rows for game in mine.status().games] == [0, 0]
+
+    table = mine.silver("chess")
+    by_arrow = sorted(table.arrow(["_record_id"]).column(0).to_pylist())
+    assert by_arrow == sorted(row._record_id for row in table.spark(root.spark).select("_record_id").collect())
+    assert len(mine.quarantine()) == len(root.quarantine())
+    # nothing is new
+    assert mine.run(root.spark).ended == ()
+
+
+def test_a_root_that_another_command_works_on_is_refused(taken_in: Root, copy: Copy, tmp_path: Path) -> None:
+    root = copy(taken_in)
+    with locked(root.settings.root, "run", wait=False, access=Access.ALONE), pytest.raises(RootLocked):
+        api.Root(root.settings).run(root.spark)

@@ -1,0 +1,48 @@
+"""A command that only looks loads nothing that it does not need: counted in modules, not by the clock."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from demux.core.root.layout import Layout
+from demux.core.tables import SILVER_ORIGIN
+from tests.support.spark.tables import MOMENT, bronze_row, write, write_bronze
+
+# each takes a third of a second or more
+HEAVY = ("pyspark", "py4j", "databricks.sdk", "pandas", "pyarrow.dataset", "requests", "confluent_kafka")
+
+
+def loaded_by(*words: str) -> set[str]:
+    """Return which of these libraries a process has after it ran `demux` with these words."""
+    script = f"""
+import atexit, sys
+atexit.register(lambda: print("\\nLOADED", *[one for one in {HEAVY} if one in sys.modules], file=sys.stderr))
+sys.argv = ["demux", *{words!r}]
+from demux.cli import main
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    return set(done.stderr.rpartition("LOADED")[2].split())
+
+
+@pytest.mark.parametrize("words", [["status"], ["status", "--json"]], ids=" ".join)
+def test_a_look_at_a_root_loads_no_spark(tmp_path: Path, words: list[str]) -> None:
+    layout = Layout(str(tmp_path))
+    write_bronze(layout.bronze, bronze_row("chess", 1))
+    assert loaded_by(*words, "--root", str(tmp_path)) == set()
+
+
+@pytest.mark.parametrize("words", [["plan"], ["show", "chess"], ["quarantine", "list"], ["reconcile"]], ids=" ".join)
+def test_what_reads_more_than_logs_does_it_where_there_is_no_java(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "none"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    layout = Layout(str(tmp_path / "root"))
+    write_bronze(layout.bronze, bronze_row("chess", 1))
+    write(layout.silver("chess"), SILVER_ORIGIN, [{"_record_id": "t/0/1", "_decoded_at": MOMENT}])
+    loaded_by(*words, "--root", layout.root)
