@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Protocol
+from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -14,7 +17,19 @@ from demux.core.columns.arrow import arrow_fields
 from demux.core.columns.map_in_arrow import ArrowFunction, Batches, map_in_arrow
 from demux.core.columns.spark import spark_struct
 from demux.core.columns.types import Column, Primitive, Struct
-from demux.core.errors import GameUnknown
+from demux.core.delta.bronze_games import position_id
+from demux.core.delta.commit import Replacement
+from demux.core.delta.log import file_path
+from demux.core.delta.parquet_writer import remove_files
+from demux.core.delta.rewrite_rows import (
+    chosen_rows,
+    file_rows,
+    open_to_replace,
+    replace_beside,
+    rewritten,
+    sizes_of,
+)
+from demux.core.errors import GameUnknown, TaskInterrupted
 from demux.core.names import names_of, quoted
 from demux.core.protobuf.decode.reference_parser import Row
 from demux.core.protobuf.decode.rescue_fill import filling_of
@@ -23,13 +38,14 @@ from demux.core.protobuf.schema.protoc import CompiledSchema
 from demux.core.root.layout import Layout
 from demux.core.schemas.ref import SchemaRef
 from demux.core.schemas.store import SchemaStore
+from demux.core.settings.settings import Sink
 from demux.core.storage.files import Storage
 from demux.core.tables import SILVER_ORIGIN, SILVER_RESERVED
 from deserializer.decoders.schema_decision import SchemaLookup, WriterSchema
-from deserializer.silver.evolve import silver_table
+from deserializer.silver.backend import GameTable, tables_of
+from deserializer.silver.file_table import SilverTable
 from deserializer.silver.fit import fit
-from deserializer.silver.rewrite import replace_rows
-from deserializer.silver.spark_table import SilverBySpark
+from deserializer.silver.rewrite import MOST_BYTES, SAME_ROWS, replace_rows
 
 _RESCUED = "_rescued"
 _HELD = f"{_RESCUED} IS NOT NULL"
@@ -48,40 +64,157 @@ class BackfillReport:
     left: int
 
 
-def backfill_rescued(spark: SparkSession, layout: Layout, schemas: SchemaStore, game: str) -> BackfillReport:
+def backfill_rescued(
+    spark: SparkSession, layout: Layout, schemas: SchemaStore, game: str, sink: Sink = Sink.AUTO
+) -> BackfillReport:
     """Return what became of the game's rows that hold something in `_rescued`, in one commit of the table.
 
     Read by all schemas that rows of the table have, the newest first; before that, the table gets the columns of these
-    as its mode allows. A second call changes nothing; after a crash the table is as it was, or filled.
+    as its mode allows. A second call changes nothing; after a crash the table is as it was, or filled. By files where
+    the table allows it, else by Spark.
 
     Raises:
         GameUnknown: the game has no table.
         ApprovalNeeded: the table asks before it gets a column.
         RegistryUnavailable: a schema is not known here and the registry does not answer; nothing was written.
+        TaskInterrupted: another process rewrote the table meanwhile; nothing was written.
     """
-    table = layout.silver(names_of(game).key)
-    if not layout.storage.table_exists(table):
+    path = layout.silver(names_of(game).key)
+    if not layout.storage.table_exists(path):
         raise GameUnknown(
             f"The game {shlex.quote(game)} has no table.",
             "See `demux status` for the games; names are exact, upper and lower case included.",
             game=game,
         )
-    session = _session(spark)
-    if not _rows(session, table).limit(1).count():
+    table = tables_of(spark, layout, position_id(spark, layout), sink).silver(names_of(game).key)
+    if _RESCUED not in {column.name for column in table.everything}:
         return BackfillReport(game, 0, 0)
-    answers = _schemas_of(spark, layout.storage, table, schemas, game)
-    decisions = fit(spark, layout.storage, SilverBySpark(spark, layout.storage, table), answers, schemas.contract(game))
+    rows: _RescuedRows = _RescuedBySpark(spark, layout.storage, table)
+    if isinstance(table, SilverTable) and _is_plain(layout.storage, path):
+        rows = _RescuedByFiles(layout.storage, table)
+    if not rows.any_held():
+        return BackfillReport(game, 0, 0)
+    answers = {
+        ref: _of_message(answer, table.message)
+        for ref, answer in schemas.lookup([SchemaRef(one) for one in rows.schema_ids()], game).items()
+    }
+    decisions = fit(spark, layout.storage, table, answers, schemas.contract(game))
     writers = _newest_first(answers, {ref.schema_id: writer for ref, writer in decisions.writers.items()})
-    everything = Struct((*decisions.columns, *SILVER_ORIGIN))
-    held = _rows(session, table).select(*(F.col(quoted(column.name)) for column in everything))
-    filled = map_in_arrow(held, to_filled(decisions.columns, writers), spark_struct(Struct((*everything, _CHANGED))))
-    changed, left = F.sum(F.col(_CHANGED.name).cast("long")), F.count(_RESCUED)
-    counts = filled.agg(changed.alias("changed"), left.alias("left")).first()
-    assert counts is not None
-    if counts.changed:
-        # read again inside the commit, which sees to it that no other came between
-        replace_rows(filled.drop(_CHANGED.name), table, replaceWhere=_HELD)
-    return BackfillReport(game, counts.changed or 0, counts.left)
+    return BackfillReport(game, *rows.fill(decisions.columns, writers))
+
+
+def _is_plain(storage: Storage, path: str) -> bool:
+    table = open_to_replace(storage, path)
+    return table is not None and sum(sizes_of(table).values()) <= MOST_BYTES
+
+
+class _RescuedRows(Protocol):
+    """The rows of one silver table."""
+
+    def any_held(self) -> bool:
+        """Return whether a row holds something in `_rescued`."""
+
+    def schema_ids(self) -> list[int]:
+        """Return the ids that rows of the table have."""
+
+    def fill(self, columns: Struct, writers: tuple[WriterSchema, ...]) -> tuple[int, int]:
+        """Fill the rows of `to_filled`; return how many changed, and how many still hold something."""
+
+
+@dataclass(frozen=True, slots=True)
+class _RescuedByFiles:
+    """Those of a table that may be rewritten without Spark."""
+
+    storage: Storage
+    table: GameTable
+
+    def any_held(self) -> bool:
+        return any(len(batch) for batch in self._chosen(_RESCUED))
+
+    def schema_ids(self) -> list[int]:
+        return sorted({one for batch in self._chosen("_schema_id") for one in batch.column(0).unique().to_pylist()})
+
+    def fill(self, columns: Struct, writers: tuple[WriterSchema, ...]) -> tuple[int, int]:
+        everything, path = Struct((*columns, *SILVER_ORIGIN)), self.table.path
+        to_fill = to_filled(columns, writers)
+        opened = open_to_replace(self.storage, path)
+        if opened is None:
+            raise self._interrupted()
+        removed, changed, left = {}, 0, 0
+        for file, size in sizes_of(opened).items():
+            held = (_held(batch) for batch in file_rows(self.storage, file_path(path, unquote(file)), size, everything))
+            before = changed
+            for batch in to_fill(held):
+                changed += pc.sum(batch.column(_CHANGED.name)).as_py() or 0
+                left += len(batch) - batch.column(_RESCUED).null_count
+            if changed > before:
+                removed[file] = size
+        if not removed:
+            return changed, left
+
+        def filled(batch: pa.RecordBatch) -> pa.RecordBatch:
+            others = batch.filter(batch.column(_RESCUED).is_null())
+            return pa.concat_batches(
+                [others, *(rows.drop_columns([_CHANGED.name]) for rows in to_fill(iter([_held(batch)])))]
+            )
+
+        added = rewritten(self.storage, path, removed, everything, filled)
+        if not replace_beside(self.storage, opened, path, Replacement("UPDATE", removed, added, mark=SAME_ROWS)):
+            remove_files(self.storage, path, [file.path for file in added])
+            raise self._interrupted()
+        return changed, left
+
+    def _chosen(self, name: str) -> Iterator[pa.RecordBatch]:
+        """Yield a column of the rows that are not NULL in it."""
+        opened = open_to_replace(self.storage, self.table.path)
+        if opened is None:
+            raise self._interrupted()
+        column = Struct(tuple(one for one in SILVER_ORIGIN if one.name == name))
+        return chosen_rows(self.storage, opened, self.table.path, column, lambda batch: batch.column(0).is_valid())
+
+    def _interrupted(self) -> TaskInterrupted:
+        return TaskInterrupted(f"Another process rewrote {self.table.path} meanwhile.", "Run the same command again.")
+
+
+@dataclass(frozen=True, slots=True)
+class _RescuedBySpark:
+    """Those of a table that Spark rewrites."""
+
+    spark: SparkSession
+    storage: Storage
+    table: GameTable
+
+    def any_held(self) -> bool:
+        return bool(self._held().limit(1).count())
+
+    def schema_ids(self) -> list[int]:
+        ids = self._rows().select("_schema_id").where("_schema_id IS NOT NULL").distinct()
+        return [row[0] for row in ids.collect()]
+
+    def fill(self, columns: Struct, writers: tuple[WriterSchema, ...]) -> tuple[int, int]:
+        everything = Struct((*columns, *SILVER_ORIGIN))
+        held = self._held().select(*(F.col(quoted(column.name)) for column in everything))
+        filled = map_in_arrow(held, to_filled(columns, writers), spark_struct(Struct((*everything, _CHANGED))))
+        changed, left = F.sum(F.col(_CHANGED.name).cast("long")), F.count(_RESCUED)
+        counts = filled.agg(changed.alias("changed"), left.alias("left")).first()
+        assert counts is not None
+        if counts.changed:
+            # read again inside the commit, which sees to it that no other came between
+            replace_rows(filled.drop(_CHANGED.name), self.table.path, replaceWhere=_HELD)
+        return counts.changed or 0, counts.left
+
+    def _held(self) -> DataFrame:
+        return self._rows().where(_HELD)
+
+    def _rows(self) -> DataFrame:
+        session = self.spark.newSession()
+        session.conf.set(_CHECK, "false")
+        session.conf.set("spark.sql.session.timeZone", "UTC")
+        return session.read.format("delta").load(self.table.path)
+
+
+def _held(batch: pa.RecordBatch) -> pa.RecordBatch:
+    return batch.filter(batch.column(_RESCUED).is_valid())
 
 
 def to_filled(columns: Struct, writers: tuple[WriterSchema, ...]) -> ArrowFunction:
@@ -110,17 +243,6 @@ def _filled(row: Row, columns: Struct, writers: tuple[WriterSchema, ...]) -> Row
     return {**result, _RESCUED: leftover, _CHANGED.name: leftover != row[_RESCUED]}
 
 
-def _schemas_of(
-    spark: SparkSession, storage: Storage, table: str, schemas: SchemaStore, game: str
-) -> dict[SchemaRef, SchemaLookup]:
-    """Return the schemas that rows of the table have, each with the message that the table holds."""
-    ids = spark.read.format("delta").load(table).select("_schema_id").where("_schema_id IS NOT NULL").distinct()
-    answers = schemas.lookup([SchemaRef(row[0]) for row in ids.collect()], game)
-    silver = silver_table(spark, storage, table)
-    message = None if silver is None else silver.message
-    return {ref: _of_message(answer, message) for ref, answer in answers.items()}
-
-
 def _of_message(answer: SchemaLookup, message: str | None) -> SchemaLookup:
     # a row does not say any more which message of its schema it was
     if message is None or not isinstance(answer, CompiledSchema) or not has_message(answer.descriptor_set, message):
@@ -134,17 +256,3 @@ def _newest_first(
     known = [answer for answer in answers.values() if isinstance(answer, CompiledSchema)]
     newest = sorted(known, key=lambda schema: (schema.version, schema.schema_id), reverse=True)
     return tuple(writers[schema.schema_id] for schema in newest if schema.schema_id in writers)
-
-
-def _session(spark: SparkSession) -> SparkSession:
-    """Return a session with settings of its own, whose times are UTC."""
-    session = spark.newSession()
-    session.conf.set(_CHECK, "false")
-    session.conf.set("spark.sql.session.timeZone", "UTC")
-    return session
-
-
-def _rows(spark: SparkSession, table: str) -> DataFrame:
-    """Return the rows that hold something in `_rescued`; none where the table has no such column yet."""
-    rows = spark.read.format("delta").load(table)
-    return rows.where(_HELD) if _RESCUED in rows.columns else rows.limit(0)

@@ -26,6 +26,7 @@ from demux.core.storage.files import Storage
 from demux.core.tables import SILVER_RESERVED
 from deserializer.silver.auto_compaction import is_due, keep_up
 from deserializer.silver.comments import Description
+from deserializer.silver.rewrite import retyped, widen_by_files
 
 
 @dataclass(slots=True)
@@ -110,15 +111,22 @@ class SilverTable:
             self._read()
 
     def alter(self, description: Description, message: str | None) -> bool:
-        """Add columns in one commit, with comments; return whether that was possible without writing rows again."""
+        """Add columns, and make others wider, with comments, in one commit; return whether that is possible by files.
+
+        For wider numbers the rows are rewritten; a large table is left to Spark, whose tasks share it.
+        """
         table = self._caught_up()
         assert table is not None
-        columns = description.all_columns
-        schema = with_columns(_schema_in(table), columns, message, comments=description.is_new)
+        now, columns = _schema_in(table), description.all_columns
+        wider = retyped(now, description.columns)
+        schema = with_columns(wider, columns, message, comments=description.is_new)
         if schema is None:
             return False
         try:
-            is_done = alter_after(self._storage, table, self.path, schema.jsonValue(), description.comment or None)
+            if wider == now:
+                is_done = alter_after(self._storage, table, self.path, schema.jsonValue(), description.comment or None)
+            else:
+                is_done = widen_by_files(self._storage, table, self.path, schema, description.comment or None)
         except OSError:  # Spark may know better, or says what is wrong
             return False
         self.refresh()

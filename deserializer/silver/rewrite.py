@@ -6,6 +6,7 @@ table that has it.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 
 import pyarrow as pa
@@ -16,15 +17,21 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructT
 
 from demux.core.columns.arrow import arrow_fields
 from demux.core.columns.projection import project
-from demux.core.columns.spark import spark_type
+from demux.core.columns.spark import columns_of_spark, spark_type
 from demux.core.columns.types import Array, ColumnType, Map, Primitive, Struct
+from demux.core.delta.commit import Replacement, replaces_files
 from demux.core.delta.parquet_writer import TableFile, TableWriter, remove_files
+from demux.core.delta.rewrite_rows import rewritten, sizes_of
+from demux.core.extras import deltalake
 from demux.core.names import quoted
 from demux.core.storage.files import Storage
 from demux.core.tables import SILVER_ORIGIN
 
+_LOG = logging.getLogger("demux")
 # what such a commit has as its `userMetadata`
 SAME_ROWS = "demux: the same rows, rewritten"
+# of a table's files that one process rewrites; of more, Spark's tasks have a part each
+MOST_BYTES = 512 * 2**20
 
 
 def retyped(now: StructType, wanted: Struct) -> StructType:
@@ -76,6 +83,32 @@ def widen(spark: SparkSession, table: str, now: StructType, wider: StructType) -
         for before, after in zip(now.fields, wider.fields, strict=True)
     ]
     replace_rows(rows.select(*columns), table, overwriteSchema="true")
+
+
+def widen_by_files(
+    storage: Storage, table: deltalake.DeltaTable, path: str, wider: StructType, description: str | None
+) -> bool:
+    """Write the table again in this schema, in one commit, without Spark; return whether that was possible.
+
+    It is not where the table asks more of its writers, where it is large, or where another writer was faster.
+
+    Args:
+        storage: how the table is reached.
+        table: the table as it was read.
+        path: its path or URI.
+        wider: its schema from then on: as `retyped` gives it, and further columns.
+        description: what the table says of itself; None: what it said before.
+    """
+    sizes = sizes_of(table)
+    if not replaces_files(table) or sum(sizes.values()) > MOST_BYTES:
+        return False
+    _LOG.info("%s gets wider columns: it is rewritten", path)
+    files = rewritten(storage, path, sizes, columns_of_spark(wider), lambda rows: rows)
+    replacement = Replacement("WRITE", sizes, files, schema=wider.jsonValue(), description=description, mark=SAME_ROWS)
+    if replacement.commit(storage, table, path):
+        return True
+    remove_files(storage, path, [file.path for file in files])
+    return False
 
 
 def replace_rows(rows: DataFrame, table: str, **options: str) -> None:

@@ -75,7 +75,7 @@ def _from_rescued(place: CommandContext, game: list[str]) -> None:
     spark, layout = place.spark, place.layout
 
     def fill(name: str) -> str:
-        report = backfill_rescued(spark, layout, place.schemas, name)
+        report = backfill_rescued(spark, layout, place.schemas, name, place.settings.run.sink)
         return f"{report.filled:,} rows filled, {report.left:,} still hold something"
 
     def has_table(name: str) -> bool:

@@ -1,4 +1,4 @@
-"""Files of a table written again without Spark, in one commit: without some rows, or joined to larger ones."""
+"""Files of a table written again without Spark, in one commit: without some rows, changed, or joined to larger ones."""
 
 from __future__ import annotations
 
@@ -98,19 +98,53 @@ def without_rows(
     everything = columns_in_json(schema_json(table))
     sizes = sizes_of(table, partition)
 
-    def rewritten(file: str) -> tuple[int, list[TableFile]]:
-        """Return how many rows of a file go, and the files that come for it."""
-        return _rewritten(storage, path, file, sizes[file], everything, gone, columns, partition)
+    def deleted_in(file: str) -> int:
+        batches = file_rows(storage, file_path(path, unquote(file)), sizes[file], columns)
+        return sum(pc.sum(gone(batch)).as_py() or 0 for batch in batches)
 
-    with ThreadPoolExecutor(storage.side_by_side(path), thread_name_prefix="rewrite") as pool:
-        found = dict(zip(sizes, pool.map(rewritten, sizes), strict=True))
-    removed = {file: sizes[file] for file, (rows, _) in found.items() if rows}
-    added = [file for _, files in found.values() for file in files]
+    def left(batch: pa.RecordBatch) -> pa.RecordBatch:
+        kept = batch.filter(pc.invert(pc.fill_null(gone(batch), False)))
+        # a file does not have the columns of its partition
+        return stamped(kept, everything, **partition) if partition else kept
+
+    with _side_by_side(storage, path) as pool:
+        found = dict(zip(sizes, pool.map(deleted_in, sizes), strict=True))
+    removed = {file: sizes[file] for file, rows in found.items() if rows}
+    added = rewritten(storage, path, removed, everything, left, *partition)
     replacement = Replacement("DELETE", removed, added, mark=mark, partition=partition)
     if not removed or replace_beside(storage, table, path, replacement):
-        return sum(rows for rows, _ in found.values())
+        return sum(found.values())
     remove_files(storage, path, [file.path for file in added])
     return None
+
+
+def rewritten(
+    storage: Storage,
+    path: str,
+    sizes: Mapping[str, int],
+    columns: Struct,
+    changed: Callable[[pa.RecordBatch], pa.RecordBatch],
+    *partition_by: str,
+) -> list[TableFile]:
+    """Return new files, in no commit yet, with the rows of files of a table after a change.
+
+    Args:
+        storage: how the table is reached.
+        path: the table's path or URI.
+        sizes: in bytes by path, as `sizes_of` gives them.
+        columns: the table's, also of the rows that `changed` takes and gives; NULL where a file has none.
+        changed: returns what the rows of a batch become; is called in several threads.
+        partition_by: the table's partition column, if it has one.
+    """
+
+    def written(file: str) -> list[TableFile]:
+        with TableWriter(storage, path, columns, *partition_by) as writer:
+            for batch in file_rows(storage, file_path(path, unquote(file)), sizes[file], columns):
+                writer.add(changed(batch))
+            return writer.close()
+
+    with _side_by_side(storage, path) as pool:
+        return [file for files in pool.map(written, sizes) for file in files]
 
 
 def replace_beside(storage: Storage, table: deltalake.DeltaTable, path: str, replacement: Replacement) -> bool:
@@ -152,26 +186,8 @@ def sizes_of(table: deltalake.DeltaTable, partition: Mapping[str, str] = _UNPART
     return dict(zip(actions.column("path").to_pylist(), actions.column("size_bytes").to_pylist(), strict=True))
 
 
-def _rewritten(
-    storage: Storage,
-    path: str,
-    file: str,
-    size: int,
-    everything: Struct,
-    gone: RowMask,
-    columns: Struct,
-    partition: Mapping[str, str],
-) -> tuple[int, list[TableFile]]:
-    at = file_path(path, unquote(file))
-    rows = sum(pc.sum(gone(batch)).as_py() or 0 for batch in file_rows(storage, at, size, columns))
-    if not rows:
-        return 0, []
-    with TableWriter(storage, path, everything, *partition) as writer:
-        for batch in file_rows(storage, at, size, everything):
-            left = batch.filter(pc.invert(pc.fill_null(gone(batch), False)))
-            # a file does not have the columns of its partition
-            writer.add(stamped(left, everything, **partition) if partition else left)
-        return rows, writer.close()
+def _side_by_side(storage: Storage, path: str) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(storage.side_by_side(path), thread_name_prefix="rewrite")
 
 
 def batch_rows(metadata: Any) -> int:

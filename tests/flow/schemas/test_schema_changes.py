@@ -11,6 +11,7 @@ from deltalake import DeltaTable
 from demux.cli.inspect.reconcile import ledger_of
 from demux.core.delta.parquet_writer import TableFile
 from demux.core.errors import ApprovalNeeded, GameUnknown, TaskFailed
+from demux.core.settings.settings import Sink
 from demux.core.storage.files import Storage
 from deserializer.fleet import file_writer as by_files
 from deserializer.fleet.round import Fleet
@@ -21,10 +22,6 @@ from tests.support.flow import crash
 from tests.support.flow.fleet import FLEET, STREAM, without_errors
 from tests.support.flow.process import Command
 from tests.support.flow.root import NOW, Root, wrapper
-
-ENGINES = pytest.mark.parametrize(
-    "engine", [pytest.param(STREAM, id="stream", marks=pytest.mark.oldest), pytest.param(FLEET, id="fleet")]
-)
 
 V1 = """
     syntax = "proto3";
@@ -138,7 +135,13 @@ def test_a_frozen_table_keeps_rows_aside_until_it_may_change(root: Root) -> None
     assert frozen.silver_columns("chess") == columns
 
 
-@ENGINES
+@pytest.mark.parametrize(
+    "engine",
+    [
+        pytest.param({**STREAM, "sink": "spark"}, id="stream", marks=pytest.mark.oldest),
+        pytest.param(FLEET, id="fleet"),
+    ],
+)
 def test_a_frozen_table_that_rescues_is_filled_once_it_has_the_columns(
     root: Root, command: Command, engine: Mapping[str, object]
 ) -> None:
@@ -161,14 +164,15 @@ def test_a_frozen_table_that_rescues_is_filled_once_it_has_the_columns(
     assert frozen.silver_columns("chess") == columns
 
     evolving = root_with(root, engine)
-    with crash.after_writing(root.silver_path("chess")), pytest.raises(crash.Crash):
-        backfill_rescued(spark, layout, evolving.workplace().schemas, "chess")
+    sink = Sink(str(engine.get("sink", "auto")))
+    with crash.after_writes(1), pytest.raises(crash.Crash):
+        backfill_rescued(spark, layout, evolving.workplace().schemas, "chess", sink)
     # it has the columns, and no row has a value in them
     assert values(evolving, "chess", "tags") == [(None,)] * 3
-    said = command("backfill", "--rescued", "--root", str(root.folder))
+    said = command("backfill", "--rescued", "--root", str(root.folder), "--set", f"run.sink={sink}")
     assert (said.code, said.out) == (0, "chess: 2 rows filled, 0 still hold something\n")
     version = DeltaTable(root.silver_path("chess")).version()
-    said = command("backfill", "--rescued", "--root", str(root.folder))
+    said = command("backfill", "--rescued", "--root", str(root.folder), "--set", f"run.sink={sink}")
     assert (said.code, said.out) == (0, "chess: 0 rows filled, 0 still hold something\n")
     assert DeltaTable(root.silver_path("chess")).version() == version
     assert values(evolving, "chess", "name", "score", "in", "tags", "_rescued") == [
