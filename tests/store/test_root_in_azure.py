@@ -70,6 +70,13 @@ def fetched(root: Root, folder: Path) -> Root:
     return Root.at(root.spark, folder)
 
 
+def settings_of(root: Root, folder: Path) -> Path:
+    """Return the file of a root's settings."""
+    settings = folder / "demux.yml"
+    settings.write_text(root.settings.model_dump_json(exclude_unset=True), encoding="utf-8")
+    return settings
+
+
 def test_the_fleet_makes_the_same_tables_and_what_reads_them_says_the_same(
     local: Root, remote: Root, tmp_path: Path, command: Command
 ) -> None:
@@ -79,8 +86,7 @@ def test_the_fleet_makes_the_same_tables_and_what_reads_them_says_the_same(
         decode(root)
     assert fetched(remote, tmp_path / "fetched").everything() == local.everything()
     assert len(local.quarantine()) > 1
-    settings = tmp_path / "demux.yml"
-    settings.write_text(remote.settings.model_dump_json(exclude_unset=True), encoding="utf-8")
+    settings = settings_of(remote, tmp_path)
     for words in (("quarantine", "list", "--json"), ("reconcile", "--json")):
         here, there = command(*words, "--root", local.settings.root), command(*words, "-c", str(settings))
         assert (there.code, there.err) == (0, "")
@@ -88,3 +94,24 @@ def test_the_fleet_makes_the_same_tables_and_what_reads_them_says_the_same(
     page = command("status", "--html", str(tmp_path / "page.html"), "-c", str(settings))
     assert page.code == 0, page.err
     assert ACCOUNT_KEY not in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+def test_repairs_go_by_files_and_make_the_same_tables(
+    local: Root, remote: Root, tmp_path: Path, command: Command
+) -> None:
+    for root in (local, remote):
+        decode(root)
+    settings = settings_of(remote, tmp_path)
+    person = local.silver("chess")[0]["user_name"]
+    for words in (
+        ("backfill", "--from", "2000-01-01"),
+        ("rebuild", "--game", "chess"),
+        ("quarantine", "replay"),
+        ("backfill", "--rescued"),
+        ("quarantine", "drop", "--older-than", "0s", "--cause", "MALFORMED_PAYLOAD", "--yes"),
+        ("forget", "--game", "chess", "--where", f"user_name = '{person}'", "--yes"),
+    ):
+        here, there = command(*words, "--root", local.settings.root), command(*words, "-c", str(settings))
+        assert (there.code, there.out) == (here.code, here.out), (words, there.err)
+        found = fetched(remote, tmp_path / f"after {words[0]} {words[1]}").everything()
+        assert found == local.everything(), words
