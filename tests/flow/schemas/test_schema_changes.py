@@ -169,10 +169,10 @@ def test_a_frozen_table_that_rescues_is_filled_once_it_has_the_columns(
         backfill_rescued(spark, layout, evolving.workplace().schemas, "chess", sink)
     # it has the columns, and no row has a value in them
     assert values(evolving, "chess", "tags") == [(None,)] * 3
-    said = command("backfill", "--rescued", "--root", str(root.folder), "--set", f"run.sink={sink}")
+    said = command("backfill", "--rescued", "--root", str(root.folder), "--set", f"run.sink={sink.value}")
     assert (said.code, said.out) == (0, "chess: 2 rows filled, 0 still hold something\n")
     version = DeltaTable(root.silver_path("chess")).version()
-    said = command("backfill", "--rescued", "--root", str(root.folder), "--set", f"run.sink={sink}")
+    said = command("backfill", "--rescued", "--root", str(root.folder), "--set", f"run.sink={sink.value}")
     assert (said.code, said.out) == (0, "chess: 0 rows filled, 0 still hold something\n")
     assert DeltaTable(root.silver_path("chess")).version() == version
     assert values(evolving, "chess", "name", "score", "in", "tags", "_rescued") == [
