@@ -25,7 +25,7 @@ from demux.core.columns.spark import columns_in_json
 from demux.core.columns.types import Struct
 from demux.core.delta.commit import Replacement
 from demux.core.delta.log import file_path
-from demux.core.delta.parquet_writer import TableFile, schema_json, suits
+from demux.core.delta.parquet_writer import TableFile, schema_json
 from demux.core.delta.rewrite_rows import open_to_replace, replace_beside
 from demux.core.errors import DemuxError
 from demux.core.extras import deltalake
@@ -37,7 +37,8 @@ from demux.core.tables import SILVER_ORIGIN
 from deserializer.decoders.schema_decision import UNDECIDED, Decisions
 from deserializer.fleet.game_state import lasting
 from deserializer.fleet.task_split import balanced
-from deserializer.redecode.backfill_plan import DayCounts, Span
+from deserializer.offsets.bronze_days import plain_bronze
+from deserializer.redecode.backfill_plan import BackfillRequest, DayCounts, Span
 from deserializer.redecode.backfill_worker import DaysWritten, GameDays, within, write_days
 from deserializer.redecode.processed_rows import ReadState
 from deserializer.redecode.replace_rows import Redecoder, RedecodeTask
@@ -180,8 +181,8 @@ class FileBackfill:
 
     def _works(self, wanted: Mapping[str, tuple[ReadState, Span]]) -> dict[str, _TableWork]:
         """Return what is to be done, by game, of those that are not left to Spark."""
-        bronze = self._layout.storage.known_table(self._layout.bronze)
-        if bronze is None or not suits(bronze):
+        bronze = plain_bronze(self._layout)
+        if bronze is None:
             return {}
         files = self._bronze_files(bronze)
         spans = {game: span for game, (_, span) in wanted.items()}
@@ -259,8 +260,7 @@ def bronze_of_files(redecoding: Redecoder, sink: Sink) -> deltalake.DeltaTable |
         return None
     if not tables_of(redecoding.spark, redecoding.layout, "", sink).takes_files:
         return None
-    bronze = redecoding.layout.storage.known_table(redecoding.layout.bronze)
-    return bronze if bronze is not None and suits(bronze) else None
+    return plain_bronze(redecoding.layout)
 
 
 def run_days(
@@ -346,6 +346,21 @@ def ids_by_game(
                 own = own if span is None else own.filter(within(own.column("timestamp"), span))
                 found[game].update(own.column("record_id").to_pylist())
     return defaultdict(frozenset, {game: frozenset(ids) for game, ids in found.items()})
+
+
+def retired_games(storage: Storage, path: str, games: Collection[str], wanted: BackfillRequest) -> frozenset[str]:
+    """Return the games of which rows of the range were retired from bronze; they may be there a moment yet.
+
+    Args:
+        storage: how the table of removed rows is reached.
+        path: the table's; there may be none.
+        games: exact names.
+        wanted: the range.
+    """
+    spans = dict.fromkeys(games, wanted.span)
+    return frozenset(
+        game for game, ids in ids_by_game(storage, path, "reason", RemovalReason.RETIRED.value, spans).items() if ids
+    )
 
 
 def _name(path: str) -> str:

@@ -53,10 +53,10 @@ class BackfillRequest:
     first: date | None
     last: date | None
 
-    def sql(self, column: str) -> str:
-        """Return the SQL condition for a column of times; it is made from the two days alone."""
-        first, last = self.first or date.min, self.last or _LAST
-        return Span(first, last).sql(column)
+    @property
+    def span(self) -> Span:
+        """The days of the range; where none is named, the first or the last that a calendar has."""
+        return Span(self.first or date.min, self.last or _LAST)
 
     def has(self, day: date) -> bool:
         """Return whether a day is asked for."""

@@ -39,7 +39,7 @@ def games_retired(spark: SparkSession, layout: Layout, wanted: BackfillRequest) 
     if not layout.storage.table_exists(layout.removed):
         return frozenset()
     removed = file_session(spark).read.format("delta").load(layout.removed)
-    mine = removed.where((F.col("reason") == RemovalReason.RETIRED.value) & F.expr(wanted.sql("timestamp")))
+    mine = removed.where((F.col("reason") == RemovalReason.RETIRED.value) & F.expr(wanted.span.sql("timestamp")))
     return frozenset(row.game_name for row in mine.select("game_name").distinct().collect())
 
 
@@ -47,7 +47,7 @@ def require_not_retired_in(
     spark: SparkSession, layout: Layout, game: str, version: int, wanted: BackfillRequest
 ) -> None:
     """Check that no row of the game in the range was retired; raises as `require_not_retired`."""
-    require_not_retired(file_session(spark), layout, game, version, wanted.sql("timestamp"))
+    require_not_retired(file_session(spark), layout, game, version, wanted.span.sql("timestamp"))
 
 
 def decoded_again(redecoding: Redecoder, reading: ReadState, span: Span, request: str) -> dict[date, DayCounts]:

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import date, datetime, time, timezone
+from datetime import date, datetime
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from demux.core.columns.arrow import arrow_type, as_type, filled
+from demux.core.columns.arrow import arrow_type, as_type, days_of, filled
 from demux.core.columns.types import Primitive, Struct
 from demux.core.delta.parquet_writer import TableFile, TableWriter
 from demux.core.schemas.ref import SchemaRef
@@ -27,8 +27,6 @@ from deserializer.fleet.worker import bad_rows, bronze_rows, good_rows, unknown_
 from deserializer.redecode.backfill_plan import NO_DAY, DayCounts, Span
 
 _TIME = arrow_type(Primitive.TIMESTAMP)
-# of days that a calendar of Python has
-_FIRST, _END = (pa.scalar(datetime.combine(day, time.min, timezone.utc), _TIME) for day in (date.min, NO_DAY))
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +129,7 @@ def _write(
         TableWriter(work.storage, quarantine, QUARANTINE) as own,
     ):
         for part in parts_of(_of_days(work), work.decisions):
-            days = _days(part.rows.column("timestamp"))
+            days = days_of(part.rows.column("timestamp"))
             rows_in += _counted(days)
             if part.good:
                 silver.add(good_rows(part, columns, now))
@@ -208,13 +206,6 @@ def within(times: pa.ChunkedArray | pa.Array, span: Span | None) -> pa.ChunkedAr
     times = as_type(times, _TIME)
     inside = pc.and_(pc.greater_equal(times, pa.scalar(begin, _TIME)), pc.less(times, pa.scalar(end, _TIME)))
     return pc.fill_null(inside, False)
-
-
-def _days(times: pa.Array) -> pa.Array:
-    """Return the day of each time; NULL of one that is not known, or that no calendar of Python has."""
-    times = as_type(times, _TIME)
-    is_known = pc.and_(pc.greater_equal(times, _FIRST), pc.less(times, _END))
-    return pc.floor_temporal(pc.if_else(is_known, times, None), unit="day").cast(pa.date32())
 
 
 def _counted(days: pa.Array) -> Counter[date]:

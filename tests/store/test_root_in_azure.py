@@ -104,6 +104,8 @@ def test_repairs_go_by_files_and_make_the_same_tables(
     settings = settings_of(remote, tmp_path)
     person = local.silver("chess")[0]["user_name"]
     for words in (
+        ("backfill", "--from", "2000-01-01", "--dry-run"),
+        ("backfill", "--from", "2000-01-01"),
         ("rebuild", "--game", "chess"),
         ("quarantine", "replay"),
         ("backfill", "--rescued"),

@@ -8,13 +8,15 @@ from pathlib import Path
 import typer
 
 from demux.cli.command import ROOT, SET, SETTINGS, TAKE_TURNS, command_context, console, session_to_look, settings_of
-from demux.cli.repair.backfill_days import Backfilling, dry_run, print_status
+from demux.cli.repair.backfill_days import Backfilling, print_estimate, print_status
 from demux.cli.repair.per_game import each_game
 from demux.core.errors import SettingsInvalid
 from demux.core.names import names_of
+from demux.core.root.layout import layout_of
 from demux.core.root.lock import Access
 from demux.core.time_expressions import moment_of
 from demux.pipeline.context import CommandContext
+from deserializer.offsets.bronze_days import plain_bronze
 from deserializer.redecode.backfill_plan import BackfillRequest, asked
 
 DAYS = "2026-01-31 (UTC), a time in it, or an age (7d)"
@@ -51,13 +53,15 @@ def backfill(
     elif rescued:
         with command_context(settings, "backfill", Access.TURNS, wait=wait) as place:
             _from_rescued(place, game)
+    elif dry_run_only:
+        wanted, layout = _asked(game, since, until), layout_of(settings)
+        by_spark = layout.storage.table_exists(layout.bronze) and plain_bronze(layout) is None
+        with session_to_look(settings, "backfill", by_spark=by_spark) as spark:
+            print_estimate(spark, settings, wanted)
     else:
         wanted = _asked(game, since, until)
-        with command_context(settings, "backfill", Access.LOOK if dry_run_only else Access.TURNS, wait=wait) as place:
-            if dry_run_only:
-                dry_run(place, wanted)
-            else:
-                Backfilling(place, wanted).run()
+        with command_context(settings, "backfill", Access.TURNS, wait=wait) as place:
+            Backfilling(place, wanted).run()
 
 
 def _asked(games: list[str], since: str | None, until: str | None) -> BackfillRequest:

@@ -16,19 +16,21 @@ from pyspark.sql import SparkSession
 from demux.cli.command import console, warn
 from demux.cli.output.progress import BackfillProgress
 from demux.cli.output.tables import backfill_table, backfills_table
+from demux.core.control.games_and_rounds import Control
 from demux.core.delta.bronze_games import games_in_bronze
 from demux.core.delta.log import newest_version
 from demux.core.error_mapping import named
 from demux.core.errors import DemuxError, ErrorKind, ExitCode, RangeInvalid, RangeRetired
 from demux.core.names import names_of
-from demux.core.root.layout import layout_of
+from demux.core.root.layout import Layout, layout_of
 from demux.core.settings.settings import Settings
 from demux.core.text import counted, counted_rows, first_few, printable
 from demux.operations.quarantine.filter import require_game
 from demux.pipeline.context import CommandContext
 from demux.pipeline.engines import decode_of
 from demux.pipeline.task_pool import TaskEnd, run_tasks
-from deserializer.redecode.backfill_files import file_backfill
+from deserializer.offsets.bronze_days import plain_bronze, rows_by_day_of_files
+from deserializer.redecode.backfill_files import file_backfill, retired_games
 from deserializer.redecode.backfill_plan import (
     Backfill,
     BackfillChunk,
@@ -71,22 +73,15 @@ class Backfilling:
             GameUnknown: bronze has no rows of a game that is asked for.
             RangeInvalid: bronze has no row of the range.
         """
-        found = _there(place, wanted)
-        before = resumed(backfills(place.spark, place.layout, 1, wanted), wanted)
-        days = to_do(found.days, before)
+        days, before, undated = _days_to_do(place.spark, place.layout, wanted)
         self._place = place
         self._is_new = before is None
-        self._undated = found.undated
+        self._undated = undated
         self._failed: dict[str, DemuxError] = {}
         self._redecoding = Redecoder(place.spark, place.layout, place.schemas, place.settings.decoder, place.tables)
         self._together = file_backfill(self._redecoding, place.settings.run.sink, place.settings.run.parallelism)
         begun = _now() if before is None else before.begun
         self._backfill = Backfill(uuid.uuid4().hex if before is None else before.id, wanted, begun, days)
-
-    @property
-    def undated(self) -> Mapping[str, int]:
-        """Rows that say of no day, by game."""
-        return self._undated
 
     @property
     def backfill(self) -> Backfill:
@@ -198,7 +193,12 @@ class Backfilling:
         place = self._place
         spark, layout, wanted = place.spark, place.layout, self._backfill.asked
         version = newest_version(layout.storage, layout.bronze)
-        for game in sorted({day.game for day in self._backfill.days} & games_retired(spark, layout, wanted)):
+        games = {day.game for day in self._backfill.days}
+        if layout.storage.known_table(layout.removed) is not None:
+            retired = retired_games(layout.storage, layout.removed, games, wanted)
+        else:
+            retired = games_retired(spark, layout, wanted) & games
+        for game in sorted(retired):
             try:
                 require_not_retired_in(spark, layout, game, version, wanted)
             except RangeRetired as error:
@@ -223,19 +223,24 @@ class Backfilling:
             raise typer.Exit(ExitCode.INTERRUPTED)
 
 
-def dry_run(place: CommandContext, wanted: BackfillRequest) -> None:
-    """Print how much there is to do, and about how long that takes; nothing is written."""
-    backfilling = Backfilling(place, wanted)
-    days = [day for day in backfilling.backfill.days if day.state is not DayState.DONE]
-    loads = place.control.history().loads
+def print_estimate(spark: SparkSession | None, settings: Settings, wanted: BackfillRequest) -> None:
+    """Print how much there is to do, and about how long that takes; without a session where bronze is plain files.
+
+    Raises:
+        GameUnknown, RangeInvalid: as `Backfilling`.
+    """
+    layout = layout_of(settings)
+    found, _, undated = _days_to_do(spark, layout, wanted)
+    days = [day for day in found if day.state is not DayState.DONE]
+    loads = Control(spark, layout).history().loads
     rates = {game: load.seconds / load.rows for game, load in loads.items() if load.seconds is not None and load.rows}
-    seconds = estimate(days, rates, place.settings.run.parallelism)
+    seconds = estimate(days, rates, settings.run.parallelism)
     games = len({day.game for day in days})
     about = "the duration is not known yet" if seconds is None else f"about {max(1, round(seconds)):,} s"
     console.print(
         f"{counted(games, 'game')}, {counted(len(days), 'day')}, {counted_rows(sum(day.rows for day in days))}: {about}"
     )
-    tell_undated(backfilling.undated)
+    tell_undated(undated)
     console.print("nothing was decoded")
 
 
@@ -246,13 +251,25 @@ def print_status(spark: SparkSession | None, settings: Settings) -> None:
     console.print(backfills_table(found, parallelism) if found else "no backfill yet")
 
 
-def _there(place: CommandContext, wanted: BackfillRequest) -> BronzeDays:
+def _days_to_do(
+    spark: SparkSession | None, layout: Layout, wanted: BackfillRequest
+) -> tuple[tuple[Day, ...], Backfill | None, Mapping[str, int]]:
+    """Return the days of a backfill, the backfill that it continues, and the rows that say of no day, by game."""
+    found = _there(spark, layout, wanted)
+    before = resumed(backfills(spark, layout, 1, wanted), wanted)
+    return to_do(found.days, before), before, found.undated
+
+
+def _there(spark: SparkSession | None, layout: Layout, wanted: BackfillRequest) -> BronzeDays:
     """Return what bronze has of the games that are asked for, if they have a table."""
-    rows = rows_by_day(place.spark, place.layout, wanted)
+    if (bronze := plain_bronze(layout)) is not None:
+        rows = rows_by_day_of_files(layout.storage, bronze, layout.bronze, wanted.games)
+    else:
+        rows = {} if spark is None else rows_by_day(spark, layout, wanted)
     for game in wanted.games:
         if game not in rows:
-            require_game(game, games_in_bronze(place.spark, place.layout))
-    decoded = [game for game in rows if place.layout.storage.table_exists(place.layout.silver(names_of(game).key))]
+            require_game(game, games_in_bronze(spark, layout))
+    decoded = [game for game in rows if layout.storage.table_exists(layout.silver(names_of(game).key))]
     if without := sorted(rows.keys() - decoded):
         warn(f"Left out, as nothing of them is decoded yet: {first_few([printable(game) for game in without])}.")
     if not decoded:

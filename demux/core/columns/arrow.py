@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import date, datetime, time, timezone
 from typing import TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from demux.core.columns.types import Array, ColumnType, Map, Primitive, Struct
 
@@ -59,3 +61,13 @@ def filled(table: pa.Table, columns: Struct) -> pa.Table:
 def table_of(exported: object) -> pa.Table:
     """Return what another library exports as an Arrow stream; unlike `pyarrow.table`, this does not import pandas."""
     return pa.RecordBatchReader.from_stream(exported).read_all()
+
+
+def days_of(times: AnyArray) -> AnyArray:
+    """Return the day (DATE, UTC) of each time; NULL of one that is not known, or that no calendar of Python has."""
+    kind = _PRIMITIVES[Primitive.TIMESTAMP]
+    # not at import: this loads pandas, where it is installed
+    first, end = (pa.scalar(datetime.combine(day, time.min, timezone.utc), kind) for day in (date.min, date.max))
+    times = as_type(times, kind)
+    is_known = pc.and_(pc.greater_equal(times, first), pc.less(times, end))
+    return pc.floor_temporal(pc.if_else(is_known, times, None), unit="day").cast(pa.date32())

@@ -36,7 +36,17 @@ def test_a_look_at_a_root_loads_no_spark(tmp_path: Path, words: list[str]) -> No
     assert loaded_by(*words, "--root", str(tmp_path)) == set()
 
 
-@pytest.mark.parametrize("words", [["plan"], ["show", "chess"], ["quarantine", "list"], ["reconcile"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["plan"],
+        ["show", "chess"],
+        ["quarantine", "list"],
+        ["reconcile"],
+        ["backfill", "--from", "2000-01-01", "--dry-run"],
+    ],
+    ids=" ".join,
+)
 def test_what_reads_more_than_logs_does_it_where_there_is_no_java(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]
 ) -> None:

@@ -90,8 +90,8 @@ def test_a_span_is_sql_of_its_two_days_alone() -> None:
 def test_the_last_day_of_all_calendars_is_no_day_that_a_range_ends_behind() -> None:
     wanted = asked([], None, at("9999-12-31T23:00:00+00:00"))
     assert wanted.last == date(9999, 12, 30)
-    assert wanted.sql("t") == BackfillRequest((), None, None).sql("t")
-    assert "'9999-12-31T00:00:00+00:00'" in wanted.sql("t")
+    assert wanted.span.sql("t") == BackfillRequest((), None, None).span.sql("t")
+    assert "'9999-12-31T00:00:00+00:00'" in wanted.span.sql("t")
 
 
 def test_neighbours_are_done_together_up_to_so_many_rows() -> None:
