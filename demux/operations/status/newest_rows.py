@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import timezone
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from demux.core.columns.arrow import table_of
@@ -60,7 +61,8 @@ def newest_rows(storage: Storage, path: str, most: int) -> SilverSample:
     since = _since(table, most)
     found = rows.to_table(filter=None if since is None else pc.field(_DECODED_AT) >= since)
     newest = found.take(pc.sort_indices(found, _ORDER)[:most])
-    return SilverSample(tuple(newest.column_names), newest.to_pylist(maps_as_pydicts="lossy"), count)
+    row = pa.struct(list(newest.schema))
+    return SilverSample(tuple(newest.column_names), [_with_dicts(one, row) for one in newest.to_pylist()], count)
 
 
 def newest_rows_by_spark(spark: SparkSession, path: str, most: int) -> SilverSample:
@@ -91,3 +93,16 @@ def _since(table: deltalake.DeltaTable, most: int) -> Any:
         if left <= 0:
             return at if at.tzinfo else at.replace(tzinfo=timezone.utc)
     return None
+
+
+def _with_dicts(value: Any, kind: pa.DataType) -> Any:
+    """Return a value with a dict for each map; pyarrow does so by itself from 20 on, and the least here is 19."""
+    if value is None:
+        return None
+    if pa.types.is_map(kind):
+        return {key: _with_dicts(one, kind.item_type) for key, one in value}
+    if pa.types.is_struct(kind):
+        return {field.name: _with_dicts(value[field.name], field.type) for field in kind}
+    if pa.types.is_list(kind):
+        return [_with_dicts(one, kind.value_type) for one in value]
+    return value

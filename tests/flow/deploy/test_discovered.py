@@ -66,6 +66,7 @@ def settings_of(deployment: Deployment) -> list[Any]:
     return [job.settings for job in deployment.workspace.jobs.held.values()]
 
 
+@pytest.mark.slow
 def test_a_job_finds_its_games_by_itself_and_decodes_them(deployment: Deployment, command: Command) -> None:
     deployment.wish(run={"engine": "fleet", "retry_wait_s": 0})
     games = ("chess", *HOSTILE, *REPLACED)

@@ -34,6 +34,7 @@ from tests.support.flow.root import Root, wrapper
 Copy = Callable[..., Root]
 
 
+@pytest.mark.slow
 @pytest.mark.both_lanes
 def test_a_round_with_new_games_new_versions_and_every_fault_gives_the_same_tables_whoever_writes_them(
     streamed: Root, copy: Copy, tmp_path: Path

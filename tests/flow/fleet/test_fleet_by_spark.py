@@ -65,6 +65,7 @@ def test_a_root_changes_its_sink_and_its_engine_at_any_time(
     assert with_run(mixed, sink="spark").run().ended == ()
 
 
+@pytest.mark.slow
 def test_a_table_that_asks_more_of_its_writers_goes_through_spark_and_its_neighbours_do_not(
     streamed: Root, copy: Copy, tmp_path: Path
 ) -> None:
