@@ -12,6 +12,7 @@ import threading
 import zlib
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import nullcontext
 
 from demux.core.columns.arrow import table_of
 from demux.core.delta.parquet_writer import suits
@@ -26,8 +27,12 @@ _COMMITS = 16
 _FILES = 16
 _SMALLEST = 64 * 1024
 _LARGEST = 128 * 2**20
-# deltalake (1.6.6) lets two that join the same files both commit, whatever their retries: every row is there twice then
-_ALONE = threading.Lock()
+# deltalake (1.6.6) lets two that join the same files both commit, whatever their retries: every row is there twice
+# then. So each table, by its URI, has one at a time
+_ALONE: dict[str, threading.Lock] = {}
+# of several tables, only files that become some megabytes are joined at the same time: the others take memory
+_SMALL_TARGET = 4 * _SMALLEST * _FILES
+_LARGE = threading.Lock()
 
 
 def is_due(path: str, version: int) -> bool:
@@ -50,14 +55,14 @@ def target_size(sizes: Iterable[int]) -> int | None:
 def keep_up(table: deltalake.DeltaTable) -> None:
     """Join the table's small files and checkpoint its log; `table` may not know its newest commits, before and after.
 
-    One at a time in a process; processes that write the same table are kept apart by the root's lock, or the table's.
+    One at a time for a table; processes that write the same table are kept apart by the root's lock, or the table's.
 
     A failure is logged and no more: the rows are in, and it is tried again 16 commits later. `deltalake` (1.6.6) joins
     no files of a map whose values got a field in between.
     """
     for step in (_join, _checkpoint):
         try:
-            with _ALONE:
+            with _ALONE.setdefault(table.table_uri, threading.Lock()):
                 # what another has joined meanwhile is not joined again
                 table.update_incremental()
                 step(table)
@@ -70,7 +75,8 @@ def _join(table: deltalake.DeltaTable) -> None:
         return
     target = target_size(table_of(table.get_add_actions(flatten=True)).column("size_bytes").to_pylist())
     if target is not None:
-        join(table, target)
+        with nullcontext() if target <= _SMALL_TARGET else _LARGE:
+            join(table, target)
 
 
 def _checkpoint(table: deltalake.DeltaTable) -> None:

@@ -69,6 +69,11 @@ class SilverTable:
         """Its payload columns."""
         return payload_in(self.everything)
 
+    @property
+    def needs_upkeep(self) -> bool:
+        """Whether the next commit is one after which the table's files are looked at."""
+        return self._open is not None and is_due(self.path, self._open.version() + self._ahead + 1)
+
     def has_rows(self) -> bool:
         """Return whether it has rows."""
         table = self._caught_up()
