@@ -12,6 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
+from itertools import accumulate
 from typing import Any, TypeVar
 from urllib.parse import unquote
 
@@ -123,33 +124,37 @@ class StatusReader:
     def _read_records(self, table: deltalake.DeltaTable) -> Sequence[TaskRecord]:
         """Return the newest records, in order of time."""
         files = sorted(_actions(table).to_pylist(), key=lambda file: file["modification_time"], reverse=True)
-        kept: dict[str, tuple[TaskRecord, ...]] = {}
-        for file in files:
-            if sum(map(len, kept.values())) >= _MOST_RECORDS:
-                self._notes[f"Only the newest {_MOST_RECORDS:,} tasks on record are shown."] = None
-                break
-            path = unquote(file["path"])
-            kept[path] = self._records[path] if path in self._records else self._records_in(path)
-        self._records = kept
-        return tuple(sorted((one for some in reversed(kept.values()) for one in some), key=lambda one: one.finished_at))
+        before = accumulate((file.get("num_records") or 0 for file in files), initial=0)
+        paths = [unquote(file["path"]) for file, rows in zip(files, before, strict=False) if rows < _MOST_RECORDS]
+        if len(paths) < len(files):
+            self._notes[f"Only the newest {_MOST_RECORDS:,} tasks on record are shown."] = None
+        unknown = [path for path in paths if path not in self._records]
+        with self._pool() as pool:
+            known = self._records | dict(zip(unknown, pool.map(self._records_in, unknown), strict=True))
+        self._records = {path: known[path] for path in paths}
+        found = (one for path in reversed(paths) for one in known[path])
+        return tuple(sorted(found, key=lambda one: one.finished_at))
 
     def _records_in(self, path: str) -> tuple[TaskRecord, ...]:
-        columns = [column.name for column in ROUNDS.columns]
-        with self._storage.open(f"{self._layout.rounds}/{path}") as file:
-            rows = pq.ParquetFile(file).read(columns).to_pylist()
+        # a file of one round is small: one request
+        data = pa.BufferReader(self._storage.read(f"{self._layout.rounds}/{path}"))
+        rows = pq.ParquetFile(data).read([column.name for column in ROUNDS.columns]).to_pylist()
         return tuple(_record(row) for row in rows if row["game_name"] is not None)
 
     def _tables(self, games: Iterable[str]) -> tuple[dict[str, TableFacts], frozenset[str]]:
         """Return the silver tables by game, and the games whose table cannot be read."""
         names = sorted(games)
-        threads = max(_THREADS, self._storage.side_by_side(self._layout.root))
-        with ThreadPoolExecutor(threads, thread_name_prefix="status") as pool:
+        with self._pool() as pool:
             looked = dict(zip(names, pool.map(self._silver_table, names), strict=True))
         for name, found in looked.items():
             if isinstance(found, Exception):
                 self._note(self._layout.silver(names_of(name).key), found)
         unreadable = frozenset(name for name, found in looked.items() if isinstance(found, Exception))
         return {name: found for name, found in looked.items() if isinstance(found, TableFacts)}, unreadable
+
+    def _pool(self) -> ThreadPoolExecutor:
+        threads = _THREADS * self._storage.side_by_side(self._layout.root)
+        return ThreadPoolExecutor(threads, thread_name_prefix="status")
 
     def _silver_table(self, game: str) -> TableFacts | Exception | None:
         path = self._layout.silver(names_of(game).key)

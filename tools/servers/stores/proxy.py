@@ -1,4 +1,4 @@
-"""A proxy before an S3 server: adds latency, refuses, resets connections and loses answers; counts requests by kind."""
+"""A proxy before an S3 server: refuses, resets connections, loses answers, adds latency; counts requests by kind."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import struct
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
@@ -139,7 +139,7 @@ class StoreProxy:
 
             def _any(self) -> None:
                 body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-                request = _request(self)
+                request = request_of(self.command, self.path, self.headers.keys())
                 with proxy._lock:
                     proxy.counts[request.kind] += 1
                 time.sleep(proxy.latency_s)
@@ -195,10 +195,11 @@ class StoreProxy:
         return Handler
 
 
-def _request(handler: BaseHTTPRequestHandler) -> Request:
-    parts, headers = urlsplit(handler.path), handler.headers
+def request_of(method: str, target: str, headers: Collection[str]) -> Request:
+    """Return the request of a method, a target with its query, and headers by name."""
+    parts = urlsplit(target)
     query = parse_qs(parts.query, keep_blank_values=True)
-    match handler.command:
+    match method:
         case "GET" if "list-type" in query:
             kind = "LIST"
         case "POST" if "uploads" in query:
@@ -213,6 +214,6 @@ def _request(handler: BaseHTTPRequestHandler) -> Request:
             kind = "ranged GET"
         case "PUT" if "If-None-Match" in headers or "If-Match" in headers:
             kind = "conditional PUT"
-        case command:
-            kind = command
+        case _:
+            kind = method
     return Request(kind, unquote(parts.path))
