@@ -139,7 +139,7 @@ class StoreProxy:
 
             def _any(self) -> None:
                 body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-                request = request_of(self.command, self.path, self.headers.keys())
+                request = request_of(self.command, self.path, {name.lower() for name in self.headers})
                 with proxy._lock:
                     proxy.counts[request.kind] += 1
                 time.sleep(proxy.latency_s)
@@ -196,7 +196,7 @@ class StoreProxy:
 
 
 def request_of(method: str, target: str, headers: Collection[str]) -> Request:
-    """Return the request of a method, a target with its query, and headers by name."""
+    """Return the request of a method, a target with its query, and the names of its headers in lower case."""
     parts = urlsplit(target)
     query = parse_qs(parts.query, keep_blank_values=True)
     match method:
@@ -210,9 +210,9 @@ def request_of(method: str, target: str, headers: Collection[str]) -> Request:
             kind = "complete upload"
         case "POST" if "delete" in query:
             kind = "bulk DELETE"
-        case "GET" if "Range" in headers:
+        case "GET" if "range" in headers:
             kind = "ranged GET"
-        case "PUT" if "If-None-Match" in headers or "If-Match" in headers:
+        case "PUT" if "if-none-match" in headers or "if-match" in headers:
             kind = "conditional PUT"
         case _:
             kind = method

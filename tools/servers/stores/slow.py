@@ -188,4 +188,4 @@ class _RequestHeads:
             headers = Parser().parsestr(fields, headersonly=True)
             self._body_left = int(headers.get("Content-Length", 0))
             method, target, _ = line.split(" ", 2)
-            self._found(request_of(method, target, headers.keys()))
+            self._found(request_of(method, target, {name.lower() for name in headers}))
