@@ -348,7 +348,9 @@ def ids_by_game(
     return defaultdict(frozenset, {game: frozenset(ids) for game, ids in found.items()})
 
 
-def retired_games(storage: Storage, path: str, games: Collection[str], wanted: BackfillRequest) -> frozenset[str]:
+def games_retired_of_files(
+    storage: Storage, path: str, games: Collection[str], wanted: BackfillRequest
+) -> frozenset[str]:
     """Return the games of which rows of the range were retired from bronze; they may be there a moment yet.
 
     Args:

@@ -30,6 +30,7 @@ from demux.core.delta.rewrite_rows import (
     sizes_of,
 )
 from demux.core.errors import GameUnknown, TaskInterrupted
+from demux.core.extras import deltalake
 from demux.core.names import names_of, quoted
 from demux.core.protobuf.decode.reference_parser import Row
 from demux.core.protobuf.decode.rescue_fill import filling_of
@@ -90,8 +91,9 @@ def backfill_rescued(
     if _RESCUED not in {column.name for column in table.everything}:
         return BackfillReport(game, 0, 0)
     rows: _RescuedRows = _RescuedBySpark(spark, layout.storage, table)
-    if isinstance(table, SilverTable) and _is_plain(layout.storage, path):
-        rows = _RescuedByFiles(layout.storage, table)
+    opened = open_to_replace(layout.storage, path) if isinstance(table, SilverTable) else None
+    if opened is not None and sum(sizes_of(opened).values()) <= MOST_BYTES:
+        rows = _RescuedByFiles(layout.storage, table, opened)
     if not rows.any_held():
         return BackfillReport(game, 0, 0)
     answers = {
@@ -101,11 +103,6 @@ def backfill_rescued(
     decisions = fit(spark, layout.storage, table, answers, schemas.contract(game))
     writers = _newest_first(answers, {ref.schema_id: writer for ref, writer in decisions.writers.items()})
     return BackfillReport(game, *rows.fill(decisions.columns, writers))
-
-
-def _is_plain(storage: Storage, path: str) -> bool:
-    table = open_to_replace(storage, path)
-    return table is not None and sum(sizes_of(table).values()) <= MOST_BYTES
 
 
 class _RescuedRows(Protocol):
@@ -123,10 +120,11 @@ class _RescuedRows(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _RescuedByFiles:
-    """Those of a table that may be rewritten without Spark."""
+    """Those of a table that may be rewritten without Spark; `opened` is it as it was before it got columns."""
 
     storage: Storage
     table: GameTable
+    opened: deltalake.DeltaTable
 
     def any_held(self) -> bool:
         return any(len(batch) for batch in self._chosen(_RESCUED))
@@ -166,11 +164,8 @@ class _RescuedByFiles:
 
     def _chosen(self, name: str) -> Iterator[pa.RecordBatch]:
         """Yield a column of the rows that are not NULL in it."""
-        opened = open_to_replace(self.storage, self.table.path)
-        if opened is None:
-            raise self._interrupted()
         column = Struct(tuple(one for one in SILVER_ORIGIN if one.name == name))
-        return chosen_rows(self.storage, opened, self.table.path, column, lambda batch: batch.column(0).is_valid())
+        return chosen_rows(self.storage, self.opened, self.table.path, column, lambda batch: batch.column(0).is_valid())
 
     def _interrupted(self) -> TaskInterrupted:
         return TaskInterrupted(f"Another process rewrote {self.table.path} meanwhile.", "Run the same command again.")

@@ -152,10 +152,11 @@ class SilverTable:
                 of the application since this one asked for it; nothing was committed.
         """
         assert self._open is not None
+        needs_upkeep = self.needs_upkeep
         if self._appended(files, app_id, version):
             self._ahead += 1
             self._seen[app_id] = version
-            if is_due(self.path, self._open.version() + self._ahead):
+            if needs_upkeep:
                 keep_up(self._open)
                 self._ahead = 0
             return

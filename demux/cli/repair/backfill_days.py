@@ -30,7 +30,7 @@ from demux.pipeline.context import CommandContext
 from demux.pipeline.engines import decode_of
 from demux.pipeline.task_pool import TaskEnd, run_tasks
 from deserializer.offsets.bronze_days import plain_bronze, rows_by_day_of_files
-from deserializer.redecode.backfill_files import file_backfill, retired_games
+from deserializer.redecode.backfill_files import file_backfill, games_retired_of_files
 from deserializer.redecode.backfill_plan import (
     Backfill,
     BackfillChunk,
@@ -195,7 +195,7 @@ class Backfilling:
         version = newest_version(layout.storage, layout.bronze)
         games = {day.game for day in self._backfill.days}
         if layout.storage.known_table(layout.removed) is not None:
-            retired = retired_games(layout.storage, layout.removed, games, wanted)
+            retired = games_retired_of_files(layout.storage, layout.removed, games, wanted)
         else:
             retired = games_retired(spark, layout, wanted) & games
         for game in sorted(retired):

@@ -29,7 +29,7 @@ def metadata_of(spark: SparkSession | None, layout: Layout) -> tuple[str, Mappin
         metadata = table.metadata()
         return f"demux/{metadata.id}", metadata.configuration
     if spark is None:
-        raise _unsuited(layout.bronze)
+        raise only_spark_opens(layout.bronze)
     from delta.tables import DeltaTable
 
     detail = DeltaTable.forPath(spark, layout.bronze).detail().select("id", "properties").first()
@@ -48,7 +48,7 @@ def games_in_bronze(spark: SparkSession | None, layout: Layout, among: Collectio
     if not layout.storage.table_exists(layout.bronze):
         return frozenset()
     if spark is None:
-        raise _unsuited(layout.bronze)
+        raise only_spark_opens(layout.bronze)
     names = spark.read.format("delta").load(layout.bronze).select("game_name").where("game_name IS NOT NULL")
     if among is not None:
         from pyspark.sql import functions as F
@@ -57,5 +57,6 @@ def games_in_bronze(spark: SparkSession | None, layout: Layout, among: Collectio
     return frozenset(row.game_name for row in names.distinct().collect())
 
 
-def _unsuited(table: str) -> TableUnsuited:
+def only_spark_opens(table: str) -> TableUnsuited:
+    """Return the error of a table that needs a session where there is none."""
     return TableUnsuited(f"Only Spark opens the table {table}.", "Run the same command with --spark.", table=table)
