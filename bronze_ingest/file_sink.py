@@ -17,6 +17,7 @@ from bronze_ingest.to_columns import take_apart
 from bronze_ingest.unwrap import WrapperFormat, bronze_columns
 from demux.core.causes import Stage
 from demux.core.columns.map_in_arrow import ArrowFunction, Batches, map_in_arrow, numbered
+from demux.core.columns.schema_evolution import with_columns
 from demux.core.columns.spark import spark_struct
 from demux.core.columns.types import Struct
 from demux.core.delta.app_transactions import Batch
@@ -32,7 +33,6 @@ from demux.core.delta.parquet_writer import (
     stamped,
     takes_files,
 )
-from demux.core.delta.schema_evolution import with_columns
 from demux.core.errors import TableUnsuited, TaskInterrupted
 from demux.core.extras import deltalake
 from demux.core.root.layout import Layout

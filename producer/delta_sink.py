@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import reduce
+from operator import or_
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +15,7 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
+from demux.core.delta.scan import data_files, read_table, scan
 from demux.core.errors import SettingsInvalid, StorageFailed
 from demux.core.storage.files import Storage
 from producer.records import Records, TargetPosition
@@ -22,6 +25,7 @@ MARK = "Simulated events, made by the demux producer"
 _HEADER_NAME, _HEADER_VALUE = "made-by", b"demux producer"
 _APPLICATION = "demux producer"
 _NO_POSITION = TargetPosition({})
+_SHOWN = ("value", "key", "partition", "timestamp", "offset")
 _DATA = re.compile(r"part-[^/]*\.parquet")
 
 
@@ -55,7 +59,7 @@ class DeltaSink:
                     path=self._path,
                 )
             self._last_commit = None if table is None else table.transaction_version(_APPLICATION)
-            self._position = _NO_POSITION if table is None else _position_of(table)
+            self._position = _NO_POSITION if table is None else _position_of(self._files, self._path)
         return self._position
 
     def write(self, records: Records) -> None:
@@ -85,16 +89,12 @@ class DeltaSink:
             table = self._table()
             if table is None or count <= 0:
                 return Records([], [], np.empty(0, np.int32), np.empty(0, np.int64))
-            tails = [
-                (pc.field("partition") == partition) & (pc.field("offset") >= end - count)
-                for partition, end in position.next_offsets.items()
-            ]
-            among = tails[0]
-            for tail in tails[1:]:
-                among |= tail
-            found = table.to_pyarrow_dataset().to_table(
-                columns=["value", "key", "partition", "timestamp", "offset"], filter=among
-            )
+            first = {partition: end - count for partition, end in position.next_offsets.items()}
+            tails = [(pc.field("partition") == one) & (pc.field("offset") >= at) for one, at in first.items()]
+            files = data_files(table, self._path, pc.field("max.offset") >= min(first.values()))
+            fields = [pa.schema(table.schema()).field(name) for name in _SHOWN]
+            found = pa.Table.from_batches(scan(self._files, files, fields), pa.schema(fields))
+            found = found.filter(reduce(or_, tails))
         ordered = found.sort_by([("timestamp", "ascending"), ("partition", "ascending"), ("offset", "ascending")])
         last = ordered.slice(max(0, len(ordered) - count))
         return Records(
@@ -155,8 +155,8 @@ def _is_marked(table: DeltaTable) -> bool:
     return table.metadata().description == MARK
 
 
-def _position_of(table: DeltaTable) -> TargetPosition:
-    columns = table.to_pyarrow_dataset().to_table(columns=["partition", "offset"])
+def _position_of(storage: Storage, path: str) -> TargetPosition:
+    columns = read_table(storage, path, ["partition", "offset"])
     newest = columns.group_by("partition").aggregate([("offset", "max")]).to_pylist()
     return TargetPosition({row["partition"]: row["offset_max"] + 1 for row in newest})
 

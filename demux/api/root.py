@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from demux.core.causes import Cause
 from demux.core.control.games_and_rounds import Control
+from demux.core.delta.scan import read_table
 from demux.core.errors import GameUnknown
 from demux.core.extras import on_databricks
 from demux.core.names import names_of
@@ -56,9 +57,9 @@ class TableReader:
             columns: names; None for all.
 
         Raises:
-            deltalake.exceptions.DeltaError: the table has a feature that only Spark reads; use `spark`.
+            TableUnsuited: the table has a feature that only Spark reads; use `spark`.
         """
-        return self.storage.table(self.path).to_pyarrow_table(columns=None if columns is None else [*columns])
+        return read_table(self.storage, self.path, columns)
 
     def pandas(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
         """Return the rows as a pandas frame; raises as `arrow`."""

@@ -23,7 +23,7 @@ from demux.core.causes import Stage
 from demux.core.columns.arrow import arrow_fields, filled
 from demux.core.columns.types import Struct
 from demux.core.delta.parquet_writer import TableFile, TableWriter, stamped
-from demux.core.delta.rewrite_rows import batch_rows
+from demux.core.delta.scan import batch_rows
 from demux.core.error_mapping import named
 from demux.core.errors import BronzeRewritten, DemuxError
 from demux.core.schemas.ref import SchemaRef

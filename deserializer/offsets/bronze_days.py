@@ -12,17 +12,17 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
-from demux.core.columns.arrow import days_of, table_of
+from demux.core.columns.arrow import arrow_fields, days_of, table_of
 from demux.core.columns.types import Column, Primitive, Struct
 from demux.core.delta.log import file_path
 from demux.core.delta.parquet_writer import suits
-from demux.core.delta.rewrite_rows import file_rows
+from demux.core.delta.scan import file_rows
 from demux.core.extras import deltalake
 from demux.core.root.layout import Layout
 from demux.core.storage.files import Storage
 
 _TIME = "timestamp"
-_ONE_COLUMN = Struct((Column(_TIME, Primitive.TIMESTAMP),))
+_FIELDS = arrow_fields(Struct((Column(_TIME, Primitive.TIMESTAMP),)))
 _STATS = ("num_records", f"null_count.{_TIME}", f"min.{_TIME}", f"max.{_TIME}")
 
 
@@ -53,7 +53,7 @@ def rows_by_day_of_files(
         if file["rows"] is not None and file["nulls"] == 0 and file["first"] == file["last"] is not None:
             return {file["first"]: file["rows"]}
         found: Counter[date | None] = Counter()
-        for batch in file_rows(storage, file_path(path, unquote(file["path"])), file["size_bytes"], _ONE_COLUMN):
+        for batch in file_rows(storage, file_path(path, unquote(file["path"])), file["size_bytes"], _FIELDS):
             for one in days_of(batch.column(0)).value_counts().to_pylist():
                 found[one["values"]] += one["counts"]
         return found

@@ -27,6 +27,7 @@ from demux.core.delta.commit import Replacement
 from demux.core.delta.log import file_path
 from demux.core.delta.parquet_writer import TableFile, schema_json
 from demux.core.delta.rewrite_rows import open_to_replace, replace_beside
+from demux.core.delta.scan import table_rows
 from demux.core.errors import DemuxError
 from demux.core.extras import deltalake
 from demux.core.names import names_of
@@ -336,9 +337,7 @@ def ids_by_game(
     found: defaultdict[str, set[str]] = defaultdict(set)
     if storage.table_exists(path):
         names = pa.array(sorted(spans), pa.string())
-        columns = ["game_name", "record_id", "timestamp", column]
-        # deltalake (1.6.6) finds not all by a filter of its own
-        for batch in storage.table(path).to_pyarrow_dataset().to_batches(columns=columns):
+        for batch in table_rows(storage, storage.table(path), path, ["game_name", "record_id", "timestamp", column]):
             mine = pc.and_(pc.equal(batch.column(column), value), pc.is_in(batch.column("game_name"), names))
             rows = batch.filter(pc.fill_null(mine, False))
             for game in pc.unique(rows.column("game_name")).to_pylist():

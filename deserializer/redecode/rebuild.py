@@ -20,7 +20,8 @@ from demux.core.delta.bronze_games import position_id
 from demux.core.delta.commit import Replacement
 from demux.core.delta.log import newest_version
 from demux.core.delta.parquet_writer import remove_files, schema_json
-from demux.core.delta.rewrite_rows import open_to_replace, sizes_of
+from demux.core.delta.rewrite_rows import open_to_replace
+from demux.core.delta.scan import sizes_of
 from demux.core.errors import TaskInterrupted
 from demux.core.names import names_of, quoted, sql_string
 from demux.core.reports import GameReport

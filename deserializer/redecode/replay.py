@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from demux.core.causes import Stage
+from demux.core.columns.arrow import arrow_fields
 from demux.core.columns.map_in_arrow import batches_within_memory, map_in_arrow
 from demux.core.columns.spark import columns_in_json, spark_struct
 from demux.core.columns.types import Struct
@@ -25,7 +26,8 @@ from demux.core.delta.bronze_games import games_in_bronze
 from demux.core.delta.commit import Replacement
 from demux.core.delta.log import file_path
 from demux.core.delta.parquet_writer import TableFile, TableWriter, remove_files, schema_json
-from demux.core.delta.rewrite_rows import file_rows, open_to_replace, replace_beside, sizes_of
+from demux.core.delta.rewrite_rows import open_to_replace, replace_beside
+from demux.core.delta.scan import file_rows, sizes_of
 from demux.core.errors import GameUnknown, TableUnsuited, TaskInterrupted
 from demux.core.extras import deltalake
 from demux.core.names import names_of
@@ -119,7 +121,7 @@ def _replay_by_files(
     ids: list[pa.Array] = []
     refs: Counter[SchemaRef] = Counter()
     for file, size in sizes_of(table).items():
-        for rows in file_rows(storage, file_path(path, unquote(file)), size, _CHOSEN_BY):
+        for rows in file_rows(storage, file_path(path, unquote(file)), size, arrow_fields(_CHOSEN_BY)):
             chosen = rows.filter(mine.among(rows))
             if len(chosen):
                 sizes[file] = size
@@ -159,7 +161,7 @@ def _decoded(
     columns, everything = Struct((*decisions.columns, *SILVER_ORIGIN)), columns_in_json(schema_json(table))
     with TableWriter(storage, silver, columns) as good, TableWriter(storage, path, everything) as left:
         for file, size in sizes.items():
-            for rows in file_rows(storage, file_path(path, unquote(file)), size, everything):
+            for rows in file_rows(storage, file_path(path, unquote(file)), size, arrow_fields(everything)):
                 is_mine = mine.among(rows)
                 left.add(rows.filter(pc.invert(is_mine)))
                 for _, chosen in by_ref(rows.filter(is_mine)):

@@ -21,14 +21,8 @@ from demux.core.delta.bronze_games import position_id
 from demux.core.delta.commit import Replacement
 from demux.core.delta.log import file_path
 from demux.core.delta.parquet_writer import remove_files
-from demux.core.delta.rewrite_rows import (
-    chosen_rows,
-    file_rows,
-    open_to_replace,
-    replace_beside,
-    rewritten,
-    sizes_of,
-)
+from demux.core.delta.rewrite_rows import chosen_rows, open_to_replace, replace_beside, rewritten
+from demux.core.delta.scan import file_rows, sizes_of
 from demux.core.errors import GameUnknown, TaskInterrupted
 from demux.core.extras import deltalake
 from demux.core.names import names_of, quoted
@@ -134,13 +128,13 @@ class _RescuedByFiles:
 
     def fill(self, columns: Struct, writers: tuple[WriterSchema, ...]) -> tuple[int, int]:
         everything, path = Struct((*columns, *SILVER_ORIGIN)), self.table.path
-        to_fill = to_filled(columns, writers)
+        to_fill, fields = to_filled(columns, writers), arrow_fields(everything)
         opened = open_to_replace(self.storage, path)
         if opened is None:
             raise self._interrupted()
         removed, changed, left = {}, 0, 0
         for file, size in sizes_of(opened).items():
-            held = (_held(batch) for batch in file_rows(self.storage, file_path(path, unquote(file)), size, everything))
+            held = (_held(batch) for batch in file_rows(self.storage, file_path(path, unquote(file)), size, fields))
             before = changed
             for batch in to_fill(held):
                 changed += pc.sum(batch.column(_CHANGED.name)).as_py() or 0

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from demux.core.columns.spark import spark_struct
 from demux.core.delta.parquet_writer import TableFile, append_files, remove_files
+from demux.core.delta.scan import table_rows
 from demux.core.errors import TaskInterrupted
 from demux.core.extras import deltalake
 from demux.core.root.lock import TableLock
@@ -71,10 +72,10 @@ class Quarantine:
         if self._open is None:
             return frozenset()
         dropped = self._storage.table_exists(self._dropped)
-        tables = [self._open, *([self._storage.table(self._dropped)] if dropped else [])]
+        tables = {self.path: self._open, **({self._dropped: self._storage.table(self._dropped)} if dropped else {})}
         found: set[str] = set()
-        for table in tables:
-            for batch in table.to_pyarrow_dataset().to_batches(columns=["record_id", "query_id", "game_name"]):
+        for path, table in tables.items():
+            for batch in table_rows(self._storage, table, path, ["record_id", "query_id", "game_name"]):
                 record_ids, queries, games = batch.columns
                 mine = pc.and_(pc.equal(queries, self._app_id), pc.equal(games, game))
                 found.update(record_ids.filter(mine).to_pylist())

@@ -15,11 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import StructType
 
+from demux.core.columns.schema_evolution import with_columns
 from demux.core.columns.spark import MESSAGE, columns_of_spark, message_in, spark_struct
 from demux.core.columns.types import Struct
 from demux.core.delta.commit import alter_after, append_after
 from demux.core.delta.parquet_writer import TableFile, append_files, remove_files, takes_files
-from demux.core.delta.schema_evolution import with_columns
+from demux.core.delta.scan import table_rows
 from demux.core.errors import TableUnsuited, TaskInterrupted
 from demux.core.extras import deltalake
 from demux.core.storage.files import Storage
@@ -104,7 +105,7 @@ class SilverTable:
         if table is None:
             return frozenset()
         found: set[str] = set()
-        for batch in table.to_pyarrow_dataset().to_batches(columns=["_record_id"]):
+        for batch in table_rows(self._storage, table, self.path, ["_record_id"]):
             mine = batch.column(0)
             found.update(mine.filter(pc.is_in(mine, wanted)).to_pylist())
         return frozenset(found)

@@ -21,7 +21,8 @@ from demux.core.columns.spark import columns_of_spark, spark_type
 from demux.core.columns.types import Array, ColumnType, Map, Primitive, Struct
 from demux.core.delta.commit import Replacement, replaces_files
 from demux.core.delta.parquet_writer import TableFile, TableWriter, remove_files
-from demux.core.delta.rewrite_rows import rewritten, sizes_of
+from demux.core.delta.rewrite_rows import rewritten
+from demux.core.delta.scan import sizes_of
 from demux.core.extras import deltalake
 from demux.core.names import quoted
 from demux.core.storage.files import Storage

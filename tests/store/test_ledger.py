@@ -27,7 +27,7 @@ def test_partitions_of_any_name_are_read_and_silver_tables_are_one(in_store: Sto
     with counting_engine() as engine:
         register(engine, None, "bronze", found)
         register(engine, None, "chosen", found, ("game_name", ["a/b", "a%20b"]))
-        register_silver(engine, None, {"one": found, "other": found}, {"other": "The Other"})
+        register_silver(engine, in_store, None, {"one": found, "other": found}, {"other": "The Other"})
         assert dict(engine.execute("FROM bronze").fetchall()) == dict(
             zip(NAMES, map(str, range(len(NAMES))), strict=True)
         )

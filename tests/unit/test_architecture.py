@@ -151,6 +151,11 @@ def test_no_file_is_longer_than_the_limit() -> None:
     assert {file: length for file, length in lines.items() if length > MAX_LINES} == {}
 
 
+def test_no_table_is_read_by_threads_that_the_end_of_a_process_aborts() -> None:
+    wrong = re.compile(r"\.to_pyarrow_(dataset|table)\(")
+    assert [relative(path) for path in MODULES.values() if wrong.search(path.read_text(encoding="utf-8"))] == []
+
+
 def test_every_module_has_a_name_that_says_something() -> None:
     parts = {relative(path): path.relative_to(ROOT).with_suffix("").parts for path in MODULES.values()}
     assert [file for file, names in parts.items() if not EMPTY_NAMES.isdisjoint(names)] == []

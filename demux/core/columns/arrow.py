@@ -10,6 +10,10 @@ import pyarrow.compute as pc
 
 from demux.core.columns.types import Array, ColumnType, Map, Primitive, Struct
 
+# one batch is in memory several times, in a JVM too
+MAX_BATCH_BYTES = 64 * 2**20
+MAX_BATCH_ROWS = 10_000
+
 AnyArray = TypeVar("AnyArray", pa.Array, pa.ChunkedArray)
 
 _PRIMITIVES = {

@@ -15,15 +15,14 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from demux.core.columns.arrow import MAX_BATCH_BYTES, MAX_BATCH_ROWS
+
 T = TypeVar("T")
 U = TypeVar("U")
 
 Batches = Iterator[pa.RecordBatch]
 ArrowFunction = Callable[[Batches], Batches]
 
-# one batch is in memory several times, in the JVM and in Python
-MAX_BATCH_BYTES = 64 * 2**20
-MAX_BATCH_ROWS = 10_000
 _SMALL_BYTES = MAX_BATCH_BYTES // MAX_BATCH_ROWS
 _ROWS_PER_BATCH = "spark.sql.execution.arrow.maxRecordsPerBatch"
 

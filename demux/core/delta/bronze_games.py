@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
-from demux.core.errors import TableUnsuited
+from demux.core.delta.scan import only_spark_reads
 from demux.core.root.layout import Layout
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def metadata_of(spark: SparkSession | None, layout: Layout) -> tuple[str, Mappin
         metadata = table.metadata()
         return f"demux/{metadata.id}", metadata.configuration
     if spark is None:
-        raise only_spark_opens(layout.bronze)
+        raise only_spark_reads(layout.bronze)
     from delta.tables import DeltaTable
 
     detail = DeltaTable.forPath(spark, layout.bronze).detail().select("id", "properties").first()
@@ -48,15 +48,10 @@ def games_in_bronze(spark: SparkSession | None, layout: Layout, among: Collectio
     if not layout.storage.table_exists(layout.bronze):
         return frozenset()
     if spark is None:
-        raise only_spark_opens(layout.bronze)
+        raise only_spark_reads(layout.bronze)
     names = spark.read.format("delta").load(layout.bronze).select("game_name").where("game_name IS NOT NULL")
     if among is not None:
         from pyspark.sql import functions as F
 
         names = names.where(F.col("game_name").isin(sorted(among)))
     return frozenset(row.game_name for row in names.distinct().collect())
-
-
-def only_spark_opens(table: str) -> TableUnsuited:
-    """Return the error of a table that needs a session where there is none."""
-    return TableUnsuited(f"Only Spark opens the table {table}.", "Run the same command with --spark.", table=table)

@@ -17,8 +17,8 @@ from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_rand
 
 from demux.core.columns.arrow import arrow_fields, table_of
 from demux.core.columns.types import Struct
-from demux.core.delta.bronze_games import only_spark_opens
 from demux.core.delta.commit import append_rows
+from demux.core.delta.scan import only_spark_reads
 from demux.core.error_mapping import named
 from demux.core.errors import ErrorKind
 from demux.core.extras import deltalake
@@ -125,7 +125,7 @@ class RecordTable:
     @property
     def _session(self) -> SparkSession:
         if self.spark is None:
-            raise only_spark_opens(self.path)
+            raise only_spark_reads(self.path)
         return self.spark
 
     @property

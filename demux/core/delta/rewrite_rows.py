@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from types import MappingProxyType
-from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from demux.core.columns.arrow import arrow_fields, filled, table_of
-from demux.core.columns.map_in_arrow import MAX_BATCH_BYTES, MAX_BATCH_ROWS
+from demux.core.columns.arrow import arrow_fields
 from demux.core.columns.spark import columns_in_json
 from demux.core.columns.types import Struct
 from demux.core.delta.commit import Replacement, replaces_files
 from demux.core.delta.log import file_path
 from demux.core.delta.parquet_writer import TableFile, TableWriter, remove_files, schema_json, stamped
+from demux.core.delta.scan import data_files, file_rows, scan, sizes_of
 from demux.core.errors import TaskInterrupted
 from demux.core.extras import deltalake
 from demux.core.storage.files import Storage
@@ -46,9 +44,8 @@ def chosen_rows(
     storage: Storage, table: deltalake.DeltaTable, path: str, columns: Struct, chosen: RowMask
 ) -> Iterator[pa.RecordBatch]:
     """Yield the chosen rows of an open table in some of its columns, file after file."""
-    for file, size in sizes_of(table).items():
-        for batch in file_rows(storage, file_path(path, unquote(file)), size, columns):
-            yield batch.filter(chosen(batch))
+    for batch in scan(storage, data_files(table, path), arrow_fields(columns)):
+        yield batch.filter(chosen(batch))
 
 
 def delete_rows(
@@ -96,10 +93,10 @@ def without_rows(
     Rows that others append meanwhile stay.
     """
     everything = columns_in_json(schema_json(table))
-    sizes = sizes_of(table, partition)
+    sizes, looked_at = sizes_of(table, partition), arrow_fields(columns)
 
     def deleted_in(file: str) -> int:
-        batches = file_rows(storage, file_path(path, unquote(file)), sizes[file], columns)
+        batches = file_rows(storage, file_path(path, unquote(file)), sizes[file], looked_at)
         return sum(pc.sum(gone(batch)).as_py() or 0 for batch in batches)
 
     def left(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -139,7 +136,7 @@ def rewritten(
 
     def written(file: str) -> list[TableFile]:
         with TableWriter(storage, path, columns, *partition_by) as writer:
-            for batch in file_rows(storage, file_path(path, unquote(file)), sizes[file], columns):
+            for batch in file_rows(storage, file_path(path, unquote(file)), sizes[file], arrow_fields(columns)):
                 writer.add(changed(batch))
             return writer.close()
 
@@ -178,31 +175,5 @@ def join(table: deltalake.DeltaTable, target: int, column: str | None = None, va
     table.optimize.compact(partition_filters=chosen, target_size=target)
 
 
-def sizes_of(table: deltalake.DeltaTable, partition: Mapping[str, str] = _UNPARTITIONED) -> dict[str, int]:
-    """Return the sizes in bytes of a table's files, or of those of a partition, by path as the log has it."""
-    actions = table_of(table.get_add_actions(flatten=True))
-    for name, value in partition.items():
-        actions = actions.filter(pc.equal(actions.column(f"partition.{name}"), value))
-    return dict(zip(actions.column("path").to_pylist(), actions.column("size_bytes").to_pylist(), strict=True))
-
-
 def _side_by_side(storage: Storage, path: str) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(storage.side_by_side(path), thread_name_prefix="rewrite")
-
-
-def batch_rows(metadata: Any) -> int:
-    """Return how many rows of a Parquet file may be in memory together, which they are several times."""
-    groups = (metadata.row_group(number) for number in range(metadata.num_row_groups))
-    row_bytes = max((group.total_byte_size / max(1, group.num_rows) for group in groups), default=0)
-    return max(1, min(MAX_BATCH_ROWS, int(MAX_BATCH_BYTES / max(1, row_bytes))))
-
-
-def file_rows(storage: Storage, path: str, size: int, columns: Struct) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a Parquet file in these columns, NULL where it has none; `size` is in bytes."""
-    fields = arrow_fields(columns)
-    with storage.open(path, size) as opened:
-        # Spark 3.4 writes times as INT96, without a zone
-        file = pq.ParquetFile(opened, coerce_int96_timestamp_unit="us")
-        there = [one.name for one in fields if one.name in set(file.schema_arrow.names)]
-        for batch in file.iter_batches(batch_rows(file.metadata), columns=there, use_threads=False):
-            yield from filled(pa.Table.from_batches([batch]), columns).to_batches()

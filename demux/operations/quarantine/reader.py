@@ -1,22 +1,22 @@
 """Reads quarantine, in pieces, without Spark; writes nothing.
 
-Rows are looked at in few columns; whole rows are read only where they are shown. A piece is a row group of a file.
+Rows are looked at in few columns; whole rows are read only where they are shown.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import contextmanager
 from datetime import datetime, timezone
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from demux.core.columns.arrow import arrow_fields, table_of
+from demux.core.columns.arrow import arrow_fields
+from demux.core.delta.scan import DataFile, data_files, open_readable, table_rows
 from demux.core.errors import TableUnsuited
 from demux.core.extras import deltalake
 from demux.core.root.layout import Layout
@@ -48,8 +48,9 @@ class QuarantineReader:
         Raises:
             TableUnsuited: it asks for Spark's reader.
         """
+        self._storage = layout.storage
         table = _opened(layout, layout.quarantine)
-        self._pieces = () if table is None else tuple(_pieces(table))
+        self._files = [] if table is None else data_files(table, layout.quarantine)
 
     def groups(self, choice: QuarantineFilter) -> tuple[QuarantineGroup, ...]:
         """Return the groups of the rows that are meant, those with most rows first."""
@@ -66,31 +67,41 @@ class QuarantineReader:
 
     def records(self, places: Iterable[RowLocation]) -> dict[RowLocation, QuarantineRecord]:
         """Return whole rows by place."""
-        by_piece: defaultdict[int, set[int]] = defaultdict(set)
+        by_file: defaultdict[int, set[int]] = defaultdict(set)
         for place in places:
-            by_piece[place.piece].add(place.row)
+            by_file[place.file].add(place.row)
         return {
-            RowLocation(piece, row): record_of(values)
-            for piece, rows in by_piece.items()
-            for row, values in self._rows(piece, rows)
+            RowLocation(file, row): record_of(values)
+            for file, rows in by_file.items()
+            for row, values in self._rows(self._files[file], rows)
         }
 
     def _look(self, counting: Grouping | NewestRows, columns: Sequence[str]) -> None:
-        for number, piece in enumerate(self._pieces):
+        for number, file in enumerate(self._files):
             begin = 0
-            for batch in _batches(piece, columns, _FEW_COLUMNS_ROWS):
-                counting.add(batch, RowLocation(number, begin))
-                begin += len(batch)
+            with self._opened(file) as opened:
+                for batch in _batches(opened, columns, _FEW_COLUMNS_ROWS):
+                    counting.add(batch, RowLocation(number, begin))
+                    begin += len(batch)
 
-    def _rows(self, piece: int, wanted: set[int]) -> Iterator[tuple[int, Mapping[str, Any]]]:
-        begin, last = 0, max(wanted)
-        for batch in _batches(self._pieces[piece], [column.name for column in QUARANTINE], _WHOLE_ROWS):
-            for row in sorted(row for row in wanted if begin <= row < begin + len(batch)):
-                (values,) = _with_known_time(batch.slice(row - begin, 1)).to_pylist()
-                yield row, values
-            begin += len(batch)
-            if begin > last:
-                return
+    def _rows(self, file: DataFile, wanted: set[int]) -> Iterator[tuple[int, Mapping[str, Any]]]:
+        begin = 0
+        with self._opened(file) as opened:
+            for group in range(opened.num_row_groups):
+                end = begin + opened.metadata.row_group(group).num_rows
+                if any(begin <= row < end for row in wanted):
+                    for batch in _batches(opened, [column.name for column in QUARANTINE], _WHOLE_ROWS, [group]):
+                        for row in sorted(row for row in wanted if begin <= row < begin + len(batch)):
+                            (values,) = _with_known_time(batch.slice(row - begin, 1)).to_pylist()
+                            yield row, values
+                        begin += len(batch)
+                begin = end
+
+    @contextmanager
+    def _opened(self, file: DataFile) -> Iterator[Any]:
+        with self._storage.open(file.path, file.size) as opened:
+            # Spark 3.4 writes times as INT96, without a zone
+            yield pq.ParquetFile(opened, coerce_int96_timestamp_unit="us", buffer_size=_BUFFER_BYTES)
 
 
 def _with_known_time(rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -103,28 +114,30 @@ def _with_known_time(rows: pa.RecordBatch) -> pa.RecordBatch:
 def games_of(layout: Layout) -> frozenset[str]:
     """Return the games that are in bronze or known, by what the tables' logs say."""
     known = _opened(layout, layout.games)
-    found = set() if known is None else set(known.to_pyarrow_table(columns=["game_name"]).column(0).to_pylist())
+    found: set[str | None] = set()
+    if known is not None:
+        for batch in table_rows(layout.storage, known, layout.games, ["game_name"]):
+            found.update(batch.column(0).to_pylist())
     bronze = _opened(layout, layout.bronze)
     if bronze is not None:
-        files = table_of(bronze.get_add_actions(flatten=True))
-        if "partition.game_name" in files.column_names:
-            found.update(files.column("partition.game_name").to_pylist())
+        found.update(file.constants.get("game_name") for file in data_files(bronze, layout.bronze))
     return frozenset(game for game in found if game is not None)
 
 
 def schemas_of(layout: Layout, refs: Collection[SchemaRef]) -> KeptSchemas:
     """Return those of the schemas that rows name which are kept."""
-    ids = sorted({ref.schema_id for ref in refs if ref.schema_id is not None})
-    guids = sorted({ref.guid for ref in refs if ref.guid is not None})
+    ids = pa.array({ref.schema_id for ref in refs if ref.schema_id is not None}, pa.int32())
+    guids = pa.array({ref.guid for ref in refs if ref.guid is not None}, pa.string())
     table = _opened(layout, layout.schemas)
     if table is None:
         return KeptSchemas({}, {}, {})
-    wanted = pc.field("schema_id").isin(pa.array(ids, pa.int32())) | pc.field("guid").isin(pa.array(guids, pa.string()))
-    rows = table.to_pyarrow_dataset().to_table(columns=_SCHEMA, filter=wanted).to_pylist()
+    rows, subjects = [], defaultdict[str, set[str]](set)
+    for batch in table_rows(layout.storage, table, layout.schemas, _SCHEMA):
+        named = [pc.is_in(batch.column(name), values) for name, values in (("schema_id", ids), ("guid", guids))]
+        rows += batch.filter(pc.or_(*named)).to_pylist()
+        for row in batch.select(["registry", "subject"]).to_pylist():
+            subjects[row["registry"]].add(row["subject"])
     by_id = shared_schemas(rows)
-    subjects: defaultdict[str, set[str]] = defaultdict(set)
-    for row in table.to_pyarrow_table(columns=["registry", "subject"]).to_pylist():
-        subjects[row["registry"]].add(row["subject"])
     return KeptSchemas(
         by_id,
         {(row["registry"], row["guid"]): by_id[row["registry"], row["schema_id"]] for row in rows if row["guid"]},
@@ -134,42 +147,21 @@ def schemas_of(layout: Layout, refs: Collection[SchemaRef]) -> KeptSchemas:
 
 def _opened(layout: Layout, path: str) -> deltalake.DeltaTable | None:
     try:
-        return layout.storage.table(path)
+        return open_readable(layout.storage, path)
     except deltalake.exceptions.TableNotFoundError:
         return None
-    except deltalake.exceptions.DeltaError as error:
-        raise _unsuited(path, error) from error
+    except TableUnsuited as error:
+        raise TableUnsuited(
+            error.cause,
+            "`demux reconcile --spark` counts it; `SELECT * FROM delta.` and its path in backticks shows its rows.",
+            table=path,
+        ) from error
 
 
-@dataclass(frozen=True, slots=True)
-class RowGroup:
-    """A row group of a file."""
-
-    file: ds.ParquetFileFragment
-    group: int
-
-
-def _pieces(table: deltalake.DeltaTable) -> Iterator[RowGroup]:
-    try:
-        fragments = table.to_pyarrow_dataset().get_fragments()
-    except deltalake.exceptions.DeltaError as error:
-        raise _unsuited(table.table_uri, error) from error
-    for fragment in fragments:
-        yield from (RowGroup(fragment, group) for group in range(fragment.num_row_groups))
-
-
-def _batches(piece: RowGroup, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
-    """Yield a piece's rows, so many at a time: a dataset would have all of a row group in memory."""
-    with piece.file.open() as opened:
-        # Spark writes times as INT96, without a zone
-        file = pq.ParquetFile(opened, coerce_int96_timestamp_unit="us", buffer_size=_BUFFER_BYTES, pre_buffer=False)
-        for batch in file.iter_batches(rows, [piece.group], list(columns), use_threads=False):
-            yield batch.select(list(columns)).cast(pa.schema([_FIELDS[name] for name in columns]))
-
-
-def _unsuited(path: str, error: Exception) -> TableUnsuited:
-    return TableUnsuited(
-        f"The table {path} asks for a reader that only Spark is ({type(error).__name__}).",
-        "`demux reconcile --spark` counts it; `SELECT * FROM delta.` and its path in backticks shows its rows.",
-        table=path,
-    )
+def _batches(
+    file: Any, columns: Sequence[str], rows: int, groups: Sequence[int] | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of an open file, or of some of its row groups, so many at a time."""
+    fields = pa.schema([_FIELDS[name] for name in columns])
+    for batch in file.iter_batches(rows, groups, list(columns), use_threads=False):
+        yield batch.select(list(columns)).cast(fields)

@@ -28,9 +28,9 @@ _BEFORE_ALL = datetime.min.replace(tzinfo=timezone.utc)
 
 @dataclass(frozen=True, slots=True, order=True)
 class RowLocation:
-    """Where a row is: in which piece of the table, and which row of it."""
+    """Where a row is: in which file of the table, and which row of it."""
 
-    piece: int
+    file: int
     row: int
 
 
@@ -98,7 +98,7 @@ class Grouping:
             counted, several = _counted(found, _KEYS[:3]), True
         for row in counted.to_pylist():
             key = _key(row["stage"], row["cause"], row["game_name"], row.get("schema_id"), row.get("schema_guid"))
-            newest = RowLocation(begin.piece, row["row_last"])
+            newest = RowLocation(begin.file, row["row_last"])
             first, last = row["quarantined_at_min"], row["quarantined_at_max"]
             others = several and key.stage == Stage.SILVER.value
             self._put(QuarantineGroup(replace(key, others=others), row["count_all"], first, last, newest))
@@ -136,7 +136,7 @@ class NewestRows:
         order = pc.sort_indices(pa.table({"at": times}), sort_keys=[("at", "descending")])[: self._most]
         for at in order.to_pylist():
             # of rows of the same time the first ones
-            found = (times[at].as_py() or _BEFORE_ALL, -begin.piece, -(begin.row + positions[at].as_py()))
+            found = (times[at].as_py() or _BEFORE_ALL, -begin.file, -(begin.row + positions[at].as_py()))
             if len(self._heap) < self._most:
                 heapq.heappush(self._heap, found)
             else:
@@ -145,7 +145,7 @@ class NewestRows:
     @property
     def places(self) -> tuple[RowLocation, ...]:
         """Where they are, the newest first."""
-        return tuple(RowLocation(-piece, -row) for _, piece, row in sorted(self._heap, reverse=True))
+        return tuple(RowLocation(-file, -row) for _, file, row in sorted(self._heap, reverse=True))
 
 
 def total(groups: Iterable[QuarantineGroup]) -> int:

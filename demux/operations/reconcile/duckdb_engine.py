@@ -9,19 +9,19 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from tempfile import TemporaryDirectory
 from typing import TypeAlias
 
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.dataset as ds
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from demux.core.columns.arrow import arrow_fields
 from demux.core.columns.types import Column, Primitive, Struct
 from demux.core.extras import duckdb
-from demux.operations.reconcile.table_snapshots import Snapshot
+from demux.core.storage.files import Storage
+from demux.operations.reconcile.table_snapshots import FileRows, Snapshot
 
 Engine: TypeAlias = "duckdb.DuckDBPyConnection"
 
@@ -49,7 +49,6 @@ def counting_engine() -> Iterator[Engine]:
             yield engine
 
 
-_AHEAD = {"batch_size": 65_536, "batch_readahead": 4, "fragment_readahead": 2}
 _SILVER = Struct((Column("game", Primitive.STRING), Column("_record_id", Primitive.STRING)))
 
 
@@ -68,31 +67,36 @@ def register(
     if table.version < 0:
         engine.register(name, _schema(table.columns).empty_table())
     elif table.rows is not None:
-        _copy_files(engine, name, table.rows, None if only is None else _is_one_of(*only))
+        _copy_files(engine, name, table.rows.reader(*(only or ())))
     else:
         frame = table.frame(spark)
         _copy_frame(engine, name, frame if only is None else frame.where(F.col(only[0]).isin(*only[1])), table.columns)
 
 
 def register_silver(
-    engine: Engine, spark: SparkSession | None, tables: Mapping[str, Snapshot], names: Mapping[str, str]
+    engine: Engine,
+    storage: Storage,
+    spark: SparkSession | None,
+    tables: Mapping[str, Snapshot],
+    names: Mapping[str, str],
 ) -> None:
     """Make all rows of the silver tables known to the engine, as one table: game, _record_id.
 
     Args:
         engine: the engine.
+        storage: how the tables' files are reached.
         spark: the session.
         tables: the tables by key.
         names: the games' exact names by key; a key that no game has is its own name.
     """
     schema = _schema(_SILVER)
-    fragments = [
-        one.format.make_fragment(one.path, one.filesystem, pc.field("game") == names.get(key, key))
+    files = [
+        replace(file, constants={"game": names.get(key, key)})
         for key, table in tables.items()
         if table.rows is not None
-        for one in table.rows.get_fragments()
+        for file in table.rows.files
     ]
-    _copy_files(engine, "silver_files", ds.FileSystemDataset(fragments, schema, ds.ParquetFileFormat()))
+    _copy_files(engine, "silver_files", FileRows(storage, files, list(schema)).reader())
     engine.register("silver_by_spark", schema.empty_table())
     frames = [
         table.frame(spark).select(F.lit(names.get(key, key)).alias("game"), "_record_id")
@@ -105,12 +109,6 @@ def register_silver(
     engine.execute("CREATE TEMP VIEW silver AS FROM silver_files UNION ALL FROM silver_by_spark")
 
 
-def _is_one_of(column: str, values: Collection[str]) -> pc.Expression:
-    # as large text it is compared with partition values, and not with the bounds of files: Arrow (26) cannot compare
-    # text with those of string views, as deltalake writes them
-    return pc.field(column).cast(pa.large_string()).isin(pa.array([*values], pa.large_string()))
-
-
 def _union(frames: Sequence[DataFrame]) -> DataFrame:
     """Return the rows of all frames; as a tree, as a chain of a thousand is too deep for Spark."""
     while len(frames) > 1:
@@ -119,10 +117,9 @@ def _union(frames: Sequence[DataFrame]) -> DataFrame:
     return frames[0]
 
 
-def _copy_files(engine: Engine, name: str, rows: ds.Dataset, only: pc.Expression | None = None) -> None:
-    """Make the rows of files a table of the engine; little is read ahead."""
-    options = ds.ParquetFragmentScanOptions(pre_buffer=False)
-    engine.register("rows", rows.scanner(filter=only, fragment_scan_options=options, **_AHEAD))
+def _copy_files(engine: Engine, name: str, rows: pa.RecordBatchReader) -> None:
+    """Make the rows of files a table of the engine."""
+    engine.register("rows", rows)
     engine.execute(f"CREATE TEMP TABLE {name} AS FROM rows")
     engine.unregister("rows")
 

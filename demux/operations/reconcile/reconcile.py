@@ -73,7 +73,7 @@ def _ledger(
             register(engine, spark, name, table, only)
         register_twice(engine, spark, "quarantine", reading.quarantine, only)
         names = _names(engine, games)
-        register_silver(engine, spark, reading.silver, names)
+        register_silver(engine, storage, spark, reading.silver, names)
         bounds, notes = _bounds(storage, reading, names)
         engine.register("bounds", pa.table([[*bounds], [*bounds.values()]], schema=_BOUNDS))
         engine.execute(PLACES_VIEWS)

@@ -5,25 +5,45 @@ By `deltalake`; by Spark, where there is a session, what asks more of its reader
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import pyarrow as pa
-import pyarrow.dataset as ds
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from demux.core.columns.arrow import arrow_fields
 from demux.core.columns.types import Column, Primitive, Struct, sql_name
 from demux.core.delta.log import commit_name, newest_version, transaction_in
-from demux.core.errors import TableUnsuited
+from demux.core.delta.scan import DataFile, data_files, is_readable, only_spark_reads, scan
 from demux.core.extras import deltalake
 from demux.core.root.layout import Layout
 from demux.core.storage.files import Storage
 
 _THREADS = 8
 _SILVER = Struct((Column("_record_id", Primitive.STRING),))
+
+
+@dataclass(frozen=True, slots=True)
+class FileRows:
+    """Rows of files in some columns, which are read when they are asked for."""
+
+    storage: Storage
+    files: Sequence[DataFile]
+    fields: Sequence[pa.Field]
+
+    def reader(self, column: str = "", values: Collection[str] = ()) -> pa.RecordBatchReader:
+        """Return all rows, or those that have one of these values in a column (STRING)."""
+        schema, files = pa.schema(self.fields), self.files
+        if not column:
+            return pa.RecordBatchReader.from_batches(schema, scan(self.storage, files, self.fields))
+        files = [one for one in files if column not in one.constants or one.constants[column] in values]
+        batches = scan(self.storage, files, self.fields)
+        wanted = pa.array([*values], pa.string())
+        chosen = (batch.filter(pc.is_in(batch.column(column), wanted)) for batch in batches)
+        return pa.RecordBatchReader.from_batches(schema, chosen)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +60,7 @@ class Snapshot:
     path: str
     version: int
     columns: Struct
-    rows: ds.Dataset | None = field(default=None, compare=False, repr=False)
+    rows: FileRows | None = field(default=None, compare=False, repr=False)
 
     def frame(self, spark: SparkSession | None) -> DataFrame:
         """Return its rows as Spark reads them.
@@ -66,11 +86,7 @@ def session_for(spark: SparkSession | None, table: str) -> SparkSession:
         TableUnsuited: there is none.
     """
     if spark is None:
-        raise TableUnsuited(
-            f"Only Spark reads the table {table}: it has deletion vectors, column mapping or another such feature.",
-            "Run the same command with --spark.",
-            table=table,
-        )
+        raise only_spark_reads(table)
     return spark
 
 
@@ -87,7 +103,11 @@ def snapshot(
             table = storage.table(path)
             if version is not None:
                 table.load_as_version(version)
-            return Snapshot(path, table.version(), columns, _rows(table, columns))
+            if is_readable(table):
+                has = {name.lower(): name for name in pa.schema(table.schema()).names}
+                fields = [one.with_name(has.get(one.name, one.name)) for one in arrow_fields(columns)]
+                rows = FileRows(storage, data_files(table, path), fields)
+                return Snapshot(path, table.version(), columns, rows)
         except deltalake.exceptions.DeltaError:
             if not storage.table_exists(path):
                 return Snapshot(path, -1, columns)
@@ -109,20 +129,6 @@ def silver_snapshots(spark: SparkSession | None, layout: Layout, keys: Iterable[
     with ThreadPoolExecutor(_THREADS, thread_name_prefix="snapshots") as pool:
         found = pool.map(lambda key: snapshot(spark, layout.storage, layout.silver(key), _SILVER), names)
         return {key: one for key, one in zip(names, found, strict=True) if one.version >= 0}
-
-
-def _rows(table: deltalake.DeltaTable, columns: Struct) -> ds.Dataset:
-    """Return the table's rows; its files are opened when the rows are read."""
-    if table.protocol().min_reader_version == 2:
-        # column mapping, which `to_pyarrow_dataset` knows only as a feature of version 3
-        raise deltalake.exceptions.DeltaProtocolError("The table has column mapping.")
-    everything = pa.schema(table.schema())
-    has = {name.lower(): name for name in everything.names}
-    wanted = [one.with_name(has.get(one.name, one.name)) for one in arrow_fields(columns)]
-    partitions = {name: everything.field(name) for name in table.metadata().partition_columns}
-    # without the bounds of other columns: deltalake (1.6.6) takes one that has none for one without values
-    rows = table.to_pyarrow_dataset(schema=pa.schema(partitions.values()))
-    return rows.replace_schema(pa.schema(partitions.get(one.name, one) for one in wanted))
 
 
 def last_batches(storage: Storage, bronze: str, writer: str, versions: Iterable[int]) -> dict[int, int]:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timezone
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from demux.core.columns.arrow import table_of
-from demux.core.errors import TableUnsuited
-from demux.core.extras import deltalake
+from demux.core.delta.scan import data_files, open_readable, scan
 from demux.core.storage.files import Storage
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
 _DECODED_AT = "_decoded_at"
 _ORDER = ((_DECODED_AT, "descending"), ("_offset", "descending"))
-_BOUND = f"max.{_DECODED_AT}"
+_FIRST, _LAST, _ROWS = f"min.{_DECODED_AT}", f"max.{_DECODED_AT}", "num_records"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,23 +43,13 @@ def newest_rows(storage: Storage, path: str, most: int) -> SilverSample:
     Raises:
         TableUnsuited: the table has a feature that only Spark reads.
     """
-    try:
-        table = storage.table(path)
-        if table.protocol().min_reader_version == 2:
-            # column mapping, which `to_pyarrow_dataset` knows only as a feature of version 3
-            raise deltalake.exceptions.DeltaProtocolError("The table has column mapping.")
-        # without the bounds of other columns: deltalake (1.6.6) takes one that has none for one without values
-        rows = table.to_pyarrow_dataset()
-    except deltalake.exceptions.DeltaProtocolError as error:
-        raise TableUnsuited(
-            f"The table {path} asks for a reader that only Spark is ({error}).",
-            "Run the same command with --spark.",
-            table=path,
-        ) from error
-    count = rows.count_rows()
-    since = _since(table, most)
-    found = rows.to_table(filter=None if since is None else pc.field(_DECODED_AT) >= since)
-    newest = found.take(pc.sort_indices(found, _ORDER)[:most])
+    table = open_readable(storage, path)
+    schema, actions = pa.schema(table.schema()), table_of(table.get_add_actions(flatten=True))
+    since = _since(actions, most)
+    files = data_files(table, path, None if since is None else pc.field(_LAST) >= since)
+    rows = pa.Table.from_batches(scan(storage, files, list(schema)), schema)
+    newest = rows.take(pc.sort_indices(rows, _ORDER)[:most])
+    count = len(rows) if since is None else pc.sum(actions.column(_ROWS)).as_py()
     row = pa.struct(list(newest.schema))
     return SilverSample(tuple(newest.column_names), [_with_dicts(one, row) for one in newest.to_pylist()], count)
 
@@ -75,22 +64,23 @@ def newest_rows_by_spark(spark: SparkSession, path: str, most: int) -> SilverSam
     return SilverSample(tuple(frame.columns), rows, frame.count())
 
 
-def _since(table: deltalake.DeltaTable, most: int) -> Any:
+def _since(files: pa.Table, most: int) -> datetime | None:
     """Return a time of decoding that the newest rows do not come before; None where the log does not say one.
 
     A file has all its rows from one round, so its lower bound is the time of each.
+
+    Args:
+        files: as `get_add_actions(flatten=True)` gives them.
+        most: how many rows are asked for.
     """
-    files = table_of(table.get_add_actions(flatten=True))
-    bounds = (f"min.{_DECODED_AT}", "num_records")
-    if not set(bounds) <= set(files.column_names):
+    bounds = [_FIRST, _LAST, _ROWS]
+    if not set(bounds) <= set(files.column_names) or any(files.column(name).null_count for name in bounds):
         return None
-    least, counts = (files.column(name).to_pylist() for name in bounds)
     left = most
-    for at, rows in sorted(zip(least, counts, strict=True), key=lambda one: (one[0] is None, one[0]), reverse=True):
-        if at is None or rows is None:
-            return None
-        left -= rows
+    for file in files.select(bounds).sort_by([(_FIRST, "descending")]).to_pylist():
+        left -= file[_ROWS]
         if left <= 0:
+            at: datetime = file[_FIRST]
             return at if at.tzinfo else at.replace(tzinfo=timezone.utc)
     return None
 

@@ -232,8 +232,8 @@ def test_few_columns_are_read_of_all_rows_and_whole_rows_only_of_what_is_shown(
     read: list[tuple[int, int]] = []
     original = reading._batches
 
-    def counted(piece: Any, columns: Any, rows: int) -> Any:
-        for batch in original(piece, columns, rows):
+    def counted(file: Any, columns: Any, rows: int, groups: Any = None) -> Any:
+        for batch in original(file, columns, rows, groups):
             read.append((batch.num_columns, batch.num_rows))
             yield batch
 

@@ -17,7 +17,8 @@ from demux.core.columns.types import Column, Primitive, Struct
 from demux.core.delta import rewrite_rows
 from demux.core.delta.commit import Replacement, append_after
 from demux.core.delta.parquet_writer import TableFile, append_files
-from demux.core.delta.rewrite_rows import chosen_rows, delete_rows, open_to_replace, replace_beside, sizes_of
+from demux.core.delta.rewrite_rows import chosen_rows, delete_rows, open_to_replace, replace_beside
+from demux.core.delta.scan import sizes_of
 from demux.core.errors import TaskInterrupted
 from demux.core.storage.files import Storage
 

@@ -207,7 +207,11 @@ def test_a_table_that_cannot_be_read_is_named_with_what_reads_it(tables: Tables)
     log = Path(path, "_delta_log", f"{0:020}.json")
     text = log.read_text(encoding="utf-8")
     old = next(line for line in text.splitlines() if line.startswith('{"protocol"'))
-    log.write_text(text.replace(old, '{"protocol":{"minReaderVersion":2,"minWriterVersion":5}}'), encoding="utf-8")
+    text = text.replace(old, '{"protocol":{"minReaderVersion":2,"minWriterVersion":5}}')
+    mapped = text.replace('"configuration":{', '"configuration":{"delta.columnMapping.mode":"name",').replace(
+        '",}', '"}'
+    )
+    log.write_text(mapped, encoding="utf-8")
     with pytest.raises(TableUnsuited) as caught:
         tables.ledger()
     assert f"Only Spark reads the table {path}: " in caught.value.cause

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from pyspark.sql.types import LongType, StructField, StructType
 
+from demux.core.columns.schema_evolution import with_columns
 from demux.core.columns.spark import COMMENT, MESSAGE, NUMBER, columns_of_spark, spark_struct
 from demux.core.columns.types import Array, Column, ColumnType, Map, Primitive, Struct
-from demux.core.delta.schema_evolution import with_columns
 
 INT, BIGINT, STRING = Primitive.INT, Primitive.BIGINT, Primitive.STRING
 
