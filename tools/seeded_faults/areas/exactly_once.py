@@ -98,6 +98,6 @@ EXACTLY_ONCE = (
         "self._quarantine.append(bad, positions)",
         "self._quarantine.append(bad, {})",
         "tests/flow/fleet/test_append.py"
-        "::test_whoever_comes_after_a_writer_that_died_loses_no_row_and_moves_none[files-quarantine-files]",
+        "::test_whoever_comes_after_a_writer_that_died_loses_no_row_and_moves_none[files-quarantine-spark]",
     ),
 )
