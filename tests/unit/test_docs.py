@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from demux.cli.app import COMMANDS
+
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 # most lines of pages that everybody reads
@@ -47,6 +49,16 @@ def test_the_readme_links_every_page_of_a_task() -> None:
         "docs/record.md",
     }
     assert linked == pages
+
+
+def test_the_page_of_stores_says_of_each_command_where_it_works() -> None:
+    _, _, page = (ROOT / "docs" / "stores.md").read_text("utf-8").partition("## What works where")
+    table = re.findall(r"^\| (`[^|]+`) \|", page.partition("\n## ")[0], re.MULTILINE)
+    named = [command for row in table for command in re.findall(r"`([a-z ]+)`", row)]
+    without_tables = set(re.findall(r"`([a-z]+)`", page.partition(" touch no tables.")[0].rpartition("\n\n")[2]))
+    assert len(named) == len(set(named))
+    assert {command.split()[0] for command in named} | without_tables == COMMANDS.keys()
+    assert without_tables == {"init", "grants", "export"}
 
 
 def test_the_glossary_has_at_most_40_terms_in_order() -> None:
