@@ -25,7 +25,7 @@ from demux.core.delta.batch_commit import REFUSED, RowSelection
 from demux.core.delta.bronze_games import games_in_bronze
 from demux.core.delta.commit import Replacement
 from demux.core.delta.log import file_path
-from demux.core.delta.parquet_writer import TableFile, TableWriter, remove_files, schema_json
+from demux.core.delta.parquet_writer import TableFile, TableWriter, schema_json
 from demux.core.delta.rewrite_rows import open_to_replace, replace_beside
 from demux.core.delta.scan import file_rows, sizes_of
 from demux.core.errors import GameUnknown, TableUnsuited, TaskInterrupted
@@ -142,7 +142,6 @@ def _replay_by_files(
     if good:
         silver.append(good, _REPLAYS, (silver.transaction(_REPLAYS) or 0) + 1)
     if not replace_beside(storage, table, path, Replacement("UPDATE", sizes, left)):
-        remove_files(storage, path, [file.path for file in left])
         raise TaskInterrupted(f"Another process wrote files of {path} again meanwhile.", "Run the same command again.")
     return ReplayReport(game, sum(refs.values()), decoded)
 

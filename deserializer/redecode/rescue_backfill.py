@@ -20,7 +20,6 @@ from demux.core.columns.types import Column, Primitive, Struct
 from demux.core.delta.bronze_games import position_id
 from demux.core.delta.commit import Replacement
 from demux.core.delta.log import file_path
-from demux.core.delta.parquet_writer import remove_files
 from demux.core.delta.rewrite_rows import chosen_rows, open_to_replace, replace_beside, rewritten
 from demux.core.delta.scan import file_rows, sizes_of
 from demux.core.errors import GameUnknown, TaskInterrupted
@@ -152,7 +151,6 @@ class _RescuedByFiles:
 
         added = rewritten(self.storage, path, removed, everything, filled)
         if not replace_beside(self.storage, opened, path, Replacement("UPDATE", removed, added, mark=SAME_ROWS)):
-            remove_files(self.storage, path, [file.path for file in added])
             raise self._interrupted()
         return changed, left
 

@@ -111,7 +111,6 @@ def without_rows(
     replacement = Replacement("DELETE", removed, added, mark=mark, partition=partition)
     if not removed or replace_beside(storage, table, path, replacement):
         return sum(found.values())
-    remove_files(storage, path, [file.path for file in added])
     return None
 
 
@@ -147,8 +146,15 @@ def rewritten(
 def replace_beside(storage: Storage, table: deltalake.DeltaTable, path: str, replacement: Replacement) -> bool:
     """Replace files of a table as it was read, though others append to it; return whether that was possible.
 
-    It is not where others replaced the same files, or gave the table other columns; nothing is done then.
+    It is not where others replaced the same files, or gave the table other columns: the new files are removed then.
     """
+    if _replaced(storage, table, path, replacement):
+        return True
+    remove_files(storage, path, [file.path for file in replacement.added])
+    return False
+
+
+def _replaced(storage: Storage, table: deltalake.DeltaTable, path: str, replacement: Replacement) -> bool:
     columns, version = schema_json(table), -1
     while table.version() != version:
         version = table.version()

@@ -14,7 +14,6 @@ from deltalake import DeltaTable, write_deltalake
 
 from demux.core.columns.arrow import arrow_fields
 from demux.core.columns.types import Column, Primitive, Struct
-from demux.core.delta import rewrite_rows
 from demux.core.delta.commit import Replacement, append_after
 from demux.core.delta.parquet_writer import TableFile, append_files
 from demux.core.delta.rewrite_rows import chosen_rows, delete_rows, open_to_replace, replace_beside
@@ -116,7 +115,7 @@ def test_files_that_others_replaced_meanwhile_are_looked_at_again(path: str, mon
 
 
 def test_a_table_that_others_rewrite_all_the_time_is_left_as_it_is(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rewrite_rows, "replace_beside", lambda *_: False)
+    monkeypatch.setattr(Replacement, "commit", lambda *_: False)
     with pytest.raises(TaskInterrupted, match="all the time"):
         delete_rows(Storage(), path, is_one_of("ann"), NAME)
     assert names_in(path) == [None, "ann", "ann", "bob", "cid"]
