@@ -20,7 +20,6 @@ from demux.core.protobuf.schema.column_mapping import FieldMapping, JsonText, Me
 from demux.core.settings.settings import Decoder
 from demux.core.tables import SILVER_RESERVED
 from deserializer.decoders.arrow import silver_columns, to_silver
-from deserializer.decoders.from_protobuf import native_rows
 from deserializer.decoders.from_protobuf_functions import takes_bytes
 from deserializer.decoders.schema_decision import Decisions, WriterSchema
 
@@ -73,6 +72,9 @@ class FromProtobuf:
 
     def rows(self, frame: DataFrame, decisions: Decisions) -> DataFrame:
         """Return every row of a batch in the columns of `silver_columns`; the writers must be suited."""
+        # imports pandas, which takes longer than a small command
+        from deserializer.decoders.from_protobuf import native_rows
+
         return native_rows(frame, decisions, self.descriptors)
 
 

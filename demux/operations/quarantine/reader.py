@@ -30,10 +30,6 @@ from demux.operations.quarantine.summary import COLUMNS, Grouping, NewestRows, Q
 _FEW_COLUMNS_ROWS = 65_536
 # rows may be large
 _WHOLE_ROWS = 64
-_FIRST_TIME, _LAST_TIME = (
-    pa.scalar(moment.replace(tzinfo=timezone.utc), pa.timestamp("us", tz="UTC"))
-    for moment in (datetime.min, datetime.max)
-)
 _BUFFER_BYTES = 64 * 1024
 _FIELDS = {field.name: field for field in arrow_fields(QUARANTINE)}
 _SCHEMA = ["registry", "schema_id", "guid", "subject", "version", "message", "descriptor_set"]
@@ -106,8 +102,10 @@ class QuarantineReader:
 
 def _with_known_time(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Return the rows without times that Python has not: a producer may say any year."""
-    at = rows.column("timestamp")
-    is_known = pc.and_(pc.greater_equal(at, _FIRST_TIME), pc.less_equal(at, _LAST_TIME))
+    at, kind = rows.column("timestamp"), pa.timestamp("us", tz="UTC")
+    # not at import: this loads pandas, where it is installed
+    first, last = (pa.scalar(one.replace(tzinfo=timezone.utc), kind) for one in (datetime.min, datetime.max))
+    is_known = pc.and_(pc.greater_equal(at, first), pc.less_equal(at, last))
     return rows.set_column(rows.schema.get_field_index("timestamp"), "timestamp", pc.if_else(is_known, at, None))
 
 

@@ -22,7 +22,7 @@ _OTHERS = ("stage", "cause", "quarantined_at")
 _KEYS = ["stage", "cause", *_OF_GAMES]
 # what a look at all rows needs; a look for one record also needs its id
 COLUMNS = (*_KEYS, "quarantined_at")
-_LONG_AGO = pa.scalar(-(2**62), pa.timestamp("us", tz="UTC"))
+_LONG_AGO_US = -(2**62)
 _BEFORE_ALL = datetime.min.replace(tzinfo=timezone.utc)
 
 
@@ -89,7 +89,7 @@ class Grouping:
         # each refused name would be a group of its own
         of_games = [pc.if_else(is_silver, batch.column(name), None) for name in _OF_GAMES]
         rows = pa.array(range(begin.row, begin.row + len(batch)), pa.int64())
-        times = pc.fill_null(batch.column("quarantined_at"), _LONG_AGO)
+        times = pc.fill_null(batch.column("quarantined_at"), pa.scalar(_LONG_AGO_US, pa.timestamp("us", tz="UTC")))
         columns = [*(batch.column(name) for name in _OTHERS), *of_games, rows, times]
         found = pa.table(columns, names=[*_OTHERS, *_OF_GAMES, "row", "time"]).filter(self._choice.among(batch))
         counted, several = _counted(found, _KEYS), False

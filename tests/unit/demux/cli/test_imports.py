@@ -56,3 +56,15 @@ def test_what_reads_more_than_logs_does_it_where_there_is_no_java(
     write_bronze(layout.bronze, bronze_row("chess", 1))
     write(layout.silver("chess"), SILVER_ORIGIN, [{"_record_id": "t/0/1", "_decoded_at": MOMENT}])
     loaded_by(*words, "--root", layout.root)
+
+
+def test_no_command_loads_a_library_of_one_way_of_work_before_it_is_asked_for() -> None:
+    script = """
+import importlib, sys
+from demux.cli.app import COMMANDS
+for where, _ in COMMANDS.values():
+    importlib.import_module(where.partition(":")[0])
+print(*[one for one in ("pandas", "confluent_kafka", "duckdb", "deltalake", "obstore") if one in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    assert done.stdout.split() == []
