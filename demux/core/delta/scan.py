@@ -7,9 +7,10 @@ a process that ends while such a thread is at work is aborted ("terminate called
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import unquote
@@ -24,8 +25,8 @@ from demux.core.errors import TableUnsuited
 from demux.core.extras import deltalake
 from demux.core.storage.files import Storage
 
-# so many files are in memory, in the columns that are asked for, while the first of them is used
-_FILES_AHEAD = 4
+# so many files of at most this size are in memory, in the columns that are asked for, while the first of them is used
+_FILES_AHEAD, _AHEAD_BYTES = 4, 16 * 2**20
 _READ = frozenset({"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
 _PARTITION = "partition."
 _UNPARTITIONED: Mapping[str, Any] = MappingProxyType({})
@@ -112,25 +113,26 @@ def sizes_of(table: deltalake.DeltaTable, partition: Mapping[str, str] = _UNPART
 def read_table(storage: Storage, path: str, columns: Sequence[str] | None = None) -> pa.Table:
     """Return the rows of the table at a path in some of its columns, or in all; raises as `open_readable`."""
     table = open_readable(storage, path)
-    schema = pa.schema(table.schema())
-    fields = list(schema) if columns is None else [schema.field(name) for name in columns]
-    return pa.Table.from_batches(scan(storage, data_files(table, path), fields), pa.schema(fields))
+    return pa.Table.from_batches(table_rows(storage, table, path, columns), pa.schema(_fields(table, columns)))
 
 
 def table_rows(
     storage: Storage, table: deltalake.DeltaTable, path: str, columns: Sequence[str] | None = None
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of an open table in some of its columns, or in all, in the types of its schema."""
+    return scan(storage, data_files(table, path), _fields(table, columns))
+
+
+def _fields(table: deltalake.DeltaTable, columns: Sequence[str] | None) -> list[pa.Field]:
     schema = pa.schema(table.schema())
-    fields = list(schema) if columns is None else [schema.field(name) for name in columns]
-    return scan(storage, data_files(table, path), fields)
+    return list(schema) if columns is None else [schema.field(name) for name in columns]
 
 
 def scan(storage: Storage, files: Iterable[DataFile], fields: Sequence[pa.Field]) -> Iterator[pa.RecordBatch]:
     """Yield the rows of the files in these columns, file after file, NULL where a file has none.
 
     Args:
-        storage: how the files are reached; in a store, the next files are read ahead.
+        storage: how the files are reached; in a store, small files are read ahead.
         files: the files; each is reached in the same way.
         fields: the columns, also such as are constants of the files.
     """
@@ -140,18 +142,16 @@ def scan(storage: Storage, files: Iterable[DataFile], fields: Sequence[pa.Field]
         for file in files:
             yield from file_rows(storage, file.path, file.size, fields, file.constants)
         return
-    waiting: deque[Future[list[pa.RecordBatch]]] = deque()
+    waiting: deque[Callable[[], Iterable[pa.RecordBatch]]] = deque()
     with ThreadPoolExecutor(ahead, thread_name_prefix="scan") as pool:
         for file in files:
-            waiting.append(pool.submit(_read, storage, file, fields))
+            rows = partial(file_rows, storage, file.path, file.size, fields, file.constants)
+            # a generator does nothing until a thread asks it for a row
+            waiting.append(pool.submit(list, rows()).result if file.size <= _AHEAD_BYTES else rows)
             if len(waiting) == ahead:
-                yield from waiting.popleft().result()
+                yield from waiting.popleft()()
         while waiting:
-            yield from waiting.popleft().result()
-
-
-def _read(storage: Storage, file: DataFile, fields: Sequence[pa.Field]) -> list[pa.RecordBatch]:
-    return list(file_rows(storage, file.path, file.size, fields, file.constants))
+            yield from waiting.popleft()()
 
 
 def file_rows(
@@ -165,12 +165,12 @@ def file_rows(
     with storage.open(path, size) as opened:
         # Spark 3.4 writes times as INT96, without a zone
         file = pq.ParquetFile(opened, coerce_int96_timestamp_unit="us")
-        there = [one.name for one in fields if one.name in set(file.schema_arrow.names) - constants.keys()]
-        schema = pa.schema(fields)
+        own, schema = frozenset(file.schema_arrow.names) - constants.keys(), pa.schema(fields)
+        there = [one.name for one in fields if one.name in own]
         for batch in file.iter_batches(batch_rows(file.metadata, there), columns=there, use_threads=False):
             arrays = [
                 as_type(batch.column(one.name), one.type)
-                if one.name in there
+                if one.name in own
                 else _repeated(constants.get(one.name), one.type, len(batch))
                 for one in fields
             ]

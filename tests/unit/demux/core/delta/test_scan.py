@@ -100,3 +100,13 @@ def test_large_values_make_small_batches_only_where_their_column_is_read(tmp_pat
     pq.write_table(large, tmp_path / "file", compression="none", use_dictionary=False)
     metadata = pq.read_metadata(tmp_path / "file")
     assert 1 <= batch_rows(metadata) <= 8 < batch_rows(metadata, ["small"])
+
+
+def test_files_in_a_store_are_read_ahead_and_come_in_their_order(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Storage, "side_by_side", lambda *_: 32)
+    files = sorted(data_files(DeltaTable(path), path) * 5, key=lambda file: str(file.constants["game"]))
+    fields = [pa.field("game", pa.string())]
+    in_order = [file.constants["game"] for file in files]
+    assert [row["game"] for batch in scan(Storage(), files, fields) for row in batch.to_pylist()] == in_order
+    monkeypatch.setattr("demux.core.delta.scan._AHEAD_BYTES", 0)
+    assert [row["game"] for batch in scan(Storage(), files, fields) for row in batch.to_pylist()] == in_order
