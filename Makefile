@@ -1,6 +1,6 @@
 # Works with GNU make 3.81, which is what macOS has.
 .DEFAULT_GOAL := help
-.PHONY: help demo up down test test-current test-oldest test-long test-profile coverage test-wheel check golden bench seeded-faults lock format clean setup
+.PHONY: help demo up down test test-current test-oldest test-long test-profile coverage test-wheel check golden site bench seeded-faults lock format clean setup
 
 # pytest rewrites the asserts of a file once, not in every process
 export PYTHONDONTWRITEBYTECODE :=
@@ -87,6 +87,9 @@ coverage: .venv/current/.ready ## branch coverage of the five packages by the te
 
 golden: .venv/current/.ready ## rewrite tests/golden/ and docs/runbook.md from the code as it is; read the diff
 	@$(BIN)/python -m pytest -q $(PURE) --rewrite-golden
+
+site: .venv/current/.ready ## the documentation as a site, in build/site/; a link that leads nowhere is an error
+	@$(BIN)/python -m tools.site
 
 bench: .venv/current/.ready ## the benchmark, against the naive design
 	@$(call with_java,current) $(BIN)/python -m benchmarks

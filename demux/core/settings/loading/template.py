@@ -31,14 +31,14 @@ def _section_lines(model: type[BaseModel], indent: str) -> Iterator[str]:
     for name, info in model.model_fields.items():
         if not indent:
             yield ""
-        yield from _comment(f"{info.description}{_choices(info)}", indent)
+        yield from _comment(description(info), indent)
         if section := section_in(info):
             yield f"{indent}{name}:"
             yield from _section_lines(section, indent + "  ")
         elif info.default is None:
             yield f"{indent}# {name}:"
         else:
-            yield f"{indent}{name}: {_yaml(info.default)}"
+            yield f"{indent}{name}: {yaml_value(info.default)}"
 
 
 def _comment(text: str, indent: str) -> list[str]:
@@ -48,6 +48,11 @@ def _comment(text: str, indent: str) -> list[str]:
     )
 
 
+def description(info: FieldInfo) -> str:
+    """Return what a setting says of itself, with the values that it takes."""
+    return f"{info.description}{_choices(info)}"
+
+
 def _choices(info: FieldInfo) -> str:
     for kind in (info.annotation, *get_args(info.annotation)):
         if is_class_of(kind, Enum):
@@ -55,16 +60,17 @@ def _choices(info: FieldInfo) -> str:
     return ""
 
 
-def _yaml(value: object) -> str:
+def yaml_value(value: object) -> str:
+    """Return a default as a settings file has it."""
     match value:
         case Enum():
             return str(value.value)
         case bool():
             return str(value).lower()
         case tuple():
-            return f"[{', '.join(_yaml(item) for item in value)}]"
+            return f"[{', '.join(yaml_value(item) for item in value)}]"
         case Mapping():
-            return "{" + ", ".join(f"{_yaml(key)}: {_yaml(item)}" for key, item in value.items()) + "}"
+            return "{" + ", ".join(f"{yaml_value(key)}: {yaml_value(item)}" for key, item in value.items()) + "}"
         case str() if not re.fullmatch(r"[A-Za-z0-9][\w./-]*", value):
             return "'" + value.replace("'", "''") + "'"
         case _:
