@@ -47,6 +47,9 @@ _warnings = Console(stderr=True, highlight=False, soft_wrap=True, markup=False, 
 SETTINGS = typer.Option(None, "--settings", "-c", help="Settings file. Default: demux.yml, if there is one.")
 ROOT = typer.Option(None, "--root", help="Folder or URI of all tables; overrides `root`.")
 SET = typer.Option([], "--set", help="Override one setting: --set games.limit=5. May be repeated.", metavar="KEY=VALUE")
+BY_SPARK = typer.Option(
+    False, "--spark", help="Start Spark, for tables that nothing else reads: deletion vectors, column mapping."
+)
 DECODER = typer.Option(None, help="What decodes payloads; overrides `decoder`.")
 WAIT = typer.Option(False, "--wait", help="Wait while another command works on this root, instead of refusing.")
 # of commands that are made to run beside a `demux run --every`: they take turns with it

@@ -225,7 +225,7 @@ def rebuild(
     return rebuilt(Redecoder(spark, layout, schemas, decoder), game, request, sink=sink, accept_loss=accept_loss)
 
 
-def require_game(spark: SparkSession, layout: Layout, game: str) -> None:
+def require_game(spark: SparkSession | None, layout: Layout, game: str) -> None:
     """Check that bronze has rows of the game.
 
     Raises:

@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
+from collections.abc import Mapping
 from datetime import datetime
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from demux.core.columns.types import Struct
+from demux.core.columns.arrow import arrow_fields
 from demux.core.control.games_and_rounds import approvals_of, approve
+from demux.core.delta.scan import data_files, only_spark_reads, scan
 from demux.core.errors import ApprovalNeeded, NothingToApprove, SchemaUnknown
 from demux.core.names import names_of
 from demux.core.root.layout import Layout
 from demux.core.schemas.ref import SchemaRef
 from demux.core.schemas.store import SchemaStore
-from deserializer.decoders.arrow import REF
+from demux.core.settings.settings import Sink
+from deserializer.decoders.arrow import REF, by_ref
 from deserializer.decoders.schema_decision import decide
+from deserializer.offsets.bronze_days import plain_bronze
 from deserializer.redecode.replay import require_game
-from deserializer.silver.evolve import silver_table
+from deserializer.silver.backend import tables_of
 
 
 def approve_schemas(
-    spark: SparkSession,
+    spark: SparkSession | None,
     layout: Layout,
     schemas: SchemaStore,
     game: str,
@@ -33,7 +38,7 @@ def approve_schemas(
     """Return the ids of the schemas that are approved now; a second call changes nothing, and rounds may continue.
 
     Args:
-        spark: the session.
+        spark: the session, for tables that only Spark reads.
         layout: where the tables are.
         schemas: the schemas in use.
         game: the exact game name.
@@ -45,6 +50,7 @@ def approve_schemas(
         GameUnknown: bronze has no row of the game.
         NothingToApprove: the game waits for none, or its registry does not have one of these.
         RegistryUnavailable: a schema is not known here and the registry does not answer.
+        TableUnsuited: only Spark reads bronze or the game's table, and there is no session.
     """
     require_game(spark, layout, game)
     if schema_ids:
@@ -61,19 +67,31 @@ def approve_schemas(
     return schema_ids
 
 
-def pending_approvals(spark: SparkSession, layout: Layout, schemas: SchemaStore, game: str) -> tuple[int, ...]:
+def pending_approvals(spark: SparkSession | None, layout: Layout, schemas: SchemaStore, game: str) -> tuple[int, ...]:
     """Return the ids of the schemas that rows of the game in bronze have, and that are not approved yet."""
-    bronze = spark.read.format("delta").load(layout.bronze).where(F.col("game_name") == game)
-    names = [column.name for column in REF]
-    found = bronze.groupBy(*names).count().collect()
-    refs = {SchemaRef(*(row[name] for name in names)): row["count"] for row in found}
-    table = silver_table(spark, layout.storage, layout.silver(names_of(game).key))
-    columns, message = (Struct(()), None) if table is None else (table.columns, table.message)
+    refs = _refs_in_bronze(spark, layout, game)
+    table = tables_of(spark, layout, "", Sink.AUTO).silver(names_of(game).key)
     try:
-        decide(columns, schemas.lookup(refs, game), message, schemas.contract(game), rows=refs)
+        decide(table.columns, schemas.lookup(refs, game), table.message, schemas.contract(game), rows=refs)
     except ApprovalNeeded as needed:
         return needed.schema_ids
     return ()
+
+
+def _refs_in_bronze(spark: SparkSession | None, layout: Layout, game: str) -> Mapping[SchemaRef, int]:
+    """Return how many rows of the game bronze has of each schema ref."""
+    found: Counter[SchemaRef] = Counter()
+    bronze = plain_bronze(layout)
+    if bronze is not None:
+        files = [one for one in data_files(bronze, layout.bronze) if one.constants["game_name"] == game]
+        for batch in scan(layout.storage, files, arrow_fields(REF)):
+            found.update({ref: len(rows) for ref, rows in by_ref(batch)})
+        return found
+    if spark is None:
+        raise only_spark_reads(layout.bronze)
+    names = [column.name for column in REF]
+    rows = spark.read.format("delta").load(layout.bronze).where(F.col("game_name") == game)
+    return {SchemaRef(*(row[name] for name in names)): row["count"] for row in rows.groupBy(*names).count().collect()}
 
 
 def _require_known(schemas: SchemaStore, game: str, schema_ids: tuple[int, ...]) -> None:

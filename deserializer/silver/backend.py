@@ -9,6 +9,7 @@ from typing import Protocol
 from pyspark.sql import SparkSession
 
 from demux.core.columns.types import Struct
+from demux.core.delta.scan import only_spark_reads
 from demux.core.errors import PositionLost, SettingsInvalid, TableLost, TableUnsuited
 from demux.core.extras import deltalake
 from demux.core.names import names_of
@@ -89,7 +90,7 @@ class Tables:
         takes_files: whether files that Spark has not written are possible at all.
     """
 
-    spark: SparkSession
+    spark: SparkSession | None
     layout: Layout
     app_id: str
     sink: Sink
@@ -112,6 +113,8 @@ class Tables:
                     raise
             else:
                 return table
+        if self.spark is None:
+            raise only_spark_reads(path)
         return SilverBySpark(self.spark, self.layout.storage, path)
 
     def position(self, game: str, table: GameTable) -> BronzeOffset:
@@ -159,7 +162,7 @@ def ahead(quarantine: QuarantineTable, game: str, position: BronzeOffset) -> Bro
     return bad if bad is not None and bad > position else None
 
 
-def tables_of(spark: SparkSession, layout: Layout, app_id: str, sink: Sink) -> Tables:
+def tables_of(spark: SparkSession | None, layout: Layout, app_id: str, sink: Sink) -> Tables:
     """Return how an engine opens the tables of a root.
 
     Raises:

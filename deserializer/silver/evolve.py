@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -14,13 +13,12 @@ from pyspark.sql.types import StructType
 
 from demux.core.causes import Stage
 from demux.core.columns.map_in_arrow import map_in_arrow
-from demux.core.columns.spark import MESSAGE, columns_of_spark, message_in, metadata_of, spark_struct, spark_type
+from demux.core.columns.spark import MESSAGE, columns_of_spark, metadata_of, spark_struct, spark_type
 from demux.core.columns.types import Column, Struct
 from demux.core.delta.app_transactions import Batch
 from demux.core.delta.batch_commit import RowSelection
 from demux.core.error_mapping import named
 from demux.core.names import quoted
-from demux.core.storage.files import Storage
 from demux.core.tables import QUARANTINE, SILVER_ORIGIN, SILVER_RESERVED
 from deserializer.decoders.arrow import EXAMINED, to_examined
 from deserializer.decoders.schema_decision import Decisions
@@ -28,27 +26,6 @@ from deserializer.decoders.select import ARROW, RowDecoder
 from deserializer.silver.rewrite import retyped, widen
 
 _LOG = logging.getLogger("demux")
-
-
-@dataclass(frozen=True, slots=True)
-class Silver:
-    """A silver table as it is.
-
-    Attributes:
-        columns: its columns but the origin's.
-        message: the full name of the message that it holds; None while no column says so.
-    """
-
-    columns: Struct
-    message: str | None
-
-
-def silver_table(spark: SparkSession, storage: Storage, table: str) -> Silver | None:
-    """Return the table; None when there is none."""
-    if not storage.table_exists(table):
-        return None
-    schema = _schema(spark, table)
-    return Silver(payload_of(schema), message_in(schema))
 
 
 def payload_of(schema: StructType) -> Struct:

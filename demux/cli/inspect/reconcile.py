@@ -7,7 +7,7 @@ from pathlib import Path
 import typer
 from pyspark.sql import SparkSession
 
-from demux.cli.command import ROOT, SET, SETTINGS, console, session_to_look, settings_of
+from demux.cli.command import BY_SPARK, ROOT, SET, SETTINGS, console, session_to_look, settings_of
 from demux.cli.inspect.reconcile_text import ledger_json, ledger_text
 from demux.core.errors import ExitCode
 from demux.core.root.layout import layout_of
@@ -26,9 +26,7 @@ def reconcile(
     strict: bool = typer.Option(
         False, "--strict", help="Holes in Kafka's offsets count: for topics without transactions and compaction."
     ),
-    by_spark: bool = typer.Option(
-        False, "--spark", help="Start Spark, for tables that nothing else reads: deletion vectors, column mapping."
-    ),
+    by_spark: bool = BY_SPARK,
     settings_file: Path | None = SETTINGS,
     root: str | None = ROOT,
     changes: list[str] = SET,

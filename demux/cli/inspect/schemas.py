@@ -1,4 +1,4 @@
-"""`demux schemas list | show | diff | check`: look at the registry, change nothing, no Spark; and `approve`."""
+"""`demux schemas list | show | diff | check`: look at the registry and change nothing; and `approve`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import typer
 
-from demux.cli.command import ROOT, SET, SETTINGS, command_context, console, settings_of
+from demux.cli.command import BY_SPARK, ROOT, SET, SETTINGS, console, session_to_look, settings_of
 from demux.cli.inspect.schema_check import NamedRegistry, SubjectCheck, candidate, check, compiled_versions
 from demux.cli.inspect.schema_text import (
     Listed,
@@ -27,7 +27,8 @@ from demux.core.errors import ExitCode, RegistryUnavailable, SchemaInvalid, Sett
 from demux.core.protobuf.compatibility.compare import compare, silver_columns, table_of
 from demux.core.protobuf.schema.protoc import compile_files, compile_schema
 from demux.core.registry.protocol import RegisteredSchema, SubjectVersion
-from demux.core.root.lock import Access
+from demux.core.root.layout import layout_of
+from demux.core.root.lock import table_lock
 from demux.core.schemas.registry_selection import (
     DEFAULT,
     game_schemas,
@@ -35,6 +36,7 @@ from demux.core.schemas.registry_selection import (
     registry_name_for,
     registry_settings,
 )
+from demux.core.schemas.store import SchemaStore
 from demux.core.schemas.subject_choice import ForeignSchema, choose, shared_by
 from demux.core.settings.settings import Settings
 from demux.core.text import printable
@@ -185,6 +187,7 @@ def approve(
     schema: list[int] = typer.Option(
         [], "--schema", min=1, help="Only the schema of this id. May be repeated. Default: all that the game waits for."
     ),
+    by_spark: bool = BY_SPARK,
     settings_file: Path | None = SETTINGS,
     root: str | None = ROOT,
     changes: list[str] = SET,
@@ -193,13 +196,15 @@ def approve(
 
     Example: `demux schemas approve --game chess`
     """
+    from demux.pipeline.context import registry_of
     from deserializer.redecode.schema_approval import approve_schemas
 
     settings = settings_of(settings_file, root, changes)
+    registry, now = registry_name_for(game, settings), datetime.now(timezone.utc)
     # one commit to a table of its own: a running command need not end for it
-    with command_context(settings, "schemas approve", Access.LOOK) as place:
-        registry, now = registry_name_for(game, settings), datetime.now(timezone.utc)
-        approved = approve_schemas(place.spark, place.layout, place.schemas, game, registry, tuple(schema), now)
+    with session_to_look(settings, "schemas approve", by_spark=by_spark) as session:
+        store = SchemaStore(session, layout_of(settings), registry_of(settings, os.environ), table_lock(settings.root))
+        approved = approve_schemas(session, layout_of(settings), store, game, registry, tuple(schema), now)
     ids = ", ".join(str(schema_id) for schema_id in approved)
     console.print(f"{printable(game)}: approved schema {ids}; the next round takes its rows")
 

@@ -14,7 +14,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from demux.cli.command import ROOT, SET, SETTINGS, console, session_to_look, settings_of
+from demux.cli.command import BY_SPARK, ROOT, SET, SETTINGS, console, session_to_look, settings_of
 from demux.cli.inspect.serve import write_page
 from demux.cli.inspect.status_text import status_text
 from demux.core.errors import GameUnknown
@@ -74,9 +74,7 @@ def status(
 def show(
     game: str = typer.Argument(..., help="The exact game name."),
     rows: int = typer.Option(10, min=1, max=1000, help="How many rows."),
-    by_spark: bool = typer.Option(
-        False, "--spark", help="Start Spark, for a table that nothing else reads: deletion vectors, column mapping."
-    ),
+    by_spark: bool = BY_SPARK,
     settings_file: Path | None = SETTINGS,
     root: str | None = ROOT,
     changes: list[str] = SET,

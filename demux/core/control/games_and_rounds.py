@@ -195,7 +195,7 @@ class Control:
         self._rounds.append(rows or [none])
 
 
-def approvals_of(spark: SparkSession, layout: Layout) -> RecordTable:
+def approvals_of(spark: SparkSession | None, layout: Layout) -> RecordTable:
     """Return the table of approved schemas, which need not be there."""
     return RecordTable(spark, layout.storage, layout.approvals, APPROVALS)
 

@@ -125,7 +125,7 @@ class SchemaStore:
 
     def __init__(
         self,
-        spark: SparkSession,
+        spark: SparkSession | None,
         layout: Layout,
         registry_of: Callable[[str], GameRegistry],
         table_lock: TableLock | None = None,
@@ -134,6 +134,7 @@ class SchemaStore:
 
         Args:
             spark: the session.
+            spark: the session; None where the tables are reached without it.
             layout: where the tables of schemas and of approvals are.
             registry_of: says which registry a game has.
             table_lock: keeps processes apart that write the table; None where no other one does.

@@ -23,7 +23,7 @@ from demux.core.tables import SILVER_ORIGIN
 from deserializer.decoders.arrow import INPUT
 from deserializer.decoders.schema_decision import Decisions
 from deserializer.decoders.select import RowDecoder
-from deserializer.silver.evolve import Silver, silver_rows, silver_table
+from deserializer.silver.evolve import silver_rows
 from deserializer.silver.fit import fit as fitted
 from deserializer.silver.spark_table import SilverBySpark
 from tests.support.data.chess import compiled, payload
@@ -105,7 +105,8 @@ def test_a_new_table_has_all_comments_in_its_first_commit(spark: SparkSession, t
         "_schema_id": mark(1, 11),
     }
     assert comments(spark, table) == wanted
-    assert silver_table(spark, Storage(), table) == Silver(decisions.columns, "Chess")
+    found = SilverBySpark(spark, Storage(), table)
+    assert (found.columns, found.message) == (decisions.columns, "Chess")
     write(spark, table, decisions, V1, decoder)
     assert (comments(spark, table), DeltaTable(table).version()) == (wanted, 1)
     assert [row["player"] for row in DeltaTable(table).to_pyarrow_table().to_pylist()] == ["ann"]
@@ -116,7 +117,8 @@ def test_a_table_whose_schema_says_nothing_is_made_with_the_origins_comments(
 ) -> None:
     schema = compiled(PLAIN, 11, 1)
     decisions = fit(spark, table, schema)
-    assert silver_table(spark, Storage(), table) == Silver(decisions.columns, "Chess")
+    found = SilverBySpark(spark, Storage(), table)
+    assert (found.columns, found.message) == (decisions.columns, "Chess")
     write(spark, table, decisions, schema, decoder)
     made = DeltaTable(table)
     assert made.version() == 1
@@ -148,7 +150,8 @@ def test_comments_follow_a_newer_version_and_no_older_one(spark: SparkSession, t
     for schemas in ([V1], [V2], [V1, V2]):
         assert fit(spark, table, *schemas).columns == decisions.columns
     assert (DeltaTable(table).version(), comments(spark, table)) == (changed.version(), wanted)
-    assert silver_table(spark, Storage(), table) == Silver(decisions.columns, "Chess")
+    found = SilverBySpark(spark, Storage(), table)
+    assert (found.columns, found.message) == (decisions.columns, "Chess")
 
 
 def test_a_crash_between_the_statements_is_made_good_by_the_next_batch(spark: SparkSession, table: str) -> None:

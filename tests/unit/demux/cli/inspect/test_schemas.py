@@ -9,18 +9,31 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 from rich.console import Console, RenderableType
 from typer.testing import CliRunner, Result
 
+from demux.cli.command import settings_of
 from demux.cli.inspect.schema_check import NamedRegistry, SubjectCheck, candidate, check
 from demux.cli.inspect.schema_text import Listed, check_lines, columns_table, comparison_lines, list_table, schema_text
 from demux.cli.inspect.schemas import schemas
-from demux.core.errors import ExitCode, SchemaInvalid, SchemaUnknown, SettingsInvalid
+from demux.core.columns.types import Struct
+from demux.core.control.games_and_rounds import approvals_of, approved
+from demux.core.errors import DemuxError, ExitCode, SchemaInvalid, SchemaUnknown, SettingsInvalid
 from demux.core.protobuf.compatibility.compare import compare, silver_columns, table_of
 from demux.core.registry.folder import FolderRegistry
 from demux.core.registry.memory import MemoryRegistry
 from demux.core.registry.protocol import ImportedFile, NewSchema, RegisteredSchema
+from demux.core.root.layout import Layout
+from demux.core.schemas.ref import SchemaRef
+from demux.core.schemas.store import SchemaStore
+from demux.core.settings.schema_contract import EVOLVE
+from demux.core.storage.files import Storage
+from demux.pipeline.context import registry_of
+from deserializer.decoders.schema_decision import decide
+from deserializer.silver.file_table import SilverTable
 from tests.support.data.versions import version_of
+from tests.support.spark.tables import bronze_row, write_bronze
 
 Golden = Callable[[str, str], None]
 
@@ -398,3 +411,20 @@ def test_an_id_of_several_subjects_is_shown_as_each_game_means_it(folder: Path) 
     foreign = run("show", "7", "--game", "chess", "--set", "games.subjects=(?P<game>.+)-value", *settings)
     assert isinstance(foreign.exception, SettingsInvalid)
     assert "the game abc's" in foreign.exception.cause
+
+
+def test_a_schema_is_approved_without_spark(folder: Path) -> None:
+    layout, ask = Layout("root"), ("--set", "games.schema_changes=ask")
+    write_bronze(layout.bronze, bronze_row("chess", 1, 1), bronze_row("chess", 2, 2), bronze_row("go", 3, 3))
+    schemas_of = SchemaStore(None, layout, registry_of(settings_of(None, "root", []), {}))
+    answers = schemas_of.lookup([SchemaRef(1)], "chess")
+    decisions = decide(Struct(()), answers, None, EVOLVE)
+    SilverTable.at(Storage(), layout.silver("chess")).create(decisions.columns, decisions.message, "")
+    approvals = approvals_of(None, layout)
+    for words, said in (("nobody", "GAME_UNKNOWN"), ("go", "NOTHING_TO_APPROVE")):
+        failed = CliRunner().invoke(schemas, ["approve", "--game", words, "--root", "root", *ask]).exception
+        assert isinstance(failed, DemuxError)
+        assert failed.condition == said
+    assert run("approve", "--game", "chess", *ask).stdout == "chess: approved schema 2; the next round takes its rows\n"
+    assert approved(approvals, "chess", "default") == {2}
+    assert SparkSession.getActiveSession() is None
