@@ -3,26 +3,45 @@
 from __future__ import annotations
 
 import logging
+import threading
 import uuid
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 from rich.text import Text
 
-from demux.cli.command import ROOT, SET, SETTINGS, TAKE_TURNS, Pace, command_context, console, settings_of
+from demux.cli.command import (
+    BY_SPARK,
+    ROOT,
+    SET,
+    SETTINGS,
+    TAKE_TURNS,
+    Pace,
+    command_context,
+    console,
+    session_to_look,
+    settings_of,
+)
 from demux.cli.repair.maintain_text import done_text
+from demux.core.control.games_and_rounds import Control
 from demux.core.error_mapping import named
 from demux.core.errors import DemuxError, ErrorKind, ExitCode
 from demux.core.names import names_of
+from demux.core.root.layout import Layout, layout_of
 from demux.core.root.lock import Access
+from demux.core.settings.settings import Settings
 from demux.operations.maintenance.report import TableMaintenance, Vacuum
 from demux.operations.maintenance.run import MaintenanceRequest, TableMaintainer
 from demux.operations.maintenance.state import count_from, next_due, require_safe
 from demux.operations.maintenance.tables import tables_of
 from demux.pipeline.context import CommandContext
 from demux.pipeline.read_offsets import game_offsets
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 # others may have the root after so many seconds of work, however many tables are left
 _STEP_S = 2.0
@@ -34,7 +53,8 @@ def maintain(
         [], "--game", help="Only the table of this game (exact name). May be repeated.", metavar="NAME"
     ),
     vacuum: bool = typer.Option(True, "--vacuum/--no-vacuum", help="Remove files that no table needs any more."),
-    dry_run: bool = typer.Option(False, "--dry-run", help="Only say what would be done."),
+    dry_run: bool = typer.Option(False, "--dry-run", help="Only say what would be done; starts no Spark."),
+    by_spark: bool = BY_SPARK,
     force: bool = typer.Option(False, "--force", help="Also where files are kept for less than an hour."),
     wait: bool = TAKE_TURNS,
     settings_file: Path | None = SETTINGS,
@@ -47,12 +67,26 @@ def maintain(
     """
     settings = settings_of(settings_file, root, changes)
     require_safe(settings.maintain.kept, force=force or dry_run or not vacuum)
-    access = Access.LOOK if dry_run else Access.TURNS
-    with command_context(settings, "maintain", access, wait=wait) as place:
-        _require_known(place, games)
-        wanted = Vacuum.YES if vacuum else Vacuum.NO
-        done = _maintained(place, games, wanted, dry_run=dry_run)
-    raise typer.Exit(_exit_code(done, stopped=place.stop.is_set()))
+    wanted = Vacuum.YES if vacuum else Vacuum.NO
+    if dry_run:
+        with session_to_look(settings, "maintain", by_spark=by_spark) as spark:
+            layout, stop = layout_of(settings), threading.Event()
+            _require_known(spark, layout, games)
+            known = Control(spark, layout).known_games()
+            upkeep = TableMaintainer(
+                spark,
+                layout,
+                _request(settings, games, wanted, dry_run=True),
+                game_offsets(spark, layout),
+                _go_on,
+                stop,
+            )
+            done = _maintained(upkeep, settings, known, games)
+    else:
+        with command_context(settings, "maintain", Access.TURNS, wait=wait) as place:
+            _require_known(place.spark, place.layout, games)
+            stop, done = place.stop, _maintain_by_turns(place, games, wanted)
+    raise typer.Exit(_exit_code(done, stopped=stop.is_set()))
 
 
 def maintain_if_due(place: CommandContext) -> None:
@@ -63,7 +97,7 @@ def maintain_if_due(place: CommandContext) -> None:
         if due is None or due > now or place.stop.is_set():
             return
         require_safe(settings.kept, force=False)
-        _maintained(place, (), Vacuum.YES, dry_run=False)
+        _maintain_by_turns(place, (), Vacuum.YES)
         if place.hold is not None:
             # what the fleet knows of the tables is old now
             place.hold.visits += 1
@@ -76,23 +110,33 @@ def maintain_if_due(place: CommandContext) -> None:
         console.print(f"maintenance failed: {named(error)}", style="red", soft_wrap=True)
 
 
+def _maintain_by_turns(place: CommandContext, games: Collection[str], vacuum: Vacuum) -> tuple[TableMaintenance, ...]:
+    """Return what was done to each table; other commands have the root in between."""
+    request, offsets_of = (
+        _request(place.settings, games, vacuum, dry_run=False),
+        game_offsets(place.spark, place.layout),
+    )
+    upkeep = TableMaintainer(place.spark, place.layout, request, offsets_of, Pace(place, _STEP_S), place.stop)
+    return _maintained(upkeep, place.settings, place.control.known_games(), games)
+
+
+def _request(settings: Settings, games: Collection[str], vacuum: Vacuum, *, dry_run: bool) -> MaintenanceRequest:
+    now, threads = datetime.now(timezone.utc), settings.run.parallelism
+    return MaintenanceRequest(settings.maintain, vacuum, dry_run, now, uuid.uuid4().hex, threads, whole=not games)
+
+
 def _maintained(
-    place: CommandContext, games: Collection[str], vacuum: Vacuum, *, dry_run: bool
+    upkeep: TableMaintainer, settings: Settings, known: Iterable[str], games: Collection[str]
 ) -> tuple[TableMaintenance, ...]:
     """Return what was done to each table, once it is printed."""
-    settings = place.settings.maintain
-    now, threads = datetime.now(timezone.utc), place.settings.run.parallelism
-    request = MaintenanceRequest(settings, vacuum, dry_run, now, uuid.uuid4().hex, threads, whole=not games)
-    offsets_of, pace = game_offsets(place.spark, place.layout), Pace(place, _STEP_S)
-    upkeep = TableMaintainer(place.spark, place.layout, request, offsets_of, pace, place.stop)
-    tables = tables_of(place.layout, settings, _names(place), games)
+    tables = tables_of(upkeep.layout, settings.maintain, {names_of(game).key: game for game in known}, games)
     done: list[TableMaintenance] = []
     with console.status(Text("maintaining …")) as status:
         for one in upkeep.run(tables):
             done.append(one)
             status.update(Text(f"maintaining … {len(done)} of {len(tables)} tables"))
             _log(one)
-    console.print(done_text(done, upkeep.held_back, dry_run=dry_run))
+    console.print(done_text(done, upkeep.held_back, dry_run=upkeep.request.dry_run))
     return tuple(done)
 
 
@@ -104,17 +148,17 @@ def _log(done: TableMaintenance) -> None:
         _LOG.info(message, done.table.name, done.files_before, done.files_after, done.removed, done.rows)
 
 
-def _names(place: CommandContext) -> Mapping[str, str]:
-    return {names_of(game).key: game for game in place.control.known_games()}
-
-
-def _require_known(place: CommandContext, games: Collection[str]) -> None:
+def _require_known(spark: SparkSession | None, layout: Layout, games: Collection[str]) -> None:
     """Check that each game has a table or rows in bronze; raises `GameUnknown`."""
     from deserializer.redecode.replay import require_game
 
     for game in games:
-        if not place.layout.storage.table_exists(place.layout.silver(names_of(game).key)):
-            require_game(place.spark, place.layout, game)
+        if not layout.storage.table_exists(layout.silver(names_of(game).key)):
+            require_game(spark, layout, game)
+
+
+def _go_on() -> None:
+    """Give no way to other commands: what only looks holds none up."""
 
 
 def _exit_code(done: Collection[TableMaintenance], *, stopped: bool) -> ExitCode:

@@ -7,23 +7,30 @@ still to read stays, and is no more on record.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from delta.tables import DeltaTable
-from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from demux.core.causes import RemovalReason, Stage
+from demux.core.columns.arrow import arrow_fields
+from demux.core.columns.types import Struct
+from demux.core.delta.scan import data_files, open_readable, scan, table_rows
 from demux.core.root.layout import Layout
-from demux.core.tables import REMOVED
+from demux.core.tables import BRONZE, REMOVED
 from demux.operations.maintenance.state import MaintenanceState, write_state
 from demux.operations.maintenance.unread_files import UnreadBronze
 
 # each of them costs a look at its files, all of them together a commit
 _GAMES = 50
 _IDENTITY = ("game_name", "record_id", "batch_id")
+_AGE = arrow_fields(Struct(tuple(one for one in BRONZE if one.name in {"record_id", "batch_id", "ingested_at"})))
 
 
 def retirable(spark: SparkSession, layout: Layout, before: datetime, passed: Mapping[str, int]) -> DataFrame:
@@ -46,6 +53,31 @@ def retirable(spark: SparkSession, layout: Layout, before: datetime, passed: Map
         waiting = spark.read.format("delta").load(layout.quarantine).where(F.col("stage") == Stage.SILVER.value)
         old = old.join(waiting.select("game_name", "record_id"), ["game_name", "record_id"], "left_anti")
     return old
+
+
+def count_retirable(layout: Layout, before: datetime, passed: Mapping[str, int]) -> int:
+    """Return how many rows `retirable` has, without Spark.
+
+    Raises:
+        TableUnsuited: only Spark reads bronze or quarantine.
+    """
+    storage, bronze = layout.storage, open_readable(layout.storage, layout.bronze)
+    waiting: defaultdict[str, set[str]] = defaultdict(set)
+    if storage.table_exists(layout.quarantine):
+        quarantine = open_readable(storage, layout.quarantine)
+        for batch in table_rows(storage, quarantine, layout.quarantine, ["stage", "game_name", "record_id"]):
+            for row in batch.filter(pc.equal(batch.column("stage"), Stage.SILVER.value)).to_pylist():
+                waiting[row["game_name"]].add(row["record_id"])
+    files = [one for one in data_files(bronze, layout.bronze) if one.constants.get("game_name") in passed]
+    rows = 0
+    for file in files:
+        game = file.constants["game_name"]
+        kept = pa.array(waiting[game], pa.string())
+        for batch in scan(storage, [file], _AGE):
+            is_old = pc.less(batch.column("ingested_at"), pa.scalar(before))
+            may_go = pc.and_(is_old, pc.less_equal(batch.column("batch_id"), passed[game]))
+            rows += pc.sum(pc.and_not(may_go, pc.is_in(batch.column("record_id"), kept))).as_py() or 0
+    return rows
 
 
 def begin(
@@ -143,32 +175,3 @@ def _written(spark: SparkSession, layout: Layout, request: str, games: Sequence[
 def _same(one: str, other: str) -> Column:
     conditions = [F.col(f"{one}.{name}") == F.col(f"{other}.{name}") for name in _IDENTITY]
     return conditions[0] & conditions[1] & conditions[2]
-
-
-# of each game: what the plan, the status and estimates are made from
-_KEPT = 20
-_ROUND_IDENTITY = ("round_id", "game_name", "finished_at")
-
-
-def old_rounds(spark: SparkSession, layout: Layout, before: datetime) -> DataFrame | None:
-    """Return the records that ended before this time, but for each game's newest 20; None where there is no table.
-
-    How far bronze was looked at is in the newest ones, which stay.
-    """
-    if not layout.storage.table_exists(layout.rounds):
-        return None
-    rows = spark.read.format("delta").load(layout.rounds).where("game_name IS NOT NULL")
-    newest = F.row_number().over(Window.partitionBy("game_name").orderBy(F.desc("finished_at"), F.desc("round_id")))
-    old = rows.withColumn("_newest", newest).where((F.col("finished_at") < F.lit(before)) & (F.col("_newest") > _KEPT))
-    return old.select(*_ROUND_IDENTITY)
-
-
-def remove_old_rounds(spark: SparkSession, layout: Layout, before: datetime, *, dry_run: bool) -> int:
-    """Remove such records, and return how many they are; a second call finds none."""
-    old = old_rounds(spark, layout, before)
-    rows = 0 if old is None else old.count()
-    if old is not None and rows and not dry_run:
-        same = " AND ".join(f"t.{name} = o.{name}" for name in _ROUND_IDENTITY)
-        table = DeltaTable.forPath(spark, layout.rounds).alias("t")
-        table.merge(old.distinct().alias("o"), same).whenMatchedDelete().execute()
-    return rows

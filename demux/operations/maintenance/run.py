@@ -15,6 +15,7 @@ from threading import Event, Lock
 
 from pyspark.sql import SparkSession
 
+from demux.core.delta.scan import only_spark_reads
 from demux.core.error_mapping import named
 from demux.core.extras import deltalake
 from demux.core.root.layout import Layout
@@ -23,9 +24,9 @@ from demux.core.storage.files import Storage
 from demux.operations.maintenance import bronze_retention as retiring
 from demux.operations.maintenance import file_table as by_files
 from demux.operations.maintenance import spark_table as by_spark
-from demux.operations.maintenance.bronze_retention import remove_old_rounds
 from demux.operations.maintenance.compaction_plan import LastSort
 from demux.operations.maintenance.game_offsets import read_unread, still_read_downstream
+from demux.operations.maintenance.old_rounds import remove_old_rounds
 from demux.operations.maintenance.report import HeldBack, Table, TableKind, TableMaintenance, Vacuum
 from demux.operations.maintenance.state import MaintenanceState, SparkTableState, read_state, write_state
 from demux.operations.maintenance.unread_files import UnreadBronze
@@ -60,7 +61,7 @@ class TableMaintainer:
     """Maintains the tables of a root.
 
     Attributes:
-        spark: the session.
+        spark: the session; None: only to look, at tables that are read without it.
         layout: where the tables are.
         request: what is asked for.
         offsets_of: says the offsets of games in bronze.
@@ -70,7 +71,7 @@ class TableMaintainer:
         retired: rows that left bronze, by game.
     """
 
-    spark: SparkSession
+    spark: SparkSession | None
     layout: Layout
     request: MaintenanceRequest
     offsets_of: OffsetsReader
@@ -126,6 +127,8 @@ class TableMaintainer:
         if not passed:
             return sum(self.retired.values())
         before = request.now - timedelta(days=days)
+        if self.spark is None:
+            return sum(self.retired.values()) + retiring.count_retirable(self.layout, before, passed)
         rows = retiring.retirable(self.spark, self.layout, before, passed)
         count = rows.count()
         if request.dry_run or not count:
@@ -135,11 +138,19 @@ class TableMaintainer:
         return sum(self.retired.values())
 
     def _finish_retiring(self) -> None:
-        found = retiring.finish(self.spark, self.layout, self._state, self._unread, self.give_way)
+        found = retiring.finish(
+            self._session(self.layout.bronze), self.layout, self._state, self._unread, self.give_way
+        )
         for game, rows in found:
             self.retired[game] = self.retired.get(game, 0) + rows
         if self._state.retiring is not None:
             self._note(lambda state: replace(state, retiring=None))
+
+    def _session(self, path: str) -> SparkSession:
+        """Return the session that a table needs; raises `TableUnsuited` where there is none."""
+        if self.spark is None:
+            raise only_spark_reads(path)
+        return self.spark
 
     def _unread(self) -> UnreadBronze:
         return read_unread(self.spark, self.layout, self.offsets_of)
@@ -159,7 +170,7 @@ class TableMaintainer:
                 self._ordered(table, last, now)
                 return done
         self._for_spark.add(table.name)
-        session = by_spark.upkeep_session(self.spark, settings.target_bytes)
+        session = by_spark.upkeep_session(self._session(table.path), settings.target_bytes)
         done, seen, ordered = by_spark.maintain_by_spark(
             session, self._storage, table, self._state.seen.get(table.name), dry_run=self.request.dry_run
         )
@@ -185,7 +196,7 @@ class TableMaintainer:
         if unread.oldest is not None:
             # a minute for clocks that differ
             keep = max(keep, self.request.now - unread.oldest + timedelta(minutes=1))
-        session = by_spark.upkeep_session(self.spark, self.request.settings.target_bytes)
+        session = by_spark.upkeep_session(self._session(table.path), self.request.settings.target_bytes)
         seen = by_spark.vacuum(session, self._storage, table, self._state.seen[table.name], keep)
         # what was kept for games goes as soon as they have read it, whether or not the table changes
         self._saw(table, replace(seen, vacuumed_ms=None) if late else seen)

@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 import demux.operations.maintenance.bronze_retention
 import demux.operations.maintenance.run
@@ -45,6 +47,16 @@ def maintain(
     done = list(upkeep.run(tables_of(root.layout, known, {}, ())))
     assert [str(one.error) for one in done if one.error is not None] == []
     return done, upkeep
+
+
+def forecast(root: Root, spark: SparkSession | None) -> int:
+    """How many rows of bronze are to be retired, as a look says, by Spark or without it."""
+    known = MaintainSettings(**OLD)
+    request = MaintenanceRequest(known, Vacuum.YES, True, LATER, "look", threads=2)
+    upkeep = TableMaintainer(spark, root.layout, request, game_offsets(spark, root.layout), lambda: None, Event())
+    found = list(upkeep.run(tables_of(root.layout, known, {}, ())))
+    assert [str(one.error) for one in found if one.error is not None] == []
+    return sum(one.rows for one in found if one.table.kind is TableKind.BRONZE)
 
 
 def data_files(table: str) -> set[str]:
@@ -116,6 +128,7 @@ def test_rows_that_wait_are_read_after_files_were_joined_and_removed_and_older_r
     # what was read leaves bronze, though it is in one file with what waits
     first = {row["record_id"] for row in streamed.bronze()}
     waits = {row["record_id"] for row in root.bronze()} - first
+    assert forecast(root, None) == forecast(root, root.spark) == len(first - still_quarantined(streamed)) > 0
     maintain(root, **OLD)
     assert {row["record_id"] for row in root.bronze()} - first == waits
     gone = {record for _, record, _ in removed(root)}
