@@ -85,7 +85,7 @@ def maintain(
     else:
         with command_context(settings, "maintain", Access.TURNS, wait=wait) as place:
             _require_known(place.spark, place.layout, games)
-            stop, done = place.stop, _maintain_by_turns(place, games, wanted)
+            stop, done = place.stop, _maintain_root(place, games, wanted)
     raise typer.Exit(_exit_code(done, stopped=stop.is_set()))
 
 
@@ -97,7 +97,7 @@ def maintain_if_due(place: CommandContext) -> None:
         if due is None or due > now or place.stop.is_set():
             return
         require_safe(settings.kept, force=False)
-        _maintain_by_turns(place, (), Vacuum.YES)
+        _maintain_root(place, (), Vacuum.YES)
         if place.hold is not None:
             # what the fleet knows of the tables is old now
             place.hold.visits += 1
@@ -110,7 +110,7 @@ def maintain_if_due(place: CommandContext) -> None:
         console.print(f"maintenance failed: {named(error)}", style="red", soft_wrap=True)
 
 
-def _maintain_by_turns(place: CommandContext, games: Collection[str], vacuum: Vacuum) -> tuple[TableMaintenance, ...]:
+def _maintain_root(place: CommandContext, games: Collection[str], vacuum: Vacuum) -> tuple[TableMaintenance, ...]:
     """Return what was done to each table; other commands have the root in between."""
     request, offsets_of = (
         _request(place.settings, games, vacuum, dry_run=False),
