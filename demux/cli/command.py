@@ -23,12 +23,13 @@ from rich.console import Console
 
 from demux.core.errors import SettingsInvalid, StorageFailed
 from demux.core.extras import on_databricks
+from demux.core.log_format import formatter_of
 from demux.core.root.layout import Layout, layout_of, s3_access
 from demux.core.root.lease import hold_of
 from demux.core.root.lock import Access, Hold, is_elsewhere, locked
 from demux.core.secrets import is_secret_option
 from demux.core.settings.loading.loader import load, with_absolute_paths
-from demux.core.settings.settings import Decoder, Settings
+from demux.core.settings.settings import Decoder, LogFormat, Settings
 from demux.core.text import printable
 
 if TYPE_CHECKING:
@@ -177,7 +178,7 @@ def _with_spark(settings: Settings, after_removal: AfterRemoval, hold: Hold) -> 
     from demux.pipeline.context import place_of
     from install_workflow.destroy.apply import require_whole
 
-    log_to(logs_of(settings))
+    log_to(logs_of(settings), settings.log.format)
     shared = has_session()
     with console.status("starting Spark …"):
         spark = session(settings.spark, logs_of(settings), s3_access(settings))
@@ -210,7 +211,7 @@ def logs_of(settings: Settings) -> Path:
     return Path("demux-logs")
 
 
-def log_to(folder: Path) -> None:
+def log_to(folder: Path, log_format: LogFormat = LogFormat.TEXT) -> None:
     """Send our own log records to `demux.log`; the terminal is for people, but a job's output outlives its cluster."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -223,7 +224,7 @@ def log_to(folder: Path) -> None:
         ) from error
     handlers = [handler, logging.StreamHandler(sys.stderr)] if on_databricks() else [handler]
     for each in handlers:
-        each.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(threadName)s: %(message)s"))
+        each.setFormatter(formatter_of(as_json=log_format is LogFormat.JSON))
     log = logging.getLogger("demux")
     log.handlers, log.propagate = handlers, False
     log.setLevel(logging.INFO)

@@ -66,7 +66,7 @@ def run_tasks(
         try:
             report = _with_retries(lambda: work(task), settings, stop)
         except Exception as error:  # one game's failure must not stop its neighbours
-            _LOG.exception("task %s failed", task.key)
+            _LOG.exception("task %s failed", task.key, extra={"game": task.game})
             return TaskEnd(task, None, named(error), time.monotonic() - started)
         return TaskEnd(task, report, None, time.monotonic() - started)
 

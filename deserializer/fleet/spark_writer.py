@@ -52,7 +52,7 @@ class BySpark:
                 report = self._report(spark, due)
             self._games.done(due)
         except Exception as failure:  # one game's failure must not stop its neighbours
-            _LOG.exception("%s failed", names_of(due.game).task_key)
+            _LOG.exception("%s failed", names_of(due.game).task_key, extra={"game": due.game})
             error = named(failure)
             self._games.forget(due.game)
         return GameResult(due.game, None if error else report, error, time.monotonic() - began)

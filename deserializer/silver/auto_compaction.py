@@ -67,7 +67,7 @@ def keep_up(table: deltalake.DeltaTable) -> None:
                 table.update_incremental()
                 step(table)
         except Exception as error:  # nothing is lost by it, whatever it is
-            _LOG.warning("upkeep of %s failed: %s", table.table_uri, error)
+            _LOG.warning("upkeep of %s failed: %s", table.table_uri, error, extra={"table": table.table_uri})
 
 
 def _join(table: deltalake.DeltaTable) -> None:

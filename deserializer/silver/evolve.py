@@ -63,7 +63,7 @@ def evolve(spark: SparkSession, table: str, columns: Struct, message: str | None
         return
     wider = retyped(now, columns)
     if wider != now:
-        _LOG.info("%s gets wider columns: it is rewritten", table)
+        _LOG.info("%s gets wider columns: it is rewritten", table, extra={"table": table})
         widen(spark, table, now, wider)
         now = _schema(spark, table)
     before = columns_of_spark(now)

@@ -103,7 +103,7 @@ def widen_by_files(
     sizes = sizes_of(table)
     if not replaces_files(table) or sum(sizes.values()) > MOST_BYTES:
         return False
-    _LOG.info("%s gets wider columns: it is rewritten", path)
+    _LOG.info("%s gets wider columns: it is rewritten", path, extra={"table": path})
     files = rewritten(storage, path, sizes, columns_of_spark(wider), lambda rows: rows)
     replacement = Replacement("WRITE", sizes, files, schema=wider.jsonValue(), description=description, mark=SAME_ROWS)
     if replacement.commit(storage, table, path):

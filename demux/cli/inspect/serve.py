@@ -12,7 +12,8 @@ import typer
 
 from demux.cli.command import ROOT, SET, SETTINGS, console, settings_of, warn
 from demux.core.errors import StorageFailed
-from demux.core.settings.settings import Settings
+from demux.core.log_format import formatter_of
+from demux.core.settings.settings import LogFormat, Settings
 from demux.operations.status.html_page import page
 from demux.operations.status.http_server import SiteCache, StatusServer
 from demux.operations.status.json_view import status_json
@@ -43,7 +44,7 @@ def serve(
     Example: `demux serve --port 8642`
     """
     settings = settings_of(settings_file, root, changes)
-    _log_to_terminal()
+    _log_to_terminal(settings.log.format)
     sites = SiteCache(status_reader(settings), metrics_games)
     server = StatusServer(sites, host, port, allow_host)
     stop = threading.Event()
@@ -80,9 +81,9 @@ def write_page(settings: Settings, file: Path) -> None:
     console.print(f"{file} is the status as it is now; `demux serve` keeps it up to date", soft_wrap=True)
 
 
-def _log_to_terminal() -> None:
+def _log_to_terminal(log_format: LogFormat) -> None:
     """Tell of what cannot be read on standard error: nothing is written below the root, not even a log."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    handler.setFormatter(formatter_of(as_json=log_format is LogFormat.JSON))
     log = logging.getLogger("demux")
     log.handlers, log.propagate = [handler], False

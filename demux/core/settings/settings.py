@@ -248,6 +248,22 @@ class SparkSettings(Section):
     conf: Mapping[str, str] = Field(default={}, description="Further Spark properties, such as spark.ui.enabled: true.")
 
 
+class LogFormat(Enum):
+    """How records of our log are written."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+class LogSettings(Section):
+    """Our log: `logs/demux.log` below the root, and in a workspace the task's output."""
+
+    format: LogFormat = Field(
+        default=LogFormat.TEXT,
+        description="text: a line for people. json: an object on a line: time, level, message, game, condition.",
+    )
+
+
 class Settings(Section):
     """All settings; without arguments, the defaults that need no file."""
 
@@ -283,6 +299,9 @@ class Settings(Section):
         default=StoreSettings(), description="The object store of the root, where it is in one."
     )
     spark: SparkSettings = Field(default=SparkSettings(), description="The Spark session.")
+    log: LogSettings = Field(
+        default=LogSettings(), description="The log of the commands, and of the tasks of a deployment."
+    )
     databricks: DatabricksSettings = Field(
         default=DatabricksSettings(), description="The jobs in a Databricks workspace that run everything."
     )

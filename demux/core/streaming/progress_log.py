@@ -23,9 +23,10 @@ class ProgressLog(StreamingQueryListener):
 
     def onQueryProgress(self, event: Any) -> None:
         """Write the line."""
-        line = progress_line(json.loads(event.progress.json))
+        progress = json.loads(event.progress.json)
+        line = progress_line(progress)
         if line is not None:
-            _LOG.info("%s", line)
+            _LOG.info("%s", line, extra={"batch": progress.get("batchId"), "rows": progress["numInputRows"]})
 
     def onQueryIdle(self, event: Any) -> None:
         """Say nothing; Spark 3.4 never asks."""

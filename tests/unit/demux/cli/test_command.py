@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import tempfile
@@ -13,7 +14,7 @@ import pytest
 
 from demux.cli.command import _catch_signals, log_to, logs_of, settings_of
 from demux.core.errors import SettingsInvalid
-from demux.core.settings.settings import Decoder, Settings
+from demux.core.settings.settings import Decoder, LogFormat, Settings
 
 
 @pytest.fixture(autouse=True)
@@ -121,6 +122,18 @@ def test_what_is_logged_in_a_job_is_in_its_output_too(
     said = capsys.readouterr().err
     assert said.endswith(printed) if runtime else said == ""
     assert (elsewhere / "logs" / "demux.log").read_text(encoding="utf-8").endswith("MainThread: it is late\n")
+
+
+def test_the_log_of_a_command_is_json_where_the_settings_ask_for_it(tmp_path: Path) -> None:
+    log = logging.getLogger("demux")
+    log_to(tmp_path, LogFormat.JSON)
+    try:
+        log.warning("it is late", extra={"game": "chess"})
+    finally:
+        while log.handlers:
+            log.handlers.pop().close()
+    found = json.loads((tmp_path / "demux.log").read_text(encoding="utf-8"))
+    assert (found["message"], found["game"]) == ("it is late", "chess")
 
 
 def test_a_command_that_does_not_run_in_the_main_thread_leaves_signals_alone() -> None:

@@ -18,7 +18,7 @@ from demux.core.settings.settings import Decoder, Policy, Settings
 
 SECTIONS = (
     "root, source, kafka, archive, wrapper, framing, registry, registries, games, decoder, run, maintain, store, "
-    "spark, databricks, grants"
+    "spark, log, databricks, grants"
 )
 
 
