@@ -36,6 +36,7 @@ def test_a_look_at_a_root_loads_no_spark(tmp_path: Path, words: list[str]) -> No
     assert loaded_by(*words, "--root", str(tmp_path)) == set()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "words",
     [
@@ -59,6 +60,7 @@ def test_what_reads_more_than_logs_does_it_where_there_is_no_java(
     loaded_by(*words, "--root", layout.root)
 
 
+@pytest.mark.thorough
 def test_no_command_loads_a_library_of_one_way_of_work_before_it_is_asked_for() -> None:
     script = """
 import importlib, sys

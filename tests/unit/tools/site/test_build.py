@@ -70,6 +70,7 @@ def test_each_page_is_in_one_section() -> None:
     assert len(decisions()) > 30
 
 
+@pytest.mark.thorough
 def test_a_link_that_leads_nowhere_is_an_error(tmp_path: Path) -> None:
     for folder in ("docs", "benchmarks"):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("*.py", "__pycache__"))

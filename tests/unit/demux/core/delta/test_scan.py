@@ -95,8 +95,11 @@ def test_a_table_that_is_not_there_is_another_error(tmp_path: Path) -> None:
         open_readable(Storage(), str(tmp_path / "none"))
 
 
-def test_large_values_make_small_batches_only_where_their_column_is_read(tmp_path: Path) -> None:
-    large = pa.table({"small": list(range(8)), "large": [b"%d" % one * 8 * 2**20 for one in range(8)]})
+def test_large_values_make_small_batches_only_where_their_column_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("demux.core.delta.scan.MAX_BATCH_BYTES", 64 * 2**10)
+    large = pa.table({"small": list(range(8)), "large": [b"%d" % one * 8 * 2**10 for one in range(8)]})
     pq.write_table(large, tmp_path / "file", compression="none", use_dictionary=False)
     metadata = pq.read_metadata(tmp_path / "file")
     assert 1 <= batch_rows(metadata) <= 8 < batch_rows(metadata, ["small"])

@@ -103,6 +103,7 @@ def tables(tmp_path: Path) -> Tables:
     return Tables(tmp_path / "root 100%")
 
 
+@pytest.mark.thorough
 def test_names_of_all_kinds_balance_and_each_difference_has_its_own_game(tables: Tables) -> None:
     for number, game in enumerate(NAMES):
         offsets = range(10 * number, 10 * number + 4)
