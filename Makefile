@@ -7,7 +7,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 BIN := .venv/current/bin
 OLDEST := .venv/oldest/bin
-CODE := demux producer bronze_ingest install_workflow deserializer tests benchmarks tools
+CODE := demux producer bronze_ingest install_workflow deserializer tests benchmarks tools docs/examples
 PURE = $(wildcard tests/unit tests/property)
 # each process has one Spark session, and one of three waits for a server or a process most of the time;
 # a file's tests stay together (tests/support/order.py)

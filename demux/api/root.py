@@ -15,7 +15,7 @@ from demux.core.delta.scan import read_table
 from demux.core.errors import GameUnknown
 from demux.core.extras import on_databricks
 from demux.core.names import names_of
-from demux.core.root.layout import Layout, layout_of
+from demux.core.root.layout import Layout, layout_of, logs_of, s3_access
 from demux.core.root.lease import hold_of
 from demux.core.root.lock import Access, locked
 from demux.core.schemas.registry_selection import Registries
@@ -171,11 +171,21 @@ class Root:
         registered = registered_if_asked(self.settings, Registries(self.settings, os.environ), lambda _: None)
         return preview_round(None, self.settings, Control(None, self.layout), registered.games).plan
 
+    def session(self) -> SparkSession:
+        """Return the Spark session of this process, or a new one with Delta that reaches the root as the settings say.
+
+        Raises:
+            RuntimeMissing: no Java that this Spark runs on, or Spark did not start.
+        """
+        from demux.core.streaming.session import session
+
+        return session(self.settings.spark, logs_of(self.settings), s3_access(self.settings))
+
     def run(self, spark: SparkSession, *, wait: bool = False) -> Round:
         """Return what one round did: bronze takes in what is new, and each game with new rows is decoded.
 
         Args:
-            spark: a session with Delta; `demux.core.streaming.session.session` makes one.
+            spark: a session with Delta, such as `session()` returns.
             wait: wait while another command works on the root, instead of refusing.
 
         Raises:
