@@ -113,7 +113,7 @@ def test_a_log_that_is_long_gets_a_checkpoint(tmp_path: Path) -> None:
     assert len(list(Path(table.path, "_delta_log").glob("*.checkpoint.parquet"))) == 1
 
 
-def test_old_files_are_unneeded_and_those_that_somebody_reads_still_are_not(tmp_path: Path) -> None:
+def test_files_that_no_version_of_the_last_time_has_are_unneeded(tmp_path: Path) -> None:
     table = table_of(tmp_path)
     fill(table, "chess")
     old = {Path(uri).name for uri in DeltaTable(table.path).file_uris()}
