@@ -17,8 +17,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from demux.core.errors import SettingsInvalid
+from demux.core.http.failures import one_line
 from install_workflow.databricks.api.client import WorkspaceConnection
-from install_workflow.databricks.api.errors import one_line
 from install_workflow.databricks.api.workspace_files import size
 
 CHECKOUT = Path(__file__).parents[3]

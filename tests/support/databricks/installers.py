@@ -9,9 +9,10 @@ from datetime import datetime, timedelta, timezone
 from typing import Any, TypeVar
 
 from demux.core.control.deployment_record import DeploymentRecord, from_text
+from demux.core.http.client import Tries
 from demux.core.settings.loading.loader import load
 from demux.core.settings.settings import Settings
-from install_workflow.databricks.api.client import Tries, WorkspaceConnection
+from install_workflow.databricks.api.client import WorkspaceConnection
 from install_workflow.databricks.apply.deploy import install, preview_deployment, preview_removal, remove_all, settle
 from install_workflow.databricks.apply.deployment_lock import LEASE, DeploymentLock, InstallerId, OnClaim
 from install_workflow.databricks.apply.presence import InstallerPresence, NothingKnown

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from demux.core.errors import SchemaInvalid
-from demux.core.registry.confluent.api import AVRO, Deletion, Resources
-from demux.core.registry.confluent.responses import ReferenceTo, SchemaLocation
+from demux.core.registry.confluent.api import AVRO, Deletion, Resources, SchemaLocation
+from demux.core.registry.confluent.ownership_marks import OwnershipMark, ReferenceTo, mark_subject, mark_text, read_mark
 from demux.core.registry.imports import direct_imports, only_needed
-from demux.core.registry.ownership_marks import OwnershipMark, mark_subject, mark_text, read_mark
 from demux.core.registry.protocol import ImportedFile, NewSchema
 
 

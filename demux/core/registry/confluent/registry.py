@@ -8,12 +8,11 @@ from dataclasses import replace
 from itertools import count
 
 from demux.core.errors import SchemaInvalid, SchemaUnknown
-from demux.core.registry.confluent.api import PROTOBUF, Resources
+from demux.core.registry.confluent.api import PROTOBUF, RegisteredVersion, Resources, Stored
 from demux.core.registry.confluent.http_client import Rest
+from demux.core.registry.confluent.ownership_marks import ReferenceTo, is_mark_subject
 from demux.core.registry.confluent.registration import Registrar, take_out
-from demux.core.registry.confluent.responses import ReferenceTo, RegisteredVersion, Stored
 from demux.core.registry.imports import schema_mistake
-from demux.core.registry.ownership_marks import is_mark_subject
 from demux.core.registry.protocol import ImportedFile, NewSchema, RegisteredSchema, SubjectVersion, no_guids, no_subject
 
 _LARGEST_ID = 2**31 - 1
@@ -27,7 +26,7 @@ class ConfluentRegistry:
 
     Args:
         rest: how to reach it.
-        made_by: the mark on what is registered through this object (`demux.core.registry.ownership_marks`).
+        made_by: the mark on what is registered through this object (`demux.core.registry.confluent.ownership_marks`).
     """
 
     def __init__(self, rest: Rest, made_by: str | None = None) -> None:

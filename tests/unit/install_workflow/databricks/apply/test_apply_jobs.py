@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from demux.core.errors import DemuxError, TaskInterrupted, WorkspaceUnavailable
-from install_workflow.databricks.api.client import Tries, WorkspaceConnection
+from demux.core.http.client import Tries
+from install_workflow.databricks.api.client import WorkspaceConnection
 from install_workflow.databricks.apply.apply_jobs import CallMoment, JobStep, apply
 from install_workflow.databricks.diff.changes import JobAction, WorkspacePlan, compare
 from install_workflow.databricks.diff.normalize import comparable

@@ -8,9 +8,10 @@ from collections.abc import Iterable, Iterator
 import pytest
 
 from demux.core.errors import DemuxError, PlanRefused, SettingsInvalid, TaskInterrupted
+from demux.core.http.client import Tries
 from demux.core.names import names_of
 from demux.core.settings.loading.loader import load
-from install_workflow.databricks.api.client import Tries, WorkspaceConnection
+from install_workflow.databricks.api.client import WorkspaceConnection
 from install_workflow.databricks.apply.apply_jobs import apply as install
 from install_workflow.databricks.diff.changes import compare
 from install_workflow.databricks.grants.apply import GrantsPreview, apply, preview_grants
@@ -56,7 +57,7 @@ class Installer:
 
     def __init__(self, fake: FakeWorkspace, folder: str = FOLDERS[0]) -> None:
         login = {"host": fake.url, "token": fake.token, "auth_type": "pat"}
-        self.connection = WorkspaceConnection(login, Tries(retries=0, timeout_s=20, first_s=1))
+        self.connection = WorkspaceConnection(login, Tries(retries=0, timeout_s=20))
         self.base = {
             "root": "/Volumes/main/demux/data",
             "games.allow": ["chess", "go"],
@@ -442,7 +443,7 @@ def test_a_retiring_that_fails_anywhere_is_finished_by_a_second_apply(way: Way) 
 def test_a_call_whose_answer_was_lost_is_tried_again_and_harms_nothing(fake: FakeWorkspace) -> None:
     installer = Installer(fake)
     login = {"host": fake.url, "token": fake.token, "auth_type": "pat"}
-    installer.connection = WorkspaceConnection(login, Tries(retries=2, timeout_s=20, first_s=1), lambda _: None)
+    installer.connection = WorkspaceConnection(login, Tries(retries=2, timeout_s=20), lambda _: None)
     for nth in positions():
         fake.faults.plan(Fault(Way.RESET, nth=nth, when=When.AFTER))
         assert installer.apply(grants__games={"chess": ["chess-team"], "go": ["go-team", f"n{nth}"]}).failed == ()
