@@ -14,7 +14,7 @@ from databricks.sdk.config import Config
 from databricks.sdk.errors.base import DatabricksError
 
 from demux.core.errors import DemuxError
-from demux.core.http.client import DEFAULT_TRIES, HttpClient, HttpAnswer, Tries
+from demux.core.http.client import DEFAULT_TRIES, HttpAnswer, HttpClient, Tries
 from demux.core.http.failures import CertificateRefused, HttpRejected, HttpUnusable, one_line, parse_json
 from install_workflow.databricks.api.errors import no_login, not_trusted, refused, unavailable
 
