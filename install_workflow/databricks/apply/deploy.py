@@ -26,7 +26,7 @@ from install_workflow.databricks.diff.placements import (
 )
 from install_workflow.databricks.diff.plan_file import require_same_state, require_unchanged
 from install_workflow.databricks.grants.api import GrantsApi
-from install_workflow.databricks.grants.record import grants_files
+from install_workflow.databricks.grants.apply import grants_files
 from install_workflow.databricks.jobs.build import ALL, CONTINUOUS, job_name, make_jobs
 from install_workflow.databricks.jobs.job import OWNER_TAG, Job, wheel_folder
 from install_workflow.databricks.jobs.jobs_api import DeploymentJobs, Workspace

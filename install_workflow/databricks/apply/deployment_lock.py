@@ -7,12 +7,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import Enum
-from functools import partial
 
-from demux.core.control.deployment_record import DeploymentRecord, InstallerClaim, from_text, record_folder, to_text
+from demux.core.control.deployment_record import DeploymentRecord, InstallerClaim, deployment_format, record_folder
 from demux.core.errors import DemuxError, DeploymentLocked
 from install_workflow.databricks.api.client import WorkspaceConnection
-from install_workflow.databricks.api.versioned_file import FileVersion, RecordFiles, RecordFormat
+from install_workflow.databricks.api.versioned_file import FileVersion, RecordFiles
 from install_workflow.databricks.api.workspace_files import missing_folders
 from install_workflow.databricks.apply.presence import InstallerPresence, NothingKnown
 from install_workflow.databricks.diff.placements import Filled, PlacementOutcome, Places, recorded
@@ -75,8 +74,7 @@ class DeploymentLock:
             clock: the time (UTC).
             record_id: what no other record has, for one that begins with this turn.
         """
-        about = f"the deployment {deployment}"
-        form = RecordFormat(DeploymentRecord(), partial(to_text, deployment), partial(from_text, deployment), about)
+        form = deployment_format(deployment)
         self.deployment = deployment
         self.folder = record_folder(wheel_path, deployment)
         self._files = RecordFiles(connection, self.folder, form)

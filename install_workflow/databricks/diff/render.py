@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from demux.core.settings.settings import Engine
 from demux.core.text import first_few, printable
 from install_workflow.databricks.diff.changes import JobAction, JobChange, WorkspacePlan
@@ -28,6 +30,8 @@ _MARKS = {
     DifferenceKind.CHANGED: "~",
 }
 _LONGEST = 120
+
+PLAN = TypeAdapter(WorkspacePlan)
 
 
 def as_text(plan: WorkspacePlan, with_kept: bool = False) -> str:
@@ -70,21 +74,12 @@ def as_json(plan: WorkspacePlan) -> str:
     return json.dumps(content_of(plan), indent=2)
 
 
-def content_of(plan: WorkspacePlan) -> dict[str, Any]:
-    """Return the plan as JSON data.
-
-    Its fields: plan_id, state_id, deployed_games, removed_games, engine, changes (action, part, name, job_id, calls,
-    reason, details of difference, subject, field, before, after, reason), foreign (job_id, name, deployment).
-    """
-    return {
-        "plan_id": plan.plan_id,
-        "state_id": plan.state_id,
-        "deployed_games": plan.deployed_games,
-        "removed_games": plan.removed_games,
-        "engine": plan.engine,
-        "changes": [_change_json(change) for change in plan.changes],
-        "foreign": [{"job_id": job.job_id, "name": job.name, "deployment": job.deployment} for job in plan.foreign],
-    }
+def content_of(plan: WorkspacePlan, *, with_jobs: bool = False) -> dict[str, Any]:
+    """Return the plan as JSON data: plan_id, engine, the fields of `WorkspacePlan`; the jobs themselves if asked."""
+    without = None if with_jobs else {"changes": {"__all__": {"job"}}}
+    fields = PLAN.dump_python(plan, mode="json", exclude=without)
+    first = {name: fields.pop(name) for name in ("state_id", "deployed_games", "removed_games")}
+    return {"plan_id": plan.plan_id, **first, "engine": plan.engine, **fields}
 
 
 def _job_line(change: JobChange) -> str:
@@ -160,26 +155,3 @@ def _extent(detail: Detail) -> str:
 def _value(value: Any) -> str:
     text = printable(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True))
     return (text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…") or '""'
-
-
-def _change_json(change: JobChange) -> dict[str, Any]:
-    return {
-        "action": change.action.value,
-        "part": change.part,
-        "name": change.name,
-        "job_id": change.job_id,
-        "calls": [call.value for call in change.calls],
-        "reason": change.reason,
-        "details": [_detail_json(detail) for detail in change.details],
-    }
-
-
-def _detail_json(detail: Detail) -> dict[str, Any]:
-    return {
-        "difference": detail.difference.value,
-        "subject": detail.subject,
-        "field": detail.field,
-        "before": detail.before,
-        "after": detail.after,
-        "reason": detail.reason,
-    }

@@ -6,6 +6,9 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from pydantic import TypeAdapter
+
+from demux.core.control.record_format import RecordFormat
 from demux.core.errors import DemuxError, TaskInterrupted, WorkspaceRefused
 from demux.core.settings.settings import Settings
 from install_workflow.databricks.api.client import WorkspaceConnection
@@ -28,12 +31,13 @@ from install_workflow.databricks.grants.diff import (
     taken_back,
     to_read,
 )
-from install_workflow.databricks.grants.record import grants_files
 from install_workflow.databricks.jobs.jobs_api import Workspace
 
 _PRINCIPAL = re.compile(r"\bprincipal\b", re.IGNORECASE)
 # an answer about the names in the call, not about us
 _ABOUT_NAMES = (400, 404)
+
+_RECORD = TypeAdapter(GrantsRecord)
 
 Tell = Callable[[str, Sequence[GrantChange]], None]
 
@@ -53,6 +57,21 @@ class GrantsPreview:
     kept: FileVersion[GrantsRecord]
     files: RecordFiles[GrantsRecord]
     catalog: GrantsApi
+
+
+def grants_format(deployment: str) -> RecordFormat[GrantsRecord]:
+    """Return how the record of a deployment's grants is written."""
+    remedy = (
+        "Put an earlier one in its place; or remove all of that folder, and what was granted stays as if it were "
+        "another's."
+    )
+    return RecordFormat(deployment, _RECORD, GrantsRecord(), "the grants", remedy)
+
+
+def grants_files(connection: WorkspaceConnection, wheel_path: str, deployment: str) -> RecordFiles[GrantsRecord]:
+    """Return the versions of a deployment's record of grants."""
+    # no deployment can have this name, and its wheels a folder of it
+    return RecordFiles(connection, f"{wheel_path}/grants.{deployment}", grants_format(deployment))
 
 
 def preview_grants(

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta, timezone
 from typing import Any, TypeVar
 
-from demux.core.control.deployment_record import DeploymentRecord, from_text
+from demux.core.control.deployment_record import DeploymentRecord, deployment_format
 from demux.core.http.client import Tries
 from demux.core.settings.loading.loader import load
 from demux.core.settings.settings import Settings
@@ -167,7 +167,7 @@ class Installer:
 
 def newest(fake: FakeWorkspace) -> DeploymentRecord:
     paths = sorted(path for path in fake.files.held if re.match(rf"{RECORDS}/\d+\.json$", path))
-    return from_text("prod", fake.files.held[paths[-1]].decode(), "") if paths else DeploymentRecord()
+    return deployment_format("prod").from_text(fake.files.held[paths[-1]].decode(), "") if paths else DeploymentRecord()
 
 
 def state(fake: FakeWorkspace) -> list[object]:
