@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import AwareDatetime, TypeAdapter
 
 from demux.core.control.record_format import RecordFormat
+from demux.core.errors import PlanRefused
 
 _FOLDER = "deployment."
 
@@ -96,5 +97,12 @@ def deployment_in(folder: str) -> str:
 
 def deployment_format(deployment: str) -> RecordFormat[DeploymentRecord]:
     """Return how the record of a deployment is written."""
-    remedy = "If no other command changes the deployment, remove that file: the next apply puts the record right."
-    return RecordFormat(deployment, _RECORD, DeploymentRecord(), f"the deployment {deployment}", remedy)
+    return RecordFormat(deployment, _RECORD, DeploymentRecord(), f"the deployment {deployment}", _unusable)
+
+
+def _unusable(path: str, reason: str) -> PlanRefused:
+    return PlanRefused(
+        f"The record of the deployment, {path}, cannot be used ({reason}).",
+        "If no other command changes the deployment, remove that file: the next apply puts the record right.",
+        path=path,
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -26,14 +27,14 @@ class RecordFormat(Generic[R]):
         shape: of the record; it says what is valid.
         empty: what it says before the first version.
         about: what it is about, such as `the grants`.
-        remedy: what to do about a file that cannot be used.
+        unusable: makes the error of a file that cannot be used, from its path and the reason.
     """
 
     deployment: str
     shape: TypeAdapter[R]
     empty: R
     about: str
-    remedy: str
+    unusable: Callable[[str, str], PlanRefused]
 
     def to_text(self, record: R) -> str:
         """Return the text of a version's file; it is the same each time."""
@@ -53,9 +54,7 @@ class RecordFormat(Generic[R]):
                 raise ValueError(f"version {content['version']} of deployment {content['deployment']}")
             return self.shape.validate_python(content)
         except (KeyError, TypeError, ValueError, RecursionError) as error:
-            raise PlanRefused(
-                f"The record of {self.about}, {path}, cannot be used ({mistake_in(error)}).", self.remedy, path=path
-            ) from None
+            raise self.unusable(path, mistake_in(error)) from None
 
 
 def mistake_in(error: Exception) -> str:

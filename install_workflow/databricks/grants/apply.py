@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pydantic import TypeAdapter
 
 from demux.core.control.record_format import RecordFormat
-from demux.core.errors import DemuxError, TaskInterrupted, WorkspaceRefused
+from demux.core.errors import DemuxError, PlanRefused, TaskInterrupted, WorkspaceRefused
 from demux.core.settings.settings import Settings
 from install_workflow.databricks.api.client import WorkspaceConnection
 from install_workflow.databricks.api.errors import Denied
@@ -61,11 +61,7 @@ class GrantsPreview:
 
 def grants_format(deployment: str) -> RecordFormat[GrantsRecord]:
     """Return how the record of a deployment's grants is written."""
-    remedy = (
-        "Put an earlier one in its place; or remove all of that folder, and what was granted stays as if it were "
-        "another's."
-    )
-    return RecordFormat(deployment, _RECORD, GrantsRecord(), "the grants", remedy)
+    return RecordFormat(deployment, _RECORD, GrantsRecord(), "the grants", _unusable)
 
 
 def grants_files(connection: WorkspaceConnection, wheel_path: str, deployment: str) -> RecordFiles[GrantsRecord]:
@@ -223,4 +219,13 @@ class _GrantCalls:
 def _vanished(name: str) -> TaskInterrupted:
     return TaskInterrupted(
         f"The {kind_of(name)} {name} was dropped since the plan was made.", "Run the same command again.", name=name
+    )
+
+
+def _unusable(path: str, reason: str) -> PlanRefused:
+    return PlanRefused(
+        f"The record of what was granted, {path}, cannot be used ({reason}).",
+        "Put an earlier one in its place; or remove all of that folder, and what was granted stays as if it were "
+        "another's.",
+        path=path,
     )

@@ -101,7 +101,7 @@ def edited(**fields: object) -> str:
     ],
 )
 def test_what_is_no_record_is_refused_with_what_to_do(wrong: str) -> None:
-    with pytest.raises(PlanRefused, match=r"The record of the deployment prod, /x/1\.json, cannot be used") as refused:
+    with pytest.raises(PlanRefused, match=r"The record of the deployment, /x/1\.json, cannot be used") as refused:
         deployment_format("prod").from_text(wrong, "/x/1.json")
     assert "remove that file" in refused.value.remedy
 

@@ -115,7 +115,7 @@ def record(fake: FakeWorkspace) -> dict[str, list[dict[str, str]]]:
     """The newest record, wherever it is."""
     files = {**fake.files.held, **{path: content for path, content in fake.tree.held.items() if content is not None}}
     newest = max(path for path in files if "/grants." in path)
-    content: dict[str, list[list[str]]] = json.loads(files[newest])
+    content: dict[str, list[dict[str, str]]] = json.loads(files[newest])
     return content
 
 
