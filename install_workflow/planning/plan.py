@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -12,9 +13,9 @@ from demux.core.control.game_load import Load
 from demux.core.errors import PlanRefused
 from demux.core.names import names_of
 from demux.core.schemas.game_discovery import RegisteredGames
-from demux.core.settings.settings import GamesSettings, Policy
-from install_workflow.planning.packing import pack
-from install_workflow.planning.rebalance import Balance, GameMove, balance, weights_ms
+from demux.core.settings.games import GamesSettings, Policy
+from demux.core.text import printable
+from install_workflow.planning.rebalance import Balance, GameMove, balance, pack, weights_ms
 
 
 class Action(Enum):
@@ -197,3 +198,55 @@ def _require_distinct_keys(games: Iterable[str]) -> None:
                 "Rename one of them, or leave one out by games.policy: allow-list.",
                 games=(other, game),
             )
+
+
+_SIGNS = {Action.CREATE: "+", Action.UPDATE: "~", Action.DELETE: "-", Action.KEEP: " "}
+
+
+def as_text(plan: Plan, with_kept: bool = False) -> str:
+    """Return one line for each change, the waiting games, and a summary; control characters are made visible.
+
+    Args:
+        plan: the plan.
+        with_kept: also list what stays as it is.
+    """
+    lines = []
+    for change in plan.changes:
+        if change.action is Action.KEEP and not with_kept:
+            continue
+        task = change.task
+        lines.append(
+            f"{_SIGNS[change.action]} {change.action.value:6} {task.key} on {task.cluster} "
+            f"(game {printable(task.game)}): {change.reason}"
+        )
+    lines += waiting_lines(plan)
+    counted = Counter(change.action for change in plan.changes)
+    summary = ", ".join(f"{counted[action]} to {action.value}" for action in Action)
+    return "\n".join([*lines, f"Plan {plan.plan_id}: {summary}, {len(plan.waiting)} waiting."])
+
+
+def waiting_lines(plan: Plan) -> list[str]:
+    """Return a line for each game that waits, by name; control characters are made visible."""
+    return [f"! waits  game {printable(waiting.game)}: {waiting.reason}" for waiting in plan.waiting]
+
+
+def waiting_json(plan: Plan) -> list[dict[str, str]]:
+    """Return game and reason of each game that waits, by name."""
+    return [{"game": waiting.game, "reason": waiting.reason} for waiting in plan.waiting]
+
+
+def as_json(plan: Plan) -> str:
+    """Return the plan as a JSON object: plan_id, changes (action, game, task, cluster, reason), waiting."""
+    changes = [
+        {
+            "action": change.action.value,
+            "game": change.task.game,
+            "task": change.task.key,
+            "cluster": change.task.cluster,
+            "reason": change.reason,
+        }
+        for change in plan.changes
+    ]
+    content = {"plan_id": plan.plan_id, "changes": changes, "waiting": waiting_json(plan)}
+    # ASCII alone: names come from outside, and may reach a terminal
+    return json.dumps(content, indent=2)

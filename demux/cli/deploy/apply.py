@@ -26,8 +26,7 @@ from install_workflow.databricks.apply.deploy import (
     settle,
 )
 from install_workflow.databricks.apply.deployment_lock import DeploymentLock
-from install_workflow.databricks.apply.settings_files import needed
-from install_workflow.databricks.apply.wheel import Wheel
+from install_workflow.databricks.apply.wheel import Wheel, needed
 from install_workflow.databricks.diff.changes import WorkspacePlan, require_modest, require_no_twin
 from install_workflow.databricks.diff.plan_file import from_text
 from install_workflow.databricks.diff.render import as_text

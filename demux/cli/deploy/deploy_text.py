@@ -13,8 +13,7 @@ from install_workflow.databricks.diff.changes import JobCall, WorkspacePlan
 from install_workflow.databricks.diff.render import as_text, content_of, with_names
 from install_workflow.databricks.grants.diff import GrantsPlan
 from install_workflow.databricks.grants.render import content_of as grants_content
-from install_workflow.planning.plan import Action
-from install_workflow.planning.render import waiting_json, waiting_lines
+from install_workflow.planning.plan import Action, waiting_json, waiting_lines
 
 _MARKS = {JobCall.CREATE: "+", JobCall.RESET: "~", JobCall.PERMIT: "~", JobCall.DELETE: "-"}
 

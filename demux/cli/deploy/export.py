@@ -16,10 +16,10 @@ from demux.core.errors import SettingsInvalid, StorageFailed
 from demux.core.text import printable
 from install_workflow.databricks.api.client import WorkspaceConnection
 from install_workflow.databricks.apply.deploy import FileCall, FileStep, deployment_of, preview_deployment, upload_wheel
-from install_workflow.databricks.apply.settings_files import upload_files
+from install_workflow.databricks.apply.wheel import upload_files
 from install_workflow.databricks.diff.asset_bundle import HEAD, bundle_files, require_exportable
 from install_workflow.databricks.jobs.jobs_api import Workspace
-from install_workflow.planning.render import waiting_lines
+from install_workflow.planning.plan import waiting_lines
 
 export = typer.Typer(
     help="Write the plan in the form of another tool.",

@@ -16,8 +16,7 @@ from demux.cli.command import console
 from demux.core.settings.settings import Settings
 from demux.core.text import printable
 from install_workflow.databricks.apply.deploy import deployment_of
-from install_workflow.databricks.apply.deployment_lock import DeploymentLock, InstallerId, OnClaim
-from install_workflow.databricks.apply.presence import LocalPresence
+from install_workflow.databricks.apply.deployment_lock import DeploymentLock, InstallerId, LocalPresence, OnClaim
 from install_workflow.databricks.jobs.jobs_api import Workspace
 
 TAKE_OVER = typer.Option(

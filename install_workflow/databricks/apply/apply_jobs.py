@@ -9,8 +9,7 @@ from functools import partial
 from typing import Protocol
 
 from install_workflow.databricks.diff.changes import JobCall, JobChange, WorkspacePlan
-from install_workflow.databricks.jobs.job import Job, JobJson, Permission
-from install_workflow.databricks.jobs.job_references import with_ids
+from install_workflow.databricks.jobs.job import Job, JobJson, Permission, with_ids
 
 
 class Jobs(Protocol):

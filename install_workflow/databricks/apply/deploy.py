@@ -11,22 +11,21 @@ from demux.core.settings.settings import Settings
 from install_workflow.databricks.api.workspace_files import files_in, is_empty_folder, remove, remove_empty, upload
 from install_workflow.databricks.apply.apply_jobs import CallMoment, JobStep, apply
 from install_workflow.databricks.apply.deployment_lock import DeploymentLock
-from install_workflow.databricks.apply.settings_files import missing, upload_files
-from install_workflow.databricks.apply.wheel import Wheel, is_our_wheel, must_upload, wheels_of
+from install_workflow.databricks.apply.wheel import Wheel, is_our_wheel, missing, must_upload, upload_files, wheels_of
 from install_workflow.databricks.diff.changes import JobCall, WorkspacePlan, compare
-from install_workflow.databricks.diff.deployed_games import DiscoveredGames, plan_games
-from install_workflow.databricks.diff.drift import filled_in
-from install_workflow.databricks.diff.normalize import comparable
-from install_workflow.databricks.diff.placements import (
+from install_workflow.databricks.diff.deployed_games import (
+    DiscoveredGames,
     Filled,
     PlacementOutcome,
     Places,
     deployed_places,
+    plan_games,
     planned_places,
 )
+from install_workflow.databricks.diff.drift import filled_in
+from install_workflow.databricks.diff.fields import comparable
 from install_workflow.databricks.diff.plan_file import require_same_state, require_unchanged
-from install_workflow.databricks.grants.api import GrantsApi
-from install_workflow.databricks.grants.apply import grants_files
+from install_workflow.databricks.grants.apply import GrantsApi, grants_files
 from install_workflow.databricks.jobs.build import ALL, CONTINUOUS, job_name, make_jobs
 from install_workflow.databricks.jobs.job import OWNER_TAG, Job, wheel_folder
 from install_workflow.databricks.jobs.jobs_api import DeploymentJobs, Workspace

@@ -14,13 +14,18 @@ from demux.core.settings.loading.loader import load
 from demux.core.settings.settings import Settings
 from install_workflow.databricks.api.client import WorkspaceConnection
 from install_workflow.databricks.apply.deploy import install, preview_deployment, preview_removal, remove_all, settle
-from install_workflow.databricks.apply.deployment_lock import LEASE, DeploymentLock, InstallerId, OnClaim
-from install_workflow.databricks.apply.presence import InstallerPresence, NothingKnown
+from install_workflow.databricks.apply.deployment_lock import (
+    LEASE,
+    DeploymentLock,
+    InstallerId,
+    InstallerPresence,
+    NothingKnown,
+    OnClaim,
+)
 from install_workflow.databricks.apply.wheel import Wheel
 from install_workflow.databricks.diff.deployed_games import DiscoveredGames
-from install_workflow.databricks.diff.normalize import comparable
-from install_workflow.databricks.jobs.job import PART_TAG
-from install_workflow.databricks.jobs.job_references import with_parts
+from install_workflow.databricks.diff.fields import comparable
+from install_workflow.databricks.jobs.job import PART_TAG, with_parts
 from install_workflow.databricks.jobs.jobs_api import Workspace
 from tests.fakes.workspace.fake import FakeWorkspace
 from tests.fakes.workspace.http.exchange import Request

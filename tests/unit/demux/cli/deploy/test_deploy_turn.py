@@ -13,7 +13,7 @@ import pytest
 
 from demux.core.control.deployment_record import DeploymentRecord, InstallerClaim, deployment_format
 from demux.core.errors import DeploymentLocked, ExitCode
-from install_workflow.databricks.apply.presence import LocalPresence
+from install_workflow.databricks.apply.deployment_lock import LocalPresence
 from tests.fakes.workspace.fake import FakeWorkspace
 from tests.support.databricks.deployments import WHEEL_NAME, Demux, write_settings
 from tests.support.terminal import at_terminal

@@ -13,7 +13,7 @@ from demux.core.errors import DemuxError, ErrorKind, WorkspaceRefused, Workspace
 from demux.core.http.client import Tries
 from install_workflow.databricks.api.client import WorkspaceConnection
 from install_workflow.databricks.api.workspace_files import files_in, read, remove, remove_folder, size, upload, write
-from install_workflow.databricks.grants.api import GrantsApi
+from install_workflow.databricks.grants.apply import GrantsApi
 from install_workflow.databricks.grants.diff import Grant, GrantAction, GrantChange
 from install_workflow.databricks.jobs.jobs_api import Workspace
 from tests.fakes.workspace.fake import FakeWorkspace

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from install_workflow.databricks.apply.presence import LocalPresence, NothingKnown
+from install_workflow.databricks.apply.deployment_lock import LocalPresence, NothingKnown
 
 CHECKOUT = Path(__file__).parents[5]
 HOLDER = """
 import sys
 from pathlib import Path
-from install_workflow.databricks.apply.presence import LocalPresence
+from install_workflow.databricks.apply.deployment_lock import LocalPresence
 presence = LocalPresence(Path(sys.argv[1]))
 presence.hold("12-ab")
 print("held", flush=True)

@@ -17,7 +17,7 @@ from install_workflow.databricks.apply.apply_jobs import apply
 from install_workflow.databricks.diff.changes import WorkspacePlan, compare
 from install_workflow.databricks.diff.details import Detail
 from install_workflow.databricks.diff.drift import filled_in, sides
-from install_workflow.databricks.diff.normalize import comparable
+from install_workflow.databricks.diff.fields import comparable
 from install_workflow.databricks.diff.render import as_json, as_text
 from install_workflow.databricks.jobs.job import DeployedJob, Job
 from install_workflow.databricks.jobs.jobs_api import Workspace

@@ -15,8 +15,8 @@ from install_workflow.databricks.diff.changes import JobCall, WorkspacePlan, com
 from install_workflow.databricks.jobs.build import make_jobs
 from install_workflow.databricks.jobs.job import Job
 from install_workflow.databricks.jobs.jobs_api import Workspace
-from install_workflow.planning.packing import pack
 from install_workflow.planning.plan import Task
+from install_workflow.planning.rebalance import pack
 from tests.fakes.workspace.fake import FakeWorkspace
 from tests.fakes.workspace.http.server import serving
 
