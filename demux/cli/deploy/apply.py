@@ -68,7 +68,7 @@ def apply(
         apply_here(settings, wait, yes)
         return
     # the other options are about a workspace alone
-    deployment_of(settings)
+    deployment_of(settings.databricks)
     if saved is not None and discovered:
         raise SettingsInvalid(
             "--plan and --discovered exclude each other: a saved plan is applied as it was saved.",

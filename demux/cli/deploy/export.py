@@ -50,7 +50,7 @@ def bundle(
     Example: `demux export bundle --out bundle`
     """
     settings = settings_of(settings_file, root, changes)
-    deployment_of(settings)
+    deployment_of(settings.databricks)
     require_exportable(settings)
     workspace, found = Workspace(WorkspaceConnection()), wheel_for(settings, wheel)
     outlook = preview_deployment(

@@ -30,7 +30,7 @@ def deployment_lock_of(workspace: Workspace, settings: Settings) -> DeploymentLo
     who = InstallerId(
         f"{_user()}@{socket.gethostname()}", process, LocalPresence(_cache() / "protobuf-demux" / "installers")
     )
-    folder, name = settings.databricks.wheel_path or "", deployment_of(settings)
+    folder, name = settings.databricks.wheel_path or "", deployment_of(settings.databricks)
     return DeploymentLock(workspace.connection, folder, name, who, lambda: datetime.now(timezone.utc), uuid.uuid4().hex)
 
 

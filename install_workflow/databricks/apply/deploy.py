@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from demux.core.errors import PlanRefused, SettingsInvalid
+from demux.core.settings.databricks import DatabricksSettings
 from demux.core.settings.settings import Settings
 from install_workflow.databricks.api.workspace_files import files_in, is_empty_folder, remove, remove_empty, upload
 from install_workflow.databricks.apply.apply_jobs import CallMoment, JobStep, apply
@@ -121,8 +122,8 @@ def preview_deployment(
             deployment's root.
         DemuxError: as the calls of `Workspace`.
     """
-    name = deployment_of(settings)
-    _require_catalog(workspace, settings)
+    name = deployment_of(settings.databricks)
+    _require_catalog(workspace, settings.databricks.catalog)
     found = workspace.find(name, _names(name), settings.root)
     _require_own_root(found, settings.root)
     games = plan_games(found.jobs, settings, discovered)
@@ -186,7 +187,7 @@ def upload_wheel(workspace: Workspace, wheel: Wheel, tell: Callable[[FileStep], 
 
 def preview_removal(workspace: Workspace, settings: Settings, turn: DeploymentLock) -> Removal:
     """Return all that apply made and that is there still; changes nothing. Our turn has begun."""
-    name = deployment_of(settings)
+    name = deployment_of(settings.databricks)
     plan = compare((), workspace.find(name, ()).jobs)
     wheels = settings.databricks.wheel_path or ""
     folder = wheel_folder(wheels, name)
@@ -256,7 +257,7 @@ def require_applicable(
         PlanRefused: it is not, or the file was changed.
         SettingsInvalid: the wheel is not there, and is not ours to upload; there is no such catalog.
     """
-    name = deployment_of(settings)
+    name = deployment_of(settings.databricks)
     jobs = [change.job for change in saved.changes if change.job is not None]
     owners = {str(job.settings.get("tags", {}).get(OWNER_TAG)) for job in jobs} - {name}
     wheels = wheels_of(job.settings for job in jobs) - {wheel.path}
@@ -266,7 +267,7 @@ def require_applicable(
                 f"The plan {saved.plan_id} was saved for the {what} {', '.join(sorted(others))}, and this is {this}.",
                 "Apply it with the settings and the code that it was made with, or make it again.",
             )
-    _require_catalog(workspace, settings)
+    _require_catalog(workspace, settings.databricks.catalog)
     found = workspace.find(name, {change.name for change in saved.changes}, settings.root)
     _require_own_root(found, settings.root)
     now = _compared(jobs, found, filled)
@@ -275,18 +276,18 @@ def require_applicable(
     return must_upload(workspace.connection, wheel)
 
 
-def deployment_of(settings: Settings) -> str:
+def deployment_of(databricks: DatabricksSettings) -> str:
     """Return the deployment's name.
 
     Raises:
         SettingsInvalid: there is none.
     """
-    if settings.databricks.name is None:
+    if databricks.name is None:
         raise SettingsInvalid(
             "databricks.name is not set, so there is no deployment in a workspace.",
             "Set databricks.name, or run the games on this machine by `demux run`.",
         )
-    return settings.databricks.name
+    return databricks.name
 
 
 def _compared(jobs: Sequence[Job], found: DeploymentJobs, filled: Filled) -> WorkspacePlan:
@@ -331,9 +332,9 @@ def _places_now(workspace: Workspace, turn: DeploymentLock, known: Iterable[str]
     return deployed_places(workspace.find(turn.deployment, ()).jobs, known)
 
 
-def _require_catalog(workspace: Workspace, settings: Settings) -> None:
-    if settings.databricks.catalog is not None:
-        GrantsApi(workspace.connection).require(settings.databricks.catalog)
+def _require_catalog(workspace: Workspace, catalog: str | None) -> None:
+    if catalog is not None:
+        GrantsApi(workspace.connection).require(catalog)
 
 
 def _require_own_root(found: DeploymentJobs, root: str) -> None:

@@ -72,7 +72,7 @@ def plan_games(deployed: Iterable[DeployedJob], settings: Settings, discovered: 
             "Name them in games.allow, or plan with --discovered.",
             keys=now.unnamed,
         )
-    clusters = _going_on(now, settings)
+    clusters = _continuing(now, settings.task_engine)
     # a game that was put elsewhere by hand has no cluster to continue with, but it stays
     elsewhere = now.games - clusters.keys() if settings.games.policy is Policy.AUTO else frozenset()
     games = settings.games.model_copy(update={"allow": (*settings.games.allow, *sorted(elsewhere))})
@@ -82,12 +82,12 @@ def plan_games(deployed: Iterable[DeployedJob], settings: Settings, discovered: 
     return replace(plan, waiting=(*plan.waiting, *left_out(discovered.registered)))
 
 
-def _going_on(now: Running, settings: Settings) -> Mapping[str, str]:
+def _continuing(now: Running, engine: Engine) -> Mapping[str, str]:
     """Return the cluster of each game that may stay on it.
 
     A fleet packs the games of streams again: their tasks change anyway, and it needs fewer clusters.
     """
-    if settings.task_engine is Engine.STREAM:
+    if engine is Engine.STREAM:
         return now.clusters
     return {game: cluster for game, cluster in now.clusters.items() if game not in now.by_stream}
 

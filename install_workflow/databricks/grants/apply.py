@@ -14,6 +14,7 @@ from pydantic import TypeAdapter
 
 from demux.core.control.record_format import RecordFormat
 from demux.core.errors import DemuxError, PlanRefused, SettingsInvalid, TaskInterrupted, WorkspaceRefused
+from demux.core.settings.databricks import DatabricksSettings
 from demux.core.settings.settings import Settings
 from install_workflow.databricks.api.client import WorkspaceConnection
 from install_workflow.databricks.api.errors import Denied, Missing
@@ -191,13 +192,16 @@ def preview_grants(
         PlanRefused: our record cannot be used.
         DemuxError: as `WorkspaceConnection.tried`.
     """
-    place, catalog = place_of(settings), GrantsApi(connection)
+    place, catalog = place_of(settings.databricks), GrantsApi(connection)
     files = grants_files(connection, settings.databricks.wheel_path or "", place.deployment)
     kept = files.read()
-    games = games or games_of(settings, Workspace(connection).find(place.deployment, ()).jobs, known)
-    readers = readers_of(place, games, settings, readers_on(kept.record))
+    if games is None:
+        jobs = Workspace(connection).find(place.deployment, ()).jobs
+        games = games_of(jobs, settings.games.allow, {*settings.grants.games, *known})
+    readers = readers_of(place, games, settings.grants, readers_on(kept.record))
     held = catalog.held(to_read(place, readers, kept.record))
-    return GrantsPreview(compare(place, readers, held, kept.record, waiting_of(games, settings)), kept, files, catalog)
+    plan = compare(place, readers, held, kept.record, waiting_of(games, settings.grants))
+    return GrantsPreview(plan, kept, files, catalog)
 
 
 def preview_beside_jobs(
@@ -219,14 +223,14 @@ def preview_beside_jobs(
     return preview_grants(connection, settings, GrantedGames(tuple(sorted({*settings.games.allow, *games}))))
 
 
-def preview_revoking(connection: WorkspaceConnection, settings: Settings) -> GrantsPreview:
+def preview_revoking(connection: WorkspaceConnection, databricks: DatabricksSettings) -> GrantsPreview:
     """Return what takes back all that is ours; changes nothing.
 
     Raises:
         PlanRefused: our record cannot be used.
         DemuxError: as `WorkspaceConnection.tried`.
     """
-    databricks, catalog = settings.databricks, GrantsApi(connection)
+    catalog = GrantsApi(connection)
     files = grants_files(connection, databricks.wheel_path or "", databricks.name or "")
     kept = files.read()
     return GrantsPreview(taken_back(catalog.held(recorded_on(kept.record)), kept.record), kept, files, catalog)
