@@ -6,8 +6,9 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import Enum
+from typing import Any
 
 from demux.core.control.game_load import Load
 from demux.core.errors import PlanRefused
@@ -200,7 +201,33 @@ def _require_distinct_keys(games: Iterable[str]) -> None:
             )
 
 
-_SIGNS = {Action.CREATE: "+", Action.UPDATE: "~", Action.DELETE: "-", Action.KEEP: " "}
+# of every plan's actions, by their words; what stays has none
+_SIGNS = {
+    **dict.fromkeys(("create", "grant"), "+"),
+    **dict.fromkeys(("update", "confirm", "forget"), "~"),
+    **dict.fromkeys(("delete", "remove double", "revoke"), "-"),
+}
+
+
+def change_line(action: Enum, what: str, reason: str, width: int = 6) -> str:
+    """Return the line of a change in any plan: its sign and action, what it is about, and why."""
+    return f"{sign_of(action)} {action.value:{width}} {what}: {printable(reason)}"
+
+
+def sign_of(action: Enum) -> str:
+    """Return the sign of an action: `+`, `~`, `-`, or a blank for what stays."""
+    return _SIGNS.get(action.value, " ")
+
+
+def count_actions(done: Iterable[Enum], actions: Iterable[Enum]) -> str:
+    """Return how often there is each of the actions, such as `2 to create, 0 to delete`."""
+    counted = Counter(done)
+    return ", ".join(f"{counted[action]} to {action.value}" for action in actions)
+
+
+def to_json(content: Mapping[str, Any]) -> str:
+    """Return a plan's content as text: ASCII alone, as names come from outside and may reach a terminal."""
+    return json.dumps(content, indent=2)
 
 
 def as_text(plan: Plan, with_kept: bool = False) -> str:
@@ -210,29 +237,22 @@ def as_text(plan: Plan, with_kept: bool = False) -> str:
         plan: the plan.
         with_kept: also list what stays as it is.
     """
-    lines = []
-    for change in plan.changes:
-        if change.action is Action.KEEP and not with_kept:
-            continue
-        task = change.task
-        lines.append(
-            f"{_SIGNS[change.action]} {change.action.value:6} {task.key} on {task.cluster} "
-            f"(game {printable(task.game)}): {change.reason}"
+    lines = [
+        change_line(
+            each.action, f"{each.task.key} on {each.task.cluster} (game {printable(each.task.game)})", each.reason
         )
-    lines += waiting_lines(plan)
-    counted = Counter(change.action for change in plan.changes)
-    summary = ", ".join(f"{counted[action]} to {action.value}" for action in Action)
-    return "\n".join([*lines, f"Plan {plan.plan_id}: {summary}, {len(plan.waiting)} waiting."])
+        for each in plan.changes
+        if each.action is not Action.KEEP or with_kept
+    ]
+    summary = count_actions((each.action for each in plan.changes), Action)
+    return "\n".join(
+        [*lines, *waiting_lines(plan.waiting), f"Plan {plan.plan_id}: {summary}, {len(plan.waiting)} waiting."]
+    )
 
 
-def waiting_lines(plan: Plan) -> list[str]:
-    """Return a line for each game that waits, by name; control characters are made visible."""
-    return [f"! waits  game {printable(waiting.game)}: {waiting.reason}" for waiting in plan.waiting]
-
-
-def waiting_json(plan: Plan) -> list[dict[str, str]]:
-    """Return game and reason of each game that waits, by name."""
-    return [{"game": waiting.game, "reason": waiting.reason} for waiting in plan.waiting]
+def waiting_lines(waiting: Iterable[WaitingGame], width: int = 6) -> list[str]:
+    """Return a line for each game that waits; control characters are made visible."""
+    return [f"! {'waits':{width}} game {printable(each.game)}: {printable(each.reason)}" for each in waiting]
 
 
 def as_json(plan: Plan) -> str:
@@ -247,6 +267,5 @@ def as_json(plan: Plan) -> str:
         }
         for change in plan.changes
     ]
-    content = {"plan_id": plan.plan_id, "changes": changes, "waiting": waiting_json(plan)}
-    # ASCII alone: names come from outside, and may reach a terminal
-    return json.dumps(content, indent=2)
+    content = {"plan_id": plan.plan_id, "changes": changes, "waiting": [asdict(each) for each in plan.waiting]}
+    return to_json(content)

@@ -62,7 +62,7 @@ def bundle(
         (out / "resources").mkdir(parents=True, exist_ok=True)
     upload_wheel(workspace, found, print_step)
     upload_files(workspace.connection, outlook.files, lambda path: print_step(FileStep(FileCall.UPLOAD, path)))
-    for line in waiting_lines(outlook.games):
+    for line in waiting_lines(outlook.games.waiting):
         console.print(line, soft_wrap=True)
     with _bundle_errors(out):
         _write(out, files, stale)

@@ -95,5 +95,5 @@ class BackfillProgress(_Bars):
 
 def print_left_out(registered: RegisteredGames) -> None:
     """Print the names in the registries that no game can have, each with the reason."""
-    for line in waiting_lines(Plan((), left_out(registered))):
+    for line in waiting_lines(left_out(registered)):
         console.print(line, style="yellow", soft_wrap=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -15,14 +14,8 @@ from demux.core.text import first_few, printable
 from install_workflow.databricks.diff.changes import JobAction, JobChange, WorkspacePlan
 from install_workflow.databricks.diff.details import Detail, DifferenceKind
 from install_workflow.databricks.jobs.job import ForeignJob
+from install_workflow.planning.plan import change_line, count_actions, to_json
 
-_SIGNS = {
-    JobAction.CREATE: "+",
-    JobAction.UPDATE: "~",
-    JobAction.DELETE: "-",
-    JobAction.REMOVE_DOUBLE: "-",
-    JobAction.KEEP: " ",
-}
 _MARKS = {
     DifferenceKind.ADDED: "+",
     DifferenceKind.REMOVED: "-",
@@ -49,9 +42,8 @@ def as_text(plan: WorkspacePlan, with_kept: bool = False) -> str:
             lines.append(_job_line(change))
             lines += [f"    {_MARKS[each.difference]} {_detail_text(each)}" for each in _grouped(change.details)]
     lines += [_foreign_line(job) for job in plan.foreign]
-    counted = Counter(change.action for change in plan.changes)
-    actions = [action for action in JobAction if counted[action] or action is not JobAction.REMOVE_DOUBLE]
-    jobs = ", ".join(f"{counted[action]} to {action.value}" for action in actions)
+    done = [change.action for change in plan.changes]
+    jobs = count_actions(done, (each for each in JobAction if each in done or each is not JobAction.REMOVE_DOUBLE))
     games = f"{plan.removed_games} of {plan.deployed_games} games removed"
     engine = f"; engine {printable(plan.engine)}" if plan.engine else ""
     return "\n".join([*lines, f"Plan {plan.plan_id}: jobs: {jobs}; {games}{engine}."])
@@ -70,8 +62,7 @@ def with_names(plan: WorkspacePlan, names: Mapping[str, str]) -> WorkspacePlan:
 
 def as_json(plan: WorkspacePlan) -> str:
     """Return the plan as a JSON object, with the fields of `content_of`."""
-    # ASCII alone: names come from outside, and may reach a terminal
-    return json.dumps(content_of(plan), indent=2)
+    return to_json(content_of(plan))
 
 
 def content_of(plan: WorkspacePlan, *, with_jobs: bool = False) -> dict[str, Any]:
@@ -84,7 +75,7 @@ def content_of(plan: WorkspacePlan, *, with_jobs: bool = False) -> dict[str, Any
 
 def _job_line(change: JobChange) -> str:
     number = "" if change.job_id is None else f" (job {change.job_id})"
-    return f"{_SIGNS[change.action]} {change.action.value:6} {printable(change.name)}{number}: {change.reason}"
+    return change_line(change.action, f"{printable(change.name)}{number}", change.reason)
 
 
 def _foreign_line(job: ForeignJob) -> str:
