@@ -170,7 +170,7 @@ class Control:
     def _read_history(self) -> RoundHistory:
         (latest,) = self._rounds.select("SELECT max(bronze_version) AS version FROM {records}") or [{"version": None}]
         version = -1 if latest["version"] is None else latest["version"]
-        return RoundHistory(-1, {}).after(map(_record, self._rounds.select(_HISTORY)), version)
+        return RoundHistory(-1, {}).after(map(task_record, self._rounds.select(_HISTORY)), version)
 
     def _append(self, records: tuple[TaskRecord, ...], bronze_version: int | None) -> None:
         rows: list[tuple[object, ...]] = [
@@ -226,7 +226,8 @@ def _known_game(row: Mapping[str, Any]) -> KnownGame:
     return KnownGame(row["game_name"], row["cluster"], row["plan_id"], row["since"])
 
 
-def _record(row: Mapping[str, Any]) -> TaskRecord:
+def task_record(row: Mapping[str, Any]) -> TaskRecord:
+    """Return a row of `control/rounds` as what it says."""
     return TaskRecord(
         row["round_id"],
         row["game_name"],
