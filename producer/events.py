@@ -36,9 +36,7 @@ class EventWriter:
     """Who writes payloads of one game in one schema version.
 
     Attributes:
-        game: the game.
         version: the schema version, from 1.
-        schema_id: the schema's id in the registry.
         message: the class of the game's message in this version.
     """
 

@@ -118,7 +118,6 @@ class ProduceRequest:
         faults: the kinds of fault, equally often.
         seed: the random seed; the same seed continues after the target's last event.
         resend: how many of the target's newest messages are sent again first.
-        partitions: how many partitions the topic has.
         batch_events: how many events are sent at a time.
     """
 

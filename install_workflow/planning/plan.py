@@ -33,9 +33,7 @@ class Task:
     """One game's deserializer.
 
     Attributes:
-        game: the exact game name.
         key: the task's key, unique in the plan.
-        cluster: the cluster that it runs on.
     """
 
     game: str

@@ -19,11 +19,7 @@ class GamePlacement:
     """Where one game runs.
 
     Attributes:
-        key: the game's key.
         game: its exact name; None where the job has its key alone, and the name is unknown.
-        job: the job's name.
-        job_id: the job's id.
-        task: the key of the task.
         cluster: the key of the job cluster; None for a task that was put elsewhere by hand.
     """
 
@@ -51,7 +47,6 @@ class InstallerClaim:
     Attributes:
         by: user and machine.
         process: what no other process has.
-        plan_id: the plan that is applied.
         at: when it began (UTC).
         until: when it ends by itself, unless it is renewed (UTC).
     """

@@ -52,7 +52,6 @@ class KnownGame:
     Attributes:
         name: the exact game name.
         cluster: the cluster that its task runs on; None while it waits to be admitted.
-        plan_id: the plan that last changed this.
         since: when that was (UTC).
     """
 

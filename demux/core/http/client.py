@@ -30,10 +30,8 @@ class Tries:
     """How often and how long a call is tried.
 
     Attributes:
-        retries: tries after the first.
         max_wait_s: longest wait between two tries where the server does not ask for one.
         all_waits_s: longest time for all waits of a call; no try follows a wait that would be longer.
-        timeout_s: longest wait for an answer.
     """
 
     retries: int = 5

@@ -68,7 +68,6 @@ class CertificateRefused(Exception):
     """One side does not accept the other's certificate.
 
     Attributes:
-        ours: whether it is our certificate.
         reason: what the TLS library says, without a full stop.
     """
 

@@ -107,7 +107,6 @@ class ForeignSchema:
     """A schema of subjects that are not the game's; its rows are not decoded.
 
     Attributes:
-        schema_id: its id.
         cause: whose it is, as a sentence.
     """
 

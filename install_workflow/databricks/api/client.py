@@ -25,11 +25,7 @@ _FIRST_S = 10
 
 
 class WorkspaceConnection:
-    """A workspace and our login there.
-
-    Attributes:
-        host: its URL.
-    """
+    """A workspace and our login there."""
 
     def __init__(
         self,

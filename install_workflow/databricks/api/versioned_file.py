@@ -24,7 +24,6 @@ class FileVersion(Generic[R]):
 
     Attributes:
         version: counted from 1; 0 = there is none yet.
-        record: what it says.
     """
 
     version: int
@@ -32,11 +31,7 @@ class FileVersion(Generic[R]):
 
 
 class RecordFiles(Generic[R]):
-    """The versions of a record, `00000001.json` and so on; all raise as `WorkspaceConnection.tried`.
-
-    Attributes:
-        folder: where they are.
-    """
+    """The versions of a record, `00000001.json` and so on; all raise as `WorkspaceConnection.tried`."""
 
     def __init__(self, connection: WorkspaceConnection, folder: str, form: RecordFormat[R]) -> None:
         self.folder = folder

@@ -45,9 +45,7 @@ class JobStep:
 
     Attributes:
         moment: which of the two.
-        call: what it does.
         part: which of the deployment's jobs it is.
-        name: the job's name.
         job_id: the job's id; None before it is created.
     """
 

@@ -46,8 +46,6 @@ class DeploymentPreview:
 
     Attributes:
         games: which game runs on which cluster, and which waits.
-        jobs: the jobs as they should be.
-        plan: the difference.
         must_upload: whether the wheel is not there yet.
         files: the settings files that are not there yet.
     """

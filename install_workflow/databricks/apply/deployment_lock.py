@@ -129,10 +129,6 @@ class DeploymentLock:
 
     `begin` comes before the jobs are read, `run` makes the changes: it claims the version after the one that was read,
     which no other installer can have written then. So whoever makes a call has a plan from the state that is there.
-
-    Attributes:
-        deployment: its name.
-        folder: where its record is.
     """
 
     def __init__(

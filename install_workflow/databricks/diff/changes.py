@@ -63,9 +63,7 @@ class JobChange:
     """What happens to one job, and why.
 
     Attributes:
-        action: what happens.
         part: which of the deployment's jobs it is.
-        name: the job's name.
         job_id: its id; None when it is created.
         calls: what applying it takes, in order.
         reason: why, in a few words.

@@ -136,7 +136,6 @@ class PlacementOutcome:
     """What the record says of the jobs after an apply.
 
     Attributes:
-        places: where each game runs.
         filled: what the server added to each job, as far as that is known.
     """
 

@@ -34,7 +34,6 @@ class Detail:
     """One difference within a job.
 
     Attributes:
-        difference: its kind.
         subject: what differs, such as `task deserialize_chess`, `cluster cluster_001`, `job` or `group analysts`.
         field: the field of the subject, such as `python_wheel_task.package_name` or `parameter games.limit`; "" = the
             subject as a whole.

@@ -55,7 +55,6 @@ class JobField:
 
     Attributes:
         origin: who gives it its value where our settings leave it open.
-        form: how its values compare.
         of: the type of the object, or of the list's entries; "" where the value is not taken apart.
         key: the field with the name of an entry.
         defaults: what the value is known to be where none is given, beside empty values.

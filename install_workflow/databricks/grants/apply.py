@@ -52,11 +52,7 @@ _AT_ONCE = 8
 
 
 class GrantsApi:
-    """The grants in the catalogs that a workspace sees; all raise as `WorkspaceConnection.tried`.
-
-    Attributes:
-        connection: the workspace and our login.
-    """
+    """The grants in the catalogs that a workspace sees; all raise as `WorkspaceConnection.tried`."""
 
     def __init__(self, connection: WorkspaceConnection) -> None:
         self.connection = connection
@@ -150,7 +146,6 @@ class GrantsPreview:
     """A plan, and what it was made from.
 
     Attributes:
-        plan: the plan.
         kept: our record.
         files: where it is.
         catalog: where the grants are.

@@ -38,7 +38,6 @@ class Readers:
     """Who should read the table of one game.
 
     Attributes:
-        game: its name.
         table: the table's full name.
         principals: sorted, each once; () = none.
     """

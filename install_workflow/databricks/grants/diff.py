@@ -155,7 +155,6 @@ class GrantOutcome:
 
     Attributes:
         done: the grants that were made or taken away.
-        failed: why the others were not.
     """
 
     done: frozenset[Grant] = frozenset()

@@ -38,7 +38,6 @@ class Permission:
     Attributes:
         kind: what the principal is; the value is the field of the Permissions API.
         principal: its name there (for a service principal, the application id).
-        level: what it may do.
     """
 
     kind: PrincipalKind
@@ -71,7 +70,6 @@ class DeployedJob:
     """A job as the workspace has it.
 
     Attributes:
-        job_id: its id there.
         part: which of the deployment's jobs it is, from its tag.
         settings: as the server gives them, its defaults included.
         permissions: beside the owner's, and without inherited ones.
@@ -92,8 +90,6 @@ class ForeignJob:
     """A job with a name of ours that is not ours, and that is left alone.
 
     Attributes:
-        job_id: its id.
-        name: its name.
         deployment: whose it is by its tag; "" without a tag of ours.
     """
 

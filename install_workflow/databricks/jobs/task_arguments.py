@@ -69,10 +69,6 @@ class TaskArguments:
     A stage gets the settings that it reads, so that a setting of another stage, or of the plan alone, changes no task.
 
     Attributes:
-        ingest: for the bronze stage.
-        deserialize: for the silver stage.
-        apply: for what makes the jobs again.
-        maintain: for the maintenance of all tables.
         files: the files that they name, of those commands that the jobs have.
     """
 

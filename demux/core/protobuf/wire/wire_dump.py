@@ -29,10 +29,8 @@ class DumpedField:
     """A field of a message.
 
     Attributes:
-        number: its number.
         name: its name in the schema; None where there is none, or the schema has the field in another wire type.
         value: its value for people to read, control characters escaped; None where it has parts.
-        parts: the fields inside.
     """
 
     number: int

@@ -37,11 +37,8 @@ class WireField:
     """A field on the wire.
 
     Attributes:
-        number: its number.
-        wire: its wire type.
         raw: all of its bytes.
         body: of these, what is behind the length, or between the tags of a group; of one that is cut off, what is left.
-        is_whole: whether it is not cut off.
     """
 
     number: int
