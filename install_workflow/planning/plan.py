@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from enum import Enum
 from typing import Any
 
-from demux.core.control.game_load import Load
+from demux.core.control.games_and_rounds import Load
 from demux.core.errors import PlanRefused
 from demux.core.names import names_of
 from demux.core.schemas.game_discovery import RegisteredGames

@@ -14,7 +14,7 @@ from itertools import count, islice
 from math import ceil
 from statistics import median
 
-from demux.core.control.game_load import Load
+from demux.core.control.games_and_rounds import Load
 from demux.core.errors import PlanRefused
 
 

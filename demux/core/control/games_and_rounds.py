@@ -2,19 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from demux.core.control.game_load import Load, usual_load
 from demux.core.delta.record_table import RecordTable
 from demux.core.root.layout import Layout
 from demux.core.tables import APPROVALS, GAMES, ROUNDS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What a game costs in a round in which it has something to do.
+
+    Attributes:
+        rows: rows of bronze that it reads.
+        seconds: how long its task takes; None where only the rows are known.
+    """
+
+    rows: float
+    seconds: float | None
+
+
+def usual_load(rounds: Sequence[Load]) -> Load:
+    """Return the median of a game's rounds, of rows and of seconds: the one round of a long history counts for little.
+
+    Args:
+        rounds: at least one.
+    """
+    seconds = [load.seconds for load in rounds if load.seconds is not None]
+    return Load(median(load.rows for load in rounds), median(seconds) if seconds else None)
+
 
 # rounds that a game's load is made of: few, so that it follows the game
 _RECENT = 5

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from demux.core.control.deployment_record import GamePlacement, RecordedGame
-from demux.core.control.game_load import Load
+from demux.core.control.games_and_rounds import Load
 from demux.core.errors import PlanRefused
 from demux.core.names import names_of
 from demux.core.schemas.game_discovery import RegisteredGames
