@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum
 from pathlib import Path
@@ -40,20 +40,6 @@ class InstallerPresence(Protocol):
     def is_dead(self, process: str) -> bool:
         """Return whether the process was at work on this machine and has ended; False where that is not known."""
         ...
-
-
-class NothingKnown:
-    """Knows of no process."""
-
-    def hold(self, process: str) -> None:
-        """Do nothing."""
-
-    def leave(self, process: str) -> None:
-        """Do nothing."""
-
-    def is_dead(self, process: str) -> bool:
-        """Return False."""
-        return False
 
 
 class LocalPresence:
@@ -121,7 +107,7 @@ class InstallerId:
 
     by: str
     process: str
-    presence: InstallerPresence = field(default_factory=NothingKnown)
+    presence: InstallerPresence
 
 
 class DeploymentLock:

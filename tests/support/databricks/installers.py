@@ -19,7 +19,6 @@ from install_workflow.databricks.apply.deployment_lock import (
     DeploymentLock,
     InstallerId,
     InstallerPresence,
-    NothingKnown,
     OnClaim,
 )
 from install_workflow.databricks.apply.wheel import Wheel
@@ -57,7 +56,6 @@ def settings_of(games: str, **changes: str) -> Settings:
     return load(None, {}, {**base, **{key.replace("__", "."): value for key, value in changes.items()}})
 
 
-NOTHING_KNOWN = NothingKnown()
 OFTEN, ONCE = Tries(retries=3, timeout_s=20), Tries(retries=0, timeout_s=20)
 
 # three jobs: two of games, and bronze's; one of the two was another before
@@ -136,12 +134,12 @@ class Installer:
         process: str,
         clock: Clock,
         tries: Tries = OFTEN,
-        machine: InstallerPresence = NOTHING_KNOWN,
+        machine: InstallerPresence | None = None,
         by: str = "ann@laptop",
     ) -> None:
         self.connection = Watched(fake, process, clock, tries)
         self._workspace = Workspace(self.connection)
-        self._who, self._clock = InstallerId(by, process, machine), clock
+        self._who, self._clock = InstallerId(by, process, machine or Machine()), clock
 
     def turn(self) -> DeploymentLock:
         return DeploymentLock(self.connection, WHEELS, "prod", self._who, self._clock, uuid.uuid4().hex)
