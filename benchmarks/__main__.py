@@ -32,8 +32,7 @@ from demux.pipeline.context import CommandContext, place_of
 from demux.pipeline.engines import decode_of
 from demux.pipeline.round import run_round
 from producer.delta_sink import DeltaSink
-from producer.request import ProduceRequest
-from producer.run import MADE_BY, produce
+from producer.run import MADE_BY, ProduceRequest, produce
 
 _COMMAND = "make bench"
 

@@ -20,7 +20,8 @@ from benchmarks.support.points import PLOTS
 from demux.core.protobuf.schema.protoc import compile_schema
 from demux.core.registry.folder import FolderRegistry
 from demux.core.reports import GameReport, IngestReport
-from demux.core.settings.settings import Decoder, Engine, GamesSettings, RegistrySettings, RunSettings, Settings, Sink
+from demux.core.settings.games import GamesSettings
+from demux.core.settings.settings import Decoder, Engine, RegistrySettings, RunSettings, Settings, Sink
 from demux.core.settings.source import SourceSettings
 from demux.core.settings.store import StoreSettings
 from demux.pipeline.context import place_of
@@ -29,7 +30,7 @@ from demux.pipeline.round import Observer, run_round
 from demux.pipeline.task_pool import TaskEnd
 from install_workflow.planning.plan import Task
 from producer.delta_sink import DeltaSink
-from producer.games import games as first_games
+from producer.schemas import games as first_games
 
 # of a round, and of the naive design: what the machine has
 PARALLELISM = 2

@@ -16,8 +16,7 @@ from demux.core.errors import GameUnknown
 from demux.core.extras import on_databricks
 from demux.core.names import names_of
 from demux.core.root.layout import Layout, layout_of, logs_of, s3_access
-from demux.core.root.lease import hold_of
-from demux.core.root.lock import Access, locked
+from demux.core.root.lock import Access, hold_of, locked
 from demux.core.schemas.registry_selection import Registries
 from demux.core.settings.loading.loader import load, with_absolute_paths
 from demux.core.settings.settings import Settings

@@ -24,8 +24,7 @@ from demux.core.errors import SettingsInvalid, StorageFailed
 from demux.core.extras import on_databricks
 from demux.core.log_format import formatter_of
 from demux.core.root.layout import layout_of, logs_of, s3_access
-from demux.core.root.lease import hold_of
-from demux.core.root.lock import Access, Hold, locked
+from demux.core.root.lock import Access, Hold, hold_of, locked
 from demux.core.secrets import is_secret_option
 from demux.core.settings.loading.loader import load, with_absolute_paths
 from demux.core.settings.settings import Decoder, LogFormat, Settings

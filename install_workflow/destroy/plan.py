@@ -27,8 +27,6 @@ class Folder:
     """A folder that goes.
 
     Attributes:
-        path: its path or URI.
-        part: what it is.
         rows: how many rows it has; None where not counted.
     """
 

@@ -48,7 +48,6 @@ class KafkaTopic:
 
     Attributes:
         topic_id: its id, which no other topic ever has, whatever its name.
-        partitions: how many partitions it has.
     """
 
     topic_id: str

@@ -32,7 +32,6 @@ class KafkaReason:
 
     Attributes:
         code: the name of the error code, such as `_TRANSPORT` (its own) or `TOPIC_AUTHORIZATION_FAILED` (the broker's).
-        text: its sentence.
     """
 
     code: str

@@ -17,7 +17,7 @@ from demux.pipeline.context import CommandContext
 from install_workflow.destroy.apply import is_unfinished, list_removable, remove_from_root
 from install_workflow.destroy.plan import Folder, RootPart
 from install_workflow.destroy.plan import as_text as folders_text
-from install_workflow.planning.render import as_text
+from install_workflow.planning.plan import as_text
 from install_workflow.planning.round_plan import apply, preview_round
 
 

@@ -16,8 +16,7 @@ from demux.core.schemas.game_discovery import registered_if_asked
 from demux.core.schemas.registry_selection import Registries
 from demux.core.settings.settings import Settings
 from demux.operations.maintenance.state import next_due, read_state
-from install_workflow.planning.plan import left_out
-from install_workflow.planning.render import as_json, as_text
+from install_workflow.planning.plan import as_json, as_text, left_out
 from install_workflow.planning.round_plan import preview_round
 
 WHEEL = typer.Option(

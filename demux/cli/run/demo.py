@@ -25,7 +25,7 @@ from demux.core.settings.settings import Settings
 from demux.core.streaming.session import SHORT_LIVED
 from demux.pipeline.drain import drain
 from demux.pipeline.engines import decode_of
-from producer.request import ProduceRequest
+from producer.run import ProduceRequest
 
 # as `make up` and docker-compose.yml start them
 _KAFKA_DEFAULTS = {"root": "demux-data-kafka", "registry.url": "http://127.0.0.1:8081/apis/ccompat/v7"}

@@ -24,8 +24,7 @@ from demux.core.errors import DemuxError, ErrorKind, ExitCode, GameUnknown, Sett
 from demux.core.names import is_key, names_of
 from demux.core.reports import GameReport, IngestReport
 from demux.core.root.lock import Access
-from demux.core.schemas.registry_selection import Registries
-from demux.core.schemas.unused_names import unused_names
+from demux.core.schemas.registry_selection import Registries, unused_names
 from demux.core.settings.settings import Decoder, Settings
 from demux.core.streaming.query import TAKE_ALL, AvailableNow, Every, Trigger
 from demux.core.text import printable

@@ -15,7 +15,6 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from demux.core.catalog.comment_source import CommentSource, comment_source
 from demux.core.catalog.sql import (
     CatalogTable,
     bronze_in,
@@ -34,7 +33,7 @@ from demux.core.columns.spark import columns_of_spark, message_in
 from demux.core.columns.types import Struct
 from demux.core.error_mapping import named
 from demux.core.errors import CatalogConflict, CatalogRefused, DemuxError, ErrorKind
-from demux.core.protobuf.schema.comments import without_comments
+from demux.core.protobuf.schema.comments import CommentSource, comment_source, without_comments
 from demux.core.protobuf.schema.message_selection import has_message
 from demux.core.protobuf.schema.option_tags import Tags, tags_of
 from demux.core.protobuf.schema.protoc import CompiledSchema

@@ -28,9 +28,7 @@ class TaskMaker:
     """Makes tasks that run the wheel with the settings; made by `maker`.
 
     Attributes:
-        settings: all settings.
         wheel: where the wheel is, in the workspace or in a volume.
-        told: the settings as arguments.
     """
 
     settings: Settings

@@ -12,8 +12,7 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from demux.core.control.game_load import Load
-from demux.core.control.games_and_rounds import Control, KnownGame, RoundHistory, TaskOutcome, TaskRecord
+from demux.core.control.games_and_rounds import Control, KnownGame, Load, RoundHistory, TaskOutcome, TaskRecord
 from demux.core.root.layout import Layout
 from demux.core.storage.files import Storage
 from demux.core.storage.location import Scheme

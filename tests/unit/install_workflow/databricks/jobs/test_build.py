@@ -20,11 +20,10 @@ from demux.core.settings.settings import Settings
 from demux.core.settings.spark_conf import TABLE_CONF as CONF
 from demux.core.streaming.session import _CONF
 from install_workflow.databricks.jobs.build import make_jobs
-from install_workflow.databricks.jobs.job import OWNER_TAG, PART_TAG, ROOT_TAG, Job, Permission, root_tag
-from install_workflow.databricks.jobs.job_references import with_ids
+from install_workflow.databricks.jobs.job import OWNER_TAG, PART_TAG, ROOT_TAG, Job, Permission, root_tag, with_ids
 from install_workflow.databricks.jobs.task_arguments import arguments
-from install_workflow.planning.packing import pack
 from install_workflow.planning.plan import Task
+from install_workflow.planning.rebalance import pack
 from tests.conftest import Golden
 
 WHEEL = "/Volumes/main/ops/wheels/protobuf_demux-0.1.0+abc-py3-none-any.whl"

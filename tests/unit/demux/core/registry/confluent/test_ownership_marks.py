@@ -5,8 +5,14 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from demux.core.registry.confluent.responses import ReferenceTo
-from demux.core.registry.ownership_marks import OwnershipMark, is_mark_subject, mark_subject, mark_text, read_mark
+from demux.core.registry.confluent.ownership_marks import (
+    OwnershipMark,
+    ReferenceTo,
+    is_mark_subject,
+    mark_subject,
+    mark_text,
+    read_mark,
+)
 
 # all that UTF-8 can write
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))

@@ -12,11 +12,23 @@ import hashlib
 import json
 from dataclasses import dataclass
 
-from pydantic import TypeAdapter, ValidationError
-
-from demux.core.registry.confluent.responses import ReferenceTo
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 _PREFIX = "demux-marks."
+
+
+class JsonShape(BaseModel):
+    """JSON of the registry's API; fields that we do not read may be there."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
+
+
+class ReferenceTo(JsonShape):
+    """A schema that another one imports as `name`."""
+
+    name: str
+    subject: str
+    version: int
 
 
 @dataclass(frozen=True, slots=True)
