@@ -5,7 +5,7 @@ from __future__ import annotations
 from confluent_kafka import Producer
 
 from demux.core.errors import StorageFailed
-from producer.kafka.admin import KafkaCluster
+from demux.core.kafka.cluster import KafkaCluster
 from producer.kafka.sender import Reports
 
 MARKS = "demux-producer-marks"

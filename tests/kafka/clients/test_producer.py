@@ -11,10 +11,10 @@ from confluent_kafka.admin import AlterConfigOpType as Change
 from confluent_kafka.admin import ConfigEntry as Entry
 
 from demux.core.errors import NotAcknowledged, SettingsInvalid, StorageFailed
+from demux.core.kafka.cluster import KafkaCluster
 from demux.core.registry.memory import MemoryRegistry
 from demux.core.settings.source import Compression, KafkaSettings
 from producer.faults import Fault
-from producer.kafka.admin import KafkaCluster
 from producer.kafka.ownership_marks import ClusterMarks
 from producer.kafka.sink import KafkaSink
 from producer.request import ProduceRequest

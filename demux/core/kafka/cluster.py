@@ -22,8 +22,8 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetS
 
 from demux.core.errors import DemuxError
 from demux.core.kafka.client_options import librdkafka_options
+from demux.core.kafka.reasons import KafkaReason, error_of, most_telling
 from demux.core.settings.source import KafkaSettings
-from producer.kafka.errors import KafkaReason, error_of, most_telling
 
 _LOG = logging.getLogger("demux")
 _STEP_S = 0.1

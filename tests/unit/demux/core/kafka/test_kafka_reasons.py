@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from demux.core.errors import DemuxError, KafkaRefused, KafkaUnavailable, SettingsInvalid, StorageFailed
+from demux.core.kafka.reasons import KafkaReason, error_of, most_telling
 from demux.core.settings.source import KafkaSettings
-from producer.kafka.errors import KafkaReason, error_of, most_telling
 
 KAFKA = KafkaSettings.model_validate(
     {
