@@ -28,7 +28,6 @@ from demux.core.errors import DemuxError, GameUnknown, SettingsInvalid
 from demux.core.names import names_of, quoted
 from demux.core.root.layout import Layout
 from demux.core.storage.files import Storage
-from demux.core.storage.hadoop import remove_folder
 from demux.core.streaming.checkpoints import read_checkpoint, require_checkpoint
 from demux.core.streaming.query import run_query
 from demux.core.tables import SESSION, SESSION_BATCHES
@@ -184,8 +183,8 @@ def run_sessions(
     silver = _silver(spark, layout, spec)
     if rebuild:
         # the checkpoint first: a table without one is noticed, and this is the remedy
-        remove_folder(spark, layout.storage, checkpoint)
-        remove_folder(spark, layout.storage, table)
+        layout.storage.delete_folder(checkpoint)
+        layout.storage.delete_folder(table)
     require_checkpoint(spark, layout.storage, checkpoint, table, table, "FALSE", _command(spec))
     _require_table(spark, layout.storage, table, silver.schema, spec)
     new: list[SessionStep] = []

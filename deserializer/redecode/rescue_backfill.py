@@ -14,7 +14,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from demux.core.columns.arrow import arrow_fields
-from demux.core.columns.map_in_arrow import ArrowFunction, Batches, map_in_arrow
 from demux.core.columns.spark import spark_struct
 from demux.core.columns.types import Column, Primitive, Struct
 from demux.core.delta.bronze_games import position_id
@@ -33,6 +32,7 @@ from demux.core.root.layout import Layout
 from demux.core.schemas.ref import SchemaRef
 from demux.core.schemas.store import SchemaStore
 from demux.core.settings.settings import Sink
+from demux.core.spark.map_in_arrow import ArrowFunction, Batches, map_in_arrow
 from demux.core.storage.files import Storage
 from demux.core.tables import SILVER_ORIGIN, SILVER_RESERVED
 from deserializer.decoders.schema_decision import SchemaLookup, WriterSchema

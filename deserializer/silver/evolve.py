@@ -12,13 +12,13 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from demux.core.causes import Stage
-from demux.core.columns.map_in_arrow import map_in_arrow
 from demux.core.columns.spark import MESSAGE, columns_of_spark, metadata_of, spark_struct, spark_type
 from demux.core.columns.types import Column, Struct
 from demux.core.delta.app_transactions import Batch
 from demux.core.delta.batch_commit import RowSelection
 from demux.core.error_mapping import named
 from demux.core.names import quoted
+from demux.core.spark.map_in_arrow import map_in_arrow
 from demux.core.tables import QUARANTINE, SILVER_ORIGIN, SILVER_RESERVED
 from deserializer.decoders.arrow import EXAMINED, to_examined
 from deserializer.decoders.schema_decision import Decisions

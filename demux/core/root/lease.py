@@ -17,8 +17,7 @@ from demux.core.storage.lease import Lease, LeaseHeld
 
 def hold_of(storage: Storage, root: str, command: str, access: Access) -> Hold:
     """Return what a command takes to work on a root: leases in a store, else files of this machine."""
-    is_leased = storage.reaches(root) and not storage.is_folder(root)
-    return LeasedHold(storage, root, command, access) if is_leased else Hold(root, command, access)
+    return LeasedHold(storage, root, command, access) if storage.is_store(root) else Hold(root, command, access)
 
 
 class LeasedHold(Hold):

@@ -31,7 +31,7 @@ def is_elsewhere(root: str) -> bool:
     """Return whether the root is not on this machine: a URI, or a volume of a workspace, which looks like a folder."""
     # a Mac has its disks there
     volume = re.match(r"/Volumes/", root) is not None and platform.system() != "Darwin"
-    return "://" in root or volume
+    return "://" in root or root.startswith("dbfs:") or volume
 
 
 class Access(Enum):

@@ -15,7 +15,6 @@ from demux.core.error_mapping import named
 from demux.core.storage.files import Storage
 from demux.core.streaming.checkpoints import read_checkpoint
 
-QUERY_ID = "sql.streaming.queryId"
 _LOOK_S = 0.5
 
 
@@ -80,7 +79,8 @@ def run_query(
     began = time.monotonic()
 
     def each(frame: DataFrame, batch_id: int) -> None:
-        query_id = frame.sparkSession.sparkContext.getLocalProperty(QUERY_ID)
+        # spark has written the query's id there before its first batch
+        query_id = read_checkpoint(storage, checkpoint).query_id
         assert query_id is not None
         try:
             if batches and _is_enough(trigger, began):
