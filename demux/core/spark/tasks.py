@@ -1,4 +1,4 @@
-"""Python work of many tasks in one Spark job, each task with a part of its own; by DataFrames, so on every Spark."""
+"""Python work of many tasks in one Spark job, each task with a part of its own."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, StructField, StructType
 
-from demux.core.spark.classic import default_parallelism
-from demux.core.spark.map_in_arrow import Batches, map_in_arrow
+from demux.core.spark.classic import default_parallelism, is_classic, run_by_rdd
+from demux.core.spark.map_in_arrow import Batches, forgetting_archives, map_in_arrow
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
@@ -37,6 +37,8 @@ def run_tasks_over(
     """
     if not parts:
         return []
+    if is_classic(spark):
+        return run_by_rdd(spark, parts, forgetting_archives(lambda mine: (one for part in mine for one in work(part))))
     # a worker reads its own part alone
     pickled = [pickle.dumps(part, pickle.HIGHEST_PROTOCOL) for part in parts]
 
