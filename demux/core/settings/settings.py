@@ -236,6 +236,11 @@ class SparkSettings(Section):
     """The Spark session."""
 
     master: Text = Field(default="local[*]", description="local[N], local-cluster[N,cores,MiB] or spark://host:port.")
+    remote: Text | None = Field(
+        default=None,
+        pattern="^sc://",
+        description="Spark Connect server, sc://host:port, in place of `master`; Spark 4 with the extra `connect`.",
+    )
     shuffle_partitions: int = Field(
         default=2, ge=1, description="Partitions after a shuffle; few, as the tables are small."
     )

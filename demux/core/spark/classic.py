@@ -21,7 +21,7 @@ Part = TypeVar("Part")
 Result = TypeVar("Result")
 
 # what PySpark raises; a failure of the JVM that it does not know comes as py4j's
-SPARK_ERRORS: tuple[type[Exception], ...] = (PySparkException, Py4JJavaError)
+SPARK_ERRORS = (PySparkException, Py4JJavaError)
 
 # the property of a thread that says which of FAIR scheduling's pools its jobs go to
 _POOL = "spark.scheduler.pool"
@@ -67,7 +67,8 @@ def run_by_rdd(
     spark: SparkSession, parts: Sequence[Part], run: Callable[[Iterator[Part]], Iterator[Result]]
 ) -> list[Result]:
     """Return what the function yields of all parts, a task each: 70 to 100 ms sooner than by a DataFrame."""
-    found: list[Result] = spark.sparkContext.parallelize(parts, len(parts)).mapPartitions(run).collect()
+    rows = spark.sparkContext.parallelize(parts, len(parts))
+    found: list[Result] = rows.mapPartitions(run).collect()  # type: ignore[arg-type]
     return found
 
 

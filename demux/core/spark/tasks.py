@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -38,7 +38,12 @@ def run_tasks_over(
     if not parts:
         return []
     if is_classic(spark):
-        return run_by_rdd(spark, parts, forgetting_archives(lambda mine: (one for part in mine for one in work(part))))
+
+        def run_parts(mine: Iterator[Part]) -> Iterator[Result]:
+            for part in mine:
+                yield from work(part)
+
+        return run_by_rdd(spark, parts, forgetting_archives(run_parts))
     # a worker reads its own part alone
     pickled = [pickle.dumps(part, pickle.HIGHEST_PROTOCOL) for part in parts]
 

@@ -24,6 +24,7 @@ from demux.core.settings.settings import SparkSettings
 from demux.core.settings.spark_conf import TABLE_CONF
 from demux.core.spark import classic
 from demux.core.spark.classic import has_context, launch
+from demux.core.spark.connect import open_remote
 from demux.core.storage.access import StoreAccess
 
 # the newest of each line that resolves together with the installed Spark
@@ -71,6 +72,8 @@ SHORT_LIVED: Mapping[str, str] = {
     _JAVA_OPTIONS: "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC -XX:MetaspaceSize=256m"
 }
 
+# the rest of what follows is the Spark server's own, where that is another process
+_OF_A_SESSION = ("spark.databricks.", "spark.sql.adaptive.", "spark.sql.sources.")
 _CONF: Mapping[str, str] = {
     **TABLE_CONF,
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -93,9 +96,10 @@ def has_session() -> bool:
 
 
 def session(settings: SparkSettings, logs: Path, s3: StoreAccess | None = None) -> SparkSession:
-    """Return the process's Spark session: the one that is there, the cluster's own, or a new one on `settings.master`.
+    """Return the process's Spark session: the one that is there, the cluster's own, or a new one.
 
-    Starts a JVM whose output goes to `logs/spark.log`. A second call returns the same session.
+    A new one is of the Connect server `settings.remote`, or else on `settings.master`; that starts a JVM whose output
+    goes to `logs/spark.log`, and a second call returns the same session.
 
     Args:
         settings: of the session.
@@ -105,6 +109,8 @@ def session(settings: SparkSettings, logs: Path, s3: StoreAccess | None = None) 
     Raises:
         RuntimeMissing: no Java that this Spark runs on, no Delta package, or the JVM did not start.
     """
+    if settings.remote is not None:
+        return open_remote(settings.remote, _remote_conf(settings))
     if has_session():
         return SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
@@ -113,7 +119,7 @@ def session(settings: SparkSettings, logs: Path, s3: StoreAccess | None = None) 
     os.environ.setdefault("SPARK_WORKER_DIR", str(logs / "workers"))
     log = logs / "spark.log"
     try:
-        return launch(_conf(settings, logs, s3), log)
+        return launch(classic_conf(settings, logs, s3), log)
     except Exception as error:
         raise RuntimeMissing(
             f"Spark {pyspark.__version__} did not start: {str(error).splitlines()[0]} (see {log}).",
@@ -128,7 +134,10 @@ def stop(spark: SparkSession) -> None:
     """
     if on_databricks():
         return
-    classic.stop(spark)
+    if classic.is_classic(spark):
+        classic.stop(spark)
+    else:
+        spark.stop()
 
 
 @lru_cache(maxsize=1)
@@ -148,7 +157,14 @@ def has_protobuf_functions(spark: SparkSession) -> bool:
     return True
 
 
-def _conf(settings: SparkSettings, logs: Path, s3: StoreAccess | None) -> dict[str, str]:
+def _remote_conf(settings: SparkSettings) -> dict[str, str]:
+    """Return what a session of a server sets; the rest is the server's."""
+    own = {name: value for name, value in _CONF.items() if name.startswith(_OF_A_SESSION)}
+    return {**TABLE_CONF, **own, "spark.sql.shuffle.partitions": str(settings.shuffle_partitions), **settings.conf}
+
+
+def classic_conf(settings: SparkSettings, logs: Path, s3: StoreAccess | None) -> dict[str, str]:
+    """Return all properties of a Spark that is started here, as a session or as a Connect server."""
     line = ".".join(pyspark.__version__.split(".")[:2])
     packages = settings.packages if settings.packages is not None else _PACKAGES.get(line)
     if packages is None:

@@ -26,6 +26,7 @@ from demux.core.protobuf.schema.protoc import CompiledSchema
 from demux.core.root.layout import Layout
 from demux.core.schemas.ref import SchemaRef
 from demux.core.schemas.store import SchemaStore
+from demux.core.spark.connect import new_session
 from demux.core.spark.map_in_arrow import map_in_arrow
 from demux.core.tables import POSITION
 from demux.operations.erasure.payload_matching import (
@@ -99,7 +100,7 @@ class SearchOutcome:
 
 def session_of(spark: SparkSession) -> SparkSession:
     """Return a session to search with, which hands few rows at a time to Python."""
-    session = spark.newSession()
+    session = new_session(spark)
     session.conf.set(*_ROWS_PER_BATCH)
     return session
 
