@@ -54,8 +54,10 @@ def new_session(spark: SparkSession) -> SparkSession:
     """Return a session with settings of its own that begin as those of this one."""
     if is_classic(spark):
         return spark.newSession()
+    from pyspark.sql.connect.session import SparkSession as RemoteSession
+
     given: Any = spark
-    made: Any = SparkSession.builder.remote(given.client._builder.url).create()
+    made: Any = RemoteSession(connection=given.client._builder)
     before, has = given.conf.getAll, made.conf.getAll
     for name, value in before.items():
         if has.get(name) != value and made.conf.isModifiable(name):
