@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from demux.core.errors import DemuxError, StorageFailed, TaskFailed, TaskInterrupted
+from demux.core.errors import DemuxError, SessionLost, StorageFailed, TaskFailed, TaskInterrupted
 from demux.core.extras import missing_extra
 from demux.core.storage.refusals import refusal_in
 
@@ -80,13 +80,13 @@ def named(error: BaseException) -> DemuxError:
     return TaskFailed(f"{reason}.", "See the log file for the whole story, then run the same command again.")
 
 
-def _session_lost(error: BaseException) -> TaskInterrupted | None:
+def _session_lost(error: BaseException) -> SessionLost | None:
     """Return the error of a server that went away, or forgot the session; None for any other error."""
     text = f"{type(error).__name__}: {error}"
     if "connect" not in type(error).__module__ or not any(sign in text for sign in _SESSION_LOST):
         return None
     reason = text.strip().splitlines()[0][:300].rstrip(".")
-    return TaskInterrupted(
+    return SessionLost(
         f"The Spark Connect server does not answer, or does not know this session any more: {reason}.",
         "See that the server of `spark.remote` runs, and run the same command again; nothing is lost.",
     )

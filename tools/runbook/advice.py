@@ -162,6 +162,12 @@ ADVICE: dict[type[DemuxError], Advice] = {
         "Nothing was begun. The lock belongs to a process: it is free once that ends, however it ends.",
         "See which command and process it names. `--wait` waits for it. Do not remove the lock's file.",
     ),
+    errors.SessionLost: Advice(
+        _ANYWHERE,
+        "What was not committed is in no table; the next run does it again, exactly once. `demux run` connects again by "
+        "itself, once for each session that worked.",
+        "See that the server of `spark.remote` runs, then run the same command again.",
+    ),
     errors.StorageFailed: Advice(
         _ANYWHERE,
         "What was not committed is in no table; the next run does it again, exactly once.",

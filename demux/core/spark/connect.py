@@ -32,7 +32,7 @@ def open_remote(url: str, conf: Mapping[str, str]) -> SparkSession:
 
     Raises:
         RuntimeMissing: this Spark has no streams over Spark Connect.
-        TaskInterrupted: no server answers.
+        SessionLost: no server answers.
         SettingsInvalid: a property is the server's own.
     """
     from pyspark.sql.connect.client.retries import DefaultPolicy

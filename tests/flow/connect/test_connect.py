@@ -44,17 +44,23 @@ def test_a_stream_for_each_game_and_repairs_leave_the_same_tables(
     assert root.everything() == done.everything()
 
 
-def test_a_server_that_is_killed_in_a_batch_is_told_and_nothing_is_doubled(
+def test_a_server_that_is_killed_in_a_batch_is_found_again_and_nothing_is_doubled(
     sent: Root, done: Root, copy: Copy, remote: Remote, began: Any, server: ConnectServer
 ) -> None:
     root = copy(sent)
-    with began(root, "run", "--every", "1s") as process:
-        # the batch is in bronze, and the server may not know it yet
+    with began(root, "run") as process:
+        # the batch is in bronze, and the server does not know it yet
         wait_until(lambda: Path(root.here.bronze, "_delta_log", "00000000000000000001.json").exists(), process)
         server.kill()
-        said, _ = process.communicate(timeout=120)
-    assert "Spark Connect server" in said
-    assert process.returncode != 0
-    server.restart()
-    done_well(remote(root, "run"))
+        server.restart()
+        said, _ = process.communicate(timeout=200)
+    assert process.returncode == 0, said
+    assert "SESSION_LOST The Spark Connect server does not answer" in said
+    assert "connecting again" in said
     assert root.everything() == done.everything()
+
+
+def test_a_server_that_is_not_there_is_told(sent: Root, copy: Copy, remote: Remote) -> None:
+    said = remote(copy(sent), "run", "--set", "spark.remote=sc://127.0.0.1:1")
+    assert said.code == 4
+    assert said.err.startswith("SESSION_LOST The Spark Connect server does not answer")

@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from demux.core.error_mapping import named
-from demux.core.errors import DemuxError, ErrorKind, SchemaUnknown, StorageFailed, TaskFailed, TaskInterrupted
+from demux.core.errors import (
+    DemuxError,
+    ErrorKind,
+    SchemaUnknown,
+    SessionLost,
+    StorageFailed,
+    TaskFailed,
+    TaskInterrupted,
+)
 
 JAVA_TRACE = """An error occurred while calling o99.save.
 : org.apache.spark.SparkException: Job aborted.
@@ -131,11 +139,11 @@ class SparkConnectGrpcException(Exception):
 )
 def test_a_connect_server_that_went_away_is_told_with_what_to_do(text: str) -> None:
     error = named(SparkConnectGrpcException(text))
-    assert isinstance(error, TaskInterrupted)
+    assert isinstance(error, SessionLost)
     assert error.cause.startswith("The Spark Connect server does not answer, or does not know this session any more: ")
     assert error.remedy.startswith("See that the server of `spark.remote` runs")
 
 
 def test_what_else_a_connect_server_says_is_no_lost_session() -> None:
-    assert not isinstance(named(SparkConnectGrpcException("[DIVIDE_BY_ZERO] Division by zero.")), TaskInterrupted)
+    assert not isinstance(named(SparkConnectGrpcException("[DIVIDE_BY_ZERO] Division by zero.")), SessionLost)
     assert "Spark Connect server" not in named(OSError("StatusCode.UNAVAILABLE")).cause
