@@ -52,6 +52,8 @@ _SESSION_LOST = (
     "INVALID_HANDLE",
     "StatusCode.UNAVAILABLE",
     "RETRIES_EXCEEDED",
+    "NO_ACTIVE_SESSION",
+    "Channel closed",
     "failed to connect to all addresses",
 )
 

@@ -164,8 +164,8 @@ ADVICE: dict[type[DemuxError], Advice] = {
     ),
     errors.SessionLost: Advice(
         _ANYWHERE,
-        "What was not committed is in no table; the next run does it again, exactly once. `demux run` connects again by "
-        "itself, once for each session that worked.",
+        "What was not committed is in no table; the next run does it again, exactly once. `demux run` connects again "
+        "by itself, once for each session that worked.",
         "See that the server of `spark.remote` runs, then run the same command again.",
     ),
     errors.StorageFailed: Advice(

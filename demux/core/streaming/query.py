@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from demux.core.spark.classic import is_classic
 from demux.core.spark.connect import Handover
 from demux.core.storage.files import Storage
 from demux.core.streaming.checkpoints import read_checkpoint
+from demux.core.streaming.progress_log import log_progress
 
 _LOOK_S = 0.5
 _LOOK_REMOTE_S = 0.05
@@ -128,6 +130,9 @@ def _run(
                 handover.look()
             if stop is not None and stop.is_set() and not query.status["isTriggerActive"]:
                 query.stop()
+        if handover is not None:
+            for progress in query.recentProgress:
+                log_progress(json.loads(progress.json))
 
 
 def _is_enough(trigger: Trigger, began: float) -> bool:

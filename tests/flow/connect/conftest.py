@@ -33,7 +33,7 @@ def remote(server: ConnectServer, tmp_path: Path) -> Remote:
     """Runs `demux` on a root in a process of its own without a JVM, on the server; it begins in another folder."""
 
     def demux(root: Root, *words: str) -> Said:
-        whole = [DEMUX, *words, "--root", str(root.folder), "--set", f"spark.remote={server.url}"]
+        whole = [DEMUX, words[0], "--root", str(root.folder), "--set", f"spark.remote={server.url}", *words[1:]]
         return run(whole, environment=_NO_JAVA, folder=tmp_path)
 
     return demux
