@@ -72,6 +72,17 @@ def run_by_rdd(
     return found
 
 
+def has_class(spark: SparkSession, name: str) -> bool:
+    """Return whether the class is on the JVM's class path."""
+    jvm: Any = spark.sparkContext._jvm
+    try:
+        loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+        jvm.java.lang.Class.forName(name, False, loader)
+    except Exception:  # py4j wraps ClassNotFoundException
+        return False
+    return True
+
+
 def default_parallelism(spark: SparkSession) -> int | None:
     """Return how many tasks run at the same time, as far as Spark says it."""
     return spark.sparkContext.defaultParallelism if is_classic(spark) else None

@@ -8,9 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from contextlib import redirect_stdout
 from functools import lru_cache
-from io import StringIO
 from pathlib import Path
 
 import pyspark
@@ -62,7 +60,6 @@ _S3_CONF: Mapping[str, str] = {
     "spark.hadoop.fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem",
 }
 
-# over Spark Connect, and before Spark 4.1
 _NO_FUNCTION = ("PROTOBUF_NOT_LOADED", "UNRESOLVED_ROUTINE")
 
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
@@ -143,17 +140,15 @@ def stop(spark: SparkSession) -> None:
 @lru_cache(maxsize=1)
 def has_protobuf_functions(spark: SparkSession) -> bool:
     """Return whether Spark's own `from_protobuf` is on the class path; looked for once in a session."""
+    if classic.is_classic(spark):
+        return classic.has_class(spark, "org.apache.spark.sql.protobuf.ProtobufDataToCatalyst")
     from pyspark.sql.protobuf.functions import from_protobuf
 
-    # PySpark prints how the jar can be had
-    with redirect_stdout(StringIO()):
-        try:
-            _ = spark.range(1).select(from_protobuf(F.lit(b""), "demux.Nothing")).schema
-        except TypeError:  # no such class
-            return False
-        except PySparkException as error:
-            # of the message, which nobody has, it speaks only where it has the function
-            return not any(sign in str(error) for sign in _NO_FUNCTION)
+    try:
+        _ = spark.range(1).select(from_protobuf(F.lit(b""), "demux.Nothing")).schema
+    except PySparkException as error:
+        # of the message, which nobody has, it speaks only where it has the function
+        return not any(sign in str(error) for sign in _NO_FUNCTION)
     return True
 
 
