@@ -39,7 +39,7 @@ def test_a_stream_for_each_game_and_repairs_leave_the_same_tables(
     root = copy(taken_in)
     done_well(remote(root, "run", "--set", "run.engine=stream"))
     assert root.everything() == done.everything()
-    done_well(remote(root, "rebuild", "--game", "chess", "--set", "run.sink=spark"))
+    done_well(remote(root, "rebuild", "--game", "chess"))
     done_well(remote(root, "backfill", "--game", "go", "--from", "2024-05-01", "--to", "2024-05-31"))
     assert root.everything() == done.everything()
 
@@ -55,7 +55,7 @@ def test_a_server_that_is_killed_in_a_batch_is_found_again_and_nothing_is_double
         server.restart()
         said, _ = process.communicate(timeout=200)
     assert process.returncode == 0, said
-    assert "SESSION_LOST The Spark Connect server does not answer" in said
+    assert "[SESSION_LOST] The Spark Connect server does not answer" in said
     assert "connecting again" in said
     assert root.everything() == done.everything()
 
