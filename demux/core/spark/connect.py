@@ -103,7 +103,7 @@ class Handover:
                 count += 1
                 try:
                     self._spark.conf.set(f"{self._name}.beat", str(count))
-                except PySparkException:  # the query says it
+                except Exception:  # a server that went away; the query says it
                     return
 
         thread = threading.Thread(target=beat, name="beat", daemon=True)
