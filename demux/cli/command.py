@@ -171,6 +171,7 @@ def session_to_look(
 
 def _with_spark(settings: Settings, after_removal: AfterRemoval, hold: Hold) -> Iterator[CommandContext]:
     # a command that only looks does without them
+    from demux.core.spark.classic import is_classic
     from demux.core.streaming.progress_log import ProgressLog
     from demux.core.streaming.session import has_session, session, stop
     from demux.pipeline.context import place_of
@@ -186,12 +187,13 @@ def _with_spark(settings: Settings, after_removal: AfterRemoval, hold: Hold) -> 
     try:
         if after_removal is AfterRemoval.REFUSE:
             require_whole(layout_of(settings))
-        spark.streams.addListener(progress)
+        if is_classic(spark):
+            spark.streams.addListener(progress)
         yield replace(place_of(settings, spark, stopping, hold.tables), hold=hold, warn=warn)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-        if shared:
+        if shared and is_classic(spark):
             spark.streams.removeListener(progress)
         else:
             stop(spark)

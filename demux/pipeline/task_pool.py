@@ -16,7 +16,7 @@ from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_expo
 from demux.core.error_mapping import named
 from demux.core.errors import DemuxError, ErrorKind
 from demux.core.settings.settings import RunSettings
-from demux.core.streaming.session import POOL
+from demux.core.spark.classic import choose_pool
 from install_workflow.planning.plan import Task
 
 _LOG = logging.getLogger("demux")
@@ -61,7 +61,7 @@ def run_tasks(
     def one(task: Task) -> TaskEnd[Report] | None:
         if stop.is_set():
             return None
-        spark.sparkContext.setLocalProperty(POOL, task.key)
+        choose_pool(spark, task.key)
         started = time.monotonic()
         try:
             report = _with_retries(lambda: work(task), settings, stop)

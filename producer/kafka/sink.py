@@ -9,9 +9,9 @@ import numpy as np
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from demux.core.errors import DemuxError, NotAcknowledged, SettingsInvalid, StorageFailed
+from demux.core.kafka.cluster import KafkaCluster, KafkaTopic
+from demux.core.kafka.reasons import KafkaReason
 from demux.core.settings.source import KafkaSettings
-from producer.kafka.admin import KafkaCluster, KafkaTopic
-from producer.kafka.errors import KafkaReason
 from producer.records import Records, TargetPosition
 
 _NO_POSITION = TargetPosition({})

@@ -80,7 +80,7 @@ def print_parts(found: tuple[Folder, ...]) -> None:
 def remove_parts(place: CommandContext, found: tuple[Folder, ...]) -> None:
     """Remove the folders, and say each; the catalog forgets the tables."""
     forget = place.catalog.forget if place.catalog is not None else lambda _: None
-    remove_from_root(place.spark, place.layout, found, _print_removed, forget)
+    remove_from_root(place.layout, found, _print_removed, forget)
 
 
 def _print_removed(folder: Folder) -> None:

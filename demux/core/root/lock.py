@@ -1,6 +1,6 @@
 """One command at a time on a root, which may let others in between its steps; and one writer at a time on a table.
 
-On this machine by files that the operating system locks, in a store by leases (`demux/core/root/lease.py`).
+On this machine by files that the operating system locks, in a store by leases (`LeasedHold`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def is_elsewhere(root: str) -> bool:
     """Return whether the root is not on this machine: a URI, or a volume of a workspace, which looks like a folder."""
     # a Mac has its disks there
     volume = re.match(r"/Volumes/", root) is not None and platform.system() != "Darwin"
-    return "://" in root or volume
+    return "://" in root or root.startswith("dbfs:") or volume
 
 
 class Access(Enum):
@@ -234,8 +234,7 @@ def _read(holder: Path) -> str:
 
 def hold_of(storage: Storage, root: str, command: str, access: Access) -> Hold:
     """Return what a command takes to work on a root: leases in a store, else files of this machine."""
-    is_leased = storage.reaches(root) and not storage.is_folder(root)
-    return LeasedHold(storage, root, command, access) if is_leased else Hold(root, command, access)
+    return LeasedHold(storage, root, command, access) if storage.is_store(root) else Hold(root, command, access)
 
 
 class LeasedHold(Hold):

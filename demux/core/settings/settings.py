@@ -122,7 +122,7 @@ class RunSettings(Section):
         default=Sink.AUTO,
         description="Who writes bronze, and silver with the fleet: files (each task its own, one commit for all of "
         "them), spark (Spark's Delta writer), or auto: files where the root is reached without Spark (a folder, or a "
-        "store with the extra `store`) and the table asks for nothing more. It may change at any time.",
+        "store with the extra `tables`) and the table asks for nothing more. It may change at any time.",
     )
     bronze_s: float = Field(
         default=60.0,
@@ -157,6 +157,11 @@ class SparkSettings(Section):
     """The Spark session."""
 
     master: Text = Field(default="local[*]", description="local[N], local-cluster[N,cores,MiB] or spark://host:port.")
+    remote: Text | None = Field(
+        default=None,
+        pattern="^sc://",
+        description="Spark Connect server, sc://host:port, in place of `master`; Spark 4 with the extra `connect`.",
+    )
     shuffle_partitions: int = Field(
         default=2, ge=1, description="Partitions after a shuffle; few, as the tables are small."
     )

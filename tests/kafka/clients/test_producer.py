@@ -11,9 +11,9 @@ from confluent_kafka.admin import AlterConfigOpType as Change
 from confluent_kafka.admin import ConfigEntry as Entry
 
 from demux.core.errors import NotAcknowledged, SettingsInvalid, StorageFailed
+from demux.core.kafka.cluster import KafkaCluster
 from demux.core.settings.source import Compression, KafkaSettings
 from producer.faults import Fault
-from producer.kafka.admin import KafkaCluster
 from producer.kafka.sink import ClusterMarks, KafkaSink
 from producer.run import MADE_BY, ProduceRequest, clean_up, produce
 from tests.support.kafka.produced import (

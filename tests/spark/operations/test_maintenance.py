@@ -82,7 +82,10 @@ def test_elsewhere_bronze_keeps_what_came_since_the_first_that_a_game_has_still_
 ) -> None:
     table = f"t{abs(hash(str(tmp_path))) % 10**9}"
     spark.sparkContext._jsc.hadoopConfiguration().set(f"fs.viewfs.mounttable.{table}.link./lake", tmp_path.as_uri())
-    here, there = Layout(str(tmp_path)), Layout(f"viewfs://{table}/lake")
+    here, there = (
+        Layout(str(tmp_path)),
+        Layout(f"viewfs://{table}/lake", Storage(mounts={f"viewfs://{table}/lake": str(tmp_path)})),
+    )
     for offset in range(5):
         write_bronze(here.bronze, bronze_row("chess", offset), bronze_row("go", 9 - offset))
     bronze = Table(TableKind.BRONZE, here.bronze, "bronze")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from demux.core.errors import DemuxError, KafkaRefused, KafkaUnavailable, SettingsInvalid, StorageFailed
+from demux.core.kafka.reasons import KafkaReason, error_of, most_telling
 from demux.core.settings.source import KafkaSettings
-from producer.kafka.errors import KafkaReason, error_of, most_telling
 
 KAFKA = KafkaSettings.model_validate(
     {
@@ -93,7 +93,7 @@ ACL = KafkaReason("TOPIC_AUTHORIZATION_FAILED", "Broker: Topic authorization fai
         (
             KafkaReason("_INVALID_ARG", "ssl.ca.location failed: no such file"),
             SettingsInvalid,
-            "The settings under kafka cannot be used: ssl.ca.location failed: no such file.",
+            "The settings under kafka cannot be used: kafka.truststore (None) failed: no such file.",
         ),
         (
             KafkaReason("KAFKA_STORAGE_ERROR", "Broker: Disk error when trying to access log file on disk"),

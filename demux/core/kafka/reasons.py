@@ -86,9 +86,19 @@ def error_of(kafka: KafkaSettings, what: str, reason: KafkaReason) -> DemuxError
         )
     if reason.code == "_INVALID_ARG":
         return SettingsInvalid(
-            f"The settings under kafka cannot be used: {reason.sentence}.", "Correct them.", reason=reason.text
+            f"The settings under kafka cannot be used: {_with_files(kafka, reason.sentence)}.",
+            "Correct them; the files that they name must be on every machine.",
+            reason=reason.text,
         )
     return StorageFailed(f"The broker cannot {what}: {reason.sentence}.", "Run again later.", reason=reason.text)
+
+
+def _with_files(kafka: KafkaSettings, sentence: str) -> str:
+    """Return the sentence with the settings in place of librdkafka's options, which seldom say which file it is."""
+    store = f"kafka.keystore ({kafka.keystore})"
+    names = {"ssl.ca.location": f"kafka.truststore ({kafka.truststore})"}
+    names |= dict.fromkeys(("ssl.keystore.location", "ssl.certificate.location", "ssl.key.location"), store)
+    return re.sub("|".join(map(re.escape, names)), lambda found: names[found[0]], sentence)
 
 
 def most_telling(reasons: list[KafkaReason]) -> KafkaReason:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from demux.core.columns.arrow import MAX_BATCH_BYTES, MAX_BATCH_ROWS
-from demux.core.columns.map_in_arrow import Sizes, gathered, rows_per_batch
+from demux.core.spark.map_in_arrow import Sizes, gathered, rows_per_batch
 
 MIB = 2**20
 

@@ -1,4 +1,4 @@
-"""A Kafka cluster as the producer uses it: topics by name and id, offsets, and a client to send or read with."""
+"""A Kafka cluster by librdkafka: topics by name and id, offsets, and a client to send or read with."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from confluent_kafka import (
     TopicCollection,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec, ResourceType
+from confluent_kafka.admin import AclOperation, AdminClient, ConfigResource, NewTopic, OffsetSpec, ResourceType
 
 from demux.core.errors import DemuxError
 from demux.core.kafka.client_options import librdkafka_options
+from demux.core.kafka.reasons import KafkaReason, error_of, most_telling
 from demux.core.settings.source import KafkaSettings
-from producer.kafka.errors import KafkaReason, error_of, most_telling
 
 _LOG = logging.getLogger("demux")
 _STEP_S = 0.1
@@ -37,6 +37,7 @@ _SENDING: Mapping[str, Any] = {
     "queue.buffering.max.messages": 100_000,
     "queue.buffering.max.kbytes": 65_536,
 }
+_READ = frozenset({AclOperation.READ, AclOperation.ALL})
 # the end of a partition; and that we may not join a group, which we never do
 _NOT_FAILURES = frozenset({"_PARTITION_EOF", "GROUP_AUTHORIZATION_FAILED"})
 _Result = TypeVar("_Result")
@@ -48,10 +49,13 @@ class KafkaTopic:
 
     Attributes:
         topic_id: its id, which no other topic ever has, whatever its name.
+        partitions: how many partitions it has.
+        is_readable: whether we may read it, as far as the broker says: one without ACLs says nothing.
     """
 
     topic_id: str
     partitions: int
+    is_readable: bool = True
 
 
 class KafkaCluster:
@@ -70,11 +74,29 @@ class KafkaCluster:
         self._client: AdminClient | None = None
         self._told: list[KafkaReason] = []
 
-    def topic(self, name: str) -> KafkaTopic | None:
-        """Return the topic, or None when there is none."""
-        asked = self._admin.describe_topics(TopicCollection([name]), request_timeout=self._kafka.connect_timeout_s)
-        found = self._answer(f"describe topic {name}", asked[name], unless="UNKNOWN_TOPIC_OR_PART")
-        return None if found is None else KafkaTopic(str(found.topic_id), len(found.partitions))
+    def topic_names(self) -> list[str]:
+        """Return the names of all topics that we may see."""
+        timeout_s = self._kafka.connect_timeout_s
+        # the list itself waits all its time for a broker that refuses us
+        self._answer("list topics", self._admin.describe_cluster(request_timeout=timeout_s))
+        try:
+            return list(self._admin.list_topics(timeout=timeout_s).topics)
+        except KafkaException as error:
+            raise self.failure("list topics", error.args[0]) from None
+
+    def topic(self, name: str, verb: str = "describe") -> KafkaTopic | None:
+        """Return the topic, or None when there is none; the verb says in sentences what it is wanted for."""
+        asked = self._admin.describe_topics(
+            TopicCollection([name]),
+            include_authorized_operations=True,
+            request_timeout=self._kafka.connect_timeout_s,
+        )
+        found = self._answer(f"{verb} topic {name}", asked[name], unless="UNKNOWN_TOPIC_OR_PART")
+        if found is None:
+            return None
+        allowed = found.authorized_operations
+        is_readable = allowed is None or not _READ.isdisjoint(allowed)
+        return KafkaTopic(str(found.topic_id), len(found.partitions), is_readable)
 
     def create(self, name: str, partitions: int, config: Mapping[str, str] | None = None) -> KafkaTopic | None:
         """Return the new topic, with the brokers' own number of replicas; None when there was one already."""
@@ -90,6 +112,10 @@ class KafkaCluster:
         gone = self._admin.delete_topics([name], request_timeout=self._kafka.connect_timeout_s)[name]
         self._answer(f"delete topic {name}", gone, unless="UNKNOWN_TOPIC_OR_PART")
         self._until(f"see topic {name} gone", lambda: self.topic(name) is None or None)
+
+    def first_offsets(self, name: str, partitions: int) -> dict[int, int]:
+        """Return the offset of the first record of each partition that can be read."""
+        return self._offsets(name, partitions, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
 
     def end_offsets(self, name: str, partitions: int) -> dict[int, int]:
         """Return the offset that the next record of each partition gets."""
@@ -126,7 +152,7 @@ class KafkaCluster:
         Raises:
             KafkaUnavailable: and so on, while the records are read.
         """
-        starts = self._offsets(name, partitions, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
+        starts = self.first_offsets(name, partitions)
         ends = self.end_offsets(name, partitions)
         if last is not None:
             starts = {partition: max(start, ends[partition] - last) for partition, start in starts.items()}

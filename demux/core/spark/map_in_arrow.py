@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 from zipimport import zipimporter
 
 import pyarrow as pa
@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from demux.core.columns.arrow import MAX_BATCH_BYTES, MAX_BATCH_ROWS
+from demux.core.spark.classic import map_in_arrow_unchecked
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -31,13 +32,13 @@ def map_in_arrow(frame: DataFrame, function: ArrowFunction, schema: StructType) 
     """Return the frame that `DataFrame.mapInArrow` gives, also where PySpark refuses the schema.
 
     PySpark before 3.5 refuses nested structs and arrays of timestamps in Python, before it asks the JVM, which reads
-    them well. There the JVM gets the schema, and the Python worker, which only repeats the check, an empty one.
+    them well.
     """
     work = forgetting_archives(function)
     try:
         return frame.mapInArrow(work, schema)  # type: ignore[arg-type]
     except NotImplementedError:
-        return _without_python_check(frame, work, schema)
+        return map_in_arrow_unchecked(frame, work, schema)
 
 
 def forgetting_archives(function: Callable[[Iterator[T]], Iterator[U]]) -> Callable[[Iterator[T]], Iterator[U]]:
@@ -146,20 +147,3 @@ def _one(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
         return batches[0]
     (together,) = pa.Table.from_batches(batches).combine_chunks().to_batches()
     return together
-
-
-def _without_python_check(frame: DataFrame, function: ArrowFunction, schema: StructType) -> DataFrame:
-    from pyspark.rdd import PythonEvalType
-    from pyspark.sql.column import _to_java_column, _to_seq  # type: ignore[attr-defined]
-    from pyspark.sql.udf import _wrap_function
-
-    context = frame.sparkSession.sparkContext
-    jvm: Any = context._jvm
-    evaluation = PythonEvalType.SQL_MAP_ARROW_ITER_UDF
-    wrapped = _wrap_function(context, function, StructType([]))
-    declared = frame.sparkSession._jsparkSession.parseDataType(schema.json())
-    udf = getattr(jvm, "org.apache.spark.sql.execution.python.UserDefinedPythonFunction")(
-        "map_in_arrow", wrapped, declared, evaluation, True
-    )
-    columns = _to_seq(context, [frame[f"`{name}`"] for name in frame.columns], _to_java_column)
-    return DataFrame(frame._jdf.pythonMapInArrow(udf.apply(columns).expr()), frame.sparkSession)
