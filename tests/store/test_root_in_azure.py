@@ -102,6 +102,7 @@ def test_repairs_go_by_files_and_make_the_same_tables(
     for root in (local, remote):
         decode(root)
     settings = settings_of(remote, tmp_path)
+    person = local.silver("chess")[0]["user_name"]
     for words in (
         ("backfill", "--from", "2000-01-01", "--dry-run"),
         ("backfill", "--from", "2000-01-01"),
@@ -109,6 +110,7 @@ def test_repairs_go_by_files_and_make_the_same_tables(
         ("quarantine", "replay"),
         ("backfill", "--rescued"),
         ("quarantine", "drop", "--older-than", "0s", "--cause", "MALFORMED_PAYLOAD", "--yes"),
+        ("forget", "--where", f"user_name = '{person}'", "--unreadable-too", "--yes"),
     ):
         here, there = command(*words, "--root", local.settings.root), command(*words, "-c", str(settings))
         assert (there.code, here.code) == (0, 0), (words, there.err, here.err)

@@ -42,7 +42,7 @@ def storage_for(settings: Settings, environ: Mapping[str, str]) -> Storage:
     Raises:
         SecretMissing: as `demux.core.secrets.resolve`.
     """
-    return Storage.here(access_of(settings.store, environ))
+    return Storage.here(access_of(settings.store, environ, settings.root))
 
 
 @dataclass(frozen=True, slots=True)

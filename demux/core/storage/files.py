@@ -254,12 +254,20 @@ class Storage:
         where = locate(path, self.plain)
         if where.scheme is Scheme.FILE:
             return where.key, None
-        return where.url, {**self.access.table_options(where.scheme), **self.access.timeouts}
+        options = {**self.access.table_options(where.scheme), **self.access.timeouts}
+        if self.access.unity_catalog is not None:
+            # those of now: a table has them as long as it is open
+            given = self.access.unity_catalog.credentials().client_options()
+            options |= {name.upper(): value for name, value in given.items()}
+        return where.url, options
 
     def _at(self, path: str) -> tuple[Backend, str]:
         where = locate(path, self.plain)
         if where.scheme is Scheme.OTHER or (where.scheme is not Scheme.FILE and not _has_clients()):
             return HadoopFiles(), path
+        if self.access.unity_catalog is not None and where.scheme is not Scheme.FILE:
+            # an error of its own, where the client would have one of its provider
+            self.access.unity_catalog.credentials()
         # a client must not be used on both sides of a fork
         return _backend(where.scheme, where.container, self.access, os.getpid()), where.key
 
@@ -297,4 +305,6 @@ def _backend(scheme: Scheme, container: str, access: StoreAccess, process: int) 
         options["root_certificate"] = Path(access.ca_file).read_text(encoding="ascii")
     # each cloud's options have a type of their own
     from_url: Any = obstore.store.from_url
-    return Bucket(from_url(uri, config=access.client_options(scheme), client_options=options), uri)
+    provider = None if access.unity_catalog is None else access.unity_catalog.provide
+    found = from_url(uri, config=access.client_options(scheme), client_options=options, credential_provider=provider)
+    return Bucket(found, uri)
