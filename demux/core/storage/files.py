@@ -179,6 +179,12 @@ class Storage:
         with _named("open", path, options):
             return deltalake.DeltaTable(uri, storage_options=options)
 
+    def renewed(self, table: deltalake.DeltaTable, path: str) -> deltalake.DeltaTable:
+        """Return a table that was kept open, or opened again where the credentials that it has are to be renewed."""
+        # what it was opened with, which it does not say otherwise
+        is_old = self.access.unity_catalog is not None and table._storage_options != self._table(path)[1]
+        return self.table(path) if is_old else table
+
     def known_table(self, path: str) -> deltalake.DeltaTable | None:
         """Return the Delta table at the path; None where there is none, or where only Spark can open it."""
         if not self.reaches_tables(path):
@@ -256,7 +262,7 @@ class Storage:
             return where.key, None
         options = {**self.access.table_options(where.scheme), **self.access.timeouts}
         if self.access.unity_catalog is not None:
-            # those of now: a table has them as long as it is open
+            # those of now: a table has them as long as it is open (`renewed`)
             given = self.access.unity_catalog.credentials().client_options()
             options |= {name.upper(): value for name, value in given.items()}
         return where.url, options

@@ -106,11 +106,16 @@ def storage_of(proxy: StoreProxy, root: str, **store: str) -> Storage:
 def work_until_renewed(storage: Storage, root: str, issued: PathCredentials) -> None:
     """Write a file and a table again and again, until credentials were given out many times; check what is there."""
     number = 0
+    storage.write_table(f"{root}/kept", pa.table({"number": [0]}), "append")
+    kept = storage.table(f"{root}/kept")
     # the client and each table that is opened ask for their own
     while number < 5 or len({one["expiration_time"] for one in issued.given}) < 5:
         number += 1
         storage.write(f"{root}/file", b"%d" % number)
         storage.write_table(f"{root}/table", pa.table({"number": [number]}), "append")
+        kept = storage.renewed(kept, f"{root}/kept")
+        kept.update_incremental()
+    assert kept.version() == 0
     assert storage.read(f"{root}/file") == b"%d" % number
     assert storage.table(f"{root}/table").count() == number
 
