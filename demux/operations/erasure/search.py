@@ -21,6 +21,7 @@ from demux.core.causes import Stage
 from demux.core.columns.spark import columns_in_json, columns_of_spark
 from demux.core.columns.types import Column, Primitive, Struct
 from demux.core.delta.parquet_writer import schema_json
+from demux.core.delta.scan import is_readable
 from demux.core.errors import DemuxError
 from demux.core.names import names_of
 from demux.core.protobuf.schema.comments import without_comments
@@ -204,7 +205,7 @@ def _found(engine: Engine, scope: SearchScope, game: str, unsearched: int) -> Se
 def _rows_of_table(scope: SearchScope, game: str) -> int:
     path = scope.layout.silver(names_of(game).key)
     table = scope.layout.storage.known_table(path)
-    if table is not None:
+    if table is not None and is_readable(table):
         return int(table.count())
     return session_for(scope.spark, path).read.format("delta").load(path).count()
 
