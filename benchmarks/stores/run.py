@@ -93,7 +93,7 @@ def main(words: Sequence[str] | None = None) -> None:
 @contextmanager
 def _bench(folder: Path, store: StoreSettings, plots: Path) -> Iterator[Bench]:
     settings = SparkSettings(master=f"local[{PARALLELISM}]")
-    spark = session(settings, folder / "logs", access_of(store, {}))
+    spark = session(settings, folder / "logs", access_of(store, {}, ""))
     try:
         yield Bench(spark, folder, plots)
     finally:

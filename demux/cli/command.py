@@ -33,7 +33,7 @@ from demux.core.text import printable
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from demux.pipeline.context import CommandContext
+    from demux.pipeline.context import CommandContext, HeldRoot
 
 # what `signal.signal` takes and gives back
 _Handler = Callable[[int, FrameType | None], Any] | int | signal.Handlers | None
@@ -98,7 +98,7 @@ class AfterRemoval(Enum):
 class Pace:
     """Gives way, when called between two steps, each time that we had the root for so many seconds."""
 
-    def __init__(self, place: CommandContext, after_s: float, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, place: HeldRoot, after_s: float, clock: Callable[[], float] = time.monotonic) -> None:
         """Begin to count."""
         self._place = place
         self._after_s = after_s
@@ -106,7 +106,7 @@ class Pace:
         self._began = clock()
 
     def __call__(self) -> None:
-        """Give way, if it is time; raises as `CommandContext.away`."""
+        """Give way, if it is time; raises as `HeldRoot.away`."""
         if self._clock() - self._began > self._after_s:
             self._place.give_way()
             self._began = self._clock()
@@ -137,10 +137,35 @@ def command_context(
         RuntimeMissing: Spark is not installed or did not start.
         RemovalUnfinished: see `after_removal`.
     """
+    with locked(settings.root, command, wait, access, _hold(settings, command, access)) as hold:
+        log_to(logs_of(settings), settings.log.format)
+        yield from _with_spark(settings, after_removal, hold, threading.Event())
+
+
+@contextmanager
+def held_root(settings: Settings, command: str, access: Access, *, wait: bool = False) -> Iterator[HeldRoot]:
+    """Hold the lock while the block runs, without a session; signals and `Raises` as `command_context`."""
+    from demux.pipeline.context import root_of
+    from install_workflow.destroy.apply import require_whole
+
+    with locked(settings.root, command, wait, access, _hold(settings, command, access)) as hold:
+        log_to(logs_of(settings), settings.log.format)
+        stopping = threading.Event()
+        with _signals_caught(stopping):
+            require_whole(layout_of(settings))
+            yield root_of(settings, None, stopping, hold)
+
+
+@contextmanager
+def session_beside(root: HeldRoot) -> Iterator[CommandContext]:
+    """Start a session for a root that is held, or take the one that is there, while the block runs."""
+    assert root.hold is not None
+    yield from _with_spark(root.settings, AfterRemoval.REFUSE, root.hold, root.stop)
+
+
+def _hold(settings: Settings, command: str, access: Access) -> Hold | None:
     # the tasks of a job share a root
-    hold = None if on_databricks() else hold_of(layout_of(settings).storage, settings.root, command, access)
-    with locked(settings.root, command, wait, access, hold) as hold:
-        yield from _with_spark(settings, after_removal, hold)
+    return None if on_databricks() else hold_of(layout_of(settings).storage, settings.root, command, access)
 
 
 @contextmanager
@@ -169,7 +194,9 @@ def session_to_look(
         yield None
 
 
-def _with_spark(settings: Settings, after_removal: AfterRemoval, hold: Hold) -> Iterator[CommandContext]:
+def _with_spark(
+    settings: Settings, after_removal: AfterRemoval, hold: Hold, stopping: threading.Event
+) -> Iterator[CommandContext]:
     # a command that only looks does without them
     from demux.core.spark.classic import is_classic
     from demux.core.streaming.progress_log import ProgressLog
@@ -177,26 +204,23 @@ def _with_spark(settings: Settings, after_removal: AfterRemoval, hold: Hold) -> 
     from demux.pipeline.context import place_of
     from install_workflow.destroy.apply import require_whole
 
-    log_to(logs_of(settings), settings.log.format)
     shared = has_session()
     with console.status("starting Spark …"):
         spark = session(settings.spark, logs_of(settings), s3_access(settings))
-    stopping = threading.Event()
     progress = ProgressLog()
-    before = _catch_signals(stopping)
-    try:
-        if after_removal is AfterRemoval.REFUSE:
-            require_whole(layout_of(settings))
-        if is_classic(spark):
-            spark.streams.addListener(progress)
-        yield replace(place_of(settings, spark, stopping, hold.tables), hold=hold, warn=warn)
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-        if shared and is_classic(spark):
-            spark.streams.removeListener(progress)
-        else:
-            stop(spark)
+    # after the session: PySpark sets a handler of its own that cancels every job
+    with _signals_caught(stopping):
+        try:
+            if after_removal is AfterRemoval.REFUSE:
+                require_whole(layout_of(settings))
+            if is_classic(spark):
+                spark.streams.addListener(progress)
+            yield replace(place_of(settings, spark, stopping, hold.tables), hold=hold, warn=warn)
+        finally:
+            if shared and is_classic(spark):
+                spark.streams.removeListener(progress)
+            else:
+                stop(spark)
 
 
 def log_to(folder: Path, log_format: LogFormat = LogFormat.TEXT) -> None:
@@ -218,7 +242,8 @@ def log_to(folder: Path, log_format: LogFormat = LogFormat.TEXT) -> None:
     log.setLevel(logging.INFO)
 
 
-def _catch_signals(stopping: threading.Event) -> Mapping[int, _Handler]:
+@contextmanager
+def _signals_caught(stopping: threading.Event) -> Iterator[None]:
     def on_signal(number: int, frame: FrameType | None) -> None:
         if stopping.is_set():
             raise KeyboardInterrupt
@@ -226,10 +251,14 @@ def _catch_signals(stopping: threading.Event) -> Mapping[int, _Handler]:
         console.print("stopping: what is under way finishes; once more to stop at once", style="yellow")
 
     # python gives signals to the main thread alone, and a cluster may call us in another
-    if threading.current_thread() is not threading.main_thread():
-        return {}
-    # after the session: PySpark sets a handler of its own that cancels every job
-    return {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
+    is_main = threading.current_thread() is threading.main_thread()
+    caught = (signal.SIGINT, signal.SIGTERM) if is_main else ()
+    before: Mapping[int, _Handler] = {number: signal.signal(number, on_signal) for number in caught}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _without_secret(change: str) -> str:

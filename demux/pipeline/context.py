@@ -26,28 +26,22 @@ from demux.core.streaming.query import TAKE_ALL, Trigger
 
 
 @dataclass(frozen=True, slots=True)
-class CommandContext:
-    """A root that is locked for one command, and the session that works on it.
+class HeldRoot:
+    """A root that is locked for one command, without a session.
 
     Attributes:
         settings: all settings.
-        spark: the session.
         schemas: the schemas in use.
         control: the control tables.
         stop: once set, what is under way finishes.
-        tables: keeps processes of the same command apart that write one table.
-        catalog: where the tables are registered.
-        hold: the root, as the command holds it.
+        hold: the root, as the command holds it; None where the command only looks.
         warn: shows a sentence to the person who began the command.
     """
 
     settings: Settings
-    spark: SparkSession
     schemas: SchemaStore
     control: Control
     stop: threading.Event
-    tables: TableLock = unlocked
-    catalog: CatalogRegistration | None = None
     hold: Hold | None = None
     warn: Callable[[str], None] = lambda _: None
 
@@ -79,6 +73,21 @@ class CommandContext:
     def layout(self) -> Layout:
         """Where the root's tables are."""
         return layout_of(self.settings)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandContext(HeldRoot):
+    """A root that is locked for one command, and the session that works on it.
+
+    Attributes:
+        spark: the session.
+        tables: keeps processes of the same command apart that write one table.
+        catalog: where the tables are registered.
+    """
+
+    spark: SparkSession
+    tables: TableLock = unlocked
+    catalog: CatalogRegistration | None = None
 
     def check_source(self) -> None:
         """Return nothing when the source can be read; raises as the bronze stage would."""
@@ -141,8 +150,24 @@ def place_of(
     catalog = CatalogRegistration(spark, settings, schemas, has_tags=on_databricks())
     # a stream commits by Spark, and where it continues within a commit, by files
     return CommandContext(
-        settings, spark, schemas, Control(spark, layout), stopping, tables or table_lock(settings.root), catalog
+        settings,
+        schemas,
+        Control(spark, layout),
+        stopping,
+        spark=spark,
+        tables=tables or table_lock(settings.root),
+        catalog=catalog,
     )
+
+
+def root_of(
+    settings: Settings, spark: SparkSession | None, stopping: threading.Event, hold: Hold | None = None
+) -> HeldRoot:
+    """Return what works without a session, and reads with one, where it is given, what nothing else reads."""
+    layout = layout_of(settings)
+    tables = None if hold is None else hold.tables
+    schemas = SchemaStore(spark, layout, registry_of(settings, os.environ), tables)
+    return HeldRoot(settings, schemas, Control(spark, layout), stopping, hold)
 
 
 def registry_of(settings: Settings, environ: Mapping[str, str]) -> Callable[[str], GameRegistry]:

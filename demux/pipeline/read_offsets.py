@@ -50,7 +50,7 @@ def game_offsets(spark: SparkSession | None, layout: Layout) -> Callable[[Collec
     return read_offsets
 
 
-def read_batch(spark: SparkSession, layout: Layout, game: str) -> int:
+def read_batch(spark: SparkSession | None, layout: Layout, game: str) -> int:
     """Return the last batch of bronze that a game has read whole; -1 where it is unknown, `ALL_READ` for all."""
     key = names_of(game).key
     read_source = game_offsets(spark, layout)([key]).get(key)

@@ -140,6 +140,7 @@ class SilverTable:
     def refresh(self) -> None:
         """Read what others did to the table."""
         if self._open is not None:
+            self._open = self._storage.renewed(self._open, self.path)
             self._open.update_incremental()
             self._ahead = 0
             self._read()
@@ -157,6 +158,7 @@ class SilverTable:
             self._ahead += 1
             self._seen[app_id] = version
             if needs_upkeep:
+                self._open = self._storage.renewed(self._open, self.path)
                 keep_up(self._open)
                 self._ahead = 0
             return
@@ -193,6 +195,7 @@ class SilverTable:
     def _caught_up(self) -> deltalake.DeltaTable | None:
         """Return the table with our own commits; None where there is none."""
         if self._open is not None and self._ahead:
+            self._open = self._storage.renewed(self._open, self.path)
             self._open.update_incremental()
             self._ahead = 0
         return self._open

@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from demux.core.storage.access import StoreAccess
 from demux.core.storage.files import Storage
+from tests.fakes.gcs_server import GcsServer, serving_gcs
 from tools.servers.stores.azure import ACCOUNT_KEY, start_azure
 from tools.servers.stores.s3 import ACCESS_KEY, SECRET_KEY, ObjectStore, start_object_store
 
@@ -32,6 +33,19 @@ def in_azure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Storage]:
     with start_azure(tmp_path_factory.mktemp("azure")) as started:
         started.create_container("demux")
         yield Storage(StoreAccess(started.url, account_key=ACCOUNT_KEY))
+
+
+@pytest.fixture(scope="session")
+def gcs() -> Iterator[GcsServer]:
+    """A server that speaks Google's XML API, with the bucket `demux`."""
+    with serving_gcs(GcsServer()) as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def in_gcs(gcs: GcsServer) -> Storage:
+    """How its files are reached."""
+    return Storage(StoreAccess(gcs.url, service_account=gcs.service_account))
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""A folder of this machine, a bucket and a container of real servers do the same."""
+"""A folder of this machine, a bucket, a container and a bucket of Google's do the same."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import pytest
 from demux.core.errors import StorageFailed
 from demux.core.storage.access import StoreAccess
 from demux.core.storage.files import Storage
+from tests.fakes.gcs_server import GcsServer, serving_gcs
 from tools.servers.stores.azure import ACCOUNT
 from tools.servers.stores.s3 import ACCESS_KEY, ObjectStore
 
@@ -30,7 +31,7 @@ class Place:
         return f"{self.root}/{path}"
 
 
-@pytest.fixture(params=["folder", "bucket", "azure"])
+@pytest.fixture(params=["folder", "bucket", "azure", "gcs"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     """An empty folder with a hostile name, here or in the store."""
     name = f"{tmp_path.name} %41+ü"
@@ -38,6 +39,8 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
         return Place(Storage(), str(tmp_path / name))
     if request.param == "azure":
         return Place(request.getfixturevalue("in_azure"), f"abfss://demux@{ACCOUNT}.dfs.core.windows.net/{name}")
+    if request.param == "gcs":
+        return Place(request.getfixturevalue("in_gcs"), f"gs://demux/{name}")
     return Place(request.getfixturevalue("in_store"), f"s3a://demux/{name}")
 
 
@@ -167,3 +170,37 @@ def test_a_bucket_that_is_not_there_and_a_wrong_key_are_refused_in_a_sentence(
     with pytest.raises(StorageFailed, match="Check the credentials"):
         stranger.table("s3://demux/x")
     assert "wrong" not in str(refused.value)
+
+
+def test_an_object_that_another_writer_has_replaced_by_the_same_bytes_is_another_version(
+    in_gcs: Storage, gcs: GcsServer, tmp_path: Path
+) -> None:
+    path = f"gs://demux/{tmp_path.name}/lease"
+    assert in_gcs.create(path, b"one")
+    tag = in_gcs.read_tagged(path).tag
+    in_gcs.write(path, b"one")
+    refused = gcs.refused
+    # an entity tag would be the same
+    assert in_gcs.replace(path, b"two", tag) is None
+    assert (gcs.refused, in_gcs.read(path)) == (refused + 1, b"one")
+    assert in_gcs.replace(path, b"two", in_gcs.read_tagged(path).tag) == in_gcs.read_tagged(path).tag
+
+
+def test_a_listing_comes_in_pages_and_begins_behind_a_name(in_gcs: Storage, gcs: GcsServer, tmp_path: Path) -> None:
+    root, names = f"gs://demux/{tmp_path.name}", [f"{number:02}" for number in range(25)]
+    for name in names:
+        in_gcs.write(f"{root}/t/{name}", b"")
+    before, gcs.page = gcs.pages, 10
+    try:
+        assert in_gcs.names(f"{root}/t") == names
+        assert gcs.pages - before == 3
+        assert [file.key for file in in_gcs.files(f"{root}/t", after="19")] == names[20:]
+    finally:
+        gcs.page = 1000
+
+
+def test_a_token_of_another_service_account_is_refused_with_the_permission(gcs: GcsServer) -> None:
+    with serving_gcs(GcsServer()) as other:
+        storage = Storage(StoreAccess(gcs.url, service_account=other.service_account))
+        with pytest.raises(StorageFailed, match=r"storage\.objects\.create"):
+            storage.write("gs://demux/file", b"")

@@ -3,42 +3,64 @@
 from __future__ import annotations
 
 import logging
+import threading
 import uuid
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import replace
 from datetime import datetime, timezone
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import typer
 from rich.console import RenderableType
 from rich.table import Table
 
-from demux.cli.command import ROOT, SET, SETTINGS, TAKE_TURNS, Pace, command_context, console, settings_of
+from demux.cli.command import (
+    BY_SPARK,
+    ROOT,
+    SET,
+    SETTINGS,
+    TAKE_TURNS,
+    Pace,
+    command_context,
+    console,
+    held_root,
+    session_beside,
+    session_to_look,
+    settings_of,
+)
 from demux.cli.output.questions import YES, ask_to_remove
 from demux.cli.repair.forget_text import found_text, left_text, removed_text
-from demux.core.causes import Stage
 from demux.core.delta.bronze_games import games_in_bronze
-from demux.core.errors import ExitCode, PredicateInvalid
+from demux.core.errors import ExitCode, PredicateInvalid, TableUnsuited
 from demux.core.names import names_of
+from demux.core.root.layout import layout_of
 from demux.core.root.lock import Access
 from demux.core.text import counted, printable
 from demux.operations.erasure.requests import ErasureRequest, carry_out, unfinished, write_down
 from demux.operations.erasure.results import ALL_READ, RemovedRows, SearchResult, require_some
 from demux.operations.erasure.search import (
+    SearchOutcome,
     SearchScope,
     columns_of,
+    quarantined_games,
     rows_after,
     searched,
     searched_without_game,
     session_of,
 )
 from demux.operations.predicate.binder import fit, missing_from, near, unknown_column
-from demux.operations.quarantine.filter import QuarantineFilter, require_game
-from demux.pipeline.context import CommandContext
+from demux.operations.quarantine.filter import require_game
+from demux.pipeline.context import CommandContext, HeldRoot, root_of
 from demux.pipeline.drain import drain
 from demux.pipeline.engines import decode_of
 from demux.pipeline.read_offsets import read_batch
 from demux.pipeline.round import record_of
 from install_workflow.planning.plan import Task
+
+_T = TypeVar("_T")
 
 # others may have the root after so many seconds of work
 _STEP_S = 5.0
@@ -57,6 +79,7 @@ def forget(
         help="Also remove quarantined records that do not decode and whose bytes have a text of --where.",
     ),
     force: bool = typer.Option(False, "--force", help="Also where all rows of a table are meant."),
+    by_spark: bool = BY_SPARK,
     settings_file: Path | None = SETTINGS,
     root: str | None = ROOT,
     changes: list[str] = SET,
@@ -66,7 +89,8 @@ def forget(
     """Remove a person's records from silver, bronze and quarantine, bytes included; what goes is listed before.
 
     Streams may run. If it is killed, run it again: it first finishes what was begun. Exit code 7: not all records could
-    be searched. --where is written down nowhere, but your shell may keep it.
+    be searched. --where is written down nowhere, but your shell may keep it. Starts Spark only to decode what is not
+    decoded yet, and where a table needs it; with --dry-run, only with --spark.
 
     Example: `demux forget --where "player.name = 'ann' AND country = 'AT'" --dry-run`
     """
@@ -77,9 +101,21 @@ def forget(
     if not force:
         require_some(predicate, ())
     settings = settings_of(settings_file, root, changes)
-    with command_context(settings, "forget", Access.LOOK if dry_run else Access.TURNS, wait=wait) as place:
-        scope = SearchScope(session_of(place.spark), place.layout, place.schemas, predicate, unreadable_too)
-        work = _Forgetting(place, scope, game, dry_run=dry_run, force=force)
+    layout = layout_of(settings)
+    with ExitStack() as stack:
+        if dry_run:
+            spark = stack.enter_context(session_to_look(settings, "forget", by_spark=by_spark))
+            place = root_of(settings, spark, threading.Event())
+        elif by_spark or not layout.storage.reaches_tables(settings.root):
+            place = stack.enter_context(command_context(settings, "forget", Access.TURNS, wait=wait))
+            spark = place.spark
+        else:
+            place = stack.enter_context(held_root(settings, "forget", Access.TURNS, wait=wait))
+            spark = None
+        scope = SearchScope(spark and session_of(spark), layout, place.schemas, predicate, unreadable_too)
+        work = _Forgetting(
+            place, scope, game, dry_run=dry_run, force=force, start=lambda: stack.enter_context(session_beside(place))
+        )
         code = work.run(lambda: ask_to_remove(yes))
     raise typer.Exit(code)
 
@@ -88,19 +124,28 @@ class _Forgetting:
     """One request, game by game."""
 
     def __init__(
-        self, place: CommandContext, scope: SearchScope, games: Sequence[str], *, dry_run: bool, force: bool
+        self,
+        place: HeldRoot,
+        scope: SearchScope,
+        games: Sequence[str],
+        *,
+        dry_run: bool,
+        force: bool,
+        start: Callable[[], CommandContext],
     ) -> None:
+        """Prepare; `start` gives the root a session, which only what changes something may ask for."""
         self._place = place
         self._scope = scope
         self._wanted = games
         self._dry_run = dry_run
         self._force = force
+        self._start = start
         self._pace = Pace(place, _STEP_S)
 
     def run(self, ask: Callable[[], None]) -> ExitCode:
         """Return how it ended."""
-        games = self._games()
-        _require_columns(self._scope, games)
+        games = self._with_spark(self._games)
+        self._with_spark(lambda: _require_columns(self._scope, games))
         finished = self._finish()
         found = self._search(games)
         _print(found_text(found))
@@ -123,18 +168,18 @@ class _Forgetting:
 
     def _games(self) -> list[str]:
         """Return the chosen games; raises `GameUnknown`."""
-        spark, layout = self._place.spark, self._place.layout
-        known = {*self._place.control.known_games(), *games_in_bronze(spark, layout)}
-        if layout.storage.table_exists(layout.quarantine):
-            rows = self._scope.table(layout.quarantine).where(QuarantineFilter(stage=Stage.SILVER).sql())
-            known |= {row.game_name for row in rows.select("game_name").distinct().collect()}
+        known = {
+            *self._place.control.known_games(),
+            *games_in_bronze(self._scope.spark, self._scope.layout),
+            *quarantined_games(self._scope),
+        }
         for name in self._wanted:
             require_game(name, known)
         return sorted(set(self._wanted) or known)
 
     def _finish(self) -> list[RemovedRows]:
         """Return what was removed of requests that were killed; of one that only looks, nothing."""
-        left = unfinished(self._place.spark, self._place.layout)
+        left = unfinished(self._scope.spark, self._scope.layout)
         if self._dry_run:
             if left:
                 console.print(f"{counted(len(left), 'part')} of requests before this are not done: without --dry-run")
@@ -144,15 +189,14 @@ class _Forgetting:
     def _search(self, games: Iterable[str]) -> list[SearchResult]:
         found = []
         with console.status("searching …"):
-            for name in games:
+            for name in [*games, *([] if self._wanted else [None])]:
                 self._step()
-                with searched(self._scope, name, self._read_batch(name)) as search:
-                    found.append(search.found)
-            if not self._wanted:
-                self._step()
-                with searched_without_game(self._scope) as search:
-                    found.append(search.found)
+                found.append(self._with_spark(partial(self._found, name)))
         return found
+
+    def _found(self, game: str | None) -> SearchResult:
+        with self._searched(game) as search:
+            return search.found
 
     def _remove(self, found: Iterable[SearchResult]) -> list[RemovedRows]:
         """Return what was removed; searched again, as others may have written meanwhile."""
@@ -161,46 +205,66 @@ class _Forgetting:
         with console.status("removing …"):
             for one in found:
                 self._step()
-                again = (
-                    searched_without_game(self._scope)
-                    if one.game is None
-                    else searched(self._scope, one.game, self._read_batch(one.game))
-                )
                 request = ErasureRequest(request_id, one.game)
-                with again as search:
-                    if search.rows is None:
-                        continue
-                    write_down(self._place.spark, self._place.layout, request, search.rows, datetime.now(timezone.utc))
-                removed.append(self._carried_out(request))
+                if self._with_spark(partial(self._written_down, request)):
+                    removed.append(self._carried_out(request))
         return removed
 
+    def _written_down(self, request: ErasureRequest) -> bool:
+        """Write down what goes of a game; return whether there is anything."""
+        with self._searched(request.game) as search:
+            if search.rows is not None:
+                now = datetime.now(timezone.utc)
+                write_down(self._scope.spark, self._scope.layout, request, search.rows, now)
+            return search.rows is not None
+
+    def _searched(self, game: str | None) -> AbstractContextManager[SearchOutcome]:
+        if game is None:
+            return searched_without_game(self._scope)
+        return searched(self._scope, game, self._read_batch(game))
+
     def _carried_out(self, request: ErasureRequest, read: int | None = None) -> RemovedRows:
-        removed = carry_out(self._place.spark, self._place.layout, request, read)
+        removed = self._with_spark(lambda: carry_out(self._scope.spark, self._scope.layout, request, read))
         # no text says who it was
         logging.getLogger("demux").info("forget: %s", removed)
         return removed
 
+    def _with_spark(self, step: Callable[[], _T]) -> _T:
+        """Return what a step that may be repeated does, with a session where a table asks for one."""
+        try:
+            return step()
+        except TableUnsuited:
+            if self._dry_run or self._scope.spark is not None:
+                raise
+            self._session()
+            return step()
+
+    def _session(self) -> CommandContext:
+        if not isinstance(self._place, CommandContext):
+            self._place = self._start()
+            self._scope = replace(self._scope, spark=session_of(self._place.spark))
+        return self._place
+
     def _read_by(self, game: str | None) -> int:
-        return ALL_READ if game is None else read_batch(self._place.spark, self._place.layout, game)
+        return ALL_READ if game is None else read_batch(self._scope.spark, self._scope.layout, game)
 
     def _read_batch(self, game: str) -> int:
         """Return the last batch that the game has read, after it has read its unread rows, if it may and can."""
-        spark, layout = self._place.spark, self._place.layout
-        batch = read_batch(spark, layout, game)
+        batch = self._read_by(game)
         if self._dry_run or not rows_after(self._scope, game, batch) or not self._is_decoded_here(game):
             return batch
         self._decode(Task(game, names_of(game).task_key, "this machine"))
-        return read_batch(spark, layout, game)
+        return self._read_by(game)
 
     def _is_decoded_here(self, game: str) -> bool:
         known = self._place.control.known_games().get(game)
         if known is not None and known.cluster is not None:
             return True
-        return self._place.layout.storage.table_exists(self._place.layout.silver(names_of(game).key))
+        return self._scope.layout.storage.table_exists(self._scope.layout.silver(names_of(game).key))
 
     def _decode(self, task: Task) -> None:
         """Decode what waits of a game by the engine of the settings; a failure is printed, and its rows wait."""
-        place = self._place
+        place = self._session()
         ended = tuple(drain((task,), decode_of(place, place.settings.task_engine), place.stop))
         place.control.close_round([record_of(end, uuid.uuid4().hex[:12]) for end in ended], None)
         for error in (end.error for end in ended if end.error is not None):

@@ -90,7 +90,7 @@ def append_after(
 
 
 def append_rows(
-    storage: Storage, table: deltalake.DeltaTable, path: str, columns: Struct, rows: pa.RecordBatch
+    storage: Storage, table: deltalake.DeltaTable, path: str, columns: Struct, rows: Iterable[pa.RecordBatch]
 ) -> None:
     """Append rows to an unpartitioned table in one commit, whatever others append meanwhile; not safe to repeat.
 
@@ -108,7 +108,8 @@ def append_rows(
         DemuxError: the store; the commit may be there, or not.
     """
     with TableWriter(storage, path, columns) as writer:
-        writer.add(rows)
+        for batch in rows:
+            writer.add(batch)
         files = writer.close()
     version = -1
     # what asks more of its writers, or has lost its newest commit, is deltalake's to judge

@@ -5,7 +5,7 @@ Without Spark where the table is reached so, and by Spark elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import reduce
@@ -74,12 +74,17 @@ class RecordTable:
 
     def append(self, records: Sequence[Sequence[object]]) -> None:
         """Add records, a value for each column, in one transaction; others may append at the same time."""
+        self.append_batches([self._rows(records)])
+
+    def append_batches(self, batches: Iterable[pa.RecordBatch]) -> None:
+        """Add records in the table's columns, as `append`; by Spark, all of them are in memory."""
         if self._is_reached:
             from demux.core.columns.spark import spark_struct
 
             table = self.storage.create_table(self.path, spark_struct(self.columns).jsonValue())
-            append_rows(self.storage, table, self.path, self.columns, self._rows(records))
+            append_rows(self.storage, table, self.path, self.columns, batches)
             return
+        records = [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
         # a process that makes the table at the same time gets a conflict error, and appends the next time
         _RETRYING(self._write, records, "append")
 

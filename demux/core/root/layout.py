@@ -46,7 +46,7 @@ def storage_for(settings: Settings, environ: Mapping[str, str]) -> Storage:
     Raises:
         SecretMissing: as `demux.core.secrets.resolve`.
     """
-    return Storage.here(access_of(settings.store, environ), settings.store.mounts)
+    return Storage.here(access_of(settings.store, environ, settings.root), settings.store.mounts)
 
 
 def logs_of(settings: Settings) -> Path:

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import Enum
 
 from pydantic import Field, model_validator
 
 from demux.core.secrets import FORMS, resolve
 from demux.core.settings.types import Location, Secret, Section, Text, Url, rule
 from demux.core.storage.access import StoreAccess
+from demux.core.storage.location import Scheme, locate
+from demux.core.storage.unity_catalog import UnityCatalogPath
+
+
+class CredentialSource(Enum):
+    """Who gives out the credentials of a store."""
+
+    CLOUD = "cloud"
+    UNITY_CATALOG = "unity-catalog"
 
 
 class StoreSettings(Section):
@@ -22,6 +32,12 @@ class StoreSettings(Section):
     region: Text | None = Field(
         default=None,
         description="Region of an S3 bucket. Default: what the environment says; us-east-1 with `endpoint`.",
+    )
+    credentials: CredentialSource = Field(
+        default=CredentialSource.CLOUD,
+        description="Who gives out the credentials: `cloud`, the keys below or the identity of this machine; or "
+        "`unity-catalog`, short-lived ones of the external location that has the root (S3 and Azure), by the login of "
+        "databricks-sdk. Spark has its own of Unity Catalog then.",
     )
     access_key: Secret | None = Field(
         default=None,
@@ -70,11 +86,18 @@ class StoreSettings(Section):
         given = [cloud for cloud, keys in kinds.items() if any(key is not None for key in keys)]
         if len(given) > 1:
             raise rule(f"store has credentials of {' and of '.join(given)}; a root is in one of them")
+        if given and self.credentials is CredentialSource.UNITY_CATALOG:
+            raise rule(f"store has credentials of {given[0]}, and store.credentials is unity-catalog")
         return self
 
 
-def access_of(store: StoreSettings, environ: Mapping[str, str]) -> StoreAccess:
+def access_of(store: StoreSettings, environ: Mapping[str, str], root: str) -> StoreAccess:
     """Return the endpoint and the credentials, with the secrets that the settings refer to.
+
+    Args:
+        store: the settings.
+        environ: where `secret:env/NAME` is looked up.
+        root: the path or URI of the root.
 
     Raises:
         SecretMissing: as `demux.core.secrets.resolve`.
@@ -83,7 +106,13 @@ def access_of(store: StoreSettings, environ: Mapping[str, str]) -> StoreAccess:
     def secret(reference: str | None) -> str | None:
         return None if reference is None else resolve(reference, environ)
 
+    by_catalog = store.credentials is CredentialSource.UNITY_CATALOG and locate(root).scheme in (
+        Scheme.S3,
+        Scheme.AZURE,
+        Scheme.GCS,
+    )
     return StoreAccess(
+        unity_catalog=UnityCatalogPath(locate(root).url) if by_catalog else None,
         endpoint=store.endpoint,
         region=store.region,
         access_key=secret(store.access_key),

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from demux.core.storage.location import Scheme
+from demux.core.storage.unity_catalog import UnityCatalogPath
 
 _REGION = "us-east-1"
 _CONNECT_TIMEOUT = "5s"
@@ -34,6 +35,7 @@ class StoreAccess:
         account_key: of an Azure storage account.
         sas_token: shared access signature of an Azure storage account or container.
         service_account: a service account's key of GCS, JSON.
+        unity_catalog: the path whose credentials Unity Catalog gives out, in place of keys.
         ca_file: PEM file of further certificate authorities.
         timeout_s: how long a request and its answer may take; files are read in parts of 32 MiB at most.
     """
@@ -47,6 +49,7 @@ class StoreAccess:
     account_key: str | None = field(default=None, repr=False)
     sas_token: str | None = field(default=None, repr=False)
     service_account: str | None = field(default=None, repr=False)
+    unity_catalog: UnityCatalogPath | None = None
     ca_file: str | None = None
     timeout_s: float = 120.0
 

@@ -21,6 +21,7 @@ import pyarrow as pa
 from demux.core.errors import ErrorKind
 from demux.core.extras import obstore
 from demux.core.storage.backend import NewFile, StoredFile, Tagged
+from demux.core.storage.location import Scheme, locate
 from demux.core.storage.refusals import lacks_bucket, lacks_upload, refusal
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ class Bucket:
         """
         self._client = client
         self._uri = uri
+        # Google's condition is a generation, and its client knows no other
+        self._tag = "version" if locate(uri).scheme is Scheme.GCS else "e_tag"
 
     def read(self, key: str) -> bytes:
         """Return an object's bytes; one request."""
@@ -58,11 +61,11 @@ class Bucket:
         return self._tried("read", key, lambda: bytes(self._client.get_range(key, start=start, length=length)))
 
     def read_tagged(self, key: str) -> Tagged:
-        """Return an object's bytes and its entity tag; one request."""
+        """Return an object's bytes and its entity tag, or its generation; one request."""
 
         def get() -> Tagged:
             found = self._client.get(key)
-            return Tagged(bytes(found.bytes()), str(found.meta["e_tag"]))
+            return Tagged(bytes(found.bytes()), str(found.meta[self._tag]))
 
         return self._tried("read", key, get)
 
@@ -99,14 +102,14 @@ class Bucket:
         return self._tried("write", key, put)
 
     def replace(self, key: str, data: bytes, tag: str) -> str | None:
-        """Write an object in place of the version with this entity tag; one request, and one more where it is gone."""
+        """Write an object in place of the version with this tag; one request, and one more where it is gone."""
 
         def put() -> str | None:
             try:
-                return str(self._client.put(key, data, mode={"e_tag": tag})["e_tag"])
+                return str(self._client.put(key, data, mode={self._tag: tag})[self._tag])
             except obstore.exceptions.PreconditionError:
                 found = self._client.get(key)
-                return str(found.meta["e_tag"]) if bytes(found.bytes()) == data else None
+                return str(found.meta[self._tag]) if bytes(found.bytes()) == data else None
 
         return self._tried("write", key, put)
 

@@ -182,6 +182,12 @@ class Storage:
         with _named("open", path, options):
             return deltalake.DeltaTable(uri, storage_options=options)
 
+    def renewed(self, table: deltalake.DeltaTable, path: str) -> deltalake.DeltaTable:
+        """Return a table that was kept open, or opened again where the credentials that it has are to be renewed."""
+        # what it was opened with, which it does not say otherwise
+        is_old = self.access.unity_catalog is not None and table._storage_options != self._table(path)[1]
+        return self.table(path) if is_old else table
+
     def known_table(self, path: str) -> deltalake.DeltaTable | None:
         """Return the Delta table at the path; None where there is none, or where only Spark can open it."""
         if not self.reaches_tables(path):
@@ -257,7 +263,12 @@ class Storage:
         where = self._where(path)
         if where.scheme is Scheme.FILE:
             return where.key, None
-        return where.url, {**self.access.table_options(where.scheme), **self.access.timeouts}
+        options = {**self.access.table_options(where.scheme), **self.access.timeouts}
+        if self.access.unity_catalog is not None:
+            # those of now: a table has them as long as it is open (`renewed`)
+            given = self.access.unity_catalog.credentials().client_options()
+            options |= {name.upper(): value for name, value in given.items()}
+        return where.url, options
 
     def _at(self, path: str) -> tuple[Backend, str]:
         where = self._where(path)
@@ -268,6 +279,9 @@ class Storage:
                 "`store.mounts`.",
                 path=path,
             )
+        if self.access.unity_catalog is not None and where.scheme is not Scheme.FILE:
+            # an error of its own, where the client would have one of its provider
+            self.access.unity_catalog.credentials()
         # a client must not be used on both sides of a fork
         return _backend(where.scheme, where.container, self.access, os.getpid()), where.key
 
@@ -308,4 +322,6 @@ def _backend(scheme: Scheme, container: str, access: StoreAccess, process: int) 
         options["root_certificate"] = Path(access.ca_file).read_text(encoding="ascii")
     # each cloud's options have a type of their own
     from_url: Any = obstore.store.from_url
-    return Bucket(from_url(uri, config=access.client_options(scheme), client_options=options), uri)
+    provider = None if access.unity_catalog is None else access.unity_catalog.provide
+    found = from_url(uri, config=access.client_options(scheme), client_options=options, credential_provider=provider)
+    return Bucket(found, uri)

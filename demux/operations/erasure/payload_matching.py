@@ -12,25 +12,19 @@ from typing import Any
 
 import pyarrow as pa
 
-from demux.core.causes import Stage
-from demux.core.columns.arrow import arrow_fields
-from demux.core.columns.types import Column, Primitive, Struct
 from demux.core.protobuf.wire.field_probe import FieldProbe, UnreadableValue, glimpse_of
 from demux.core.schemas.ref import SchemaRef
-from demux.core.spark.map_in_arrow import ArrowFunction, Batches
 from demux.core.tables import POSITION, QUARANTINE, SILVER_RESERVED
 from demux.operations.predicate.ast import OperandType, Path, Predicate, Value
-from demux.operations.predicate.binder import sort_of_type
-from demux.operations.predicate.evaluate import UNKNOWN, UnknownValue, outcomes
+from demux.operations.predicate.binder import sort_of, sort_of_type
+from demux.operations.predicate.evaluate import RowValues, array_of, evaluate
 
-_REF = ("schema_id", "schema_guid", "message_indexes")
+REF = ("schema_id", "schema_guid", "message_indexes")
 # what is looked at; at stage silver bronze has the key and the headers
-LOOKED_AT = tuple(
-    column for column in QUARANTINE if column.name in {"stage", *_REF, "bytes", "key", "headers", "batch_id"}
-) + tuple(POSITION)
-_VERDICT = Column("verdict", Primitive.STRING)
-# and what comes out; `batch_id` is bronze's at stage bronze
-JUDGED = Struct((*POSITION, Column("batch_id", Primitive.BIGINT), _VERDICT))
+LOOKED_AT = (
+    *(column for column in QUARANTINE if column.name in {*REF, "bytes", "key", "headers", "batch_id"}),
+    *POSITION,
+)
 
 
 class MatchVerdict(Enum):
@@ -73,74 +67,74 @@ class PayloadQuery:
     writings: Mapping[SchemaRef, Writing]
 
 
-def to_verdicts(question: PayloadQuery) -> ArrowFunction:
-    """Return a function from rows in the columns `LOOKED_AT` to rows in those of `JUDGED`."""
-    schema = pa.schema(arrow_fields(JUDGED))
+def verdicts_of(question: PayloadQuery, rows: pa.RecordBatch) -> list[MatchVerdict]:
+    """Return what is known of each row in the columns `LOOKED_AT`."""
+    records = list(_records(rows))
+    if question.predicate is None:
+        return [_by_bytes(question, record) for record in records]
+    payloads = [_Payload(question, record) for record in records]
 
-    def convert(batches: Batches) -> Batches:
-        for batch in batches:
-            verdicts = [verdict(question, row).value for row in _rows(batch)]
-            kept = [batch.column(column.name) for column in JUDGED if column != _VERDICT]
-            columns = [*kept, pa.array(verdicts, pa.string())]
-            cast = [one.cast(field.type) for one, field in zip(columns, schema, strict=True)]
-            yield pa.RecordBatch.from_arrays(cast, schema=schema)
+    def values(path: Path) -> RowValues:
+        found = [payload.value(path) for payload in payloads]
+        known = [None if isinstance(value, _Unread) else value for value in found]
+        unknown = pa.array([isinstance(value, _Unread) for value in found], pa.bool_())
+        return RowValues(array_of(known, sort_of(path)), unknown)
 
-    return convert
-
-
-def verdict(question: PayloadQuery, row: Mapping[str, Any]) -> MatchVerdict:
-    """Return what is known of a row in the columns `LOOKED_AT`, its `timestamp` in microseconds since 1970."""
-    if question.predicate is not None and row["stage"] == Stage.SILVER.value:
-        found = outcomes(question.predicate, _RowValues(question, row))
-        if True not in found:
-            return MatchVerdict.OTHER
-        if found == {True}:
-            return MatchVerdict.MEANT
-    content = tuple(_content(row))
-    has = any(text in piece for text in question.sought for piece in content)
-    return MatchVerdict.SUSPECT if has else MatchVerdict.UNREADABLE
+    found = evaluate(question.predicate, len(records), values)
+    columns = (found.true.to_pylist(), found.false.to_pylist(), found.null.to_pylist())
+    return [
+        MatchVerdict.OTHER
+        if not may_be_true
+        else _by_bytes(question, record)
+        if may_be_false or may_be_null
+        else MatchVerdict.MEANT
+        for record, may_be_true, may_be_false, may_be_null in zip(records, *columns, strict=True)
+    ]
 
 
-class _RowValues:
-    """The values of a row, as its table would have them."""
+class _Unread(Enum):
+    """The placeholder of a value that could not be read."""
 
-    def __init__(self, question: PayloadQuery, row: Mapping[str, Any]) -> None:
-        self._row = row
-        self._writing = question.writings.get(SchemaRef(*(row[name] for name in _REF)))
-        self._known: dict[Path, Value | UnknownValue] = {}
+    UNREAD = "unread"
 
-    def __call__(self, path: Path) -> Value | UnknownValue:
-        if path not in self._known:
-            self._known[path] = self._value(path)
-        return self._known[path]
 
-    def _value(self, path: Path) -> Value | UnknownValue:
+_UNREAD = _Unread.UNREAD
+
+
+class _Payload:
+    """The values of a record, as its table would have them."""
+
+    def __init__(self, question: PayloadQuery, record: Mapping[str, Any]) -> None:
+        self._record = record
+        self._writing = question.writings.get(SchemaRef(*(record[name] for name in REF)))
+
+    def value(self, path: Path) -> Value | _Unread:
         if len(path.names) == 1 and path.names[0] in SILVER_RESERVED:
             return self._of_origin(path.names[0])
-        writing, payload = self._writing, self._row["bytes"]
+        writing, payload = self._writing, self._record["bytes"]
         if writing is None or payload is None or 0 in path.numbers:
-            return UNKNOWN
+            return _UNREAD
         glimpse = glimpse_of(writing.descriptor_set, writing.message, SILVER_RESERVED)
-        return UNKNOWN if glimpse is None else _read(glimpse, payload, path)
+        return _UNREAD if glimpse is None else _read(glimpse, payload, path)
 
-    def _of_origin(self, name: str) -> Value | UnknownValue:
+    def _of_origin(self, name: str) -> Value | _Unread:
         if name == "_schema_id":
             # a row may name its schema otherwise
-            named = self._row["schema_id"] if self._row["schema_guid"] is None else None
-            told = named if self._writing is None else self._writing.schema_id
-            return UNKNOWN if told is None else int(told)
-        found: Value | UnknownValue = self._row.get(name.removeprefix("_"), UNKNOWN)
+            named = self._record["schema_id"] if self._record["schema_guid"] is None else None
+            known = named if self._writing is None else self._writing.schema_id
+            return _UNREAD if known is None else int(known)
+        found: Value | _Unread = self._record.get(name.removeprefix("_"), _UNREAD)
         return found
 
 
-def _read(glimpse: FieldProbe, payload: bytes, path: Path) -> Value | UnknownValue:
+def _read(glimpse: FieldProbe, payload: bytes, path: Path) -> Value | _Unread:
     assert path.type is not None
     kind = glimpse.type_of(path.numbers)
     wanted = sort_of_type(path.type)
     try:
         value: Value = glimpse.value(payload, path.numbers)
     except UnreadableValue:
-        return UNKNOWN
+        return _UNREAD
     if kind is None or value is None:
         return value
     match sort_of_type(kind), wanted:
@@ -151,19 +145,25 @@ def _read(glimpse: FieldProbe, payload: bytes, path: Path) -> Value | UnknownVal
             return float(value)
         case _:
             # a schema that does not fit the table
-            return UNKNOWN
+            return _UNREAD
 
 
-def _rows(batch: pa.RecordBatch) -> Iterator[Mapping[str, Any]]:
+def _by_bytes(question: PayloadQuery, record: Mapping[str, Any]) -> MatchVerdict:
+    content = tuple(_content(record))
+    has = any(text in piece for text in question.sought for piece in content)
+    return MatchVerdict.SUSPECT if has else MatchVerdict.UNREADABLE
+
+
+def _records(rows: pa.RecordBatch) -> Iterator[Mapping[str, Any]]:
     # a producer may say any year, and Python has not all of them
-    at = batch.schema.get_field_index("timestamp")
-    return iter(batch.set_column(at, "timestamp", batch.column(at).cast(pa.int64())).to_pylist())
+    at = rows.schema.get_field_index("timestamp")
+    return iter(rows.set_column(at, "timestamp", rows.column(at).cast(pa.int64())).to_pylist())
 
 
-def _content(row: Mapping[str, Any]) -> Iterator[bytes]:
+def _content(record: Mapping[str, Any]) -> Iterator[bytes]:
     """Yield all that the record holds; its topic and position are not the sender's words."""
-    yield row["bytes"] or b""
-    yield row["key"] or b""
-    for header in row["headers"] or ():
+    yield record["bytes"] or b""
+    yield record["key"] or b""
+    for header in record["headers"] or ():
         yield (header["key"] or "").encode()
         yield header["value"] or b""

@@ -7,7 +7,7 @@ is written down. Until then the ledger counts its records as dropped, wherever t
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import reduce
@@ -16,20 +16,25 @@ from operator import and_
 import pyarrow as pa
 import pyarrow.compute as pc
 from delta.tables import DeltaTable
-from pyspark.sql import Column as SparkColumn
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from demux.core.causes import RemovalReason, Stage
-from demux.core.columns.spark import spark_struct
+from demux.core.columns.arrow import arrow_fields, as_type
 from demux.core.columns.types import Column, Primitive, Struct
+from demux.core.delta.parquet_writer import stamped
+from demux.core.delta.record_table import RecordTable
 from demux.core.delta.rewrite_rows import delete_rows
+from demux.core.errors import TableUnsuited
 from demux.core.names import names_of
 from demux.core.root.layout import Layout
 from demux.core.spark.connect import new_session
 from demux.core.storage.files import Storage
 from demux.core.tables import FORGET, POSITION, REMOVED
+from demux.operations.erasure.found_rows import BATCH, FOUND
 from demux.operations.erasure.results import FORGOTTEN_ROWS, RemovedRows
+from demux.operations.reconcile.duckdb_engine import Engine, batches_of, counting_engine, keep
+from demux.operations.reconcile.table_snapshots import snapshot
 
 _CONF = {
     "spark.databricks.delta.commitInfo.userMetadata": FORGOTTEN_ROWS,
@@ -38,8 +43,11 @@ _CONF = {
     "spark.databricks.delta.merge.deletionVectors.persistent": "false",
 }
 _ID = "record_id"
-# that one process holds
+# of so many records are the ids in memory; a request with more is carried out in portions
 _MOST_RECORDS = 1_000_000
+_WRITTEN = Struct((Column(_ID, Primitive.STRING), BATCH))
+# the batches of bronze that rows of a record are of, by the record's id; None where it has none
+_Portion = Mapping[str, frozenset[int | None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,29 +56,6 @@ class ErasureRequest:
 
     id: str
     game: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class _WrittenDown:
-    """The records that go: of each its id, and the batch of bronze that one of its rows is of, NULL where it has none.
-
-    Attributes:
-        rows: record_id STRING, batch_id BIGINT.
-        batches: the same by id; None where there are too many for this process.
-    """
-
-    rows: DataFrame
-    batches: Mapping[str, frozenset[int | None]] | None
-
-    @staticmethod
-    def of(rows: DataFrame) -> _WrittenDown:
-        found = rows.limit(_MOST_RECORDS + 1).collect()
-        if len(found) > _MOST_RECORDS:
-            return _WrittenDown(rows, None)
-        batches: defaultdict[str, set[int | None]] = defaultdict(set)
-        for row in found:
-            batches[row.record_id].add(row.batch_id)
-        return _WrittenDown(rows, {record_id: frozenset(each) for record_id, each in batches.items()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,44 +76,50 @@ class _Erasure:
     batch_id: str | None = None
     partition: Mapping[str, str] = field(default_factory=dict)
 
-    def carry_out(self, session: SparkSession, storage: Storage, gone: _WrittenDown) -> int:
+    def carry_out(self, spark: SparkSession | None, storage: Storage, portion: _Portion) -> int:
         """Remove the rows in one commit; return how many.
 
         Files with such rows are written again without them, whatever the table says of deletion vectors.
         """
         if not storage.table_exists(self.path):
             return 0
-        if (batches := gone.batches) is not None:
-            rows = delete_rows(
-                storage,
-                self.path,
-                lambda rows: self._among(rows, batches),
-                self._columns,
-                self.partition,
-                FORGOTTEN_ROWS,
-            )
-            if rows is not None:
-                return rows
-        return self._by_spark(session, gone.rows)
+        rows = delete_rows(
+            storage,
+            self.path,
+            lambda rows: self._among(rows, portion),
+            self._columns,
+            self.partition,
+            FORGOTTEN_ROWS,
+        )
+        return self._by_spark(spark, portion) if rows is None else rows
 
     @property
     def _columns(self) -> Struct:
         batch = [] if self.batch_id is None else [Column(self.batch_id, Primitive.BIGINT)]
         return Struct((*(Column(name, Primitive.STRING) for name in (self.record_id, *self.where)), *batch))
 
-    def _among(self, rows: pa.RecordBatch, batches: Mapping[str, frozenset[int | None]]) -> pa.BooleanArray:
+    def _among(self, rows: pa.RecordBatch, portion: _Portion) -> pa.BooleanArray:
         ids = rows.column(self.record_id)
-        meant = pc.is_in(ids, pa.array(list(batches), pa.string()))
+        meant = pc.is_in(ids, pa.array(list(portion), pa.string()))
         for name, value in self.where.items():
             meant = pc.and_(meant, pc.equal(rows.column(name), value))
         if self.batch_id is None or not pc.any(meant).as_py():
             return meant
         pairs = zip(ids.to_pylist(), rows.column(self.batch_id).to_pylist(), strict=True)
-        return pc.and_(meant, pa.array([batch in batches.get(record_id, ()) for record_id, batch in pairs], pa.bool_()))
+        return pc.and_(meant, pa.array([batch in portion.get(record_id, ()) for record_id, batch in pairs], pa.bool_()))
 
-    def _by_spark(self, session: SparkSession, rows: DataFrame) -> int:
+    def _by_spark(self, spark: SparkSession | None, portion: _Portion) -> int:
+        if spark is None:
+            raise TableUnsuited(
+                f"Only Spark removes rows of the table {self.path}: it has a feature that asks for its writer.",
+                "Run the same command with --spark.",
+                table=self.path,
+            )
+        session = _session(spark)
+        pairs = [(record_id, batch) for record_id, batches in portion.items() for batch in batches]
         same = {self.record_id: _ID, **({} if self.batch_id is None else {self.batch_id: "batch_id"})}
-        keys = rows.select(*same.values()).distinct().alias("f")
+        written = session.createDataFrame(pairs, f"{_ID} string, batch_id long")
+        keys = written.select(*same.values()).distinct().alias("f")
         meant = {**self.where, **self.partition}
         conditions = [F.col(f"t.{name}") == F.lit(value) for name, value in meant.items()]
         conditions += [F.col(f"t.{ours}") == F.col(f"f.{theirs}") for ours, theirs in same.items()]
@@ -140,115 +131,143 @@ class _Erasure:
         return count
 
 
-def write_down(spark: SparkSession, layout: Layout, request: ErasureRequest, rows: DataFrame, now: datetime) -> None:
+def write_down(
+    spark: SparkSession | None, layout: Layout, request: ErasureRequest, rows: Iterable[pa.RecordBatch], now: datetime
+) -> None:
     """Write down which records go: from here on they will, even if the process is killed.
 
     Args:
-        spark: the session.
+        spark: the session, where only Spark reaches the root.
         layout: where the tables are.
         request: the request.
-        rows: as `demux.operations.erasure.search.SearchOutcome` has them.
+        rows: in the columns `FOUND`: one for each row of bronze that goes, and for each record that bronze has not.
         now: the time (UTC).
     """
-    stamped = (
-        rows.withColumn("reason", F.lit(RemovalReason.FORGOTTEN.value))
-        .withColumn("game_name", F.lit(request.game).cast("string"))
-        .withColumn("request", F.lit(request.id))
-        .withColumn("removed_at", F.lit(now))
-    )
-    _append(stamped.select(*(column.name for column in REMOVED)).coalesce(1), layout.removed)
+    schema = pa.schema(arrow_fields(Struct((*POSITION, BATCH))))
+    said = {
+        "reason": RemovalReason.FORGOTTEN.value,
+        "game_name": request.game,
+        "request": request.id,
+        "removed_at": now,
+    }
+
+    def whole(batch: pa.RecordBatch) -> pa.RecordBatch:
+        arrays = [as_type(array, one.type) for array, one in zip(batch.columns, schema, strict=True)]
+        return stamped(pa.RecordBatch.from_arrays(arrays, schema=schema), REMOVED, **said)
+
+    RecordTable(spark, layout.storage, layout.removed, REMOVED).append_batches(map(whole, rows))
 
 
-def unfinished(spark: SparkSession, layout: Layout) -> tuple[ErasureRequest, ...]:
+def unfinished(spark: SparkSession | None, layout: Layout) -> tuple[ErasureRequest, ...]:
     """Return the requests that were written down and are not done, in a fixed order."""
-    if not layout.storage.table_exists(layout.removed):
-        return ()
-    written = _written(spark, layout).select("request", "game_name").distinct()
-    if layout.storage.table_exists(layout.forget):
-        done = spark.read.format("delta").load(layout.forget).select("request", "game_name").alias("d")
-        same = [F.col(f"w.{name}").eqNullSafe(F.col(f"d.{name}")) for name in ("request", "game_name")]
-        written = written.alias("w").join(done, same, "left_anti")
-    found = (ErasureRequest(row.request, row.game_name) for row in written.collect())
-    return tuple(sorted(found, key=lambda one: (one.id, one.game or "")))
+    removed, done = (
+        RecordTable(spark, layout.storage, path, columns)
+        for path, columns in ((layout.removed, REMOVED), (layout.forget, FORGET))
+    )
+    requests = "SELECT DISTINCT request, game_name FROM {records}"
+    written = removed.select(f"{requests} WHERE reason = '{RemovalReason.FORGOTTEN.value}'")
+    finished = {(row["request"], row["game_name"]) for row in done.select(requests)}
+    found = {(row["request"], row["game_name"]) for row in written} - finished
+    return tuple(sorted((ErasureRequest(*one) for one in found), key=lambda one: (one.id, one.game or "")))
 
 
 def carry_out(
-    spark: SparkSession, layout: Layout, request: ErasureRequest, read_batch: int | None = None
+    spark: SparkSession | None, layout: Layout, request: ErasureRequest, read_batch: int | None = None
 ) -> RemovedRows:
     """Return what was removed, now, of a request that is written down; a second call removes what is left.
 
     Args:
-        spark: the session.
+        spark: the session, for tables that only Spark reads or writes.
         layout: where the tables are.
         request: the request.
         read_batch: as in `search.searched`, where the game may have read more since that was written
             down; None for a request of this moment.
+
+    Raises:
+        TableUnsuited: there is no session, and a table needs one.
     """
-    if request.game is not None and read_batch is not None:
-        _write_down_copies(spark, layout, request, read_batch)
-    session = _session(spark)
-    rows = _WrittenDown.of(_written(session, layout).where(_is(request)).select(_ID, "batch_id").distinct())
-    if request.game is None:
+    numbers = [0, 0, 0]
+    with counting_engine() as engine:
+        keep(engine, "written", _WRITTEN, _written(spark, layout, request))
+        if request.game is not None and read_batch is not None:
+            _write_down_copies(engine, spark, layout, request, request.game, read_batch)
+        for portion in _portions(engine):
+            removed = _remove(spark, layout, request.game, portion)
+            numbers = [before + more for before, more in zip(numbers, removed, strict=True)]
+    done = RemovedRows(request.id, request.game, *numbers)
+    row = (done.request, done.game, done.silver, done.bronze, done.quarantine, datetime.now(timezone.utc))
+    RecordTable(spark, layout.storage, layout.forget, FORGET).append([row])
+    return done
+
+
+def _remove(spark: SparkSession | None, layout: Layout, game: str | None, portion: _Portion) -> tuple[int, int, int]:
+    """Remove records, and return how many rows: of silver, of bronze, of quarantine."""
+    storage = layout.storage
+    if game is None:
         refused = _Erasure(layout.quarantine, {"stage": Stage.BRONZE.value})
-        removed = RemovedRows(request.id, None, 0, 0, refused.carry_out(session, layout.storage, rows))
-    else:
-        of_silver = {"stage": Stage.SILVER.value, "game_name": request.game}
-        retired = {"reason": RemovalReason.RETIRED.value, "game_name": request.game}
-        silver, quarantine, _, _, bronze = (
-            erasure.carry_out(session, layout.storage, rows)
-            for erasure in (
-                _Erasure(layout.silver(names_of(request.game).key), {}, f"_{_ID}"),
-                _Erasure(layout.quarantine, of_silver),
-                # a record that is forgotten counts as nothing else
-                _Erasure(layout.dropped, of_silver),
-                _Erasure(layout.removed, retired),
-                # bronze's row goes last: until then nothing is lost
-                _Erasure(layout.bronze, {}, batch_id="batch_id", partition={"game_name": request.game}),
-            )
+        return 0, 0, refused.carry_out(spark, storage, portion)
+    of_silver = {"stage": Stage.SILVER.value, "game_name": game}
+    retired = {"reason": RemovalReason.RETIRED.value, "game_name": game}
+    silver, quarantine, _, _, bronze = (
+        erasure.carry_out(spark, storage, portion)
+        for erasure in (
+            _Erasure(layout.silver(names_of(game).key), {}, f"_{_ID}"),
+            _Erasure(layout.quarantine, of_silver),
+            # a record that is forgotten counts as nothing else
+            _Erasure(layout.dropped, of_silver),
+            _Erasure(layout.removed, retired),
+            # bronze's row goes last: until then nothing is lost
+            _Erasure(layout.bronze, {}, batch_id="batch_id", partition={"game_name": game}),
         )
-        removed = RemovedRows(request.id, request.game, silver, bronze, quarantine)
-    _note(spark, layout, removed)
-    return removed
+    )
+    return silver, bronze, quarantine
 
 
-def _write_down_copies(spark: SparkSession, layout: Layout, request: ErasureRequest, read_batch: int) -> None:
+def _portions(engine: Engine) -> Iterator[_Portion]:
+    for rows in batches_of(engine, "SELECT DISTINCT record_id, batch_id FROM written", _WRITTEN, _MOST_RECORDS):
+        batches: defaultdict[str, set[int | None]] = defaultdict(set)
+        for record_id, batch in zip(*(column.to_pylist() for column in rows.columns), strict=True):
+            batches[record_id].add(batch)
+        yield {record_id: frozenset(each) for record_id, each in batches.items()}
+
+
+def _write_down_copies(
+    engine: Engine, spark: SparkSession | None, layout: Layout, request: ErasureRequest, game: str, read_batch: int
+) -> None:
     """Write down what bronze has besides of the same records, should the game have read that since: copies of a source.
 
     They are in silver too, and silver does not say of which copy a row is.
     """
-    if not layout.storage.table_exists(layout.bronze):
-        return
-    written = _written(spark, layout).where(_is(request))
-    bronze = spark.read.format("delta").load(layout.bronze)
-    mine = bronze.where((F.col("game_name") == F.lit(request.game)) & (F.col("batch_id") <= read_batch))
-    copies = mine.join(written.select(_ID).distinct(), _ID, "left_semi")
-    new = copies.join(written.select(_ID, "batch_id"), [_ID, "batch_id"], "left_anti").cache()
-    try:
-        if new.limit(1).count():
-            positions = [column.name for column in POSITION]
-            write_down(spark, layout, request, new.select(*positions, "batch_id"), datetime.now(timezone.utc))
-    finally:
-        new.unpersist()
+    columns = Struct((Column("game_name", Primitive.STRING), *POSITION, BATCH))
+    bronze = snapshot(spark, layout.storage, layout.bronze, columns)
+    schema = pa.schema(arrow_fields(FOUND))
+
+    def read(rows: pa.RecordBatch) -> pa.RecordBatch:
+        rows = rows.filter(pc.less_equal(rows.column("batch_id"), read_batch))
+        arrays = [as_type(rows.column(one.name), one.type) for one in schema]
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    batches = bronze.batches(spark, read, ("game_name", [game]))
+    mine = "SEMI JOIN written USING (record_id) ANTI JOIN written USING (record_id, batch_id)"
+    keep(engine, "copies", FOUND, batches, mine)
+    if engine.execute("FROM copies LIMIT 1").fetchone():
+        write_down(spark, layout, request, batches_of(engine, "FROM copies", FOUND), datetime.now(timezone.utc))
+        engine.execute("INSERT INTO written SELECT record_id, batch_id FROM copies")
 
 
-def _note(spark: SparkSession, layout: Layout, removed: RemovedRows) -> None:
-    """Note the request as done."""
-    now = datetime.now(timezone.utc)
-    row = (removed.request, removed.game, removed.silver, removed.bronze, removed.quarantine, now)
-    _append(spark.createDataFrame([row], spark_struct(FORGET)).coalesce(1), layout.forget)
+def _written(spark: SparkSession | None, layout: Layout, request: ErasureRequest) -> Iterator[pa.RecordBatch]:
+    """Yield the records that are written down, in the columns `_WRITTEN`."""
+    said = [Column(name, Primitive.STRING) for name in ("reason", "request", "game_name")]
+    table = snapshot(spark, layout.storage, layout.removed, Struct((*said, *_WRITTEN)))
 
+    def mine(rows: pa.RecordBatch) -> pa.RecordBatch:
+        game = rows.column("game_name")
+        is_game = game.is_null() if request.game is None else pc.equal(game, request.game)
+        is_request = pc.equal(rows.column("request"), request.id)
+        forgotten = pc.equal(rows.column("reason"), RemovalReason.FORGOTTEN.value)
+        return rows.filter(pc.and_(pc.and_(forgotten, is_request), is_game)).select([_ID, "batch_id"])
 
-def _append(rows: DataFrame, path: str) -> None:
-    rows.write.format("delta").mode("append").save(path)
-
-
-def _written(spark: SparkSession, layout: Layout) -> DataFrame:
-    removed = spark.read.format("delta").load(layout.removed)
-    return removed.where(F.col("reason") == RemovalReason.FORGOTTEN.value)
-
-
-def _is(request: ErasureRequest) -> SparkColumn:
-    return (F.col("request") == request.id) & F.col("game_name").eqNullSafe(F.lit(request.game).cast("string"))
+    yield from table.batches(spark, mine)
 
 
 def _session(spark: SparkSession) -> SparkSession:

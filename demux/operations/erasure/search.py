@@ -1,24 +1,27 @@
 """The records that a predicate selects, found in silver, in quarantine, and in bronze what was dropped from quarantine.
 
-Reads tables; writes nothing. Rows of bronze that their game has not read yet are left alone: it is unknown what is in
-them, and a reader of bronze continues only past files of which all rows were read.
+Reads tables; writes nothing. Tables are read file by file, and by Spark what only Spark reads; records that are found
+are kept by DuckDB, which needs little memory however many there are. Rows of bronze that their game has not read yet
+are left alone: it is unknown what is in them, and a reader of bronze continues only past files of which all rows were
+read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from enum import Enum
-from functools import reduce
+from functools import partial
 
-from pyspark.sql import Column as SparkColumn
-from pyspark.sql import DataFrame, Row, SparkSession
-from pyspark.sql import functions as F
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import SparkSession
 
 from demux.core.causes import Stage
-from demux.core.columns.spark import columns_of_spark, spark_struct
-from demux.core.columns.types import Struct
+from demux.core.columns.spark import columns_in_json, columns_of_spark
+from demux.core.columns.types import Column, Primitive, Struct
+from demux.core.delta.parquet_writer import schema_json
+from demux.core.delta.scan import is_readable
 from demux.core.errors import DemuxError
 from demux.core.names import names_of
 from demux.core.protobuf.schema.comments import without_comments
@@ -27,32 +30,20 @@ from demux.core.root.layout import Layout
 from demux.core.schemas.ref import SchemaRef
 from demux.core.schemas.store import SchemaStore
 from demux.core.spark.connect import new_session
-from demux.core.spark.map_in_arrow import map_in_arrow
 from demux.core.tables import POSITION
-from demux.operations.erasure.payload_matching import (
-    JUDGED,
-    LOOKED_AT,
-    MatchVerdict,
-    PayloadQuery,
-    Writing,
-    to_verdicts,
-)
+from demux.operations.erasure.found_rows import BATCH, FOUND, JUDGED, FoundIn, judged_rows, matching_rows
+from demux.operations.erasure.payload_matching import LOOKED_AT, REF, MatchVerdict, PayloadQuery, Writing
 from demux.operations.erasure.results import ALL_READ, SearchResult
-from demux.operations.predicate.ast import Predicate, sought_in
+from demux.operations.predicate.ast import Predicate, paths_in, sought_in
 from demux.operations.predicate.binder import fit, missing_from
-from demux.operations.predicate.to_spark import to_column
+from demux.operations.reconcile.duckdb_engine import Engine, batches_of, counting_engine, keep
+from demux.operations.reconcile.table_snapshots import Snapshot, session_for, snapshot
 
-# rows of quarantine may be large, and Spark counts rows and not bytes
-_ROWS_PER_BATCH = ("spark.sql.execution.arrow.maxRecordsPerBatch", "200")
-_IDS = [column.name for column in POSITION]
-
-
-class FoundIn(Enum):
-    """Where a record was found; in bronze alone what was dropped from quarantine."""
-
-    SILVER = "silver"
-    QUARANTINE = "quarantine"
-    BRONZE = "bronze"
+_STAGE, _GAME, _ID = (Column(name, Primitive.STRING) for name in ("stage", "game_name", "record_id"))
+_BRONZE = Struct((_GAME, _ID, BATCH))
+_QUARANTINE = Struct((_STAGE, _GAME, *LOOKED_AT))
+_PAYLOADS = Struct((_GAME, *(replace(one, name="payload") if one.name == "bytes" else one for one in LOOKED_AT)))
+_IDS = ", ".join(f'"{column.name}"' for column in POSITION)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,28 +51,28 @@ class SearchScope:
     """What is searched, and how.
 
     Attributes:
-        spark: a session of its own (`session_of`).
+        spark: the session, for tables that only Spark reads; None where there is none.
         layout: where the tables are.
         schemas: the schemas in use.
         predicate: as it was parsed.
         unreadable_too: whether rows that cannot be read go where their bytes have a text that is sought.
     """
 
-    spark: SparkSession
+    spark: SparkSession | None
     layout: Layout
     schemas: SchemaStore
     predicate: Predicate
     unreadable_too: bool
 
-    def table(self, path: str) -> DataFrame:
-        """Return the rows of a table, which must be there."""
-        return self.spark.read.format("delta").load(path)
+    def table(self, path: str, columns: Struct) -> Snapshot:
+        """Return some columns of a table as it is now."""
+        return snapshot(self.spark, self.layout.storage, path, columns)
 
     @property
-    def removed(self) -> SparkColumn:
-        """Whether a judged record goes."""
-        verdicts = [MatchVerdict.MEANT.value, *([MatchVerdict.SUSPECT.value] if self.unreadable_too else [])]
-        return F.col("verdict").isin(verdicts)
+    def removed(self) -> str:
+        """SQL that says whether a judged record goes."""
+        verdicts = [MatchVerdict.MEANT, *([MatchVerdict.SUSPECT] if self.unreadable_too else [])]
+        return f"verdict IN ({', '.join(repr(one.value) for one in verdicts)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,37 +81,58 @@ class SearchOutcome:
 
     Attributes:
         found: in numbers.
-        rows: what `control/removed` gets: the position, and `batch_id`: one for each row of bronze, and one for each
-            record that bronze has not. None where nothing goes.
+        rows: what goes, in the columns `FOUND`: one for each row of bronze, and one for each record that bronze has
+            not. None where nothing goes.
     """
 
     found: SearchResult
-    rows: DataFrame | None = None
+    rows: Iterable[pa.RecordBatch] | None = None
 
 
 def session_of(spark: SparkSession) -> SparkSession:
-    """Return a session to search with, which hands few rows at a time to Python."""
+    """Return a session to search with, which hands few rows at a time to Python: they may be large."""
     session = new_session(spark)
-    session.conf.set(*_ROWS_PER_BATCH)
+    session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "200")
     return session
 
 
-def columns_of(spark: SparkSession, layout: Layout, game: str) -> Struct | None:
-    """Return the columns of the game's table; None where there is none."""
+def columns_of(spark: SparkSession | None, layout: Layout, game: str) -> Struct | None:
+    """Return the columns of the game's table; None where there is none.
+
+    Raises:
+        TableUnsuited: only Spark can open the table, and there is no session.
+    """
     path = layout.silver(names_of(game).key)
-    return columns_of_spark(spark.read.format("delta").load(path).schema) if layout.storage.table_exists(path) else None
+    if (table := layout.storage.known_table(path)) is not None:
+        return columns_in_json(schema_json(table))
+    if not layout.storage.table_exists(path):
+        return None
+    return columns_of_spark(session_for(spark, path).read.format("delta").load(path).schema)
+
+
+def quarantined_games(scope: SearchScope) -> frozenset[str]:
+    """Return the games that have rows of stage silver in quarantine; raises as `searched`."""
+    table = scope.table(scope.layout.quarantine, Struct((_STAGE, _GAME)))
+    found: set[str] = set()
+    for batch in table.batches(scope.spark, lambda rows: rows.filter(_is_of_stage(Stage.SILVER, rows))):
+        found.update(pc.unique(batch.column("game_name").drop_null()).to_pylist())
+    return frozenset(found)
 
 
 def rows_after(scope: SearchScope, game: str, read_batch: int) -> int:
-    """Return how many rows of bronze the game has still to read, as `searched`."""
+    """Return how many rows of bronze the game has still to read; raises as `searched`."""
     if read_batch == ALL_READ:
         return 0
-    return _bronze(scope, game).where(F.col("batch_id") > read_batch).count()
+    bronze = scope.table(scope.layout.bronze, Struct((_GAME, BATCH)))
+    later = bronze.batches(
+        scope.spark, lambda rows: rows.filter(pc.greater(rows.column("batch_id"), read_batch)), _of(game)
+    )
+    return sum(map(len, later))
 
 
 @contextmanager
 def searched(scope: SearchScope, game: str, read_batch: int) -> Iterator[SearchOutcome]:
-    """Yield what is found of a game; its rows can be had while the block runs.
+    """Yield what is found of a game; its rows can be had once, while the block runs.
 
     Args:
         scope: what is searched.
@@ -129,136 +141,147 @@ def searched(scope: SearchScope, game: str, read_batch: int) -> Iterator[SearchO
 
     Raises:
         PredicateInvalid: the predicate does not fit the columns of the game's table.
+        TableUnsuited: only Spark reads a table, and there is no session.
     """
-    bronze = _bronze(scope, game)
     unsearched = rows_after(scope, game, read_batch)
     columns = columns_of(scope.spark, scope.layout, game)
     lacks = () if columns is None else missing_from(scope.predicate, columns)
     if lacks:
         yield SearchOutcome(SearchResult(game, unsearched=unsearched, lacks=lacks))
         return
-    judged = _judged_of(scope, game, columns)
-    if judged is None:
-        yield SearchOutcome(SearchResult(game, unsearched=unsearched))
-        return
-    judged = judged.cache()
-    try:
-        flagged = judged.withColumn("goes", scope.removed)
-        if read_batch != ALL_READ:
-            # a record of which all is still to be read stays where it is
-            mine = bronze.join(judged.where(scope.removed).select("record_id").distinct(), "record_id", "left_semi")
-            waits = mine.groupBy("record_id").agg((F.min("batch_id") > read_batch).alias("waits"))
-            is_read = ~F.coalesce(F.col("waits"), F.lit(False))
-            flagged = judged.join(waits, "record_id", "left").withColumn("goes", scope.removed & is_read)
-            bronze = bronze.where(F.col("batch_id") <= read_batch)
-        rows = _rows(flagged.where("goes"), bronze)
-        found = _found(scope, game, flagged, rows, unsearched)
-        yield SearchOutcome(found, rows if found.rows else None)
-    finally:
-        judged.unpersist()
+    with counting_engine() as engine:
+        keep(engine, "judged", JUDGED, _judged_of(scope, game, columns))
+        _keep_copies(engine, scope, game)
+        # a record of which all is still to be read stays where it is
+        engine.execute(
+            f"CREATE TEMP TABLE gone AS FROM judged ANTI JOIN (SELECT record_id FROM copies GROUP BY record_id "
+            f"HAVING min(batch_id) > {read_batch:d}) USING (record_id) WHERE {scope.removed}"
+        )
+        engine.execute(f"DELETE FROM copies WHERE batch_id > {read_batch:d}")
+        found = _found(engine, scope, game, unsearched)
+        once = f"SELECT DISTINCT ON (record_id) {_IDS} FROM gone"
+        rows = f"SELECT {_IDS}, copies.batch_id FROM ({once}) LEFT JOIN copies USING (record_id)"
+        yield SearchOutcome(found, batches_of(engine, rows, FOUND) if found.rows else None)
 
 
 @contextmanager
 def searched_without_game(scope: SearchScope) -> Iterator[SearchOutcome]:
-    """Yield what is found of records that never became a row of bronze: only their bytes can tell."""
-    path = scope.layout.quarantine
-    if not scope.layout.storage.table_exists(path):
-        yield SearchOutcome(SearchResult(None))
-        return
-    refused = scope.table(path).where(F.col("stage") == Stage.BRONZE.value)
-    judged = _judged(refused, PayloadQuery(None, sought_in(scope.predicate), {}), FoundIn.QUARANTINE).cache()
-    try:
-        verdicts = {row.verdict: row["count"] for row in _grouped(judged)}
-        suspect = verdicts.get(MatchVerdict.SUSPECT.value, 0)
+    """Yield what is found of records that never became a row of bronze, as `searched`: only their bytes can tell."""
+    question = PayloadQuery(None, sought_in(scope.predicate), {})
+    judge = partial(judged_rows, question, FoundIn.QUARANTINE, partial(_is_of_stage, Stage.BRONZE))
+    table = scope.table(scope.layout.quarantine, _QUARANTINE)
+    with counting_engine() as engine:
+        keep(engine, "judged", JUDGED, table.batches(scope.spark, judge))
+        suspect = _count(engine, f"judged WHERE verdict = '{MatchVerdict.SUSPECT.value}'")
         gone = suspect if scope.unreadable_too else 0
-        unreadable = verdicts.get(MatchVerdict.UNREADABLE.value, 0) + suspect
-        rows = judged.where(scope.removed).select(*_IDS, "batch_id")
-        yield SearchOutcome(
-            SearchResult(None, quarantine=gone, unreadable=unreadable, suspect=suspect), rows if gone else None
-        )
-    finally:
-        judged.unpersist()
+        found = SearchResult(None, quarantine=gone, unreadable=_count(engine, "judged"), suspect=suspect)
+        rows = f"SELECT {_IDS}, batch_id FROM judged WHERE {scope.removed}"
+        yield SearchOutcome(found, batches_of(engine, rows, FOUND) if gone else None)
 
 
-def _found(scope: SearchScope, game: str, judged: DataFrame, rows: DataFrame, unsearched: int) -> SearchResult:
-    counts = {(row.found_in, row.verdict, row.goes): row["count"] for row in _grouped(judged, "found_in", "goes")}
-    places = {place: sum(n for (at, _, goes), n in counts.items() if goes and at == place.value) for place in FoundIn}
-    suspect = sum(n for (_, verdict, _), n in counts.items() if verdict == MatchVerdict.SUSPECT.value)
-    unreadable = sum(n for (_, verdict, _), n in counts.items() if verdict == MatchVerdict.UNREADABLE.value)
-    found = SearchResult(
-        game, places[FoundIn.SILVER], 0, places[FoundIn.QUARANTINE], unreadable + suspect, suspect, unsearched
+def _count(engine: Engine, rows: str) -> int:
+    (found,) = engine.execute(f"SELECT count(*) FROM {rows}").fetchone() or (0,)
+    return int(found)
+
+
+def _found(engine: Engine, scope: SearchScope, game: str, unsearched: int) -> SearchResult:
+    places = {place: _count(engine, f"gone WHERE found_in = '{place.value}'") for place in FoundIn}
+    suspect, unreadable = (
+        _count(engine, f"judged WHERE verdict = '{one.value}'")
+        for one in (MatchVerdict.SUSPECT, MatchVerdict.UNREADABLE)
     )
-    if found.silver:
-        found = replace(found, table_rows=scope.table(scope.layout.silver(names_of(game).key)).count())
-    if not any(places.values()):
-        return found
-    return replace(found, bronze=rows.where(F.col("batch_id").isNotNull()).count())
+    silver = places[FoundIn.SILVER]
+    return SearchResult(
+        game,
+        silver,
+        _count(engine, "copies SEMI JOIN gone USING (record_id)"),
+        places[FoundIn.QUARANTINE],
+        unreadable + suspect,
+        suspect,
+        unsearched,
+        _rows_of_table(scope, game) if silver else 0,
+    )
 
 
-def _grouped(judged: DataFrame, *columns: str) -> list[Row]:
-    return judged.groupBy("verdict", *columns).count().collect()
+def _rows_of_table(scope: SearchScope, game: str) -> int:
+    path = scope.layout.silver(names_of(game).key)
+    table = scope.layout.storage.known_table(path)
+    if table is not None and is_readable(table):
+        return int(table.count())
+    return session_for(scope.spark, path).read.format("delta").load(path).count()
 
 
-def _rows(gone: DataFrame, bronze: DataFrame) -> DataFrame:
-    """Return one row for each row that bronze has of these records, and one for each record that it has not."""
-    positions = gone.select(*_IDS).dropDuplicates(["record_id"])
-    return positions.join(bronze, "record_id", "left").select(*_IDS, "batch_id")
+def _keep_copies(engine: Engine, scope: SearchScope, game: str) -> None:
+    """Make the table `copies` of what bronze has of the records that may go: record_id, batch_id."""
+    batches: Iterable[pa.RecordBatch] = ()
+    if _count(engine, f"judged WHERE {scope.removed}"):
+        batches = scope.table(scope.layout.bronze, _BRONZE).batches(scope.spark, _unchanged, _of(game))
+    keep(engine, "copies", _BRONZE, batches, f"SEMI JOIN (FROM judged WHERE {scope.removed}) USING (record_id)")
 
 
-def _bronze(scope: SearchScope, game: str) -> DataFrame:
-    """Return the record ids and batches of the game's rows in bronze."""
-    if not scope.layout.storage.table_exists(scope.layout.bronze):
-        return scope.spark.createDataFrame([], "record_id string, batch_id long")
-    rows = scope.table(scope.layout.bronze).where(F.col("game_name") == F.lit(game))
-    return rows.select("record_id", "batch_id")
-
-
-def _judged_of(scope: SearchScope, game: str, columns: Struct | None) -> DataFrame | None:
-    """Return what is known of the game's records that may match: found_in, and the columns of `JUDGED`.
-
-    None where it has neither a table nor records outside.
-    """
-    parts = []
-    for place, rows in _undecoded(scope, game):
-        named = rows.select("schema_id", "schema_guid", "message_indexes").distinct().collect()
-        if named:
-            question = _question(scope, game, [SchemaRef(*row) for row in named], columns)
-            parts.append(_judged(rows, question, place))
-    if columns is not None:
-        silver = scope.table(scope.layout.silver(names_of(game).key)).where(to_column(fit(scope.predicate, columns)))
-        of_position = [F.col(f"_{name}").alias(name) for name in _IDS]
-        none, meant = F.lit(None).cast("long"), F.lit(MatchVerdict.MEANT.value)
-        named_so = (none.alias("batch_id"), meant.alias("verdict"), F.lit(FoundIn.SILVER.value).alias("found_in"))
-        parts.append(silver.select(*of_position, *named_so))
-    return reduce(DataFrame.unionByName, parts) if parts else None
-
-
-def _undecoded(scope: SearchScope, game: str) -> Iterator[tuple[FoundIn, DataFrame]]:
-    """Yield the game's records that are in no silver table, in the columns of quarantine."""
-    if scope.layout.storage.table_exists(scope.layout.quarantine):
-        of_silver = (F.col("stage") == Stage.SILVER.value) & (F.col("game_name") == F.lit(game))
-        yield FoundIn.QUARANTINE, scope.table(scope.layout.quarantine).where(of_silver)
-    if scope.layout.storage.table_exists(scope.layout.dropped) and scope.layout.storage.table_exists(
-        scope.layout.bronze
-    ):
-        of_silver = (F.col("stage") == Stage.SILVER.value) & (F.col("game_name") == F.lit(game))
-        dropped = scope.table(scope.layout.dropped).where(of_silver).select("record_id").distinct()
-        bronze = scope.table(scope.layout.bronze).where(F.col("game_name") == F.lit(game))
-        rows = bronze.withColumn("stage", F.lit(Stage.SILVER.value)).withColumnRenamed("payload", "bytes")
-        yield FoundIn.BRONZE, rows.join(dropped, "record_id", "left_semi")
-
-
-def _judged(rows: DataFrame, question: PayloadQuery, place: FoundIn) -> DataFrame:
-    looked_at = rows.select(*(column.name for column in LOOKED_AT))
-    judged = map_in_arrow(looked_at, to_verdicts(question), spark_struct(JUDGED))
-    return judged.where(F.col("verdict") != MatchVerdict.OTHER.value).withColumn("found_in", F.lit(place.value))
-
-
-def _question(scope: SearchScope, game: str, refs: Iterable[SchemaRef], columns: Struct | None) -> PayloadQuery:
-    found = {ref: _writing(scope.schemas, ref, game) for ref in refs}
+def _judged_of(scope: SearchScope, game: str, columns: Struct | None) -> Iterator[pa.RecordBatch]:
+    """Yield the game's records that may match, in the columns `JUDGED`."""
     predicate = None if columns is None else fit(scope.predicate, columns)
-    writings = {ref: writing for ref, writing in found.items() if writing is not None}
-    return PayloadQuery(predicate, sought_in(scope.predicate), writings)
+    is_game = partial(_is_of_stage, Stage.SILVER)
+    quarantine = scope.table(scope.layout.quarantine, _QUARANTINE)
+    yield from _undecoded(scope, game, predicate, FoundIn.QUARANTINE, quarantine, is_game)
+    dropped = _dropped(scope, game)
+    if len(dropped):
+        bronze = scope.table(scope.layout.bronze, _PAYLOADS)
+        yield from _undecoded(scope, game, predicate, FoundIn.BRONZE, bronze, partial(_is_among, dropped))
+    if predicate is not None and columns is not None:
+        position = [replace(one, name=f"_{one.name}") for one in POSITION]
+        named = {path.names[0] for path in paths_in(predicate)} - {one.name for one in position}
+        looked_at = Struct((*position, *(one for one in columns if one.name in named)))
+        silver = scope.table(scope.layout.silver(names_of(game).key), looked_at)
+        yield from silver.batches(scope.spark, partial(matching_rows, predicate))
+
+
+def _undecoded(
+    scope: SearchScope,
+    game: str,
+    predicate: Predicate | None,
+    place: FoundIn,
+    table: Snapshot,
+    chosen: Callable[[pa.RecordBatch], pa.BooleanArray],
+) -> Iterator[pa.RecordBatch]:
+    """Yield what is known of the chosen rows of a table, which are in no silver table."""
+    refs: set[SchemaRef] = set()
+    few = table.only(("stage", "game_name", "record_id", *REF))
+    for batch in few.batches(scope.spark, lambda rows: rows.filter(chosen(rows)), _of(game)):
+        columns = (batch.column(name).to_pylist() for name in REF)
+        refs.update(SchemaRef(*row) for row in zip(*columns, strict=True))
+    if refs:
+        found = {ref: _writing(scope.schemas, ref, game) for ref in refs}
+        writings = {ref: writing for ref, writing in found.items() if writing is not None}
+        question = PayloadQuery(predicate, sought_in(scope.predicate), writings)
+        yield from table.batches(scope.spark, partial(judged_rows, question, place, chosen), _of(game))
+
+
+def _dropped(scope: SearchScope, game: str) -> pa.Array:
+    """Return the ids of the game's records that were dropped from quarantine, and may be in bronze still."""
+    table = scope.table(scope.layout.dropped, Struct((_STAGE, _GAME, _ID)))
+    ids = [
+        batch.column("record_id")
+        for batch in table.batches(scope.spark, lambda rows: rows.filter(_is_of_stage(Stage.SILVER, rows)), _of(game))
+    ]
+    return pc.unique(pa.chunked_array(ids, pa.string()))
+
+
+def _of(game: str) -> tuple[str, list[str]]:
+    return "game_name", [game]
+
+
+def _unchanged(rows: pa.RecordBatch) -> pa.RecordBatch:
+    return rows
+
+
+def _is_of_stage(stage: Stage, rows: pa.RecordBatch) -> pa.BooleanArray:
+    return pc.equal(rows.column("stage"), stage.value)
+
+
+def _is_among(ids: pa.Array, rows: pa.RecordBatch) -> pa.BooleanArray:
+    return pc.is_in(rows.column("record_id"), ids)
 
 
 def _writing(schemas: SchemaStore, ref: SchemaRef, game: str) -> Writing | None:

@@ -1,15 +1,18 @@
-"""What a fitted predicate says of one row, in SQL's three-valued logic, also where some values are not known. Pure."""
+"""What a fitted predicate says of rows, in SQL's three-valued logic, also where some values are not known. Pure.
+
+The one evaluation: of silver's columns, of what can be read of payloads, here and in Spark's tasks.
+"""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
-from enum import Enum
-from functools import lru_cache, reduce
-from itertools import product
-from math import isnan
-from typing import Any
+from dataclasses import dataclass
+from functools import reduce
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from demux.core.columns.arrow import as_type
 from demux.operations.predicate.ast import (
     AllOf,
     AnyOf,
@@ -27,128 +30,181 @@ from demux.operations.predicate.ast import (
     Predicate,
     Value,
 )
+from demux.operations.predicate.binder import sort_of
+
+# 20 digits before the point, and 15 behind it, as `parser` lets pass
+_EXACT = pa.decimal128(38, 15)
+_COMPARABLE = {
+    OperandType.TEXT: pa.string(),
+    OperandType.NUMBER: _EXACT,
+    OperandType.FLOATING: pa.float64(),
+    OperandType.BOOLEAN: pa.bool_(),
+    # microseconds since 1970: Python has not all years
+    OperandType.TIME: pa.int64(),
+}
+_COMPARE = {
+    Operator.EQUAL: pc.equal,
+    Operator.UNEQUAL: pc.not_equal,
+    Operator.LESS: pc.less,
+    Operator.AT_MOST: pc.less_equal,
+    Operator.GREATER: pc.greater,
+    Operator.AT_LEAST: pc.greater_equal,
+}
 
 
-class UnknownValue(Enum):
-    """The placeholder of a value that could not be read."""
+@dataclass(frozen=True, slots=True)
+class RowValues:
+    """The values of a path in some rows.
 
-    UNKNOWN = "unknown"
+    Attributes:
+        values: as `comparable` returns them.
+        unknown: which of them could not be read, without NULLs; None: all are known.
+    """
 
-
-UNKNOWN = UnknownValue.UNKNOWN
-# values as `terms.Value` has them once a predicate is fitted
-Values = Callable[[Path], Value | UnknownValue]
-# what a predicate may be of a row; None is NULL
-Outcomes = frozenset[bool | None]
-
-_ANY: Outcomes = frozenset({True, False, None})
-_NULL: Outcomes = frozenset({None})
+    values: pa.Array
+    unknown: pa.BooleanArray | None = None
 
 
-def outcomes(predicate: Predicate, values: Values) -> Outcomes:
-    """Return all that the predicate may be: one outcome where all values that matter are known.
+@dataclass(frozen=True, slots=True)
+class Outcomes:
+    """What a predicate may be of each row: one of the three where all values that matter are known; without NULLs."""
+
+    true: pa.BooleanArray
+    false: pa.BooleanArray
+    null: pa.BooleanArray
+
+
+def evaluate(predicate: Predicate, rows: int, values: Callable[[Path], RowValues]) -> Outcomes:
+    """Return all that the predicate may be of each row.
 
     Unknown values are taken for independent of each other, so there may be outcomes that no row has.
+
+    Args:
+        predicate: fitted to columns.
+        rows: how many there are.
+        values: returns the values of a path.
     """
     match predicate:
         case Constant(value):
-            return frozenset({value})
+            return _known(pa.repeat(pa.scalar(value, pa.bool_()), rows))
         case Not(inner):
-            return frozenset(None if one is None else not one for one in outcomes(inner, values))
+            return _inverted(evaluate(inner, rows, values))
         case AllOf(parts):
-            return _combined((outcomes(part, values) for part in parts), decisive=False)
+            return reduce(_both, (evaluate(part, rows, values) for part in parts))
         case AnyOf(parts):
-            return _combined((outcomes(part, values) for part in parts), decisive=True)
+            return _inverted(reduce(_both, (_inverted(evaluate(part, rows, values)) for part in parts)))
         case IsNull(operand):
-            known = _value(operand, values)
-            return frozenset({True, False}) if known is UNKNOWN else frozenset({known is None})
+            found = _values(operand, rows, values)
+            return _outcomes(found.values.is_null(), found.unknown, unknown_may_be_null=False)
         case Comparison(operand, operator, literal, sort):
-            return _compared(_value(operand, values), lambda value: _holds(operator, value, literal.value, sort))
+            found = _values(operand, rows, values)
+            return _outcomes(_compared(found.values, operator, literal, sort), found.unknown)
         case InList(operand, literals, sort):
-            return _compared(_value(operand, values), lambda value: _is_among(value, literals, sort))
+            found = _values(operand, rows, values)
+            return _outcomes(_is_among(found.values, literals, sort), found.unknown)
         case Like(operand, pattern):
-            return _compared(_value(operand, values), lambda value: _is_like(value, pattern))
+            found = _values(operand, rows, values)
+            return _outcomes(_is_like(found.values, pattern), found.unknown)
 
 
-def constant(predicate: Predicate) -> bool | None:
-    """Return what a fitted predicate without columns is."""
-    (found,) = outcomes(predicate, lambda _: None)
-    return found
+def matching(predicate: Predicate, rows: pa.RecordBatch) -> pa.BooleanArray:
+    """Return of which rows, in the columns that it is fitted to, the predicate is TRUE; without NULLs."""
+
+    def values(path: Path) -> RowValues:
+        column = rows.column(path.names[0])
+        for name in path.names[1:]:
+            column = pc.struct_field(column, [column.type.get_field_index(name)])
+        return RowValues(comparable(column, sort_of(path)))
+
+    return evaluate(predicate, len(rows), values).true
 
 
-def _compared(value: Value | UnknownValue, holds: Callable[[Any], bool | None]) -> Outcomes:
-    if value is UNKNOWN:
-        return _ANY
-    return _NULL if value is None else frozenset({holds(value)})
+def comparable(column: pa.Array, sort: OperandType) -> pa.Array:
+    """Return the values of a column in the one type in which values of this sort are compared."""
+    if sort is OperandType.NOTHING:
+        return column
+    found = as_type(column, _COMPARABLE[sort])
+    # zeros are equal
+    return pc.add(found, 0.0) if sort is OperandType.FLOATING else found
 
 
-def _value(operand: Operand, values: Values) -> Value | UnknownValue:
-    return operand.value if isinstance(operand, Literal) else values(operand)
+def array_of(values: Iterable[Value], sort: OperandType) -> pa.Array:
+    """Return values, as a fitted predicate has them, as `comparable` returns those of a column."""
+    if sort is OperandType.NOTHING:
+        return pa.array([None if value is None else True for value in values], pa.bool_())
+    return comparable(pa.array(list(values), _COMPARABLE[sort]), sort)
 
 
-def _combined(parts: Iterable[Outcomes], decisive: bool) -> Outcomes:
-    """Return what AND (decisive: FALSE) or OR (decisive: TRUE) of independent parts may be."""
-
-    def both(one: bool | None, other: bool | None) -> bool | None:
-        if decisive in (one, other):
-            return decisive
-        return None if None in (one, other) else not decisive
-
-    def of_two(one: Outcomes, other: Outcomes) -> Outcomes:
-        return frozenset(both(left, right) for left, right in product(one, other))
-
-    return reduce(of_two, parts, frozenset({not decisive}))
+def _known(held: pa.BooleanArray) -> Outcomes:
+    return Outcomes(pc.fill_null(held, False), pc.fill_null(pc.invert(held), False), held.is_null())
 
 
-def _is_among(value: Value, literals: tuple[Literal, ...], sort: OperandType) -> bool | None:
-    found = {_holds(Operator.EQUAL, value, literal.value, sort) for literal in literals}
-    return True if True in found else None if None in found else False
+def _outcomes(held: pa.BooleanArray, unknown: pa.BooleanArray | None, *, unknown_may_be_null: bool = True) -> Outcomes:
+    found = _known(held)
+    if unknown is None:
+        return found
+    null = pc.or_(found.null, unknown) if unknown_may_be_null else found.null
+    return Outcomes(pc.or_(found.true, unknown), pc.or_(found.false, unknown), null)
 
 
-def _holds(operator: Operator, value: Value, other: Value, sort: OperandType) -> bool | None:
-    if value is None or other is None:
-        return None
-    left, right = _ordered(value, sort), _ordered(other, sort)
-    match operator:
-        case Operator.EQUAL:
-            return bool(left == right)
-        case Operator.UNEQUAL:
-            return bool(left != right)
-        case Operator.LESS:
-            return bool(left < right)
-        case Operator.AT_MOST:
-            return bool(left <= right)
-        case Operator.GREATER:
-            return bool(left > right)
-        case Operator.AT_LEAST:
-            return bool(left >= right)
+def _inverted(found: Outcomes) -> Outcomes:
+    return Outcomes(found.false, found.true, found.null)
 
 
-def _ordered(value: Any, sort: OperandType) -> Any:
-    """Return a key that sorts values in Spark's order: texts by their bytes, NaN equal to itself and above all."""
-    match sort:
-        case OperandType.TEXT:
-            return value.encode("utf-8")
-        case OperandType.FLOATING:
-            return (True, 0.0) if isnan(value) else (False, value)
-        case _:
-            return value
+def _both(one: Outcomes, other: Outcomes) -> Outcomes:
+    """Return what AND of independent parts may be."""
+    not_false = pc.or_(other.true, other.null)
+    null = pc.or_(pc.and_(one.null, not_false), pc.and_(one.true, other.null))
+    return Outcomes(pc.and_(one.true, other.true), pc.or_(one.false, other.false), null)
 
 
-def _is_like(value: Any, pattern: str | None) -> bool | None:
-    return None if pattern is None else _expression(pattern).fullmatch(value) is not None
+def _values(operand: Operand, rows: int, values: Callable[[Path], RowValues]) -> RowValues:
+    if isinstance(operand, Path):
+        return values(operand)
+    (value,) = array_of([operand.value], sort_of(operand))
+    return RowValues(pa.repeat(value, rows))
 
 
-@lru_cache(maxsize=64)
-def _expression(pattern: str) -> re.Pattern[str]:
+def _scalar(literal: Literal, sort: OperandType) -> pa.Scalar:
+    return array_of([literal.value], sort)[0]
+
+
+def _compared(values: pa.Array, operator: Operator, literal: Literal, sort: OperandType) -> pa.BooleanArray:
+    if literal.value is None or sort is OperandType.NOTHING:
+        return pa.nulls(len(values), pa.bool_())
+    held = _COMPARE[operator](values, _scalar(literal, sort))
+    if sort is OperandType.FLOATING and operator in (Operator.GREATER, Operator.AT_LEAST):
+        # as Spark has it, NaN is above all
+        return pc.or_(held, pc.is_nan(values))
+    return held
+
+
+def _is_among(values: pa.Array, literals: tuple[Literal, ...], sort: OperandType) -> pa.BooleanArray:
+    known = [literal.value for literal in literals if literal.value is not None]
+    if not known or sort is OperandType.NOTHING:
+        return pa.nulls(len(values), pa.bool_())
+    held = pc.is_in(values, array_of(known, sort))
+    # where one of the literals is NULL, no value is surely none of them
+    is_decided = held if len(known) < len(literals) else values.is_valid()
+    return pc.if_else(pc.and_(is_decided, values.is_valid()), held, pa.scalar(None, pa.bool_()))
+
+
+def _is_like(values: pa.Array, pattern: str | None) -> pa.BooleanArray:
+    if pattern is None or not pa.types.is_string(values.type):
+        return pa.nulls(len(values), pa.bool_())
+    return pc.match_substring_regex(values, _expression(pattern))
+
+
+def _expression(pattern: str) -> str:
+    """Return the pattern as a regular expression of RE2."""
     parts: list[str] = []
     escaped = False
     for character in pattern:
         if escaped or character not in "%_\\":
-            parts.append(re.escape(character))
+            parts.append(f"\\x{{{ord(character):x}}}")
             escaped = False
         elif character == "\\":
             escaped = True
         else:
             parts.append(".*" if character == "%" else ".")
-    return re.compile("".join(parts), re.DOTALL)
+    return rf"\A(?s:{''.join(parts)})\z"

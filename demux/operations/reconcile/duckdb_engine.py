@@ -21,7 +21,7 @@ from demux.core.columns.arrow import arrow_fields
 from demux.core.columns.types import Column, Primitive, Struct
 from demux.core.extras import duckdb
 from demux.core.storage.files import Storage
-from demux.operations.reconcile.table_snapshots import FileRows, Snapshot
+from demux.operations.reconcile.table_snapshots import FileRows, Snapshot, frame_batches
 
 Engine: TypeAlias = "duckdb.DuckDBPyConnection"
 
@@ -128,18 +128,29 @@ def _copy_frame(engine: Engine, name: str, frame: DataFrame, columns: Struct) ->
     """Make the rows of a frame a table of the engine, batch by batch."""
     engine.register("batch", _schema(columns).empty_table())
     engine.execute(f"CREATE TEMP TABLE {name} AS FROM batch")
-    for row in frame.mapInArrow(_packed, "batch binary").toLocalIterator(prefetchPartitions=True):
-        engine.register("batch", pa.ipc.open_stream(row.batch).read_all().cast(_schema(columns)))
+    for batch in frame_batches(frame):
+        engine.register("batch", batch.cast(_schema(columns)))
         engine.execute(f"INSERT INTO {name} FROM batch")
 
 
-def _packed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Return a row for each batch, which a session can give without a Python object for each value."""
+def keep(engine: Engine, name: str, columns: Struct, batches: Iterable[pa.RecordBatch], condition: str = "") -> None:
+    """Make a table of the engine of rows in these columns, of those for which the SQL condition holds."""
+    engine.register("batch", _schema(columns).empty_table())
+    engine.execute(f"CREATE TEMP TABLE {name} AS FROM batch")
     for batch in batches:
-        packed = pa.BufferOutputStream()
-        with pa.ipc.new_stream(packed, batch.schema) as writer:
-            writer.write_batch(batch)
-        yield pa.RecordBatch.from_pydict({"batch": [packed.getvalue().to_pybytes()]})
+        if len(batch):
+            # an error of the reader is not one of the engine
+            engine.register("batch", pa.Table.from_batches([batch]))
+            engine.execute(f"INSERT INTO {name} FROM batch {condition}")
+    engine.unregister("batch")
+
+
+def batches_of(engine: Engine, query: str, columns: Struct, most_rows: int = 10_000) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a query of the engine, which has these columns; the engine does nothing else meanwhile."""
+    fields, found = arrow_fields(columns), engine.execute(query)
+    while rows := found.fetchmany(most_rows):
+        arrays = [pa.array(values, field.type) for values, field in zip(zip(*rows, strict=True), fields, strict=True)]
+        yield pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
 
 def _schema(columns: Struct) -> pa.Schema:

@@ -5,16 +5,16 @@ By `deltalake`; by Spark, where there is a session, what asks more of its reader
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from demux.core.columns.arrow import arrow_fields
+from demux.core.columns.arrow import arrow_fields, as_type
 from demux.core.columns.types import Column, Primitive, Struct, sql_name
 from demux.core.delta.log import commit_name, newest_version, transaction_in
 from demux.core.delta.scan import DataFile, data_files, is_readable, only_spark_reads, scan
@@ -77,6 +77,63 @@ class Snapshot:
                 for one in self.columns
             )
         )
+
+    def only(self, names: Collection[str]) -> Snapshot:
+        """Return the table with those of its columns that have one of these names."""
+        kept = [number for number, column in enumerate(self.columns) if column.name in names]
+        columns = Struct(tuple(self.columns.columns[number] for number in kept))
+        rows = self.rows and replace(self.rows, fields=[self.rows.fields[number] for number in kept])
+        return replace(self, columns=columns, rows=rows)
+
+    def batches(
+        self,
+        spark: SparkSession | None,
+        changed: Callable[[pa.RecordBatch], pa.RecordBatch],
+        only: tuple[str, Collection[str]] | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield what the function makes of the table's rows, batch by batch.
+
+        Args:
+            spark: the session, for a table that only Spark reads.
+            changed: gets rows in the columns; Spark's tasks call it there.
+            only: a column and values: rows that have one of them are read.
+
+        Raises:
+            TableUnsuited: only Spark reads the table, and there is no session.
+        """
+        if self.version < 0:
+            return
+        names = [column.name for column in self.columns]
+        if self.rows is not None:
+            yield from (changed(batch.rename_columns(names)) for batch in self.rows.reader(*(only or ())))
+            return
+        frame, schema = self.frame(spark), pa.schema(arrow_fields(self.columns))
+        frame = frame if only is None else frame.where(F.col(only[0]).isin(*only[1]))
+
+        def in_types(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                arrays = [as_type(array, one.type) for array, one in zip(batch.columns, schema, strict=True)]
+                yield changed(pa.RecordBatch.from_arrays(arrays, schema=schema))
+
+        for found in frame_batches(frame, in_types):
+            yield from found.to_batches()
+
+
+def frame_batches(
+    frame: DataFrame, changed: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]] = iter
+) -> Iterator[pa.Table]:
+    """Yield what the function, which Spark's tasks call, makes of the rows of a frame: a table for each batch."""
+
+    def packed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        # a row for each batch, which a session can give without a Python object for each value
+        for batch in changed(batches):
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, batch.schema) as writer:
+                writer.write_batch(batch)
+            yield pa.RecordBatch.from_pydict({"batch": [sink.getvalue().to_pybytes()]})
+
+    for row in frame.mapInArrow(packed, "batch binary").toLocalIterator(prefetchPartitions=True):
+        yield pa.ipc.open_stream(row.batch).read_all()
 
 
 def session_for(spark: SparkSession | None, table: str) -> SparkSession:

@@ -13,6 +13,7 @@ from tests.fakes.workspace.http.exchange import Answer, Refused, Request, answer
 from tests.fakes.workspace.http.faults import Fault, Faults, When
 from tests.fakes.workspace.jobs.jobs import Jobs
 from tests.fakes.workspace.jobs.runs import Runs
+from tests.fakes.workspace.path_credentials import PathCredentials
 from tests.fakes.workspace.permissions import Permissions
 from tests.fakes.workspace.secrets import Secrets
 from tests.fakes.workspace.tree import Tree
@@ -29,6 +30,7 @@ class FakeWorkspace:
     Attributes:
         token: the bearer token that is let in.
         secrets: its secrets.
+        path_credentials: what it gives out for paths of an external location.
         users: who asks, and what they may do.
         jobs: its jobs.
         permissions: who may do what with the jobs.
@@ -44,6 +46,7 @@ class FakeWorkspace:
 
     token: str = "fake-token"
     secrets: Secrets = field(default_factory=Secrets)
+    path_credentials: PathCredentials = field(default_factory=PathCredentials)
     users: Users = field(default_factory=Users)
     jobs: Jobs = field(init=False)
     permissions: Permissions = field(init=False)
@@ -101,6 +104,7 @@ class FakeWorkspace:
             "/api/2.2/jobs/run": self.runs.answer,
             "/api/2.2/jobs/": self.jobs.answer,
             "/api/2.0/permissions/jobs/": self.permissions.answer,
+            "/api/2.1/unity-catalog/temporary-path-credentials": self.path_credentials.answer,
             "/api/2.1/unity-catalog/": self.catalog.answer,
             "/api/2.0/fs/": self.files.answer,
             "/api/2.0/workspace/": self.tree.answer,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import cast
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -11,9 +12,12 @@ from pyspark.sql import functions as F
 from demux.core.causes import Cause, Stage
 from demux.core.names import names_of
 from demux.core.root.layout import Layout
+from demux.core.schemas.store import SchemaStore
 from demux.core.tables import DROPPED, FORGET, REMOVED
 from demux.operations.erasure.requests import ErasureRequest, carry_out
 from demux.operations.erasure.results import ALL_READ, RemovedRows
+from demux.operations.erasure.search import SearchScope, searched, session_of
+from demux.operations.predicate.parser import parse
 from tests.support.spark.tables import position, read, write
 
 GAME = "x' OR `1`=1; %_../"
@@ -28,6 +32,11 @@ def test_no_row_is_only_hidden_by_a_deletion_vector_and_none_counts_as_anything_
     rows = spark.range(100).select(F.format_string("t/0/%d", "id").alias("_record_id"), F.col("id").alias("score"))
     rows.coalesce(1).write.format("delta").option("delta.enableDeletionVectors", "true").save(table)
     before = spark.read.format("delta").load(table).inputFiles()
+    found = SearchScope(
+        session_of(spark), layout, cast(SchemaStore, None), parse("score IN (3, 5)"), unreadable_too=False
+    )
+    with searched(found, GAME, ALL_READ) as search:
+        assert (search.found.silver, search.found.table_rows, search.rows is None) == (2, 100, False)
     gone = {**position(5), "record_id": "t/0/5", "game_name": GAME, "request": "a", "removed_at": NOW}
     other = {**gone, "record_id": "t/0/6"}
     why = [(gone, "forgotten"), (gone, "retired"), (other, "retired")]

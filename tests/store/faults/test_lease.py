@@ -26,7 +26,7 @@ class Stopped(Lease):
         return False
 
 
-@pytest.fixture(params=["folder", "bucket", "azure"])
+@pytest.fixture(params=["folder", "bucket", "azure", "gcs"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Storage, str]:
     if request.param == "folder":
         return Storage(), str(tmp_path / "lease")
@@ -34,6 +34,8 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Storage, str]
         return request.getfixturevalue(
             "in_azure"
         ), f"abfss://demux@{ACCOUNT}.dfs.core.windows.net/{tmp_path.name}/lease"
+    if request.param == "gcs":
+        return request.getfixturevalue("in_gcs"), f"gs://demux/{tmp_path.name}/lease"
     return request.getfixturevalue("in_store"), f"s3://demux/{tmp_path.name}/lease"
 
 

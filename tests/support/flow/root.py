@@ -97,9 +97,8 @@ class Root:
         registry = registry_of(self.settings, os.environ)
         store = SchemaStore(self.spark, self.layout, registry)
         catalog = CatalogRegistration(self.spark, self.settings, store, has_tags=False)
-        return CommandContext(
-            self.settings, self.spark, store, Control(self.spark, self.layout), threading.Event(), catalog=catalog
-        )
+        control = Control(self.spark, self.layout)
+        return CommandContext(self.settings, store, control, threading.Event(), spark=self.spark, catalog=catalog)
 
     def run(self, place: CommandContext | None = None, decode: Decode | None = None) -> Round:
         """Run one round by the engine of the settings, as a new `demux run` does.

@@ -10,10 +10,12 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, unquote, urlsplit
+
+from tools.servers.stores.signing import signed_again
 
 _PATIENCE_S = 60
 _ERROR = "<Error><Code>{}</Code><Message>{}</Message></Error>"
@@ -59,10 +61,12 @@ class Request:
         kind: HEAD, GET, ranged GET, LIST, PUT, conditional PUT, DELETE, bulk DELETE, begin upload, PUT part or
             complete upload.
         path: of the bucket and the key.
+        session_token: of the short-lived credentials that it is signed with.
     """
 
     kind: str
     path: str
+    session_token: str | None = None
 
 
 class StoreProxy:
@@ -72,6 +76,7 @@ class StoreProxy:
         url: where it listens.
         latency_s: what each request waits.
         silence_s: how long a request waits for an answer that does not come.
+        keys: id and key of the server behind, which takes no session tokens; requests that have one are signed again.
         decide: what happens to a request; None for nothing.
         counts: requests by kind.
     """
@@ -79,6 +84,7 @@ class StoreProxy:
     def __init__(self, upstream: str) -> None:
         self.latency_s = 0.0
         self.silence_s = 0.0
+        self.keys: tuple[str, str] | None = None
         self.decide: Callable[[Request], Fault | None] = lambda _: None
         self.counts: Counter[str] = Counter()
         self._upstream = urlsplit(upstream).netloc
@@ -139,7 +145,8 @@ class StoreProxy:
 
             def _any(self) -> None:
                 body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-                request = request_of(self.command, self.path, {name.lower() for name in self.headers})
+                asked = request_of(self.command, self.path, {name.lower() for name in self.headers})
+                request = replace(asked, session_token=self.headers.get("x-amz-security-token"))
                 with proxy._lock:
                     proxy.counts[request.kind] += 1
                 time.sleep(proxy.latency_s)
@@ -166,7 +173,10 @@ class StoreProxy:
 
             def _forward(self, body: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
                 self.upstream.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
-                for name, value in self.headers.items():
+                headers = dict(self.headers.items())
+                if proxy.keys is not None and self.headers.get("x-amz-security-token"):
+                    headers = signed_again(self.command, self.path, headers, proxy.keys)
+                for name, value in headers.items():
                     self.upstream.putheader(name, value)
                 self.upstream.endheaders(body)
                 answer = self.upstream.getresponse()

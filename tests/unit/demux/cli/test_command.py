@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import signal
 import tempfile
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from demux.cli.command import _catch_signals, log_to, settings_of
+from demux.cli.command import _signals_caught, log_to, settings_of
 from demux.core.errors import SettingsInvalid
 from demux.core.root.layout import logs_of
 from demux.core.settings.settings import Decoder, LogFormat, Settings
@@ -138,5 +139,12 @@ def test_the_log_of_a_command_is_json_where_the_settings_ask_for_it(tmp_path: Pa
 
 
 def test_a_command_that_does_not_run_in_the_main_thread_leaves_signals_alone() -> None:
+    def handler() -> object:
+        with _signals_caught(threading.Event()):
+            return signal.getsignal(signal.SIGTERM)
+
+    before = signal.getsignal(signal.SIGTERM)
     with ThreadPoolExecutor(1) as pool:
-        assert pool.submit(_catch_signals, threading.Event()).result(30) == {}
+        assert pool.submit(handler).result(30) is before
+    assert handler() is not before
+    assert signal.getsignal(signal.SIGTERM) is before

@@ -45,6 +45,7 @@ def test_a_look_at_a_root_loads_no_spark(tmp_path: Path, words: list[str]) -> No
         ["quarantine", "list"],
         ["reconcile"],
         ["backfill", "--from", "2000-01-01", "--dry-run"],
+        ["forget", "--where", "_record_id = 't/0/1'", "--dry-run"],
         ["maintain", "--dry-run", "--set", "maintain.bronze_days=1"],
     ],
     ids=" ".join,

@@ -121,7 +121,7 @@ def test_games_that_were_stopped_before_they_began_are_an_interruption(
     @contextmanager
     def stopped(settings: Settings, command: str, access: Access, *, wait: bool) -> Iterator[CommandContext]:
         yield CommandContext(
-            settings, cast(SparkSession, None), cast(SchemaStore, None), cast(Control, Closing()), stop
+            settings, cast(SchemaStore, None), cast(Control, Closing()), stop, spark=cast(SparkSession, None)
         )
 
     monkeypatch.setattr(flow, "command_context", stopped)

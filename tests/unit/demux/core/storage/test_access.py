@@ -66,17 +66,18 @@ def test_keys_of_one_cloud_reach_no_other_one() -> None:
 
 def test_a_secret_is_in_no_text() -> None:
     assert repr(LOCAL) == (
-        "StoreAccess(endpoint='http://127.0.0.1:7070', region=None, path_style=None, ca_file=None, timeout_s=120.0)"
+        "StoreAccess(endpoint='http://127.0.0.1:7070', region=None, path_style=None, unity_catalog=None, ca_file=None, "
+        "timeout_s=120.0)"
     )
 
 
 def test_settings_refer_to_secrets_which_are_looked_up() -> None:
     store = StoreSettings(access_key="secret:env/ID", secret_key="secret:env/KEY", region="eu-west-1")
-    assert access_of(store, {"ID": "id", "KEY": "k"}) == StoreAccess(
+    assert access_of(store, {"ID": "id", "KEY": "k"}, "s3://b/root") == StoreAccess(
         region="eu-west-1", access_key="id", secret_key="k"
     )
     with pytest.raises(SecretMissing):
-        access_of(store, {"ID": "id"})
+        access_of(store, {"ID": "id"}, "s3://b/root")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from demux.core.causes import Stage
 from demux.core.columns.arrow import arrow_fields
 from demux.core.columns.types import NO_FIELD, Column, Primitive, Struct
 from demux.core.protobuf.schema.protoc import compile_schema
@@ -15,13 +14,11 @@ from demux.core.registry.protocol import RegisteredSchema
 from demux.core.schemas.ref import SchemaRef
 from demux.core.tables import SILVER_ORIGIN
 from demux.operations.erasure.payload_matching import (
-    JUDGED,
     LOOKED_AT,
     MatchVerdict,
     PayloadQuery,
     Writing,
-    to_verdicts,
-    verdict,
+    verdicts_of,
 )
 from demux.operations.predicate.ast import sought_in
 from demux.operations.predicate.binder import fit
@@ -62,7 +59,20 @@ def question(where: str, *, with_table: bool = True) -> PayloadQuery:
 
 def row(payload: bytes | None, **more: Any) -> dict[str, Any]:
     nothing = dict.fromkeys(column.name for column in LOOKED_AT)
-    return {**nothing, "stage": Stage.SILVER.value, "schema_id": 1, "bytes": payload, **more}
+    return {**nothing, "schema_id": 1, "bytes": payload, **more}
+
+
+def batch_of(*rows: dict[str, Any]) -> pa.RecordBatch:
+    """The rows, their times in microseconds since 1970."""
+    schema = pa.schema(arrow_fields(Struct(LOOKED_AT)))
+    times = pa.array([one["timestamp"] for one in rows], pa.int64()).cast(pa.timestamp("us", "UTC"))
+    batch = pa.RecordBatch.from_pylist([{**one, "timestamp": None} for one in rows], schema)
+    return batch.set_column(schema.get_field_index("timestamp"), schema.field("timestamp"), times)
+
+
+def verdict(asked: PayloadQuery, one: dict[str, Any]) -> MatchVerdict:
+    (found,) = verdicts_of(asked, batch_of(one))
+    return found
 
 
 @pytest.mark.parametrize(
@@ -137,23 +147,10 @@ def test_of_where_a_record_came_from_and_of_its_schema(
     ],
 )
 def test_without_a_wrapper_or_a_table_only_bytes_tell(more: dict[str, Any], expected: MatchVerdict) -> None:
-    refused = row(b"", **{"stage": Stage.BRONZE.value, **more})
-    assert verdict(question("name = 'annie'"), refused) is expected
     assert verdict(question("name = 'annie'", with_table=False), row(b"", **more)) is expected
 
 
-def test_rows_come_out_with_their_positions_and_verdicts() -> None:
-    rows = [
-        row(ANN, record_id="t/0/1", batch_id=3, timestamp=5),
-        row(b"\x0a\x03bob", record_id="t/0/2", batch_id=None, timestamp=-(2**63)),
-    ]
-    schema = pa.schema(arrow_fields(Struct(LOOKED_AT)))
-    times = pa.array([one.pop("timestamp") for one in rows], pa.int64()).cast(pa.timestamp("us", "UTC"))
-    batch = pa.RecordBatch.from_pylist(rows, schema)
-    batch = batch.set_column(schema.get_field_index("timestamp"), schema.field("timestamp"), times)
-    (found,) = to_verdicts(question("name = 'annie'"))(iter([batch]))
-    assert found.schema == pa.schema(arrow_fields(JUDGED))
-    assert found.column("verdict").to_pylist() == ["meant", "other"]
-    assert found.column("record_id").to_pylist() == ["t/0/1", "t/0/2"]
-    assert found.column("batch_id").to_pylist() == [3, None]
-    assert found.column("timestamp").cast(pa.int64()).to_pylist() == [5, -(2**63)]
+def test_each_row_of_a_batch_is_judged_by_its_own_bytes() -> None:
+    rows = [row(ANN), row(b"\x0a\x03bob"), row(ANN[:-1]), row(b"\x14" + ANN)]
+    found = verdicts_of(question("name = 'annie'"), batch_of(*rows))
+    assert [one.value for one in found] == ["meant", "other", "unreadable", "suspect"]

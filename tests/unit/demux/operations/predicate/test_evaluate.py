@@ -1,4 +1,4 @@
-"""SQL's three-valued logic on one row: another database says the same; and what may be where values are not known."""
+"""SQL's three-valued logic: other databases say the same; and what may be where values are not known."""
 
 from __future__ import annotations
 
@@ -9,18 +9,21 @@ from decimal import Decimal
 from itertools import product
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from demux.core.columns.types import Column, Primitive, Struct
 from demux.operations.predicate.ast import Constant, Path, Predicate, Value
-from demux.operations.predicate.binder import fit
-from demux.operations.predicate.evaluate import UNKNOWN, Outcomes, UnknownValue, constant, outcomes
+from demux.operations.predicate.binder import fit, sort_of
+from demux.operations.predicate.evaluate import RowValues, array_of, evaluate
 from demux.operations.predicate.parser import parse
 
 KINDS = {"t": Primitive.STRING, "n": Primitive.BIGINT, "f": Primitive.DOUBLE, "b": Primitive.BOOLEAN}
 COLUMNS = Struct(tuple(Column(name, kind, number) for number, (name, kind) in enumerate(KINDS.items(), start=1)))
+# of a value that is not known
+UNKNOWN = object()
 NAN, INFINITE = float("nan"), float("inf")
 
 # few of each, so that they meet
@@ -84,8 +87,17 @@ def fitted(text: str) -> Predicate:
     return fit(parse(text), COLUMNS)
 
 
-def of_row(predicate: Predicate, row: Mapping[str, Value | UnknownValue]) -> Outcomes:
-    return outcomes(predicate, lambda path: row[path.names[0]])
+def of_row(predicate: Predicate, row: Mapping[str, object]) -> set[bool | None]:
+    """What the predicate may be of a row."""
+
+    def values(path: Path) -> RowValues:
+        value: Any = row[path.names[0]]
+        known = None if value is UNKNOWN else value
+        return RowValues(array_of([known], sort_of(path)), pa.array([value is UNKNOWN]))
+
+    found = evaluate(predicate, 1, values)
+    may_be = {True: found.true, False: found.false, None: found.null}
+    return {outcome for outcome, held in may_be.items() if held.to_pylist() == [True]}
 
 
 @pytest.fixture(scope="module")
@@ -109,9 +121,9 @@ def test_whatever_an_unknown_value_is_its_outcome_was_among_those_that_may_be(
     text: str, row: dict[str, Value], unknown: set[str]
 ) -> None:
     predicate = fitted(text)
-    may_be = of_row(predicate, row | dict.fromkeys(unknown, UNKNOWN))
+    may_be = of_row(predicate, {**row, **dict.fromkeys(unknown, UNKNOWN)})
     ways = product(*(VALUES[name] for name in sorted(unknown)))
-    found = {one for way in ways for one in of_row(predicate, row | dict(zip(sorted(unknown), way, strict=True)))}
+    found = {one for way in ways for one in of_row(predicate, {**row, **dict(zip(sorted(unknown), way, strict=True))})}
     assert found <= may_be
 
 
@@ -129,7 +141,7 @@ def test_whatever_an_unknown_value_is_its_outcome_was_among_those_that_may_be(
     ],
 )
 def test_what_is_known_may_decide_where_something_is_not(text: str, may_be: set[bool | None]) -> None:
-    row: dict[str, Value | UnknownValue] = {"t": UNKNOWN, "n": 1, "b": None}
+    row: dict[str, object] = {"t": UNKNOWN, "n": 1, "b": None}
     assert of_row(fitted(text.replace(" b", " b = TRUE")), row) == may_be
 
 
@@ -163,17 +175,18 @@ def test_single_values(text: str, value: Value, is_so: bool) -> None:
     [("1 = 1", True), ("'a' IN ('b')", False), ("NULL = 1", None), ("NULL LIKE 'a'", None), ("'ab' LIKE 'a_'", True)],
 )
 def test_a_predicate_without_columns_is_always_the_same(text: str, value: bool | None) -> None:
-    assert constant(fitted(text)) is value
-    assert constant(Constant(value)) is value
+    assert of_row(fitted(text), {}) == {value}
+    assert of_row(Constant(value), {}) == {value}
 
 
 def test_values_are_looked_up_by_path() -> None:
     seen: list[Path] = []
 
-    def value(path: Path) -> Value:
+    def values(path: Path) -> RowValues:
         seen.append(path)
-        return Decimal(1)
+        return RowValues(array_of([Decimal(1), None], sort_of(path)))
 
-    assert outcomes(fitted("N = 1"), value) == {True}
+    found = evaluate(fitted("N = 1"), 2, values)
+    assert (found.true.to_pylist(), found.null.to_pylist()) == ([True, False], [False, True])
     (path,) = seen
     assert (path.names, path.numbers, path.type) == (("n",), (2,), Primitive.BIGINT)

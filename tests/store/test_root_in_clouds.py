@@ -1,10 +1,12 @@
-"""What needs no connector of Spark's works on a root in Azure as in a folder: the fleet, and what reads tables.
+"""What needs no connector of Spark's works on a root in Azure and in GCS as in a folder: the fleet, and repairs.
 
-Azurite lacks the API of Data Lake Storage, which Spark's connector speaks: bronze is copied there.
+Azurite lacks the API of Data Lake Storage, which Spark's connector speaks, and Google's connector is not tried: bronze
+is copied there.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -19,7 +21,7 @@ from install_workflow.planning.plan import Task
 from tests.support.flow.fleet import FLEET
 from tests.support.flow.process import Command
 from tests.support.flow.root import Root
-from tools.servers.stores.azure import ACCOUNT, ACCOUNT_KEY
+from tools.servers.stores.azure import ACCOUNT
 
 GAMES = ("chess", "go")
 # when rows were quarantined, and when a command began
@@ -35,19 +37,23 @@ def local(spark: SparkSession, tmp_path: Path) -> Root:
     return root
 
 
-@pytest.fixture
-def remote(local: Root, in_azure: Storage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Root:
-    """A copy of it in Azure."""
-    url = f"abfss://demux@{ACCOUNT}.dfs.core.windows.net/{tmp_path.name}"
+@pytest.fixture(params=["azure", "gcs"])
+def remote(request: pytest.FixtureRequest, local: Root, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Root:
+    """A copy of it in a store."""
+    if request.param == "azure":
+        url, key = f"abfss://demux@{ACCOUNT}.dfs.core.windows.net/{tmp_path.name}", "account_key"
+    else:
+        url, key = f"gs://demux/{tmp_path.name}", "service_account"
+    storage: Storage = request.getfixturevalue(f"in_{request.param}")
     for table in ("bronze", "quarantine", "checkpoints"):
         for file in (path for path in (local.folder / table).rglob("*") if path.is_file()):
-            in_azure.write(f"{url}/{file.relative_to(local.folder).as_posix()}", file.read_bytes())
-    monkeypatch.setenv("AZURE_KEY", ACCOUNT_KEY)
+            storage.write(f"{url}/{file.relative_to(local.folder).as_posix()}", file.read_bytes())
+    monkeypatch.setenv("STORE_SECRET", getattr(storage.access, key))
     said = {
         "root": url,
         "source": {"path": local.settings.source_path},
         "registry": {"path": local.settings.registry_path},
-        "store": {"endpoint": in_azure.access.endpoint, "account_key": "secret:env/AZURE_KEY"},
+        "store": {"endpoint": storage.access.endpoint, key: "secret:env/STORE_SECRET"},
         "run": FLEET,
     }
     return Root(local.spark, Settings.model_validate(said))
@@ -93,7 +99,7 @@ def test_the_fleet_makes_the_same_tables_and_what_reads_them_says_the_same(
         assert _TIME.sub("", there.out) == _TIME.sub("", here.out)
     page = command("status", "--html", str(tmp_path / "page.html"), "-c", str(settings))
     assert page.code == 0, page.err
-    assert ACCOUNT_KEY not in (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert os.environ["STORE_SECRET"] not in (tmp_path / "page.html").read_text(encoding="utf-8")
 
 
 def test_repairs_go_by_files_and_make_the_same_tables(
@@ -102,6 +108,7 @@ def test_repairs_go_by_files_and_make_the_same_tables(
     for root in (local, remote):
         decode(root)
     settings = settings_of(remote, tmp_path)
+    person = local.silver("chess")[0]["user_name"]
     for words in (
         ("backfill", "--from", "2000-01-01", "--dry-run"),
         ("backfill", "--from", "2000-01-01"),
@@ -109,6 +116,7 @@ def test_repairs_go_by_files_and_make_the_same_tables(
         ("quarantine", "replay"),
         ("backfill", "--rescued"),
         ("quarantine", "drop", "--older-than", "0s", "--cause", "MALFORMED_PAYLOAD", "--yes"),
+        ("forget", "--where", f"user_name = '{person}'", "--unreadable-too", "--yes"),
     ):
         here, there = command(*words, "--root", local.settings.root), command(*words, "-c", str(settings))
         assert (there.code, here.code) == (0, 0), (words, there.err, here.err)
