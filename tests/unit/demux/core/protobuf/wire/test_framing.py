@@ -16,8 +16,8 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bronze_ingest.framing import Frame, NotFramed, frame_before, frame_in_header
-from bronze_ingest.framing_batch import Frames, after_frames, frames_before, frames_in_headers
+from demux.core.protobuf.wire.framing import Frame, NotFramed, frame_before, frame_in_header
+from demux.core.protobuf.wire.framing_batch import Frames, after_frames, frames_before, frames_in_headers
 from tests.support.data.protos import of_text
 
 NESTED = """
