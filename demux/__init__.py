@@ -1,4 +1,7 @@
-"""Protobuf demux: one stream of wrapped messages in, one typed Delta table per game out; `decode` for any frame."""
+"""Protobuf demux: one stream of wrapped messages in, one typed Delta table per game out.
+
+`decode` and `encode` do the same for a column of any frame.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from demux.api.decode_column import decode as decode
+    from demux.api.encode_column import encode as encode
 
-__all__ = ["decode"]
+__all__ = ["decode", "encode"]
 
 
 def __getattr__(name: str) -> object:
@@ -16,4 +20,8 @@ def __getattr__(name: str) -> object:
         from demux.api.decode_column import decode
 
         return decode
+    if name == "encode":
+        from demux.api.encode_column import encode
+
+        return encode
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def place_of_column(frame: DataFrame, name: str, *types: str) -> int:
-    """Return the place of a column of one of these types, by their names in SQL.
+    """Return the place of a column of one of these types, by their names in SQL; without names of any type.
 
     Raises:
         ArgumentInvalid: there is no such column, there are two, or it is of another type.
@@ -30,7 +30,7 @@ def place_of_column(frame: DataFrame, name: str, *types: str) -> int:
             column=name,
         )
     kind = frame.schema.fields[found[0]].dataType.simpleString()
-    if kind not in types:
+    if types and kind not in types:
         raise ArgumentInvalid(
             f"The column {name!r} is {kind.upper()}, not {types[-1].upper()}.",
             "Name another column, or cast it.",
