@@ -42,6 +42,11 @@ ADVICE: dict[type[DemuxError], Advice] = {
         "Correct each mistake that it lists, with line, allowed values and the nearest right name. `demux init FILE` "
         "writes every setting with its default. For a deployment, `demux apply` again.",
     ),
+    errors.ArgumentInvalid: Advice(
+        (Stops.COMMAND,),
+        "Nothing was read or written: the call is checked before its frame has a row.",
+        "The error names the column or the argument. [Decode and encode](decode.md) has what goes together.",
+    ),
     errors.SchemaUnknown: Advice(
         (Stops.COMMAND,),
         "No stream stops for it: such records go to quarantine as [`UNKNOWN_SCHEMA`](#unknown_schema).",
