@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyspark import cloudpickle
 
 from demux.core.errors import SchemaInvalid
 from demux.core.protobuf.schema.protoc import CompiledSchema
@@ -164,3 +166,14 @@ def test_a_row_is_decoded_alike_whatever_rows_are_beside_it(values: list[bytes |
     assert [(row["message"], row["bad"]) for row in rows] == [
         (alone[value]["message"], alone[value]["bad"]) for value in values
     ]
+
+
+def test_a_worker_gets_the_function_by_value_and_large_binaries_and_slices_are_fine() -> None:
+    values = pa.array([None, frame(11) + ANNA, b"", frame(13) + BERT, frame(11)], pa.large_binary())
+    column = PayloadColumn(0, WrapperFraming.CONFLUENT, decide_column(BOTH))
+    function = pickle.loads(cloudpickle.dumps(to_messages(column, "message", "bad", None)))
+    batch = pa.RecordBatch.from_arrays([values], names=["value"])
+    (made,) = function(iter([batch.slice(1, 3), batch.slice(0, 0)]))
+    assert made.column("message").to_pylist() == [ANNA_ROW, None, BERT_ROW]
+    assert made.column("bad").null_count == 2
+    assert list(function(iter([batch.slice(0, 0)]))) == []
