@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 from benchmarks.kafka import bronze as kafka_bronze
 from benchmarks.kafka import hybrid_lag
 from benchmarks.kafka import producer as kafka_producer
+from benchmarks.parts import payload_columns
 from benchmarks.parts.decoding import rows_per_second, timed
 from benchmarks.support.naive import run_all
 from benchmarks.support.page import write_section
@@ -168,6 +169,7 @@ def main() -> None:
             measure(bench, options.rows, options.repeats)
             table = lines(bench, options.rows, decoder_figures(bench, options.repeats))
             write_section("A stream for each game", _COMMAND, details(bench, options.rows), table)
+            payload_columns.write()
             copies = kafka_bronze.lines(kafka_bronze.measured(spark, Path(root) / "kafka"))
             write_section("Kafka to bronze", _COMMAND, "", copies)
             speeds = kafka_producer.lines(kafka_producer.measured(Path(root) / "producer"))

@@ -12,13 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bronze_ingest.envelope import column_at, extra_arrays, extra_columns
-from bronze_ingest.framing import HEADER
-from bronze_ingest.framing_batch import Frames, after_frames, frames_before, frames_in_headers
 from demux.core.causes import Cause
 from demux.core.columns.types import Struct
 from demux.core.names import invalid_reason
 from demux.core.protobuf.decode.decoder import decoder_of
 from demux.core.protobuf.envelope import Envelope, envelope_of
+from demux.core.protobuf.wire.framing import HEADER
+from demux.core.protobuf.wire.framing_batch import Frames, after_frames, frames_before, frames_in_headers
 from demux.core.settings.settings import Settings
 from demux.core.settings.source import PayloadFraming, WrapperFraming
 from demux.core.tables import BRONZE

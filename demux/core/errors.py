@@ -67,8 +67,15 @@ class SettingsInvalid(DemuxError):
     exit_code = ExitCode.USAGE
 
 
+class ArgumentInvalid(DemuxError):
+    """A call from Python names no column of its frame, a column of another type, or options that contradict."""
+
+    condition = "ARGUMENT_INVALID"
+    exit_code = ExitCode.USAGE
+
+
 class SchemaUnknown(DemuxError):
-    """The registry answered: it has no schema of this id."""
+    """The registry answered: it has no schema of this id, or no such subject."""
 
     condition = "SCHEMA_UNKNOWN"
 

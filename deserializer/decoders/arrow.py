@@ -19,7 +19,7 @@ from demux.core.delta.batch_commit import REFUSED, RowSelection
 from demux.core.protobuf.decode.decoder import decoder_of
 from demux.core.schemas.ref import SchemaRef
 from demux.core.spark.map_in_arrow import ArrowFunction, Batches, gathered
-from demux.core.tables import POSITION, SILVER_ORIGIN, SILVER_RESERVED
+from demux.core.tables import POSITION, SILVER_ORIGIN
 from deserializer.decoders.schema_decision import Decisions, Refusal, WriterSchema
 
 # the columns of a `SchemaRef`, in its order
@@ -42,7 +42,7 @@ class SchemaBatch:
 
     Attributes:
         ref: the schema ref.
-        rows: in the columns of `INPUT`.
+        rows: as they came.
         schema_ids: the schema's id, for each row.
         good: positions of those that decoded; a range where all did, in their order.
         columns: what these decoded to, in the table's columns.
@@ -108,7 +108,7 @@ def parts_of(batches: Batches, decisions: Decisions) -> Iterator[SchemaBatch]:
     """Yield what becomes of the rows of each schema ref of each batch, which have the columns of `INPUT`."""
     for batch in gathered(batches):
         for ref, rows in by_ref(batch.select([column.name for column in INPUT])):
-            yield _part(rows, ref, decisions.of(ref), decisions.columns)
+            yield decode_part(rows, ref, decisions.of(ref), decisions)
 
 
 def by_ref(batch: pa.RecordBatch) -> Iterator[tuple[SchemaRef, pa.RecordBatch]]:
@@ -125,14 +125,25 @@ def by_ref(batch: pa.RecordBatch) -> Iterator[tuple[SchemaRef, pa.RecordBatch]]:
         yield SchemaRef(*(rows.column(column.name)[0].as_py() for column in REF)), rows
 
 
-def _part(rows: pa.RecordBatch, ref: SchemaRef, decision: WriterSchema | Refusal, table: Struct) -> SchemaBatch:
+def decode_part(
+    rows: pa.RecordBatch, ref: SchemaRef, decision: WriterSchema | Refusal, decisions: Decisions
+) -> SchemaBatch:
+    """Return what becomes of rows of one ref.
+
+    Args:
+        rows: with the columns `schema_id` and `payload`, and any others.
+        ref: the ref of all of them.
+        decision: what to do with them.
+        decisions: the columns that they are decoded to.
+    """
+    table = decisions.columns
     schema_ids = rows.column("schema_id")
     match decision:
         case Refusal(cause, sentence):
             bad = tuple((row, sentence) for row in range(len(rows)))
             return SchemaBatch(ref, rows, schema_ids, (), [], pa.nulls(0, pa.binary()), bad, cause.value)
         case WriterSchema(schema_id, descriptor_set, message):
-            decoder = decoder_of(descriptor_set, message, SILVER_RESERVED)
+            decoder = decoder_of(descriptor_set, message, decisions.reserved)
             # a wrapper without payload holds a message whose fields are all unset
             payloads = rows.column("payload").fill_null(b"")
             decoded = decoder.decode(payloads)

@@ -68,6 +68,7 @@ class Decisions:
         by_ref: what to do with the rows of each schema ref of the batch.
         message: the full name of the message that the table holds; None while it holds none.
         widened: dotted paths of the columns that the table has in a narrower type.
+        reserved: lower-case names that none of the columns has.
     """
 
     columns: Struct
@@ -75,6 +76,7 @@ class Decisions:
     by_ref: Mapping[SchemaRef, WriterSchema | Refusal]
     message: str | None = None
     widened: tuple[str, ...] = ()
+    reserved: frozenset[str] = SILVER_RESERVED
 
     def of(self, ref: SchemaRef) -> WriterSchema | Refusal:
         """Return what to do with the rows of this ref.
@@ -106,6 +108,7 @@ def decide(
     contract: Contract = EVOLVE,
     *,
     rows: Mapping[SchemaRef, int] | None = None,
+    reserved: frozenset[str] = SILVER_RESERVED,
 ) -> Decisions:
     """Return the decisions for a batch, the same whatever the order of its rows.
 
@@ -120,11 +123,12 @@ def decide(
         message: the full name of the message that the table holds, if that is known.
         contract: what the game's table does with schemas that would change it.
         rows: how many rows of the batch have each ref; None: not counted.
+        reserved: lower-case names that no top-level column takes.
 
     Raises:
         ApprovalNeeded: the table asks before it changes, and some of the schemas are not approved.
     """
-    deciding = _TableEvolution(table, message, contract)
+    deciding = _TableEvolution(table, message, contract, reserved)
     for ref, answer in answers.items():
         if not isinstance(answer, CompiledSchema):
             deciding.refuse(ref, answer)
@@ -133,7 +137,7 @@ def decide(
     if deciding.unapproved:
         raise _approval_needed(deciding.unapproved, contract.game)
     return Decisions(
-        deciding.columns, tuple(deciding.added), deciding.by_ref, deciding.message, tuple(deciding.widened)
+        deciding.columns, tuple(deciding.added), deciding.by_ref, deciding.message, tuple(deciding.widened), reserved
     )
 
 
@@ -168,7 +172,7 @@ def _by_subject(answers: Mapping[SchemaRef, SchemaLookup], rows: Mapping[SchemaR
 class _TableEvolution:
     """The table as it becomes, schema by schema."""
 
-    def __init__(self, table: Struct, message: str | None, contract: Contract) -> None:
+    def __init__(self, table: Struct, message: str | None, contract: Contract, reserved: frozenset[str]) -> None:
         self.columns = table
         self.message = message
         self.added: list[str] = []
@@ -176,6 +180,7 @@ class _TableEvolution:
         self.by_ref: dict[SchemaRef, WriterSchema | Refusal] = {}
         self.unapproved: dict[int, tuple[str, ...]] = {}
         self._contract = contract
+        self._reserved = reserved
 
     def refuse(self, ref: SchemaRef, answer: ForeignSchema | SchemaUnknown | SchemaInvalid) -> None:
         """Refuse the rows of a ref that means no schema of the game."""
@@ -215,8 +220,8 @@ class _TableEvolution:
     def _fits_behind(self, leading: CompiledSchema, older: CompiledSchema) -> bool:
         """Return whether the leading schema can be taken after the older one."""
         try:
-            columns = align(self.columns, _columns(older), SILVER_RESERVED).columns
-            conflicts = align(columns, _columns(leading), SILVER_RESERVED).conflicts
+            columns = align(self.columns, self._columns_of(older), self._reserved).columns
+            conflicts = align(columns, self._columns_of(leading), self._reserved).conflicts
         except SchemaInvalid:
             return True
         return not conflicts and _other_message(leading, self.message or older.message) is None
@@ -224,7 +229,7 @@ class _TableEvolution:
     def _fitted(self, schema: CompiledSchema) -> WriterSchema | Refusal:
         # every task would carry the comments along
         writer = WriterSchema(schema.schema_id, without_comments(schema.descriptor_set), schema.message)
-        alignment = align(self.columns, _columns(schema), SILVER_RESERVED)
+        alignment = align(self.columns, self._columns_of(schema), self._reserved)
         if another := _other_message(schema, self.message):
             return Refusal(Cause.SCHEMA_CONFLICT, another)
         if alignment.conflicts:
@@ -247,12 +252,11 @@ class _TableEvolution:
         self.widened += alignment.widened
         return writer
 
-
-def _columns(schema: CompiledSchema) -> Struct:
-    """Return the columns of the schema's message; raises SchemaInvalid where no payload could be read."""
-    decoder = decoder_of(without_comments(schema.descriptor_set), schema.message, SILVER_RESERVED)
-    decoder.require_readable()
-    return decoder.columns
+    def _columns_of(self, schema: CompiledSchema) -> Struct:
+        """Return the columns of the schema's message; raises SchemaInvalid where no payload could be read."""
+        decoder = decoder_of(without_comments(schema.descriptor_set), schema.message, self._reserved)
+        decoder.require_readable()
+        return decoder.columns
 
 
 def _frozen(schema: CompiledSchema, alignment: Alignment) -> str:

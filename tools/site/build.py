@@ -26,6 +26,7 @@ SECTIONS: Mapping[str, Sequence[str]] = {
         "docs/databricks.md",
         "docs/cluster.md",
         "docs/python.md",
+        "docs/decode.md",
         "docs/schema-changes.md",
         "docs/quarantine.md",
         "docs/repair.md",

@@ -13,7 +13,7 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from google.protobuf.message import Message
 from pyspark.sql import SparkSession
 
-from bronze_ingest.framing import HEADER
+from demux.core.protobuf.wire.framing import HEADER
 from producer.records import head, wrapped
 from tests.fakes.registry_server import FakeRegistry, serving
 from tests.support.data.envelopes import RICH, RICH_FIELDS

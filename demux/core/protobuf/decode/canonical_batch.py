@@ -102,7 +102,7 @@ class QuickCheck:
 
     def __init__(self, descriptor: Descriptor, shape: Message) -> None:
         """Prepare for a message with fields, without required ones and groups."""
-        self._writer = parser(_with_listed_maps(lowered(shape, "proto3")))
+        self._writer = parser(with_listed_maps(lowered(shape, "proto3")))
         self._written = self._writer.schema()
         self._doubt = _in_message(descriptor, shape)
 
@@ -175,7 +175,7 @@ def _flags(array: pa.Array) -> _Flags:
     return flags
 
 
-def _with_listed_maps(files: FileDescriptorSet) -> FileDescriptorSet:
+def with_listed_maps(files: FileDescriptorSet) -> FileDescriptorSet:
     """Return the set with maps as lists of entries: a map's writer leaves out zeros, others write them."""
     for file in files.file:
         for message in file.message_type:

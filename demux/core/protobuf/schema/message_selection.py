@@ -65,6 +65,30 @@ def messages_at(descriptor_set: bytes, indexes: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in ways if name is not None))
 
 
+def indexes_of_message(descriptor_set: bytes, full_name: str) -> tuple[int, ...]:
+    """Return the way to a message from the top of the file, as `messages_at` reads it; map entries are not counted.
+
+    Raises:
+        SchemaInvalid: the file itself, the last of the set, has no such message.
+    """
+    file = FileDescriptorSet.FromString(descriptor_set).file[-1]
+    prefix = f"{file.package}." if file.package else ""
+    path: list[int] = []
+    inside: list[DescriptorProto] = list(file.message_type)
+    for name in full_name.removeprefix(prefix).split(".") if full_name.startswith(prefix) else ("",):
+        counted = [message for message in inside if not message.options.map_entry]
+        found = next((at for at, message in enumerate(counted) if message.name == name), None)
+        if found is None:
+            raise SchemaInvalid(
+                f"A frame cannot name {full_name}, which is not a message of the file {file.name}.",
+                "Register the file of the message under a subject of its own.",
+                message=full_name,
+            )
+        path.append(found)
+        inside = list(counted[found].nested_type)
+    return tuple(path)
+
+
 def _follow(file: FileDescriptorProto, path: list[int], *, entries: bool) -> str | None:
     names = [file.package] if file.package else []
     inside: list[DescriptorProto] = list(file.message_type)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from demux.core.errors import SchemaInvalid
-from demux.core.protobuf.schema.message_selection import messages_at, with_message
+from demux.core.protobuf.schema.message_selection import indexes_of_message, messages_at, with_message
 from demux.core.protobuf.schema.protoc import CompiledSchema, compile_schema
 from demux.core.registry.protocol import ImportedFile, RegisteredSchema
 
@@ -53,6 +53,18 @@ def schema(text: str = TEXT, message: str | None = None) -> CompiledSchema:
 )
 def test_indexes_count_the_messages_of_the_file_and_then_those_inside(indexes: str, names: tuple[str, ...]) -> None:
     assert messages_at(schema().descriptor_set, indexes) == names
+
+
+@pytest.mark.parametrize("name", ["p.A", "p.F", "p.A.B", "p.A.B.D", "p.A.E", "p.F.H", "p.Mapped.K", "p.Late.L"])
+def test_the_indexes_of_a_message_lead_to_it(name: str) -> None:
+    path = indexes_of_message(schema().descriptor_set, name)
+    assert name in messages_at(schema().descriptor_set, ",".join(map(str, path)))
+
+
+@pytest.mark.parametrize("name", ["p.Other", "q.A", "p.A.Z", "p.Mapped.FirstEntry", "p."])
+def test_only_a_message_of_the_file_itself_has_indexes(name: str) -> None:
+    with pytest.raises(SchemaInvalid, match="is not a message of the file"):
+        indexes_of_message(schema().descriptor_set, name)
 
 
 def test_a_file_without_a_package_has_plain_names() -> None:

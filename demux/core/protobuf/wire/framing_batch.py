@@ -1,4 +1,4 @@
-"""The Confluent frames of a whole Arrow batch (`bronze_ingest.framing` says what a frame is). Pure."""
+"""The Confluent frames of a whole Arrow batch (`demux.core.protobuf.wire.framing` says what a frame is). Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bronze_ingest.framing import ID_BYTES, MAX_ID, Frame, NotFramed, frame_before, frame_in_header, indexes_of
+from demux.core.protobuf.wire.framing import (
+    ID_BYTES,
+    MAX_ID,
+    Frame,
+    NotFramed,
+    frame_before,
+    frame_in_header,
+    indexes_of,
+)
 
 # the indexes of a frame that is read in one go with its whole batch, their number included
 _QUICK_BYTES = 8

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from uuid import UUID
 
+from demux.core.protobuf.wire.wire_fields import varint
+
 # where Confluent's serializers put the frame of a record's value, if not before it
 HEADER = "__value_schema_id"
 
@@ -35,6 +37,15 @@ class Frame:
     guid: str | None
     indexes: str | None
     length: int
+
+
+def frame_bytes(schema_id: int, indexes: tuple[int, ...]) -> bytes:
+    """Return the frame of an id and the way to a message from the top of its file."""
+    head = b"\0" + schema_id.to_bytes(ID_BYTES, "big")
+    if indexes == (0,):
+        return head + b"\0"
+    # zigzag: twice a number that is not negative
+    return head + b"".join(varint(2 * number) for number in (len(indexes), *indexes))
 
 
 def frame_before(data: bytes) -> Frame:

@@ -16,8 +16,8 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bronze_ingest.framing import Frame, NotFramed, frame_before, frame_in_header
-from bronze_ingest.framing_batch import Frames, after_frames, frames_before, frames_in_headers
+from demux.core.protobuf.wire.framing import Frame, NotFramed, frame_before, frame_bytes, frame_in_header
+from demux.core.protobuf.wire.framing_batch import Frames, after_frames, frames_before, frames_in_headers
 from tests.support.data.protos import of_text
 
 NESTED = """
@@ -207,3 +207,14 @@ def test_an_index_in_more_bytes_than_it_needs_is_the_same_index() -> None:
         Frame(7, None, "3", 10),
         Frame(7, None, "0", 7),
     ]
+
+
+@given(st.integers(0, 2**31 - 1), st.lists(st.integers(0, 2**31 - 1), min_size=1, max_size=5))
+def test_a_frame_that_is_written_is_read_again(schema_id: int, indexes: list[int]) -> None:
+    data = frame_bytes(schema_id, tuple(indexes))
+    read = frame_before(data + b"rest")
+    assert (read.schema_id, read.indexes, read.length) == (schema_id, ",".join(map(str, indexes)), len(data))
+
+
+def test_the_first_message_of_a_file_is_one_byte() -> None:
+    assert frame_bytes(7, (0,)) == b"\0\0\0\0\x07\0"

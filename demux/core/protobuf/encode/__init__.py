@@ -1,0 +1,1 @@
+"""Typed columns to Protobuf payloads: the column rules the other way round."""
