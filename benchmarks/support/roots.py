@@ -25,7 +25,8 @@ from demux.core.settings.source import SourceSettings
 from demux.core.settings.store import StoreSettings
 from demux.pipeline.context import place_of
 from demux.pipeline.engines import decode_of
-from demux.pipeline.round import Observer, run_round
+from demux.pipeline.observers.observer import Observer
+from demux.pipeline.round import run_round
 from demux.pipeline.task_pool import TaskEnd
 from install_workflow.planning.plan import Task
 from producer.delta_sink import DeltaSink

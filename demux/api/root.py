@@ -183,12 +183,11 @@ class Root:
             DemuxError: bronze failed. A game's failure stops no other: it is in the round's `ended`.
         """
         from demux.pipeline.context import place_of
-        from demux.pipeline.engines import decode_of
-        from demux.pipeline.round import run_round
+        from demux.pipeline.round import run_all
 
         root = self.settings.root
         held: Any = None if on_databricks() else hold_of(self.layout.storage, root, "run", Access.ALONE)
         with locked(root, "run", wait, Access.ALONE, held) as hold:
             require_whole(self.layout)
             place = place_of(self.settings, spark, threading.Event(), hold.tables)
-            return run_round(place, decode_of(place, self.settings.round_engine))
+            return run_all(place)

@@ -1,0 +1,58 @@
+"""Which monitors learn of a command's progress: those that the variables of OpenTelemetry and OpenLineage ask for.
+
+Their libraries are loaded only then.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+
+from demux.core.settings.settings import Settings
+from demux.pipeline.observers.observer import Observer
+from demux.pipeline.observers.switches import signals_asked
+
+_LOG = logging.getLogger("demux")
+
+# what was said once in this process
+_said: set[str] = set()
+
+
+def monitors_of(settings: Settings, environ: Mapping[str, str], warn: Callable[[str], None]) -> list[Observer]:
+    """Return what learns of one run of a command; what cannot be had is said once, and the command does without.
+
+    Args:
+        settings: all settings.
+        environ: the environment.
+        warn: shows a sentence to the person who began the command.
+    """
+    makers = [(signals_asked, "opentelemetry", "telemetry", _telemetry)]
+    found: list[Observer] = []
+    for asked, package, extra, make in makers:
+        if not asked(environ):
+            continue
+        try:
+            found.append(make(settings, environ))
+        except Exception as error:  # a command must not fail for what monitors it
+            _LOG.warning("nothing is sent by %s", package, exc_info=True)
+            _say_once(warn, _sentence(package, extra, error))
+    return found
+
+
+def _sentence(package: str, extra: str, error: Exception) -> str:
+    if isinstance(error, ModuleNotFoundError):
+        return f"The environment asks for {extra}, and its library is missing: pip install 'protobuf-demux[{extra}]'"
+    return f"The environment asks for {extra}, and nothing is sent: {type(error).__name__}: {error}"
+
+
+def _say_once(warn: Callable[[str], None], sentence: str) -> None:
+    if sentence not in _said:
+        _said.add(sentence)
+        warn(sentence)
+
+
+def _telemetry(settings: Settings, environ: Mapping[str, str]) -> Observer:
+    from demux.pipeline.observers.signals import signals
+    from demux.pipeline.observers.spans import Telemetry
+
+    return Telemetry(signals(tuple(sorted(signals_asked(environ).items()))), settings.root, settings.round_engine)
