@@ -20,6 +20,8 @@ EXTRA_OF: Mapping[str, str] = {
     "deltalake": "disk",
     "duckdb": "disk",
     "obstore": "store",
+    "openlineage": "lineage",
+    "opentelemetry": "telemetry",
     "pandas": "local",
     "py4j": "local",
     "pyspark": "local",

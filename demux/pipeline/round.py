@@ -16,7 +16,7 @@ from demux.pipeline.context import CommandContext
 from demux.pipeline.drain import drain
 from demux.pipeline.engines import Decode, decode_of
 from demux.pipeline.observers.monitors import monitors_of
-from demux.pipeline.observers.observer import Observer, Observers, Stage
+from demux.pipeline.observers.observer import Observer, Observers, RoundStage
 from demux.pipeline.task_pool import TaskEnd
 from install_workflow.planning.plan import Plan, Task
 from install_workflow.planning.round_plan import apply, preview_round
@@ -63,18 +63,18 @@ def run_round(
     """
     watched, round_id = _observers(place, observer), _new_id()
     with watched.run("round", round_id):
-        with watched.stage(Stage.INGEST):
+        with watched.stage(RoundStage.INGEST):
             ingested = place.ingest(trigger, on_batch=watched.batches)
             watched.ingested(ingested)
-        with watched.stage(Stage.PLAN):
+        with watched.stage(RoundStage.PLAN):
             registered = place.registered()
             watched.registered(registered)
             planned = preview_round(place.spark, place.settings, place.control, registered.games)
             apply(place.control, planned.plan, _now())
             watched.planned(planned.plan, len(planned.due))
-        with watched.stage(Stage.DECODE):
+        with watched.stage(RoundStage.DECODE):
             ended = sorted(watched.each(decode(planned.due)), key=lambda end: end.task.game)
-        with watched.stage(Stage.CLOSE):
+        with watched.stage(RoundStage.CLOSE):
             complete = len(ended) == len(planned.due)
             # a round that was stopped has not looked at every game: the next one must look again
             version = planned.bronze_version if complete else None
@@ -96,7 +96,7 @@ def run_ingest(
         watched.batches(report)
         on_batch(report)
 
-    with watched.run("ingest", _new_id()), watched.stage(Stage.INGEST):
+    with watched.run("ingest", _new_id()), watched.stage(RoundStage.INGEST):
         report = place.ingest(trigger, accept_gaps=accept_gaps, on_batch=one_batch)
         watched.ingested(report)
     return report
@@ -111,9 +111,9 @@ def run_games(
     """
     watched, round_id = _observers(place, observer), _new_id()
     with watched.run("deserialize", round_id):
-        with watched.stage(Stage.DECODE):
+        with watched.stage(RoundStage.DECODE):
             ended = tuple(watched.each(drain(tasks, decode_of(place, place.settings.task_engine), place.stop)))
-        with watched.stage(Stage.CLOSE):
+        with watched.stage(RoundStage.CLOSE):
             place.control.close_round([record_of(end, round_id) for end in ended], None)
     return ended
 

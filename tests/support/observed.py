@@ -11,7 +11,7 @@ from demux.core.errors import DemuxError, SchemaInvalid
 from demux.core.reports import GameReport, IngestReport, Period
 from demux.core.settings.settings import Settings
 from demux.pipeline.observers.monitors import monitors_of
-from demux.pipeline.observers.observer import Observer, Observers, Stage
+from demux.pipeline.observers.observer import Observer, Observers, RoundStage
 from demux.pipeline.task_pool import TaskEnd
 from install_workflow.planning.plan import Action, Plan, Task, TaskChange
 
@@ -60,15 +60,15 @@ def observe_round(
     observers = Observers(first or Observer(), monitors, lambda: next(clock))
     plan = plan_of(*sorted({*idle, *(end.task.game for end in ends)}))
     with observers.run("round", "r1"):
-        with observers.stage(Stage.INGEST):
+        with observers.stage(RoundStage.INGEST):
             observers.batches(IngestReport(12, 11, 1))
             observers.batches(IngestReport(8, 8, 0))
             observers.ingested(IngestReport(20, 19, 1))
-        with observers.stage(Stage.PLAN):
+        with observers.stage(RoundStage.PLAN):
             observers.planned(plan, len(ends))
-        with observers.stage(Stage.DECODE):
+        with observers.stage(RoundStage.DECODE):
             list(observers.each(ends))
-        with observers.stage(Stage.CLOSE):
+        with observers.stage(RoundStage.CLOSE):
             pass
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 
+from demux.core.extras import missing_extra
 from demux.core.settings.settings import Settings
 from demux.pipeline.observers.observer import Observer
 from demux.pipeline.observers.switches import signals_asked
@@ -26,23 +27,19 @@ def monitors_of(settings: Settings, environ: Mapping[str, str], warn: Callable[[
         environ: the environment.
         warn: shows a sentence to the person who began the command.
     """
-    makers = [(signals_asked, "opentelemetry", "telemetry", _telemetry)]
+    makers = [(signals_asked, "traces and metrics", _telemetry)]
     found: list[Observer] = []
-    for asked, package, extra, make in makers:
+    for asked, what, make in makers:
         if not asked(environ):
             continue
         try:
             found.append(make(settings, environ))
         except Exception as error:  # a command must not fail for what monitors it
-            _LOG.warning("nothing is sent by %s", package, exc_info=True)
-            _say_once(warn, _sentence(package, extra, error))
+            _LOG.warning("there are no %s", what, exc_info=True)
+            missing = missing_extra(error)
+            why = f"{missing.cause} {missing.remedy}" if missing else f"{type(error).__name__}: {error}"
+            _say_once(warn, f"The environment asks for {what}, and nothing is sent. {why}")
     return found
-
-
-def _sentence(package: str, extra: str, error: Exception) -> str:
-    if isinstance(error, ModuleNotFoundError):
-        return f"The environment asks for {extra}, and its library is missing: pip install 'protobuf-demux[{extra}]'"
-    return f"The environment asks for {extra}, and nothing is sent: {type(error).__name__}: {error}"
 
 
 def _say_once(warn: Callable[[str], None], sentence: str) -> None:

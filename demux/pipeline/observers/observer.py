@@ -17,7 +17,7 @@ from install_workflow.planning.plan import Plan
 _LOG = logging.getLogger("demux")
 
 
-class Stage(Enum):
+class RoundStage(Enum):
     """A stage of a round; a game's commit is a part of `DECODE`."""
 
     INGEST = "ingest"
@@ -47,7 +47,7 @@ class Observer:
     def began(self, run: CommandRun) -> None:
         """Learn that a command begins."""
 
-    def stage_began(self, stage: Stage, at: datetime) -> None:
+    def stage_began(self, stage: RoundStage, at: datetime) -> None:
         """Learn that a stage begins."""
 
     def batch(self, report: IngestReport, at: datetime) -> None:
@@ -65,7 +65,7 @@ class Observer:
     def ended(self, end: TaskEnd[GameReport]) -> None:
         """Learn how a game's task ended."""
 
-    def stage_ended(self, stage: Stage, at: datetime, error: BaseException | None) -> None:
+    def stage_ended(self, stage: RoundStage, at: datetime, error: BaseException | None) -> None:
         """Learn that a stage ends."""
 
     def closed(self, at: datetime, error: BaseException | None) -> None:
@@ -93,7 +93,7 @@ class Observers(Observer):
             yield
 
     @contextmanager
-    def stage(self, stage: Stage) -> Iterator[None]:
+    def stage(self, stage: RoundStage) -> Iterator[None]:
         """Say that a stage begins and ends."""
         at = self._clock()
         self._tell(lambda each: each.stage_began(stage, at))

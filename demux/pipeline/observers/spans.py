@@ -13,7 +13,7 @@ from demux.core.error_mapping import named
 from demux.core.reports import GameReport, IngestReport, Period
 from demux.core.settings.settings import Engine
 from demux.pipeline.observers import instruments as of
-from demux.pipeline.observers.observer import CommandRun, Observer, Stage
+from demux.pipeline.observers.observer import CommandRun, Observer, RoundStage
 from demux.pipeline.observers.signals import Signals
 from demux.pipeline.task_pool import TaskEnd
 from install_workflow.planning.plan import Plan
@@ -50,9 +50,9 @@ class Telemetry(Observer):
         self._begin(f"demux.{run.command}", run.began)
         self._set({of.ROOT: self._root, "demux.run.id": run.run_id, "demux.engine": self._engine.value})
 
-    def stage_began(self, stage: Stage, at: datetime) -> None:
+    def stage_began(self, stage: RoundStage, at: datetime) -> None:
         """Begin the span of the stage."""
-        if stage is Stage.DECODE:
+        if stage is RoundStage.DECODE:
             # bronze takes in nothing more before the games are decoded
             self._bronze_at = at
         self._batch_began = at
@@ -96,9 +96,9 @@ class Telemetry(Observer):
             if self._games_ended[outcome] <= MOST_GAME_SPANS:
                 self._game_span(end)
 
-    def stage_ended(self, stage: Stage, at: datetime, error: BaseException | None) -> None:
+    def stage_ended(self, stage: RoundStage, at: datetime, error: BaseException | None) -> None:
         """End the span of the stage."""
-        if stage is Stage.DECODE:
+        if stage is RoundStage.DECODE:
             self._commit_span()
             self._set({f"demux.games.{outcome}": number for outcome, number in self._games_ended.items()})
         self._end(at, error, of.STAGE_DURATION, {of.STAGE: stage.value})

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from demux.core.reports import GameReport
-from demux.pipeline.observers.observer import CommandRun, Observer, Observers, Stage
+from demux.pipeline.observers.observer import CommandRun, Observer, Observers, RoundStage
 from demux.pipeline.task_pool import TaskEnd
 from tests.support.observed import BEGAN, done, failed, observe_round, seconds
 
@@ -21,13 +21,13 @@ class Log(Observer):
     def began(self, run: CommandRun) -> None:
         self.lines.append(f"{run.command} {run.run_id}")
 
-    def stage_began(self, stage: Stage, at: datetime) -> None:
+    def stage_began(self, stage: RoundStage, at: datetime) -> None:
         self.lines.append(f"{stage.value} from {(at - BEGAN).seconds}")
 
     def ended(self, end: TaskEnd[GameReport]) -> None:
         self.lines.append(end.task.game)
 
-    def stage_ended(self, stage: Stage, at: datetime, error: BaseException | None) -> None:
+    def stage_ended(self, stage: RoundStage, at: datetime, error: BaseException | None) -> None:
         self.lines.append(f"{stage.value} to {(at - BEGAN).seconds} {error or ''}".strip())
 
     def closed(self, at: datetime, error: BaseException | None) -> None:
@@ -70,7 +70,7 @@ def test_a_failure_of_what_a_person_watches_is_the_commands() -> None:
 def test_a_stage_that_fails_ends_with_its_error_and_so_does_the_command() -> None:
     log, clock = Log(), seconds()
     observers = Observers(Observer(), [log], lambda: next(clock))
-    with pytest.raises(KeyboardInterrupt), observers.run("ingest", "r2"), observers.stage(Stage.INGEST):
+    with pytest.raises(KeyboardInterrupt), observers.run("ingest", "r2"), observers.stage(RoundStage.INGEST):
         raise KeyboardInterrupt("stopped")
     assert log.lines == ["ingest r2", "ingest from 1", "ingest to 2 stopped", "closed stopped"]
     assert next(clock) - BEGAN == timedelta(seconds=4)

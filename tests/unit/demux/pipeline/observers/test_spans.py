@@ -16,7 +16,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from demux.core.errors import KafkaUnavailable
 from demux.core.settings.settings import Engine
 from demux.pipeline.observers.game_series import MOST_GAMES, OTHER
-from demux.pipeline.observers.observer import Observer, Observers, Stage
+from demux.pipeline.observers.observer import Observer, Observers, RoundStage
 from demux.pipeline.observers.signals import Signals
 from demux.pipeline.observers.spans import MOST_GAME_SPANS, Telemetry
 from tests.support.observed import BEGAN, done, failed, observe_round, plan_of, seconds
@@ -50,10 +50,11 @@ class Sent:
     def metrics(self) -> dict[str, list[tuple[Mapping[str, Any], float]]]:
         """Attributes, without the root, and values of each metric; the sum of a histogram."""
         data = self._reader.get_metrics_data()
+        assert data is not None
         found: dict[str, list[tuple[Mapping[str, Any], float]]] = {}
         for metric in data.resource_metrics[0].scope_metrics[0].metrics:
             for point in metric.data.data_points:
-                attributes = dict(point.attributes)
+                attributes = dict(point.attributes or {})
                 assert attributes.pop("demux.root") == ROOT
                 value = point.sum if hasattr(point, "sum") else point.value
                 found.setdefault(metric.name, []).append((attributes, value))
@@ -149,9 +150,9 @@ def test_of_a_round_that_was_stopped_no_idle_game_is_called_fresh(sent: Sent) ->
     clock = seconds()
     observers = Observers(Observer(), [sent.telemetry()], lambda: next(clock))
     with observers.run("round", "r1"):
-        with observers.stage(Stage.PLAN):
+        with observers.stage(RoundStage.PLAN):
             observers.planned(plan_of("chess", "ludo", "go"), 2)
-        with observers.stage(Stage.DECODE):
+        with observers.stage(RoundStage.DECODE):
             list(observers.each([done("chess")]))
     assert [attributes for attributes, _ in sent.metrics()["demux.game.freshness"]] == [{"demux.game": "chess"}]
 
@@ -159,7 +160,7 @@ def test_of_a_round_that_was_stopped_no_idle_game_is_called_fresh(sent: Sent) ->
 def test_a_round_that_fails_says_why_on_its_stage_and_on_itself(sent: Sent) -> None:
     clock = seconds()
     observers = Observers(Observer(), [sent.telemetry()], lambda: next(clock))
-    with pytest.raises(KafkaUnavailable), observers.run("round", "r1"), observers.stage(Stage.INGEST):
+    with pytest.raises(KafkaUnavailable), observers.run("round", "r1"), observers.stage(RoundStage.INGEST):
         raise KafkaUnavailable("No broker answers.", "Start one.")
     for name in ("demux.stage.ingest", "demux.round"):
         span = sent.span(name)
