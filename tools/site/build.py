@@ -38,6 +38,7 @@ SECTIONS: Mapping[str, Sequence[str]] = {
         "docs/reference/settings.md",
         "docs/columns.md",
         "docs/status.md",
+        "docs/observability.md",
         "docs/runbook.md",
         "docs/glossary.md",
         "CHANGELOG.md",

@@ -7,13 +7,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from demux.core.extras import missing_extra
+from demux.core.root.layout import layout_of
 from demux.core.settings.settings import Settings
 from demux.pipeline.observers.observer import Observer
-from demux.pipeline.observers.switches import signals_asked
+from demux.pipeline.observers.switches import lineage_asked, signals_asked
 
 _LOG = logging.getLogger("demux")
+
+_Maker = Callable[[Settings, Mapping[str, str]], Observer]
 
 # what was said once in this process
 _said: set[str] = set()
@@ -27,7 +31,10 @@ def monitors_of(settings: Settings, environ: Mapping[str, str], warn: Callable[[
         environ: the environment.
         warn: shows a sentence to the person who began the command.
     """
-    makers = [(signals_asked, "traces and metrics", _telemetry)]
+    makers: list[tuple[Callable[[Mapping[str, str]], object], str, _Maker]] = [
+        (signals_asked, "traces and metrics", _telemetry),
+        (lambda variables: lineage_asked(variables, _folders()), "lineage", _lineage),
+    ]
     found: list[Observer] = []
     for asked, what, make in makers:
         if not asked(environ):
@@ -42,6 +49,10 @@ def monitors_of(settings: Settings, environ: Mapping[str, str], warn: Callable[[
     return found
 
 
+def _folders() -> tuple[Path, ...]:
+    return Path.cwd(), Path("~/.openlineage").expanduser()
+
+
 def _say_once(warn: Callable[[str], None], sentence: str) -> None:
     if sentence not in _said:
         _said.add(sentence)
@@ -53,3 +64,11 @@ def _telemetry(settings: Settings, environ: Mapping[str, str]) -> Observer:
     from demux.pipeline.observers.spans import Telemetry
 
     return Telemetry(signals(tuple(sorted(signals_asked(environ).items()))), settings.root, settings.round_engine)
+
+
+def _lineage(settings: Settings, environ: Mapping[str, str]) -> Observer:
+    from demux.pipeline.observers.lineage import Lineage
+    from demux.pipeline.observers.lineage_sender import columns_of, sender
+
+    layout = layout_of(settings)
+    return Lineage(settings, layout, environ, sender().send, columns_of(layout.storage))

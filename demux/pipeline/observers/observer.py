@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timezone
 from enum import Enum
 
 from demux.core.reports import GameReport, IngestReport
@@ -70,6 +70,13 @@ class Observer:
 
     def closed(self, at: datetime, error: BaseException | None) -> None:
         """Learn that the command ends."""
+
+
+def end_of(end: TaskEnd[GameReport]) -> datetime:
+    """Return when a task ended that has just been reported (UTC)."""
+    return (
+        datetime.now(timezone.utc) if end.commit is None else datetime.fromtimestamp(end.commit.ended_s, timezone.utc)
+    )
 
 
 class Observers(Observer):

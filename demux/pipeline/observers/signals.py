@@ -26,7 +26,7 @@ from demux.pipeline.observers.game_series import GameSeries
 from demux.pipeline.observers.instruments import GAME, GAME_FRESHNESS, GAME_LAG, INSTRUMENTS, ROOT, Instrument, Kind
 
 _SCOPE = "demux"
-_LAST_SEND_S = 5.0
+LAST_SEND_S = 5.0
 
 
 class Signals:
@@ -134,7 +134,7 @@ def _at_exit(ends: Sequence[Callable[[], object]]) -> None:
     def finish() -> None:
         ending.set()
         for thread in threads:
-            thread.join(_LAST_SEND_S / len(threads))
+            thread.join(LAST_SEND_S / len(threads))
 
     if threads:
         atexit.register(finish)

@@ -13,7 +13,7 @@ from demux.core.error_mapping import named
 from demux.core.reports import GameReport, IngestReport, Period
 from demux.core.settings.settings import Engine
 from demux.pipeline.observers import instruments as of
-from demux.pipeline.observers.observer import CommandRun, Observer, RoundStage
+from demux.pipeline.observers.observer import CommandRun, Observer, RoundStage, end_of
 from demux.pipeline.observers.signals import Signals
 from demux.pipeline.task_pool import TaskEnd
 from install_workflow.planning.plan import Plan
@@ -121,7 +121,7 @@ class Telemetry(Observer):
             self._games.fresh([report.game], self._bronze_at)
 
     def _game_span(self, end: TaskEnd[GameReport]) -> None:
-        ended_s = end.commit.ended_s if end.commit else datetime.now(timezone.utc).timestamp()
+        ended_s = end_of(end).timestamp()
         began_s = max(self._began[-1].timestamp(), ended_s - end.seconds)
         span = self._child("demux.game", datetime.fromtimestamp(began_s, timezone.utc))
         span.set_attributes({of.GAME: end.task.game, "demux.cluster": end.task.cluster, "demux.work_s": end.seconds})

@@ -6,7 +6,8 @@ https://openlineage.io/docs/client/python/configuration
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 _SIGNALS = ("traces", "metrics")
 _PREFERRED_PROTOCOL = "http/protobuf"
@@ -22,6 +23,21 @@ def signals_asked(environ: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
         return {}
     found = {signal: _exporters(environ, signal.upper()) for signal in _SIGNALS}
     return {signal: exporters for signal, exporters in found.items() if exporters}
+
+
+def lineage_asked(environ: Mapping[str, str], folders: Sequence[Path] = ()) -> bool:
+    """Return whether events of lineage are asked for: by a URL, a transport, or a file of settings.
+
+    Args:
+        environ: the environment.
+        folders: where OpenLineage's client looks for openlineage.yml.
+    """
+    if environ.get("OPENLINEAGE_DISABLED", "").strip().lower() == "true":
+        return False
+    if _first(environ, "OPENLINEAGE_URL", "OPENLINEAGE_CONFIG"):
+        return True
+    named = any(name.startswith("OPENLINEAGE__TRANSPORT") and value.strip() for name, value in environ.items())
+    return named or any((folder / "openlineage.yml").is_file() for folder in folders)
 
 
 def _exporters(environ: Mapping[str, str], signal: str) -> tuple[str, ...]:

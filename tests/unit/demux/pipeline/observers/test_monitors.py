@@ -17,7 +17,8 @@ def without(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> 
     """A package that is not installed; its modules are not found."""
     package: str = request.param
     mine = "demux.pipeline.observers."
-    for name in [name for name in sys.modules if name.startswith((f"{package}.", mine + "signals", mine + "spans"))]:
+    ours = tuple(mine + name for name in ("signals", "spans", "lineage", "lineage_sender"))
+    for name in [name for name in sys.modules if name.startswith(f"{package}.") or name in ours]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, package, None)
     return package
@@ -29,7 +30,10 @@ def test_without_variables_there_is_no_monitor() -> None:
 
 @pytest.mark.parametrize(
     ("without", "environ", "what", "extra"),
-    [("opentelemetry", ENDPOINT, "traces and metrics", "telemetry")],
+    [
+        ("opentelemetry", ENDPOINT, "traces and metrics", "telemetry"),
+        ("openlineage", {"OPENLINEAGE_URL": "http://127.0.0.1:1"}, "lineage", "lineage"),
+    ],
     indirect=["without"],
 )
 def test_a_library_that_is_not_installed_is_one_sentence_and_no_error(
