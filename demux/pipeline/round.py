@@ -41,7 +41,7 @@ class Round:
     complete: bool
 
 
-def run_all(place: CommandContext, observer: Observer | None = None) -> Round:
+def run_all(place: CommandContext, *, observer: Observer | None = None) -> Round:
     """Return what a round did that decodes all rows which bronze has at its begin, however many a game has."""
     decode = decode_of(place, place.settings.round_engine)
     return run_round(place, partial(drain, decode=decode, stop=place.stop), TAKE_ALL, observer)

@@ -95,18 +95,25 @@ def run(
     settings = settings_of(settings_file, root, changes, decoder)
     _warn_of_unused_names(settings)
     with command_context(settings, "run", Access.ALONE, wait=wait) as place:
+        decode, trigger = decode_of(place, settings.round_engine), AvailableNow(enough_s=settings.run.bronze_s)
+        work = partial(run_all, place) if pause_s is None else partial(run_round, place, decode, trigger)
+
+        def once() -> ExitCode:
+            began = time.monotonic()
+            result = with_progress(work)
+            console.print(round_table(result, time.monotonic() - began))
+            return exit_code(result)
+
         if pause_s is None:
-            raise typer.Exit(_round_and_upkeep(place, partial(run_all, place)))
-        trigger, decode = AvailableNow(enough_s=settings.run.bronze_s), decode_of(place, settings.round_engine)
-        for_ever(place, pause_s, lambda: _round_and_upkeep(place, partial(run_round, place, decode, trigger)))
+            code = once()
+            maintain_if_due(place)
+            raise typer.Exit(code)
 
+        def again() -> None:
+            once()
+            maintain_if_due(place)
 
-def _round_and_upkeep(place: CommandContext, work: Callable[[Observer], Round]) -> ExitCode:
-    began = time.monotonic()
-    result = with_progress(work)
-    console.print(round_table(result, time.monotonic() - began))
-    maintain_if_due(place)
-    return exit_code(result)
+        for_ever(place, pause_s, again)
 
 
 def _warn_of_unused_names(settings: Settings) -> None:
@@ -239,10 +246,10 @@ class _PrintEnded(Observer):
         )
 
 
-def with_progress(work: Callable[[Observer], Round]) -> Round:
+def with_progress(work: Callable[..., Round]) -> Round:
     """Return what a round did that progress bars observe."""
     with RoundProgress() as progress:
-        return work(progress)
+        return work(observer=progress)
 
 
 def exit_code(result: Round) -> ExitCode:
