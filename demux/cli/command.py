@@ -7,7 +7,6 @@ import os
 import re
 import signal
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -24,9 +23,10 @@ from rich.console import Console
 from demux.core.errors import SettingsInvalid, StorageFailed
 from demux.core.extras import on_databricks
 from demux.core.log_format import formatter_of
-from demux.core.root.layout import Layout, layout_of, s3_access
+from demux.core.root.layout import layout_of, s3_access
 from demux.core.root.lease import hold_of
-from demux.core.root.lock import Access, Hold, is_elsewhere, locked
+from demux.core.root.lock import Access, Hold, locked
+from demux.core.root.logs import logs_of
 from demux.core.secrets import is_secret_option
 from demux.core.settings.loading.loader import load, with_absolute_paths
 from demux.core.settings.settings import Decoder, LogFormat, Settings
@@ -200,18 +200,6 @@ def _with_spark(settings: Settings, after_removal: AfterRemoval, hold: Hold) -> 
             spark.streams.removeListener(progress)
         else:
             stop(spark)
-
-
-def logs_of(settings: Settings) -> Path:
-    """Return the folder of log files: below a root on this machine, else beside us.
-
-    On Databricks it is a temporary one of this process: many tasks share a driver, and may not write where they begin.
-    """
-    if not is_elsewhere(settings.root):
-        return Path(Layout(settings.root).logs)
-    if on_databricks():
-        return Path(tempfile.gettempdir()) / f"demux-logs-{os.getpid()}"
-    return Path("demux-logs")
 
 
 def log_to(folder: Path, log_format: LogFormat = LogFormat.TEXT) -> None:

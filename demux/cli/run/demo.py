@@ -13,12 +13,13 @@ from pathlib import Path
 
 import typer
 
-from demux.cli.command import ROOT, SET, SETTINGS, command_context, console, logs_of, settings_of
+from demux.cli.command import ROOT, SET, SETTINGS, command_context, console, settings_of
 from demux.cli.inspect.status import print_status
 from demux.cli.output.tables import round_table
 from demux.cli.run.produce import produce_with_progress
 from demux.cli.run.run import exit_code, with_progress
 from demux.core.root.lock import Access
+from demux.core.root.logs import logs_of
 from demux.core.settings.loading.yaml_positions import text_of
 from demux.core.settings.settings import Settings
 from demux.core.streaming.session import SHORT_LIVED

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from demux.cli.command import _catch_signals, log_to, logs_of, settings_of
+from demux.cli.command import _catch_signals, log_to, settings_of
 from demux.core.errors import SettingsInvalid
+from demux.core.root.logs import logs_of
 from demux.core.settings.settings import Decoder, LogFormat, Settings
 
 
