@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Event, Thread
+from threading import Condition, Event, Thread
 from typing import Any
+
+_PATIENCE_S = 60.0
 
 
 @dataclass(slots=True)
@@ -24,6 +26,19 @@ class Receiver:
     url: str = ""
     got: list[tuple[str, Any]] = field(default_factory=list)
     ended: Event = field(default_factory=Event)
+    _changed: Condition = field(default_factory=Condition)
+
+    def add(self, path: str, body: Any) -> None:
+        """Keep a request."""
+        with self._changed:
+            self.got.append((path, body))
+            self._changed.notify_all()
+
+    def wait_for(self, requests: int) -> list[Any]:
+        """Return the bodies once there are so many requests."""
+        with self._changed:
+            assert self._changed.wait_for(lambda: len(self.got) >= requests, _PATIENCE_S), self.got
+            return [body for _, body in self.got]
 
 
 @contextmanager
@@ -39,7 +54,7 @@ def receiving() -> Iterator[Receiver]:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             status = 500 if self.path.startswith("/500") else 200
             if status == 200:
-                receiver.got.append((self.path, json.loads(body)))
+                receiver.add(self.path, json.loads(body))
             self.send_response(status)
             self.send_header("Content-Length", "0")
             self.end_headers()

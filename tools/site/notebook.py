@@ -1,4 +1,4 @@
-"""`python -m tools.site.notebook`: runs the cells of the notebooks in docs/notebooks, and writes what they show into them.
+"""`python -m tools.site.notebook`: runs the cells of docs/notebooks, and writes what they show into the files.
 
 A cell is plain Python, and shows what it prints and the value of its last line: a table as HTML, a figure as a PNG, all
 else as text. So no kernel of Jupyter is needed here; the file is one that Jupyter opens.
@@ -14,6 +14,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,16 @@ def cells_of(file: Path) -> list[Cell]:
     return found
 
 
-def run_cells(cells: Sequence[Cell]) -> list[Cell]:
-    """Return the cells with what they show, run one after the other in one namespace; raises what a cell raises."""
+@dataclass(frozen=True, slots=True)
+class RunCells:
+    """Cells with what they show, and the names that they left."""
+
+    cells: list[Cell]
+    names: Mapping[str, Any]
+
+
+def run_cells(cells: Sequence[Cell]) -> RunCells:
+    """Return the cells as they ran, one after the other in one namespace; raises what a cell raises."""
     # figures need no screen
     os.environ.setdefault("MPLBACKEND", "Agg")
     names: dict[str, Any] = {"__name__": "__main__"}
@@ -41,7 +50,7 @@ def run_cells(cells: Sequence[Cell]) -> list[Cell]:
             outputs = _run("".join(cell["source"]), number, names)
             cell = {**cell, "execution_count": number, "outputs": outputs}
         ran.append(cell)
-    return ran
+    return RunCells(ran, names)
 
 
 def as_markdown(cells: Sequence[Cell]) -> str:
@@ -101,7 +110,7 @@ def main() -> None:
     os.environ["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
     for file in sorted(NOTEBOOKS.glob("*.ipynb")):
         notebook = json.loads(file.read_text(encoding="utf-8"))
-        notebook["cells"] = run_cells(notebook["cells"])
+        notebook["cells"] = run_cells(notebook["cells"]).cells
         file.write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
         print(file.name)
 
