@@ -37,12 +37,10 @@ def monitors_of(settings: Settings, environ: Mapping[str, str], warn: Callable[[
     ]
     found: list[Observer] = []
     for asked, what, make in makers:
-        if not asked(environ):
-            continue
         try:
-            found.append(make(settings, environ))
+            if asked(environ):
+                found.append(make(settings, environ))
         except Exception as error:  # a command must not fail for what monitors it
-            _LOG.warning("there are no %s", what, exc_info=True)
             missing = missing_extra(error)
             why = f"{missing.cause} {missing.remedy}" if missing else f"{type(error).__name__}: {error}"
             _say_once(warn, f"The environment asks for {what}, and nothing is sent. {why}")
@@ -56,6 +54,7 @@ def _folders() -> tuple[Path, ...]:
 def _say_once(warn: Callable[[str], None], sentence: str) -> None:
     if sentence not in _said:
         _said.add(sentence)
+        _LOG.warning("%s", sentence)
         warn(sentence)
 
 

@@ -100,3 +100,25 @@ def test_an_exporter_that_is_not_there_is_one_sentence(variables: dict[str, str]
     said, none = done.stdout.splitlines()
     assert sentence in said
     assert none == ""
+
+
+def test_what_an_application_has_set_up_itself_is_used_as_it_is() -> None:
+    code = """
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from demux.core.settings.settings import Settings
+from demux.pipeline.observers.monitors import monitors_of
+from tests.support.observed import done, observe_round
+
+kept, mine = InMemorySpanExporter(), TracerProvider()
+mine.add_span_processor(SimpleSpanProcessor(kept))
+trace.set_tracer_provider(mine)
+with mine.get_tracer("application").start_as_current_span("job"):
+    observe_round(monitors_of(Settings(root="/lake"), {"OTEL_TRACES_EXPORTER": "otlp"}, print), [done("chess")])
+names = {span.context.span_id: span.name for span in kept.get_finished_spans()}
+print(*[names[span.parent.span_id] for span in kept.get_finished_spans() if span.name == "demux.round"])
+"""
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout == "job\n"
