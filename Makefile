@@ -1,13 +1,13 @@
 # Works with GNU make 3.81, which is what macOS has.
 .DEFAULT_GOAL := help
-.PHONY: help demo up down test test-current test-oldest test-long test-profile coverage test-wheel check golden site bench seeded-faults lock format clean setup
+.PHONY: help demo up down test test-current test-oldest test-connect test-long test-profile coverage test-wheel check golden site bench seeded-faults lock format clean setup
 
 # pytest rewrites the asserts of a file once, not in every process
 export PYTHONDONTWRITEBYTECODE :=
 
 BIN := .venv/current/bin
 OLDEST := .venv/oldest/bin
-CODE := demux producer bronze_ingest install_workflow deserializer tests benchmarks tools
+CODE := demux producer bronze_ingest install_workflow deserializer tests benchmarks tools docs/examples
 PURE = $(wildcard tests/unit tests/property)
 # each process has one Spark session, and one of three waits for a server or a process most of the time;
 # a file's tests stay together (tests/support/order.py)
@@ -50,6 +50,9 @@ test-current: .venv/current/.ready ## every test on Spark 4.0 but the long ones
 
 test-oldest: .venv/oldest/.ready ## what may end otherwise on another Spark, on Spark 3.4
 	@$(call with_java,oldest) $(OLDEST)/python -m pytest $(SIDE_BY_SIDE) -m "(both_lanes or oldest) and not long" tests/spark tests/flow tests/kafka/flow tests/store
+
+test-connect: .venv/current/.ready ## a part of `make test`: over a Spark Connect server, in processes without a JVM
+	@$(call with_java,current) $(BIN)/python -m pytest tests/flow/connect
 
 test-long: .venv/current/.ready ## what goes on for an hour: random kills by the hundreds, fuzz by millions, a soak; SEED=... repeats
 	@echo 'seed $(SEED): `make test-long SEED=$(SEED)` repeats what follows'

@@ -32,8 +32,7 @@ from demux.pipeline.context import CommandContext, place_of
 from demux.pipeline.engines import decode_of
 from demux.pipeline.round import run_round
 from producer.delta_sink import DeltaSink
-from producer.request import ProduceRequest
-from producer.run import MADE_BY, produce
+from producer.run import MADE_BY, ProduceRequest, produce
 
 _COMMAND = "make bench"
 
@@ -59,7 +58,7 @@ class Bench:
     def ours(self, what: str) -> None:
         """Run one round of this design; bronze and silver are timed apart."""
         times, began = Times(), time.monotonic()
-        times.began = began
+        times.began_s = began
         ran = run_round(self.place, decode_of(self.place, Engine.STREAM), observer=times)
         assert not [end.error for end in ran.ended if end.error]
         self._add(f"bronze, {what}", times.bronze)

@@ -16,9 +16,7 @@ from pyspark.sql.types import StructType
 from bronze_ingest.to_columns import take_apart
 from bronze_ingest.unwrap import WrapperFormat, bronze_columns
 from demux.core.causes import Stage
-from demux.core.columns.map_in_arrow import ArrowFunction, Batches, map_in_arrow, numbered
-from demux.core.columns.schema_evolution import with_columns
-from demux.core.columns.spark import spark_struct
+from demux.core.columns.spark import spark_struct, with_columns
 from demux.core.columns.types import Struct
 from demux.core.delta.app_transactions import Batch
 from demux.core.delta.batch_commit import BatchCounts
@@ -36,6 +34,7 @@ from demux.core.delta.parquet_writer import (
 from demux.core.errors import TableUnsuited, TaskInterrupted
 from demux.core.extras import deltalake
 from demux.core.root.layout import Layout
+from demux.core.spark.map_in_arrow import ArrowFunction, Batches, map_in_arrow, numbered
 from demux.core.storage.files import Storage
 from demux.core.tables import QUARANTINE
 

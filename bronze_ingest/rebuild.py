@@ -10,7 +10,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from bronze_ingest.kafka.lost_offsets import TopicState
-from bronze_ingest.kafka.source import client_options
 from bronze_ingest.kafka.topic_metadata import topics_now
 from bronze_ingest.run import ingest
 from bronze_ingest.source import check_source
@@ -27,7 +26,6 @@ from demux.core.root.layout import Layout, layout_of
 from demux.core.settings.settings import Settings
 from demux.core.settings.source import CleanUp, SourceKind
 from demux.core.storage.files import Storage
-from demux.core.storage.hadoop import remove_folder
 from demux.core.streaming.bronze_offset import BronzeOffset
 from demux.core.tables import DROPPED, QUARANTINE, REMOVED, ROUNDS, SILVER_ORIGIN
 from demux.core.text import counted
@@ -54,12 +52,12 @@ def rebuild_bronze(
         _require_none_forgotten(spark, layout)
     if not accept_gaps:
         _require_all(spark, settings, layout)
-    remove_folder(spark, layout.storage, layout.bronze_checkpoint)
+    layout.storage.delete_folder(layout.bronze_checkpoint)
     # a table may be gone whose checkpoint is there, and the other way round
     folders = (f"{layout.root}/silver", f"{layout.root}/checkpoints/silver")
     position = _position(spark, layout)
     for key in sorted({key for folder in folders for key in layout.storage.names(folder)}):
-        remove_folder(spark, layout.storage, layout.silver_checkpoint(key))
+        layout.storage.delete_folder(layout.silver_checkpoint(key))
         _empty(spark, layout.storage, layout.silver(key), SILVER_ORIGIN, position=position)
     _empty(spark, layout.storage, layout.rounds, ROUNDS)
     _empty(spark, layout.storage, layout.quarantine, QUARANTINE)
@@ -100,7 +98,7 @@ def _require_all(spark: SparkSession, settings: Settings, layout: Layout) -> Non
 def _lost(spark: SparkSession, settings: Settings, layout: Layout) -> Iterator[str]:
     now: Mapping[str, TopicState] = {}
     if settings.source.kind is SourceKind.KAFKA:
-        now = topics_now(spark, settings.kafka, client_options(spark, settings.kafka))
+        now = topics_now(settings.kafka)
     again = _made_again(spark, layout)
     for row in _positions(spark, layout):
         if row.origin == SourceKind.FILES.value and settings.archive.clean is not CleanUp.KEEP:

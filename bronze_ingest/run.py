@@ -71,7 +71,7 @@ def ingest(
     )
     _require_columns(spark, tables, layout, wrapper)
     source = wrapper_stream(spark, settings, accept_gaps)
-    watched = with_files(spark, layout.storage, layout.bronze_checkpoint, one_batch)
+    watched = with_files(layout.storage, layout.bronze_checkpoint, one_batch)
     try:
         run_query(layout.storage, source, layout.bronze_checkpoint, "bronze", watched, trigger)
     except DemuxError:

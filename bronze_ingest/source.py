@@ -6,9 +6,6 @@ again, at any time: Spark refuses another number of sources than a checkpoint ha
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from pyspark import SparkFiles
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -19,16 +16,14 @@ from bronze_ingest.archive.record_batch import ARCHIVED
 from bronze_ingest.archive.stream import archive_stream
 from bronze_ingest.kafka.checkpoint_offsets import KAFKA
 from bronze_ingest.kafka.lost_offsets import kafka_offsets, source_line
-from bronze_ingest.kafka.source import client_options, kafka_stream
+from bronze_ingest.kafka.source import kafka_stream
 from bronze_ingest.kafka.topic_history import follow, require_offsets
 from bronze_ingest.kafka.topic_metadata import topics_now
 from demux.core.columns.spark import spark_type
 from demux.core.errors import SettingsInvalid, SourceMissing
-from demux.core.extras import on_databricks
 from demux.core.root.layout import Layout, layout_of
 from demux.core.settings.settings import Settings
 from demux.core.settings.source import ArchiveSettings, SourceKind
-from demux.core.storage.hadoop import make_folder
 from demux.core.streaming.checkpoints import read_checkpoint
 from demux.core.tables import SOURCE_OPTIONAL
 
@@ -58,9 +53,8 @@ def wrapper_stream(spark: SparkSession, settings: Settings, accept_gaps: bool = 
         case SourceKind.DELTA:
             return _columns(_delta_stream(spark, settings), SourceKind.DELTA).unionByName(archive)
         case SourceKind.KAFKA:
-            options = client_options(spark, settings.kafka)
-            made = follow(spark, layout, topics_now(spark, settings.kafka, options), accept_gaps)
-            return _columns(kafka_stream(spark, settings.kafka, options, made), SourceKind.KAFKA).unionByName(archive)
+            made = follow(spark, layout, topics_now(settings.kafka), accept_gaps)
+            return _columns(kafka_stream(spark, settings.kafka, made), SourceKind.KAFKA).unionByName(archive)
 
 
 def check_source(spark: SparkSession, settings: Settings) -> None:
@@ -71,8 +65,7 @@ def check_source(spark: SparkSession, settings: Settings) -> None:
     """
     match settings.source.kind:
         case SourceKind.KAFKA:
-            now = topics_now(spark, settings.kafka, client_options(spark, settings.kafka))
-            require_offsets(spark, layout_of(settings), now)
+            require_offsets(spark, layout_of(settings), topics_now(settings.kafka))
         case SourceKind.DELTA:
             _delta_stream(spark, settings)
         case SourceKind.FILES:
@@ -82,18 +75,15 @@ def check_source(spark: SparkSession, settings: Settings) -> None:
 def _archive(spark: SparkSession, settings: Settings, layout: Layout) -> DataFrame:
     if settings.archive.path is not None:
         return archive_stream(spark, settings.archive)
-    return archive_stream(spark, ArchiveSettings(path=_no_archive(spark, layout)))
+    return archive_stream(spark, ArchiveSettings(path=_no_archive(layout)))
 
 
-def _no_archive(spark: SparkSession, layout: Layout) -> str:
-    """Return an empty folder that Spark lists again and again: one of the driver where the root is in a store."""
-    storage = layout.storage
-    if on_databricks() or storage.is_folder(layout.root) or not storage.reaches(layout.root):
-        make_folder(spark, layout.no_archive)
-        return layout.no_archive
-    folder = Path(SparkFiles.getRootDirectory(), "no-archive")
-    folder.mkdir(exist_ok=True)
-    return folder.as_uri()
+def _no_archive(layout: Layout) -> str:
+    """Return a folder that Spark lists again and again, and that has no file for it: it passes over this name."""
+    here = f"{layout.no_archive}/_empty"
+    if not layout.storage.exists(here):
+        layout.storage.write(here, b"")
+    return layout.no_archive
 
 
 def _columns(frame: DataFrame, kind: SourceKind) -> DataFrame:

@@ -9,11 +9,11 @@ from pyspark.sql import functions as F
 from bronze_ingest.to_columns import EXAMINED, take_apart, with_fields
 from bronze_ingest.unwrap import WrapperFormat, bronze_columns
 from demux.core.causes import Stage
-from demux.core.columns.map_in_arrow import ArrowFunction, Batches, map_in_arrow, numbered
 from demux.core.columns.spark import spark_struct
 from demux.core.delta.app_transactions import Batch
 from demux.core.delta.batch_commit import REFUSED, BatchCounts, Target, commit
 from demux.core.root.layout import Layout
+from demux.core.spark.map_in_arrow import ArrowFunction, Batches, map_in_arrow, numbered
 from demux.core.tables import QUARANTINE
 
 

@@ -22,7 +22,6 @@ class BatchRecipe:
     """What decides the bytes of every event, next to its number.
 
     Attributes:
-        seed: the random seed.
         writers: each game in its versions, as many for each.
         fault_rate: the share of events that have a fault, 0 to 1.
         faults: the kinds of fault, equally often.

@@ -12,8 +12,7 @@ from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
-from producer.games import Game
-from producer.schemas import FieldKind, GameField, columns, device_has_os, outcomes
+from producer.schemas import FieldKind, Game, GameField, columns, device_has_os, outcomes
 
 Words = npt.NDArray[np.uint64]
 
@@ -37,9 +36,7 @@ class EventWriter:
     """Who writes payloads of one game in one schema version.
 
     Attributes:
-        game: the game.
         version: the schema version, from 1.
-        schema_id: the schema's id in the registry.
         message: the class of the game's message in this version.
     """
 

@@ -19,7 +19,6 @@ class Records:
     Attributes:
         values: wrapper bytes, or None for a record without a value.
         keys: the game name in UTF-8.
-        partitions: the partition of each.
         timestamps_us: microseconds since 1970.
     """
 

@@ -18,7 +18,6 @@ class ProducedGame:
     """The new events of one game that get as far as bronze.
 
     Attributes:
-        game: its name.
         bronze: how many rows of it come to bronze.
         silver: how many of those are valid.
         quarantine: how many of those are not, by cause.
@@ -38,10 +37,8 @@ class ProduceReport:
         events: new events, faulty ones included.
         resent: earlier messages sent again; in none of the other counts.
         first: the number of the first new event.
-        faults: how many new events have each fault.
         quarantine: how many new events must end in quarantine, by cause, over all games.
         games: what becomes of the new events of each game, in order of name.
-        schema_ids: the ids of the schemas in use.
     """
 
     events: int
@@ -73,7 +70,6 @@ class CleanUpReport:
 
     Attributes:
         target: whether there was a target of the producer's.
-        schema_ids: the schemas taken out of the registry.
     """
 
     target: bool

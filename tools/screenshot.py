@@ -16,7 +16,7 @@ from demux.operations.status.http_server import REFRESH_S
 from demux.operations.status.json_view import status_json
 from demux.operations.status.model import Status
 from demux.operations.status.summary import status_of
-from producer.games import games
+from producer.schemas import games
 from tools.chromium import Tab, browser
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"

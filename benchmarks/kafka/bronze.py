@@ -15,13 +15,12 @@ from benchmarks.parts.decoding import timed
 from benchmarks.support.points import DISK, STORE
 from bronze_ingest.kafka.source import stream_options
 from bronze_ingest.run import ingest
-from demux.core.registry.memory import MemoryRegistry
 from demux.core.settings.settings import RunSettings, Settings, Sink
 from demux.core.settings.source import KafkaSettings, SourceKind, SourceSettings
 from demux.core.settings.store import StoreSettings
 from producer.kafka.sink import KafkaSink
-from producer.request import ProduceRequest
-from producer.run import MADE_BY, produce
+from producer.run import MADE_BY, ProduceRequest, produce
+from tools.memory_registry import MemoryRegistry
 from tools.servers.broker import start_broker
 
 _TOPIC = "bench-bronze"

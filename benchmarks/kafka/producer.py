@@ -11,12 +11,11 @@ from pathlib import Path
 from confluent_kafka import Producer
 
 from benchmarks.support.events import Kept
-from demux.core.registry.memory import MemoryRegistry
 from demux.core.settings.source import KafkaSettings
 from producer.kafka.sink import KafkaSink
 from producer.records import Records
-from producer.request import ProduceRequest
-from producer.run import MADE_BY, produce
+from producer.run import MADE_BY, ProduceRequest, produce
+from tools.memory_registry import MemoryRegistry
 from tools.servers.broker import start_broker
 
 _PARTITIONS = 4

@@ -17,7 +17,7 @@ from demux.cli.repair.backfill_days import Backfilling
 from demux.pipeline.context import CommandContext, place_of
 from deserializer.redecode.backfill_plan import BackfillRequest
 from deserializer.redecode.replay import rebuild
-from producer.games import games as first_games
+from producer.schemas import games as first_games
 
 TITLE = "Days decoded again"
 

@@ -13,7 +13,7 @@ from benchmarks.support.sizes import Sizes
 from demux.core.protobuf.schema.protoc import compile_schema
 from demux.core.registry.folder import FolderRegistry
 from demux.core.settings.settings import Decoder, Engine
-from producer.games import games as first_games
+from producer.schemas import games as first_games
 
 TITLE = "Rows per second, bronze to silver"
 

@@ -9,10 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from demux.core.registry.folder import FolderRegistry
-from producer.games import games as first_games
 from producer.records import EventSink, Records, TargetPosition
-from producer.request import ProduceRequest
-from producer.run import MADE_BY, produce
+from producer.run import MADE_BY, ProduceRequest, produce
+from producer.schemas import games as first_games
 
 
 @dataclass(frozen=True, slots=True)

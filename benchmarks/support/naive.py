@@ -12,12 +12,12 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from demux.core.columns.map_in_arrow import map_in_arrow
-from demux.core.columns.projection import project
+from demux.core.columns.arrow import project
 from demux.core.columns.spark import spark_struct
 from demux.core.names import names_of
 from demux.core.protobuf.decode.decoder import decoder_of
 from demux.core.protobuf.schema.protoc import CompiledSchema
+from demux.core.spark.map_in_arrow import map_in_arrow
 
 
 def run_all(spark: SparkSession, bronze: str, root: str, schemas: dict[str, CompiledSchema], parallelism: int) -> None:

@@ -20,7 +20,8 @@ from benchmarks.support.points import PLOTS
 from demux.core.protobuf.schema.protoc import compile_schema
 from demux.core.registry.folder import FolderRegistry
 from demux.core.reports import GameReport, IngestReport
-from demux.core.settings.settings import Decoder, Engine, GamesSettings, RegistrySettings, RunSettings, Settings, Sink
+from demux.core.settings.games import GamesSettings
+from demux.core.settings.settings import Decoder, Engine, RegistrySettings, RunSettings, Settings, Sink
 from demux.core.settings.source import SourceSettings
 from demux.core.settings.store import StoreSettings
 from demux.pipeline.context import place_of
@@ -30,7 +31,7 @@ from demux.pipeline.round import run_round
 from demux.pipeline.task_pool import TaskEnd
 from install_workflow.planning.plan import Task
 from producer.delta_sink import DeltaSink
-from producer.games import games as first_games
+from producer.schemas import games as first_games
 
 # of a round, and of the naive design: what the machine has
 PARALLELISM = 2
@@ -106,7 +107,7 @@ class BenchRoot:
                 times.silver = time.monotonic() - began
             yield from ended
 
-        began = times.began = time.monotonic()
+        began = times.began_s = time.monotonic()
         ended = run_round(self._place, decode, observer=times).ended
         total = time.monotonic() - began
         errors = [str(end.error) for end in ended if end.error]
@@ -139,10 +140,10 @@ class BenchRoot:
 class Times(Observer):
     """The seconds of a round's parts."""
 
-    began = bronze = silver = 0.0
+    began_s = bronze = silver = 0.0
 
     def ingested(self, report: IngestReport) -> None:
-        self.bronze = time.monotonic() - self.began
+        self.bronze = time.monotonic() - self.began_s
 
 
 @dataclass

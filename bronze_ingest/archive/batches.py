@@ -7,8 +7,9 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import unquote
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from demux.core.delta.app_transactions import Batch
 from demux.core.delta.log import newest_transaction
@@ -70,7 +71,7 @@ def _is_written(layout: Layout, found: StreamCheckpoint) -> bool:
     return any(newest_transaction(layout.storage, table, found.query_id) == found.unfinished for table in tables)
 
 
-def with_files(spark: SparkSession, storage: Storage, checkpoint: str, on_batch: OnBatch) -> OnBatch:
+def with_files(storage: Storage, checkpoint: str, on_batch: OnBatch) -> OnBatch:
     """Return `on_batch` with the archive watched: every file of a batch is there, or the batch fails.
 
     What it returns raises:
@@ -78,7 +79,7 @@ def with_files(spark: SparkSession, storage: Storage, checkpoint: str, on_batch:
     """
 
     def watched(frame: DataFrame, batch: Batch) -> None:
-        _require_files(spark, storage, checkpoint, batch.batch_id)
+        _require_files(storage, checkpoint, batch.batch_id)
         try:
             on_batch(frame, batch)
         except Exception as error:
@@ -91,14 +92,14 @@ def with_files(spark: SparkSession, storage: Storage, checkpoint: str, on_batch:
     return watched
 
 
-def _require_files(spark: SparkSession, storage: Storage, checkpoint: str, batch_id: int) -> None:
+def _require_files(storage: Storage, checkpoint: str, batch_id: int) -> None:
     for listing in _listings(storage, checkpoint, batch_id):
         folder = f"{checkpoint}/sources/{listing.source}"
         names = set(storage.names(folder))
         for entry in range(listing.after + 1, listing.last + 1):
             name = str(entry) if str(entry) in names else f"{entry}.compact"
             for uri in files_of(storage.read_text(f"{folder}/{name}"), listing):
-                _require_file(spark, uri)
+                _require_file(storage, uri)
 
 
 def _listings(storage: Storage, checkpoint: str, batch_id: int) -> list[Listing]:
@@ -106,11 +107,10 @@ def _listings(storage: Storage, checkpoint: str, batch_id: int) -> list[Listing]
     return listings(storage.read_text(f"{checkpoint}/offsets/{batch_id}"), before)
 
 
-def _require_file(spark: SparkSession, uri: str) -> None:
-    jvm: Any = spark.sparkContext._jvm
-    path = jvm.org.apache.hadoop.fs.Path(jvm.java.net.URI(uri))
-    if not path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration()).isFile(path):
-        name = printable(str(path.toString()))
+def _require_file(storage: Storage, uri: str) -> None:
+    path = unquote(uri)
+    if not storage.exists(path):
+        name = printable(path)
         raise StorageFailed(
             f"The archived file {name} is gone since this batch was begun.",
             "Put it back, or an empty file in its place if its records are to be left out, and run again.",

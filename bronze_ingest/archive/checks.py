@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
+import locale
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
-
-from pyspark.sql import SparkSession
 
 from bronze_ingest.archive.file_open import local_path
 from demux.core.errors import SettingsInvalid, StorageFailed
@@ -39,7 +37,7 @@ def require_consistent(path: str, settings: ArchiveSettings) -> None:
             )
 
 
-def require_names(spark: SparkSession, path: str) -> None:
+def require_names(path: str) -> None:
     """Check the names of local files and folders: what Java cannot name, Spark leaves out.
 
     Raises:
@@ -49,9 +47,9 @@ def require_names(spark: SparkSession, path: str) -> None:
     if local is None:
         return
     odd = [(folder, name) for folder, name in _names(local) if not name.isascii()]
-    if not odd or _java_has(spark, "".join(name for _, name in odd)):
+    if not odd or _java_has("".join(name for _, name in odd)):
         return
-    shown = next(printable(f"{folder}/{name}") for folder, name in odd if not _java_has(spark, name))
+    shown = next(printable(f"{folder}/{name}") for folder, name in odd if not _java_has(name))
     raise StorageFailed(
         f"The archived file {shown} has a name that Java cannot have here.",
         "Rename it, or start in a locale of UTF-8, such as LC_ALL=C.UTF-8.",
@@ -70,10 +68,10 @@ def _names(folder: str) -> Iterator[tuple[str, str]]:
         yield from ((parent, name) for name in (*folders, *files) if not name.startswith(_HIDDEN))
 
 
-def _java_has(spark: SparkSession, text: str) -> bool:
-    # a byte that is no UTF-8 is half of a surrogate pair in python
-    if any("\ud800" <= character <= "\udfff" for character in text):
+def _java_has(text: str) -> bool:
+    # Java takes the names of files in the encoding of the locale that it was started in: ours
+    try:
+        text.encode(locale.nl_langinfo(locale.CODESET))
+    except UnicodeEncodeError:  # also of a byte that is no UTF-8, half of a surrogate pair in Python
         return False
-    jvm: Any = spark.sparkContext._jvm
-    encoding = jvm.java.lang.System.getProperty("sun.jnu.encoding")
-    return bool(jvm.java.nio.charset.Charset.forName(encoding).newEncoder().canEncode(text))
+    return True

@@ -13,10 +13,10 @@ from bronze_ingest.archive.checks import require_consistent, require_names
 from bronze_ingest.archive.file_open import open_archive
 from bronze_ingest.archive.formats import records
 from bronze_ingest.archive.record_batch import ARCHIVED, CUT
-from demux.core.columns.map_in_arrow import ArrowFunction, map_in_arrow
 from demux.core.columns.spark import spark_struct
 from demux.core.errors import SourceMissing, StorageFailed
 from demux.core.settings.source import ArchiveSettings, CleanUp
+from demux.core.spark.map_in_arrow import ArrowFunction, map_in_arrow
 from demux.core.text import printable
 
 _FILES = "path STRING, modificationTime TIMESTAMP, length LONG, content BINARY"
@@ -39,7 +39,7 @@ def archive_stream(spark: SparkSession, settings: ArchiveSettings) -> DataFrame:
     path = settings.path
     assert path is not None
     require_consistent(path, settings)
-    require_names(spark, path)
+    require_names(path)
     options = {
         "recursiveFileLookup": "true",
         "maxFilesPerTrigger": str(settings.max_files_per_batch),

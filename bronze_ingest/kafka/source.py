@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any
 
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
@@ -16,37 +15,19 @@ from demux.core.settings.types import epoch_ms
 from demux.core.tables import SOURCE_OPTIONAL
 
 
-def client_options(spark: SparkSession, kafka: KafkaSettings) -> ClientOptions:
-    """Return the options of the Java client; reads the environment and resolves secrets.
-
-    Raises:
-        SettingsInvalid, SecretMissing: as for `demux.core.kafka.client_options.java_options`.
-    """
-    version: str = kafka_classes(spark).common.utils.AppInfoParser.getVersion()
-    return java_options(kafka, os.environ, version)
-
-
-def kafka_classes(spark: SparkSession) -> Any:
-    """Return the package of Kafka's Java client; Databricks keeps its own under another name."""
-    jvm: Any = spark.sparkContext._jvm
-    return (jvm.kafkashaded if "DATABRICKS_RUNTIME_VERSION" in os.environ else jvm).org.apache.kafka
-
-
-def kafka_stream(
-    spark: SparkSession,
-    kafka: KafkaSettings,
-    options: ClientOptions,
-    incarnations: Mapping[str, int],
-) -> DataFrame:
+def kafka_stream(spark: SparkSession, kafka: KafkaSettings, incarnations: Mapping[str, int]) -> DataFrame:
     """Return a streaming frame of the topics' records: value, the columns of `SOURCE_OPTIONAL`, record_id.
 
     Args:
         spark: the session.
         kafka: the settings.
-        options: what the client needs.
         incarnations: how often a topic of this name was made, where that is more than once; its offsets restart
             each time, and its record ids must not.
+
+    Raises:
+        SettingsInvalid, SecretMissing: as for `demux.core.kafka.client_options.java_options`.
     """
+    options = java_options(kafka, os.environ)
     _hide_in_plans(spark, options)
     reader = spark.readStream.format("kafka").options(**{**stream_options(kafka), **options.revealed()})
     optional = [F.col(column.name) for column in SOURCE_OPTIONAL]
@@ -96,7 +77,7 @@ def _hide_in_plans(spark: SparkSession, options: ClientOptions) -> None:
 
     Spark hides by itself only what has a telling name, and nothing where a plan is not resolved yet.
     """
-    shared = spark.sparkContext.getConf().get("spark.redaction.string.regex")
+    shared = spark.conf.get("spark.redaction.string.regex", None)
     texts, named = "spark.sql.redaction.string.regex", "spark.sql.redaction.options.regex"
     for conf, before, pattern in (
         (texts, spark.conf.get(texts, shared), options.secrets_in_plans()),

@@ -16,10 +16,8 @@ from demux.core.delta.scan import read_table
 from demux.core.errors import GameUnknown
 from demux.core.extras import on_databricks
 from demux.core.names import names_of
-from demux.core.root.layout import Layout, layout_of, s3_access
-from demux.core.root.lease import hold_of
-from demux.core.root.lock import Access, locked
-from demux.core.root.logs import logs_of
+from demux.core.root.layout import Layout, layout_of, logs_of, s3_access
+from demux.core.root.lock import Access, hold_of, locked
 from demux.core.schemas.registry_selection import Registries
 from demux.core.settings.loading.loader import load, with_absolute_paths
 from demux.core.settings.settings import Settings
@@ -241,10 +239,10 @@ class Root:
         return reconcile(spark, layout, game_offsets(spark, layout), source, games, grain)
 
     def session(self) -> SparkSession:
-        """Return a Spark session with Delta that reaches the root, as commands make one; the one that is there already.
+        """Return the Spark session of this process, or a new one with Delta that reaches the root as the settings say.
 
         Raises:
-            RuntimeMissing: no Java that this Spark runs on, no Delta package, or the JVM did not start.
+            RuntimeMissing: no Java that this Spark runs on, or Spark did not start.
         """
         from demux.core.streaming.session import session
 
@@ -254,7 +252,7 @@ class Root:
         """Return what one round did: bronze takes in what is new, and each game with new rows is decoded.
 
         Args:
-            spark: a session with Delta, as `session` makes one.
+            spark: a session with Delta, such as `session()` returns.
             wait: wait while another command works on the root, instead of refusing.
 
         Raises:

@@ -75,10 +75,6 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "demux.cli.repair.forget:forget",
         "Remove a person's records from silver, bronze and quarantine, bytes included; what goes is listed before.",
     ),
-    "sessions": (
-        "demux.cli.repair.sessions:sessions",
-        "Take what is new in a game's silver table into its table of sessions; late events are counted, never lost.",
-    ),
     "maintain": (
         "demux.cli.repair.maintain:maintain",
         "Join small files, remove old ones, retire old rows of bronze; streams may run meanwhile.",

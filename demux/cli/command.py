@@ -23,10 +23,8 @@ from rich.console import Console
 from demux.core.errors import SettingsInvalid, StorageFailed
 from demux.core.extras import on_databricks
 from demux.core.log_format import formatter_of
-from demux.core.root.layout import layout_of, s3_access
-from demux.core.root.lease import hold_of
-from demux.core.root.lock import Access, Hold, locked
-from demux.core.root.logs import logs_of
+from demux.core.root.layout import layout_of, logs_of, s3_access
+from demux.core.root.lock import Access, Hold, hold_of, locked
 from demux.core.secrets import is_secret_option
 from demux.core.settings.loading.loader import load, with_absolute_paths
 from demux.core.settings.settings import Decoder, LogFormat, Settings
@@ -176,6 +174,7 @@ def session_to_look(
 
 def _with_spark(settings: Settings, after_removal: AfterRemoval, hold: Hold) -> Iterator[CommandContext]:
     # a command that only looks does without them
+    from demux.core.spark.classic import is_classic
     from demux.core.streaming.progress_log import ProgressLog
     from demux.core.streaming.session import has_session, session, stop
     from demux.pipeline.context import place_of
@@ -191,12 +190,13 @@ def _with_spark(settings: Settings, after_removal: AfterRemoval, hold: Hold) -> 
     try:
         if after_removal is AfterRemoval.REFUSE:
             require_whole(layout_of(settings))
-        spark.streams.addListener(progress)
+        if is_classic(spark):
+            spark.streams.addListener(progress)
         yield replace(place_of(settings, spark, stopping, hold.tables), hold=hold, warn=warn)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-        if shared:
+        if shared and is_classic(spark):
             spark.streams.removeListener(progress)
         else:
             stop(spark)

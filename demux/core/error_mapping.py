@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from demux.core.errors import DemuxError, StorageFailed, TaskFailed, TaskInterrupted
+from demux.core.errors import DemuxError, SessionLost, StorageFailed, TaskFailed, TaskInterrupted
 from demux.core.extras import missing_extra
 from demux.core.storage.refusals import refusal_in
 
@@ -44,6 +44,19 @@ _TRANSIENT = (
     "CommitFailedError",
 )
 
+# of Spark Connect, when the server went away or was started again
+_SESSION_LOST = (
+    "SESSION_CLOSED",
+    "SESSION_NOT_FOUND",
+    "SESSION_CHANGED",
+    "INVALID_HANDLE",
+    "StatusCode.UNAVAILABLE",
+    "RETRIES_EXCEEDED",
+    "NO_ACTIVE_SESSION",
+    "Channel closed",
+    "failed to connect to all addresses",
+)
+
 
 def named(error: BaseException) -> DemuxError:
     """Return the error in our words; a `DemuxError` comes back as it is."""
@@ -51,6 +64,8 @@ def named(error: BaseException) -> DemuxError:
         return error
     if (missing := missing_extra(error)) is not None:
         return missing
+    if (lost := _session_lost(error)) is not None:
+        return lost
     text = f"{type(error).__name__}: {error}"
     if (refused := refusal_in(text)) is not None:
         return refused
@@ -65,6 +80,18 @@ def named(error: BaseException) -> DemuxError:
             "Free space or grant write permission on the root, then run the same command again; nothing is lost.",
         )
     return TaskFailed(f"{reason}.", "See the log file for the whole story, then run the same command again.")
+
+
+def _session_lost(error: BaseException) -> SessionLost | None:
+    """Return the error of a server that went away, or forgot the session; None for any other error."""
+    text = f"{type(error).__name__}: {error}"
+    if "connect" not in type(error).__module__ or not any(sign in text for sign in _SESSION_LOST):
+        return None
+    reason = text.strip().splitlines()[0][:300].rstrip(".")
+    return SessionLost(
+        f"The Spark Connect server does not answer, or does not know this session any more: {reason}.",
+        "See that the server of `spark.remote` runs, and run the same command again; nothing is lost.",
+    )
 
 
 def _sentence(text: str) -> str:

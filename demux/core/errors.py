@@ -184,6 +184,13 @@ class RootLocked(DemuxError):
     exit_code = ExitCode.LOCKED
 
 
+class SessionLost(DemuxError):
+    """The Spark Connect server went away, or was started again and does not know our session."""
+
+    condition = "SESSION_LOST"
+    exit_code = ExitCode.TRANSIENT
+
+
 class StorageFailed(DemuxError):
     """The root, or another place that the settings name, cannot be used: full, read-only, forbidden, taken, or gone."""
 

@@ -17,15 +17,17 @@ from demux.core.errors import RuntimeMissing
 EXTRA_OF: Mapping[str, str] = {
     "confluent_kafka": "kafka",
     "delta": "local",
-    "deltalake": "disk",
-    "duckdb": "disk",
-    "obstore": "store",
+    "deltalake": "tables",
+    "duckdb": "tables",
+    "grpc": "connect",
+    "grpc_status": "connect",
     "openlineage": "lineage",
     "opentelemetry": "telemetry",
     "pandas": "local",
     "py4j": "local",
     "pyspark": "local",
     "sqlglot": "forget",
+    "zstandard": "connect",
 }
 
 

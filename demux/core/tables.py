@@ -245,30 +245,3 @@ BACKFILLS = Struct(
         Column("recorded_at", Primitive.TIMESTAMP),
     )
 )
-
-# the last columns of every table of sessions, after those that its events have in common (`demux.operations.sessions`)
-SESSION = Struct(
-    (
-        _of("session_start", Primitive.TIMESTAMP, "Time of the first event."),
-        _of("session_end", Primitive.TIMESTAMP, "Time of the last event."),
-        _of("events", Primitive.BIGINT, "How many events there were."),
-        _of("first_record_id", Primitive.STRING, "Record of the first event."),
-        _of("last_record_id", Primitive.STRING, "Record of the last event."),
-        _of("_closed_by", Primitive.STRING, "What ended it: watermark or flush; NULL while it is open."),
-    )
-)
-
-# one row for each batch that made sessions, written before them: each row of silver is in a session, late or untimed
-SESSION_BATCHES = Struct(
-    (
-        Column("game_name", Primitive.STRING),
-        Column("query_id", Primitive.STRING),
-        Column("batch_id", Primitive.BIGINT),
-        Column("rows_in", Primitive.BIGINT),
-        Column("rows_late", Primitive.BIGINT),
-        Column("rows_untimed", Primitive.BIGINT),
-        Column("late_before", Primitive.TIMESTAMP),
-        Column("watermark", Primitive.TIMESTAMP),
-        Column("decided_at", Primitive.TIMESTAMP),
-    )
-)

@@ -45,7 +45,7 @@ def reached(settings: Settings, why: str) -> Layout:
     if not layout.storage.reaches(layout.root):
         raise SettingsInvalid(
             f"The root {layout.root} is reached by Spark alone, and {why}.",
-            "Name a root in a folder, or in a store that `pip install 'protobuf-demux[store]'` reaches; "
+            "Name a root in a folder or in an object store, with `pip install 'protobuf-demux[tables]'`; "
             "`demux plan` and `reconcile` start Spark where the root asks for it.",
             root=layout.root,
         )

@@ -17,7 +17,7 @@ from demux.core.error_mapping import named
 from demux.core.errors import DemuxError, ErrorKind
 from demux.core.reports import Period
 from demux.core.settings.settings import RunSettings
-from demux.core.streaming.session import POOL
+from demux.core.spark.classic import choose_pool
 from install_workflow.planning.plan import Task
 
 _LOG = logging.getLogger("demux")
@@ -64,7 +64,7 @@ def run_tasks(
     def one(task: Task) -> TaskEnd[Report] | None:
         if stop.is_set():
             return None
-        spark.sparkContext.setLocalProperty(POOL, task.key)
+        choose_pool(spark, task.key)
         started = time.monotonic()
         try:
             report = _with_retries(lambda: work(task), settings, stop)

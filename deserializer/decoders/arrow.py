@@ -13,13 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from demux.core.causes import Cause
-from demux.core.columns.arrow import arrow_type
-from demux.core.columns.map_in_arrow import ArrowFunction, Batches, gathered
-from demux.core.columns.projection import project
+from demux.core.columns.arrow import arrow_type, project
 from demux.core.columns.types import Column, Primitive, Struct
 from demux.core.delta.batch_commit import REFUSED, RowSelection
 from demux.core.protobuf.decode.decoder import decoder_of
 from demux.core.schemas.ref import SchemaRef
+from demux.core.spark.map_in_arrow import ArrowFunction, Batches, gathered
 from demux.core.tables import POSITION, SILVER_ORIGIN, SILVER_RESERVED
 from deserializer.decoders.schema_decision import Decisions, Refusal, WriterSchema
 

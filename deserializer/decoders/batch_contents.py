@@ -10,8 +10,8 @@ from operator import or_
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from demux.core.columns.map_in_arrow import Sizes, sizes_column, sizes_in
 from demux.core.schemas.ref import SchemaRef
+from demux.core.spark.map_in_arrow import Sizes, sizes_column, sizes_in
 from deserializer.decoders.arrow import REF
 
 

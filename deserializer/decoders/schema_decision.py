@@ -17,7 +17,7 @@ from demux.core.protobuf.schema.message_selection import has_message
 from demux.core.protobuf.schema.protoc import CompiledSchema
 from demux.core.schemas.ref import SchemaRef
 from demux.core.schemas.subject_choice import ForeignSchema
-from demux.core.settings.schema_contract import EVOLVE, Contract, Frozen, SchemaChanges
+from demux.core.settings.games import EVOLVE, Contract, Frozen, SchemaChanges
 from demux.core.tables import SILVER_RESERVED
 
 # changes of a table that a sentence names

@@ -12,12 +12,12 @@ from urllib.parse import unquote, urlsplit
 from pyspark.sql import DataFrame
 from typing_extensions import assert_never
 
-from demux.core.columns.map_in_arrow import map_in_arrow
 from demux.core.columns.spark import spark_struct
 from demux.core.errors import DecoderUnsuited, RuntimeMissing
 from demux.core.protobuf.decode.decoder import decoder_of
 from demux.core.protobuf.schema.column_mapping import FieldMapping, JsonText, Message
 from demux.core.settings.settings import Decoder
+from demux.core.spark.map_in_arrow import map_in_arrow
 from demux.core.tables import SILVER_RESERVED
 from deserializer.decoders.arrow import silver_columns, to_silver
 from deserializer.decoders.from_protobuf_functions import takes_bytes

@@ -8,9 +8,9 @@ from datetime import datetime
 
 from pyspark.sql import SparkSession
 
-from demux.core.columns.map_in_arrow import forgetting_archives
 from demux.core.delta.parquet_writer import TableFile
 from demux.core.error_mapping import named
+from demux.core.spark.tasks import parallel_tasks, run_tasks_over
 from demux.core.storage.files import Storage
 from deserializer.fleet.task_split import spread
 from deserializer.fleet.worker import GameFiles, WrittenGame, write_games
@@ -35,7 +35,7 @@ def run_job(
         query_id: what bad rows carry there.
         now: the time of decoding.
     """
-    tasks = spread(works, spark.sparkContext.defaultParallelism)
+    tasks = spread(works, parallel_tasks(spark))
     try:
         return _run(spark, storage, tasks, quarantine, query_id, now)
     except Exception as error:
@@ -57,13 +57,8 @@ def _run(
     query_id: str,
     now: datetime,
 ) -> Results:
-    if not tasks:
-        return [], []
+    def work(part: Sequence[GameFiles]) -> Iterator[WrittenGame | TableFile]:
+        return write_games(storage, part, quarantine, query_id, now)
 
-    def work(parts: Iterator[Sequence[GameFiles]]) -> Iterator[WrittenGame | TableFile]:
-        for part in parts:
-            yield from write_games(storage, part, quarantine, query_id, now)
-
-    parts = spark.sparkContext.parallelize(tasks, len(tasks))
-    found = parts.mapPartitions(forgetting_archives(work)).collect()  # type: ignore[arg-type]
+    found = run_tasks_over(spark, tasks, work)
     return [one for one in found if isinstance(one, WrittenGame)], [one for one in found if isinstance(one, TableFile)]

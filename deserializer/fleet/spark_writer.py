@@ -11,12 +11,12 @@ from queue import Empty, SimpleQueue
 
 from pyspark.sql import SparkSession
 
-from demux.core.columns.map_in_arrow import batches_within_memory
 from demux.core.error_mapping import named
 from demux.core.errors import DemuxError
 from demux.core.names import names_of
 from demux.core.reports import GameReport
-from demux.core.streaming.session import POOL
+from demux.core.spark.classic import choose_pool
+from demux.core.spark.map_in_arrow import batches_within_memory
 from deserializer.decoders.arrow import INPUT
 from deserializer.decoders.batch_contents import contents_of
 from deserializer.fleet.game_state import GameResult, GameStates, PendingGame
@@ -74,7 +74,7 @@ class BySpark:
     @contextmanager
     def _session(self, game: str) -> Iterator[SparkSession]:
         """Hold a session of this thread's own, whose jobs go to the game's own pool."""
-        self._spark.sparkContext.setLocalProperty(POOL, names_of(game).task_key)
+        choose_pool(self._spark, names_of(game).task_key)
         try:
             session = self._sessions.get_nowait()
         except Empty:

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from demux.core.columns.spark import spark_struct
 from demux.core.columns.types import Struct
 from demux.core.errors import BronzeRewritten
+from demux.core.spark.connect import new_session
 from demux.core.storage.location import literal_path
 
 # in a workspace, files of a Delta table may not be read as the Parquet files that they are, unless one says so
@@ -19,7 +20,7 @@ _CHECK = "spark.databricks.delta.formatCheck.enabled"
 
 def file_session(spark: SparkSession) -> SparkSession:
     """Return a session with settings of its own, which may read single files of Delta tables."""
-    session = spark.newSession()
+    session = new_session(spark)
     session.conf.set(_CHECK, "false")
     return session
 

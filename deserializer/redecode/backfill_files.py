@@ -20,7 +20,6 @@ import pyarrow.compute as pc
 
 from demux.core.causes import RemovalReason, Stage
 from demux.core.columns.arrow import table_of
-from demux.core.columns.map_in_arrow import forgetting_archives
 from demux.core.columns.spark import columns_in_json
 from demux.core.columns.types import Struct
 from demux.core.delta.commit import Replacement
@@ -33,6 +32,7 @@ from demux.core.extras import deltalake
 from demux.core.names import names_of
 from demux.core.schemas.ref import SchemaRef
 from demux.core.settings.settings import Decoder, Sink
+from demux.core.spark.tasks import parallel_tasks, run_tasks_over
 from demux.core.storage.files import Storage
 from demux.core.tables import SILVER_ORIGIN
 from deserializer.decoders.schema_decision import UNDECIDED, Decisions
@@ -279,15 +279,12 @@ def run_days(
         return [], []
     quarantine, storage = redecoding.layout.quarantine, redecoding.layout.storage
 
-    def write(parts: Iterator[Sequence[GameDays]]) -> Iterator[DaysWritten | TableFile]:
-        for part in parts:
-            yield from write_days(storage, part, quarantine, request, now)
+    def write(part: Sequence[GameDays]) -> Iterator[DaysWritten | TableFile]:
+        return write_days(storage, part, quarantine, request, now)
 
-    context = redecoding.spark.sparkContext
-    tasks = balanced([(days.bytes, days) for days in works], context.defaultParallelism)
-    parts = context.parallelize(tasks, len(tasks))
+    tasks = balanced([(days.bytes, days) for days in works], parallel_tasks(redecoding.spark))
     try:
-        found = parts.mapPartitions(forgetting_archives(write)).collect()  # type: ignore[arg-type]
+        found = run_tasks_over(redecoding.spark, tasks, write)
     except Exception as error:  # Spark finds out which game does it
         return [DaysWritten(days.game, left=f"{type(error).__name__}: {error}") for days in works], []
     return [one for one in found if isinstance(one, DaysWritten)], [one for one in found if isinstance(one, TableFile)]

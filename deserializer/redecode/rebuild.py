@@ -27,7 +27,7 @@ from demux.core.names import names_of, quoted, sql_string
 from demux.core.reports import GameReport
 from demux.core.root.layout import Layout
 from demux.core.schemas.ref import SchemaRef
-from demux.core.settings.schema_contract import Contract, SchemaChanges
+from demux.core.settings.games import Contract, SchemaChanges
 from demux.core.settings.settings import Sink
 from demux.core.storage.files import Storage
 from demux.core.streaming.bronze_offset import BronzeOffset

@@ -23,7 +23,6 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from demux.core.causes import RemovalReason
-from demux.core.columns.map_in_arrow import Sizes, batches_within_memory, sizes_column, sizes_in
 from demux.core.delta.app_transactions import Batch
 from demux.core.delta.batch_commit import REFUSED, RowSelection, append
 from demux.core.errors import RangeRetired
@@ -33,6 +32,7 @@ from demux.core.root.lock import TableLock, unlocked
 from demux.core.schemas.ref import SchemaRef
 from demux.core.schemas.store import SchemaStore
 from demux.core.settings.settings import Decoder
+from demux.core.spark.map_in_arrow import Sizes, batches_within_memory, sizes_column, sizes_in
 from demux.core.streaming.session import has_protobuf_functions
 from demux.core.text import counted_rows
 from demux.operations.quarantine.drop import delete_rows

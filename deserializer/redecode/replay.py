@@ -18,7 +18,6 @@ from pyspark.sql import functions as F
 
 from demux.core.causes import Stage
 from demux.core.columns.arrow import arrow_fields
-from demux.core.columns.map_in_arrow import batches_within_memory, map_in_arrow
 from demux.core.columns.spark import columns_in_json, spark_struct
 from demux.core.columns.types import Struct
 from demux.core.delta.batch_commit import REFUSED, RowSelection
@@ -36,6 +35,7 @@ from demux.core.root.layout import Layout
 from demux.core.schemas.ref import SchemaRef
 from demux.core.schemas.store import SchemaStore
 from demux.core.settings.settings import Decoder, Sink
+from demux.core.spark.map_in_arrow import batches_within_memory, map_in_arrow
 from demux.core.storage.files import Storage
 from demux.core.tables import QUARANTINE, SILVER_ORIGIN
 from demux.operations.quarantine.drop import chosen, droppable, finish_drop

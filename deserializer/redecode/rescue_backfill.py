@@ -14,7 +14,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from demux.core.columns.arrow import arrow_fields
-from demux.core.columns.map_in_arrow import ArrowFunction, Batches, map_in_arrow
 from demux.core.columns.spark import spark_struct
 from demux.core.columns.types import Column, Primitive, Struct
 from demux.core.delta.bronze_games import position_id
@@ -33,6 +32,8 @@ from demux.core.root.layout import Layout
 from demux.core.schemas.ref import SchemaRef
 from demux.core.schemas.store import SchemaStore
 from demux.core.settings.settings import Sink
+from demux.core.spark.connect import new_session
+from demux.core.spark.map_in_arrow import ArrowFunction, Batches, map_in_arrow
 from demux.core.storage.files import Storage
 from demux.core.tables import SILVER_ORIGIN, SILVER_RESERVED
 from deserializer.decoders.schema_decision import SchemaLookup, WriterSchema
@@ -194,7 +195,7 @@ class _RescuedBySpark:
         return self._rows().where(_HELD)
 
     def _rows(self) -> DataFrame:
-        session = self.spark.newSession()
+        session = new_session(self.spark)
         session.conf.set(_CHECK, "false")
         session.conf.set("spark.sql.session.timeZone", "UTC")
         return session.read.format("delta").load(self.table.path)

@@ -9,11 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from demux.core.catalog.comment_source import CommentSource, comment_source, is_marked, marked_origin
 from demux.core.columns.types import Array, Column, ColumnType, Map, Struct
 from demux.core.names import quoted, sql_string
 from demux.core.protobuf.decode.decoder import decoder_of
-from demux.core.protobuf.schema.comments import Comments, comments_of, inside, with_inside
+from demux.core.protobuf.schema.comments import (
+    Comments,
+    CommentSource,
+    comment_source,
+    comments_of,
+    inside,
+    is_marked,
+    marked_origin,
+    with_inside,
+)
 from demux.core.protobuf.schema.option_tags import tags_of
 from demux.core.protobuf.schema.protoc import CompiledSchema
 from demux.core.schemas.ref import SchemaRef

@@ -5,20 +5,19 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Sequence
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from demux.core.causes import Stage
-from demux.core.columns.map_in_arrow import map_in_arrow
 from demux.core.columns.spark import MESSAGE, columns_of_spark, metadata_of, spark_struct, spark_type
 from demux.core.columns.types import Column, Struct
 from demux.core.delta.app_transactions import Batch
 from demux.core.delta.batch_commit import RowSelection
 from demux.core.error_mapping import named
 from demux.core.names import quoted
+from demux.core.spark.classic import SPARK_ERRORS
+from demux.core.spark.map_in_arrow import map_in_arrow
 from demux.core.tables import QUARANTINE, SILVER_ORIGIN, SILVER_RESERVED
 from deserializer.decoders.arrow import EXAMINED, to_examined
 from deserializer.decoders.schema_decision import Decisions
@@ -41,7 +40,7 @@ def say(spark: SparkSession, saying: Iterable[str]) -> None:
     try:
         for statement in saying:
             spark.sql(statement)
-    except (PySparkException, Py4JJavaError) as error:
+    except SPARK_ERRORS as error:
         _LOG.warning("A table's comments cannot follow its newest schema: %s", named(error).cause)
 
 

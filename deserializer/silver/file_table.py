@@ -15,8 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import StructType
 
-from demux.core.columns.schema_evolution import with_columns
-from demux.core.columns.spark import MESSAGE, columns_of_spark, message_in, spark_struct
+from demux.core.columns.spark import MESSAGE, columns_of_spark, message_in, spark_struct, with_columns
 from demux.core.columns.types import Struct
 from demux.core.delta.commit import alter_after, append_after
 from demux.core.delta.parquet_writer import TableFile, append_files, remove_files, takes_files

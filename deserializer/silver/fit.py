@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from demux.core.columns.types import Struct
 from demux.core.schemas.ref import SchemaRef
-from demux.core.settings.schema_contract import EVOLVE, Contract
+from demux.core.settings.games import EVOLVE, Contract
 from demux.core.storage.files import Storage
 from demux.core.tables import SILVER_ORIGIN
 from deserializer.decoders.schema_decision import Decisions, SchemaLookup, decide

@@ -15,8 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
-from demux.core.columns.arrow import arrow_fields
-from demux.core.columns.projection import project
+from demux.core.columns.arrow import arrow_fields, project
 from demux.core.columns.spark import columns_of_spark, spark_type
 from demux.core.columns.types import Array, ColumnType, Map, Primitive, Struct
 from demux.core.delta.commit import Replacement, replaces_files

@@ -10,7 +10,6 @@ from datetime import datetime, timezone
 
 from pyspark.sql import DataFrame, SparkSession
 
-from demux.core.columns.map_in_arrow import batches_within_memory
 from demux.core.delta.app_transactions import Batch
 from demux.core.delta.bronze_games import position_id
 from demux.core.delta.log import newest_version
@@ -20,8 +19,8 @@ from demux.core.root.layout import Layout
 from demux.core.root.lock import TableLock, unlocked
 from demux.core.schemas.store import SchemaStore
 from demux.core.settings.settings import Decoder, Sink
+from demux.core.spark.map_in_arrow import batches_within_memory
 from demux.core.storage.files import Storage
-from demux.core.storage.hadoop import remove_folder
 from demux.core.streaming.bronze_offset import START, BronzeOffset
 from demux.core.streaming.checkpoints import end_of, read_checkpoint
 from demux.core.streaming.query import run_query
@@ -100,7 +99,7 @@ def deserialize(
         reports.append(GameReport(game, contents.rows, contents.rows - bad, bad, ids))
 
     if not _is_at(layout.storage, checkpoint, at):
-        remove_folder(spark, layout.storage, checkpoint)
+        layout.storage.delete_folder(checkpoint)
     if at.version <= newest_version(layout.storage, layout.bronze):
         source = game_stream(spark, layout.bronze, game, None if at == START else at.version)
         run_query(layout.storage, source, checkpoint, names.query_name, one_batch)

@@ -16,7 +16,6 @@ from demux.core.errors import RemovalUnfinished
 from demux.core.root.layout import Layout, layout_of
 from demux.core.settings.settings import Settings
 from demux.core.storage.files import Storage
-from demux.core.storage.hadoop import remove_folder
 from install_workflow.destroy.plan import Folder, RootPart, folders, from_text, options_of, require_apart, to_text
 
 if TYPE_CHECKING:
@@ -50,7 +49,6 @@ def list_removable(
 
 
 def remove_from_root(
-    spark: SparkSession,
     layout: Layout,
     found: Iterable[Folder],
     tell: Callable[[Folder], None] = lambda _: None,
@@ -59,7 +57,6 @@ def remove_from_root(
     """Remove the folders; a second call removes what is left.
 
     Args:
-        spark: the session.
         layout: where the tables are.
         found: what goes, as `list_removable` has it.
         tell: called for each removed folder.
@@ -71,9 +68,9 @@ def remove_from_root(
     for folder in found:
         if folder.part is RootPart.TABLES:
             unregister(folder.path)
-        remove_folder(spark, layout.storage, folder.path)
+        layout.storage.delete_folder(folder.path)
         tell(folder)
-    remove_folder(spark, layout.storage, layout.removal)
+    layout.storage.delete_folder(layout.removal)
 
 
 def require_whole(layout: Layout) -> None:

@@ -27,8 +27,6 @@ class Folder:
     """A folder that goes.
 
     Attributes:
-        path: its path or URI.
-        part: what it is.
         rows: how many rows it has; None where not counted.
     """
 
@@ -49,11 +47,9 @@ def folders(layout: Layout, games: Iterable[str], parts: Iterable[RootPart]) -> 
 def _paths(layout: Layout, keys: Sequence[str], part: RootPart) -> Iterator[str]:
     match part:
         case RootPart.CHECKPOINTS:
-            yield from map(layout.sessions_checkpoint, keys)
             yield from map(layout.silver_checkpoint, keys)
             yield layout.bronze_checkpoint
         case RootPart.TABLES:
-            yield from map(layout.sessions, keys)
             yield from map(layout.silver, keys)
             yield layout.quarantine
             yield layout.bronze
@@ -62,7 +58,6 @@ def _paths(layout: Layout, keys: Sequence[str], part: RootPart) -> Iterator[str]
 
 def _control(layout: Layout) -> tuple[str, ...]:
     return (
-        layout.session_batches,
         layout.approvals,
         layout.deployments,
         layout.dropped,
@@ -80,9 +75,9 @@ def _control(layout: Layout) -> tuple[str, ...]:
 def part_of(layout: Layout, path: str) -> RootPart | None:
     """Return what the layout has at the path; None where it is no business of ours."""
     key = path.rpartition("/")[2]
-    if is_key(key) and path in (layout.sessions_checkpoint(key), layout.silver_checkpoint(key)):
+    if is_key(key) and path == layout.silver_checkpoint(key):
         return RootPart.CHECKPOINTS
-    if is_key(key) and path in (layout.sessions(key), layout.silver(key)):
+    if is_key(key) and path == layout.silver(key):
         return RootPart.TABLES
     return next((part for part in RootPart if path in set(_paths(layout, (), part))), None)
 

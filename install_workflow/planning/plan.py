@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import Enum
+from typing import Any
 
-from demux.core.control.game_load import Load
+from demux.core.control.games_and_rounds import Load
 from demux.core.errors import PlanRefused
 from demux.core.names import names_of
 from demux.core.schemas.game_discovery import RegisteredGames
-from demux.core.settings.settings import GamesSettings, Policy
-from install_workflow.planning.packing import pack
-from install_workflow.planning.rebalance import Balance, GameMove, balance, weights_ms
+from demux.core.settings.games import GamesSettings, Policy
+from demux.core.text import printable
+from install_workflow.planning.rebalance import Balance, GameMove, balance, pack, weights_ms
 
 
 class Action(Enum):
@@ -31,9 +33,7 @@ class Task:
     """One game's deserializer.
 
     Attributes:
-        game: the exact game name.
         key: the task's key, unique in the plan.
-        cluster: the cluster that it runs on.
     """
 
     game: str
@@ -197,3 +197,73 @@ def _require_distinct_keys(games: Iterable[str]) -> None:
                 "Rename one of them, or leave one out by games.policy: allow-list.",
                 games=(other, game),
             )
+
+
+# of every plan's actions, by their words; what stays has none
+_SIGNS = {
+    **dict.fromkeys(("create", "grant"), "+"),
+    **dict.fromkeys(("update", "confirm", "forget"), "~"),
+    **dict.fromkeys(("delete", "remove double", "revoke"), "-"),
+}
+
+
+def change_line(action: Enum, what: str, reason: str, width: int = 6) -> str:
+    """Return the line of a change in any plan: its sign and action, what it is about, and why."""
+    return f"{sign_of(action)} {action.value:{width}} {what}: {printable(reason)}"
+
+
+def sign_of(action: Enum) -> str:
+    """Return the sign of an action: `+`, `~`, `-`, or a blank for what stays."""
+    return _SIGNS.get(action.value, " ")
+
+
+def count_actions(done: Iterable[Enum], actions: Iterable[Enum]) -> str:
+    """Return how often there is each of the actions, such as `2 to create, 0 to delete`."""
+    counted = Counter(done)
+    return ", ".join(f"{counted[action]} to {action.value}" for action in actions)
+
+
+def to_json(content: Mapping[str, Any]) -> str:
+    """Return a plan's content as text: ASCII alone, as names come from outside and may reach a terminal."""
+    return json.dumps(content, indent=2)
+
+
+def as_text(plan: Plan, with_kept: bool = False) -> str:
+    """Return one line for each change, the waiting games, and a summary; control characters are made visible.
+
+    Args:
+        plan: the plan.
+        with_kept: also list what stays as it is.
+    """
+    lines = [
+        change_line(
+            each.action, f"{each.task.key} on {each.task.cluster} (game {printable(each.task.game)})", each.reason
+        )
+        for each in plan.changes
+        if each.action is not Action.KEEP or with_kept
+    ]
+    summary = count_actions((each.action for each in plan.changes), Action)
+    return "\n".join(
+        [*lines, *waiting_lines(plan.waiting), f"Plan {plan.plan_id}: {summary}, {len(plan.waiting)} waiting."]
+    )
+
+
+def waiting_lines(waiting: Iterable[WaitingGame], width: int = 6) -> list[str]:
+    """Return a line for each game that waits; control characters are made visible."""
+    return [f"! {'waits':{width}} game {printable(each.game)}: {printable(each.reason)}" for each in waiting]
+
+
+def as_json(plan: Plan) -> str:
+    """Return the plan as a JSON object: plan_id, changes (action, game, task, cluster, reason), waiting."""
+    changes = [
+        {
+            "action": change.action.value,
+            "game": change.task.game,
+            "task": change.task.key,
+            "cluster": change.task.cluster,
+            "reason": change.reason,
+        }
+        for change in plan.changes
+    ]
+    content = {"plan_id": plan.plan_id, "changes": changes, "waiting": [asdict(each) for each in plan.waiting]}
+    return to_json(content)

@@ -6,14 +6,12 @@ import re
 from collections.abc import Mapping
 
 import numpy as np
-from confluent_kafka import Producer
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from demux.core.errors import DemuxError, NotAcknowledged, SettingsInvalid, StorageFailed
+from demux.core.kafka.cluster import KafkaCluster, KafkaTopic
+from demux.core.kafka.reasons import KafkaReason
 from demux.core.settings.source import KafkaSettings
-from producer.kafka.admin import KafkaCluster, KafkaTopic
-from producer.kafka.errors import KafkaReason
-from producer.kafka.ownership_marks import MARKS, ClusterMarks
-from producer.kafka.sender import Reports, send
 from producer.records import Records, TargetPosition
 
 _NO_POSITION = TargetPosition({})
@@ -182,3 +180,150 @@ class KafkaSink:
             reason=reason.text,
             record_bytes=reports.refused_bytes or None,
         )
+
+
+_HEADERS: list[tuple[str, str | bytes | None]] = [("made-by", b"demux producer")]
+# delivery reports are served this often; until then the queue holds the records
+_AT_ONCE = 1000
+_STEP_S = 0.5
+_LAST_ANSWERS_S = 5.0
+_OURS = frozenset({"_PURGE_QUEUE", "_PURGE_INFLIGHT"})
+
+
+class Reports:
+    """The delivery reports of some records.
+
+    Attributes:
+        acknowledged: how many records the broker has.
+        error: the first error of a record, if there was one.
+        refused_bytes: the size of the largest record that was too large for the broker; 0 when none was.
+    """
+
+    __slots__ = ("acknowledged", "error", "refused_bytes")
+
+    def __init__(self) -> None:
+        self.acknowledged = 0
+        self.error: KafkaError | None = None
+        self.refused_bytes = 0
+
+    def __call__(self, error: KafkaError | None, message: Message) -> None:
+        """Count one report; called by the client for each record."""
+        if error is None:
+            self.acknowledged += 1
+        elif error.name() not in _OURS:
+            self.fail(error, len(message.value() or b"") + len(message.key() or b""))
+
+    def fail(self, error: KafkaError, record_bytes: int) -> None:
+        """Count one record that was not acknowledged."""
+        self.error = self.error or error
+        if error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
+            self.refused_bytes = max(self.refused_bytes, record_bytes)
+
+
+def send(producer: Producer, topic: str, records: Records) -> Reports:
+    """Return the reports of the records once the broker has all of them, or one of them failed.
+
+    With the first failure no further record is sent; those behind it may be in the topic or not.
+    """
+    reports = Reports()
+    partitions = records.partitions.tolist()
+    timestamps = (records.timestamps_us // 1000).tolist()
+    for start in range(0, len(partitions), _AT_ONCE):
+        some = slice(start, start + _AT_ONCE)
+        rows = zip(records.values[some], records.keys[some], partitions[some], timestamps[some], strict=True)
+        for value, key, partition, timestamp in rows:
+            _enqueue(producer, reports, topic, value, key, partition, timestamp)
+        producer.poll(0)
+        if reports.error:
+            break
+    while producer.flush(_STEP_S) and not reports.error:
+        pass
+    if reports.error:
+        producer.purge(in_queue=True, in_flight=False)
+        producer.flush(_LAST_ANSWERS_S)
+    return reports
+
+
+def _enqueue(
+    producer: Producer,
+    reports: Reports,
+    topic: str,
+    value: bytes | None,
+    key: bytes,
+    partition: int,
+    timestamp: int,
+) -> None:
+    while not reports.error:
+        try:
+            producer.produce(topic, value, key, partition, on_delivery=reports, timestamp=timestamp, headers=_HEADERS)
+            return
+        except BufferError:
+            if not len(producer):
+                # larger than the whole queue
+                reports.fail(KafkaError(KafkaError.MSG_SIZE_TOO_LARGE), len(value or b"") + len(key))
+            producer.poll(_STEP_S)
+        except KafkaException as error:
+            reports.fail(error.args[0], len(value or b"") + len(key))
+
+
+MARKS = "demux-producer-marks"
+
+
+class ClusterMarks:
+    """The marks of one cluster.
+
+    A mark holds for the topic of that name *and id*: a later topic of the same name is not marked by
+    it. A crash between the making of a topic and its mark leaves a topic without one, which no command removes.
+
+    Args:
+        cluster: where the topics are.
+    """
+
+    def __init__(self, cluster: KafkaCluster) -> None:
+        self._cluster = cluster
+
+    def prepare(self) -> None:
+        """Make the topic of marks if it is not there; it is marked itself."""
+        if self._cluster.topic(MARKS) is None:
+            made = self._cluster.create(MARKS, 1, {"cleanup.policy": "compact"})
+            if made is not None:
+                self.add(MARKS, made.topic_id)
+
+    def topic_id(self, name: str) -> str | None:
+        """Return the id of the topic that the producer made under this name, if it did."""
+        return self._read().get(name)
+
+    def add(self, name: str, topic_id: str) -> None:
+        """Mark the topic."""
+        self._write(name, topic_id)
+
+    def drop(self, name: str) -> None:
+        """Take the mark away; with the last one goes the topic of marks, if the producer made it."""
+        left = self._read()
+        if left.pop(name, None) is None:
+            return
+        self._write(name, None)
+        marks = self._cluster.topic(MARKS)
+        if marks is not None and left == {MARKS: marks.topic_id}:
+            self._cluster.delete(MARKS)
+
+    def _read(self) -> dict[str, str]:
+        if self._cluster.topic(MARKS) is None:
+            return {}
+        found: dict[str, str] = {}
+        for message in self._cluster.read(MARKS, 1):
+            name, topic_id = (message.key() or b"").decode(errors="replace"), message.value()
+            found.pop(name, None)
+            if topic_id is not None:
+                found[name] = topic_id.decode(errors="replace")
+        return found
+
+    def _write(self, name: str, topic_id: str | None) -> None:
+        reports = Reports()
+        producer: Producer = self._cluster.producer()
+        producer.produce(MARKS, topic_id, name, 0, on_delivery=reports)
+        producer.flush()
+        if reports.error is not None:
+            raise self._cluster.failure(f"write to topic {MARKS}", reports.error)
+        if reports.acknowledged != 1:
+            raise StorageFailed(f"Topic {name} could not be marked.", "Run again.")

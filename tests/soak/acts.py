@@ -19,7 +19,6 @@ class Act(Enum):
     REBUILD = "rebuild"
     FILL = "fill"
     DROP = "drop"
-    SESSIONS = "sessions"
 
 
 # what every soak does
@@ -89,7 +88,5 @@ def words(act: Act, rng: random.Random, days: Sequence[str], game: str, person: 
         case Act.DROP:
             causes = ("MALFORMED_PAYLOAD", "MALFORMED_WRAPPER", "INVALID_GAME_NAME")
             return ("quarantine", "drop", "--older-than", "0s", "--cause", rng.choice(causes), "--yes")
-        case Act.SESSIONS:
-            return ("sessions", "--game", game, "--by", "user_name", "--gap", "1m", "--lateness", "0s")
         case Act.KILL_RUN:
             raise AssertionError(act)

@@ -11,8 +11,7 @@ from pathlib import Path
 
 from demux.core.registry.folder import MANIFEST, FolderRegistry
 from producer.delta_sink import DeltaSink
-from producer.request import ProduceRequest
-from producer.run import MADE_BY, produce
+from producer.run import MADE_BY, ProduceRequest, produce
 
 # shares of the time at which events of the next version come, and at which its schemas are registered
 _SENT_FROM = (0.0, 0.1, 0.5)

@@ -13,8 +13,7 @@ from demux.core.registry.folder import FolderRegistry
 from demux.core.registry.protocol import ImportedFile, NewSchema
 from demux.core.storage.files import Storage
 from producer.delta_sink import DeltaSink
-from producer.request import ProduceRequest
-from producer.run import MADE_BY, clean_up, produce
+from producer.run import MADE_BY, ProduceRequest, clean_up, produce
 
 ONE = 'syntax = "proto3"; message One {}'
 NOW = datetime(2024, 5, 17, 12, 0, tzinfo=timezone.utc)

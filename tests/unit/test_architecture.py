@@ -25,6 +25,13 @@ MAX_LINES = 400
 MAX_FILES = 11
 EMPTY_NAMES = frozenset({"utils", "helpers", "common", "manager"})
 
+# the one file that may reach Spark's JVM; Spark Connect, and so serverless compute, gives none to Python
+CLASSIC = "demux.core.spark.classic"
+OF_THE_JVM = frozenset(
+    {"_jvm", "_jdf", "_jsc", "_jconf", "_jsparkSession", "_gateway", "sparkContext", "SparkContext", "SparkConf", "rdd"}
+)
+MODULES_OF_THE_JVM = ("py4j", "pyspark.java_gateway", "pyspark.rdd", "pyspark.context", "pyspark.conf")
+
 MODULES = {
     ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
     for package in PACKAGES
@@ -54,6 +61,20 @@ def imported_modules(source: str) -> Iterator[str]:
             found = found.rpartition(".")[0]
         if found:
             yield found
+
+
+def names_of_the_jvm(source: str) -> Iterator[str]:
+    """Each attribute, name or import by which the source reaches Spark's JVM, its context or RDDs."""
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Attribute(attr=name) | ast.Name(id=name) if name in OF_THE_JVM:
+                yield name
+            # as in `getattr(spark, "_jvm")`
+            case ast.Constant(value=str(name)) if name in OF_THE_JVM:
+                yield name
+    for name in imported_names(source):
+        if name.rpartition(".")[2] in OF_THE_JVM or name.startswith(MODULES_OF_THE_JVM):
+            yield name
 
 
 def layer_of(module: str) -> tuple[int, str]:
@@ -95,8 +116,8 @@ def test_there_are_modules_to_look_at() -> None:
         ("producer.run", "demux.core.names", True),
         ("producer.run", "deserializer.fleet.round", False),
         ("deserializer.fleet.round", "deserializer.silver.backend", True),
-        ("demux.core.names", "demux.operations.sessions", False),
-        ("demux.operations.sessions", "producer.run", False),
+        ("demux.core.names", "demux.operations.predicate.ast", False),
+        ("demux.operations.predicate.ast", "producer.run", False),
         ("demux.pipeline.round", "producer.run", True),
         ("demux.pipeline.round", "demux.cli.app", False),
         ("demux.cli.app", "demux.pipeline.round", True),
@@ -144,6 +165,28 @@ def test_no_folder_has_more_files_than_the_limit() -> None:
     files = [path for name in (*PACKAGES, "tests", "tools", "benchmarks") for path in (ROOT / name).rglob("*.py")]
     count = Counter(relative(path.parent) for path in files if path.name != "__init__.py")
     assert {folder: number for folder, number in count.items() if number > MAX_FILES} == {}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "spark._jvm.java",
+        "frame.sparkSession.sparkContext.parallelize([])",
+        "frame.rdd.map(f)",
+        'getattr(spark, "_jvm")',
+        "from pyspark import SparkContext",
+        "def f():\n    from py4j.protocol import Py4JJavaError",
+        "import pyspark.rdd",
+    ],
+)
+def test_every_way_to_the_jvm_is_seen(source: str) -> None:
+    assert list(names_of_the_jvm(source)) != []
+
+
+def test_one_file_reaches_sparks_jvm() -> None:
+    found = {module: set(names_of_the_jvm(path.read_text(encoding="utf-8"))) for module, path in MODULES.items()}
+    assert {module: names for module, names in found.items() if names and module != CLASSIC} == {}
+    assert found[CLASSIC]
 
 
 def test_no_file_is_longer_than_the_limit() -> None:

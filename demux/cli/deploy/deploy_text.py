@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from json import dumps
 
 from demux.core.names import names_of
@@ -13,8 +14,7 @@ from install_workflow.databricks.diff.changes import JobCall, WorkspacePlan
 from install_workflow.databricks.diff.render import as_text, content_of, with_names
 from install_workflow.databricks.grants.diff import GrantsPlan
 from install_workflow.databricks.grants.render import content_of as grants_content
-from install_workflow.planning.plan import Action
-from install_workflow.planning.render import waiting_json, waiting_lines
+from install_workflow.planning.plan import Action, waiting_lines
 
 _MARKS = {JobCall.CREATE: "+", JobCall.RESET: "~", JobCall.PERMIT: "~", JobCall.DELETE: "-"}
 
@@ -28,7 +28,7 @@ def plan_text(outlook: DeploymentPreview, wheel: Wheel, everything: bool = False
         for change in outlook.games.changes
         if change.action is Action.UPDATE
     ]
-    return "\n".join([*lines, *waiting_lines(outlook.games), as_text(_shown(outlook), everything)])
+    return "\n".join([*lines, *waiting_lines(outlook.games.waiting), as_text(_shown(outlook), everything)])
 
 
 def plan_json(outlook: DeploymentPreview, wheel: Wheel, grants: GrantsPlan | None) -> str:
@@ -41,7 +41,7 @@ def plan_json(outlook: DeploymentPreview, wheel: Wheel, grants: GrantsPlan | Non
         **content_of(_shown(outlook)),
         "wheel": {"path": wheel.path, "upload": outlook.must_upload},
         "settings_files": [file.path for file in outlook.files],
-        "waiting": waiting_json(outlook.games),
+        "waiting": [asdict(each) for each in outlook.games.waiting],
         "grants": grants_content(grants) if grants else None,
     }
     # ASCII alone: names come from outside, and may reach a terminal

@@ -51,7 +51,7 @@ def destroy(
     if settings.databricks.name is None:
         if take_over:
             # it is about a workspace alone
-            deployment_of(settings)
+            deployment_of(settings.databricks)
         destroy_here(settings, parts, wait, yes)
     elif not parts:
         _destroy_deployment(settings, take_over, yes)
@@ -68,7 +68,7 @@ def _destroy_deployment(
     workspace = Workspace(WorkspaceConnection())
     turn = begin(workspace, settings, take_over)
     removal = preview_removal(workspace, settings, turn)
-    granted = preview_revoking(workspace.connection, settings)
+    granted = preview_revoking(workspace.connection, settings.databricks)
     if text := revoking_text(granted):
         console.print(text, soft_wrap=True)
     console.print(removal_text(removal), soft_wrap=True)

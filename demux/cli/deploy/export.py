@@ -16,10 +16,10 @@ from demux.core.errors import SettingsInvalid, StorageFailed
 from demux.core.text import printable
 from install_workflow.databricks.api.client import WorkspaceConnection
 from install_workflow.databricks.apply.deploy import FileCall, FileStep, deployment_of, preview_deployment, upload_wheel
-from install_workflow.databricks.apply.settings_files import upload_files
+from install_workflow.databricks.apply.wheel import upload_files
 from install_workflow.databricks.diff.asset_bundle import HEAD, bundle_files, require_exportable
 from install_workflow.databricks.jobs.jobs_api import Workspace
-from install_workflow.planning.render import waiting_lines
+from install_workflow.planning.plan import waiting_lines
 
 export = typer.Typer(
     help="Write the plan in the form of another tool.",
@@ -50,7 +50,7 @@ def bundle(
     Example: `demux export bundle --out bundle`
     """
     settings = settings_of(settings_file, root, changes)
-    deployment_of(settings)
+    deployment_of(settings.databricks)
     require_exportable(settings)
     workspace, found = Workspace(WorkspaceConnection()), wheel_for(settings, wheel)
     outlook = preview_deployment(
@@ -62,7 +62,7 @@ def bundle(
         (out / "resources").mkdir(parents=True, exist_ok=True)
     upload_wheel(workspace, found, print_step)
     upload_files(workspace.connection, outlook.files, lambda path: print_step(FileStep(FileCall.UPLOAD, path)))
-    for line in waiting_lines(outlook.games):
+    for line in waiting_lines(outlook.games.waiting):
         console.print(line, soft_wrap=True)
     with _bundle_errors(out):
         _write(out, files, stale)

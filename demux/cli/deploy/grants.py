@@ -142,7 +142,7 @@ def grants_left_out(settings: Settings) -> str:
 def _preview(settings_file: Path | None, root: str | None, changes: list[str]) -> GrantsPreview:
     settings = settings_of(settings_file, root, changes)
     # mistakes in the settings come before those of the login
-    place_of(settings)
+    place_of(settings.databricks)
     connection = WorkspaceConnection()
     return preview_grants(connection, settings, known=read_deployment_lock(Workspace(connection), settings).games)
 

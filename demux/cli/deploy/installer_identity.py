@@ -16,8 +16,7 @@ from demux.cli.command import console
 from demux.core.settings.settings import Settings
 from demux.core.text import printable
 from install_workflow.databricks.apply.deploy import deployment_of
-from install_workflow.databricks.apply.deployment_lock import DeploymentLock, InstallerId, OnClaim
-from install_workflow.databricks.apply.presence import LocalPresence
+from install_workflow.databricks.apply.deployment_lock import DeploymentLock, InstallerId, LocalPresence, OnClaim
 from install_workflow.databricks.jobs.jobs_api import Workspace
 
 TAKE_OVER = typer.Option(
@@ -31,7 +30,7 @@ def deployment_lock_of(workspace: Workspace, settings: Settings) -> DeploymentLo
     who = InstallerId(
         f"{_user()}@{socket.gethostname()}", process, LocalPresence(_cache() / "protobuf-demux" / "installers")
     )
-    folder, name = settings.databricks.wheel_path or "", deployment_of(settings)
+    folder, name = settings.databricks.wheel_path or "", deployment_of(settings.databricks)
     return DeploymentLock(workspace.connection, folder, name, who, lambda: datetime.now(timezone.utc), uuid.uuid4().hex)
 
 

@@ -17,7 +17,7 @@ from demux.pipeline.context import CommandContext
 from install_workflow.destroy.apply import is_unfinished, list_removable, remove_from_root
 from install_workflow.destroy.plan import Folder, RootPart
 from install_workflow.destroy.plan import as_text as folders_text
-from install_workflow.planning.render import as_text
+from install_workflow.planning.plan import as_text
 from install_workflow.planning.round_plan import apply, preview_round
 
 
@@ -80,7 +80,7 @@ def print_parts(found: tuple[Folder, ...]) -> None:
 def remove_parts(place: CommandContext, found: tuple[Folder, ...]) -> None:
     """Remove the folders, and say each; the catalog forgets the tables."""
     forget = place.catalog.forget if place.catalog is not None else lambda _: None
-    remove_from_root(place.spark, place.layout, found, _print_removed, forget)
+    remove_from_root(place.layout, found, _print_removed, forget)
 
 
 def _print_removed(folder: Folder) -> None:

@@ -12,7 +12,7 @@ from demux.cli.repair.maintain_text import next_line
 from demux.core.root.layout import layout_of
 from demux.core.settings.settings import Settings
 from demux.operations.maintenance.state import next_due, read_state
-from install_workflow.planning.render import as_json, as_text
+from install_workflow.planning.plan import as_json, as_text
 
 WHEEL = typer.Option(
     None, "--wheel", help="Wheel to install: a file, or a path in the workspace. Default: built from the checkout."

@@ -22,7 +22,7 @@ from install_workflow.planning.round_plan import balance_since, preview_round
 
 def wheel_for(settings: Settings, given: str | None) -> Wheel:
     """Return the wheel of the deployment; raises as `find_wheel`."""
-    return find_wheel(given, wheel_folder(settings.databricks.wheel_path or "", deployment_of(settings)))
+    return find_wheel(given, wheel_folder(settings.databricks.wheel_path or "", deployment_of(settings.databricks)))
 
 
 def games_seen(turn: DeploymentLock, settings: Settings, discovered: bool) -> DiscoveredGames:

@@ -28,7 +28,7 @@ def plan_workspace(
     Raises:
         SettingsInvalid: no deployment is named.
     """
-    deployment_of(settings)
+    deployment_of(settings.databricks)
     workspace = Workspace(WorkspaceConnection())
     found = wheel_for(settings, wheel)
     turn = deployment_lock_of(workspace, settings)

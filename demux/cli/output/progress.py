@@ -22,8 +22,7 @@ from demux.core.schemas.game_discovery import RegisteredGames
 from demux.core.text import printable
 from demux.pipeline.observers.observer import Observer
 from demux.pipeline.task_pool import TaskEnd
-from install_workflow.planning.plan import Plan, left_out
-from install_workflow.planning.render import waiting_lines
+from install_workflow.planning.plan import Plan, left_out, waiting_lines
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -96,5 +95,5 @@ class BackfillProgress(_Bars):
 
 def print_left_out(registered: RegisteredGames) -> None:
     """Print the names in the registries that no game can have, each with the reason."""
-    for line in waiting_lines(Plan((), left_out(registered))):
+    for line in waiting_lines(left_out(registered)):
         console.print(line, style="yellow", soft_wrap=True)

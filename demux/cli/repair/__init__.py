@@ -1,1 +1,1 @@
-"""Commands that change tables again: rebuild, backfill, quarantine, forget, maintain, sessions."""
+"""Commands that change tables again: rebuild, backfill, quarantine, forget and maintain."""

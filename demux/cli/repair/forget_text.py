@@ -19,7 +19,7 @@ _WITHOUT_GAME = "(no game)"
 FINAL = (
     "Old files keep the bytes until they are vacuumed: `demux maintain --vacuum`, once what you keep is over "
     "(maintain.keep); the least and greatest values of a column are in a table's log until that is cleaned. The source "
-    "(topic, table, archive), sessions (`demux sessions --rebuild`), copies and backups are not touched."
+    "(topic, table, archive), tables made from silver, copies and backups are not touched."
 )
 
 

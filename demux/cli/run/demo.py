@@ -18,13 +18,13 @@ from demux.cli.inspect.status import print_status
 from demux.cli.output.tables import round_table
 from demux.cli.run.produce import produce_with_progress
 from demux.cli.run.run import exit_code, with_progress
+from demux.core.root.layout import logs_of
 from demux.core.root.lock import Access
-from demux.core.root.logs import logs_of
 from demux.core.settings.loading.yaml_positions import text_of
 from demux.core.settings.settings import Settings
 from demux.core.streaming.session import SHORT_LIVED
 from demux.pipeline.round import run_all
-from producer.request import ProduceRequest
+from producer.run import ProduceRequest
 
 # as `make up` and docker-compose.yml start them
 _KAFKA_DEFAULTS = {"root": "demux-data-kafka", "registry.url": "http://127.0.0.1:8081/apis/ccompat/v7"}

@@ -20,8 +20,7 @@ from demux.core.settings.settings import Settings
 from demux.core.settings.source import SourceKind
 from producer.records import EventSink
 from producer.report import ProduceReport
-from producer.request import ProduceRequest
-from producer.run import MADE_BY, clean_up
+from producer.run import MADE_BY, ProduceRequest, clean_up
 from producer.run import produce as send
 
 

@@ -19,12 +19,11 @@ from demux.cli.output.tables import round_table
 from demux.cli.repair.maintain import maintain_if_due
 from demux.core.control.deployments_table import copy_record
 from demux.core.delta.bronze_games import games_in_bronze
-from demux.core.errors import DemuxError, ErrorKind, ExitCode, GameUnknown, SettingsInvalid
+from demux.core.errors import DemuxError, ErrorKind, ExitCode, GameUnknown, SessionLost, SettingsInvalid
 from demux.core.names import is_key, names_of
 from demux.core.reports import GameReport, IngestReport
 from demux.core.root.lock import Access
-from demux.core.schemas.registry_selection import Registries
-from demux.core.schemas.unused_names import unused_names
+from demux.core.schemas.registry_selection import Registries, unused_names
 from demux.core.settings.settings import Decoder, Settings
 from demux.core.streaming.query import AvailableNow, Every
 from demux.core.text import printable
@@ -36,6 +35,8 @@ from demux.pipeline.task_pool import TaskEnd
 from install_workflow.planning.plan import Task
 
 EVERY = typer.Option(None, help="Go on for ever, one round every 30s, 5m or 1h.", metavar="TIME")
+# with a session that is lost, before the next one is an error
+_TRIES = 2
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 
 
@@ -94,6 +95,10 @@ def run(
     pause_s = None if every is None else seconds_of(every)
     settings = settings_of(settings_file, root, changes, decoder)
     _warn_of_unused_names(settings)
+    reconnecting(lambda worked: _run(settings, pause_s, worked, wait=wait))
+
+
+def _run(settings: Settings, pause_s: float | None, worked: Callable[[], None], *, wait: bool) -> None:
     with command_context(settings, "run", Access.ALONE, wait=wait) as place:
         decode, trigger = decode_of(place, settings.round_engine), AvailableNow(enough_s=settings.run.bronze_s)
         work = partial(run_all, place) if pause_s is None else partial(run_round, place, decode, trigger)
@@ -102,6 +107,9 @@ def run(
             began = time.monotonic()
             result = with_progress(work)
             console.print(round_table(result, time.monotonic() - began))
+            if lost := next((end.error for end in result.ended if isinstance(end.error, SessionLost)), None):
+                raise lost
+            worked()
             return exit_code(result)
 
         if pause_s is None:
@@ -114,6 +122,31 @@ def run(
             maintain_if_due(place)
 
         for_ever(place, pause_s, again)
+
+
+def reconnecting(work: Callable[[Callable[[], None]], None]) -> None:
+    """Do the work, again with a new session where the server of one that worked went away.
+
+    Args:
+        work: begins with a session of its own; it calls what it is given when something is done.
+
+    Raises:
+        SessionLost: the server went away, and did so again before anything was done.
+    """
+    tries = _TRIES
+
+    def worked() -> None:
+        nonlocal tries
+        tries = _TRIES
+
+    while True:
+        try:
+            return work(worked)
+        except SessionLost as error:
+            tries -= 1
+            if not tries:
+                raise
+            console.print(f"{error}\nconnecting again …", style="yellow", soft_wrap=True)
 
 
 def _warn_of_unused_names(settings: Settings) -> None:

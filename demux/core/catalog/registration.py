@@ -11,11 +11,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from demux.core.catalog.comment_source import CommentSource, comment_source
 from demux.core.catalog.sql import (
     CatalogTable,
     bronze_in,
@@ -34,7 +31,7 @@ from demux.core.columns.spark import columns_of_spark, message_in
 from demux.core.columns.types import Struct
 from demux.core.error_mapping import named
 from demux.core.errors import CatalogConflict, CatalogRefused, DemuxError, ErrorKind
-from demux.core.protobuf.schema.comments import without_comments
+from demux.core.protobuf.schema.comments import CommentSource, comment_source, without_comments
 from demux.core.protobuf.schema.message_selection import has_message
 from demux.core.protobuf.schema.option_tags import Tags, tags_of
 from demux.core.protobuf.schema.protoc import CompiledSchema
@@ -42,6 +39,7 @@ from demux.core.root.layout import layout_of
 from demux.core.schemas.ref import SchemaRef
 from demux.core.schemas.store import SchemaStore
 from demux.core.settings.settings import Settings
+from demux.core.spark.classic import SPARK_ERRORS
 
 _LOG = logging.getLogger("demux")
 _NO_CATALOG = "Where Spark has no such catalog, as on this machine maybe, give `--set databricks.catalog=null`."
@@ -99,7 +97,7 @@ class CatalogRegistration:
         for table in bronze_in(self._settings, self._layout)[:1]:
             try:
                 self._spark.sql(look_into(table))
-            except (PySparkException, Py4JJavaError) as error:
+            except SPARK_ERRORS as error:
                 raise _not_there(table, error) from error
 
     def forget(self, location: str) -> None:
@@ -116,7 +114,7 @@ class CatalogRegistration:
                 found = self._location(table)
                 if found is not None and is_same_place(found, location):
                     self._spark.sql(drop_table(table))
-        except (PySparkException, Py4JJavaError) as error:
+        except SPARK_ERRORS as error:
             raise _not_forgotten(table, error) from error
         self._known.discard(table)
 
@@ -126,7 +124,7 @@ class CatalogRegistration:
                 continue
             try:
                 found = self._registered(table)
-            except (PySparkException, Py4JJavaError) as error:
+            except SPARK_ERRORS as error:
                 raise _refused(table, error) from error
             if found is None or not is_same_place(found, table.location):
                 raise _conflict(table, found)
@@ -168,7 +166,7 @@ class CatalogRegistration:
                     _LOG.warning("%s", sentence)
                 tag(lambda statement: self._spark.sql(statement).collect(), table, columns, tags)
             self._tagged.add((table.name, by))
-        except (PySparkException, Py4JJavaError, DemuxError) as error:
+        except (*SPARK_ERRORS, DemuxError) as error:
             _LOG.warning("The tags of %s are not as the schema says: %s", table.full_name, named(error).cause)
 
 

@@ -10,7 +10,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from demux.core.columns.spark import spark_struct
-from demux.core.control.deployment_record import DeploymentRecord, deployment_in, from_text, version_in
+from demux.core.control.deployment_record import DeploymentRecord, deployment_format, deployment_in
+from demux.core.control.record_format import version_in
 from demux.core.error_mapping import named
 from demux.core.names import sql_string
 from demux.core.root.layout import Layout
@@ -31,7 +32,7 @@ def copy_record(spark: SparkSession, layout: Layout, folder: Path) -> bool:
         if newest is None:
             return False
         file, version = newest
-        record = from_text(deployment, file.read_text(encoding="utf-8"), str(file))
+        record = deployment_format(deployment).from_text(file.read_text(encoding="utf-8"), str(file))
         return _replace(spark, layout, deployment, _rows(deployment, version, record))
     except FileNotFoundError:
         # removed while we looked

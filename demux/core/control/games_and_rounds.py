@@ -2,19 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from demux.core.control.game_load import Load, usual_load
 from demux.core.delta.record_table import RecordTable
 from demux.core.root.layout import Layout
 from demux.core.tables import APPROVALS, GAMES, ROUNDS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What a game costs in a round in which it has something to do.
+
+    Attributes:
+        rows: rows of bronze that it reads.
+        seconds: how long its task takes; None where only the rows are known.
+    """
+
+    rows: float
+    seconds: float | None
+
+
+def usual_load(rounds: Sequence[Load]) -> Load:
+    """Return the median of a game's rounds, of rows and of seconds: the one round of a long history counts for little.
+
+    Args:
+        rounds: at least one.
+    """
+    seconds = [load.seconds for load in rounds if load.seconds is not None]
+    return Load(median(load.rows for load in rounds), median(seconds) if seconds else None)
+
 
 # rounds that a game's load is made of: few, so that it follows the game
 _RECENT = 5
@@ -52,7 +76,6 @@ class KnownGame:
     Attributes:
         name: the exact game name.
         cluster: the cluster that its task runs on; None while it waits to be admitted.
-        plan_id: the plan that last changed this.
         since: when that was (UTC).
     """
 
@@ -170,7 +193,7 @@ class Control:
     def _read_history(self) -> RoundHistory:
         (latest,) = self._rounds.select("SELECT max(bronze_version) AS version FROM {records}") or [{"version": None}]
         version = -1 if latest["version"] is None else latest["version"]
-        return RoundHistory(-1, {}).after(map(_record, self._rounds.select(_HISTORY)), version)
+        return RoundHistory(-1, {}).after(map(task_record, self._rounds.select(_HISTORY)), version)
 
     def _append(self, records: tuple[TaskRecord, ...], bronze_version: int | None) -> None:
         rows: list[tuple[object, ...]] = [
@@ -226,7 +249,8 @@ def _known_game(row: Mapping[str, Any]) -> KnownGame:
     return KnownGame(row["game_name"], row["cluster"], row["plan_id"], row["since"])
 
 
-def _record(row: Mapping[str, Any]) -> TaskRecord:
+def task_record(row: Mapping[str, Any]) -> TaskRecord:
+    """Return a row of `control/rounds` as what it says."""
     return TaskRecord(
         row["round_id"],
         row["game_name"],

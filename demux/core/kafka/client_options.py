@@ -1,4 +1,4 @@
-"""Our Kafka settings as the options of the two clients: librdkafka in the producer, Java's under Spark.
+"""Our Kafka settings as the options of the two clients: librdkafka in this process, Java's under Spark.
 
 Resolves secrets, which are kept apart from the rest and out of every `repr`; apart from that, pure.
 """
@@ -16,6 +16,10 @@ from demux.core.secrets import is_reference, is_secret_option, resolve
 from demux.core.settings.source import KafkaSettings, SaslMechanism
 
 _LOGIN = "org.apache.kafka.common.security"
+_LINE = "sasl.jaas.config"
+_LOGIN_LINE = re.compile(r"[\w.]*\.(?:Plain|Scram)LoginModule\s+\w+\s(.*);", re.DOTALL)
+_LOGIN_VALUE = re.compile(r'(\w+)\s*=\s*("(?:[^"\\]|\\.)*"|[^\s;"]+)', re.DOTALL)
+_ESCAPED = {"n": "\n", "r": "\r"}
 # librdkafka stops at a name that it does not know, and `kafka.options` is made for Java's consumer: these it knows
 _LIBRDKAFKA_NAMES = """
     batch.num.messages batch.size broker.address.family broker.address.ttl client.dns.lookup client.id client.rack
@@ -88,11 +92,6 @@ def librdkafka_options(kafka: KafkaSettings, environ: Mapping[str, str]) -> Clie
         SettingsInvalid: the settings need something that librdkafka cannot do.
         SecretMissing: a secret is not there.
     """
-    if kafka.sasl_mechanism is not None and kafka.username is None:
-        raise SettingsInvalid(
-            "The producer cannot read a login from sasl.jaas.config.",
-            "Set kafka.username and kafka.password in its place.",
-        )
     found: dict[str, str | None] = {
         "bootstrap.servers": kafka.bootstrap_servers,
         "security.protocol": kafka.security_protocol.value,
@@ -104,16 +103,20 @@ def librdkafka_options(kafka: KafkaSettings, environ: Mapping[str, str]) -> Clie
         if name in known:
             # Java's word for "do not compare the host with the certificate" is no word
             found[name] = value or ("none" if name == "ssl.endpoint.identification.algorithm" else value)
-    return _options(found, environ)
+    options = _options(found, environ)
+    if _LINE not in kafka.options:
+        return options
+    # a mechanism is enough for Java, whose line has the login
+    plain = {name: value for name, value in options.plain.items() if name != "sasl.username"}
+    return ClientOptions(plain, {**options.secret, **_login_in(resolve(kafka.options[_LINE], environ))})
 
 
-def java_options(kafka: KafkaSettings, environ: Mapping[str, str], kafka_version: str = "3.9.0") -> ClientOptions:
+def java_options(kafka: KafkaSettings, environ: Mapping[str, str]) -> ClientOptions:
     """Return the options of Spark's Kafka source, each name with the prefix `kafka.`.
 
     Args:
         kafka: the settings.
         environ: the environment, for secrets, and to see that Databricks keeps the client's classes elsewhere.
-        kafka_version: the version of the Java client; Spark 3.4 has 3.3.2, Spark 4.0 has 3.9.0.
 
     Raises:
         SettingsInvalid: a store's file name does not say its type, or a PEM file is given a store password.
@@ -124,13 +127,13 @@ def java_options(kafka: KafkaSettings, environ: Mapping[str, str], kafka_version
         "bootstrap.servers": kafka.bootstrap_servers,
         "security.protocol": kafka.security_protocol.value,
         **_java_stores(kafka),
-        **_java_login(kafka, package, kafka_version),
+        **_java_login(kafka, package),
         **kafka.options,
     }
     options = _options(found, environ)
     secret = dict(options.secret)
-    if kafka.sasl_mechanism is not None and "sasl.jaas.config" not in kafka.options:
-        secret["sasl.jaas.config"] = _jaas(kafka, package, environ)
+    if kafka.sasl_mechanism is not None and _LINE not in kafka.options:
+        secret[_LINE] = _jaas(kafka, package, environ)
     return ClientOptions(
         {f"kafka.{name}": value for name, value in options.plain.items()},
         {f"kafka.{name}": value for name, value in secret.items()},
@@ -221,12 +224,12 @@ def _java_stores(kafka: KafkaSettings) -> Mapping[str, str | None]:
     return {**found, "ssl.key.password": kafka.key_password}
 
 
-def _java_login(kafka: KafkaSettings, package: str, kafka_version: str) -> Mapping[str, str | None]:
+def _java_login(kafka: KafkaSettings, package: str) -> Mapping[str, str | None]:
     found: dict[str, str | None] = {"sasl.mechanism": kafka.sasl_mechanism and kafka.sasl_mechanism.value}
     if kafka.sasl_mechanism is SaslMechanism.OAUTHBEARER:
-        # every client from 3.1 to 3.9 has the class in `secured`; 4 has it one package up only
-        within = "oauthbearer.secured" if int(kafka_version.partition(".")[0]) < 4 else "oauthbearer"
-        found["sasl.login.callback.handler.class"] = f"{package}.{within}.OAuthBearerLoginCallbackHandler"
+        # where every client from 3.1 to 3.9 has it, those of all Sparks here; `kafka.options` may name another class
+        handler = f"{package}.oauthbearer.secured.OAuthBearerLoginCallbackHandler"
+        found["sasl.login.callback.handler.class"] = handler
         found["sasl.oauthbearer.token.endpoint.url"] = kafka.token_url
     return found
 
@@ -254,7 +257,28 @@ def _quoted(text: str) -> str:
 
 def _unreadable(setting: str, path: str, better: str) -> SettingsInvalid:
     return SettingsInvalid(
-        f"The producer's Kafka client cannot read the store {path}.",
+        f"librdkafka, which asks the broker about its topics, cannot read the store {path}.",
         f"Name {better} under {setting}; Spark's client reads that too.",
         path=path,
     )
+
+
+def _login_in(line: str) -> Mapping[str, str]:
+    """Return the login that a line for Java has.
+
+    Raises:
+        SettingsInvalid: it is another module's than those of users with passwords.
+    """
+    found = _LOGIN_LINE.fullmatch(line.strip())
+    values = {} if found is None else {name: _unquoted(value) for name, value in _LOGIN_VALUE.findall(found[1])}
+    if not {"username", "password"} <= set(values):
+        raise SettingsInvalid(
+            "librdkafka, which asks the broker about its topics, cannot log in by the line of kafka.options "
+            f"{_LINE}: it reads username and password of PlainLoginModule and ScramLoginModule.",
+            "Set kafka.sasl_mechanism, kafka.username and kafka.password in its place.",
+        )
+    return {"sasl.username": values["username"], "sasl.password": values["password"]}
+
+
+def _unquoted(text: str) -> str:
+    return re.sub(r"\\(.)", lambda found: _ESCAPED.get(found[1], found[1]), text[1:-1]) if text[0] == '"' else text

@@ -63,19 +63,10 @@ def not_permitted(kafka: KafkaSettings, what: str, reason: str) -> KafkaRefused:
     )
 
 
-def options_refused(kafka: KafkaSettings, reason: str) -> SettingsInvalid:
-    """Return the error of options that a client does not take, such as a file that is not there."""
-    return SettingsInvalid(
-        f"Kafka's client does not take its options for {kafka.bootstrap_servers}: {reason}.",
-        "Correct the section kafka of the settings; the files that it names must be on every machine.",
-        **_about(kafka, reason),
-    )
-
-
 def pattern_refused(kafka: KafkaSettings, reason: str) -> SettingsInvalid:
-    """Return the error of a pattern that is no regular expression."""
+    """Return the error of a pattern that is no regular expression, or one of Java alone."""
     return SettingsInvalid(
-        f"kafka.topic_pattern {kafka.topic_pattern} is no regular expression of Java: {reason}.",
+        f"kafka.topic_pattern {kafka.topic_pattern} is no regular expression that Python reads too: {reason}.",
         "Correct it, or name the topics under kafka.topics.",
         **_about(kafka, reason),
     )

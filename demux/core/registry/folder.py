@@ -27,8 +27,6 @@ class _ReadManifest:
 
     Attributes:
         tag: of the file's version; None where there is none.
-        text: the file's.
-        manifest: what it says.
         at: when it was read, on the clock that only grows.
     """
 

@@ -28,7 +28,6 @@ class NewSchema:
 
     Attributes:
         subject: the name that its versions share.
-        text: the `.proto` text.
         path: its own import path.
         references: every file it needs, those of its imports included; `google/protobuf/*` may be left out.
         message: the full name of the message that payloads hold; None = the first message of the file.

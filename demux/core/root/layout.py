@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
+from demux.core.extras import on_databricks
+from demux.core.root.lock import is_elsewhere
 from demux.core.settings.settings import Settings
 from demux.core.settings.store import access_of
 from demux.core.storage.access import StoreAccess
@@ -42,7 +46,19 @@ def storage_for(settings: Settings, environ: Mapping[str, str]) -> Storage:
     Raises:
         SecretMissing: as `demux.core.secrets.resolve`.
     """
-    return Storage.here(access_of(settings.store, environ))
+    return Storage.here(access_of(settings.store, environ), settings.store.mounts)
+
+
+def logs_of(settings: Settings) -> Path:
+    """Return the folder of log files: below a root on this machine, else beside us.
+
+    On Databricks it is a temporary one of this process: many tasks share a driver, and may not write where they begin.
+    """
+    if not is_elsewhere(settings.root):
+        return Path(Layout(settings.root).logs)
+    if on_databricks():
+        return Path(tempfile.gettempdir()) / f"demux-logs-{os.getpid()}"
+    return Path("demux-logs")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,11 +139,6 @@ class Layout:
         return f"{self.root}/control/maintenance.json"
 
     @property
-    def session_batches(self) -> str:
-        """The table of batches that made sessions."""
-        return f"{self.root}/control/sessions"
-
-    @property
     def forget(self) -> str:
         """The table of requests to forget a person that are done."""
         return f"{self.root}/control/forget"
@@ -159,11 +170,3 @@ class Layout:
     def silver_checkpoint(self, key: str) -> str:
         """Return the path of the checkpoint of a game's stream."""
         return f"{self.root}/checkpoints/silver/{key}"
-
-    def sessions(self, key: str) -> str:
-        """Return the path of a game's table of sessions."""
-        return f"{self.root}/sessions/{key}"
-
-    def sessions_checkpoint(self, key: str) -> str:
-        """Return the path of the checkpoint of the stream that makes a game's sessions."""
-        return f"{self.root}/checkpoints/sessions/{key}"

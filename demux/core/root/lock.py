@@ -1,6 +1,6 @@
 """One command at a time on a root, which may let others in between its steps; and one writer at a time on a table.
 
-On this machine by files that the operating system locks, in a store by leases (`demux/core/root/lease.py`).
+On this machine by files that the operating system locks, in a store by leases (`LeasedHold`).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from datetime import datetime
 from enum import Enum
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -18,6 +19,8 @@ from urllib.parse import unquote, urlsplit
 from filelock import FileLock, Timeout
 
 from demux.core.errors import RootLocked, StorageFailed
+from demux.core.storage.files import Storage
+from demux.core.storage.lease import Lease, LeaseHeld
 
 # holds the lock of the table at a path while a block runs
 TableLock = Callable[[str], AbstractContextManager[object]]
@@ -31,7 +34,7 @@ def is_elsewhere(root: str) -> bool:
     """Return whether the root is not on this machine: a URI, or a volume of a workspace, which looks like a folder."""
     # a Mac has its disks there
     volume = re.match(r"/Volumes/", root) is not None and platform.system() != "Darwin"
-    return "://" in root or volume
+    return "://" in root or root.startswith("dbfs:") or volume
 
 
 class Access(Enum):
@@ -227,3 +230,73 @@ def _read(holder: Path) -> str:
         return holder.read_text(encoding="utf-8")
     except OSError:
         return "Another command"
+
+
+def hold_of(storage: Storage, root: str, command: str, access: Access) -> Hold:
+    """Return what a command takes to work on a root: leases in a store, else files of this machine."""
+    return LeasedHold(storage, root, command, access) if storage.is_store(root) else Hold(root, command, access)
+
+
+class LeasedHold(Hold):
+    """A root in a store that a command holds, and may let others have for a while."""
+
+    def __init__(self, storage: Storage, root: str, command: str, access: Access) -> None:
+        """Prepare; `command` is the holder's name, which other commands show."""
+        super().__init__(root, command, access)
+        name = f"`demux {command}` (process {os.getpid()} on {platform.node()})"
+        self._alone_lease = Lease(storage, f"{root}/control/lock", name, _now) if access is Access.ALONE else None
+        self._step_lease = Lease(storage, f"{root}/control/lock-step", name, _now)
+        self._looks = access is Access.LOOK
+
+    def take(self, wait: bool) -> None:
+        """Return when the root is held; as `demux.core.root.lock.locked`."""
+        if self._looks:
+            return
+        try:
+            if self._alone_lease is not None:
+                self._alone_lease.take(wait)
+            # a step of another command ends soon
+            self.visits += self._step_lease.take(wait or self._alone_lease is not None)
+        except LeaseHeld as held:
+            raise RootLocked(
+                f"{held.state.holder} is at work on {self._root}, since {held.state.since}.",
+                "Wait for it to end, or give --wait to do so automatically.",
+                root=self._root,
+            ) from held
+
+    @property
+    def tables(self) -> TableLock:
+        """What checks that the root is still ours before a table is written that others may write too."""
+
+        @contextmanager
+        def of(table: str) -> Iterator[None]:
+            self._step_lease.check()
+            yield
+
+        return of
+
+    def free(self) -> None:
+        """Let others have the root; a second call does nothing."""
+        self._step_lease.free()
+        if self._alone_lease is not None:
+            self._alone_lease.free()
+
+    @contextmanager
+    def away(self, stop: threading.Event) -> Iterator[None]:
+        """Let those have the root who take turns, while the block runs; as `Hold.away`.
+
+        Raises:
+            TaskInterrupted: another command has taken the root for itself meanwhile.
+        """
+        if self._looks:
+            yield
+            return
+        self._step_lease.free()
+        yield
+        if self._alone_lease is not None:
+            self._alone_lease.check()
+        self.visits += self._step_lease.take(wait=True, stop=stop)
+
+
+def _now() -> str:
+    return datetime.now().astimezone().isoformat(sep=" ", timespec="seconds")

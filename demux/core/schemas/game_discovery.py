@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from demux.core.errors import DemuxError
 from demux.core.names import invalid_reason
 from demux.core.schemas.registry_selection import DEFAULT, Registries, registry_name_for
+from demux.core.settings.games import games_named
 from demux.core.settings.settings import Settings
-from demux.core.settings.subject_pattern import games_named
 
 
 @dataclass(frozen=True, slots=True)

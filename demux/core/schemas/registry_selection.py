@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
-from demux.core.errors import SettingsInvalid
+from demux.core.errors import DemuxError, SettingsInvalid
 from demux.core.registry.folder import FolderRegistry
 from demux.core.registry.protocol import ErasableRegistry
 from demux.core.root.layout import storage_for
 from demux.core.schemas.subject_choice import GameSchemas
+from demux.core.settings.games import SubjectRule
 from demux.core.settings.settings import RegistrySettings, Settings
-from demux.core.settings.subject_pattern import SubjectRule
 
 DEFAULT = "default"
 
@@ -89,3 +91,33 @@ class Registries:
             if name not in self._opened:
                 self._opened[name] = open_registry(self._settings, name, self._made_by, environ=self._environ)
             return self._opened[name]
+
+
+def unused_names(settings: Settings, registries: Registries) -> tuple[str, ...]:
+    """Return a sentence for each subject in `messages` and `games.subjects_of` that its registry does not have.
+
+    Asks each registry that settings name subjects of once; none without such settings. A registry that does not answer
+    is passed over: rounds say so where they need it.
+    """
+    named: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
+    for registry in (DEFAULT, *settings.registries):
+        section = "registry" if registry == DEFAULT else f"registries.{registry}"
+        messages = registry_settings(settings, registry).messages
+        named[registry] += [(f"{section}.messages", subject) for subject in messages]
+    for game, subjects in settings.games.subjects_of.items():
+        named[registry_name_for(game, settings)] += [(f"games.subjects_of.{game}", subject) for subject in subjects]
+    found: list[str] = []
+    for registry, settings_of_it in named.items():
+        if settings_of_it:
+            try:
+                there = registries.of(registry).subjects()
+            except DemuxError:
+                continue
+            found += [_sentence(setting, name, there) for setting, name in settings_of_it if name not in there]
+    return tuple(found)
+
+
+def _sentence(setting: str, subject: str, subjects: Iterable[str]) -> str:
+    near = get_close_matches(subject, subjects, n=1)
+    hint = f"; the nearest name is {near[0]!r}" if near else ""
+    return f"{setting} names the subject {subject!r}, which the registry does not have, so it never applies{hint}"

@@ -28,7 +28,7 @@ from demux.core.schemas.subject_choice import (
     shared_by,
     shared_schemas,
 )
-from demux.core.settings.schema_contract import EVOLVE, Contract, SchemaChanges
+from demux.core.settings.games import EVOLVE, Contract, SchemaChanges
 from demux.core.tables import SCHEMAS
 
 _LOG = logging.getLogger("demux")

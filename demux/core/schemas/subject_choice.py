@@ -14,7 +14,7 @@ from demux.core.errors import SchemaInvalid, SubjectAmbiguous
 from demux.core.protobuf.schema.message_selection import with_message
 from demux.core.protobuf.schema.protoc import CompiledSchema, first_message
 from demux.core.registry.protocol import RegisteredSchema, SubjectVersion, no_subject
-from demux.core.settings.subject_pattern import SubjectRule
+from demux.core.settings.games import SubjectRule
 
 # subjects that a sentence names
 _MAX_NAMES = 5
@@ -107,7 +107,6 @@ class ForeignSchema:
     """A schema of subjects that are not the game's; its rows are not decoded.
 
     Attributes:
-        schema_id: its id.
         cause: whose it is, as a sentence.
     """
 

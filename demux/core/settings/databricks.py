@@ -95,7 +95,7 @@ def _conf(conf: Mapping[str, str]) -> Mapping[str, str]:
 def _security_mode(mode: object) -> object:
     if isinstance(mode, str) and mode.lower() in _STANDARD_MODES:
         raise ValueError(
-            "the tasks use Spark's JVM from Python, which clusters in shared (standard) access mode forbid; "
+            "the tasks are not tried yet on clusters in shared (standard) access mode; "
             "take dedicated, whose single user may be a group"
         )
     return mode

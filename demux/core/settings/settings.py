@@ -13,12 +13,10 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, model_validator
 
-from demux.core.names import MAX_NAME_BYTES
 from demux.core.secrets import FORMS
 from demux.core.settings.databricks import DatabricksSettings, Granularity
-from demux.core.settings.grants import GrantsSettings
+from demux.core.settings.games import GamesSettings, GrantsSettings
 from demux.core.settings.maintenance import MaintainSettings
-from demux.core.settings.schema_contract import Contract, Frozen, SchemaChanges
 from demux.core.settings.source import (
     ArchiveSettings,
     FramingSettings,
@@ -29,15 +27,7 @@ from demux.core.settings.source import (
     WrapperSettings,
 )
 from demux.core.settings.store import StoreSettings
-from demux.core.settings.subject_pattern import expression_mistake
-from demux.core.settings.types import Game, Location, Secret, Section, Text, Url, rule
-
-
-class Policy(Enum):
-    """Which games get a silver table."""
-
-    AUTO = "auto"
-    ALLOW_LIST = "allow-list"
+from demux.core.settings.types import Location, Secret, Section, Text, Url, rule
 
 
 class Decoder(Enum):
@@ -56,15 +46,6 @@ class Engine(Enum):
     FLEET = "fleet"
 
 
-def _cluster(name: str) -> str:
-    if name == "bronze":
-        raise ValueError("the cluster of this name is the bronze task's")
-    return name
-
-
-ClusterName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,39}$"), AfterValidator(_cluster)]
-
-
 def _registry_name(name: str) -> str:
     if name == "default":
         raise ValueError("the section `registry` is the one called default")
@@ -72,12 +53,6 @@ def _registry_name(name: str) -> str:
 
 
 RegistryName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,39}$"), AfterValidator(_registry_name)]
-
-
-def _subjects(expression: str) -> str:
-    if mistake := expression_mistake(expression):
-        raise ValueError(mistake)
-    return expression
 
 
 class RegistrySettings(Section):
@@ -110,60 +85,6 @@ class GameRegistrySettings(RegistrySettings):
     """A registry for some of the games."""
 
     games: tuple[Text, ...] = Field(description="Glob patterns of the game names whose schemas are here.")
-
-
-class GamesSettings(Section):
-    """Which games get a table, and which names are refused."""
-
-    policy: Policy = Field(
-        default=Policy.AUTO,
-        description="auto: a game gets its table when its first record comes, up to `limit` games. "
-        "allow-list: only the games under `allow` do; the records of all others wait in bronze.",
-    )
-    allow: tuple[Game, ...] = Field(default=(), description="Exact names of the games that always get a table.")
-    limit: int = Field(
-        default=1000, ge=0, description="Most games that may appear by themselves; the rest waits in bronze."
-    )
-    subjects: Annotated[str, AfterValidator(_subjects)] | None = Field(
-        default=None,
-        description="Regular expression (RE2) with a group `game`, such as (?P<game>.+)-value: games appear by their "
-        "subject in the registry too, before their first record. Default: by their records alone.",
-    )
-    subjects_of: Mapping[Game, tuple[Text, ...]] = Field(
-        default={},
-        description="Subjects that hold a game's schemas beside those that bear its name, {game: [subject]}, such as "
-        "{chess: [games.chess.Event]}. Without `subjects`, NAME and NAME-value bear the name.",
-    )
-    pinned: Mapping[Game, ClusterName] = Field(
-        default={},
-        description="Games whose task stays on a certain cluster, {game: cluster}, such as {chess: cluster_002} or a "
-        "name of your own; all others go where there is room.",
-    )
-    schema_changes: SchemaChanges = Field(
-        default=SchemaChanges.EVOLVE,
-        description="What a schema does that would add a column to a game's table or make one wider. evolve: the table "
-        "changes. freeze: it does not, see `frozen`. ask: the game waits for `demux schemas approve`. What does not "
-        "fit at all goes to quarantine in every mode.",
-    )
-    schema_changes_of: Mapping[Game, SchemaChanges] = Field(
-        default={}, description="Games with a mode of their own, {game: mode}, such as {chess: freeze}."
-    )
-    frozen: Frozen = Field(
-        default=Frozen.QUARANTINE,
-        description="What becomes of rows that have more than a frozen table has columns for. quarantine: they wait "
-        "there as SCHEMA_FROZEN. rescue: they are decoded, and the rest is kept in `_rescued`.",
-    )
-    max_name_bytes: int = Field(
-        default=MAX_NAME_BYTES,
-        ge=1,
-        le=MAX_NAME_BYTES,
-        description="Longest game name in UTF-8 bytes; a record with a longer one goes to quarantine. At most "
-        f"{MAX_NAME_BYTES}: escaping in a folder name can triple it, and a folder name may have 255 bytes.",
-    )
-
-    def contract_of(self, game: str) -> Contract:
-        """Return what the game's table does with changed schemas, by these settings alone."""
-        return Contract(self.schema_changes_of.get(game, self.schema_changes), self.frozen, game=game)
 
 
 class Sink(Enum):
@@ -201,7 +122,7 @@ class RunSettings(Section):
         default=Sink.AUTO,
         description="Who writes bronze, and silver with the fleet: files (each task its own, one commit for all of "
         "them), spark (Spark's Delta writer), or auto: files where the root is reached without Spark (a folder, or a "
-        "store with the extra `store`) and the table asks for nothing more. It may change at any time.",
+        "store with the extra `tables`) and the table asks for nothing more. It may change at any time.",
     )
     bronze_s: float = Field(
         default=60.0,
@@ -236,6 +157,11 @@ class SparkSettings(Section):
     """The Spark session."""
 
     master: Text = Field(default="local[*]", description="local[N], local-cluster[N,cores,MiB] or spark://host:port.")
+    remote: Text | None = Field(
+        default=None,
+        pattern="^sc://",
+        description="Spark Connect server, sc://host:port, in place of `master`; Spark 4 with the extra `connect`.",
+    )
     shuffle_partitions: int = Field(
         default=2, ge=1, description="Partitions after a shuffle; few, as the tables are small."
     )

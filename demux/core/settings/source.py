@@ -142,7 +142,8 @@ class KafkaSettings(Section):
         default=("events",), description="Topics to read; the producer sends to the first."
     )
     topic_pattern: Text | None = Field(
-        default=None, description="Java regular expression of topics to read, in place of `topics`."
+        default=None,
+        description="Regular expression of topics to read, in place of `topics`; Java and Python must both read it.",
     )
     starting_offsets: Text = Field(
         default="earliest",

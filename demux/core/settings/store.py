@@ -50,6 +50,12 @@ class StoreSettings(Section):
         "client takes those of its Java.",
     )
 
+    mounts: Mapping[Text, Location] = Field(
+        default={},
+        description="Folders of every machine where another file system is mounted, by the prefix that Spark has for "
+        "it, such as hdfs://nameservice/lake: /mnt/lake. A cluster of Databricks has those of its workspace.",
+    )
+
     @model_validator(mode="after")
     def _consistent(self) -> StoreSettings:
         if (self.access_key is None) is not (self.secret_key is None):

@@ -1,7 +1,4 @@
-"""Every file, by path or URI, wherever it is: the one way to files.
-
-A path that no client of ours reaches is asked of Spark's Hadoop client (`hadoop`), where a session runs.
-"""
+"""Every file, by path or URI, wherever it is: the one way to files. Spark is not asked."""
 
 from __future__ import annotations
 
@@ -17,13 +14,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
+from demux.core.errors import StorageFailed
 from demux.core.extras import deltalake, obstore, on_databricks
 from demux.core.storage.access import StoreAccess
 from demux.core.storage.backend import Backend, NewFile, StoredFile, Tagged
 from demux.core.storage.bucket import Bucket
 from demux.core.storage.folder import LocalFolder
-from demux.core.storage.hadoop import HadoopFiles
-from demux.core.storage.location import Scheme, locate
+from demux.core.storage.location import WORKSPACE, Location, Scheme, locate
 from demux.core.storage.refusals import refusal
 
 if TYPE_CHECKING:
@@ -44,31 +41,37 @@ class Storage:
 
     Attributes:
         access: endpoint and credentials.
-        plain: what a path without a scheme is: FILE, or OTHER where Spark takes it for another file system's.
+        mounts: folders of this machine that have other file systems, by the prefix that Spark has for them.
     """
 
     access: StoreAccess = field(default_factory=StoreAccess)
-    plain: Scheme = Scheme.FILE
+    mounts: Mapping[str, str] = field(default_factory=dict)
 
     @staticmethod
-    def here(access: StoreAccess) -> Storage:
-        """Return how this process reaches files; on Databricks a path without a scheme is the workspace's."""
-        return Storage(access, Scheme.OTHER if on_databricks() else Scheme.FILE)
+    def here(access: StoreAccess, mounts: Mapping[str, str]) -> Storage:
+        """Return how this process reaches files; a cluster of Databricks has the file systems of its workspace."""
+        return Storage(access, {**(WORKSPACE if on_databricks() else {}), **mounts})
 
     def reaches(self, path: str) -> bool:
-        """Return whether the path is reached without Spark: here, or in a store whose client is installed."""
-        where = locate(path, self.plain)
-        if where.scheme is Scheme.FILE:
-            return True
-        return where.scheme is not Scheme.OTHER and not _ESCAPE.search(where.key) and _has_clients()
+        """Return whether Delta tables at the path are read and written without Spark, given their client.
+
+        A mount is left to Spark: a commit needs a file that is made once, which few of them can do.
+        """
+        if not self.is_store(path):
+            return self.is_folder(path)
+        return not _ESCAPE.search(self._where(path).key) and _has_tables()
 
     def reaches_tables(self, path: str) -> bool:
-        """Return whether Delta tables at the path are read and written without Spark."""
-        return find_spec("deltalake") is not None and self.reaches(path)
+        """Return the same, and whether the client is installed."""
+        return _has_tables() and self.reaches(path)
+
+    def is_store(self, path: str) -> bool:
+        """Return whether the path is one of an object store."""
+        return self._where(path).scheme in {Scheme.S3, Scheme.AZURE, Scheme.GCS}
 
     def is_folder(self, path: str) -> bool:
         """Return whether the path is one of this machine."""
-        return locate(path, self.plain).scheme is Scheme.FILE
+        return self._where(path).scheme is Scheme.FILE
 
     def side_by_side(self, path: str) -> int:
         """Return how many requests below the path to make at the same time: those to a store wait for its answers."""
@@ -251,17 +254,25 @@ class Storage:
             )
 
     def _table(self, path: str) -> tuple[str, dict[str, str] | None]:
-        where = locate(path, self.plain)
+        where = self._where(path)
         if where.scheme is Scheme.FILE:
             return where.key, None
         return where.url, {**self.access.table_options(where.scheme), **self.access.timeouts}
 
     def _at(self, path: str) -> tuple[Backend, str]:
-        where = locate(path, self.plain)
-        if where.scheme is Scheme.OTHER or (where.scheme is not Scheme.FILE and not _has_clients()):
-            return HadoopFiles(), path
+        where = self._where(path)
+        if where.scheme is Scheme.OTHER:
+            raise StorageFailed(
+                f"No client reaches {path}.",
+                "Name a folder, s3://, abfss:// or gs://; or mount its file system on every machine, and set "
+                "`store.mounts`.",
+                path=path,
+            )
         # a client must not be used on both sides of a fork
         return _backend(where.scheme, where.container, self.access, os.getpid()), where.key
+
+    def _where(self, path: str) -> Location:
+        return locate(path, self.mounts)
 
 
 def is_version(name: str) -> bool:
@@ -281,13 +292,13 @@ def _named(verb: str, path: str, options: Mapping[str, str] | None) -> Iterator[
 
 
 @lru_cache(maxsize=1)
-def _has_clients() -> bool:
-    return all(find_spec(name) is not None for name in ("deltalake", "obstore"))
+def _has_tables() -> bool:
+    return find_spec("deltalake") is not None
 
 
 @lru_cache(maxsize=64)
 def _backend(scheme: Scheme, container: str, access: StoreAccess, process: int) -> Backend:
-    if scheme is Scheme.FILE:
+    if scheme in {Scheme.FILE, Scheme.MOUNT}:
         return LocalFolder()
     uri = f"{scheme.value}://{container}"
     options: dict[str, Any] = dict(access.timeouts)

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from types import MappingProxyType
 from urllib.parse import quote
 
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?://([^/]*))?(.*)", re.DOTALL)
@@ -22,13 +24,15 @@ class Scheme(Enum):
 
     Attributes:
         FILE: a folder of this machine.
+        MOUNT: another file system, mounted at a folder of this machine: Spark has a path of its own for it.
         S3: Amazon S3, and every server that speaks its protocol.
         AZURE: a container of Azure Data Lake Storage.
         GCS: Google Cloud Storage.
-        OTHER: anything else, which only Spark can read.
+        OTHER: anything else, which is not reached.
     """
 
     FILE = "file"
+    MOUNT = "mount"
     S3 = "s3"
     AZURE = "abfss"
     GCS = "gs"
@@ -43,6 +47,14 @@ _SCHEMES = {
     "abfss": Scheme.AZURE,
     "gs": Scheme.GCS,
 }
+# how a cluster of Databricks has the file systems of its workspace; Spark takes a path without a scheme for `dbfs:`
+WORKSPACE: Mapping[str, str] = MappingProxyType(
+    {
+        f"{scheme}{prefix}": folder
+        for prefix, folder in {"/Volumes": "/Volumes", "/Workspace": "/Workspace", "": "/dbfs"}.items()
+        for scheme in ("dbfs:", "")
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +63,7 @@ class Location:
 
     Attributes:
         scheme: the kind of store.
-        container: the bucket, or `container@account.host` in Azure; empty on this machine.
+        container: the bucket, or `container@account.host` in Azure; empty on this machine and for a mount.
         key: the path below the container, without a slash before or behind it; on this machine the path itself.
     """
 
@@ -65,19 +77,28 @@ class Location:
         return f"{self.scheme.value}://{self.container}/{quote(self.key)}"
 
 
-def locate(path: str, plain: Scheme = Scheme.FILE) -> Location:
-    """Return the location of a URI, or of a path, which is one of this machine or as `plain` says.
+def locate(path: str, mounts: Mapping[str, str] = MappingProxyType({})) -> Location:
+    """Return the location of a URI or a path.
 
     Slashes that follow each other count as one, and `.` and `..` are resolved, as Hadoop does.
+
+    Args:
+        path: a URI or a path.
+        mounts: folders of this machine by the prefix, `scheme://container/path`, that Spark has for what they hold.
     """
     found = _URI.fullmatch(path)
-    if found is None:
-        return Location(plain, "", _normal(path))
-    scheme, container, key = _SCHEMES.get(found[1].lower(), Scheme.OTHER), found[2] or "", _normal(found[3])
-    if scheme is Scheme.FILE and container in {"", "localhost"}:
-        return Location(scheme, "", key)
-    scheme = Scheme.OTHER if scheme is Scheme.FILE else scheme
-    return Location(scheme, container, key.strip("/"))
+    scheme, container, key = ("", "", path) if found is None else (found[1].lower(), found[2] or "", found[3])
+    key = _normal(key)
+    whole = (f"{scheme}:" if scheme else "") + (f"//{container}" if container else "") + key
+    for prefix, folder in sorted(mounts.items(), reverse=True):
+        begin = prefix.rstrip("/")
+        if whole == begin or whole.startswith(f"{begin}/"):
+            return Location(Scheme.MOUNT, "", f"{folder.rstrip('/')}{whole[len(begin) :]}")
+    kind = _SCHEMES.get(scheme, Scheme.OTHER) if scheme else Scheme.FILE
+    if kind is not Scheme.FILE:
+        return Location(kind, container, key.strip("/"))
+    is_here = container in {"", "localhost"}
+    return Location(Scheme.FILE, "", key) if is_here else Location(Scheme.OTHER, container, key.strip("/"))
 
 
 def literal_path(path: str) -> str:

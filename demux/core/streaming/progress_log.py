@@ -23,16 +23,20 @@ class ProgressLog(StreamingQueryListener):
 
     def onQueryProgress(self, event: Any) -> None:
         """Write the line."""
-        progress = json.loads(event.progress.json)
-        line = progress_line(progress)
-        if line is not None:
-            _LOG.info("%s", line, extra={"batch": progress.get("batchId"), "rows": progress["numInputRows"]})
+        log_progress(json.loads(event.progress.json))
 
     def onQueryIdle(self, event: Any) -> None:
         """Say nothing; Spark 3.4 never asks."""
 
     def onQueryTerminated(self, event: Any) -> None:
         """Say nothing: a failure reaches the caller of the query."""
+
+
+def log_progress(progress: Mapping[str, Any]) -> None:
+    """Write the line of a micro-batch that had rows."""
+    line = progress_line(progress)
+    if line is not None:
+        _LOG.info("%s", line, extra={"batch": progress.get("batchId"), "rows": progress["numInputRows"]})
 
 
 def progress_line(progress: Mapping[str, Any]) -> str | None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,11 +14,16 @@ from pyspark.sql import DataFrame
 
 from demux.core.delta.app_transactions import Batch
 from demux.core.error_mapping import named
+from demux.core.spark.classic import is_classic
+from demux.core.spark.connect import Handover
 from demux.core.storage.files import Storage
 from demux.core.streaming.checkpoints import read_checkpoint
+from demux.core.streaming.progress_log import log_progress
 
-QUERY_ID = "sql.streaming.queryId"
 _LOOK_S = 0.5
+_LOOK_REMOTE_S = 0.05
+
+OnFrame = Callable[[DataFrame, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +87,8 @@ def run_query(
     began = time.monotonic()
 
     def each(frame: DataFrame, batch_id: int) -> None:
-        query_id = frame.sparkSession.sparkContext.getLocalProperty(QUERY_ID)
+        # spark has written the query's id there before its first batch
+        query_id = read_checkpoint(storage, checkpoint).query_id
         assert query_id is not None
         try:
             if batches and _is_enough(trigger, began):
@@ -92,21 +100,39 @@ def run_query(
             raise
 
     batches: list[int] = []
-    writer = source.writeStream.foreachBatch(each).option("checkpointLocation", checkpoint).queryName(query_name)
     try:
         if unfinished is not None:
-            writer.trigger(once=True).start().awaitTermination()
+            _run(source, each, checkpoint, query_name, None, once=True)
         if not isinstance(trigger, Every):
-            writer.trigger(availableNow=True).start().awaitTermination()
+            _run(source, each, checkpoint, query_name, None, availableNow=True)
         elif not trigger.stop.is_set():
-            _until_stopped(
-                writer.trigger(processingTime=f"{int(trigger.seconds * 1000)} milliseconds").start(), trigger
-            )
+            every = f"{int(trigger.seconds * 1000)} milliseconds"
+            _run(source, each, checkpoint, query_name, trigger.stop, processingTime=every)
     except Exception as error:
         if raised and isinstance(raised[0], _Enough):
             return
         # the query wraps what our own code raised into text; the original says more
         raise named(raised[0] if raised else error) from error
+
+
+def _run(
+    source: DataFrame, each: OnFrame, checkpoint: str, name: str, stop: threading.Event | None, **trigger: Any
+) -> None:
+    """Start the query, and return when it has ended; `stop` ends it between two batches."""
+    handover = None if is_classic(source.sparkSession) else Handover(source.sparkSession, each)
+    function = each if handover is None else handover.offer()
+    writer = source.writeStream.foreachBatch(function).option("checkpointLocation", checkpoint).queryName(name)
+    with nullcontext() if handover is None else handover.beating():
+        query: Any = writer.trigger(**trigger).start()
+        # raises what made the query fail
+        while not query.awaitTermination(_LOOK_S if handover is None else _LOOK_REMOTE_S):
+            if handover is not None:
+                handover.look()
+            if stop is not None and stop.is_set() and not query.status["isTriggerActive"]:
+                query.stop()
+        if handover is not None:
+            for progress in query.recentProgress:
+                log_progress(json.loads(progress.json))
 
 
 def _is_enough(trigger: Trigger, began: float) -> bool:
@@ -116,10 +142,3 @@ def _is_enough(trigger: Trigger, began: float) -> bool:
             return stop.is_set()
         case AvailableNow(enough_s):
             return enough_s is not None and time.monotonic() > began + enough_s
-
-
-def _until_stopped(query: Any, trigger: Every) -> None:
-    # raises what made the query fail
-    while not query.awaitTermination(_LOOK_S):
-        if trigger.stop.is_set() and not query.status["isTriggerActive"]:
-            query.stop()

@@ -10,17 +10,19 @@ import sys
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import pyspark
-from pyspark import SparkConf, SparkContext
-from pyspark.java_gateway import launch_gateway
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from demux.core.errors import RuntimeMissing
 from demux.core.extras import on_databricks
 from demux.core.settings.settings import SparkSettings
 from demux.core.settings.spark_conf import TABLE_CONF
+from demux.core.spark import classic
+from demux.core.spark.classic import has_context, launch
+from demux.core.spark.connect import open_remote
 from demux.core.storage.access import StoreAccess
 
 # the newest of each line that resolves together with the installed Spark
@@ -58,8 +60,7 @@ _S3_CONF: Mapping[str, str] = {
     "spark.hadoop.fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem",
 }
 
-# the property of a thread that says which of FAIR scheduling's pools its jobs go to
-POOL = "spark.scheduler.pool"
+_NO_FUNCTION = ("PROTOBUF_NOT_LOADED", "UNRESOLVED_ROUTINE")
 
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 # half the work of a JVM that lives a minute is to compile what it then hardly uses; and Spark has 200 MB of classes.
@@ -68,6 +69,8 @@ SHORT_LIVED: Mapping[str, str] = {
     _JAVA_OPTIONS: "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC -XX:MetaspaceSize=256m"
 }
 
+# the rest of what follows is the Spark server's own, where that is another process
+_OF_A_SESSION = ("spark.databricks.", "spark.sql.adaptive.", "spark.sql.sources.")
 _CONF: Mapping[str, str] = {
     **TABLE_CONF,
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -86,13 +89,14 @@ _CONF: Mapping[str, str] = {
 
 def has_session() -> bool:
     """Return whether there is a session that is not ours to stop: other code made it, or the cluster brings it."""
-    return on_databricks() or SparkContext._active_spark_context is not None
+    return on_databricks() or has_context()
 
 
 def session(settings: SparkSettings, logs: Path, s3: StoreAccess | None = None) -> SparkSession:
-    """Return the process's Spark session: the one that is there, the cluster's own, or a new one on `settings.master`.
+    """Return the process's Spark session: the one that is there, the cluster's own, or a new one.
 
-    Starts a JVM whose output goes to `logs/spark.log`. A second call returns the same session.
+    A new one is of the Connect server `settings.remote`, or else on `settings.master`; that starts a JVM whose output
+    goes to `logs/spark.log`, and a second call returns the same session.
 
     Args:
         settings: of the session.
@@ -102,24 +106,22 @@ def session(settings: SparkSettings, logs: Path, s3: StoreAccess | None = None) 
     Raises:
         RuntimeMissing: no Java that this Spark runs on, no Delta package, or the JVM did not start.
     """
+    if settings.remote is not None:
+        return open_remote(settings.remote, _remote_conf(settings))
     if has_session():
         return SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     logs.mkdir(parents=True, exist_ok=True)
     # stand-alone workers of a local-cluster would write beside the installed Spark
     os.environ.setdefault("SPARK_WORKER_DIR", str(logs / "workers"))
-    conf = SparkConf(loadDefaults=False).setAll(list(_conf(settings, logs, s3).items()))
     log = logs / "spark.log"
     try:
-        with log.open("ab") as out:
-            gateway = launch_gateway(conf, popen_kwargs={"stdout": out, "stderr": out})  # type: ignore[no-untyped-call]
-            context = SparkContext(conf=conf, gateway=gateway)
+        return launch(classic_conf(settings, logs, s3), log)
     except Exception as error:
         raise RuntimeMissing(
             f"Spark {pyspark.__version__} did not start: {str(error).splitlines()[0]} (see {log}).",
             "Install Java 17 and check that the packages named in spark.packages can be had.",
         ) from error
-    return SparkSession(context)
 
 
 def stop(spark: SparkSession) -> None:
@@ -129,37 +131,35 @@ def stop(spark: SparkSession) -> None:
     """
     if on_databricks():
         return
-    gateway = spark.sparkContext._gateway
-    spark.stop()
-    # below spark-submit the JVM was there before us
-    if gateway is not None and gateway.proc is not None:
-        gateway.shutdown()
-        gateway.proc.stdin.close()
-        gateway.proc.wait()
-        SparkContext._gateway = SparkContext._jvm = None
-
-
-def answers(spark: SparkSession) -> bool:
-    """Return whether the session's JVM is alive and its Spark context not stopped."""
-    try:
-        return not spark.sparkContext._jsc.sc().isStopped()
-    except Exception:  # py4j has several for a connection that is gone
-        return False
+    if classic.is_classic(spark):
+        classic.stop(spark)
+    else:
+        spark.stop()
 
 
 @lru_cache(maxsize=1)
 def has_protobuf_functions(spark: SparkSession) -> bool:
     """Return whether Spark's own `from_protobuf` is on the class path; looked for once in a session."""
-    jvm: Any = spark.sparkContext._jvm
+    if classic.is_classic(spark):
+        return classic.has_class(spark, "org.apache.spark.sql.protobuf.ProtobufDataToCatalyst")
+    from pyspark.sql.protobuf.functions import from_protobuf
+
     try:
-        loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-        jvm.java.lang.Class.forName("org.apache.spark.sql.protobuf.ProtobufDataToCatalyst", False, loader)
-    except Exception:  # py4j wraps ClassNotFoundException
-        return False
+        _ = spark.range(1).select(from_protobuf(F.lit(b""), "demux.Nothing")).schema
+    except PySparkException as error:
+        # of the message, which nobody has, it speaks only where it has the function
+        return not any(sign in str(error) for sign in _NO_FUNCTION)
     return True
 
 
-def _conf(settings: SparkSettings, logs: Path, s3: StoreAccess | None) -> dict[str, str]:
+def _remote_conf(settings: SparkSettings) -> dict[str, str]:
+    """Return what a session of a server sets; the rest is the server's."""
+    own = {name: value for name, value in _CONF.items() if name.startswith(_OF_A_SESSION)}
+    return {**TABLE_CONF, **own, "spark.sql.shuffle.partitions": str(settings.shuffle_partitions), **settings.conf}
+
+
+def classic_conf(settings: SparkSettings, logs: Path, s3: StoreAccess | None) -> dict[str, str]:
+    """Return all properties of a Spark that is started here, as a session or as a Connect server."""
     line = ".".join(pyspark.__version__.split(".")[:2])
     packages = settings.packages if settings.packages is not None else _PACKAGES.get(line)
     if packages is None:

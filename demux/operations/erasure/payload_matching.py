@@ -14,10 +14,10 @@ import pyarrow as pa
 
 from demux.core.causes import Stage
 from demux.core.columns.arrow import arrow_fields
-from demux.core.columns.map_in_arrow import ArrowFunction, Batches
 from demux.core.columns.types import Column, Primitive, Struct
 from demux.core.protobuf.wire.field_probe import FieldProbe, UnreadableValue, glimpse_of
 from demux.core.schemas.ref import SchemaRef
+from demux.core.spark.map_in_arrow import ArrowFunction, Batches
 from demux.core.tables import POSITION, QUARANTINE, SILVER_RESERVED
 from demux.operations.predicate.ast import OperandType, Path, Predicate, Value
 from demux.operations.predicate.binder import sort_of_type

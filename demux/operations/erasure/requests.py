@@ -26,6 +26,7 @@ from demux.core.columns.types import Column, Primitive, Struct
 from demux.core.delta.rewrite_rows import delete_rows
 from demux.core.names import names_of
 from demux.core.root.layout import Layout
+from demux.core.spark.connect import new_session
 from demux.core.storage.files import Storage
 from demux.core.tables import FORGET, POSITION, REMOVED
 from demux.operations.erasure.results import FORGOTTEN_ROWS, RemovedRows
@@ -251,7 +252,7 @@ def _is(request: ErasureRequest) -> SparkColumn:
 
 
 def _session(spark: SparkSession) -> SparkSession:
-    session = spark.newSession()
+    session = new_session(spark)
     for key, value in _CONF.items():
         session.conf.set(key, value)
     return session

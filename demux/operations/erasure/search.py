@@ -17,7 +17,6 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from demux.core.causes import Stage
-from demux.core.columns.map_in_arrow import map_in_arrow
 from demux.core.columns.spark import columns_of_spark, spark_struct
 from demux.core.columns.types import Struct
 from demux.core.errors import DemuxError
@@ -27,6 +26,8 @@ from demux.core.protobuf.schema.protoc import CompiledSchema
 from demux.core.root.layout import Layout
 from demux.core.schemas.ref import SchemaRef
 from demux.core.schemas.store import SchemaStore
+from demux.core.spark.connect import new_session
+from demux.core.spark.map_in_arrow import map_in_arrow
 from demux.core.tables import POSITION
 from demux.operations.erasure.payload_matching import (
     JUDGED,
@@ -99,7 +100,7 @@ class SearchOutcome:
 
 def session_of(spark: SparkSession) -> SparkSession:
     """Return a session to search with, which hands few rows at a time to Python."""
-    session = spark.newSession()
+    session = new_session(spark)
     session.conf.set(*_ROWS_PER_BATCH)
     return session
 

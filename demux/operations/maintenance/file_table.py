@@ -92,14 +92,13 @@ def live_files(table: deltalake.DeltaTable) -> tuple[LiveFile, ...]:
     )
 
 
-def unneeded(storage: Storage, path: str, keep: timedelta, still_read: Collection[str]) -> dict[str, int]:
+def unneeded(storage: Storage, path: str, keep: timedelta) -> dict[str, int]:
     """Return the files below a table that no version of the last time needs: path below the table, and bytes.
 
     Args:
         storage: how the table is reached.
         path: the table.
         keep: how long a file stays that was removed from the table, or never was in it; counted in whole hours.
-        still_read: names of files that a game has still to read.
     """
     table = storage.table(path)
     hours = math.ceil(keep / timedelta(hours=1))
@@ -112,7 +111,7 @@ def unneeded(storage: Storage, path: str, keep: timedelta, still_read: Collectio
         file.key: file.bytes
         for file in storage.files(path)
         # with a file goes the checksum that Spark's client keeps beside it
-        if file.key in old and not _is_needed(_name(file.key), needed, still_read)
+        if file.key in old and not _is_needed(_name(file.key), needed)
     }
 
 
@@ -122,8 +121,8 @@ def remove(storage: Storage, path: str, keys: Collection[str]) -> None:
     storage.delete(f"{path}/{key}" for key in (*keys, *(checksums if storage.is_folder(path) else ())))
 
 
-def _is_needed(name: str, needed: Collection[str], still_read: Collection[str]) -> bool:
-    return name.startswith(".") or name in needed or name in still_read
+def _is_needed(name: str, needed: Collection[str]) -> bool:
+    return name.startswith(".") or name in needed
 
 
 def _name(path: str) -> str:

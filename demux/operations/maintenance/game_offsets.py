@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 from pyspark.sql import SparkSession
 
 from demux.core.delta.bronze_games import games_in_bronze
-from demux.core.delta.log import commit_in, commit_name, commits_among
+from demux.core.delta.log import commit_name, commits_among
 from demux.core.names import names_of
 from demux.core.root.layout import Layout
 from demux.core.storage.files import Storage
 from demux.core.streaming.checkpoints import read_checkpoint
-from demux.operations.maintenance.report import Table, TableKind
 from demux.operations.maintenance.unread_files import UnreadBronze, UnreadRows, unread_in
 from demux.operations.reconcile.read_offsets import OffsetsReader
 from demux.operations.reconcile.table_snapshots import last_batches, silver_keys
@@ -57,27 +55,3 @@ def _read_by_games(
 def _texts(storage: Storage, table: str, versions: list[int]) -> Iterator[tuple[int, str]]:
     for version in versions:
         yield version, storage.read_text(f"{table}/_delta_log/{commit_name(version)}")
-
-
-def still_read_downstream(layout: Layout, table: Table) -> frozenset[str] | None:
-    """Return the names of a table's files that a stream of ours behind it is still to read; None: unknown.
-
-    Streams of others are not known: they have the time that files are kept.
-    """
-    if table.path == f"{layout.root}/sessions/{table.path.rpartition('/')[2]}" or table.kind is not TableKind.SILVER:
-        return frozenset()
-    checkpoint = layout.sessions_checkpoint(table.path.rpartition("/")[2])
-    found = read_checkpoint(layout.storage, checkpoint)
-    if found.query_id is None:
-        return frozenset()
-    if found.done < 0:
-        return None
-    offset = json.loads(layout.storage.read_text(f"{checkpoint}/offsets/{found.done}").split("\n")[-1])
-    since = int(offset["reservoirVersion"])
-    versions = sorted(commits_among(layout.storage.names(f"{table.path}/_delta_log")))
-    if offset.get("isStartingVersion") is True or not versions or versions[0] > since:
-        return None
-    texts = _texts(layout.storage, table.path, [version for version in versions if version >= since])
-    return frozenset(
-        file.path.rsplit("/", 1)[-1] for version, text in texts for file in commit_in(version, text, "").added
-    )

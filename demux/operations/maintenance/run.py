@@ -25,7 +25,7 @@ from demux.operations.maintenance import bronze_retention as retiring
 from demux.operations.maintenance import file_table as by_files
 from demux.operations.maintenance import spark_table as by_spark
 from demux.operations.maintenance.compaction_plan import LastSort
-from demux.operations.maintenance.game_offsets import read_unread, still_read_downstream
+from demux.operations.maintenance.game_offsets import read_unread
 from demux.operations.maintenance.old_rounds import remove_old_rounds
 from demux.operations.maintenance.report import HeldBack, Table, TableKind, TableMaintenance, Vacuum
 from demux.operations.maintenance.state import MaintenanceState, SparkTableState, read_state, write_state
@@ -181,12 +181,9 @@ class TableMaintainer:
 
     def _vacuumed(self, table: Table, done: TableMaintenance, unread: UnreadBronze) -> TableMaintenance:
         keep, dry_run = self.request.settings.kept, self.request.dry_run
-        still_read = still_read_downstream(self.layout, table)
-        if still_read is None:
-            return done
         if self._storage.reaches_tables(table.path) and table.name not in self._for_spark:
-            return self._removed_by_files(table.path, done, unread, keep, still_read)
-        if not dry_run and not still_read:
+            return self._removed_by_files(table.path, done, unread, keep)
+        if not dry_run:
             self._removed_by_spark(table, unread, keep)
         return replace(done, removed=None, removed_bytes=None)
 
@@ -202,9 +199,9 @@ class TableMaintainer:
         self._saw(table, replace(seen, vacuumed_ms=None) if late else seen)
 
     def _removed_by_files(
-        self, path: str, done: TableMaintenance, unread: UnreadBronze, keep: timedelta, others: Collection[str]
+        self, path: str, done: TableMaintenance, unread: UnreadBronze, keep: timedelta
     ) -> TableMaintenance:
-        old = by_files.unneeded(self._storage, path, keep, others)
+        old = by_files.unneeded(self._storage, path, keep)
         names = {key: key.rsplit("/", 1)[-1] for key in old}
         kept = unread.names.intersection(names.values())
         removed = [key for key, name in names.items() if name not in kept]

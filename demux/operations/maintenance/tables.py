@@ -38,8 +38,6 @@ def _all(
     for name in layout.storage.names(f"{layout.root}/control"):
         yield Table(TableKind.CONTROL, f"{layout.root}/control/{name}", f"control/{name}")
     yield from _silver(layout, settings, names, keys)
-    for name in layout.storage.names(f"{layout.root}/sessions"):
-        yield Table(TableKind.SILVER, layout.sessions(name), f"sessions/{name}")
 
 
 def _silver(

@@ -6,12 +6,11 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 import pyarrow as pa
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from demux.core.errors import TableUnsuited
 from demux.core.extras import duckdb
+from demux.core.spark.classic import SPARK_ERRORS
 from demux.operations.reconcile.balance import (
     LedgerDifference,
     LedgerFault,
@@ -80,7 +79,7 @@ def _read_table(
     try:
         register_twice(engine, spark, "source", reading.source)
         return _number(engine, NUMBERED_IN_SOURCE), ()
-    except (TableUnsuited, duckdb.InvalidInputException, PySparkException, Py4JJavaError):
+    except (TableUnsuited, duckdb.InvalidInputException, *SPARK_ERRORS):
         # its log or its old files are gone
         engine.execute(NO_SOURCE)
         return None, (f"The source was not compared: version {reading.source[0].version} of it cannot be read.",)

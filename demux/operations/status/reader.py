@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 from demux.core.causes import RemovalReason, Stage
 from demux.core.columns.arrow import table_of
-from demux.core.control.games_and_rounds import KnownGame, TaskOutcome, TaskRecord
+from demux.core.control.games_and_rounds import KnownGame, TaskRecord, task_record
 from demux.core.errors import DemuxError
 from demux.core.extras import deltalake
 from demux.core.names import names_of
@@ -139,7 +139,7 @@ class StatusReader:
         # a file of one round is small: one request
         data = pa.BufferReader(self._storage.read(f"{self._layout.rounds}/{path}"))
         rows = pq.ParquetFile(data).read([column.name for column in ROUNDS.columns]).to_pylist()
-        return tuple(_record(row) for row in rows if row["game_name"] is not None)
+        return tuple(task_record(row) for row in rows if row["game_name"] is not None)
 
     def _tables(self, games: Iterable[str]) -> tuple[dict[str, TableFacts], frozenset[str]]:
         """Return the silver tables by game, and the games whose table cannot be read."""
@@ -252,19 +252,3 @@ def _select(table: deltalake.DeltaTable, query: str) -> list[dict[str, Any]]:
     """Return the rows of a query in DataFusion's SQL: unlike pyarrow's datasets, it does not import pandas."""
     found: list[dict[str, Any]] = table_of(deltalake.QueryBuilder().register("rows", table).execute(query)).to_pylist()
     return found
-
-
-def _record(row: Mapping[str, Any]) -> TaskRecord:
-    return TaskRecord(
-        row["round_id"],
-        row["game_name"],
-        TaskOutcome(row["outcome"]),
-        row["rows_in"],
-        row["rows_silver"],
-        row["rows_quarantined"],
-        tuple(row["schema_ids"] or ()),
-        row["seconds"],
-        row["condition"],
-        row["sentence"],
-        row["finished_at"],
-    )

@@ -12,7 +12,7 @@ from itertools import accumulate
 from demux.core.control.games_and_rounds import TaskOutcome, TaskRecord
 from demux.core.names import names_of
 from demux.core.schemas.subject_choice import GameSchemas
-from demux.core.settings.subject_pattern import SubjectRule
+from demux.core.settings.games import SubjectRule
 from demux.operations.status.facts import BronzeFile, Facts
 from demux.operations.status.model import (
     ClusterStatus,

@@ -49,7 +49,7 @@ def dataset_at(path: str) -> DatasetName:
             return DatasetName("file", place.key)
         case Scheme.S3 | Scheme.AZURE | Scheme.GCS:
             return DatasetName(f"{place.scheme.value}://{place.container}", place.key)
-        case Scheme.OTHER:
+        case Scheme.MOUNT | Scheme.OTHER:
             parts = urlsplit(path)
             return DatasetName(f"{parts.scheme}://{parts.netloc}", parts.path)
 

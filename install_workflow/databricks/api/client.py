@@ -1,86 +1,36 @@
-"""One workspace over HTTP, by databricks-sdk: calls, tried again where that helps, with answers or our errors."""
+"""One workspace over HTTP: the login by databricks-sdk; calls with answers or our errors."""
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import quote
 
 import requests
-from databricks.sdk import WorkspaceClient
 from databricks.sdk.clock import Clock
 from databricks.sdk.config import Config
 from databricks.sdk.errors.base import DatabricksError
-from databricks.sdk.errors.platform import PermissionDenied
-from tenacity import RetryCallState, Retrying, retry_if_exception_type
-from tenacity.wait import wait_random_exponential
 
 from demux.core.errors import DemuxError
-from install_workflow.databricks.api.errors import (
-    OTHER_SHAPE,
-    ApiRejected,
-    ApiUnusable,
-    failure_of,
-    json_object,
-    no_login,
-    one_line,
-    refused,
-    seconds_to_wait,
-    unavailable,
-)
+from demux.core.http.client import DEFAULT_TRIES, HttpAnswer, HttpClient, Tries
+from demux.core.http.failures import CertificateRefused, HttpRejected, HttpUnusable, one_line, parse_json
+from install_workflow.databricks.api.errors import no_login, not_trusted, refused, unavailable
 
 T = TypeVar("T")
 
-_DAY_S = 86_400
-_HTML = "text/html"
-
-
-@dataclass(frozen=True, slots=True)
-class Tries:
-    """How often and how long a call is tried.
-
-    Attributes:
-        retries: tries after the first.
-        max_wait_s: longest wait between two tries where the server does not ask for one.
-        all_waits_s: longest time for all waits of a call; no try follows a wait that would be longer.
-        timeout_s: longest wait for an answer.
-        first_s: how long the client may ask the host about itself when it is made; it can do without an answer.
-    """
-
-    retries: int = 5
-    max_wait_s: float = 30
-    all_waits_s: float = 300
-    timeout_s: float = 60
-    first_s: int = 10
-
-
-@dataclass(frozen=True, slots=True)
-class ApiResponse:
-    """An answer that is a success.
-
-    Attributes:
-        content: the body.
-        size: what `Content-Length` says, in bytes; of a HEAD, of what is there.
-    """
-
-    content: bytes
-    size: int | None
+# how long the SDK may ask the host about itself when the login is made; it can do without an answer
+_FIRST_S = 10
 
 
 class WorkspaceConnection:
-    """A workspace and our login there.
-
-    Attributes:
-        host: its URL.
-        client: the client of databricks-sdk; it tries each call once.
-    """
+    """A workspace and our login there."""
 
     def __init__(
         self,
         login: Mapping[str, Any] | None = None,
-        tries: Tries = Tries(),
+        tries: Tries = DEFAULT_TRIES,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         """Find the login; asks the host once where it logs in.
@@ -94,23 +44,17 @@ class WorkspaceConnection:
         Raises:
             WorkspaceRefused: there is no login.
         """
-        options: dict[str, Any] = {
-            "http_timeout_seconds": tries.timeout_s,
-            "retry_timeout_seconds": tries.first_s,
-            **(login or {}),
-        }
+        options = {"http_timeout_seconds": tries.timeout_s, "retry_timeout_seconds": _FIRST_S, **(login or {})}
         try:
-            config = Config(clock=_OneTry(), **options)
-            self.client = WorkspaceClient(config=config)
-        except (AttributeError, LookupError, TypeError, ValueError, OSError, DatabricksError) as error:
-            # the client breaks on what a host says of itself in JSON of another shape
+            self._config = Config(clock=_OneTry(), **options)
+        except (AttributeError, LookupError, TypeError, ValueError, OSError) as error:
+            # the SDK breaks on what a host says of itself in JSON of another shape
             reason = one_line(str(error))
         else:
-            self.host = str(config.host)
-            self._tries = tries
-            self._sleep = sleep
+            self.host = str(self._config.host)
+            self._client = HttpClient(self.host, self._authorize, tries, sleep=sleep)
             return
-        # raised out here so that the client's error, which may hold a header, does not hang on it
+        # raised out here so that the SDK's error, which may hold a header, does not hang on it
         raise no_login(reason)
 
     def ask(
@@ -149,46 +93,43 @@ class WorkspaceConnection:
         body: Mapping[str, object] | None = None,
     ) -> dict[str, Any]:
         """Return the JSON object that is answered; tried once, to be called within `tried`."""
-        return json_object(self.answer(method, path, query, body).content)
+        data = None if body is None else json.dumps(body).encode()
+        value = parse_json(self.answer(method, path, query, data, "application/json").content)
+        if not isinstance(value, dict):
+            raise TypeError("no object")
+        return value
 
     def answer(
         self,
         method: str,
         path: str,
         query: Mapping[str, object] | None = None,
-        body: Mapping[str, object] | None = None,
         data: bytes | None = None,
-    ) -> ApiResponse:
+        content_type: str = "application/octet-stream",
+    ) -> HttpAnswer:
         """Return what is answered, whatever it is; tried once, to be called within `tried`.
 
         Args:
             method: such as `GET`.
             path: without the host; it is quoted here.
             query: behind the path.
-            body: the JSON object that is sent.
-            data: the bytes that are sent in place of it.
+            data: the bytes that are sent.
+            content_type: what they are.
         """
-        workspace = getattr(self.client.config, "workspace_id", None)
-        headers = {"X-Databricks-Workspace-Id": workspace} if workspace else {}
-        if data is not None:
-            headers["Content-Type"] = "application/octet-stream"
-        answer: dict[str, Any] = self.client.api_client.do(
-            method,
-            quote(path),
-            query=dict(query or {}),
-            headers=headers,
-            body=None if body is None else dict(body),
-            data=data,
-            raw=True,
-            auth=self._authorized,
-            response_headers=["content-type", "content-length"],
-        )
-        with answer["contents"] as contents:
-            content = contents.read()
-        if str(answer["content-type"]).startswith(_HTML):
-            raise ApiUnusable("answered with a page for people")
-        size = answer["content-length"]
-        return ApiResponse(content, None if size is None else int(size))
+        workspace = getattr(self._config, "workspace_id", None)
+        headers = {
+            "User-Agent": self._config.user_agent,
+            **({"X-Databricks-Workspace-Id": workspace} if workspace else {}),
+            **({} if data is None else {"Content-Type": content_type}),
+        }
+        try:
+            return self._client.send(method, quote(path), query=query, content=data, headers=headers)
+        except HttpRejected as rejected:
+            # an API says in JSON what is not there: any other 404, and a redirect, comes from something in between
+            if rejected.status >= 400 and not (rejected.status == 404 and rejected.is_foreign):
+                raise
+            failure = HttpUnusable(f"answered with {rejected.message}")
+        raise failure
 
     def tried(self, doing: str, call: Callable[[], T]) -> T:
         """Return what the call returns, tried again after failures that may pass.
@@ -200,53 +141,31 @@ class WorkspaceConnection:
             WorkspaceRefused: wrong login, or any other refusal.
             WorkspaceUnavailable: no usable answer, however often it was asked.
         """
-        retrying = Retrying(
-            stop=self._is_over,
-            wait=self._wait,
-            retry=retry_if_exception_type(ApiUnusable),
-            sleep=self._sleep,
-            reraise=True,
-        )
         failure: DemuxError
         try:
-            result: T = retrying(_translated, call)
-            return result
-        except ApiUnusable as unusable:
+            return self._client.try_again(call)
+        except HttpUnusable as unusable:
             failure = unavailable(self.host, doing, unusable)
-        except ApiRejected as rejected:
+        except HttpRejected as rejected:
             failure = refused(self.host, doing, rejected)
+        except CertificateRefused as distrusted:
+            failure = not_trusted(self.host, distrusted)
         raise failure
 
-    def _wait(self, state: RetryCallState) -> float:
-        """Return the seconds until the next try: what the server asks for, else growing and bounded."""
-        error = state.outcome.exception() if state.outcome else None
-        asked = error.after_s if isinstance(error, ApiUnusable) else None
-        if asked is not None:
-            return asked
-        return wait_random_exponential(multiplier=0.5, max=self._tries.max_wait_s)(state)
-
-    def _is_over(self, state: RetryCallState) -> bool:
-        is_too_long = state.idle_for + state.upcoming_sleep > self._tries.all_waits_s
-        return state.attempt_number > self._tries.retries or is_too_long
-
-    def _authorized(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
+    def _authorize(self) -> Mapping[str, str]:
         try:
-            request.headers.update(self.client.config.authenticate())
+            return self._config.authenticate()
         except requests.RequestException:
             # no answer of the server that gives out tokens, or one that is no JSON
             raise
-        except ValueError as error:
+        except (ValueError, DatabricksError) as error:
             # such as a profile that no longer works
-            failure = ApiRejected(401, one_line(str(error)))
-        else:
-            # before the client reads the answer: it has no words for many bodies, and breaks on some
-            request.register_hook("response", _require_success)
-            return request
+            failure = HttpRejected(401, one_line(str(error)) or "no reason given")
         raise failure
 
 
 class _OneTry(Clock):
-    """Time that goes by only while the client waits to try again, and then it is too late to."""
+    """Time that goes by only while the SDK waits to try again, and then it is too late to."""
 
     def __init__(self) -> None:
         self._now = 0.0
@@ -255,38 +174,4 @@ class _OneTry(Clock):
         return self._now
 
     def sleep(self, seconds: float) -> None:
-        # the client would repeat a create whose answer was lost: two jobs
-        self._now += seconds + _DAY_S
-
-
-def _require_success(response: requests.Response, **_: object) -> None:
-    if response.status_code >= 400:
-        after_s = seconds_to_wait(response.headers)
-        raise failure_of(response.status_code, str(response.reason), response.content, after_s)
-
-
-def _translated(call: Callable[[], T]) -> T:
-    failure: Exception
-    try:
-        return call()
-    except (DatabricksError, requests.RequestException, TimeoutError) as error:
-        # the client says "timed out" when it does not try again
-        cause = error.__cause__ if isinstance(error, TimeoutError) else None
-        failure = _failure(cause or error)
-    except (AttributeError, LookupError, TypeError, ValueError):
-        # what was read from the answer is not what it should be
-        failure = ApiUnusable(OTHER_SHAPE)
-    raise failure
-
-
-def _failure(error: BaseException) -> ApiUnusable | ApiRejected:
-    match error:
-        case requests.Timeout() | TimeoutError():
-            return ApiUnusable("did not answer in time")
-        case requests.exceptions.ChunkedEncodingError() | requests.exceptions.ContentDecodingError():
-            return ApiUnusable("broke off its answer")
-        case requests.RequestException():
-            return ApiUnusable(f"was not reached ({type(error).__name__})")
-        case _:
-            # the client's own words, such as for a network that the workspace does not let in
-            return ApiRejected(403 if isinstance(error, PermissionDenied) else 400, one_line(str(error)))
+        self._now += seconds + _FIRST_S

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Generic, TypeVar
 
-from demux.core.control.deployment_record import file_of, version_in
+from demux.core.control.record_format import RecordFormat, file_of, version_in
 from demux.core.errors import DemuxError, TaskInterrupted, WorkspaceRefused
 from install_workflow.databricks.api.client import WorkspaceConnection
 from install_workflow.databricks.api.errors import Missing
@@ -25,36 +24,14 @@ class FileVersion(Generic[R]):
 
     Attributes:
         version: counted from 1; 0 = there is none yet.
-        record: what it says.
     """
 
     version: int
     record: R
 
 
-@dataclass(frozen=True, slots=True)
-class RecordFormat(Generic[R]):
-    """How a record is written.
-
-    Attributes:
-        empty: what it says before the first version.
-        to_text: the text of a version's file.
-        from_text: the record of such a text; the path is for the sentence of the error.
-        about: what the record is about, such as `the grants`.
-    """
-
-    empty: R
-    to_text: Callable[[R], str]
-    from_text: Callable[[str, str], R]
-    about: str
-
-
 class RecordFiles(Generic[R]):
-    """The versions of a record, `00000001.json` and so on; all raise as `WorkspaceConnection.tried`.
-
-    Attributes:
-        folder: where they are.
-    """
+    """The versions of a record, `00000001.json` and so on; all raise as `WorkspaceConnection.tried`."""
 
     def __init__(self, connection: WorkspaceConnection, folder: str, form: RecordFormat[R]) -> None:
         self.folder = folder

@@ -9,8 +9,9 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from demux.core.errors import WorkspaceRefused
+from demux.core.http.failures import HttpUnusable
 from install_workflow.databricks.api.client import WorkspaceConnection
-from install_workflow.databricks.api.errors import ApiUnusable, Missing
+from install_workflow.databricks.api.errors import Missing
 
 _TREE = "/api/2.0/workspace"
 _FILES, _FOLDERS = "/api/2.0/fs/files", "/api/2.0/fs/directories"
@@ -126,7 +127,7 @@ def size(connection: WorkspaceConnection, path: str) -> int | None:
     doing = f"look at {path}"
     try:
         if _in_volume(path):
-            return connection.tried(doing, lambda: connection.answer("HEAD", f"{_FILES}{path}").size)
+            return connection.tried(doing, lambda: _length(connection.answer("HEAD", f"{_FILES}{path}").headers))
         return connection.read(f"{_TREE}/get-status", doing, _size_in, {"path": path})
     except Missing:
         return None
@@ -139,6 +140,10 @@ def _names_in_tree(answer: Mapping[str, Any]) -> list[str]:
 def _names_in_volume(page: Mapping[str, Any]) -> tuple[list[str], str]:
     """Return the names on a page, and the token of the next one."""
     return [str(entry["name"]) for entry in page.get("contents", [])], str(page.get("next_page_token") or "")
+
+
+def _length(headers: Mapping[str, str]) -> int | None:
+    return int(headers["Content-Length"]) if "Content-Length" in headers else None
 
 
 def _size_in(status: Mapping[str, Any]) -> int | None:
@@ -170,8 +175,8 @@ def _do(
     """Make a call of the Files API that is answered with nothing."""
 
     def done() -> None:
-        if connection.answer(method, path, query, data=data).content:
-            raise ApiUnusable("answered with more than the status")
+        if connection.answer(method, path, query, data).content:
+            raise HttpUnusable("answered with more than the status")
 
     connection.tried(doing, done)
 

@@ -9,8 +9,7 @@ from functools import partial
 from typing import Protocol
 
 from install_workflow.databricks.diff.changes import JobCall, JobChange, WorkspacePlan
-from install_workflow.databricks.jobs.job import Job, JobJson, Permission
-from install_workflow.databricks.jobs.job_references import with_ids
+from install_workflow.databricks.jobs.job import Job, JobJson, Permission, with_ids
 
 
 class Jobs(Protocol):
@@ -46,9 +45,7 @@ class JobStep:
 
     Attributes:
         moment: which of the two.
-        call: what it does.
         part: which of the deployment's jobs it is.
-        name: the job's name.
         job_id: the job's id; None before it is created.
     """
 

@@ -7,26 +7,26 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from demux.core.errors import PlanRefused, SettingsInvalid
+from demux.core.settings.databricks import DatabricksSettings
 from demux.core.settings.settings import Settings
 from install_workflow.databricks.api.workspace_files import files_in, is_empty_folder, remove, remove_empty, upload
 from install_workflow.databricks.apply.apply_jobs import CallMoment, JobStep, apply
 from install_workflow.databricks.apply.deployment_lock import DeploymentLock
-from install_workflow.databricks.apply.settings_files import missing, upload_files
-from install_workflow.databricks.apply.wheel import Wheel, is_our_wheel, must_upload, wheels_of
+from install_workflow.databricks.apply.wheel import Wheel, is_our_wheel, missing, must_upload, upload_files, wheels_of
 from install_workflow.databricks.diff.changes import JobCall, WorkspacePlan, compare
-from install_workflow.databricks.diff.deployed_games import DiscoveredGames, plan_games
-from install_workflow.databricks.diff.drift import filled_in
-from install_workflow.databricks.diff.normalize import comparable
-from install_workflow.databricks.diff.placements import (
+from install_workflow.databricks.diff.deployed_games import (
+    DiscoveredGames,
     Filled,
     PlacementOutcome,
     Places,
     deployed_places,
+    plan_games,
     planned_places,
 )
+from install_workflow.databricks.diff.drift import filled_in
+from install_workflow.databricks.diff.fields import comparable
 from install_workflow.databricks.diff.plan_file import require_same_state, require_unchanged
-from install_workflow.databricks.grants.api import GrantsApi
-from install_workflow.databricks.grants.record import grants_files
+from install_workflow.databricks.grants.apply import GrantsApi, grants_files
 from install_workflow.databricks.jobs.build import ALL, CONTINUOUS, job_name, make_jobs
 from install_workflow.databricks.jobs.job import OWNER_TAG, Job, wheel_folder
 from install_workflow.databricks.jobs.jobs_api import DeploymentJobs, Workspace
@@ -46,8 +46,6 @@ class DeploymentPreview:
 
     Attributes:
         games: which game runs on which cluster, and which waits.
-        jobs: the jobs as they should be.
-        plan: the difference.
         must_upload: whether the wheel is not there yet.
         files: the settings files that are not there yet.
     """
@@ -122,8 +120,8 @@ def preview_deployment(
             deployment's root.
         DemuxError: as the calls of `Workspace`.
     """
-    name = deployment_of(settings)
-    _require_catalog(workspace, settings)
+    name = deployment_of(settings.databricks)
+    _require_catalog(workspace, settings.databricks.catalog)
     found = workspace.find(name, _names(name), settings.root)
     _require_own_root(found, settings.root)
     games = plan_games(found.jobs, settings, discovered)
@@ -187,7 +185,7 @@ def upload_wheel(workspace: Workspace, wheel: Wheel, tell: Callable[[FileStep], 
 
 def preview_removal(workspace: Workspace, settings: Settings, turn: DeploymentLock) -> Removal:
     """Return all that apply made and that is there still; changes nothing. Our turn has begun."""
-    name = deployment_of(settings)
+    name = deployment_of(settings.databricks)
     plan = compare((), workspace.find(name, ()).jobs)
     wheels = settings.databricks.wheel_path or ""
     folder = wheel_folder(wheels, name)
@@ -257,7 +255,7 @@ def require_applicable(
         PlanRefused: it is not, or the file was changed.
         SettingsInvalid: the wheel is not there, and is not ours to upload; there is no such catalog.
     """
-    name = deployment_of(settings)
+    name = deployment_of(settings.databricks)
     jobs = [change.job for change in saved.changes if change.job is not None]
     owners = {str(job.settings.get("tags", {}).get(OWNER_TAG)) for job in jobs} - {name}
     wheels = wheels_of(job.settings for job in jobs) - {wheel.path}
@@ -267,7 +265,7 @@ def require_applicable(
                 f"The plan {saved.plan_id} was saved for the {what} {', '.join(sorted(others))}, and this is {this}.",
                 "Apply it with the settings and the code that it was made with, or make it again.",
             )
-    _require_catalog(workspace, settings)
+    _require_catalog(workspace, settings.databricks.catalog)
     found = workspace.find(name, {change.name for change in saved.changes}, settings.root)
     _require_own_root(found, settings.root)
     now = _compared(jobs, found, filled)
@@ -276,18 +274,18 @@ def require_applicable(
     return must_upload(workspace.connection, wheel)
 
 
-def deployment_of(settings: Settings) -> str:
+def deployment_of(databricks: DatabricksSettings) -> str:
     """Return the deployment's name.
 
     Raises:
         SettingsInvalid: there is none.
     """
-    if settings.databricks.name is None:
+    if databricks.name is None:
         raise SettingsInvalid(
             "databricks.name is not set, so there is no deployment in a workspace.",
             "Set databricks.name, or run the games on this machine by `demux run`.",
         )
-    return settings.databricks.name
+    return databricks.name
 
 
 def _compared(jobs: Sequence[Job], found: DeploymentJobs, filled: Filled) -> WorkspacePlan:
@@ -332,9 +330,9 @@ def _places_now(workspace: Workspace, turn: DeploymentLock, known: Iterable[str]
     return deployed_places(workspace.find(turn.deployment, ()).jobs, known)
 
 
-def _require_catalog(workspace: Workspace, settings: Settings) -> None:
-    if settings.databricks.catalog is not None:
-        GrantsApi(workspace.connection).require(settings.databricks.catalog)
+def _require_catalog(workspace: Workspace, catalog: str | None) -> None:
+    if catalog is not None:
+        GrantsApi(workspace.connection).require(catalog)
 
 
 def _require_own_root(found: DeploymentJobs, root: str) -> None:

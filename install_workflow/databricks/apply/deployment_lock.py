@@ -2,20 +2,85 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum
-from functools import partial
+from pathlib import Path
+from typing import Protocol
 
-from demux.core.control.deployment_record import DeploymentRecord, InstallerClaim, from_text, record_folder, to_text
+from filelock import FileLock, Timeout
+
+from demux.core.control.deployment_record import DeploymentRecord, InstallerClaim, deployment_format, record_folder
 from demux.core.errors import DemuxError, DeploymentLocked
 from install_workflow.databricks.api.client import WorkspaceConnection
-from install_workflow.databricks.api.versioned_file import FileVersion, RecordFiles, RecordFormat
+from install_workflow.databricks.api.versioned_file import FileVersion, RecordFiles
 from install_workflow.databricks.api.workspace_files import missing_folders
-from install_workflow.databricks.apply.presence import InstallerPresence, NothingKnown
-from install_workflow.databricks.diff.placements import Filled, PlacementOutcome, Places, recorded
+from install_workflow.databricks.diff.deployed_games import Filled, PlacementOutcome, Places, recorded
+
+# longer than another process needs to find out that the file is locked
+_LOOK_S = 1.0
+# what a claim says comes from a file that others can write
+_PROCESS = re.compile(r"[0-9A-Za-z-]{1,100}")
+
+
+class InstallerPresence(Protocol):
+    """What can be known of other installers without asking the workspace."""
+
+    def hold(self, process: str) -> None:
+        """Show from now on that this process, ours, is at work; a second call changes nothing."""
+        ...
+
+    def leave(self, process: str) -> None:
+        """Show no longer that this process, ours, is at work."""
+        ...
+
+    def is_dead(self, process: str) -> bool:
+        """Return whether the process was at work on this machine and has ended; False where that is not known."""
+        ...
+
+
+class LocalPresence:
+    """A locked file for each process, in a folder of the user on this machine.
+
+    Where no such file can be made or locked, nothing is known, and others wait for the claim's end.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._held: dict[str, FileLock] = {}
+
+    def hold(self, process: str) -> None:
+        """Lock a file of this name until `leave`, or until the process ends."""
+        lock = self._held.setdefault(process, FileLock(self._path(process)))
+        with suppress(OSError, Timeout, NotImplementedError):
+            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            if not lock.is_locked:
+                lock.acquire(timeout=_LOOK_S)
+
+    def leave(self, process: str) -> None:
+        """Remove the file; safe to call twice."""
+        lock = self._held.pop(process, None)
+        if lock is not None:
+            with suppress(OSError):
+                self._path(process).unlink(missing_ok=True)
+            lock.release()
+
+    def is_dead(self, process: str) -> bool:
+        """Return whether there is a file of this name that no process locks."""
+        if not _PROCESS.fullmatch(process) or not self._path(process).is_file():
+            return False
+        try:
+            with FileLock(self._path(process)).acquire(timeout=0):
+                return True
+        except (OSError, Timeout, NotImplementedError):
+            return False
+
+    def _path(self, process: str) -> Path:
+        return self._folder / f"{process}.lock"
+
 
 # how long others wait for a process that died on another machine
 LEASE = timedelta(minutes=15)
@@ -42,7 +107,7 @@ class InstallerId:
 
     by: str
     process: str
-    presence: InstallerPresence = field(default_factory=NothingKnown)
+    presence: InstallerPresence
 
 
 class DeploymentLock:
@@ -50,10 +115,6 @@ class DeploymentLock:
 
     `begin` comes before the jobs are read, `run` makes the changes: it claims the version after the one that was read,
     which no other installer can have written then. So whoever makes a call has a plan from the state that is there.
-
-    Attributes:
-        deployment: its name.
-        folder: where its record is.
     """
 
     def __init__(
@@ -75,8 +136,7 @@ class DeploymentLock:
             clock: the time (UTC).
             record_id: what no other record has, for one that begins with this turn.
         """
-        about = f"the deployment {deployment}"
-        form = RecordFormat(DeploymentRecord(), partial(to_text, deployment), partial(from_text, deployment), about)
+        form = deployment_format(deployment)
         self.deployment = deployment
         self.folder = record_folder(wheel_path, deployment)
         self._files = RecordFiles(connection, self.folder, form)

@@ -20,10 +20,18 @@ from install_workflow.databricks.diff.details import (
     task_details,
 )
 from install_workflow.databricks.diff.drift import sides
-from install_workflow.databricks.diff.normalize import comparable
-from install_workflow.databricks.jobs.job import OWNER_TAG, PART_TAG, DeployedJob, ForeignJob, Job
-from install_workflow.databricks.jobs.job_references import called_first, parts_called, with_parts
-from install_workflow.databricks.jobs.task_games import engine_of
+from install_workflow.databricks.diff.fields import comparable
+from install_workflow.databricks.jobs.job import (
+    OWNER_TAG,
+    PART_TAG,
+    DeployedJob,
+    ForeignJob,
+    Job,
+    called_first,
+    parts_called,
+    with_parts,
+)
+from install_workflow.databricks.jobs.task_arguments import engine_of
 from install_workflow.planning.plan import digest
 
 MAX_REMOVED_SHARE = 0.25
@@ -55,9 +63,7 @@ class JobChange:
     """What happens to one job, and why.
 
     Attributes:
-        action: what happens.
         part: which of the deployment's jobs it is.
-        name: the job's name.
         job_id: its id; None when it is created.
         calls: what applying it takes, in order.
         reason: why, in a few words.

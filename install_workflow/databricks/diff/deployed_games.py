@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any
 
-from demux.core.control.game_load import Load
+from demux.core.control.deployment_record import GamePlacement, RecordedGame
+from demux.core.control.games_and_rounds import Load
 from demux.core.errors import PlanRefused
 from demux.core.names import names_of
 from demux.core.schemas.game_discovery import RegisteredGames
-from demux.core.settings.settings import Engine, Policy, Settings
+from demux.core.settings.games import Policy
+from demux.core.settings.settings import Engine, Settings
+from install_workflow.databricks.diff.changes import WorkspacePlan
 from install_workflow.databricks.jobs.cluster import BRONZE
-from install_workflow.databricks.jobs.job import DeployedJob
-from install_workflow.databricks.jobs.task_games import TaskGames, engine_of, parse_task_games
+from install_workflow.databricks.jobs.job import DeployedJob, JobJson
+from install_workflow.databricks.jobs.task_arguments import TaskGames, engine_of, parse_task_games
 from install_workflow.planning.plan import Plan, left_out, make_plan
 from install_workflow.planning.rebalance import Balance
 
@@ -68,7 +72,7 @@ def plan_games(deployed: Iterable[DeployedJob], settings: Settings, discovered: 
             "Name them in games.allow, or plan with --discovered.",
             keys=now.unnamed,
         )
-    clusters = _going_on(now, settings)
+    clusters = _continuing(now, settings.task_engine)
     # a game that was put elsewhere by hand has no cluster to continue with, but it stays
     elsewhere = now.games - clusters.keys() if settings.games.policy is Policy.AUTO else frozenset()
     games = settings.games.model_copy(update={"allow": (*settings.games.allow, *sorted(elsewhere))})
@@ -78,12 +82,12 @@ def plan_games(deployed: Iterable[DeployedJob], settings: Settings, discovered: 
     return replace(plan, waiting=(*plan.waiting, *left_out(discovered.registered)))
 
 
-def _going_on(now: Running, settings: Settings) -> Mapping[str, str]:
+def _continuing(now: Running, engine: Engine) -> Mapping[str, str]:
     """Return the cluster of each game that may stay on it.
 
     A fleet packs the games of streams again: their tasks change anyway, and it needs fewer clusters.
     """
-    if settings.task_engine is Engine.STREAM:
+    if engine is Engine.STREAM:
         return now.clusters
     return {game: cluster for game, cluster in now.clusters.items() if game not in now.by_stream}
 
@@ -120,3 +124,72 @@ def _tasks(deployed: Iterable[DeployedJob]) -> Iterator[tuple[str | None, str | 
 def _cluster(task: Mapping[str, Any]) -> str | None:
     key = task.get("job_cluster_key")
     return None if key in {None, BRONZE} else str(key)
+
+
+Places = tuple[GamePlacement, ...]
+# by job id: what the server added to its settings
+Filled = Mapping[int, JobJson]
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementOutcome:
+    """What the record says of the jobs after an apply.
+
+    Attributes:
+        filled: what the server added to each job, as far as that is known.
+    """
+
+    places: Places = ()
+    filled: Filled = field(default_factory=dict)
+
+
+def deployed_places(jobs: Iterable[DeployedJob], known: Iterable[str]) -> Places:
+    """Return where the deployed jobs have each game, by key; where two have the same game, the lower id counts.
+
+    Args:
+        jobs: the jobs with the deployment's tag.
+        known: names of games: a task may tell a game's key in place of its name.
+    """
+    return _places(((job.job_id, job.settings) for job in jobs), known)
+
+
+def planned_places(plan: WorkspacePlan, ids: Mapping[str, int], known: Iterable[str]) -> Places:
+    """Return where the jobs have each game once the plan is applied, by key.
+
+    Args:
+        plan: the plan.
+        ids: the id of each part's job.
+        known: as for `deployed_places`.
+    """
+    return _places(((ids[each.part], each.job.settings) for each in plan.changes if each.job is not None), known)
+
+
+def recorded(places: Places, before: Iterable[RecordedGame], plan_id: str, now: datetime) -> tuple[RecordedGame, ...]:
+    """Return the places with the plan that made them and the time, both as before where nothing changed."""
+    stay = {game.place: game for game in before}
+    return tuple(stay.get(place) or RecordedGame(place, plan_id, now) for place in places)
+
+
+def _places(jobs: Iterable[tuple[int, JobJson]], known: Iterable[str]) -> Places:
+    by_key = {names_of(game).key: game for game in known}
+    found: dict[str, GamePlacement] = {}
+    for job_id, settings in sorted(jobs, key=lambda job: job[0]):
+        for task in settings.get("tasks", []):
+            for key, game in _games(task):
+                place = GamePlacement(
+                    key,
+                    game if game is not None else by_key.get(key),
+                    str(settings.get("name", "")),
+                    job_id,
+                    str(task.get("task_key", "")),
+                    task.get("job_cluster_key"),
+                )
+                found.setdefault(key, place)
+    return tuple(found[key] for key in sorted(found))
+
+
+def _games(task: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
+    """Yield key and name of each game of a task; None where it tells the key alone."""
+    games = parse_task_games(str(task.get("task_key", "")), task)
+    yield from ((names_of(name).key, name) for name in games.names)
+    yield from ((key, None) for key in games.keys)

@@ -11,8 +11,7 @@ from demux.core.names import names_of
 from demux.core.secrets import is_reference, is_secret_option
 from demux.core.text import first_few
 from install_workflow.databricks.jobs.job import Permission
-from install_workflow.databricks.jobs.task_arguments import options
-from install_workflow.databricks.jobs.task_games import AS_KEY, AS_NAME, engine_of, parse_task_games
+from install_workflow.databricks.jobs.task_arguments import AS_KEY, AS_NAME, engine_of, options, parse_task_games
 
 # by game: part and task that it runs in
 Places = Mapping[str, tuple[str, str]]
@@ -35,7 +34,6 @@ class Detail:
     """One difference within a job.
 
     Attributes:
-        difference: its kind.
         subject: what differs, such as `task deserialize_chess`, `cluster cluster_001`, `job` or `group analysts`.
         field: the field of the subject, such as `python_wheel_task.package_name` or `parameter games.limit`; "" = the
             subject as a whole.

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any
 
+from demux.core.control.record_format import mistake_in
 from demux.core.errors import PlanRefused
-from demux.core.settings.databricks import AccessLevel, PrincipalKind
-from install_workflow.databricks.diff.changes import JobAction, JobCall, JobChange, WorkspacePlan
-from install_workflow.databricks.diff.details import Detail, DifferenceKind
-from install_workflow.databricks.diff.render import content_of
-from install_workflow.databricks.jobs.job import ForeignJob, Job, Permission
+from install_workflow.databricks.diff.changes import WorkspacePlan
+from install_workflow.databricks.diff.render import PLAN, content_of
 
-VERSION = 2
+VERSION = 3
 
 
 def to_text(plan: WorkspacePlan, host: str) -> str:
     """Return the plan as JSON: what `content_of` has, a version, the workspace, and each job as it should be."""
-    content = {"version": VERSION, "workspace": host, **content_of(plan)}
-    for written, change in zip(content["changes"], plan.changes, strict=True):
-        written["job"] = _job_json(change.job) if change.job else None
+    content = {"version": VERSION, "workspace": host, **content_of(plan, with_jobs=True)}
     return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
 
 
@@ -39,9 +33,9 @@ def from_text(text: str, host: str) -> WorkspacePlan:
                 f"The saved plan is for the workspace {content['workspace']}, and this is {host}.",
                 "Log in to that workspace, or make the plan again.",
             )
-        plan = _plan(content)
-    except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
-        raise _refused(f"is no plan ({type(error).__name__}: {error})") from None
+        plan = PLAN.validate_python(content)
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise _refused(f"is no plan ({mistake_in(error)})") from None
     if plan.plan_id != content["plan_id"]:
         raise _changed()
     return plan
@@ -87,42 +81,3 @@ def _changed() -> PlanRefused:
 
 def _refused(what: str) -> PlanRefused:
     return PlanRefused(f"The saved plan {what}.", "Save it again: `demux plan --out FILE`.")
-
-
-def _plan(content: Mapping[str, Any]) -> WorkspacePlan:
-    return WorkspacePlan(
-        tuple(_change(each) for each in content["changes"]),
-        tuple(ForeignJob(**each) for each in content["foreign"]),
-        content["state_id"],
-        content["deployed_games"],
-        content["removed_games"],
-    )
-
-
-def _change(written: Mapping[str, Any]) -> JobChange:
-    return JobChange(
-        JobAction(written["action"]),
-        written["part"],
-        written["name"],
-        written["job_id"],
-        tuple(map(JobCall, written["calls"])),
-        written["reason"],
-        tuple(Detail(**{**each, "difference": DifferenceKind(each["difference"])}) for each in written["details"]),
-        _job(written["job"]) if written["job"] else None,
-    )
-
-
-def _job_json(job: Job) -> dict[str, Any]:
-    return {
-        "part": job.part,
-        "settings": job.settings,
-        "permissions": [[each.kind.value, each.principal, each.level.value] for each in job.permissions],
-    }
-
-
-def _job(written: Mapping[str, Any]) -> Job:
-    permissions = (
-        Permission(PrincipalKind(kind), principal, AccessLevel(level))
-        for kind, principal, level in written["permissions"]
-    )
-    return Job(written["part"], written["settings"], tuple(permissions))

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
+
+from pydantic import TypeAdapter
 
 from demux.core.settings.settings import Engine
 from demux.core.text import first_few, printable
 from install_workflow.databricks.diff.changes import JobAction, JobChange, WorkspacePlan
 from install_workflow.databricks.diff.details import Detail, DifferenceKind
 from install_workflow.databricks.jobs.job import ForeignJob
+from install_workflow.planning.plan import change_line, count_actions, to_json
 
-_SIGNS = {
-    JobAction.CREATE: "+",
-    JobAction.UPDATE: "~",
-    JobAction.DELETE: "-",
-    JobAction.REMOVE_DOUBLE: "-",
-    JobAction.KEEP: " ",
-}
 _MARKS = {
     DifferenceKind.ADDED: "+",
     DifferenceKind.REMOVED: "-",
@@ -28,6 +23,8 @@ _MARKS = {
     DifferenceKind.CHANGED: "~",
 }
 _LONGEST = 120
+
+PLAN = TypeAdapter(WorkspacePlan)
 
 
 def as_text(plan: WorkspacePlan, with_kept: bool = False) -> str:
@@ -45,9 +42,8 @@ def as_text(plan: WorkspacePlan, with_kept: bool = False) -> str:
             lines.append(_job_line(change))
             lines += [f"    {_MARKS[each.difference]} {_detail_text(each)}" for each in _grouped(change.details)]
     lines += [_foreign_line(job) for job in plan.foreign]
-    counted = Counter(change.action for change in plan.changes)
-    actions = [action for action in JobAction if counted[action] or action is not JobAction.REMOVE_DOUBLE]
-    jobs = ", ".join(f"{counted[action]} to {action.value}" for action in actions)
+    done = [change.action for change in plan.changes]
+    jobs = count_actions(done, (each for each in JobAction if each in done or each is not JobAction.REMOVE_DOUBLE))
     games = f"{plan.removed_games} of {plan.deployed_games} games removed"
     engine = f"; engine {printable(plan.engine)}" if plan.engine else ""
     return "\n".join([*lines, f"Plan {plan.plan_id}: jobs: {jobs}; {games}{engine}."])
@@ -66,30 +62,20 @@ def with_names(plan: WorkspacePlan, names: Mapping[str, str]) -> WorkspacePlan:
 
 def as_json(plan: WorkspacePlan) -> str:
     """Return the plan as a JSON object, with the fields of `content_of`."""
-    # ASCII alone: names come from outside, and may reach a terminal
-    return json.dumps(content_of(plan), indent=2)
+    return to_json(content_of(plan))
 
 
-def content_of(plan: WorkspacePlan) -> dict[str, Any]:
-    """Return the plan as JSON data.
-
-    Its fields: plan_id, state_id, deployed_games, removed_games, engine, changes (action, part, name, job_id, calls,
-    reason, details of difference, subject, field, before, after, reason), foreign (job_id, name, deployment).
-    """
-    return {
-        "plan_id": plan.plan_id,
-        "state_id": plan.state_id,
-        "deployed_games": plan.deployed_games,
-        "removed_games": plan.removed_games,
-        "engine": plan.engine,
-        "changes": [_change_json(change) for change in plan.changes],
-        "foreign": [{"job_id": job.job_id, "name": job.name, "deployment": job.deployment} for job in plan.foreign],
-    }
+def content_of(plan: WorkspacePlan, *, with_jobs: bool = False) -> dict[str, Any]:
+    """Return the plan as JSON data: plan_id, engine, the fields of `WorkspacePlan`; the jobs themselves if asked."""
+    without = None if with_jobs else {"changes": {"__all__": {"job"}}}
+    fields = PLAN.dump_python(plan, mode="json", exclude=without)
+    first = {name: fields.pop(name) for name in ("state_id", "deployed_games", "removed_games")}
+    return {"plan_id": plan.plan_id, **first, "engine": plan.engine, **fields}
 
 
 def _job_line(change: JobChange) -> str:
     number = "" if change.job_id is None else f" (job {change.job_id})"
-    return f"{_SIGNS[change.action]} {change.action.value:6} {printable(change.name)}{number}: {change.reason}"
+    return change_line(change.action, f"{printable(change.name)}{number}", change.reason)
 
 
 def _foreign_line(job: ForeignJob) -> str:
@@ -160,26 +146,3 @@ def _extent(detail: Detail) -> str:
 def _value(value: Any) -> str:
     text = printable(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True))
     return (text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…") or '""'
-
-
-def _change_json(change: JobChange) -> dict[str, Any]:
-    return {
-        "action": change.action.value,
-        "part": change.part,
-        "name": change.name,
-        "job_id": change.job_id,
-        "calls": [call.value for call in change.calls],
-        "reason": change.reason,
-        "details": [_detail_json(detail) for detail in change.details],
-    }
-
-
-def _detail_json(detail: Detail) -> dict[str, Any]:
-    return {
-        "difference": detail.difference.value,
-        "subject": detail.subject,
-        "field": detail.field,
-        "before": detail.before,
-        "after": detail.after,
-        "reason": detail.reason,
-    }

@@ -3,18 +3,34 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
-from demux.core.errors import DemuxError, TaskInterrupted, WorkspaceRefused
+from pydantic import TypeAdapter
+
+from demux.core.control.record_format import RecordFormat
+from demux.core.errors import DemuxError, PlanRefused, SettingsInvalid, TaskInterrupted, WorkspaceRefused
+from demux.core.settings.databricks import DatabricksSettings
 from demux.core.settings.settings import Settings
 from install_workflow.databricks.api.client import WorkspaceConnection
-from install_workflow.databricks.api.errors import Denied
+from install_workflow.databricks.api.errors import Denied, Missing
 from install_workflow.databricks.api.versioned_file import FileVersion, RecordFiles
-from install_workflow.databricks.grants.api import GrantsApi
-from install_workflow.databricks.grants.desired import GrantedGames, games_of, place_of, readers_of, waiting_of
+from install_workflow.databricks.grants.desired import (
+    GrantedGames,
+    games_of,
+    known_as,
+    place_of,
+    readers_of,
+    waiting_of,
+)
 from install_workflow.databricks.grants.diff import (
+    KINDS,
     Grant,
+    GrantAction,
     GrantChange,
     GrantOutcome,
     GrantsPlan,
@@ -28,12 +44,99 @@ from install_workflow.databricks.grants.diff import (
     taken_back,
     to_read,
 )
-from install_workflow.databricks.grants.record import grants_files
 from install_workflow.databricks.jobs.jobs_api import Workspace
+
+_CATALOGS = "/api/2.1/unity-catalog/catalogs"
+_PERMISSIONS = "/api/2.1/unity-catalog/permissions"
+_AT_ONCE = 8
+
+
+class GrantsApi:
+    """The grants in the catalogs that a workspace sees; all raise as `WorkspaceConnection.tried`."""
+
+    def __init__(self, connection: WorkspaceConnection) -> None:
+        self.connection = connection
+
+    def require(self, name: str) -> None:
+        """Let a catalog pass that is there, or that we cannot ask about. Changes nothing.
+
+        Raises:
+            SettingsInvalid: the workspace shows no catalog of this name.
+        """
+        try:
+            self.connection.ask("GET", f"{_CATALOGS}/{name}", f"look at the catalog {name}")
+        except Denied:
+            # whom the jobs run as may see it
+            return
+        except Missing:
+            raise SettingsInvalid(
+                f"The workspace {self.connection.host} has no catalog {name}, so no table could be registered.",
+                "Create it, or correct databricks.catalog; if it is there, have USE CATALOG on it granted.",
+                catalog=name,
+            ) from None
+
+    def held(self, names: Iterable[str]) -> dict[str, frozenset[Grant] | None]:
+        """Return what is granted directly on each of these; None where there is no such thing. Changes nothing.
+
+        One call or more for each, several at once; none for what is in something that is not there.
+
+        Args:
+            names: full names; what a securable is in must be among them.
+        """
+        names = tuple(names)
+        result: dict[str, frozenset[Grant] | None] = dict.fromkeys(names)
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            for kind in KINDS:
+                due = [name for name in names if kind_of(name) == kind and _parent_is_there(name, result)]
+                result.update(zip(due, pool.map(self.grants_on, due), strict=True))
+        return result
+
+    def grants_on(self, name: str) -> frozenset[Grant] | None:
+        """Return what is granted directly on one securable; None when there is none. Changes nothing."""
+        path, doing = _path(name), f"read the grants on {name}"
+        found: set[Grant] = set()
+        token = None
+        while token != "":
+            # 0: pages as large as the server likes
+            query = {"max_results": 0, **({"page_token": token} if token else {})}
+            try:
+                grants, token = self.connection.read(path, doing, partial(_grants_of, name), query)
+            except Missing:
+                return None
+            found |= grants
+        return frozenset(found)
+
+    def change(self, name: str, changes: Iterable[GrantChange]) -> None:
+        """Grant and revoke on one securable, all in one call, or nothing; safe to call twice."""
+        by_principal: dict[str, dict[str, list[str]]] = defaultdict(lambda: {"add": [], "remove": []})
+        for change in changes:
+            side = "add" if change.action is GrantAction.GRANT else "remove"
+            by_principal[change.grant.principal][side].append(change.grant.privilege)
+        body = {"changes": [{"principal": principal, **sides} for principal, sides in by_principal.items()]}
+        self.connection.ask("PATCH", _path(name), f"change the grants on {name}", body=body)
+
+
+def _grants_of(name: str, page: Mapping[str, Any]) -> tuple[frozenset[Grant], str]:
+    """Return the grants on a page, and the token of the next one."""
+    assigned = [(known_as(str(each["principal"])), each) for each in page.get("privilege_assignments", [])]
+    found = frozenset(Grant(name, who, str(one)) for who, each in assigned for one in each.get("privileges", []))
+    return found, str(page.get("next_page_token") or "")
+
+
+def _path(name: str) -> str:
+    return f"{_PERMISSIONS}/{kind_of(name)}/{name}"
+
+
+def _parent_is_there(name: str, held: dict[str, frozenset[Grant] | None]) -> bool:
+    parent = name.rpartition(".")[0]
+    return not parent or held[parent] is not None
+
 
 _PRINCIPAL = re.compile(r"\bprincipal\b", re.IGNORECASE)
 # an answer about the names in the call, not about us
 _ABOUT_NAMES = (400, 404)
+
+_RECORD = TypeAdapter(GrantsRecord)
 
 Tell = Callable[[str, Sequence[GrantChange]], None]
 
@@ -43,7 +146,6 @@ class GrantsPreview:
     """A plan, and what it was made from.
 
     Attributes:
-        plan: the plan.
         kept: our record.
         files: where it is.
         catalog: where the grants are.
@@ -53,6 +155,17 @@ class GrantsPreview:
     kept: FileVersion[GrantsRecord]
     files: RecordFiles[GrantsRecord]
     catalog: GrantsApi
+
+
+def grants_format(deployment: str) -> RecordFormat[GrantsRecord]:
+    """Return how the record of a deployment's grants is written."""
+    return RecordFormat(deployment, _RECORD, GrantsRecord(), "the grants", _unusable)
+
+
+def grants_files(connection: WorkspaceConnection, wheel_path: str, deployment: str) -> RecordFiles[GrantsRecord]:
+    """Return the versions of a deployment's record of grants."""
+    # no deployment can have this name, and its wheels a folder of it
+    return RecordFiles(connection, f"{wheel_path}/grants.{deployment}", grants_format(deployment))
 
 
 def preview_grants(
@@ -74,13 +187,16 @@ def preview_grants(
         PlanRefused: our record cannot be used.
         DemuxError: as `WorkspaceConnection.tried`.
     """
-    place, catalog = place_of(settings), GrantsApi(connection)
+    place, catalog = place_of(settings.databricks), GrantsApi(connection)
     files = grants_files(connection, settings.databricks.wheel_path or "", place.deployment)
     kept = files.read()
-    games = games or games_of(settings, Workspace(connection).find(place.deployment, ()).jobs, known)
-    readers = readers_of(place, games, settings, readers_on(kept.record))
+    if games is None:
+        jobs = Workspace(connection).find(place.deployment, ()).jobs
+        games = games_of(jobs, settings.games.allow, {*settings.grants.games, *known})
+    readers = readers_of(place, games, settings.grants, readers_on(kept.record))
     held = catalog.held(to_read(place, readers, kept.record))
-    return GrantsPreview(compare(place, readers, held, kept.record, waiting_of(games, settings)), kept, files, catalog)
+    plan = compare(place, readers, held, kept.record, waiting_of(games, settings.grants))
+    return GrantsPreview(plan, kept, files, catalog)
 
 
 def preview_beside_jobs(
@@ -102,14 +218,14 @@ def preview_beside_jobs(
     return preview_grants(connection, settings, GrantedGames(tuple(sorted({*settings.games.allow, *games}))))
 
 
-def preview_revoking(connection: WorkspaceConnection, settings: Settings) -> GrantsPreview:
+def preview_revoking(connection: WorkspaceConnection, databricks: DatabricksSettings) -> GrantsPreview:
     """Return what takes back all that is ours; changes nothing.
 
     Raises:
         PlanRefused: our record cannot be used.
         DemuxError: as `WorkspaceConnection.tried`.
     """
-    databricks, catalog = settings.databricks, GrantsApi(connection)
+    catalog = GrantsApi(connection)
     files = grants_files(connection, databricks.wheel_path or "", databricks.name or "")
     kept = files.read()
     return GrantsPreview(taken_back(catalog.held(recorded_on(kept.record)), kept.record), kept, files, catalog)
@@ -204,4 +320,13 @@ class _GrantCalls:
 def _vanished(name: str) -> TaskInterrupted:
     return TaskInterrupted(
         f"The {kind_of(name)} {name} was dropped since the plan was made.", "Run the same command again.", name=name
+    )
+
+
+def _unusable(path: str, reason: str) -> PlanRefused:
+    return PlanRefused(
+        f"The record of what was granted, {path}, cannot be used ({reason}).",
+        "Put an earlier one in its place; or remove all of that folder, and what was granted stays as if it were "
+        "another's.",
+        path=path,
     )

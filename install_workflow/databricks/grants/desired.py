@@ -9,7 +9,8 @@ from fnmatch import fnmatchcase
 
 from demux.core.errors import SettingsInvalid
 from demux.core.names import names_of
-from demux.core.settings.settings import Settings
+from demux.core.settings.databricks import DatabricksSettings
+from demux.core.settings.games import GrantsSettings
 from install_workflow.databricks.diff.deployed_games import running
 from install_workflow.databricks.jobs.job import DeployedJob
 from install_workflow.planning.plan import WaitingGame
@@ -37,7 +38,6 @@ class Readers:
     """Who should read the table of one game.
 
     Attributes:
-        game: its name.
         table: the table's full name.
         principals: sorted, each once; () = none.
     """
@@ -68,13 +68,12 @@ def known_as(principal: str) -> str:
     return principal.lower() if _EMAIL.fullmatch(principal) else principal
 
 
-def place_of(settings: Settings) -> TableLocation:
+def place_of(databricks: DatabricksSettings) -> TableLocation:
     """Return where the tables are.
 
     Raises:
         SettingsInvalid: the settings do not say where; all that is missing at once.
     """
-    databricks = settings.databricks
     wrong = [f"databricks.{name} is not set" for name in ("name", "catalog") if getattr(databricks, name) is None]
     if wrong or databricks.name is None or databricks.catalog is None:
         raise SettingsInvalid(
@@ -86,43 +85,39 @@ def place_of(settings: Settings) -> TableLocation:
     return TableLocation(databricks.name, catalog, f"{catalog}.{databricks.silver_schema.lower()}")
 
 
-def games_of(settings: Settings, jobs: Iterable[DeployedJob], known: Iterable[str] = ()) -> GrantedGames:
-    """Return the games of `games.allow` and of the jobs; `known` are names for those that a task has by their key."""
-    allowed = settings.games.allow
-    now = running(jobs, {*allowed, *settings.grants.games, *known})
+def games_of(jobs: Iterable[DeployedJob], allowed: Collection[str], known: Iterable[str] = ()) -> GrantedGames:
+    """Return the allowed games and those of the jobs; `known` are names for those that a task has by their key."""
+    now = running(jobs, {*allowed, *known})
     return GrantedGames(tuple(sorted({*allowed, *now.games})), now.unnamed)
 
 
 def readers_of(
-    place: TableLocation, games: GrantedGames, settings: Settings, now: Mapping[str, Collection[str]] | None = None
+    place: TableLocation, games: GrantedGames, grants: GrantsSettings, now: Mapping[str, Collection[str]] | None = None
 ) -> tuple[Readers, ...]:
     """Return every game with who should read its table, by game.
 
     Args:
         place: where the tables are.
         games: the games.
-        settings: all settings.
+        grants: who may read which game.
         now: to whom we granted each table. Without a game's name a pattern cannot say whether they should keep it: they
             do.
     """
-    now = now or {} if settings.grants.patterns else {}
-    named = [
-        Readers(game, f"{place.schema}.{names_of(game).table}", _principals(game, settings)) for game in games.names
-    ]
+    now = now or {} if grants.patterns else {}
+    named = [Readers(game, f"{place.schema}.{names_of(game).table}", _principals(game, grants)) for game in games.names]
     unnamed = [(key, f"{place.schema}.{key}") for key in games.unnamed]
     return (*named, *(Readers(key, table, tuple(sorted(now.get(table, ())))) for key, table in unnamed))
 
 
-def waiting_of(games: GrantedGames, settings: Settings) -> Iterator[WaitingGame]:
+def waiting_of(games: GrantedGames, grants: GrantsSettings) -> Iterator[WaitingGame]:
     """Yield the games, or keys, that have readers in the settings and no name or no job in the workspace."""
-    for game in sorted(settings.grants.games.keys() - set(games.names)):
+    for game in sorted(grants.games.keys() - set(games.names)):
         yield WaitingGame(game, "neither games.allow nor a job has this game")
-    for key in games.unnamed if settings.grants.patterns else ():
+    for key in games.unnamed if grants.patterns else ():
         yield WaitingGame(key, "the jobs know it by this key only: put its name under games.allow")
 
 
-def _principals(game: str, settings: Settings) -> tuple[str, ...]:
-    grants = settings.grants
+def _principals(game: str, grants: GrantsSettings) -> tuple[str, ...]:
     suiting = (principals for pattern, principals in grants.patterns.items() if fnmatchcase(game, pattern))
     named = {*grants.games.get(game, ()), *(each for principals in suiting for each in principals)}
     return tuple(sorted({known_as(principal) for principal in named}))

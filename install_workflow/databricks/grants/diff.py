@@ -5,10 +5,14 @@ Unity Catalog does not say who made a grant. What is ours is what our own record
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from enum import Enum
+from typing import Annotated
+
+from pydantic import AfterValidator, PlainSerializer
 
 from demux.core.errors import DemuxError, PlanRefused
 from demux.core.text import first_few
@@ -21,6 +25,7 @@ KINDS = ("catalog", "schema", "table")
 # what we ever grant, on the securable of each kind
 PRIVILEGES = {"catalog": "USE_CATALOG", "schema": "USE_SCHEMA", "table": "SELECT"}
 # privileges to read rows, or to grant oneself that right
+_NAME = re.compile(r"[a-z0-9_]+(\.[a-z0-9_]+){0,2}")
 _READING = frozenset({"SELECT", "ALL_PRIVILEGES", "MANAGE"})
 
 
@@ -43,6 +48,17 @@ class Grant:
 Held = Mapping[str, Collection[Grant] | None]
 
 
+def _require_ours(grants: frozenset[Grant]) -> frozenset[Grant]:
+    # we never granted anything else, so nothing else is ours; a guess could revoke what others gave
+    for grant in grants:
+        if not grant.principal or not _NAME.fullmatch(grant.on) or grant.privilege != PRIVILEGES[kind_of(grant.on)]:
+            raise ValueError(f"{grant.privilege} on {grant.on}")
+    return grants
+
+
+_Grants = Annotated[frozenset[Grant], AfterValidator(_require_ours), PlainSerializer(sorted)]
+
+
 @dataclass(frozen=True, slots=True)
 class GrantsRecord:
     """What we granted.
@@ -52,8 +68,8 @@ class GrantsRecord:
         begun: what an apply was about to do.
     """
 
-    granted: frozenset[Grant] = frozenset()
-    begun: frozenset[Grant] = frozenset()
+    granted: _Grants = frozenset()
+    begun: _Grants = frozenset()
 
 
 class GrantAction(Enum):
@@ -139,7 +155,6 @@ class GrantOutcome:
 
     Attributes:
         done: the grants that were made or taken away.
-        failed: why the others were not.
     """
 
     done: frozenset[Grant] = frozenset()

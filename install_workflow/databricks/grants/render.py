@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -17,14 +15,9 @@ from install_workflow.databricks.grants.diff import (
     GrantsPlan,
     kind_of,
 )
+from install_workflow.planning.plan import change_line, count_actions, sign_of, to_json, waiting_lines
 
-_SIGNS = {
-    GrantAction.GRANT: "+",
-    GrantAction.REVOKE: "-",
-    GrantAction.CONFIRM: "~",
-    GrantAction.FORGET: "~",
-    GrantAction.KEEP: " ",
-}
+_WIDTH = 7
 _WAYS = {GrantAction.GRANT: "to", GrantAction.REVOKE: "from"}
 
 
@@ -36,14 +29,13 @@ def as_text(plan: GrantsPlan, everything: bool = False) -> str:
         everything: also list what stays as it is, and grants of others that only allow use.
     """
     lines = [
-        f"{_SIGNS[each.action]} {each.action.value:7} {grant_text(each)}: {printable(each.reason)}"
+        change_line(each.action, grant_text(each), each.reason, _WIDTH)
         for each in plan.changes
         if each.action is not GrantAction.KEEP or everything
     ]
     lines += [_foreign_line(each) for each in plan.foreign if each.reads or each.wanted or everything]
-    lines += [f"! waits   game {printable(each.game)}: {printable(each.reason)}" for each in plan.waiting]
-    actions = Counter(each.action for each in plan.changes)
-    changes = ", ".join(f"{actions[action]} to {action.value}" for action in GrantAction)
+    lines += waiting_lines(plan.waiting, _WIDTH)
+    changes = count_actions((each.action for each in plan.changes), GrantAction)
     others = sum(len(each.privileges) for each in plan.foreign)
     waiting = counted(len(plan.waiting), "game")
     return "\n".join([*lines, f"Grants {plan.plan_id}: {changes}; {others} of others left, {waiting} waiting."])
@@ -51,8 +43,7 @@ def as_text(plan: GrantsPlan, everything: bool = False) -> str:
 
 def as_json(plan: GrantsPlan, outcome: GrantOutcome | None = None) -> str:
     """Return the plan as a JSON object, and with an outcome what came of it, with the fields of `content_of`."""
-    # ASCII alone: names come from outside, and may reach a terminal
-    return json.dumps(content_of(plan, outcome), indent=2)
+    return to_json(content_of(plan, outcome))
 
 
 def content_of(plan: GrantsPlan, outcome: GrantOutcome | None = None) -> dict[str, Any]:
@@ -81,7 +72,7 @@ def content_of(plan: GrantsPlan, outcome: GrantOutcome | None = None) -> dict[st
 
 def call_lines(changes: Sequence[GrantChange]) -> Iterator[str]:
     """Yield a line for each change that a call made."""
-    return (f"{_SIGNS[change.action]} {grant_text(change)}" for change in changes)
+    return (f"{sign_of(change.action)} {grant_text(change)}" for change in changes)
 
 
 def grant_text(change: GrantChange) -> str:

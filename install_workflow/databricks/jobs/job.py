@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from demux.core.errors import PlanRefused
 from demux.core.settings.databricks import AccessLevel, PrincipalKind
 
 # a job's settings as JSON of the Jobs API 2.2
@@ -36,7 +38,6 @@ class Permission:
     Attributes:
         kind: what the principal is; the value is the field of the Permissions API.
         principal: its name there (for a service principal, the application id).
-        level: what it may do.
     """
 
     kind: PrincipalKind
@@ -69,7 +70,6 @@ class DeployedJob:
     """A job as the workspace has it.
 
     Attributes:
-        job_id: its id there.
         part: which of the deployment's jobs it is, from its tag.
         settings: as the server gives them, its defaults included.
         permissions: beside the owner's, and without inherited ones.
@@ -90,8 +90,6 @@ class ForeignJob:
     """A job with a name of ours that is not ours, and that is left alone.
 
     Attributes:
-        job_id: its id.
-        name: its name.
         deployment: whose it is by its tag; "" without a tag of ours.
     """
 
@@ -103,3 +101,77 @@ class ForeignJob:
 def wheel_folder(wheel_path: str, deployment: str) -> str:
     """Return the folder of one deployment's wheels: what is in it is ours to remove."""
     return f"{wheel_path.rstrip('/')}/{deployment}"
+
+
+_REFERENCE = re.compile(r"\$\{part:(.+)\}")
+_TASK = "run_job_task"
+
+
+def with_parts(settings: Mapping[str, Any], parts: Mapping[int, str]) -> dict[str, Any]:
+    """Return comparable settings with the ids of our own jobs written as `${part:<part>}`; other ids stay."""
+    tasks = {
+        key: _calling(task, f"${{part:{parts[_called(task)]}}}") if _called(task) in parts else task
+        for key, task in settings.get("tasks", {}).items()
+    }
+    return {**settings, "tasks": tasks} if tasks else dict(settings)
+
+
+def with_ids(settings: JobJson, ids: Mapping[str, int]) -> dict[str, Any]:
+    """Return settings for the Jobs API, each `${part:<part>}` replaced by the id of the part's job.
+
+    Raises:
+        PlanRefused: a part that is called has no job.
+    """
+    result = dict(settings)
+    if "tasks" in result:
+        result["tasks"] = [_with_id(task, ids) for task in result["tasks"]]
+    return result
+
+
+def parts_called(settings: Mapping[str, Any]) -> frozenset[str]:
+    """Return the parts that comparable settings call by `${part:<part>}`."""
+    found = (_part(_called(task)) for task in settings.get("tasks", {}).values())
+    return frozenset(part for part in found if part is not None)
+
+
+def called_first(calls: Mapping[str, frozenset[str]]) -> tuple[str, ...]:
+    """Return the parts so that each comes behind those that it calls, else sorted; of a circle, any comes first."""
+    order: dict[str, None] = {}
+    begun: set[str] = set()
+
+    def visit(part: str) -> Iterator[str]:
+        if part in calls and part not in begun:
+            begun.add(part)
+            for called in sorted(calls[part]):
+                yield from visit(called)
+            yield part
+
+    for part in sorted(calls):
+        order.update(dict.fromkeys(visit(part)))
+    return tuple(order)
+
+
+def _with_id(task: Mapping[str, Any], ids: Mapping[str, int]) -> Mapping[str, Any]:
+    part = _part(_called(task))
+    if part is None:
+        return task
+    if part not in ids:
+        raise PlanRefused(
+            f"The task {task.get('task_key')} runs the job of part {part}, and there is none.",
+            "Make the plan again: `demux plan`.",
+            part=part,
+        )
+    return _calling(task, ids[part])
+
+
+def _calling(task: Mapping[str, Any], job: int | str) -> dict[str, Any]:
+    return {**task, _TASK: {**task[_TASK], "job_id": job}}
+
+
+def _called(task: Mapping[str, Any]) -> Any:
+    return task.get(_TASK, {}).get("job_id")
+
+
+def _part(called: object) -> str | None:
+    found = _REFERENCE.fullmatch(called) if isinstance(called, str) else None
+    return found[1] if found else None

@@ -44,11 +44,7 @@ class DeploymentJobs:
 
 
 class Workspace:
-    """The jobs of one workspace. Each call is tried again where that helps; all raise as `WorkspaceConnection.tried`.
-
-    Attributes:
-        connection: the workspace and our login.
-    """
+    """The jobs of one workspace. Calls are tried again where that helps, and raise as `WorkspaceConnection.tried`."""
 
     def __init__(self, connection: WorkspaceConnection) -> None:
         self.connection = connection

@@ -10,6 +10,7 @@ from demux.core.control.deployment_record import record_folder
 from demux.core.names import names_of
 from demux.core.settings.databricks import Granularity
 from demux.core.settings.settings import Settings
+from demux.core.settings.source import SourceKind
 from install_workflow.databricks.jobs.cluster import BRONZE
 from install_workflow.databricks.jobs.oversized_settings import in_groups, require_legal
 from install_workflow.databricks.jobs.task_arguments import TaskArguments, arguments, is_replaced
@@ -19,6 +20,8 @@ PACKAGE = "protobuf_demux"
 ENTRY_POINT = "demux"
 DISCOVERED = "apply_discovered"
 MAINTAIN = "maintain"
+# the extra `kafka`, which a wheel of a task cannot name
+KAFKA_CLIENT = "confluent-kafka>=2.8"
 
 TaskJson = dict[str, Any]
 
@@ -28,9 +31,7 @@ class TaskMaker:
     """Makes tasks that run the wheel with the settings; made by `maker`.
 
     Attributes:
-        settings: all settings.
         wheel: where the wheel is, in the workspace or in a volume.
-        told: the settings as arguments.
     """
 
     settings: Settings
@@ -41,7 +42,10 @@ class TaskMaker:
         """Return the task of the bronze stream."""
         databricks = self.settings.databricks
         record = record_folder(databricks.wheel_path or "", databricks.name or "")
-        return self._wheel_task(BRONZE, BRONZE, ("ingest", "--deployment-record", record, *self.told.ingest), ())
+        task = self._wheel_task(BRONZE, BRONZE, ("ingest", "--deployment-record", record, *self.told.ingest), ())
+        if self.settings.source.kind is SourceKind.KAFKA:
+            task["libraries"].append({"pypi": {"package": KAFKA_CLIENT}})
+        return task
 
     def games(self, cluster: str, tasks: Sequence[Task], after: Iterable[str]) -> list[TaskJson]:
         """Return the tasks of the games on a cluster, by game name: one for each, or one for all of them."""

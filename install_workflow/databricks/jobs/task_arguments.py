@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from demux.core.errors import SettingsInvalid
+from demux.core.names import MAX_NAME_BYTES, invalid_reason, is_key
 from demux.core.settings.databricks import Granularity, is_remote
 from demux.core.settings.maintenance import MaintainSettings
 from demux.core.settings.settings import Engine, Settings
@@ -68,10 +69,6 @@ class TaskArguments:
     A stage gets the settings that it reads, so that a setting of another stage, or of the plan alone, changes no task.
 
     Attributes:
-        ingest: for the bronze stage.
-        deserialize: for the silver stage.
-        apply: for what makes the jobs again.
-        maintain: for the maintenance of all tables.
         files: the files that they name, of those commands that the jobs have.
     """
 
@@ -299,3 +296,47 @@ def _next(waiting: list[str]) -> tuple[str, str]:
     if not given and waiting and not waiting[0].startswith("--"):
         value = waiting.pop(0)
     return name, value
+
+
+DESERIALIZE = "deserialize_"
+# a name that the workspace would change on its way is given by its key
+AS_NAME, AS_KEY = "game", "game-key"
+_ENGINE = "run.engine"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskGames:
+    """The games of a task, each list in the task's order.
+
+    Attributes:
+        names: exact names.
+        keys: keys of further games, in place of their names.
+        odd: values written by hand that are no game's name or key.
+    """
+
+    names: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
+    odd: tuple[str, ...] = ()
+
+
+def parse_task_games(task_key: str, task: Mapping[str, Any]) -> TaskGames:
+    """Return the games that the parameters of this task name; none where it does not deserialize."""
+    if not task_key.startswith(DESERIALIZE):
+        return TaskGames()
+    given = options_of(task)
+    names, keys = given.get(AS_NAME, ()), given.get(AS_KEY, ())
+    odd_names = {name for name in names if invalid_reason(name, MAX_NAME_BYTES)}
+    odd_keys = {key for key in keys if not is_key(key)}
+    return TaskGames(
+        tuple(name for name in names if name not in odd_names),
+        tuple(key for key in keys if key not in odd_keys),
+        (*sorted(odd_names), *sorted(odd_keys)),
+    )
+
+
+def engine_of(task_key: str, task: Mapping[str, Any]) -> str | None:
+    """Return by which engine the task of this key decodes its games, by its parameters; None where it has no games."""
+    games = parse_task_games(task_key, task)
+    if not (games.names or games.keys or games.odd):
+        return None
+    return options_of(task).get(_ENGINE, (Engine.STREAM.value,))[-1]

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from deltalake import DeltaTable
 
-from demux.core.control.deployment_record import DeploymentRecord, GamePlacement, RecordedGame, file_of, to_text
+from demux.core.control.deployment_record import DeploymentRecord, GamePlacement, RecordedGame, deployment_format
+from demux.core.control.record_format import file_of
 from demux.core.root.layout import Layout
 from tests.support.flow.process import Command
 from tests.support.flow.root import Root
@@ -27,7 +28,7 @@ def test_bronze_copies_the_record_and_is_not_stopped_by_one_that_cannot_be_read(
     assert not Path(layout.deployments).exists()
     folder.mkdir()
     record = DeploymentRecord((RecordedGame(PLACE, "27af7553c72c", NOW),))
-    (folder / file_of(2)).write_text(to_text("prod", record), encoding="utf-8")
+    (folder / file_of(2)).write_text(deployment_format("prod").to_text(record), encoding="utf-8")
     assert command(*words).code == 0
     (folder / file_of(3)).write_text("{", encoding="utf-8")
     assert command(*words).code == 0

@@ -7,13 +7,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
-import install_workflow.destroy.apply
 from demux.core.control.deployments_table import copy_record, has_deployment
 from demux.core.root.layout import Layout
 from demux.core.storage.files import Storage
-from demux.core.storage.hadoop import remove_folder
 from tests.fakes.workspace.fake import FakeWorkspace
 from tests.fakes.workspace.http.server import serving
 from tests.support.databricks.deployments import WHEEL_NAME, small_wheel, write_settings
@@ -104,17 +101,19 @@ def test_a_destroy_that_is_killed_leaves_a_root_that_nobody_works_on_until_it_is
     where = ("--root", str(root.folder))
     removed: list[str] = []
 
-    def remove_or_die(spark: SparkSession, storage: Storage, folder: str) -> None:
+    delete_folder = Storage.delete_folder
+
+    def remove_or_die(storage: Storage, folder: str) -> None:
         if len(removed) == survived or (folder == root.layout.removal and survived == 99):
             # half of a folder is gone
             for path in sorted(Path(folder).rglob("*"))[::2]:
                 path.unlink(missing_ok=True) if path.is_file() else None
             raise Crash(folder)
         removed.append(folder)
-        remove_folder(spark, storage, folder)
+        delete_folder(storage, folder)
 
     with monkeypatch.context() as patch:
-        patch.setattr(install_workflow.destroy.apply, "remove_folder", remove_or_die)
+        patch.setattr(Storage, "delete_folder", remove_or_die)
         assert command("destroy", *BOTH, *where, "--yes").code != 0
     working = (("run",), ("ingest",), ("deserialize", "--game", "chess"), ("rebuild", "--bronze"), ("apply",))
     for words in (*working, ("status",), ("show", "chess"), ("plan",)):

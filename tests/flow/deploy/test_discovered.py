@@ -12,7 +12,6 @@ from pyspark.sql import SparkSession
 from demux.core.control.games_and_rounds import Control
 from demux.core.names import names_of
 from demux.core.reports import GameReport
-from demux.core.root.layout import Layout
 from demux.pipeline.round import record_of
 from demux.pipeline.task_pool import TaskEnd
 from install_workflow.planning.plan import Task
@@ -148,7 +147,7 @@ def test_games_leave_a_heavy_cluster_once_and_not_again_before_a_task_has_ended(
         TaskEnd(Task(game, "", cluster), GameReport(game, 2, 2, 0, ()), None, 10.0 if cluster == "cluster_001" else 0.1)
         for game, cluster in before.items()
     )
-    control = Control(spark, Layout(f"{deployment.uri}/root"))
+    control = Control(spark, deployment.layout)
     control.close_round([record_of(end, "round") for end in ended], None)
     text = discover(deployment, command)
     assert "to cluster_002: moved from cluster_001, which carries 40.0 seconds a round" in text
@@ -197,7 +196,7 @@ def test_a_name_that_no_game_can_have_is_shown_by_what_works_on_this_machine_and
         said = command(*words)
         assert said.code == 0, said.err
         assert "! waits  game a\\u000ab: its subject names what no game can be called." in said.out
-    assert set(Control(spark, Layout(f"{deployment.uri}/root")).known_games()) == {"chess"}
+    assert set(Control(spark, deployment.layout).known_games()) == {"chess"}
 
 
 def test_a_local_round_goes_on_without_the_registry_and_says_so(deployment: Deployment, command: Command) -> None:

@@ -31,6 +31,7 @@ def elsewhere(root: Root, link: str = "/lake", **changes: object) -> Root:
     hadoop.set(f"fs.viewfs.mounttable.{table}.link.{link}", root.folder.as_uri())
     settings = {
         "root": f"viewfs://{table}{link}",
+        "store": {"mounts": {f"viewfs://{table}{link}": str(root.folder)}},
         "registry": {"path": root.settings.registry_path},
         "run": {**FLEET, **changes},
     }

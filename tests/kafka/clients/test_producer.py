@@ -11,14 +11,11 @@ from confluent_kafka.admin import AlterConfigOpType as Change
 from confluent_kafka.admin import ConfigEntry as Entry
 
 from demux.core.errors import NotAcknowledged, SettingsInvalid, StorageFailed
-from demux.core.registry.memory import MemoryRegistry
+from demux.core.kafka.cluster import KafkaCluster
 from demux.core.settings.source import Compression, KafkaSettings
 from producer.faults import Fault
-from producer.kafka.admin import KafkaCluster
-from producer.kafka.ownership_marks import ClusterMarks
-from producer.kafka.sink import KafkaSink
-from producer.request import ProduceRequest
-from producer.run import MADE_BY, clean_up, produce
+from producer.kafka.sink import ClusterMarks, KafkaSink
+from producer.run import MADE_BY, ProduceRequest, clean_up, produce
 from tests.support.kafka.produced import (
     NOW,
     SMALL,
@@ -32,6 +29,7 @@ from tests.support.kafka.produced import (
     topics,
 )
 from tests.support.kafka.records import PATIENCE_S, SILENT, make_topic, send
+from tools.memory_registry import MemoryRegistry
 from tools.servers.broker import Broker
 
 

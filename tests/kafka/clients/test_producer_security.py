@@ -10,8 +10,7 @@ import pytest
 
 from demux.core.errors import DemuxError, KafkaRefused, KafkaUnavailable, SettingsInvalid
 from demux.core.settings.source import KafkaSettings
-from producer.kafka.ownership_marks import MARKS
-from producer.kafka.sink import KafkaSink
+from producer.kafka.sink import MARKS, KafkaSink
 from tests.support.kafka.produced import read, records, settings, topics
 from tests.support.kafka.records import make_topic
 from tools.servers.broker import Broker

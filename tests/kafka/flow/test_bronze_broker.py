@@ -61,7 +61,7 @@ def test_a_host_without_an_address_is_told_by_name(spark: SparkSession, tmp_path
     error = Intake.at(spark, tmp_path, "no.such.host.invalid:9092", "t").refused(KafkaUnavailable)
     assert error.cause == (
         "No broker answered at no.such.host.invalid:9092 (PLAINTEXT) within 10 s: "
-        "No resolvable bootstrap urls given in bootstrap.servers."
+        "no.such.host.invalid:9092/bootstrap: Failed to resolve 'no.such.host.invalid:9092': Name or service not known."
     )
 
 

@@ -31,9 +31,8 @@ def own_pem(security: Secured, user: str) -> dict[str, Any]:
 
 
 def own_stores(security: Secured, user: str) -> dict[str, Any]:
-    trust = {"truststore": str(security.authority.trust.jks()), "truststore_password": "secret:env/STORE"}
     keys = {"keystore": str(security.clients[user].pkcs12), "keystore_password": "secret:env/STORE"}
-    return {"security_protocol": "SSL", **trust, **keys}
+    return {**pem(security), **keys}
 
 
 def login(mechanism: str) -> Callable[[Secured, str], dict[str, Any]]:
@@ -47,7 +46,7 @@ def login(mechanism: str) -> Callable[[Secured, str], dict[str, Any]]:
 
 WAYS: Mapping[str, Way] = {
     "certificate PEM": (Listener.MTLS, own_pem),
-    "certificate PKCS12, trust JKS": (Listener.MTLS, own_stores),
+    "certificate PKCS12": (Listener.MTLS, own_stores),
     "PLAIN": (Listener.SASL_SSL, login("PLAIN")),
     "SCRAM": (Listener.SASL_SSL, login("SCRAM-SHA-512")),
     "OAUTHBEARER": (Listener.SASL_SSL, login("OAUTHBEARER")),
@@ -93,7 +92,7 @@ def test_each_way_in_reads(root: Make, topic: str, way: str) -> None:
 
 def test_encryption_alone_reads_what_anybody_may(root: Make, topic: str, secure_broker: Broker) -> None:
     # who comes without a certificate is nobody in particular
-    taken = root("certificate PKCS12, trust JKS", topic, keystore=None, keystore_password=None)
+    taken = root("certificate PKCS12", topic, keystore=None, keystore_password=None)
     assert taken.ingest(bootstrap_servers=secure_broker.address(Listener.SSL)) == IngestReport(1, 1, 0)
 
 
@@ -171,16 +170,13 @@ def test_the_wrong_protocol_is_told(
     assert secure_broker.address(listener) in error.cause
 
 
-def test_a_trust_store_that_cannot_be_opened_is_a_mistake_of_the_settings(
-    root: Make, topic: str, secure_broker: Broker
-) -> None:
+def test_a_trust_store_that_cannot_be_opened_is_a_mistake_of_the_settings(root: Make, topic: str) -> None:
     error = root("SCRAM", topic, truststore="/nowhere/ca.pem").refused(SettingsInvalid)
-    address = secure_broker.address(Listener.SASL_SSL)
-    assert error.cause.startswith(
-        f"Kafka's client does not take its options for {address}: Failed to load PEM SSL keystore /nowhere/ca.pem"
-    )
-    error = root("certificate PKCS12, trust JKS", topic, keystore_password="secret:env/BAD").refused(SettingsInvalid)
-    assert "password was incorrect" in error.cause
+    assert error.cause.startswith("The settings under kafka cannot be used: Failed to create admin client: ")
+    assert "kafka.truststore (/nowhere/ca.pem) failed" in error.cause
+    assert error.remedy == "Correct them; the files that they name must be on every machine."
+    error = root("certificate PKCS12", topic, keystore_password="secret:env/BAD").refused(SettingsInvalid)
+    assert "kafka.keystore (" in error.cause
     assert "planted" not in f"{error!r} {error.fields}"
 
 

@@ -11,7 +11,7 @@ from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 
 from demux.core.root.layout import Layout
 from demux.core.settings.loading.loader import load
-from producer.kafka.ownership_marks import MARKS
+from producer.kafka.sink import MARKS
 from tests.support.flow.process import Command, Said
 from tests.support.flow.root import rows
 from tests.support.kafka.produced import topics

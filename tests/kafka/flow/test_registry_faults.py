@@ -221,8 +221,8 @@ def test_what_is_known_is_decoded_while_no_registry_answers_and_the_rest_waits_i
     url, second = (f"The registry at {url} gave no usable answer:" for url in story.urls)
     said = sentences(story.rounds[1])
     assert said == {
-        "half": f"{url} its answer was cut off.",
-        "cold": f"{second} [Errno 111] Connection refused.",
+        "half": f"{url} it broke off its answer.",
+        "cold": f"{second} it was not reached: [Errno 111] Connection refused.",
         "busy": f"{url} it answered 429 (slow down).",
         "sick": f"{url} it answered 500 (Error in the backend data store).",
         "page": f"{url} it answered with something that is not JSON.",

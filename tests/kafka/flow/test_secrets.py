@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
-from cryptography.hazmat.primitives.serialization import BestAvailableEncryption
-from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12Certificate, serialize_java_truststore
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, load_pem_private_key
+from cryptography.hazmat.primitives.serialization.pkcs12 import serialize_key_and_certificates
 from cryptography.x509 import load_pem_x509_certificate
 from deltalake import DeltaTable
 
@@ -151,9 +152,12 @@ def written(
 ) -> Path:
     """A settings file; Spark logs at INFO and keeps its event log below the root, where all is looked through."""
     authority = security.authority.trust.pem
-    trusted = PKCS12Certificate(load_pem_x509_certificate(authority.read_bytes()), b"authority")
-    store = folder / "trust.p12"
-    store.write_bytes(serialize_java_truststore([trusted], BestAvailableEncryption(STORE.encode())))
+    own = security.clients["admin"].pem.read_bytes()
+    key, certificate = load_pem_private_key(own, None), load_pem_x509_certificate(own)
+    assert isinstance(key, EllipticCurvePrivateKey)
+    store = folder / "own.p12"
+    encryption = BestAvailableEncryption(STORE.encode())
+    store.write_bytes(serialize_key_and_certificates(b"own", key, certificate, None, encryption))
     (folder / "log4j2.properties").write_text(LOGGING)
     (folder / "root" / "events").mkdir(parents=True, exist_ok=True)
     settings = {
@@ -163,8 +167,9 @@ def written(
             "bootstrap_servers": broker.address(Listener.SASL_SSL),
             "topics": [TOPIC],
             "security_protocol": "SASL_SSL",
-            "truststore": str(store),
-            "truststore_password": "secret:databricks/team/store",
+            "truststore": str(authority),
+            "keystore": str(store),
+            "keystore_password": "secret:databricks/team/store",
             "sasl_mechanism": "SCRAM-SHA-512",
             "username": "admin",
             "password": kafka,

@@ -62,7 +62,7 @@ class Archive:
         """Run to the end and return each batch's rows in the order of their ids."""
         self.batches = []
         require_same_reading(self.layout, self.settings)
-        on_batch = with_files(self.spark, Storage(), self.checkpoint, self._on_batch)
+        on_batch = with_files(Storage(), self.checkpoint, self._on_batch)
         run_query(Storage(), archive_stream(self.spark, self.settings), self.checkpoint, "archive", on_batch)
         return self.batches
 

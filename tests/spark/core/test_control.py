@@ -12,19 +12,17 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from demux.core.control.game_load import Load
-from demux.core.control.games_and_rounds import Control, KnownGame, RoundHistory, TaskOutcome, TaskRecord
+from demux.core.control.games_and_rounds import Control, KnownGame, Load, RoundHistory, TaskOutcome, TaskRecord
 from demux.core.root.layout import Layout
 from demux.core.storage.files import Storage
-from demux.core.storage.location import Scheme
 
 NOW = datetime(2025, 3, 30, 1, 59, 59, 123_456, tzinfo=timezone.utc)
 HOSTILE = ["../../etc", "a'b; drop table x", "Chess", "chess", "`${x}`", "象棋"]
 
 
-@pytest.fixture(params=[Scheme.FILE, Scheme.OTHER], ids=["without Spark", "by Spark"])
+@pytest.fixture(params=[{}, {"/": "/"}], ids=["without Spark", "by Spark, on a mount"])
 def layout(tmp_path: Path, request: pytest.FixtureRequest) -> Layout:
-    return Layout(str(tmp_path), Storage(plain=request.param))
+    return Layout(str(tmp_path), Storage(mounts=request.param))
 
 
 def record(game: str, outcome: TaskOutcome = TaskOutcome.DONE, minutes: int = 0) -> TaskRecord:

@@ -17,10 +17,10 @@ from demux.core.control.deployment_record import (
     GamePlacement,
     InstallerClaim,
     RecordedGame,
-    file_of,
-    to_text,
+    deployment_format,
 )
 from demux.core.control.deployments_table import copy_record, forget_deployment, has_deployment
+from demux.core.control.record_format import file_of
 from demux.core.names import names_of
 from demux.core.root.layout import Layout
 from demux.core.tables import DEPLOYMENTS
@@ -38,7 +38,9 @@ def placed(game: str | None, key: str = "", cluster: str | None = "cluster_001")
 def write(folder: Path, version: int, *games: RecordedGame, claim: InstallerClaim | None = None) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     deployment = folder.name.removeprefix("deployment.")
-    (folder / file_of(version)).write_text(to_text(deployment, DeploymentRecord(games, claim)), encoding="utf-8")
+    (folder / file_of(version)).write_text(
+        deployment_format(deployment).to_text(DeploymentRecord(games, claim)), encoding="utf-8"
+    )
 
 
 @pytest.fixture
@@ -132,7 +134,9 @@ def test_a_deployment_that_is_forgotten_has_no_rows_and_others_keep_theirs(
     assert not forget_deployment(spark, layout, "prod")
 
 
-@pytest.mark.parametrize("text", [b"", b"{}", b"\xff\xfe", to_text("dev", DeploymentRecord()).encode()])
+@pytest.mark.parametrize(
+    "text", [b"", b"{}", b"\xff\xfe", deployment_format("dev").to_text(DeploymentRecord()).encode()]
+)
 def test_a_record_that_cannot_be_read_is_a_warning(
     spark: SparkSession, layout: Layout, folder: Path, text: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -58,7 +58,6 @@ def test_a_hostile_user_and_password_arrive_as_they_are(spark: SparkSession, mec
 
 
 def test_the_class_that_fetches_tokens_is_there(spark: SparkSession) -> None:
-    jvm: Any = spark._jvm
     kafka = KafkaSettings.model_validate(
         {
             "security_protocol": "SASL_SSL",
@@ -68,6 +67,5 @@ def test_the_class_that_fetches_tokens_is_there(spark: SparkSession) -> None:
             "token_url": "https://login/token",
         }
     )
-    version = jvm.org.apache.kafka.common.utils.AppInfoParser.getVersion()
-    options = java_options(kafka, {"PW": "p"}, version).revealed()
+    options = java_options(kafka, {"PW": "p"}).revealed()
     assert has_class(spark, options["kafka.sasl.login.callback.handler.class"])

@@ -18,7 +18,7 @@ from demux.core.root.layout import Layout
 from demux.core.schemas.ref import SchemaRef
 from demux.core.schemas.store import GameRegistry, SchemaStore
 from demux.core.schemas.subject_choice import GameSchemas
-from demux.core.settings.subject_pattern import SubjectRule
+from demux.core.settings.games import SubjectRule
 from tests.support.spark.registries import CountingRegistry, every_game, ids
 from tests.support.spark.tables import read
 

@@ -9,7 +9,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 from demux.core.storage.files import Storage
-from demux.core.storage.hadoop import remove_folder
 
 TEXT = 'one\r\ntwo\u2028three "é" \U0001f600\n'
 
@@ -52,11 +51,11 @@ def test_what_hadoop_wrote_is_read_named_and_replaced(spark: SparkSession, folde
     # Hadoop compares what it reads with the checksum that it finds
     Storage().write_text(f"{before}{folder}/b.txt", f"{TEXT}{TEXT}")
     assert read_by_hadoop(spark, f"{before}{folder}/b.txt") == f"{TEXT}{TEXT}"
-    remove_folder(spark, Storage(), f"{before}{folder}")
+    Storage().delete_folder(f"{before}{folder}")
     assert not Storage().exists(f"{before}{folder}/b.txt")
     assert not folder.exists()
 
 
-def test_there_are_no_names_where_there_is_no_folder(spark: SparkSession, tmp_path: Path) -> None:
+def test_there_are_no_names_where_there_is_no_folder(tmp_path: Path) -> None:
     for missing in (tmp_path / "none", tmp_path / ("long" * 100)):
         assert Storage().names(str(missing)) == []

@@ -7,11 +7,9 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from threading import Event
 
-import pyarrow as pa
 import pytest
 from delta.tables import DeltaTable
 from deltalake import DeltaTable as DeltaTableHere
-from deltalake import write_deltalake
 from pyspark.sql import Row, SparkSession
 
 from demux.core.root.layout import Layout
@@ -19,7 +17,6 @@ from demux.core.settings.maintenance import MaintainSettings
 from demux.core.storage.files import Storage
 from demux.core.tables import ROUNDS
 from demux.operations.maintenance.compaction_plan import LastSort
-from demux.operations.maintenance.game_offsets import still_read_downstream
 from demux.operations.maintenance.old_rounds import remove_old_rounds
 from demux.operations.maintenance.report import Table, TableKind, Vacuum
 from demux.operations.maintenance.run import MaintenanceRequest, TableMaintainer
@@ -80,39 +77,15 @@ def test_small_files_are_joined_or_ordered_once_and_old_ones_removed_once(
     assert spark.conf.get("spark.databricks.delta.retentionDurationCheck.enabled", "true") == "true"
 
 
-def test_what_the_stream_behind_a_games_table_has_still_to_read_is_known_by_name(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    layout = Layout(str(tmp_path))
-    table = Table(TableKind.SILVER, layout.silver("go"), "silver/go")
-    for number in range(2):
-        write_deltalake(table.path, pa.table({"number": [number]}), mode="append")
-        if not number:
-            assert still_read_downstream(layout, table) == frozenset()
-        rows = spark.readStream.format("delta").load(table.path)
-        writer = rows.writeStream.format("noop").option("checkpointLocation", layout.sessions_checkpoint("go"))
-        # Spark 3.4 says of the first batch that the table's first version is not yet through
-        writer.trigger(availableNow=True).start().awaitTermination()
-    first = names_in(table)
-    for number in range(2, 5):
-        write_deltalake(table.path, pa.table({"number": [number]}), mode="append")
-    later = names_in(table) - first
-    DeltaTableHere(table.path).optimize.compact()
-    found = still_read_downstream(layout, table)
-    assert found is not None
-    assert (later <= found, first & found) == (True, set())
-    # what of it the first batch has read, nobody knows before it is done
-    for commit in (Path(layout.sessions_checkpoint("go")) / "commits").iterdir():
-        commit.unlink()
-    assert still_read_downstream(layout, table) is None
-
-
 def test_elsewhere_bronze_keeps_what_came_since_the_first_that_a_game_has_still_to_read(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     table = f"t{abs(hash(str(tmp_path))) % 10**9}"
     spark.sparkContext._jsc.hadoopConfiguration().set(f"fs.viewfs.mounttable.{table}.link./lake", tmp_path.as_uri())
-    here, there = Layout(str(tmp_path)), Layout(f"viewfs://{table}/lake")
+    here, there = (
+        Layout(str(tmp_path)),
+        Layout(f"viewfs://{table}/lake", Storage(mounts={f"viewfs://{table}/lake": str(tmp_path)})),
+    )
     for offset in range(5):
         write_bronze(here.bronze, bronze_row("chess", offset), bronze_row("go", 9 - offset))
     bronze = Table(TableKind.BRONZE, here.bronze, "bronze")

@@ -17,7 +17,7 @@ from demux.core.delta.batch_commit import REFUSED
 from demux.core.errors import SchemaUnknown
 from demux.core.protobuf.schema.protoc import CompiledSchema
 from demux.core.schemas.ref import SchemaRef
-from demux.core.settings.schema_contract import Contract, Frozen, SchemaChanges
+from demux.core.settings.games import Contract, Frozen, SchemaChanges
 from demux.core.streaming.session import has_protobuf_functions
 from demux.core.tables import SILVER_RESERVED
 from deserializer.decoders.schema_decision import Refusal, SchemaLookup, WriterSchema, decide

@@ -17,7 +17,6 @@ from demux.core.delta.batch_commit import REFUSED
 from demux.core.errors import DecoderUnsuited, RuntimeMissing
 from demux.core.names import game_key
 from demux.core.protobuf.schema.protoc import CompiledSchema
-from demux.core.registry.memory import MemoryRegistry
 from demux.core.root.layout import Layout
 from demux.core.schemas.ref import SchemaRef
 from demux.core.schemas.store import SchemaStore
@@ -33,6 +32,7 @@ from tests.support.data.protos import CLOSED, PROTO2, PROTO3, WELL_KNOWN, Schema
 from tests.support.data.protos import compiled as descriptor_set_of
 from tests.support.spark.registries import every_game
 from tests.support.spark.rows import by_spark
+from tools.memory_registry import MemoryRegistry
 
 pytestmark = pytest.mark.usefixtures("compiled_plans")
 

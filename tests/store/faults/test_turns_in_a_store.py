@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from demux.core.errors import RootLocked, TaskInterrupted
-from demux.core.root.lease import LeasedHold, hold_of
-from demux.core.root.lock import Access, Hold, locked
+from demux.core.root.lock import Access, Hold, LeasedHold, hold_of, locked
 from demux.core.storage.files import Storage
 
 

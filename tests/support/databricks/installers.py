@@ -8,18 +8,23 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta, timezone
 from typing import Any, TypeVar
 
-from demux.core.control.deployment_record import DeploymentRecord, from_text
+from demux.core.control.deployment_record import DeploymentRecord, deployment_format
+from demux.core.http.client import Tries
 from demux.core.settings.loading.loader import load
 from demux.core.settings.settings import Settings
-from install_workflow.databricks.api.client import Tries, WorkspaceConnection
+from install_workflow.databricks.api.client import WorkspaceConnection
 from install_workflow.databricks.apply.deploy import install, preview_deployment, preview_removal, remove_all, settle
-from install_workflow.databricks.apply.deployment_lock import LEASE, DeploymentLock, InstallerId, OnClaim
-from install_workflow.databricks.apply.presence import InstallerPresence, NothingKnown
+from install_workflow.databricks.apply.deployment_lock import (
+    LEASE,
+    DeploymentLock,
+    InstallerId,
+    InstallerPresence,
+    OnClaim,
+)
 from install_workflow.databricks.apply.wheel import Wheel
 from install_workflow.databricks.diff.deployed_games import DiscoveredGames
-from install_workflow.databricks.diff.normalize import comparable
-from install_workflow.databricks.jobs.job import PART_TAG
-from install_workflow.databricks.jobs.job_references import with_parts
+from install_workflow.databricks.diff.fields import comparable
+from install_workflow.databricks.jobs.job import PART_TAG, with_parts
 from install_workflow.databricks.jobs.jobs_api import Workspace
 from tests.fakes.workspace.fake import FakeWorkspace
 from tests.fakes.workspace.http.exchange import Request
@@ -51,7 +56,6 @@ def settings_of(games: str, **changes: str) -> Settings:
     return load(None, {}, {**base, **{key.replace("__", "."): value for key, value in changes.items()}})
 
 
-NOTHING_KNOWN = NothingKnown()
 OFTEN, ONCE = Tries(retries=3, timeout_s=20), Tries(retries=0, timeout_s=20)
 
 # three jobs: two of games, and bronze's; one of the two was another before
@@ -130,12 +134,12 @@ class Installer:
         process: str,
         clock: Clock,
         tries: Tries = OFTEN,
-        machine: InstallerPresence = NOTHING_KNOWN,
+        machine: InstallerPresence | None = None,
         by: str = "ann@laptop",
     ) -> None:
         self.connection = Watched(fake, process, clock, tries)
         self._workspace = Workspace(self.connection)
-        self._who, self._clock = InstallerId(by, process, machine), clock
+        self._who, self._clock = InstallerId(by, process, machine or Machine()), clock
 
     def turn(self) -> DeploymentLock:
         return DeploymentLock(self.connection, WHEELS, "prod", self._who, self._clock, uuid.uuid4().hex)
@@ -166,7 +170,7 @@ class Installer:
 
 def newest(fake: FakeWorkspace) -> DeploymentRecord:
     paths = sorted(path for path in fake.files.held if re.match(rf"{RECORDS}/\d+\.json$", path))
-    return from_text("prod", fake.files.held[paths[-1]].decode(), "") if paths else DeploymentRecord()
+    return deployment_format("prod").from_text(fake.files.held[paths[-1]].decode(), "") if paths else DeploymentRecord()
 
 
 def state(fake: FakeWorkspace) -> list[object]:

@@ -15,7 +15,6 @@ from pyspark.sql.readwriter import DataFrameWriter
 import bronze_ingest.file_sink
 import bronze_ingest.run
 import demux.core.delta.commit
-import demux.operations.sessions
 import deserializer.stream.run
 from demux.core.delta.parquet_writer import commit_files
 from demux.core.storage.files import Storage
@@ -103,7 +102,7 @@ def after_committing(table: str) -> Iterator[None]:
 def after_all_writes() -> Iterator[None]:
     """Crash when a batch has written everything, before its query notes in the checkpoint that it is done."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (bronze_ingest.run, deserializer.stream.run, demux.operations.sessions):
+        for module in (bronze_ingest.run, deserializer.stream.run):
             patch.setattr(module, "run_query", _crashing(module.run_query))
         yield
 

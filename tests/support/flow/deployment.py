@@ -22,7 +22,9 @@ from demux.core.protobuf.schema.descriptor_pool import message_class, pool_of
 from demux.core.protobuf.schema.protoc import compile_schema
 from demux.core.registry.confluent.http_client import Rest
 from demux.core.registry.confluent.registry import ConfluentRegistry
+from demux.core.root.layout import Layout
 from demux.core.settings.settings import RegistrySettings
+from demux.core.storage.files import Storage
 from demux.core.streaming.session import SHORT_LIVED
 from install_workflow.databricks.jobs.task_arguments import options
 from tests.fakes.registry_server import FakeRegistry
@@ -56,6 +58,15 @@ class Deployment:
     def uri(self) -> str:
         """The lake as Spark has it; each test has a mount table of its own, as Hadoop keeps them."""
         return f"viewfs://{self._table}/lake"
+
+    @property
+    def layout(self) -> Layout:
+        """The root's tables, as a task has them."""
+        return Layout(f"{self.uri}/root", Storage(mounts=self._mounts))
+
+    @property
+    def _mounts(self) -> dict[str, str]:
+        return {self.uri: str(self.lake)}
 
     @property
     def conf(self) -> dict[str, str]:
@@ -95,6 +106,7 @@ class Deployment:
         settings = {
             "root": f"{self.uri}/root",
             "source": {"path": f"{self.uri}/source"},
+            "store": {"mounts": self._mounts},
             "registry": {"url": self.registry.url, "retries": 0},
             "run": {"retry_wait_s": 0},
             "databricks": databricks,

@@ -18,8 +18,8 @@ from enum import Enum
 from functools import partial
 from random import Random
 
-from producer.games import games as names
 from producer.report import ProduceReport
+from producer.schemas import games as names
 from tests.support.flow.fleet_driver import Driver, Told, drivers, start_driver
 from tests.support.flow.fleet_oracle import check_everything
 from tests.support.flow.fleet_steps import Before, Landmark, Step

@@ -33,8 +33,7 @@ from demux.pipeline.round import Round, run_round
 from producer.delta_sink import DeltaSink
 from producer.records import head, wrapped
 from producer.report import ProduceReport
-from producer.request import ProduceRequest
-from producer.run import MADE_BY, produce
+from producer.run import MADE_BY, ProduceRequest, produce
 
 Rows = list[dict[str, Any]]
 

@@ -21,8 +21,8 @@ from bronze_ingest.source import wrapper_stream
 from demux.cli import main as demux
 from demux.cli.command import command_context, settings_of
 from demux.cli.run.run import with_progress
+from demux.core.root.layout import logs_of
 from demux.core.root.lock import Access
-from demux.core.root.logs import logs_of
 from demux.core.streaming.session import session
 from demux.pipeline.context import CommandContext
 from demux.pipeline.round import run_all

@@ -11,14 +11,13 @@ import numpy as np
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from demux.core.registry.memory import MemoryRegistry
 from demux.core.settings.source import KafkaSettings
 from producer.kafka.sink import KafkaSink
 from producer.records import Records, TargetPosition
 from producer.report import ProduceReport
-from producer.request import ProduceRequest
-from producer.run import MADE_BY, produce
+from producer.run import MADE_BY, ProduceRequest, produce
 from tests.support.kafka.records import PATIENCE_S, SILENT
+from tools.memory_registry import MemoryRegistry
 
 # a topic forgets what is older than a week
 NOW = datetime.now(timezone.utc).replace(microsecond=0)

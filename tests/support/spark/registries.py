@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from demux.core.errors import SchemaUnknown
-from demux.core.registry.memory import MemoryRegistry
 from demux.core.registry.protocol import RegisteredSchema, SchemaRegistry
 from demux.core.schemas.ref import SchemaRef
 from demux.core.schemas.store import GameRegistry
 from demux.core.schemas.subject_choice import GameSchemas
-from demux.core.settings.subject_pattern import SubjectRule
+from demux.core.settings.games import SubjectRule
+from tools.memory_registry import MemoryRegistry
 
 
 class CountingRegistry(MemoryRegistry):

@@ -16,7 +16,8 @@ from demux.core.columns.arrow import arrow_type
 from demux.core.names import MAX_NAME_BYTES, invalid_reason
 from demux.core.protobuf.envelope import default_wrapper
 from demux.core.protobuf.schema.descriptor_pool import message_class, pool_of
-from demux.core.settings.settings import GamesSettings, Settings
+from demux.core.settings.games import GamesSettings
+from demux.core.settings.settings import Settings
 from demux.core.tables import SOURCE_OPTIONAL
 
 COMPILED = default_wrapper()

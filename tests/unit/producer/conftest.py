@@ -11,8 +11,7 @@ from demux.core.protobuf.schema.descriptor_pool import message_class, pool_of
 from demux.core.protobuf.schema.protoc import compile_schema
 from demux.core.registry.protocol import RegisteredSchema
 from producer.events import EventWriter
-from producer.games import games
-from producer.schemas import proto_path, proto_text
+from producer.schemas import games, proto_path, proto_text
 
 ROOT = Path(__file__).parents[3]
 

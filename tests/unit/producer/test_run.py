@@ -12,13 +12,12 @@ from deltalake import DeltaTable, write_deltalake
 from demux.core.causes import Cause
 from demux.core.errors import RegistryUnavailable, SettingsInvalid, StorageFailed
 from demux.core.registry.folder import FolderRegistry
-from demux.core.registry.memory import MemoryRegistry
 from producer.delta_sink import DeltaSink
 from producer.faults import Fault
 from producer.records import Records
 from producer.report import ProduceReport
-from producer.request import ProduceRequest
-from producer.run import MADE_BY, clean_up, produce
+from producer.run import MADE_BY, ProduceRequest, clean_up, produce
+from tools.memory_registry import MemoryRegistry
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=timezone.utc)
 SMALL = ProduceRequest(events=300, games=2, versions=2, fault_rate=0.2, batch_events=128)

@@ -4,8 +4,7 @@ import pytest
 
 from demux.core.protobuf.schema.protoc import compile_schema
 from demux.core.registry.protocol import RegisteredSchema
-from producer.games import HOSTILE, games
-from producer.schemas import FieldKind, columns, message_name, proto_path, proto_text
+from producer.schemas import HOSTILE, FieldKind, columns, games, message_name, proto_path, proto_text
 
 CHESS, GO = games(2)
 

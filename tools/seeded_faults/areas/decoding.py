@@ -29,7 +29,7 @@ DECODING = (
     ),
     Fault(
         "slice-of-lists-from-its-beginning",
-        "demux/core/columns/projection.py",
+        "demux/core/columns/arrow.py",
         "array.null_count, array.offset, [inside]",
         "array.null_count, 0, [inside]",
         "tests/unit/demux/core/columns/test_projection.py::test_a_slice_of_lists_that_get_another_type_gives_its_own_rows",

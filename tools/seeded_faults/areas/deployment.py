@@ -7,7 +7,7 @@ from tools.seeded_faults.fault import Fault
 DEPLOYMENT = (
     Fault(
         "one-game-too-many-on-a-cluster",
-        "install_workflow/planning/packing.py",
+        "install_workflow/planning/rebalance.py",
         "if cluster is not None and taken[cluster] < per_cluster:",
         "if cluster is not None and taken[cluster] <= per_cluster:",
         "tests/unit/install_workflow/planning/test_packing.py::test_the_games_too_many_leave_a_cluster_that_has_become_too_full",
@@ -30,7 +30,7 @@ DEPLOYMENT = (
     Fault(
         "destroy-removes-any-folder-of-a-key",
         "install_workflow/destroy/plan.py",
-        "if is_key(key) and path in (layout.sessions(key), layout.silver(key)):",
+        "if is_key(key) and path == layout.silver(key):",
         "if is_key(key):",
         "tests/unit/install_workflow/destroy/test_plan.py::test_a_file_that_somebody_wrote_into_removes_nothing_else",
     ),
@@ -43,7 +43,7 @@ DEPLOYMENT = (
     ),
     Fault(
         "part-of-a-subject-names-a-game",
-        "demux/core/settings/subject_pattern.py",
+        "demux/core/settings/games.py",
         r'return rf"\A(?:{expression})\z"',
         r'return rf"(?:{expression})"',
         "tests/unit/demux/core/settings/test_subject_pattern.py::test_a_game_is_what_the_group_has_where_the_whole_subject_suits",

@@ -7,10 +7,10 @@ from tools.seeded_faults.fault import Fault
 UPKEEP = (
     Fault(
         "unread-file-removed",
-        "demux/operations/maintenance/file_table.py",
-        "name in needed or name in still_read",
-        "name in needed",
-        "tests/unit/demux/operations/maintenance/test_file_table.py::test_old_files_are_unneeded_and_those_that_somebody_reads_still_are_not",
+        "demux/operations/maintenance/run.py",
+        "removed = [key for key, name in names.items() if name not in kept]",
+        "removed = list(names)",
+        "tests/flow/operations/test_maintaining.py::test_rows_that_wait_are_read_after_files_were_joined_and_removed_and_older_rows_retired[fleet]",
     ),
     Fault(
         "retention-takes-unread-rows",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ipaddress
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
@@ -22,8 +21,6 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from tools.servers.java import KEYTOOL
-
 # of every store here
 STORE_PASSWORD = "changeit"
 _LIFE = timedelta(days=365)
@@ -37,10 +34,6 @@ class TrustStore:
 
     pem: Path
     pkcs12: Path
-
-    def jks(self) -> Path:
-        """Return a JKS trust store with the same certificate and password; made by the first call."""
-        return _jks(self.pkcs12)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +51,6 @@ class KeyStore:
     key: Path
     pem: Path
     pkcs12: Path
-
-    def jks(self) -> Path:
-        """Return a JKS key store of the same; the password of store and key is `STORE_PASSWORD`."""
-        return _jks(self.pkcs12)
 
 
 class Authority:
@@ -161,13 +150,3 @@ def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
 
 def _encryption() -> KeySerializationEncryption:
     return BestAvailableEncryption(STORE_PASSWORD.encode("ascii"))
-
-
-def _jks(store: Path) -> Path:
-    converted = store.with_suffix(".jks")
-    if not converted.exists():
-        words = [KEYTOOL, "-importkeystore", "-noprompt", "-srckeystore", str(store), "-destkeystore", str(converted)]
-        words += ["-srcstoretype", "PKCS12", "-deststoretype", "JKS"]
-        words += ["-srcstorepass", STORE_PASSWORD, "-deststorepass", STORE_PASSWORD]
-        subprocess.run(words, check=True, capture_output=True)
-    return converted

@@ -12,9 +12,8 @@ from threading import Thread
 from types import TracebackType
 from urllib.parse import parse_qs, unquote_plus
 
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import padding, rsa
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from joserfc import jwt
+from joserfc.jwk import RSAKey
 
 from tools.servers.ports import HOST, free_ports
 
@@ -36,17 +35,16 @@ class IdentityProvider:
     def __init__(self, folder: Path, passwords: Mapping[str, str]) -> None:
         """Start it for these clients, with its key set in the folder."""
         folder.mkdir(parents=True, exist_ok=True)
-        self._key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+        self._key = RSAKey.generate_key(2048, {"use": "sig", "alg": "RS256", "kid": _KEY_ID})
         self._passwords = passwords
         (port,) = free_ports(1)
         self._server = ThreadingHTTPServer((HOST, port), _handler(self))
         self.issuer = f"http://{HOST}:{port}"
         self.token_url = f"{self.issuer}/token"
         keys = folder / "keys.json"
-        keys.write_text(json.dumps({"keys": [_public(self._key)]}), encoding="ascii")
+        keys.write_text(json.dumps({"keys": [self._key.as_dict(private=False)]}), encoding="ascii")
         self.key_set = keys.absolute().as_uri()
-        der = self._key.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
-        self.public_key = base64.b64encode(der).decode("ascii")
+        self.public_key = base64.b64encode(self._key.as_der(private=False)).decode("ascii")
         self._thread = Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
         self._thread.start()
 
@@ -77,10 +75,7 @@ class IdentityProvider:
             "iat": now,
             "exp": now + int(life_s),
         }
-        head = {"alg": "RS256", "typ": "JWT", "kid": _KEY_ID}
-        signed = f"{_base64(json.dumps(head).encode())}.{_base64(json.dumps(claims).encode())}"
-        signature = self._key.sign(signed.encode("ascii"), padding.PKCS1v15(), hashes.SHA256())
-        return f"{signed}.{_base64(signature)}"
+        return jwt.encode({"alg": "RS256", "typ": "JWT", "kid": _KEY_ID}, claims, self._key)
 
     def answer(self, authorization: str, form: Mapping[str, list[str]]) -> tuple[int, dict[str, object]]:
         """Return the status and the body for a request of a token (RFC 6749, sections 4.4 and 2.3.1)."""
@@ -113,19 +108,3 @@ def _handler(provider: IdentityProvider) -> type[BaseHTTPRequestHandler]:
             """Nothing: the tests' output is not the place."""
 
     return Handler
-
-
-def _public(key: rsa.RSAPrivateKey) -> dict[str, str]:
-    numbers = key.public_key().public_numbers()
-    return {
-        "kty": "RSA",
-        "use": "sig",
-        "alg": "RS256",
-        "kid": _KEY_ID,
-        "n": _base64(numbers.n.to_bytes((numbers.n.bit_length() + 7) // 8, "big")),
-        "e": _base64(numbers.e.to_bytes(3, "big")),
-    }
-
-
-def _base64(data: bytes) -> str:
-    return base64.urlsafe_b64encode(data).decode("ascii").rstrip("=")

@@ -19,14 +19,15 @@ from demux.core.columns.types import Struct
 from demux.core.errors import SchemaInvalid
 from demux.core.protobuf.compatibility.changes import ChangeKind, Effect, SchemaChange, SchemaComparison
 from demux.core.protobuf.compatibility.declarations import Declaration, Declared, declaration
-from demux.core.protobuf.compatibility.enum_changes import enum_changes, message_reserved
 from demux.core.protobuf.compatibility.field_changes import (
     BOTH,
     NEITHER,
     added,
     change,
+    enum_changes,
     is_reused,
     local_name,
+    message_reserved,
     moved,
     of_field,
     removed,

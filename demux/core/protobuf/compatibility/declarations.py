@@ -26,18 +26,14 @@ class Declared:
     """A field as it is declared.
 
     Attributes:
-        number: its number.
         name: its name; `[full.name]` for an extension.
-        json_name: its key in Protobuf JSON.
         proto_type: one of `FieldDescriptor.TYPE_*`.
-        cardinality: how many values it holds.
         presence: what it means where it is unset.
         oneof: the oneof it is a member of; never the one that `optional` makes.
         packed: whether a list is written as one element.
         delimited: whether a message is in a group, not behind a length.
         default: the value where it is unset, as text; None for a message or a list.
         message: the type of a message field, a map's entry too.
-        enum: the type of an enum field.
     """
 
     number: int
@@ -91,10 +87,7 @@ class Declaration:
 
     Attributes:
         fields: by number, in order of number, extensions included.
-        names: the fields' names.
-        is_map_entry: whether it is the entry of a map.
         reserved_numbers: first and last number of each reserved range; ranges that touch are one.
-        reserved_names: the names that no field may have.
     """
 
     fields: Mapping[int, Declared]

@@ -9,7 +9,8 @@ closed enum without a name are left to `demux.core.protobuf.decode.arrow_columns
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -21,7 +22,6 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto, FileDescriptorSet
 
 from demux.core.protobuf.decode.lowered_descriptor import ROOT, can_lower, lowered
-from demux.core.protobuf.decode.payload_array import Payloads
 from demux.core.protobuf.schema.column_mapping import (
     Cardinality,
     FieldMapping,
@@ -31,6 +31,41 @@ from demux.core.protobuf.schema.column_mapping import (
     Value,
 )
 from demux.core.protobuf.schema.descriptor_pool import NOT_PACKABLE, fields_of, has_required, pool_of
+
+
+class Payloads:
+    """Payloads without NULLs."""
+
+    def __init__(self, array: pa.Array) -> None:
+        self.array = array
+
+    @classmethod
+    def of(cls, payloads: Payloads | pa.Array | Sequence[bytes]) -> Payloads:
+        """Return them; an array (BINARY) is not copied."""
+        if isinstance(payloads, Payloads):
+            return payloads
+        return cls(payloads if isinstance(payloads, pa.Array) else pa.array(payloads, pa.binary()))
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def __getitem__(self, position: int) -> bytes:
+        return self._listed[position]
+
+    @property
+    def longest(self) -> int:
+        """The bytes of the longest one; 0 of none."""
+        return pc.max(pc.binary_length(self.array)).as_py() or 0
+
+    @cached_property
+    def _listed(self) -> list[bytes]:
+        listed: list[bytes] = self.array.to_pylist()
+        return listed
+
+    def chosen(self, positions: Sequence[int]) -> pa.Array:
+        """Return the payloads at these positions, which are in ascending order."""
+        return self.array if len(positions) == len(self) else self.array.take(pa.array(positions, pa.int64()))
+
 
 _Flags = npt.NDArray[np.bool_]
 # tells for each value of a column whether bytes that come back as they were leave it doubtful

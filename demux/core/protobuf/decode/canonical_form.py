@@ -18,8 +18,7 @@ from google.protobuf.descriptor_pb2 import FieldDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import Message
 
-from demux.core.protobuf.decode.canonical_batch import QuickCheck
-from demux.core.protobuf.decode.payload_array import Payloads
+from demux.core.protobuf.decode.canonical_batch import Payloads, QuickCheck
 from demux.core.protobuf.schema.descriptor_pool import (
     NOT_PACKABLE,
     Readable,

@@ -21,10 +21,16 @@ from demux.core.columns.schema_merge import align
 from demux.core.columns.types import Struct
 from demux.core.errors import SchemaInvalid
 from demux.core.protobuf.decode.arrow_columns import ArrowRules
-from demux.core.protobuf.decode.canonical_batch import CanonicalReader, can_parse, parser, quick_check, read_all
+from demux.core.protobuf.decode.canonical_batch import (
+    CanonicalReader,
+    Payloads,
+    can_parse,
+    parser,
+    quick_check,
+    read_all,
+)
 from demux.core.protobuf.decode.canonical_form import Canonical
 from demux.core.protobuf.decode.lowered_descriptor import lowered
-from demux.core.protobuf.decode.payload_array import Payloads
 from demux.core.protobuf.decode.reference_parser import MalformedRow, ReferenceParser, Row
 from demux.core.protobuf.decode.unknown_fields import Leftovers
 from demux.core.protobuf.schema.column_mapping import Message as MessageShape

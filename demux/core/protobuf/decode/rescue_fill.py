@@ -14,8 +14,7 @@ import pyarrow as pa
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from google.protobuf.message import DecodeError
 
-from demux.core.columns.arrow import arrow_type
-from demux.core.columns.projection import project
+from demux.core.columns.arrow import arrow_type, project
 from demux.core.columns.types import Array, Column, Map, Struct
 from demux.core.protobuf.decode.reference_parser import MalformedRow, Row, column_value
 from demux.core.protobuf.decode.unknown_fields import Leftovers, is_free

@@ -5,6 +5,7 @@ protoc keeps comments apart from what they are about, by path: https://protobuf.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -15,6 +16,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSe
 
 from demux.core.columns.types import Array, Column, ColumnType, Map, Struct
 from demux.core.protobuf.schema.descriptor_pool import pool_of
+from demux.core.tables import SILVER_ORIGIN
 from demux.core.text import printable
 
 # of one comment, in characters
@@ -198,3 +200,34 @@ def _without(columns: Struct, dropped: set[int]) -> Struct:
             for column in columns
         )
     )
+
+
+_MARK = re.compile(r" The comments of this table are those of version (\d{1,10}), schema (\d{1,10})\.")
+_MARKED, *_OTHERS = SILVER_ORIGIN
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class CommentSource:
+    """A schema version, newer than all that are less: by version of its subject, then by id."""
+
+    version: int
+    schema_id: int
+
+
+def comment_source(columns: Iterable[Column]) -> CommentSource | None:
+    """Return the version that is marked in a silver table's columns; None where no version said anything yet."""
+    marks = (_MARK.search(column.comment) for column in columns if is_marked(column))
+    return next((CommentSource(int(mark[1]), int(mark[2])) for mark in marks if mark), None)
+
+
+def marked_origin(by: CommentSource | None) -> tuple[Column, ...]:
+    """Return the last columns of a silver table, with the mark."""
+    if by is None:
+        return SILVER_ORIGIN.columns
+    mark = f" The comments of this table are those of version {by.version}, schema {by.schema_id}."
+    return (replace(_MARKED, comment=_MARKED.comment + mark), *_OTHERS)
+
+
+def is_marked(column: Column) -> bool:
+    """Return whether it is the top-level column that has the mark."""
+    return column.name == _MARKED.name

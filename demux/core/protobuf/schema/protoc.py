@@ -32,9 +32,6 @@ class CompiledSchema:
     """A schema in the form that decoders read.
 
     Attributes:
-        schema_id: its id in the registry.
-        subject: its subject in the registry.
-        version: its version of the subject.
         message: the full name of the message that payloads hold.
         descriptor_set: a serialized `FileDescriptorSet`: the file, its imports and their source comments,
             imports first.

@@ -18,8 +18,7 @@ from demux.core.errors import SchemaInvalid
 from demux.core.protobuf.decode.reference_parser import MalformedRow, row_of
 from demux.core.protobuf.schema.column_mapping import Cardinality, FieldMapping, Message, column_of, shape_of
 from demux.core.protobuf.schema.descriptor_pool import Readable, pool_of
-from demux.core.protobuf.wire.wire_dump import WireType
-from demux.core.protobuf.wire.wire_fields import chunks_of, wrapped_again
+from demux.core.protobuf.wire.wire_fields import WireType, chunks_of, wrapped_again
 
 Numbers = tuple[int, ...]
 

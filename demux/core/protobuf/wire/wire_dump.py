@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from enum import IntEnum
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 from demux.core.protobuf.schema.descriptor_pool import is_repeated
+from demux.core.protobuf.wire.wire_fields import BrokenWire, WireType, read_number, read_tag, read_varint
 from demux.core.text import printable
 
 _MOST_DEPTH = 16
@@ -21,19 +21,7 @@ _MOST_CHARACTERS = 200
 _MOST_HEX = 32
 _MOST_TEXT = 800
 _MOST_NUMBERS = 20
-_MAX_NUMBER = 2**29 - 1
 _MAX_LENGTH = 2**31 - 1
-
-
-class WireType(IntEnum):
-    """Wire types, as a field's tag has them."""
-
-    VARINT = 0
-    FIXED64 = 1
-    LENGTH = 2
-    GROUP = 3
-    END_GROUP = 4
-    FIXED32 = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +29,8 @@ class DumpedField:
     """A field of a message.
 
     Attributes:
-        number: its number.
         name: its name in the schema; None where there is none, or the schema has the field in another wire type.
         value: its value for people to read, control characters escaped; None where it has parts.
-        parts: the fields inside.
     """
 
     number: int
@@ -91,29 +77,20 @@ def dump(payload: bytes, message: Descriptor | None = None, most: int = 100) -> 
     try:
         parts, _ = walk.message(0, len(payload), message, 0, None)
         return Dump(tuple(parts), walk.more, None)
-    except _Truncated as broken:
-        return Dump(broken.parts, walk.more, Stop(broken.offset, broken.reason))
-
-
-class _Truncated(Exception):
-    """The wire format ends here; with the fields of the message before."""
-
-    def __init__(self, offset: int, reason: str) -> None:
-        super().__init__(reason)
-        self.offset = offset
-        self.reason = reason
-        self.parts: tuple[DumpedField, ...] = ()
+    except BrokenWire as broken:
+        return Dump(walk.parts, walk.more, Stop(broken.offset, broken.reason))
 
 
 @dataclass(slots=True)
 class _WireWalk:
-    """Goes through one payload."""
+    """Goes through one payload; where that is broken, `parts` has the fields before, those around them too."""
 
     payload: bytes
     most: int
     more: int = 0
     shown: int = 0
     looked_at: int = 0
+    parts: tuple[DumpedField, ...] = ()
 
     def message(
         self, at: int, end: int, kind: Descriptor | None, depth: int, group: int | None
@@ -126,15 +103,15 @@ class _WireWalk:
                 number, wire, at = self._tag(at, end, kind is None and group is not None)
                 if wire is WireType.END_GROUP:
                     if number != group:
-                        raise _Truncated(begin, f"a group {number} ends here, and none has begun")
+                        raise BrokenWire(begin, f"a group {number} ends here, and none has begun")
                     return parts, at
                 part, at = self._field(number, wire, at, end, kind, depth)
                 if part is not None:
                     parts.append(part)
             if group is not None:
-                raise _Truncated(end, f"the group {group} does not end")
-        except _Truncated as broken:
-            broken.parts = (*parts, *broken.parts)
+                raise BrokenWire(end, f"the group {group} does not end")
+        except BrokenWire:
+            self.parts = (*parts, *self.parts)
             raise
         return parts, at
 
@@ -152,11 +129,11 @@ class _WireWalk:
             part, at = self._nested(number, name, at, end, inside, depth, group=number)
             return (part if is_shown else None), at
         if wire is not WireType.LENGTH:
-            value, at = self._number(wire, at, end)
+            value, at = read_number(self.payload, wire, at, end)
             return (DumpedField(number, name, _shown_number(value, wire, known)) if is_shown else None), at
-        length, begin = self._varint(at, end, "the field's length", 5)
+        length, begin = read_varint(self.payload, at, end, "the field's length", 5)
         if length > min(_MAX_LENGTH, end - begin):
-            raise _Truncated(at, f"the field {number} has {length:,} bytes, and {end - begin:,} are left")
+            raise BrokenWire(at, f"the field {number} has {length:,} bytes, and {end - begin:,} are left")
         end = begin + length
         if known is not None and known.message_type is not None and depth < _MOST_DEPTH:
             part, end = self._nested(number, name, begin, end, known.message_type, depth)
@@ -179,11 +156,11 @@ class _WireWalk:
         group: int | None = None,
     ) -> tuple[DumpedField, int]:
         if depth >= _MOST_DEPTH:
-            raise _Truncated(at, f"messages are nested deeper than {_MOST_DEPTH}: not looked at any further")
+            raise BrokenWire(at, f"messages are nested deeper than {_MOST_DEPTH}: not looked at any further")
         try:
             parts, at = self.message(at, end, kind, depth + 1, group)
-        except _Truncated as broken:
-            broken.parts = (DumpedField(number, name, None, broken.parts),)
+        except BrokenWire:
+            self.parts = (DumpedField(number, name, None, self.parts),)
             raise
         return DumpedField(number, name, None, tuple(parts)), at
 
@@ -195,9 +172,10 @@ class _WireWalk:
         before = self.shown, self.more
         try:
             return tuple(self.message(begin, end, None, depth + 1, None)[0])
-        except _Truncated:
+        except BrokenWire:
             # a wrong guess leaves no trace
             self.shown, self.more = before
+            self.parts = ()
             return None
 
     def _take(self) -> bool:
@@ -211,34 +189,8 @@ class _WireWalk:
 
     def _tag(self, at: int, end: int, is_skipped: bool) -> tuple[int, WireType, int]:
         if self.looked_at >= _MOST_LOOKED_AT:
-            raise _Truncated(at, f"more than {_MOST_LOOKED_AT:,} fields: not looked at any further")
-        tag, behind = self._varint(at, end, "a field's tag", 5)
-        number = tag >> 3
-        # the reference lets the number 0 pass where it skips a group that it does not know
-        if number > _MAX_NUMBER or (not number and not is_skipped):
-            raise _Truncated(at, f"no field has the number {number:,}")
-        if tag & 7 > WireType.FIXED32:
-            raise _Truncated(at, f"the field {number:,} has the wire type {tag & 7}, which there is not")
-        return number, WireType(tag & 7), behind
-
-    def _number(self, wire: WireType, at: int, end: int) -> tuple[int, int]:
-        if wire is WireType.VARINT:
-            return self._varint(at, end, "a number")
-        size = 8 if wire is WireType.FIXED64 else 4
-        if end - at < size:
-            raise _Truncated(at, f"a number of {size} bytes, and {end - at} are left")
-        return int.from_bytes(self.payload[at : at + size], "little"), at + size
-
-    def _varint(self, at: int, end: int, what: str, most: int = 10) -> tuple[int, int]:
-        value = 0
-        for place in range(most):
-            if at + place >= end:
-                raise _Truncated(at, f"{what} does not end")
-            byte = self.payload[at + place]
-            value |= (byte & 0x7F) << (7 * place)
-            if byte < 0x80:
-                return value & (2**64 - 1), at + place + 1
-        raise _Truncated(at, f"{what} has more than {most} bytes")
+            raise BrokenWire(at, f"more than {_MOST_LOOKED_AT:,} fields: not looked at any further")
+        return read_tag(self.payload, at, end, is_skipped=is_skipped)
 
 
 _FIXED64 = frozenset({FieldDescriptor.TYPE_FIXED64, FieldDescriptor.TYPE_SFIXED64, FieldDescriptor.TYPE_DOUBLE})
@@ -307,13 +259,12 @@ def _shown_bytes(content: bytes, known: FieldDescriptor | None) -> str:
 
 def _packed(content: bytes, known: FieldDescriptor) -> str:
     """Return the first numbers of a packed list."""
-    walk = _WireWalk(content, 0)
     wire, at, found = _wire_of(known.type), 0, list[str]()
     try:
         while at < len(content) and len(found) < _MOST_NUMBERS:
-            value, at = walk._number(wire, at, len(content))
+            value, at = read_number(content, wire, at, len(content))
             found.append(_shown_number(value, wire, known))
-    except _Truncated as broken:
+    except BrokenWire as broken:
         return f"[{', '.join(found)}] and then, at its byte {broken.offset}: {broken.reason}"
     more = f", … ({len(content):,} bytes)" if at < len(content) else ""
     return f"[{', '.join(found)}{more}]"

@@ -1,4 +1,4 @@
-"""A message cut into its fields as they are on the wire, up to where that is broken. Pure.
+"""The wire format: numbers, tags, and a message cut into its fields, up to where that is broken. Pure.
 
 https://protobuf.dev/programming-guides/encoding/
 """
@@ -6,11 +6,30 @@ https://protobuf.dev/programming-guides/encoding/
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-from demux.core.protobuf.wire.wire_dump import WireType
+from enum import IntEnum
 
 _MOST_DEPTH = 100
 _MAX_NUMBER = 2**29 - 1
+
+
+class WireType(IntEnum):
+    """Wire types, as a field's tag has them."""
+
+    VARINT = 0
+    FIXED64 = 1
+    LENGTH = 2
+    GROUP = 3
+    END_GROUP = 4
+    FIXED32 = 5
+
+
+class BrokenWire(Exception):
+    """The wire format ends here, in bytes from the beginning, and why."""
+
+    def __init__(self, offset: int, reason: str) -> None:
+        super().__init__(reason)
+        self.offset = offset
+        self.reason = reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,11 +37,8 @@ class WireField:
     """A field on the wire.
 
     Attributes:
-        number: its number.
-        wire: its wire type.
         raw: all of its bytes.
         body: of these, what is behind the length, or between the tags of a group; of one that is cut off, what is left.
-        is_whole: whether it is not cut off.
     """
 
     number: int
@@ -30,6 +46,54 @@ class WireField:
     raw: bytes
     body: bytes
     is_whole: bool = True
+
+
+def read_varint(content: bytes, at: int, end: int, what: str = "a number", most: int = 10) -> tuple[int, int]:
+    """Return the number that begins at a place, and where it ends.
+
+    Raises:
+        BrokenWire: it does not end, or has more than `most` bytes; `what` begins the reason.
+    """
+    value = 0
+    for place in range(most):
+        if at + place >= end:
+            raise BrokenWire(at, f"{what} does not end")
+        byte = content[at + place]
+        value |= (byte & 0x7F) << (7 * place)
+        if byte < 0x80:
+            return value & (2**64 - 1), at + place + 1
+    raise BrokenWire(at, f"{what} has more than {most} bytes")
+
+
+def read_tag(content: bytes, at: int, end: int, *, is_skipped: bool = False) -> tuple[int, WireType, int]:
+    """Return number and wire type of the tag that begins at a place, and where it ends.
+
+    The reference lets the number 0 pass where it skips (`is_skipped`) a group that it does not know.
+
+    Raises:
+        BrokenWire: there is no tag.
+    """
+    tag, behind = read_varint(content, at, end, "a field's tag", 5)
+    number = tag >> 3
+    if number > _MAX_NUMBER or (not number and not is_skipped):
+        raise BrokenWire(at, f"no field has the number {number:,}")
+    if tag & 7 > WireType.FIXED32:
+        raise BrokenWire(at, f"the field {number:,} has the wire type {tag & 7}, which there is not")
+    return number, WireType(tag & 7), behind
+
+
+def read_number(content: bytes, wire: WireType, at: int, end: int) -> tuple[int, int]:
+    """Return the unsigned number of a field of VARINT, FIXED64 or FIXED32 behind its tag, and where it ends.
+
+    Raises:
+        BrokenWire: there is none.
+    """
+    if wire is WireType.VARINT:
+        return read_varint(content, at, end)
+    size = 8 if wire is WireType.FIXED64 else 4
+    if end - at < size:
+        raise BrokenWire(at, f"a number of {size} bytes, and {end - at} are left")
+    return int.from_bytes(content[at : at + size], "little"), at + size
 
 
 def chunks_of(message: bytes) -> tuple[tuple[WireField, ...], bool]:
@@ -40,12 +104,13 @@ def chunks_of(message: bytes) -> tuple[tuple[WireField, ...], bool]:
     found: list[WireField] = []
     at = 0
     while at < len(message):
-        chunk = _chunk(message, at)
-        if chunk is not None:
-            found.append(chunk)
-        if chunk is None or not chunk.is_whole:
+        try:
+            found.append(_chunk(message, at))
+        except BrokenWire:
             return tuple(found), False
-        at += len(chunk.raw)
+        if not found[-1].is_whole:
+            return tuple(found), False
+        at += len(found[-1].raw)
     return tuple(found), True
 
 
@@ -56,81 +121,51 @@ def wrapped_again(number: int, wire: WireType, body: bytes) -> bytes:
     return varint(number << 3 | WireType.LENGTH) + varint(len(body)) + body
 
 
-def _chunk(message: bytes, at: int) -> WireField | None:
-    """Return the field that begins here; None where none does."""
-    tag = _tag(message, at)
-    if tag is None:
-        return None
-    number, wire, begin = tag
+def _chunk(message: bytes, at: int) -> WireField:
+    """Return the field that begins here.
+
+    Raises:
+        BrokenWire: none does.
+    """
+    number, wire, begin = read_tag(message, at, len(message))
     if wire is WireType.LENGTH:
-        return _with_length(message, at, begin, number)
-    if wire is WireType.END_GROUP:
-        return None
-    end = _end(message, begin, number, wire, 0)
-    if end is None:
+        size, begin = read_varint(message, begin, len(message))
+        end = begin + size
+        return WireField(number, wire, message[at:end], message[begin:end], end <= len(message))
+    try:
+        end = _end(message, begin, number, wire, 0)
+    except BrokenWire:
+        if wire is not WireType.GROUP:
+            raise
         # of a group, what is there may be of use
-        return WireField(number, wire, message[at:], message[begin:], False) if wire is WireType.GROUP else None
+        return WireField(number, wire, message[at:], message[begin:], False)
     body_end = end - len(varint(number << 3 | WireType.END_GROUP)) if wire is WireType.GROUP else end
     return WireField(number, wire, message[at:end], message[begin:body_end])
 
 
-def _with_length(message: bytes, at: int, begin: int, number: int) -> WireField | None:
-    length = _varint(message, begin)
-    if length is None:
-        return None
-    size, begin = length
-    end = begin + size
-    return WireField(number, WireType.LENGTH, message[at:end], message[begin:end], end <= len(message))
-
-
-def _end(message: bytes, at: int, number: int, wire: WireType, depth: int) -> int | None:
-    """Return where a field ends whose tag is before this place; None where it does not."""
+def _end(message: bytes, at: int, number: int, wire: WireType, depth: int) -> int:
+    """Return where a field ends whose tag is before this place."""
     match wire:
-        case WireType.VARINT:
-            found = _varint(message, at)
-            return None if found is None else found[1]
-        case WireType.FIXED64 | WireType.FIXED32:
-            end = at + (8 if wire is WireType.FIXED64 else 4)
-            return end if end <= len(message) else None
         case WireType.LENGTH:
-            found = _varint(message, at)
-            return None if found is None or sum(found) > len(message) else sum(found)
+            size, at = read_varint(message, at, len(message))
+            if at + size > len(message):
+                raise BrokenWire(at, "the field does not end")
+            return at + size
         case WireType.GROUP:
             return _group_end(message, at, number, depth)
         case WireType.END_GROUP:
-            return None
+            raise BrokenWire(at, "no group has begun")
+        case _:
+            return read_number(message, wire, at, len(message))[1]
 
 
-def _group_end(message: bytes, at: int, number: int, depth: int) -> int | None:
-    while depth < _MOST_DEPTH and (tag := _tag(message, at)) is not None:
-        inner, wire, begin = tag
-        if wire is WireType.END_GROUP:
-            return begin if inner == number else None
-        end = _end(message, begin, inner, wire, depth + 1)
-        if end is None:
-            return None
-        at = end
-    return None
-
-
-def _tag(message: bytes, at: int) -> tuple[int, WireType, int] | None:
-    found = _varint(message, at)
-    if found is None or not 0 < found[0] >> 3 <= _MAX_NUMBER or found[0] & 7 > WireType.FIXED32:
-        return None
-    return found[0] >> 3, WireType(found[0] & 7), found[1]
-
-
-def _varint(message: bytes, at: int) -> tuple[int, int] | None:
-    """Return the number that begins here, and where it ends; None where it does not."""
-    value = 0
-    for place in range(10):
-        if at + place >= len(message):
-            return None
-        byte = message[at + place]
-        value |= (byte & 0x7F) << (7 * place)
-        if byte < 0x80:
-            return value & (2**64 - 1), at + place + 1
-    return None
+def _group_end(message: bytes, at: int, number: int, depth: int) -> int:
+    while depth < _MOST_DEPTH:
+        inner, wire, begin = read_tag(message, at, len(message))
+        if wire is WireType.END_GROUP and inner == number:
+            return begin
+        at = _end(message, begin, inner, wire, depth + 1)
+    raise BrokenWire(at, "groups are nested too deeply")
 
 
 def varint(number: int) -> bytes:

@@ -4,35 +4,73 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
-from typing import TypeVar
+from typing import Any, TypeVar
 from urllib.parse import quote
 
-from pydantic import TypeAdapter
+from pydantic import Field, TypeAdapter
 
 from demux.core.errors import SchemaIncompatible, SchemaInvalid
-from demux.core.registry.confluent.http_client import RequestKind, Rest
-from demux.core.registry.confluent.responses import (
-    ANYTHING,
-    FOUND,
-    IDS,
-    LEVEL,
-    NAMES,
-    NUMBERS,
-    PLACES,
-    REGISTERED,
-    STORED,
-    VERDICT,
-    RegisteredVersion,
-    RegistryRejected,
-    SchemaLocation,
-    Stored,
-)
-from demux.core.registry.ownership_marks import OwnershipMark
+from demux.core.http.failures import HttpRejected
+from demux.core.registry.confluent.http_client import Rest
+from demux.core.registry.confluent.ownership_marks import JsonShape, OwnershipMark, ReferenceTo
 
 T = TypeVar("T")
 
 PROTOBUF, AVRO = "PROTOBUF", "AVRO"
 _STILL_NEEDED = 42206
+
+
+class RegisteredVersion(JsonShape):
+    """A version of a subject."""
+
+    subject: str
+    version: int
+
+
+class Stored(JsonShape):
+    """A schema as the registry keeps it; `id`, `subject` and `version` only where it was asked for by subject."""
+
+    text: str = Field(alias="schema")
+    type: str = Field(default="AVRO", alias="schemaType")
+    references: tuple[ReferenceTo, ...] | None = Field(default=None, strict=False)
+    id: int | None = None
+    subject: str | None = None
+    version: int | None = None
+
+
+class SchemaLocation(JsonShape):
+    """Where a schema is that was looked up by its text."""
+
+    id: int
+    subject: str
+    version: int
+
+
+class CompatibilityVerdict(JsonShape):
+    """Whether a new version would be compatible, and why not."""
+
+    is_compatible: bool
+    messages: list[str] | None = None
+
+
+class _CompatibilityLevel(JsonShape):
+    level: str = Field(alias="compatibilityLevel")
+
+
+class _Numbered(JsonShape):
+    id: int
+
+
+STORED = TypeAdapter(Stored)
+FOUND = TypeAdapter(SchemaLocation)
+VERDICT = TypeAdapter(CompatibilityVerdict)
+LEVEL = TypeAdapter(_CompatibilityLevel)
+REGISTERED = TypeAdapter(_Numbered)
+PLACES = TypeAdapter(list[RegisteredVersion])
+IDS = TypeAdapter(list[_Numbered])
+NUMBERS = TypeAdapter(list[int])
+NAMES = TypeAdapter(list[str])
+ANYTHING: TypeAdapter[Any] = TypeAdapter(Any)
 
 
 class Deletion(Enum):
@@ -63,8 +101,8 @@ class Resources:
         """Return the versions that have this id; those that were deleted where there is no other."""
         for query in ({}, {"deleted": "true"}):
             try:
-                places = self._rest.get(f"schemas/ids/{schema_id}/versions", PLACES, query)
-            except RegistryRejected:
+                places = self._rest.ask("GET", f"schemas/ids/{schema_id}/versions", PLACES, query)
+            except HttpRejected:
                 # not every registry knows the question, and the schema can do without the answer
                 continue
             if places:
@@ -79,8 +117,8 @@ class Resources:
     def subjects(self) -> list[str]:
         """Return all subjects."""
         try:
-            return self._rest.get("subjects", NAMES)
-        except RegistryRejected as rejected:
+            return self._rest.ask("GET", "subjects", NAMES)
+        except HttpRejected as rejected:
             raise self._rest.unexpected(rejected) from None
 
     def numbers(self, subject: str, *, deleted: bool = False) -> list[int]:
@@ -101,10 +139,10 @@ class Resources:
         """Return the version of the subject that has this content; deleted ones too if so wished."""
         path = f"subjects/{_quoted(schema.subject)}"
         try:
-            return self._rest.ask(RequestKind.POST, path, FOUND, query=_deleted(deleted), body=_body(schema))
-        except RegistryRejected as rejected:
+            return self._rest.ask("POST", path, FOUND, query=_deleted(deleted), body=_body(schema))
+        except HttpRejected as rejected:
             # a text that the registry cannot read is none that it has
-            if rejected.is_unknown or rejected.status == 422:
+            if _is_unknown(rejected) or rejected.status == 422:
                 return None
             raise self._rest.unexpected(rejected) from None
 
@@ -116,8 +154,8 @@ class Resources:
         """
         path = f"compatibility/subjects/{_quoted(new.subject)}/versions"
         try:
-            verdict = self._rest.ask(RequestKind.POST, path, VERDICT, query={"verbose": "true"}, body=_body(new))
-        except RegistryRejected:
+            verdict = self._rest.ask("POST", path, VERDICT, query={"verbose": "true"}, body=_body(new))
+        except HttpRejected:
             # a new subject, an unknown question, or (Apicurio) imports in the schema: registering asks once more
             return
         # apicurio says no without a reason, at level NONE too; it gives the reason, if there is one, when registering
@@ -133,8 +171,8 @@ class Resources:
         """
         path = f"subjects/{_quoted(new.subject)}/versions"
         try:
-            self._rest.ask(RequestKind.POST, path, REGISTERED, body=_body(new, kind))
-        except RegistryRejected as rejected:
+            self._rest.ask("POST", path, REGISTERED, body=_body(new, kind))
+        except HttpRejected as rejected:
             if rejected.status == 409:
                 raise self._incompatible(new.subject, rejected.message) from None
             if rejected.status == 422:
@@ -156,21 +194,21 @@ class Resources:
 
     def _delete(self, path: str, query: Mapping[str, str] | None) -> Deletion:
         try:
-            self._rest.ask(RequestKind.DELETE, path, ANYTHING, query=query)
-        except RegistryRejected as rejected:
+            self._rest.ask("DELETE", path, ANYTHING, query=query)
+        except HttpRejected as rejected:
             if rejected.code == _STILL_NEEDED:
                 return Deletion.STILL_NEEDED
-            if not rejected.is_unknown:
+            if not _is_unknown(rejected):
                 raise self._rest.unexpected(rejected) from None
         return Deletion.GONE
 
     def _asked(self, path: str, shape: TypeAdapter[T], query: Mapping[str, str] | None = None) -> T | None:
         try:
-            return self._rest.get(path, shape, query)
-        except RegistryRejected as rejected:
+            return self._rest.ask("GET", path, shape, query)
+        except HttpRejected as rejected:
             if rejected.status != 404:
                 raise self._rest.unexpected(rejected) from None
-            has_code = rejected.is_unknown
+            has_code = _is_unknown(rejected)
         if not has_code:
             # such a 404 may come from anything that is no registry
             self.subjects()
@@ -196,3 +234,8 @@ def _deleted(wished: bool) -> dict[str, str] | None:
 
 def _quoted(segment: str) -> str:
     return quote(segment, safe="")
+
+
+def _is_unknown(rejected: HttpRejected) -> bool:
+    """Return whether the registry itself says that there is no such id, subject or version."""
+    return rejected.status == 404 and isinstance(rejected.code, int) and 40400 <= rejected.code < 40500

@@ -1,30 +1,20 @@
-"""One registry over HTTP: requests, tried again where that helps, with answers of the expected shape or our errors."""
+"""A registry's requests: our account and certificates, answers of the expected shape or our errors."""
 
 from __future__ import annotations
 
 import base64
 import json
 import re
+import ssl
 import time
-import weakref
 from collections.abc import Callable, Mapping
-from enum import Enum
 from typing import TypeVar
 
-from pydantic import TypeAdapter, ValidationError
-from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt
-from tenacity.wait import wait_random_exponential
+from pydantic import TypeAdapter
 
-from demux.core.errors import DemuxError, SettingsInvalid
-from demux.core.registry.confluent.errors import not_expected, not_let_in, not_trusted, unavailable
-from demux.core.registry.confluent.responses import (
-    CertificateRefused,
-    RegistryRejected,
-    RegistryUnusable,
-    failure,
-    refusal,
-)
-from demux.core.registry.confluent.session import client_certificate, open_session
+from demux.core.errors import DemuxError, RegistryRefused, RegistryUnavailable, SettingsInvalid
+from demux.core.http.client import Certificates, HttpClient, Tries
+from demux.core.http.failures import CertificateRefused, HttpRejected, HttpUnusable, one_line, parse_json
 from demux.core.secrets import resolve
 from demux.core.settings.settings import RegistrySettings
 
@@ -33,16 +23,8 @@ T = TypeVar("T")
 _JSON = "application/vnd.schemaregistry.v1+json"
 
 
-class RequestKind(Enum):
-    """What a request does."""
-
-    GET = "GET"
-    POST = "POST"
-    DELETE = "DELETE"
-
-
 class Rest:
-    """The registry under one URL. Safe to share between threads; its connections end when it is not used any more.
+    """The registry under one URL. Safe to share between threads.
 
     Attributes:
         url: where it is, without secrets.
@@ -61,7 +43,6 @@ class Rest:
             raise SettingsInvalid("registry.url is not set.", "Set it.")
         self.url = settings.url
         self._settings = settings
-        self._sleep = sleep
         password = resolve(settings.password, environ) if settings.password else ""
         token = resolve(settings.token, environ) if settings.token else ""
         if re.search(r"[^\x21-\x7e]", token):
@@ -71,127 +52,122 @@ class Rest:
                 reference=settings.token,
             )
         login = base64.b64encode(f"{settings.username}:{password}".encode()).decode()
-        self._secrets = [secret for secret in (password, token, login if password else "") if secret]
-        self._certificate = client_certificate(settings)
-        self._session = open_session(f"Bearer {token}" if token else f"Basic {login}" if settings.username else None)
-        self._session.headers["Accept"] = f"{_JSON}, application/json"
-        weakref.finalize(self, self._session.close)
-
-    def get(self, path: str, shape: TypeAdapter[T], query: Mapping[str, str] | None = None) -> T:
-        """Return the answer to a GET.
-
-        Raises:
-            Rejected: the registry says no; only what `RegistryRefused` does not cover.
-            RegistryRefused: wrong account, permission or certificate.
-            RegistryUnavailable: no usable answer, however often it was asked.
-        """
-        return self.ask(RequestKind.GET, path, shape, query=query)
+        account = f"Bearer {token}" if token else f"Basic {login}" if settings.username else None
+        header = {"Authorization": account} if account else {}
+        timeout_s = settings.timeout_s
+        self._client = HttpClient(
+            self.url,
+            lambda: header,
+            Tries(settings.retries, timeout_s, settings.retries * timeout_s, timeout_s),
+            certificates=_certificates(settings),
+            secrets=[secret for secret in (password, token, login if password else "") if secret],
+            sleep=sleep,
+        )
 
     def ask(
         self,
-        method: RequestKind,
+        method: str,
         path: str,
         shape: TypeAdapter[T],
-        *,
         query: Mapping[str, str] | None = None,
         body: Mapping[str, object] | None = None,
     ) -> T:
-        """Return the answer to any request; raises as `get` does. Requests are such that twice is as good as once."""
-        retrying = Retrying(
-            stop=stop_after_attempt(self._settings.retries + 1),
-            wait=self._wait,
-            retry=retry_if_exception_type(RegistryUnusable),
-            sleep=self._sleep,
-            reraise=True,
-        )
-        error: DemuxError | RegistryRejected
+        """Return the answer to a request; requests are such that twice is as good as once.
+
+        Raises:
+            HttpRejected: the registry says no; only what `RegistryRefused` does not cover.
+            RegistryRefused: wrong account, permission or certificate.
+            RegistryUnavailable: no usable answer, however often it was asked.
+        """
+        content = None if body is None else json.dumps(body).encode()
+        headers = {"Accept": f"{_JSON}, application/json", **({"Content-Type": _JSON} if content else {})}
+
+        def once() -> T:
+            answer = self._client.send(method, path, query=query, content=content, headers=headers)
+            return shape.validate_python(parse_json(answer.content))
+
+        error: DemuxError | HttpRejected
         try:
-            answer: T = retrying(self._once, method, path, shape, query, body)
-            return answer
-        except RegistryUnusable as unusable:
-            error = unavailable(self.url, unusable)
+            return self._client.try_again(once)
+        except HttpUnusable as unusable:
+            error = self._unavailable(unusable)
         except CertificateRefused as distrusted:
-            error = not_trusted(self.url, distrusted)
-        except RegistryRejected as rejected:
-            error = not_let_in(self._settings, rejected) if rejected.status in (401, 403) else rejected
-        # raised out here so that no client's error, which may hold a header, hangs on it
+            error = self._not_trusted(distrusted)
+        except HttpRejected as rejected:
+            error = self._not_let_in(rejected) if rejected.status in (401, 403) else rejected
         raise error
 
-    def unexpected(self, rejected: RegistryRejected) -> DemuxError:
+    def unexpected(self, rejected: HttpRejected) -> DemuxError:
         """Return the error of a no that the caller has no other words for."""
-        return not_expected(self.url, rejected)
-
-    def _once(
-        self,
-        method: RequestKind,
-        path: str,
-        shape: TypeAdapter[T],
-        query: Mapping[str, str] | None,
-        body: Mapping[str, object] | None,
-    ) -> T:
-        answer: T | Exception
-        try:
-            answer = self._sent(method, path, shape, query, body)
-        except (RegistryRejected, RegistryUnusable) as known:
-            answer = known
-        except Exception as error:
-            answer = failure(error, self._settings.timeout_s)
-        if isinstance(answer, Exception):
-            raise self._clean(answer)
-        return answer
-
-    def _sent(
-        self,
-        method: RequestKind,
-        path: str,
-        shape: TypeAdapter[T],
-        query: Mapping[str, str] | None,
-        body: Mapping[str, object] | None,
-    ) -> T:
-        response = self._session.request(
-            method.value,
-            f"{self.url.rstrip('/')}/{path}",
-            params=query,
-            data=None if body is None else json.dumps(body),
-            headers={} if body is None else {"Content-Type": _JSON},
-            timeout=self._settings.timeout_s,
-            allow_redirects=False,
-            # set for each request: a session's own gives way to REQUESTS_CA_BUNDLE
-            verify=self._settings.ca_file or True,
-            cert=self._certificate,
+        about: dict[str, object] = {"url": self.url, "status": rejected.status}
+        if rejected.code is not None:
+            return RegistryRefused(
+                f"The registry at {self.url} refuses the request: {rejected.message}.",
+                "Change what it complains about there, then run again.",
+                **about,
+            )
+        return RegistryUnavailable(
+            f"What answers at {self.url} does not speak as a schema registry does: {rejected.message}.",
+            "Correct registry.url; the path behind the host belongs to it.",
+            **about,
         )
-        if not 200 <= response.status_code < 300:
-            raise refusal(response.status_code, response.headers, response.content)
-        # urllib3 1.26 takes a body that was cut off for a whole one
-        if response.raw.tell() < int(response.headers.get("Content-Length", 0)):
-            raise RegistryUnusable("its answer was cut off")
-        try:
-            return shape.validate_python(json.loads(response.content))
-        except ValidationError:
-            raise RegistryUnusable("it answered with JSON of another shape") from None
 
-    def _wait(self, state: RetryCallState) -> float:
-        """Return the seconds until the next try: what the registry asks for, else growing, at most one time-out."""
-        most = self._settings.timeout_s
-        error = state.outcome.exception() if state.outcome else None
-        asked = error.after_s if isinstance(error, RegistryUnusable) else None
-        if asked is None:
-            return wait_random_exponential(multiplier=0.5, max=most, min=min(0.1, most))(state)
-        if asked > most:
-            raise RegistryUnusable(f"{error}, and asks to wait {asked:.0f} s, more than registry.timeout_s")
-        return asked
+    def _unavailable(self, unusable: HttpUnusable) -> RegistryUnavailable:
+        asks = f", and asks to wait {unusable.after_s:,.0f} s" if unusable.after_s else ""
+        what = f"{unusable.what}{asks}"
+        return RegistryUnavailable(
+            f"The registry at {self.url} gave no usable answer: it {what}.",
+            "Run the same command again when it does; nothing is lost. For a slow registry, raise registry.timeout_s.",
+            url=self.url,
+            what=what,
+        )
 
-    def _clean(self, error: Exception) -> Exception:
-        """Return the error without our secrets, should the registry or the client have repeated one."""
-        match error:
-            case RegistryRejected():
-                return RegistryRejected(error.status, error.code, self._without_secrets(error.message))
-            case RegistryUnusable():
-                return RegistryUnusable(self._without_secrets(error.what), error.after_s)
-            case _:
-                return error
+    def _not_let_in(self, rejected: HttpRejected) -> RegistryRefused:
+        token, user = self._settings.token, self._settings.username
+        who = "our token" if token else f"the user {user!r}" if user else None
+        if rejected.status == 403:
+            cause = f"does not permit it to {who}" if who else "does not permit it without an account"
+            remedy = "Grant the permission, or use another account."
+        else:
+            cause = f"does not accept {who}" if who else "wants an account"
+            remedy = "Correct registry.username and registry.password, or registry.token."
+        return RegistryRefused(
+            f"The registry at {self.url} {cause}: {rejected.message}.", remedy, url=self.url, status=rejected.status
+        )
 
-    def _without_secrets(self, text: str) -> str:
-        for secret in self._secrets:
-            text = text.replace(secret, "***")
-        return text
+    def _not_trusted(self, distrusted: CertificateRefused) -> RegistryRefused:
+        if distrusted.ours:
+            return RegistryRefused(
+                f"The registry at {self.url} does not accept our certificate: {distrusted.reason}.",
+                "Set registry.certificate_file and registry.key_file to a certificate that it trusts.",
+                url=self.url,
+            )
+        return RegistryRefused(
+            f"We do not trust the certificate of the registry at {self.url}: {distrusted.reason}.",
+            "Set registry.ca_file to the authority that signed it, and registry.url to a host that it names.",
+            url=self.url,
+        )
+
+
+def _certificates(settings: RegistrySettings) -> Certificates:
+    """Return our certificate files, after each was read once.
+
+    Raises:
+        SettingsInvalid: one of the files cannot be used.
+    """
+    ca_file, certificate, key = settings.ca_file, settings.certificate_file, settings.key_file
+    try:
+        context = ssl.create_default_context(cafile=ca_file)
+        if certificate is not None:
+            context.load_cert_chain(certificate, key)
+    except OSError as error:
+        # an SSLError's own text is OpenSSL's, and names no file
+        reason = "not PEM" if isinstance(error, ssl.SSLError) else error.strerror or "not PEM"
+    else:
+        return Certificates(ca_file, certificate, key)
+    files = ", ".join(path for path in (ca_file, certificate, key) if path is not None)
+    raise SettingsInvalid(
+        f"The registry's certificate files cannot be used ({files}): {one_line(reason)}.",
+        "Correct registry.ca_file, registry.certificate_file and registry.key_file.",
+        files=files,
+    )

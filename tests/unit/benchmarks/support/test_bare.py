@@ -11,7 +11,7 @@ from benchmarks.support.bare import BareLoop
 from demux.core.names import names_of
 from demux.core.protobuf.schema.descriptor_pool import message_class, pool_of
 from demux.core.protobuf.schema.protoc import compile_schema
-from demux.core.registry.memory import MemoryRegistry
+from tools.memory_registry import MemoryRegistry
 
 TEXT = 'syntax = "proto3"; message Event { string name = 1; uint32 score = 2; uint64 total = 3; }'
 

@@ -14,7 +14,7 @@ import pytest
 
 from demux.cli.command import _catch_signals, log_to, settings_of
 from demux.core.errors import SettingsInvalid
-from demux.core.root.logs import logs_of
+from demux.core.root.layout import logs_of
 from demux.core.settings.settings import Decoder, LogFormat, Settings
 
 

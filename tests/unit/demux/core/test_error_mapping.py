@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from demux.core.error_mapping import named
-from demux.core.errors import DemuxError, ErrorKind, SchemaUnknown, StorageFailed, TaskFailed, TaskInterrupted
+from demux.core.errors import (
+    DemuxError,
+    ErrorKind,
+    SchemaUnknown,
+    SessionLost,
+    StorageFailed,
+    TaskFailed,
+    TaskInterrupted,
+)
 
 JAVA_TRACE = """An error occurred while calling o99.save.
 : org.apache.spark.SparkException: Job aborted.
@@ -112,3 +120,30 @@ def test_a_conflict_of_two_writers_is_transient_even_when_it_names_the_file() ->
 
 def test_a_server_that_refuses_the_connection_is_transient() -> None:
     assert named(ConnectionRefusedError("refused")).kind is ErrorKind.TRANSIENT
+
+
+class SparkConnectGrpcException(Exception):
+    """As PySpark has it; its own one is there with grpcio alone."""
+
+    __module__ = "pyspark.errors.exceptions.connect"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<_MultiThreadedRendezvous of RPC that terminated with:\n\tstatus = StatusCode.UNAVAILABLE\n\tdetails = "…"',
+        "[INVALID_HANDLE.SESSION_NOT_FOUND] The handle 1 is invalid. Session not found.",
+        "[INVALID_HANDLE.SESSION_CLOSED] The handle 1 is invalid. Session was closed.",
+        "[RETRIES_EXCEEDED] The maximum number of retries has been exceeded.",
+    ],
+)
+def test_a_connect_server_that_went_away_is_told_with_what_to_do(text: str) -> None:
+    error = named(SparkConnectGrpcException(text))
+    assert isinstance(error, SessionLost)
+    assert error.cause.startswith("The Spark Connect server does not answer, or does not know this session any more: ")
+    assert error.remedy.startswith("See that the server of `spark.remote` runs")
+
+
+def test_what_else_a_connect_server_says_is_no_lost_session() -> None:
+    assert not isinstance(named(SparkConnectGrpcException("[DIVIDE_BY_ZERO] Division by zero.")), SessionLost)
+    assert "Spark Connect server" not in named(OSError("StatusCode.UNAVAILABLE")).cause

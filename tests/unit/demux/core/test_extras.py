@@ -77,7 +77,7 @@ def test_a_command_that_needs_an_extra_names_it(tmp_path: Path, package: str, ex
 def test_only_the_libraries_of_extras_are_named() -> None:
     missing = named(ModuleNotFoundError("No module named 'deltalake.x'", name="deltalake.x"))
     assert isinstance(missing, RuntimeMissing)
-    assert missing.fields == {"package": "deltalake", "extra": "disk"}
+    assert missing.fields == {"package": "deltalake", "extra": "tables"}
     assert missing_extra(ModuleNotFoundError("No module named 'other'", name="other")) is None
     assert missing_extra(ImportError("deltalake", name="deltalake")) is None
     assert isinstance(named(ModuleNotFoundError("No module named 'other'", name="other")), TaskFailed)

@@ -13,7 +13,6 @@ from pyspark.sql import SparkSession
 
 from demux.core.errors import CheckpointLost, ErrorKind, RegistryUnavailable, StorageFailed, TaskFailed
 from demux.core.settings.settings import RunSettings
-from demux.core.streaming.session import POOL
 from demux.pipeline.task_pool import TaskEnd, run_tasks
 from install_workflow.planning.plan import Task
 
@@ -28,7 +27,7 @@ class FakeContext:
         self.pools = threading.local()
 
     def setLocalProperty(self, key: str, value: str) -> None:
-        assert key == POOL
+        assert key == "spark.scheduler.pool"
         self.pools.value = value
 
 

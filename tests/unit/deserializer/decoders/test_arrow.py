@@ -17,7 +17,7 @@ from demux.core.columns.types import Struct
 from demux.core.delta.batch_commit import REFUSED, RowSelection
 from demux.core.errors import SchemaUnknown
 from demux.core.schemas.ref import SchemaRef
-from demux.core.settings.schema_contract import Contract, Frozen, SchemaChanges
+from demux.core.settings.games import Contract, Frozen, SchemaChanges
 from deserializer.decoders.arrow import EXAMINED, INPUT, silver_columns, to_examined, to_silver
 from deserializer.decoders.schema_decision import Decisions, SchemaLookup, decide
 from tests.support.data.chess import EMPTY, VERSION_1, VERSION_3, compiled, payload

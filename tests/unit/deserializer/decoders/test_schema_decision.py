@@ -20,7 +20,7 @@ from demux.core.protobuf.schema.comments import without_comments
 from demux.core.protobuf.schema.protoc import CompiledSchema
 from demux.core.schemas.ref import SchemaRef
 from demux.core.schemas.subject_choice import ForeignSchema
-from demux.core.settings.schema_contract import Contract, Frozen, SchemaChanges
+from demux.core.settings.games import Contract, Frozen, SchemaChanges
 from deserializer.decoders.schema_decision import Refusal, SchemaLookup, WriterSchema, decide, schema_ids_of
 from tests.support.data.chess import EMPTY, MISFIT, VERSION_1, VERSION_2, VERSION_3, compiled
 

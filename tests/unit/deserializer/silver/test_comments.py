@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from demux.core.catalog.comment_source import CommentSource, comment_source, marked_origin
 from demux.core.columns.types import Column, Struct
-from demux.core.protobuf.schema.comments import inside
+from demux.core.protobuf.schema.comments import CommentSource, comment_source, inside, marked_origin
 from demux.core.protobuf.schema.protoc import CompiledSchema
 from demux.core.schemas.ref import SchemaRef
 from demux.core.tables import SILVER_ORIGIN

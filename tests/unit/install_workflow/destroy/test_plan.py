@@ -33,8 +33,6 @@ def paths(games: list[str], *parts: RootPart) -> list[str]:
 
 def test_checkpoints_are_those_of_the_streams() -> None:
     assert paths(["go", "chess"], RootPart.CHECKPOINTS) == [
-        "checkpoints/sessions/chess",
-        "checkpoints/sessions/go",
         "checkpoints/silver/chess",
         "checkpoints/silver/go",
         "checkpoints/bronze",
@@ -43,13 +41,10 @@ def test_checkpoints_are_those_of_the_streams() -> None:
 
 def test_tables_are_those_of_the_games_and_of_the_layout() -> None:
     assert paths(["go", "chess"], RootPart.TABLES) == [
-        "sessions/chess",
-        "sessions/go",
         "silver/chess",
         "silver/go",
         "quarantine",
         "bronze",
-        "control/sessions",
         "control/approvals",
         "control/deployments",
         "control/dropped",

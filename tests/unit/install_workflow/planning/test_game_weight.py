@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from demux.core.control.game_load import Load
+from demux.core.control.games_and_rounds import Load
 from install_workflow.planning.rebalance import weights_ms
 
 names = st.text(max_size=3)

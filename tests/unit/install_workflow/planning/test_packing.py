@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from demux.core.errors import PlanRefused
-from install_workflow.planning.packing import pack
+from install_workflow.planning.rebalance import pack
 
 names = st.text(max_size=4)
 games = st.sets(names, max_size=30)

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from demux.core.control.game_load import Load
+from demux.core.control.games_and_rounds import Load
 from demux.core.errors import PlanRefused
 from demux.core.names import GameNames
-from demux.core.settings.settings import GamesSettings, Policy
+from demux.core.settings.games import GamesSettings, Policy
 from install_workflow.planning import plan as plan_module
 from install_workflow.planning.plan import Action, Plan, Task, TaskChange, WaitingGame, make_plan
 from install_workflow.planning.rebalance import Balance, most_moves

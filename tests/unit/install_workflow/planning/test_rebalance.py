@@ -8,8 +8,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from install_workflow.planning.packing import pack
-from install_workflow.planning.rebalance import GameMove, balance, most_moves
+from install_workflow.planning.rebalance import GameMove, balance, most_moves, pack
 
 ONE, TWO, THREE = "cluster_001", "cluster_002", "cluster_003"
 

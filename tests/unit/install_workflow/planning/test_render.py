@@ -7,9 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from demux.core.settings.settings import GamesSettings, Policy
-from install_workflow.planning.plan import Plan, make_plan
-from install_workflow.planning.render import as_json, as_text
+from demux.core.settings.games import GamesSettings, Policy
+from install_workflow.planning.plan import Plan, as_json, as_text, make_plan
 
 RUNNING = {"chess": "cluster_001", "go": "cluster_001", "ludo": "cluster_001", "old": "cluster_002"}
 HOSTILE = {"../../etc", "a'b; drop table x", "将棋", "[red]bold[/]", "zero\u200bwidth", "new"}

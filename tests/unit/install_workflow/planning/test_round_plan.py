@@ -9,7 +9,7 @@ from typing import cast
 from demux.core.control.games_and_rounds import Control, KnownGame, RoundHistory, TaskOutcome
 from demux.core.errors import RegistryUnavailable
 from demux.core.reports import GameReport
-from demux.core.settings.settings import GamesSettings, Policy
+from demux.core.settings.games import GamesSettings, Policy
 from demux.pipeline.round import record_of
 from demux.pipeline.task_pool import TaskEnd
 from install_workflow.planning.plan import Plan, Task, make_plan

@@ -6,8 +6,7 @@ import pytest
 
 from demux.core.errors import SettingsInvalid
 from demux.core.settings.source import KafkaSettings
-from producer.kafka.ownership_marks import MARKS
-from producer.kafka.sink import KafkaSink
+from producer.kafka.sink import MARKS, KafkaSink
 
 
 @pytest.mark.parametrize("name", ["a b", "ü", "a/b", "a\x00b", "x" * 250, ".", "..", "a\n"])

@@ -12,13 +12,12 @@ from pydantic import BaseModel
 from demux.cli.app import COMMANDS, loaded
 from demux.cli.repair.quarantine import REPLAYABLE
 from demux.core.causes import Cause, Stage
-from demux.core.errors import DemuxError
+from demux.core.errors import DemuxError, ExitCode
 from demux.core.settings.loading.template import section_in
 from demux.core.settings.settings import Settings
+from demux.operations.reconcile.balance import LedgerFault
 from tests.conftest import Golden
-from tools.runbook.advice import ADVICE
-from tools.runbook.page import CONDITIONS, page
-from tools.runbook.records import Replay, quarantined
+from tools.runbook.page import ADVICE, CONDITIONS, page
 from tools.runbook.sentences import said_in
 
 ROOT = Path(__file__).parents[4]
@@ -56,9 +55,13 @@ def test_the_page_is_what_the_code_makes(golden: Golden) -> None:
     golden("../../docs/runbook.md", page(SOURCES))
 
 
-def test_every_condition_has_its_advice_and_no_other_has_one() -> None:
-    assert set(ADVICE) == set(CONDITIONS)
-    assert all(advice.stops and advice.by_itself and advice.remedy for advice in ADVICE.values())
+def test_everything_has_its_advice_and_nothing_else_has_one() -> None:
+    assert list(ADVICE["conditions"]) == [error.condition for error in CONDITIONS]
+    assert list(ADVICE["causes"]) == [cause.value for cause in Cause]
+    assert list(ADVICE["ledger"]) == [fault.name for fault in LedgerFault]
+    assert list(ADVICE["exit_codes"]) == [code.name for code in ExitCode]
+    stops = [stopped for advice in ADVICE["conditions"].values() for stopped in advice["stops"]]
+    assert set(stops) == {"the command", "bronze", "a game", "an installer"}
 
 
 def test_every_condition_is_raised_somewhere() -> None:
@@ -73,8 +76,10 @@ def test_the_meaning_is_one_sentence_of_its_own(error: type[DemuxError]) -> None
 
 
 def test_a_replay_is_offered_for_the_causes_that_the_command_replays() -> None:
-    replayed = {cause for cause in Cause if quarantined(cause).replay is not Replay.NEVER}
-    assert replayed == set(REPLAYABLE) == {cause for cause in Cause if quarantined(cause).stage is Stage.SILVER}
+    assert {known["replay"] for known in ADVICE["causes"].values()} == {"helps", "seldom helps", "cannot help"}
+    replayed = {Cause(cause) for cause, known in ADVICE["causes"].items() if known["replay"] != "cannot help"}
+    silver = {Cause(cause) for cause, known in ADVICE["causes"].items() if Stage(known["stage"]) is Stage.SILVER}
+    assert replayed == set(REPLAYABLE) == silver
 
 
 def test_no_two_headings_are_alike_so_that_each_link_leads_to_its_own() -> None:

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from demux.core.control.deployment_record import DeploymentRecord, InstallerClaim, to_text
+from demux.core.control.deployment_record import DeploymentRecord, InstallerClaim, deployment_format
 from demux.core.errors import DeploymentLocked, ExitCode
-from install_workflow.databricks.apply.presence import LocalPresence
+from install_workflow.databricks.apply.deployment_lock import LocalPresence
 from tests.fakes.workspace.fake import FakeWorkspace
 from tests.support.databricks.deployments import WHEEL_NAME, Demux, write_settings
 from tests.support.terminal import at_terminal
@@ -24,7 +24,7 @@ WHEELS = "/Volumes/main/ops/wheels"
 def claim(fake: FakeWorkspace, version: int, until: datetime, by: str = "bob@build-7") -> None:
     """Write a version of the record, by which another command installs until then."""
     other = InstallerClaim(by, "12-ab", "27af7553c72c", until - timedelta(minutes=15), until)
-    text = to_text("prod", DeploymentRecord((), other))
+    text = deployment_format("prod").to_text(DeploymentRecord((), other))
     fake.files.held[f"{WHEELS}/deployment.prod/{version:08}.json"] = text.encode()
 
 

@@ -22,18 +22,18 @@ from demux.core.control.games_and_rounds import approvals_of, approved
 from demux.core.errors import DemuxError, ExitCode, SchemaInvalid, SchemaUnknown, SettingsInvalid
 from demux.core.protobuf.compatibility.compare import compare, silver_columns, table_of
 from demux.core.registry.folder import FolderRegistry
-from demux.core.registry.memory import MemoryRegistry
 from demux.core.registry.protocol import ImportedFile, NewSchema, RegisteredSchema
 from demux.core.root.layout import Layout
 from demux.core.schemas.ref import SchemaRef
 from demux.core.schemas.store import SchemaStore
-from demux.core.settings.schema_contract import EVOLVE
+from demux.core.settings.games import EVOLVE
 from demux.core.storage.files import Storage
 from demux.pipeline.context import registry_of
 from deserializer.decoders.schema_decision import decide
 from deserializer.silver.file_table import SilverTable
 from tests.support.data.versions import version_of
 from tests.support.spark.tables import bronze_row, write_bronze
+from tools.memory_registry import MemoryRegistry
 
 Golden = Callable[[str, str], None]
 

@@ -15,7 +15,7 @@ from rich.console import Console, RenderableType
 from demux.cli.output.tables import backfill_table, backfills_table, round_table
 from demux.core.errors import CheckpointLost, DemuxError, RegistryUnavailable
 from demux.core.reports import GameReport, IngestReport
-from demux.core.settings.settings import GamesSettings
+from demux.core.settings.games import GamesSettings
 from demux.pipeline.round import Round
 from demux.pipeline.task_pool import TaskEnd
 from deserializer.redecode.backfill_plan import Backfill, BackfillRequest, Day, DayCounts, DayState

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from demux.core.columns.arrow import arrow_type
-from demux.core.columns.projection import project
+from demux.core.columns.arrow import arrow_type, project
 from demux.core.columns.schema_merge import align
 from demux.core.columns.types import Array, Column, ColumnType, Map, Primitive, Struct
 from tests.support.data.column_types import structs, values

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql.types import LongType, StructField, StructType
 
-from demux.core.columns.schema_evolution import with_columns
-from demux.core.columns.spark import COMMENT, MESSAGE, NUMBER, columns_of_spark, spark_struct
+from demux.core.columns.spark import COMMENT, MESSAGE, NUMBER, columns_of_spark, spark_struct, with_columns
 from demux.core.columns.types import Array, Column, ColumnType, Map, Primitive, Struct
 
 INT, BIGINT, STRING = Primitive.INT, Primitive.BIGINT, Primitive.STRING

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from demux.core.control.game_load import Load, usual_load
+from demux.core.control.games_and_rounds import Load, usual_load
 
 
 def test_the_one_round_of_a_long_history_counts_for_little() -> None:

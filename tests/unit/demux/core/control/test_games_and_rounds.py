@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
 
-from demux.core.control.game_load import Load
-from demux.core.control.games_and_rounds import RoundHistory, TaskOutcome, TaskRecord
+from demux.core.control.games_and_rounds import Load, RoundHistory, TaskOutcome, TaskRecord
 
 NOW = datetime(2025, 3, 30, 1, 59, 59, tzinfo=timezone.utc)
 

@@ -159,7 +159,9 @@ def test_stores_that_only_java_reads(stores: dict[str, str], remedy: str) -> Non
     assert java_options(settings, SECRETS).plain["kafka.security.protocol"] == "SSL"
     with pytest.raises(SettingsInvalid) as failure:
         librdkafka_options(settings, SECRETS)
-    assert failure.value.cause == f"The producer's Kafka client cannot read the store {next(iter(stores.values()))}."
+    assert failure.value.cause == (
+        f"librdkafka, which asks the broker about its topics, cannot read the store {next(iter(stores.values()))}."
+    )
     assert failure.value.remedy == remedy
 
 
@@ -200,21 +202,12 @@ def test_a_login_for_java_is_a_jaas_line(mechanism: str, module: str) -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("environ", "version", "prefix", "handler"),
-    [
-        (SECRETS, "3.3.2", "org.", "oauthbearer.secured.OAuthBearerLoginCallbackHandler"),
-        (SECRETS, "3.9.0", "org.", "oauthbearer.secured.OAuthBearerLoginCallbackHandler"),
-        (SECRETS, "4.1.1", "org.", "oauthbearer.OAuthBearerLoginCallbackHandler"),
-        (DATABRICKS, "3.9.0", "kafkashaded.org.", "oauthbearer.secured.OAuthBearerLoginCallbackHandler"),
-    ],
-)
-def test_a_token_for_java_comes_from_a_class_that_its_client_has(
-    environ: dict[str, str], version: str, prefix: str, handler: str
-) -> None:
-    options = java_options(oauth(), {**environ, "PW": "s"}, version)
+@pytest.mark.parametrize(("environ", "prefix"), [(SECRETS, "org."), (DATABRICKS, "kafkashaded.org.")])
+def test_a_token_for_java_comes_from_a_class_that_its_client_has(environ: dict[str, str], prefix: str) -> None:
+    options = java_options(oauth(), {**environ, "PW": "s"})
     security = f"{prefix}apache.kafka.common.security"
-    assert options.plain["kafka.sasl.login.callback.handler.class"] == f"{security}.{handler}"
+    handler = f"{security}.oauthbearer.secured.OAuthBearerLoginCallbackHandler"
+    assert options.plain["kafka.sasl.login.callback.handler.class"] == handler
     assert options.plain["kafka.sasl.oauthbearer.token.endpoint.url"] == "https://login/token"
     assert options.secret["kafka.sasl.jaas.config"] == (
         f'{security}.oauthbearer.OAuthBearerLoginModule required clientId="alice" clientSecret="s" scope="kafka";'
@@ -229,13 +222,38 @@ def test_further_options_go_to_java_as_they_are_and_come_last() -> None:
     assert options.secret["kafka.ssl.key.password"] == "key-password"
 
 
-def test_a_jaas_line_of_their_own_is_used_by_java_and_cannot_be_by_the_producer() -> None:
-    settings = kafka(
-        security_protocol="SASL_SSL", sasl_mechanism="PLAIN", options={"sasl.jaas.config": "secret:env/PW"}
-    )
-    assert java_options(settings, SECRETS).secret == {"kafka.sasl.jaas.config": PLANTED}
-    with pytest.raises(SettingsInvalid, match=r"cannot read a login from sasl\.jaas\.config"):
-        librdkafka_options(settings, SECRETS)
+def jaas_line(mechanism: str) -> KafkaSettings:
+    options = {"sasl.jaas.config": "secret:env/LINE", "sasl.mechanism": mechanism}
+    return kafka(security_protocol="SASL_SSL", options=options)
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256"])
+@pytest.mark.parametrize("password", [PLANTED, "simple", "a;b"])
+def test_the_login_of_a_jaas_line_is_taken_for_librdkafka(mechanism: str, password: str) -> None:
+    line = java_options(scram(sasl_mechanism=mechanism), {"PW": password}).secret["kafka.sasl.jaas.config"]
+    settings = jaas_line(mechanism)
+    assert java_options(settings, {"LINE": line}).secret == {"kafka.sasl.jaas.config": line}
+    options = librdkafka_options(settings, {"LINE": line})
+    assert options.secret == {"sasl.username": "alice", "sasl.password": password}
+    assert options.plain["sasl.mechanism"] == mechanism
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true username=planted password=planted;",
+        "software.amazon.msk.auth.iam.IAMLoginModule required;",
+        "org.apache.kafka.common.security.plain.PlainLoginModule required username=planted;",
+        "planted",
+    ],
+)
+def test_a_line_without_user_and_password_is_refused_and_not_repeated(line: str) -> None:
+    with pytest.raises(
+        SettingsInvalid, match=r"cannot log in by the line of kafka\.options sasl\.jaas\.config"
+    ) as error:
+        librdkafka_options(jaas_line("GSSAPI"), {"LINE": line})
+    assert "planted" not in f"{error.value!r} {error.value.fields}"
+    assert error.value.remedy == "Set kafka.sasl_mechanism, kafka.username and kafka.password in its place."
 
 
 def test_librdkafka_gets_only_options_that_it_knows() -> None:

@@ -13,10 +13,10 @@ from demux.core.errors import ErrorKind, RegistryUnavailable, SchemaInvalid, Sch
 from demux.core.registry.confluent.http_client import Rest
 from demux.core.registry.confluent.registry import ConfluentRegistry
 from demux.core.registry.folder import FolderRegistry
-from demux.core.registry.memory import MemoryRegistry
 from demux.core.registry.protocol import ErasableRegistry, ImportedFile, NewSchema, RegisteredSchema
 from demux.core.settings.settings import RegistrySettings
 from tests.fakes.registry_server import FakeRegistry, serving
+from tools.memory_registry import MemoryRegistry
 
 Open = Callable[[str | None], ErasableRegistry]
 ONE, TWO = 'syntax = "proto3"; message One {}', 'syntax = "proto3"; message Two {}'

@@ -17,7 +17,7 @@ from demux.core.schemas.subject_choice import (
     shared_schemas,
     uses_by_id,
 )
-from demux.core.settings.subject_pattern import SubjectRule
+from demux.core.settings.games import SubjectRule
 
 TWO = 'syntax = "proto3"; package two; message First { string word = 1; } message Second { string word = 1; }'
 SET = compile_files(RegisteredSchema(7, "any", 1, TWO, "two.proto"))

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from demux.core.registry.folder import FolderRegistry
-from demux.core.schemas.registry_selection import Registries
-from demux.core.schemas.unused_names import unused_names
+from demux.core.schemas.registry_selection import Registries, unused_names
 from demux.core.settings.settings import Settings
 
 TEXT = 'syntax = "proto3"; message M {}'

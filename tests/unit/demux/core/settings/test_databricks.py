@@ -148,8 +148,8 @@ def test_twenty_two_tags_of_ones_own_are_the_most() -> None:
 def test_an_access_mode_that_the_tasks_cannot_run_in_is_refused_with_what_to_take(mode: str) -> None:
     (line,) = mistakes(cluster__security_mode=mode)
     assert line == (
-        f"databricks.cluster.security_mode: '{mode}': the tasks use Spark's JVM from Python, which clusters in shared "
-        "(standard) access mode forbid; take dedicated, whose single user may be a group"
+        f"databricks.cluster.security_mode: '{mode}': the tasks are not tried yet on clusters in shared (standard) "
+        "access mode; take dedicated, whose single user may be a group"
     )
     assert loaded(cluster__security_mode="dedicated").databricks == loaded().databricks
 

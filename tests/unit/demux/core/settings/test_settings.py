@@ -8,7 +8,8 @@ import pytest
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from demux.core.settings.settings import Decoder, Engine, GamesSettings, Policy, RunSettings, Settings, SparkSettings
+from demux.core.settings.games import GamesSettings, Policy
+from demux.core.settings.settings import Decoder, Engine, RunSettings, Settings, SparkSettings
 from demux.core.settings.source import SourceSettings
 from demux.core.settings.types import is_class_of
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from demux.core.errors import SettingsInvalid
+from demux.core.settings.games import expression_mistake, games_named
 from demux.core.settings.loading.loader import load
-from demux.core.settings.subject_pattern import expression_mistake, games_named
 
 VALUE = "(?P<game>.+)-value"
 

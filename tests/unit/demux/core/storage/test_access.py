@@ -55,6 +55,7 @@ def test_keys_of_one_cloud_reach_no_other_one() -> None:
     )
     assert {scheme: set(access.client_options(scheme).values()) for scheme in Scheme} == {
         Scheme.FILE: set(),
+        Scheme.MOUNT: set(),
         Scheme.S3: {"id", "key"},
         Scheme.AZURE: {"account", "sas"},
         Scheme.GCS: {'{"type": "…"}'},

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
 from datetime import timedelta
 from pathlib import Path
 
@@ -43,8 +42,8 @@ def tidied(
     return maintain_files(Storage(), table, TARGET, last, dry_run=dry_run, between=lambda: None)
 
 
-def old_files(table: Table, keep: timedelta = NOW, still_read: Collection[str] = ()) -> set[str]:
-    return set(unneeded(Storage(), table.path, keep, still_read))
+def old_files(table: Table, keep: timedelta = NOW) -> set[str]:
+    return set(unneeded(Storage(), table.path, keep))
 
 
 def test_small_files_become_one_of_each_partition_and_no_row_changes(tmp_path: Path) -> None:
@@ -114,14 +113,12 @@ def test_a_log_that_is_long_gets_a_checkpoint(tmp_path: Path) -> None:
     assert len(list(Path(table.path, "_delta_log").glob("*.checkpoint.parquet"))) == 1
 
 
-def test_old_files_are_unneeded_and_those_that_somebody_reads_still_are_not(tmp_path: Path) -> None:
+def test_files_that_no_version_of_the_last_time_has_are_unneeded(tmp_path: Path) -> None:
     table = table_of(tmp_path)
     fill(table, "chess")
     old = {Path(uri).name for uri in DeltaTable(table.path).file_uris()}
     tidied(table)
-    read = sorted(old)[0]
     assert {Path(name).name for name in old_files(table)} == old
-    assert {Path(name).name for name in old_files(table, still_read={read})} == old - {read}
     assert old_files(table, timedelta(hours=1)) == set()
 
 

@@ -11,7 +11,7 @@ from demux.core.control.games_and_rounds import Control, KnownGame, TaskOutcome,
 from demux.core.names import names_of
 from demux.core.root.layout import Layout
 from demux.core.schemas.subject_choice import GameSchemas
-from demux.core.settings.subject_pattern import SubjectRule
+from demux.core.settings.games import SubjectRule
 from demux.core.tables import REMOVED, SCHEMAS, SILVER_ORIGIN
 from demux.operations.status.model import Status
 from demux.operations.status.reader import StatusReader

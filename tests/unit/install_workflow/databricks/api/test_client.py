@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from demux.core.errors import DemuxError, ErrorKind, SettingsInvalid, WorkspaceRefused, WorkspaceUnavailable
-from install_workflow.databricks.api.client import Tries, WorkspaceConnection
-from install_workflow.databricks.api.errors import ApiRejected, Denied, Missing, one_line, refused
+from demux.core.http.client import Tries
+from demux.core.http.failures import HttpRejected
+from install_workflow.databricks.api.client import WorkspaceConnection
+from install_workflow.databricks.api.errors import Denied, Missing, refused
 from install_workflow.databricks.api.workspace_files import remove, upload
 from install_workflow.databricks.apply.apply_jobs import apply
 from install_workflow.databricks.apply.deployment_lock import LEASE, RENEW
@@ -24,7 +26,7 @@ from tests.fakes.workspace.http.server import serving
 from tests.support.databricks.jobs import ANALYSTS, DEPLOYMENT, changed, job
 
 ONE = job("001", {"cluster_001": ["chess"]})
-TRIES = Tries(retries=2, max_wait_s=30, timeout_s=20, first_s=1)
+TRIES = Tries(retries=2, max_wait_s=30, timeout_s=20)
 
 
 @pytest.fixture
@@ -201,15 +203,7 @@ def test_no_permission_to_change_a_job_is_not_mistaken_for_a_deleted_one(
     ],
 )
 def test_a_refusal_is_known_by_status_and_reason(status: int, message: str, kind: type[DemuxError]) -> None:
-    assert type(refused("https://x", "look", ApiRejected(status, message))) is kind
-
-
-def test_a_reason_is_one_line_without_what_the_client_adds() -> None:
-    text = "Invalid access token. Config: host=https://x, token=***. Env: DATABRICKS_TOKEN\nmore"
-    assert one_line(text) == "Invalid access token"
-    assert one_line("") == "no reason given"
-    assert len(one_line("x" * 1000)) == 300
-    assert one_line("a\x1b[31mb") == "a\\u001b[31mb"
+    assert type(refused("https://x", "look", HttpRejected(status, message))) is kind
 
 
 def test_a_run_as_beside_the_settings_counts_like_one_in_them(

@@ -8,14 +8,12 @@ from collections.abc import Callable, Iterator, Mapping
 import pytest
 import requests
 from databricks.sdk.credentials_provider import credentials_strategy
-from hypothesis import given
-from hypothesis import strategies as st
 
 from demux.core.errors import DemuxError, ErrorKind, WorkspaceRefused, WorkspaceUnavailable
-from install_workflow.databricks.api.client import Tries, WorkspaceConnection
-from install_workflow.databricks.api.errors import ApiRejected, ApiUnusable, failure_of, seconds_to_wait
+from demux.core.http.client import Tries
+from install_workflow.databricks.api.client import WorkspaceConnection
 from install_workflow.databricks.api.workspace_files import files_in, read, remove, remove_folder, size, upload, write
-from install_workflow.databricks.grants.api import GrantsApi
+from install_workflow.databricks.grants.apply import GrantsApi
 from install_workflow.databricks.grants.diff import Grant, GrantAction, GrantChange
 from install_workflow.databricks.jobs.jobs_api import Workspace
 from tests.fakes.workspace.fake import FakeWorkspace
@@ -26,7 +24,7 @@ from tests.support.databricks.installers import emptied
 from tests.support.databricks.jobs import ANALYSTS, DEPLOYMENT, job
 
 ONE, TWO = job("001", {"cluster_001": ["chess"]}), job("002", {"cluster_002": ["go"]})
-TRIES = Tries(retries=1, timeout_s=20, first_s=1)
+TRIES = Tries(retries=1, timeout_s=20)
 TABLE = "main.silver.chess"
 CHANGE = GrantChange(GrantAction.GRANT, Grant(TABLE, "analysts", "SELECT"), "")
 JSON, HTML = {"Content-Type": "application/json"}, {"Content-Type": "text/html; charset=utf-8"}
@@ -258,59 +256,3 @@ def test_a_token_that_cannot_be_had_is_an_error_of_ours(
     connection = WorkspaceConnection({"host": fake.url, "credentials_strategy": strategy}, TRIES, sleep=lambda _: None)
     with pytest.raises(kind):
         Workspace(connection).find(DEPLOYMENT, set())
-
-
-@given(st.integers(400, 599), st.text(), st.binary(), st.none() | st.floats(0, 1e6))
-def test_an_answer_that_is_no_success_always_has_one_line(
-    status: int, phrase: str, content: bytes, after_s: float | None
-) -> None:
-    failure = failure_of(status, phrase, content, after_s)
-    assert "\n" not in str(failure)
-    if isinstance(failure, ApiUnusable):
-        assert failure.after_s == after_s
-    else:
-        assert failure.status == status
-
-
-@pytest.mark.parametrize(
-    ("status", "body", "meant"),
-    [
-        (400, {"error_code": "RESOURCE_DOES_NOT_EXIST", "message": "no job"}, (404, "no job")),
-        (400, {"error_code": "RESOURCE_ALREADY_EXISTS", "message": "there"}, (409, "there")),
-        (403, {"error_code": "PERMISSION_DENIED", "message": "no"}, (403, "no")),
-        (404, {"detail": "no group", "status": "404"}, (404, "no group")),
-        (400, {"error": "invalid_request", "error_description": "bad scope"}, (400, "bad scope")),
-        (413, {}, (413, "status 413 Said")),
-        (501, {}, (501, "status 501 Said")),
-    ],
-)
-def test_a_refusal_has_the_status_that_its_code_means(
-    status: int, body: dict[str, str], meant: tuple[int, str]
-) -> None:
-    failure = failure_of(status, "Said", json.dumps(body).encode(), None)
-    assert isinstance(failure, ApiRejected)
-    assert (failure.status, failure.message) == meant
-
-
-@pytest.mark.parametrize("code", ["REQUEST_LIMIT_EXCEEDED", "RESOURCE_EXHAUSTED", "ABORTED", "UNKNOWN", "DATA_LOSS"])
-def test_a_code_of_a_failure_that_passes_counts_more_than_its_status(code: str) -> None:
-    body = json.dumps({"error_code": code, "message": "later"}).encode()
-    assert isinstance(failure_of(400, "Bad Request", body, None), ApiUnusable)
-
-
-@pytest.mark.parametrize(
-    ("headers", "wait_s"),
-    [
-        ({}, None),
-        ({"Retry-After": "90"}, 90.0),
-        ({"Retry-After": " 0 "}, 0.0),
-        ({"Retry-After": "-1"}, None),
-        ({"Retry-After": "soon"}, None),
-        ({"Retry-After": "Tue, 14 Nov 2023 22:14:50 GMT", "Date": "Tue, 14 Nov 2023 22:13:20 GMT"}, 90.0),
-        ({"Retry-After": "Tue, 14 Nov 2023 22:13:20 GMT", "Date": "Tue, 14 Nov 2023 22:14:50 GMT"}, 0.0),
-        ({"Retry-After": "Tue, 14 Nov 2023 22:14:50 GMT"}, None),
-        ({"Retry-After": "Tue, 14 Nov 2023 22:14:50", "Date": "Tue, 14 Nov 2023 22:13:20 GMT"}, None),
-    ],
-)
-def test_retry_after_is_seconds_or_a_date(headers: Mapping[str, str], wait_s: float | None) -> None:
-    assert seconds_to_wait(headers) == wait_s

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from demux.core.errors import DemuxError, TaskInterrupted, WorkspaceUnavailable
-from install_workflow.databricks.api.client import Tries, WorkspaceConnection
+from demux.core.http.client import Tries
+from install_workflow.databricks.api.client import WorkspaceConnection
 from install_workflow.databricks.apply.apply_jobs import CallMoment, JobStep, apply
 from install_workflow.databricks.diff.changes import JobAction, WorkspacePlan, compare
-from install_workflow.databricks.diff.normalize import comparable
+from install_workflow.databricks.diff.fields import comparable
 from install_workflow.databricks.diff.plan_file import from_text, to_text
-from install_workflow.databricks.jobs.job import OWNER_TAG, PART_TAG, Job
-from install_workflow.databricks.jobs.job_references import with_ids, with_parts
+from install_workflow.databricks.jobs.job import OWNER_TAG, PART_TAG, Job, with_ids, with_parts
 from install_workflow.databricks.jobs.jobs_api import Workspace
 from tests.fakes.workspace.fake import FakeWorkspace
 from tests.fakes.workspace.http.faults import ALWAYS, Fault, Way, When

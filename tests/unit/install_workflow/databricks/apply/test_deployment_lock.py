@@ -40,16 +40,18 @@ def test_an_apply_claims_and_frees_with_the_games_as_they_are(fake: FakeWorkspac
     first, second = (json.loads(fake.files.held[f"{RECORDS}/{number:08}.json"]) for number in (1, 2))
     assert first["games"] == []
     assert (first["claim"]["by"], first["claim"]["process"]) == ("ann@laptop", "1-ann")
-    assert (first["claim"]["at"], first["claim"]["until"]) == ("2025-03-30T12:03:04+00:00", "2025-03-30T12:18:04+00:00")
+    assert (first["claim"]["at"], first["claim"]["until"]) == ("2025-03-30T12:03:04Z", "2025-03-30T12:18:04Z")
     assert second["claim"] is None
-    assert [(each["game"], each["job_id"], each["task"], each["cluster"]) for each in second["games"]] == [
+    assert [
+        tuple(each["place"][name] for name in ("game", "job_id", "task", "cluster")) for each in second["games"]
+    ] == [
         ("chess", 1001, "deserialize_chess", "cluster_001"),
         ("go", 1001, "deserialize_go", "cluster_001"),
         ("ludo", 1002, "deserialize_ludo", "cluster_002"),
         ("tag", 1002, "deserialize_tag", "cluster_002"),
     ]
     assert {each["plan_id"] for each in second["games"]} == {first["claim"]["plan_id"]}
-    assert {each["since"] for each in second["games"]} == {"2025-03-30T12:03:04+00:00"}
+    assert {each["since"] for each in second["games"]} == {"2025-03-30T12:03:04Z"}
 
 
 def test_a_game_that_stays_where_it_is_keeps_its_plan_and_time(

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from install_workflow.databricks.apply.presence import LocalPresence, NothingKnown
+from install_workflow.databricks.apply.deployment_lock import LocalPresence
 
 CHECKOUT = Path(__file__).parents[5]
 HOLDER = """
 import sys
 from pathlib import Path
-from install_workflow.databricks.apply.presence import LocalPresence
+from install_workflow.databricks.apply.deployment_lock import LocalPresence
 presence = LocalPresence(Path(sys.argv[1]))
 presence.hold("12-ab")
 print("held", flush=True)
@@ -66,4 +66,3 @@ def test_where_no_file_can_be_made_nothing_is_known(tmp_path: Path) -> None:
     presence.hold("1-a")
     assert not presence.is_dead("1-a")
     presence.leave("1-a")
-    assert not NothingKnown().is_dead("1-a")

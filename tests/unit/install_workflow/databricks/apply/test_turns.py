@@ -12,8 +12,7 @@ import pytest
 from demux.core.errors import DemuxError, DeploymentLocked, TaskInterrupted, WorkspaceUnavailable
 from install_workflow.databricks.apply.deploy import install, preview_deployment
 from install_workflow.databricks.apply.deployment_lock import OnClaim
-from install_workflow.databricks.diff.deployed_games import DiscoveredGames
-from install_workflow.databricks.diff.placements import PlacementOutcome, deployed_places
+from install_workflow.databricks.diff.deployed_games import DiscoveredGames, PlacementOutcome, deployed_places
 from install_workflow.databricks.jobs.jobs_api import Workspace
 from tests.fakes.workspace.fake import FakeWorkspace
 from tests.fakes.workspace.http.faults import Fault, Way, When

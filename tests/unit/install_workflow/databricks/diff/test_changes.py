@@ -25,8 +25,7 @@ from install_workflow.databricks.diff.changes import (
     require_no_twin,
 )
 from install_workflow.databricks.diff.details import DifferenceKind
-from install_workflow.databricks.jobs.job import PART_TAG, DeployedJob, ForeignJob, Job, JobJson, Permission
-from install_workflow.databricks.jobs.job_references import with_ids
+from install_workflow.databricks.jobs.job import PART_TAG, DeployedJob, ForeignJob, Job, JobJson, Permission, with_ids
 from tests.fakes.workspace.jobs.job_defaults import kept
 from tests.support.databricks.jobs import ANALYSTS, OPERATORS, changed, cluster_named, job, task
 

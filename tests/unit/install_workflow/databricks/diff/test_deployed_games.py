@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from demux.core.control.game_load import Load
+from demux.core.control.games_and_rounds import Load
 from demux.core.errors import PlanRefused
 from demux.core.names import names_of
 from demux.core.settings.loading.loader import load

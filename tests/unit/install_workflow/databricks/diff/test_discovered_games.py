@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from demux.core.control.game_load import Load
+from demux.core.control.games_and_rounds import Load
 from demux.core.names import names_of
 from demux.core.schemas.game_discovery import RegisteredGames
 from demux.core.settings.loading.loader import load

@@ -10,17 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from demux.core.http.client import Tries
 from demux.core.settings.databricks import PrincipalKind
-from install_workflow.databricks.api.client import Tries, WorkspaceConnection
+from install_workflow.databricks.api.client import WorkspaceConnection
 from install_workflow.databricks.apply.apply_jobs import apply
 from install_workflow.databricks.diff.changes import WorkspacePlan, compare
 from install_workflow.databricks.diff.details import Detail
 from install_workflow.databricks.diff.drift import filled_in, sides
-from install_workflow.databricks.diff.normalize import comparable
+from install_workflow.databricks.diff.fields import comparable
 from install_workflow.databricks.diff.render import as_json, as_text
 from install_workflow.databricks.jobs.job import DeployedJob, Job
 from install_workflow.databricks.jobs.jobs_api import Workspace
 from tests.fakes.workspace.fake import FakeWorkspace
+from tests.fakes.workspace.http.client import client_of
 from tests.fakes.workspace.http.server import serving
 from tests.fakes.workspace.jobs.cluster_rules import Compute
 from tests.fakes.workspace.jobs.job_defaults import kept
@@ -205,17 +207,16 @@ ROBOT = {"run_as": {"service_principal_name": "robot"}}
 def test_without_run_as_a_job_runs_as_its_owner_and_a_plan_says_where_it_does_not(
     fake: FakeWorkspace, workspace: Workspace, how: str
 ) -> None:
+    sdk = client_of(fake)
     apply(workspace, plan_of(workspace, ONE if how == "by hand" else changed(ONE, **ROBOT)))
     if how == "by hand":
-        workspace.connection.client.api_client.do(
-            "POST", "/api/2.2/jobs/update", body={"job_id": 1001, "new_settings": ROBOT}
-        )
-    assert workspace.connection.client.jobs.get(1001).run_as_user_name == "robot"
+        sdk.api_client.do("POST", "/api/2.2/jobs/update", body={"job_id": 1001, "new_settings": ROBOT})
+    assert sdk.jobs.get(1001).run_as_user_name == "robot"
     plan = plan_of(workspace, ONE)
     assert said([*plan.changes[0].details]) == [("changed", "job", "run_as", "robot", "ann@example.org", "")]
     assert "job: run_as changed from robot to ann@example.org" in as_text(plan)
     apply(workspace, plan)
-    assert workspace.connection.client.jobs.get(1001).run_as_user_name == "ann@example.org"
+    assert sdk.jobs.get(1001).run_as_user_name == "ann@example.org"
     assert plan_of(workspace, ONE).is_empty
 
 

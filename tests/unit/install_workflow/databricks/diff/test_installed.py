@@ -6,16 +6,17 @@ from collections.abc import Iterator
 
 import pytest
 
+from demux.core.http.client import Tries
 from demux.core.names import names_of
 from demux.core.settings.loading.loader import load
-from install_workflow.databricks.api.client import Tries, WorkspaceConnection
+from install_workflow.databricks.api.client import WorkspaceConnection
 from install_workflow.databricks.apply.apply_jobs import apply
 from install_workflow.databricks.diff.changes import JobCall, WorkspacePlan, compare
 from install_workflow.databricks.jobs.build import make_jobs
 from install_workflow.databricks.jobs.job import Job
 from install_workflow.databricks.jobs.jobs_api import Workspace
-from install_workflow.planning.packing import pack
 from install_workflow.planning.plan import Task
+from install_workflow.planning.rebalance import pack
 from tests.fakes.workspace.fake import FakeWorkspace
 from tests.fakes.workspace.http.server import serving
 

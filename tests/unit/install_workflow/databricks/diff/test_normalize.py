@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from install_workflow.databricks.diff.drift import sides
-from install_workflow.databricks.diff.normalize import comparable
+from install_workflow.databricks.diff.fields import comparable
 from tests.fakes.workspace.jobs.job_defaults import kept
 from tests.support.databricks.jobs import job
 

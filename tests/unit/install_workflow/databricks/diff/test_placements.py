@@ -9,7 +9,7 @@ from demux.core.control.deployment_record import GamePlacement, RecordedGame
 from demux.core.names import names_of
 from install_workflow.databricks.apply.apply_jobs import apply
 from install_workflow.databricks.diff.changes import compare
-from install_workflow.databricks.diff.placements import deployed_places, planned_places, recorded
+from install_workflow.databricks.diff.deployed_games import deployed_places, planned_places, recorded
 from install_workflow.databricks.jobs.job import DeployedJob
 from tests.support.databricks.jobs import job, task
 

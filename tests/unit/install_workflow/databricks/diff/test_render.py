@@ -11,8 +11,7 @@ import pytest
 from demux.core.names import names_of
 from install_workflow.databricks.diff.changes import WorkspacePlan, compare
 from install_workflow.databricks.diff.render import as_json, as_text, with_names
-from install_workflow.databricks.jobs.job import DeployedJob, ForeignJob, Job
-from install_workflow.databricks.jobs.job_references import with_ids
+from install_workflow.databricks.jobs.job import DeployedJob, ForeignJob, Job, with_ids
 from tests.fakes.workspace.jobs.job_defaults import kept
 from tests.support.databricks.jobs import ANALYSTS, OPERATORS, changed, cluster_named, job, task
 

@@ -8,9 +8,10 @@ from collections.abc import Iterable, Iterator
 import pytest
 
 from demux.core.errors import DemuxError, PlanRefused, SettingsInvalid, TaskInterrupted
+from demux.core.http.client import Tries
 from demux.core.names import names_of
 from demux.core.settings.loading.loader import load
-from install_workflow.databricks.api.client import Tries, WorkspaceConnection
+from install_workflow.databricks.api.client import WorkspaceConnection
 from install_workflow.databricks.apply.apply_jobs import apply as install
 from install_workflow.databricks.diff.changes import compare
 from install_workflow.databricks.grants.apply import GrantsPreview, apply, preview_grants
@@ -56,7 +57,7 @@ class Installer:
 
     def __init__(self, fake: FakeWorkspace, folder: str = FOLDERS[0]) -> None:
         login = {"host": fake.url, "token": fake.token, "auth_type": "pat"}
-        self.connection = WorkspaceConnection(login, Tries(retries=0, timeout_s=20, first_s=1))
+        self.connection = WorkspaceConnection(login, Tries(retries=0, timeout_s=20))
         self.base = {
             "root": "/Volumes/main/demux/data",
             "games.allow": ["chess", "go"],
@@ -110,11 +111,11 @@ def changes_something(call: Request) -> bool:
     return call.method != "GET"
 
 
-def record(fake: FakeWorkspace) -> dict[str, list[list[str]]]:
+def record(fake: FakeWorkspace) -> dict[str, list[dict[str, str]]]:
     """The newest record, wherever it is."""
     files = {**fake.files.held, **{path: content for path, content in fake.tree.held.items() if content is not None}}
     newest = max(path for path in files if "/grants." in path)
-    content: dict[str, list[list[str]]] = json.loads(files[newest])
+    content: dict[str, list[dict[str, str]]] = json.loads(files[newest])
     return content
 
 
@@ -178,7 +179,7 @@ def test_old_records_are_removed(fake: FakeWorkspace, installer: Installer) -> N
         installer.apply(grants__games={"chess": [f"team-{number}"]})
     numbers = sorted(int(path[-13:-5]) for path in fake.files.held)
     assert numbers == list(range(7, 17))
-    assert [on for on, *_ in record(fake)["granted"]] == ["main", "main.silver", CHESS]
+    assert [each["on"] for each in record(fake)["granted"]] == ["main", "main.silver", CHESS]
 
 
 def test_a_game_of_the_jobs_gets_its_readers_by_pattern(fake: FakeWorkspace, installer: Installer) -> None:
@@ -274,7 +275,7 @@ def test_a_retired_reader_loses_only_what_we_gave(fake: FakeWorkspace, installer
         (GO, "go-team", "MODIFY"),
     }
     assert record(fake)["begun"] == []
-    assert {principal for _, principal, _ in record(fake)["granted"]} == {"chess-team"}
+    assert {each["principal"] for each in record(fake)["granted"]} == {"chess-team"}
 
 
 def test_another_schema_takes_the_grants_of_the_old_one_back(fake: FakeWorkspace, installer: Installer) -> None:
@@ -331,7 +332,7 @@ def test_a_principal_that_nobody_knows_is_named_and_others_go_on(fake: FakeWorks
         f"The workspace {fake.url} does not know no-one, nobody: their grants were left out."
     ]
     assert granted(fake) == EXPECTED
-    assert {principal for _, principal, _ in record(fake)["granted"]} == {"chess-team", "go-team"}
+    assert {each["principal"] for each in record(fake)["granted"]} == {"chess-team", "go-team"}
     fake.users.known = None
     assert installer.apply(grants__games=games).failed == ()
     assert fake.catalog.may_select(GO, ["nobody"])
@@ -415,7 +416,7 @@ def test_any_call_may_fail_once_and_a_second_apply_ends_the_same(way: Way, folde
             installer.apply()
             assert granted(fake) == {*EXPECTED, (GO, "ann", "SELECT")}
             written = record(fake)
-            assert {tuple(each) for each in written["granted"]} == EXPECTED
+            assert {tuple(each.values()) for each in written["granted"]} == EXPECTED
             assert written["begun"] == []
             assert installer.look().plan.is_empty
 
@@ -442,7 +443,7 @@ def test_a_retiring_that_fails_anywhere_is_finished_by_a_second_apply(way: Way) 
 def test_a_call_whose_answer_was_lost_is_tried_again_and_harms_nothing(fake: FakeWorkspace) -> None:
     installer = Installer(fake)
     login = {"host": fake.url, "token": fake.token, "auth_type": "pat"}
-    installer.connection = WorkspaceConnection(login, Tries(retries=2, timeout_s=20, first_s=1), lambda _: None)
+    installer.connection = WorkspaceConnection(login, Tries(retries=2, timeout_s=20), lambda _: None)
     for nth in positions():
         fake.faults.plan(Fault(Way.RESET, nth=nth, when=When.AFTER))
         assert installer.apply(grants__games={"chess": ["chess-team"], "go": ["go-team", f"n{nth}"]}).failed == ()

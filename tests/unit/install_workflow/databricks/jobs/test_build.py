@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,11 +21,11 @@ from demux.core.settings.settings import Settings
 from demux.core.settings.spark_conf import TABLE_CONF as CONF
 from demux.core.streaming.session import _CONF
 from install_workflow.databricks.jobs.build import make_jobs
-from install_workflow.databricks.jobs.job import OWNER_TAG, PART_TAG, ROOT_TAG, Job, Permission, root_tag
-from install_workflow.databricks.jobs.job_references import with_ids
+from install_workflow.databricks.jobs.job import OWNER_TAG, PART_TAG, ROOT_TAG, Job, Permission, root_tag, with_ids
+from install_workflow.databricks.jobs.task import KAFKA_CLIENT
 from install_workflow.databricks.jobs.task_arguments import arguments
-from install_workflow.planning.packing import pack
 from install_workflow.planning.plan import Task
+from install_workflow.planning.rebalance import pack
 from tests.conftest import Golden
 
 WHEEL = "/Volumes/main/ops/wheels/protobuf_demux-0.1.0+abc-py3-none-any.whl"
@@ -442,3 +443,12 @@ def test_maintenance_comes_by_default_and_never_only_where_that_is_said() -> Non
     del default["maintain.every"]
     assert [job.part for job in make_jobs([], load(None, {}, default), WHEEL)] == ["all", "continuous", "maintain"]
     assert [job.part for job in make_jobs([], settings(maintain__every="never"), WHEEL)] == ["all"]
+
+
+def test_the_task_of_bronze_alone_installs_the_client_of_kafka_as_the_extra_does() -> None:
+    (job,) = make_jobs(tasks_of(["chess"]), settings(source__kind="kafka", kafka__topics="events"), WHEEL)
+    libraries = {key: task["libraries"] for key, task in tasks_in(job).items()}
+    client = {"pypi": {"package": KAFKA_CLIENT}}
+    assert libraries == {"bronze": [{"whl": WHEEL}, client], "deserialize_chess": [{"whl": WHEEL}]}
+    text = (Path(__file__).parents[5] / "pyproject.toml").read_text(encoding="utf-8")
+    assert f'kafka = ["{KAFKA_CLIENT}"]' in text

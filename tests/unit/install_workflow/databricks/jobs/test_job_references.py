@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from demux.core.errors import PlanRefused
-from install_workflow.databricks.diff.normalize import comparable
-from install_workflow.databricks.jobs.job_references import called_first, parts_called, with_ids, with_parts
+from install_workflow.databricks.diff.fields import comparable
+from install_workflow.databricks.jobs.job import called_first, parts_called, with_ids, with_parts
 from tests.support.databricks.jobs import job
 
 CALLER = job("bronze", {}, calls=["001", "002"])

@@ -8,7 +8,7 @@ import pytest
 
 from demux.core.names import names_of
 from install_workflow.databricks.diff.details import games_of
-from install_workflow.databricks.jobs.task_games import TaskGames, engine_of, parse_task_games
+from install_workflow.databricks.jobs.task_arguments import TaskGames, engine_of, parse_task_games
 
 KEY = names_of("{{job.id}}").key
 

@@ -16,19 +16,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from demux.core.protobuf.decode.arrow_columns import ArrowRules
-from demux.core.protobuf.decode.canonical_batch import Parser, QuickCheck, can_parse, parser, quick_check, read_all
+from demux.core.protobuf.decode.canonical_batch import (
+    Parser,
+    Payloads,
+    QuickCheck,
+    can_parse,
+    parser,
+    quick_check,
+    read_all,
+)
 from demux.core.protobuf.decode.canonical_form import Canonical
 from demux.core.protobuf.decode.decoder import decoder_of
 from demux.core.protobuf.decode.lowered_descriptor import lowered
-from demux.core.protobuf.decode.payload_array import Payloads
 from demux.core.protobuf.schema.column_mapping import Message, shape_of
 from demux.core.protobuf.schema.descriptor_pool import Readable, has_required, message_class, pool_of
 from demux.core.protobuf.schema.protoc import compile_schema
 from demux.core.registry.protocol import RegisteredSchema
 from producer.events import EventWriter, random_words
 from producer.events import payloads as event_payloads
-from producer.games import games
-from producer.schemas import proto_path, proto_text
+from producer.schemas import games, proto_path, proto_text
 from tests.support.data.messages import filled, payloads
 from tests.support.data.mutations import (
     FIXED32,

@@ -7,10 +7,9 @@ import pyarrow as pa
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
-from demux.core.protobuf.decode.canonical_batch import parser, quick_check, read_all
+from demux.core.protobuf.decode.canonical_batch import Payloads, parser, quick_check, read_all
 from demux.core.protobuf.decode.canonical_form import Canonical
 from demux.core.protobuf.decode.lowered_descriptor import lowered
-from demux.core.protobuf.decode.payload_array import Payloads
 from demux.core.protobuf.schema.column_mapping import shape_of
 from demux.core.protobuf.schema.descriptor_pool import Readable, pool_of
 from tests.support.data.messages import payloads

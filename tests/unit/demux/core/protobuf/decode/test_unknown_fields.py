@@ -12,7 +12,7 @@ from google.protobuf.message import Message
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from demux.core.columns.projection import project
+from demux.core.columns.arrow import project
 from demux.core.columns.schema_merge import align
 from demux.core.columns.types import Struct
 from demux.core.protobuf.decode.decoder import PayloadDecoder

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from demux.core.protobuf.wire.wire_dump import WireType
-from demux.core.protobuf.wire.wire_fields import WireField, chunks_of, wrapped_again
+from demux.core.protobuf.wire.wire_fields import WireField, WireType, chunks_of, wrapped_again
 from tests.support.data.messages import payloads
 from tests.support.data.mutations import elements, varint
 from tests.support.data.protos import CASES, Schema, message_type

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from demux.core.errors import ExitCode, SettingsInvalid
+from demux.core.settings.games import Policy
 from demux.core.settings.loading.loader import load
 from demux.core.settings.loading.template import template
 from demux.core.settings.loading.yaml_positions import document_of
-from demux.core.settings.settings import Decoder, Policy, Settings
+from demux.core.settings.settings import Decoder, Settings
 
 SECTIONS = (
     "root, source, kafka, archive, wrapper, framing, registry, registries, games, decoder, run, maintain, store, "

@@ -1,0 +1,1 @@
+"""What the stages ask of a Spark session beyond DataFrames, classic or over Spark Connect."""
