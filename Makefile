@@ -105,7 +105,7 @@ format: .venv/current/.ready ## rewrite the code as ruff likes it
 	@$(BIN)/ruff check --fix $(CODE)
 
 lock: ## remake locks/ (needs uv; UPGRADE=--upgrade for newer versions)
-	@$(COMPILE) --extra local --output-file locks/current.txt
+	@$(COMPILE) --extra local --extra lineage --extra telemetry --output-file locks/current.txt
 	@$(COMPILE) --extra local-oldest --output-file locks/oldest.txt
 
 clean: ## remove the environments and caches

@@ -59,7 +59,7 @@ class Bench:
     def ours(self, what: str) -> None:
         """Run one round of this design; bronze and silver are timed apart."""
         times, began = Times(), time.monotonic()
-        times.began = began
+        times.began_s = began
         ran = run_round(self.place, decode_of(self.place, Engine.STREAM), observer=times)
         assert not [end.error for end in ran.ended if end.error]
         self._add(f"bronze, {what}", times.bronze)

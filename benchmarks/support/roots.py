@@ -26,7 +26,8 @@ from demux.core.settings.source import SourceSettings
 from demux.core.settings.store import StoreSettings
 from demux.pipeline.context import place_of
 from demux.pipeline.engines import decode_of
-from demux.pipeline.round import Observer, run_round
+from demux.pipeline.observers.observer import Observer
+from demux.pipeline.round import run_round
 from demux.pipeline.task_pool import TaskEnd
 from install_workflow.planning.plan import Task
 from producer.delta_sink import DeltaSink
@@ -106,7 +107,7 @@ class BenchRoot:
                 times.silver = time.monotonic() - began
             yield from ended
 
-        began = times.began = time.monotonic()
+        began = times.began_s = time.monotonic()
         ended = run_round(self._place, decode, observer=times).ended
         total = time.monotonic() - began
         errors = [str(end.error) for end in ended if end.error]
@@ -139,10 +140,10 @@ class BenchRoot:
 class Times(Observer):
     """The seconds of a round's parts."""
 
-    began = bronze = silver = 0.0
+    began_s = bronze = silver = 0.0
 
     def ingested(self, report: IngestReport) -> None:
-        self.bronze = time.monotonic() - self.began
+        self.bronze = time.monotonic() - self.began_s
 
 
 @dataclass

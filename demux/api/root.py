@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,16 +24,20 @@ from demux.core.settings.settings import Settings
 from demux.core.storage.files import Storage
 from demux.core.text import printable
 from demux.operations.quarantine.filter import QuarantineFilter, require_game
+from demux.operations.reconcile.balance import Grain
 from demux.operations.status.model import Status
 from demux.pipeline.status import reached, status_reader
 from install_workflow.destroy.apply import require_whole
 
 if TYPE_CHECKING:
     import pandas as pd
+    import polars as pl
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
     from demux.operations.quarantine.records import QuarantineRecord
+    from demux.operations.reconcile.balance import Ledger
+    from demux.operations.status.newest_rows import SilverSample
     from demux.pipeline.round import Round
     from install_workflow.planning.plan import Plan
 
@@ -50,7 +55,7 @@ class TableReader:
     storage: Storage
 
     def arrow(self, columns: Sequence[str] | None = None) -> pa.Table:
-        """Return the rows as an Arrow table, in memory; other libraries take one as it is (`polars.from_arrow`).
+        """Return the rows as an Arrow table, in memory.
 
         Args:
             columns: names; None for all.
@@ -64,9 +69,37 @@ class TableReader:
         """Return the rows as a pandas frame; raises as `arrow`."""
         return self.arrow(columns).to_pandas()
 
+    def polars(self, columns: Sequence[str] | None = None) -> pl.DataFrame:
+        """Return the rows as a Polars frame; raises as `arrow`, and where Polars is not installed."""
+        import polars as pl
+
+        frame = pl.from_arrow(self.arrow(columns))
+        assert isinstance(frame, pl.DataFrame), "it comes from a table"
+        return frame
+
     def spark(self, spark: SparkSession) -> DataFrame:
         """Return the table as a Spark frame; nothing is read yet."""
         return spark.read.format("delta").load(self.path)
+
+    def newest(self, rows: int, spark: SparkSession | None = None) -> SilverSample:
+        """Return the newest rows of a silver table; reads only the files that may have one of them.
+
+        Args:
+            rows: how many at most.
+            spark: a session, for a table with features that only Spark reads.
+
+        Raises:
+            TableUnsuited: there is no session, and only Spark reads the table.
+        """
+        from demux.operations.status.newest_rows import newest_rows, newest_rows_by_spark
+
+        if spark is not None:
+            return newest_rows_by_spark(spark, self.path, rows)
+        return newest_rows(self.storage, self.path, rows)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Return the rows for any library that takes Arrow's PyCapsule, such as DuckDB."""
+        return self.arrow().__arrow_c_stream__(requested_schema)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +146,12 @@ class Root:
             RemovalUnfinished: a removal of tables was interrupted.
             SettingsInvalid: only Spark reaches the root.
         """
+        return self.status_reader()()
+
+    def status_reader(self) -> Callable[[], Status]:
+        """Return what reads the status again and again; each further time it reads what is new. Raises as `status`."""
         require_whole(self.layout)
-        return status_reader(self.settings)()
+        return status_reader(self.settings)
 
     def games(self) -> tuple[str, ...]:
         """Return the exact names of the games that are known, in bronze or on record, sorted; raises as `status`."""
@@ -136,7 +173,11 @@ class Root:
         return TableReader(path, self.layout.storage)
 
     def quarantine(
-        self, game: str | None = None, causes: Collection[Cause] = (), most: int = 100
+        self,
+        game: str | None = None,
+        causes: Collection[Cause] = (),
+        most: int = 100,
+        since: datetime | None = None,
     ) -> tuple[QuarantineRecord, ...]:
         """Return the newest records in quarantine, the newest first.
 
@@ -144,6 +185,7 @@ class Root:
             game: the exact name; None for all games, and for records without one.
             causes: the causes that are meant; none for all.
             most: how many records at most.
+            since: quarantined then or later (UTC).
 
         Raises:
             GameUnknown: the game is not known.
@@ -154,21 +196,47 @@ class Root:
         layout = reached(self.settings, "quarantine is read without Spark")
         if game is not None:
             require_game(game, games_of(layout))
-        found = QuarantineReader(layout).newest(QuarantineFilter(game, tuple(causes)), most)
+        found = QuarantineReader(layout).newest(QuarantineFilter(game, tuple(causes), since=since), most)
         return found[1]
 
-    def plan(self) -> Plan:
+    def plan(self, spark: SparkSession | None = None, warn: Callable[[str], None] = lambda _: None) -> Plan:
         """Return which game would run where, what would change, and which games wait; as `demux plan` of this machine.
+
+        Args:
+            spark: a session, for a root that only Spark reaches.
+            warn: takes a sentence, where a registry cannot be asked.
 
         Raises:
             PlanRefused: the plan would end more games than the settings allow.
             TableUnsuited: only Spark reaches the root.
         """
         from demux.core.schemas.game_discovery import registered_if_asked
+        from install_workflow.planning.plan import left_out
         from install_workflow.planning.round_plan import preview_round
 
-        registered = registered_if_asked(self.settings, Registries(self.settings, os.environ), lambda _: None)
-        return preview_round(None, self.settings, Control(None, self.layout), registered.games).plan
+        registered = registered_if_asked(self.settings, Registries(self.settings, os.environ), warn)
+        plan = preview_round(spark, self.settings, Control(spark, self.layout), registered.games).plan
+        return replace(plan, waiting=(*plan.waiting, *left_out(registered)))
+
+    def reconcile(
+        self, games: Sequence[str] | None = None, grain: Grain = Grain.GAME, spark: SparkSession | None = None
+    ) -> Ledger:
+        """Return the account of every record, from the tables alone; as `demux reconcile`.
+
+        Args:
+            games: exact names; None for all.
+            grain: an account of each game, or of each round of each game.
+            spark: a session, for tables with features that only Spark reads.
+
+        Raises:
+            GameUnknown: a game is not known.
+            TableUnsuited: there is no session, and only Spark reads a table.
+        """
+        from demux.operations.reconcile.reconcile import reconcile
+        from demux.pipeline.read_offsets import game_offsets, source_offsets
+
+        layout, source = self.layout, source_offsets(spark, self.settings)
+        return reconcile(spark, layout, game_offsets(spark, layout), source, games, grain)
 
     def session(self) -> SparkSession:
         """Return the Spark session of this process, or a new one with Delta that reaches the root as the settings say.
@@ -192,12 +260,11 @@ class Root:
             DemuxError: bronze failed. A game's failure stops no other: it is in the round's `ended`.
         """
         from demux.pipeline.context import place_of
-        from demux.pipeline.engines import decode_of
-        from demux.pipeline.round import run_round
+        from demux.pipeline.round import run_all
 
         root = self.settings.root
         held: Any = None if on_databricks() else hold_of(self.layout.storage, root, "run", Access.ALONE)
         with locked(root, "run", wait, Access.ALONE, held) as hold:
             require_whole(self.layout)
             place = place_of(self.settings, spark, threading.Event(), hold.tables)
-            return run_round(place, decode_of(place, self.settings.round_engine))
+            return run_all(place)

@@ -41,6 +41,9 @@ _Handler = Callable[[int, FrameType | None], Any] | int | signal.Handlers | None
 # what it prints comes from outside: `[b]` and `:heart:` in a name are not for the terminal
 console = Console(highlight=False, markup=False, emoji=False)
 
+# ours, and those of the libraries that send traces and lineage
+_LOGGERS = {"demux": logging.INFO, "opentelemetry": logging.WARNING, "openlineage": logging.WARNING}
+
 _warnings = Console(stderr=True, highlight=False, soft_wrap=True, markup=False, emoji=False)
 
 SETTINGS = typer.Option(None, "--settings", "-c", help="Settings file. Default: demux.yml, if there is one.")
@@ -237,9 +240,10 @@ def log_to(folder: Path, log_format: LogFormat = LogFormat.TEXT) -> None:
     handlers = [handler, logging.StreamHandler(sys.stderr)] if on_databricks() else [handler]
     for each in handlers:
         each.setFormatter(formatter_of(as_json=log_format is LogFormat.JSON))
-    log = logging.getLogger("demux")
-    log.handlers, log.propagate = handlers, False
-    log.setLevel(logging.INFO)
+    for name, level in _LOGGERS.items():
+        log = logging.getLogger(name)
+        log.handlers, log.propagate = handlers, False
+        log.setLevel(level)
 
 
 @contextmanager

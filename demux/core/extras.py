@@ -21,6 +21,8 @@ EXTRA_OF: Mapping[str, str] = {
     "duckdb": "tables",
     "grpc": "connect",
     "grpc_status": "connect",
+    "openlineage": "lineage",
+    "opentelemetry": "telemetry",
     "pandas": "local",
     "py4j": "local",
     "pyspark": "local",

@@ -15,6 +15,14 @@ class IngestReport:
 
 
 @dataclass(frozen=True, slots=True)
+class Period:
+    """From when to when something was done, in seconds since 1970."""
+
+    began_s: float
+    ended_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class GameReport:
     """What one run of one game did, in rows, and the schema ids that it met.
 
@@ -25,6 +33,7 @@ class GameReport:
         rows_quarantined: of these, in quarantine.
         schema_ids: that the rows have, sorted.
         rows_waiting: about how many are left in bronze, where a round has a limit.
+        bytes_in: size of the files of bronze that they were in; 0 where a stream does not say.
     """
 
     game: str
@@ -33,3 +42,4 @@ class GameReport:
     rows_quarantined: int
     schema_ids: tuple[int, ...]
     rows_waiting: int = 0
+    bytes_in: int = 0

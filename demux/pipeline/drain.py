@@ -61,5 +61,6 @@ def _sum(before: TaskEnd[GameReport] | None, end: TaskEnd[GameReport]) -> TaskEn
         one.rows_quarantined + other.rows_quarantined,
         tuple(sorted({*one.schema_ids, *other.schema_ids})),
         other.rows_waiting,
+        one.bytes_in + other.bytes_in,
     )
-    return TaskEnd(end.task, report, None, seconds)
+    return TaskEnd(end.task, report, None, seconds, end.commit)

@@ -57,7 +57,8 @@ class _FleetEngine:
                 error = decoded.error or self._registered(decoded.game)
                 if again and error is not None and error.kind is ErrorKind.TRANSIENT:
                     continue
-                yield TaskEnd(waiting.pop(decoded.game), None if error else decoded.report, error, decoded.seconds)
+                report = None if error else decoded.report
+                yield TaskEnd(waiting.pop(decoded.game), report, error, decoded.seconds, decoded.commit)
 
     def _decoded(self, games: tuple[str, ...]) -> Iterator[GameResult]:
         ended: set[str] = set()

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from functools import partial
 
 from demux.core.control.games_and_rounds import TaskOutcome, TaskRecord
 from demux.core.reports import GameReport, IngestReport
-from demux.core.schemas.game_discovery import RegisteredGames
 from demux.core.streaming.query import TAKE_ALL, Trigger
 from demux.pipeline.context import CommandContext
-from demux.pipeline.engines import Decode
+from demux.pipeline.drain import drain
+from demux.pipeline.engines import Decode, decode_of
+from demux.pipeline.observers.monitors import monitors_of
+from demux.pipeline.observers.observer import Observer, Observers, RoundStage
 from demux.pipeline.task_pool import TaskEnd
-from install_workflow.planning.plan import Plan
+from install_workflow.planning.plan import Plan, Task
 from install_workflow.planning.round_plan import apply, preview_round
 
 
@@ -36,20 +41,10 @@ class Round:
     complete: bool
 
 
-class Observer:
-    """Learns of a round's progress; this one ignores it."""
-
-    def ingested(self, report: IngestReport) -> None:
-        """Learn what bronze took in."""
-
-    def registered(self, registered: RegisteredGames) -> None:
-        """Learn which games the registries name."""
-
-    def planned(self, plan: Plan, due: int) -> None:
-        """Learn the plan, and how many of its games have something to do."""
-
-    def ended(self, end: TaskEnd[GameReport]) -> None:
-        """Learn how a game's task ended."""
+def run_all(place: CommandContext, *, observer: Observer | None = None) -> Round:
+    """Return what a round did that decodes all rows which bronze has at its begin, however many a game has."""
+    decode = decode_of(place, place.settings.round_engine)
+    return run_round(place, partial(drain, decode=decode, stop=place.stop), TAKE_ALL, observer)
 
 
 def run_round(
@@ -66,25 +61,61 @@ def run_round(
         trigger: when bronze's batches begin, and when its query ends.
         observer: learns of the progress.
     """
-    observer = observer or Observer()
-    ingested = place.ingest(trigger)
-    observer.ingested(ingested)
-    registered = place.registered()
-    observer.registered(registered)
-    planned = preview_round(place.spark, place.settings, place.control, registered.games)
-    apply(place.control, planned.plan, datetime.now(timezone.utc))
-    observer.planned(planned.plan, len(planned.due))
-    ended: list[TaskEnd[GameReport]] = []
-    for end in decode(planned.due):
-        observer.ended(end)
-        ended.append(end)
-    complete = len(ended) == len(planned.due)
-    round_id = uuid.uuid4().hex[:12]
-    # a round that was stopped has not looked at every game: the next one must look again
-    version = planned.bronze_version if complete else None
-    ended.sort(key=lambda end: end.task.game)
-    place.control.close_round([record_of(end, round_id) for end in ended], version)
+    watched, round_id = _observers(place, observer), _new_id()
+    with watched.run("round", round_id):
+        with watched.stage(RoundStage.INGEST):
+            ingested = place.ingest(trigger, on_batch=watched.batches)
+            watched.ingested(ingested)
+        with watched.stage(RoundStage.PLAN):
+            registered = place.registered()
+            watched.registered(registered)
+            planned = preview_round(place.spark, place.settings, place.control, registered.games)
+            apply(place.control, planned.plan, _now())
+            watched.planned(planned.plan, len(planned.due))
+        with watched.stage(RoundStage.DECODE):
+            ended = sorted(watched.each(decode(planned.due)), key=lambda end: end.task.game)
+        with watched.stage(RoundStage.CLOSE):
+            complete = len(ended) == len(planned.due)
+            # a round that was stopped has not looked at every game: the next one must look again
+            version = planned.bronze_version if complete else None
+            place.control.close_round([record_of(end, round_id) for end in ended], version)
     return Round(round_id, ingested, planned.plan, tuple(ended), complete)
+
+
+def run_ingest(
+    place: CommandContext,
+    trigger: Trigger = TAKE_ALL,
+    *,
+    accept_gaps: bool = False,
+    on_batch: Callable[[IngestReport], None] = lambda _: None,
+) -> IngestReport:
+    """Return what the bronze stage took in, alone; as `CommandContext.ingest`."""
+    watched = _observers(place)
+
+    def one_batch(report: IngestReport) -> None:
+        watched.batches(report)
+        on_batch(report)
+
+    with watched.run("ingest", _new_id()), watched.stage(RoundStage.INGEST):
+        report = place.ingest(trigger, accept_gaps=accept_gaps, on_batch=one_batch)
+        watched.ingested(report)
+    return report
+
+
+def run_games(
+    place: CommandContext, tasks: tuple[Task, ...], observer: Observer | None = None
+) -> tuple[TaskEnd[GameReport], ...]:
+    """Return how the tasks of these games ended, without bronze and without a plan; one that was not begun is left out.
+
+    All rows are decoded that wait at its begin.
+    """
+    watched, round_id = _observers(place, observer), _new_id()
+    with watched.run("deserialize", round_id):
+        with watched.stage(RoundStage.DECODE):
+            ended = tuple(watched.each(drain(tasks, decode_of(place, place.settings.task_engine), place.stop)))
+        with watched.stage(RoundStage.CLOSE):
+            place.control.close_round([record_of(end, round_id) for end in ended], None)
+    return ended
 
 
 def record_of(end: TaskEnd[GameReport], round_id: str) -> TaskRecord:
@@ -101,7 +132,7 @@ def record_of(end: TaskEnd[GameReport], round_id: str) -> TaskRecord:
         end.seconds,
         error.condition if error else None,
         f"{error.cause} {error.remedy}" if error else None,
-        datetime.now(timezone.utc),
+        _now(),
     )
 
 
@@ -109,3 +140,15 @@ def _outcome(report: GameReport | None) -> TaskOutcome:
     if report is None:
         return TaskOutcome.FAILED
     return TaskOutcome.BEHIND if report.rows_waiting else TaskOutcome.DONE
+
+
+def _observers(place: CommandContext, observer: Observer | None = None) -> Observers:
+    return Observers(observer or Observer(), monitors_of(place.settings, os.environ, place.warn), _now)
+
+
+def _new_id() -> str:
+    return uuid.uuid4().hex[:12]
+
+
+def _now() -> datetime:
+    return datetime.now(timezone.utc)

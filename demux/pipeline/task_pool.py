@@ -15,6 +15,7 @@ from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_expo
 
 from demux.core.error_mapping import named
 from demux.core.errors import DemuxError, ErrorKind
+from demux.core.reports import Period
 from demux.core.settings.settings import RunSettings
 from demux.core.spark.classic import choose_pool
 from install_workflow.planning.plan import Task
@@ -33,12 +34,14 @@ class TaskEnd(Generic[Report]):
         report: what it did; None when it failed.
         error: why it failed; None when it did not.
         seconds: how long it took, waits between tries included.
+        commit: when the game's table was written; None where that is not apart from the rest.
     """
 
     task: Task
     report: Report | None
     error: DemuxError | None
     seconds: float
+    commit: Period | None = None
 
 
 def run_tasks(

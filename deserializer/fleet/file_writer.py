@@ -16,7 +16,7 @@ from demux.core.delta.parquet_writer import TableFile, remove_files
 from demux.core.error_mapping import named
 from demux.core.errors import DemuxError, TaskFailed
 from demux.core.names import names_of
-from demux.core.reports import GameReport
+from demux.core.reports import GameReport, Period
 from demux.core.storage.files import Storage
 from deserializer.fleet.game_state import GameResult, GameStates, PendingGame
 from deserializer.fleet.spark_job import run_job
@@ -133,7 +133,7 @@ class ByFiles:
 
     def _commit(self, due: PendingGame, parts: Sequence[WrittenGame], refused: DemuxError | None) -> GameResult:
         """Commit a game's good rows and return how it ended; on a failure nothing of it is in its table."""
-        began = time.monotonic()
+        began = time.time()
         table = _table_of(due)
         files = [file for part in parts for file in part.silver]
         rows_bad = sum(part.rows_bad for part in parts)
@@ -150,13 +150,14 @@ class ByFiles:
             # what cannot be removed now is in no table, and VACUUM removes it
             with suppress(OSError, DemuxError):
                 remove_files(self._storage, table.path, [file.path for file in files])
-        seconds = sum(part.seconds for part in parts) + time.monotonic() - began
+        commit = Period(began, time.time())
+        seconds = sum(part.seconds for part in parts) + max(0.0, commit.ended_s - commit.began_s)
         if error is not None:
             self._games.forget(due.game)
-            return GameResult(due.game, None, error, seconds)
+            return GameResult(due.game, None, error, seconds, commit)
         rows_in = sum(part.rows_in for part in parts)
-        report = GameReport(due.game, rows_in, rows_in - rows_bad, rows_bad, ids, due.rows_waiting)
-        return GameResult(due.game, report, None, seconds)
+        report = GameReport(due.game, rows_in, rows_in - rows_bad, rows_bad, ids, due.rows_waiting, due.bytes)
+        return GameResult(due.game, report, None, seconds, commit)
 
 
 def _table_of(due: PendingGame) -> SilverTable:

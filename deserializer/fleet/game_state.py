@@ -14,7 +14,7 @@ from demux.core.delta.log import file_path
 from demux.core.error_mapping import named
 from demux.core.errors import DemuxError
 from demux.core.names import names_of
-from demux.core.reports import GameReport
+from demux.core.reports import GameReport, Period
 from demux.core.schemas.ref import SchemaRef
 from demux.core.schemas.store import SchemaStore
 from demux.core.streaming.bronze_offset import START, BronzeOffset
@@ -55,6 +55,11 @@ class PendingGame:
         """The offset of the game in bronze when they are read."""
         return self.pieces[-1].after
 
+    @property
+    def bytes(self) -> int:
+        """The size of the files that it reads."""
+        return sum(file.bytes for piece in self.pieces for file in piece.files)
+
 
 @dataclass(frozen=True, slots=True)
 class GameResult:
@@ -65,12 +70,14 @@ class GameResult:
         report: what was done.
         error: why nothing was.
         seconds: of work for this game alone.
+        commit: when its table was written; None where that is not apart from the rest.
     """
 
     game: str
     report: GameReport | None
     error: DemuxError | None
     seconds: float = 0.0
+    commit: Period | None = None
 
 
 class GameStates:

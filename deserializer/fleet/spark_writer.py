@@ -68,7 +68,8 @@ class BySpark:
         ids = self._games.schema_ids(due, contents.refs)
         with batches_within_memory(rows, contents.sizes):
             rows_bad = self._appending.append(rows, due.game, table, due.after, decisions)
-        return GameReport(due.game, contents.rows, contents.rows - rows_bad, rows_bad, ids, due.rows_waiting)
+        rows_good = contents.rows - rows_bad
+        return GameReport(due.game, contents.rows, rows_good, rows_bad, ids, due.rows_waiting, due.bytes)
 
     @contextmanager
     def _session(self, game: str) -> Iterator[SparkSession]:

@@ -10,11 +10,13 @@ from tempfile import TemporaryDirectory
 from mkdocs.commands.build import build
 from mkdocs.config import load_config
 
+from tools.site.notebook import as_markdown, cells_of
+
 ROOT = Path(__file__).parents[2]
 _CONFIGURATION = Path(__file__).with_name("mkdocs.yml")
 # what pages link to, beside one another
 _FOLDERS = ("docs", "benchmarks", "deploy", "proto")
-_SUFFIXES = frozenset({".md", ".png", ".svg", ".yml", ".json", ".proto"})
+_SUFFIXES = frozenset({".ipynb", ".md", ".png", ".svg", ".yml", ".json", ".proto"})
 _FILES = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")
 # by the question that a reader comes with; the decisions follow
 SECTIONS: Mapping[str, Sequence[str]] = {
@@ -27,6 +29,7 @@ SECTIONS: Mapping[str, Sequence[str]] = {
         "docs/cluster.md",
         "docs/python.md",
         "docs/decode.md",
+        "docs/notebooks/first-look.md",
         "docs/schema-changes.md",
         "docs/quarantine.md",
         "docs/repair.md",
@@ -39,6 +42,7 @@ SECTIONS: Mapping[str, Sequence[str]] = {
         "docs/reference/settings.md",
         "docs/columns.md",
         "docs/status.md",
+        "docs/observability.md",
         "docs/runbook.md",
         "docs/glossary.md",
         "CHANGELOG.md",
@@ -61,7 +65,13 @@ def build_site(site: Path, root: Path = ROOT) -> None:
         for path in _staged(root):
             target = Path(folder, path.relative_to(root))
             target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, target)
+            if path.suffix == ".ipynb":
+                target.with_suffix(".md").write_text(as_markdown(cells_of(path)), encoding="utf-8")
+            elif path.suffix == ".md":
+                # a notebook is a page of the site
+                target.write_text(path.read_text(encoding="utf-8").replace(".ipynb)", ".md)"), encoding="utf-8")
+            else:
+                shutil.copyfile(path, target)
         navigation = [{name: list(pages)} for name, pages in SECTIONS.items()]
         names = ("README.md", *(path.name for path in decisions(root)))
         navigation.append({"Decisions": [f"docs/decisions/{name}" for name in names]})

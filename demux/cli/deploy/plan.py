@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import os
-from dataclasses import replace
 from pathlib import Path
 
 import typer
 
+from demux.api.root import Root
 from demux.cli.command import ROOT, SET, SETTINGS, console, session_to_look, settings_of, warn
 from demux.cli.repair.maintain_text import next_line
-from demux.core.control.games_and_rounds import Control
 from demux.core.root.layout import layout_of
-from demux.core.schemas.game_discovery import registered_if_asked
-from demux.core.schemas.registry_selection import Registries
 from demux.core.settings.settings import Settings
 from demux.operations.maintenance.state import next_due, read_state
-from install_workflow.planning.plan import as_json, as_text, left_out
-from install_workflow.planning.round_plan import preview_round
+from install_workflow.planning.plan import as_json, as_text
 
 WHEEL = typer.Option(
     None, "--wheel", help="Wheel to install: a file, or a path in the workspace. Default: built from the checkout."
@@ -55,10 +50,8 @@ def _plan_here(settings: Settings, json: bool, everything: bool) -> None:
     """Print which game would run where on this machine, what would change, and which games wait."""
     layout = layout_of(settings)
     with session_to_look(settings, "plan") as spark:
-        registered = registered_if_asked(settings, Registries(settings, os.environ), warn)
-        plan = preview_round(spark, settings, Control(spark, layout), registered.games).plan
+        shown = Root(settings).plan(spark, warn)
         maintenance = next_line(next_due(read_state(layout).since, settings.maintain.interval), settings.maintain.every)
-    shown = replace(plan, waiting=(*plan.waiting, *left_out(registered)))
     text = as_json(shown) if json else as_text(shown, everything)
     console.print(text, soft_wrap=True)
     if not json:

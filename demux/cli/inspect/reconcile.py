@@ -5,17 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import typer
-from pyspark.sql import SparkSession
 
+from demux.api.root import Root
 from demux.cli.command import BY_SPARK, ROOT, SET, SETTINGS, console, session_to_look, settings_of
 from demux.cli.inspect.reconcile_text import ledger_json, ledger_text
 from demux.core.errors import ExitCode
-from demux.core.root.layout import layout_of
-from demux.core.settings.settings import Settings
 from demux.core.settings.source import SourceKind
-from demux.operations.reconcile.balance import Grain, Ledger
-from demux.operations.reconcile.reconcile import reconcile as reconciled
-from demux.pipeline.read_offsets import game_offsets, source_offsets
+from demux.operations.reconcile.balance import Grain
 
 
 def reconcile(
@@ -43,21 +39,10 @@ def reconcile(
     settings = settings_of(settings_file, root, changes)
     source = [settings.source_path] if settings.source.kind is SourceKind.DELTA else []
     with session_to_look(settings, "reconcile", by_spark=by_spark, also=source) as spark, console.status("counting …"):
-        ledger = ledger_of(settings, games or None, Grain.ROUND if rounds else Grain.GAME, spark)
+        ledger = Root(settings).reconcile(games or None, Grain.ROUND if rounds else Grain.GAME, spark)
     if json:
         typer.echo(ledger_json(ledger))
     else:
         console.print(ledger_text(ledger, everything or rounds))
     if not ledger.balances or (strict and ledger.holes):
         raise typer.Exit(ExitCode.UNBALANCED)
-
-
-def ledger_of(
-    settings: Settings,
-    games: list[str] | None = None,
-    grain: Grain = Grain.GAME,
-    spark: SparkSession | None = None,
-) -> Ledger:
-    """Return the ledger of a root, whichever engine and source it has; as `reconcile.reconcile`."""
-    layout = layout_of(settings)
-    return reconciled(spark, layout, game_offsets(spark, layout), source_offsets(spark, settings), games, grain)

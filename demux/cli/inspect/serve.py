@@ -13,10 +13,11 @@ import typer
 from demux.cli.command import ROOT, SET, SETTINGS, console, settings_of, warn
 from demux.core.errors import StorageFailed
 from demux.core.log_format import formatter_of
-from demux.core.settings.settings import LogFormat, Settings
+from demux.core.settings.settings import LogFormat
 from demux.operations.status.html_page import page
 from demux.operations.status.http_server import SiteCache, StatusServer
 from demux.operations.status.json_view import status_json
+from demux.operations.status.model import Status
 from demux.operations.status.prometheus import MOST_GAMES
 from demux.operations.status.routes import LOOPBACK
 from demux.pipeline.status import status_reader
@@ -60,14 +61,13 @@ def serve(
         server.stop()
 
 
-def write_page(settings: Settings, file: Path) -> None:
-    """Write the page of the status as it is now, in one step.
+def write_page(status: Status, file: Path) -> None:
+    """Write the page of a status, in one step.
 
     Raises:
-        SettingsInvalid: only Spark reaches the root.
         StorageFailed: the file cannot be written.
     """
-    text = page(status_json(status_reader(settings)()))
+    text = page(status_json(status))
     beside = file.with_name(f".{file.name}.tmp")
     try:
         beside.write_text(text, encoding="utf-8")

@@ -14,19 +14,15 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from demux.api.root import Root
 from demux.cli.command import BY_SPARK, ROOT, SET, SETTINGS, console, session_to_look, settings_of
 from demux.cli.inspect.serve import write_page
 from demux.cli.inspect.status_text import status_text
 from demux.core.errors import GameUnknown
-from demux.core.names import names_of
-from demux.core.root.layout import layout_of
 from demux.core.settings.settings import Settings
 from demux.core.text import printable
 from demux.operations.status.json_view import status_json
 from demux.operations.status.model import Status
-from demux.operations.status.newest_rows import newest_rows, newest_rows_by_spark
-from demux.pipeline.status import status_reader
-from install_workflow.destroy.apply import require_whole
 
 # lines of a screen that are not games
 _OTHER_LINES = 12
@@ -51,11 +47,10 @@ def status(
     Example: `demux status --game chess --watch 5`
     """
     settings = settings_of(settings_file, root, changes)
-    require_whole(layout_of(settings))
+    read = Root(settings).status_reader()
     if html is not None:
-        write_page(settings, html)
+        write_page(read(), html)
         return
-    read = status_reader(settings)
 
     def look() -> Status:
         return _only(read(), games)
@@ -86,23 +81,16 @@ def show(
     Example: `demux show chess --rows 3`
     """
     settings = settings_of(settings_file, root, changes)
-    layout = layout_of(settings)
     with session_to_look(settings, "show", by_spark=by_spark) as spark:
-        path = layout.silver(names_of(game).key)
-        if not layout.storage.table_exists(path):
-            raise GameUnknown(
-                f"There is no silver table of a game {printable(game)!r}.",
-                "See `demux status` for the games; names are exact. `demux run` makes the tables.",
-                game=game,
-            )
-        newest = newest_rows(layout.storage, path, rows) if spark is None else newest_rows_by_spark(spark, path, rows)
+        table = Root(settings).silver(game)
+        newest = table.newest(rows, spark)
     console.print(_rows_table(newest.columns, newest.rows))
-    console.print(f"{newest.count:,} rows in {path}", soft_wrap=True)
+    console.print(f"{newest.count:,} rows in {table.path}", soft_wrap=True)
 
 
 def print_status(settings: Settings) -> None:
     """Print where every record is, as the logs of the tables say."""
-    console.print(_text(status_reader(settings)(), everything=False))
+    console.print(_text(Root(settings).status(), everything=False))
 
 
 def _text(status: Status, everything: bool) -> RenderableType:

@@ -20,7 +20,7 @@ from demux.cli.command import console
 from demux.core.reports import GameReport, IngestReport
 from demux.core.schemas.game_discovery import RegisteredGames
 from demux.core.text import printable
-from demux.pipeline.round import Observer
+from demux.pipeline.observers.observer import Observer
 from demux.pipeline.task_pool import TaskEnd
 from install_workflow.planning.plan import Plan, left_out, waiting_lines
 

@@ -17,14 +17,13 @@ from demux.cli.command import ROOT, SET, SETTINGS, command_context, console, set
 from demux.cli.inspect.status import print_status
 from demux.cli.output.tables import round_table
 from demux.cli.run.produce import produce_with_progress
-from demux.cli.run.run import exit_code, one_round
+from demux.cli.run.run import exit_code, with_progress
 from demux.core.root.layout import logs_of
 from demux.core.root.lock import Access
 from demux.core.settings.loading.yaml_positions import text_of
 from demux.core.settings.settings import Settings
 from demux.core.streaming.session import SHORT_LIVED
-from demux.pipeline.drain import drain
-from demux.pipeline.engines import decode_of
+from demux.pipeline.round import run_all
 from producer.run import ProduceRequest
 
 # as `make up` and docker-compose.yml start them
@@ -77,8 +76,7 @@ def demo(
     began = time.monotonic()
     produce_with_progress(settings, ProduceRequest(events=events, games=games, versions=3, fault_rate=0.01))
     with command_context(settings, "demo", Access.ALONE) as place:
-        decode = decode_of(place, settings.round_engine)
-        result = one_round(place, partial(drain, decode=decode, stop=place.stop))
+        result = with_progress(partial(run_all, place))
         failures = [end for end in result.ended if end.error is not None]
         if failures:
             console.print(round_table(result, time.monotonic() - began))

@@ -6,7 +6,6 @@ import os
 import re
 import threading
 import time
-import uuid
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
@@ -26,12 +25,12 @@ from demux.core.reports import GameReport, IngestReport
 from demux.core.root.lock import Access
 from demux.core.schemas.registry_selection import Registries, unused_names
 from demux.core.settings.settings import Decoder, Settings
-from demux.core.streaming.query import TAKE_ALL, AvailableNow, Every, Trigger
+from demux.core.streaming.query import AvailableNow, Every
 from demux.core.text import printable
 from demux.pipeline.context import CommandContext
-from demux.pipeline.drain import drain
-from demux.pipeline.engines import Decode, decode_of
-from demux.pipeline.round import Round, record_of, run_round
+from demux.pipeline.engines import decode_of
+from demux.pipeline.observers.observer import Observer
+from demux.pipeline.round import Round, run_all, run_games, run_ingest, run_round
 from demux.pipeline.task_pool import TaskEnd
 from install_workflow.planning.plan import Task
 
@@ -68,11 +67,11 @@ def ingest(
             copy_record(place.spark, place.layout, deployment_record)
         if pause_s is None:
             with console.status("unwrapping …"):
-                report = place.ingest(accept_gaps=accept_gaps)
+                report = run_ingest(place, accept_gaps=accept_gaps)
             _print_ingested(report)
             return
         trigger = Every(pause_s, place.stop)
-        for_ever(place, pause_s, lambda: place.ingest(trigger, accept_gaps=accept_gaps, on_batch=_print_ingested))
+        for_ever(place, pause_s, lambda: run_ingest(place, trigger, accept_gaps=accept_gaps, on_batch=_print_ingested))
 
 
 def _print_ingested(report: IngestReport) -> None:
@@ -101,14 +100,12 @@ def run(
 
 def _run(settings: Settings, pause_s: float | None, worked: Callable[[], None], *, wait: bool) -> None:
     with command_context(settings, "run", Access.ALONE, wait=wait) as place:
-        trigger = TAKE_ALL if pause_s is None else AvailableNow(enough_s=place.settings.run.bronze_s)
-        decode = decode_of(place, settings.round_engine)
-        if pause_s is None:
-            decode = partial(drain, decode=decode, stop=place.stop)
+        decode, trigger = decode_of(place, settings.round_engine), AvailableNow(enough_s=settings.run.bronze_s)
+        work = partial(run_all, place) if pause_s is None else partial(run_round, place, decode, trigger)
 
         def once() -> ExitCode:
             began = time.monotonic()
-            result = one_round(place, decode, trigger)
+            result = with_progress(work)
             console.print(round_table(result, time.monotonic() - began))
             if lost := next((end.error for end in result.ended if isinstance(end.error, SessionLost)), None):
                 raise lost
@@ -209,12 +206,7 @@ def deserialize(
         games = _found(place, wanted, ignore_unknown=ignore_unknown)
         tasks = tuple(Task(name, names_of(name).task_key, "this machine") for name in games)
         with console.status(Text(f"decoding {', '.join(printable(task.game) for task in tasks)} …")):
-            ended = []
-            for end in drain(tasks, decode_of(place, settings.task_engine), place.stop):
-                _print_ended(end)
-                ended.append(end)
-        round_id = uuid.uuid4().hex[:12]
-        place.control.close_round([record_of(end, round_id) for end in ended], None)
+            ended = run_games(place, tasks, _PrintEnded())
     raise typer.Exit(_worst(ended, complete=len(ended) == len(tasks)))
 
 
@@ -270,23 +262,27 @@ def _unknown_key(key: str) -> GameUnknown:
     )
 
 
-def _print_ended(end: TaskEnd[GameReport]) -> None:
-    name = printable(end.task.game)
-    if end.report is None:
-        console.print(f"{name}: {printable(str(end.error))}", style="red", soft_wrap=True)
-        return
-    console.print(
-        f"{name}: {end.report.rows_in:,} rows: {end.report.rows_silver:,} to silver, "
-        f"{end.report.rows_quarantined:,} to quarantine, in {end.seconds:.1f} s"
-        + (f"; about {end.report.rows_waiting:,} wait for the next run" if end.report.rows_waiting else ""),
-        soft_wrap=True,
-    )
+class _PrintEnded(Observer):
+    """Prints how each game's task ended."""
+
+    def ended(self, end: TaskEnd[GameReport]) -> None:
+        """Print it."""
+        name = printable(end.task.game)
+        if end.report is None:
+            console.print(f"{name}: {printable(str(end.error))}", style="red", soft_wrap=True)
+            return
+        console.print(
+            f"{name}: {end.report.rows_in:,} rows: {end.report.rows_silver:,} to silver, "
+            f"{end.report.rows_quarantined:,} to quarantine, in {end.seconds:.1f} s"
+            + (f"; about {end.report.rows_waiting:,} wait for the next run" if end.report.rows_waiting else ""),
+            soft_wrap=True,
+        )
 
 
-def one_round(place: CommandContext, decode: Decode, trigger: Trigger = TAKE_ALL) -> Round:
-    """Run one round behind progress bars and return what it did."""
+def with_progress(work: Callable[..., Round]) -> Round:
+    """Return what a round did that progress bars observe."""
     with RoundProgress() as progress:
-        return run_round(place, decode, trigger, progress)
+        return work(observer=progress)
 
 
 def exit_code(result: Round) -> ExitCode:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import pytest
 from deltalake import DeltaTable
 
-from demux.cli.inspect.reconcile import ledger_of
+from demux import api
 from demux.core.delta.bronze_games import position_id
 from demux.core.errors import TaskFailed, TaskInterrupted
 from demux.core.settings.settings import Engine
@@ -133,7 +133,7 @@ def test_whoever_comes_after_a_writer_that_died_loses_no_row_and_moves_none(
         sender.register()
         decode(root, next_writer)
         assert tables(root) == sender.as_decoded()
-        assert ledger_of(root.settings).balances
+        assert api.Root(root.settings).reconcile().balances
     decode(root, writer)
     assert tables(root) == sender.as_decoded()
 

@@ -15,7 +15,7 @@ from pyspark.rdd import RDD
 
 import deserializer.redecode.rebuild
 from bronze_ingest.rebuild import rebuild_bronze
-from demux.cli.inspect.reconcile import ledger_of
+from demux import api
 from demux.core.causes import Cause
 from demux.core.control.games_and_rounds import TaskOutcome
 from demux.core.delta.commit import Replacement
@@ -139,7 +139,7 @@ def test_a_table_with_rows_and_no_position_is_refused(streamed: Root, copy: Copy
     assert len(root.silver("chess")) == len(streamed.silver("chess"))
     rebuild(root.spark, root.layout, root.workplace().schemas, "chess")
     without_errors(root.run())
-    assert ledger_of(root.settings).balances
+    assert api.Root(root.settings).reconcile().balances
 
 
 def test_a_game_that_was_left_out_for_some_rounds_loses_no_row(root: Root) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from demux.cli.inspect.reconcile import ledger_of
+from demux import api
 from demux.core.causes import Stage
 from demux.operations.quarantine.drop import drop, droppable
 from demux.operations.quarantine.filter import QuarantineFilter
@@ -45,7 +45,7 @@ def dropped(root: Root) -> list[dict[str, Any]]:
 
 
 def balanced(root: Root, killed_at: int = 0) -> Ledger:
-    ledger = ledger_of(root.settings)
+    ledger = api.Root(root.settings).reconcile()
     assert (ledger.differences, ledger.notes) == ((), ()), killed_at
     return ledger
 

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 import demux.operations.maintenance.bronze_retention
 import demux.operations.maintenance.run
-from demux.cli.inspect.reconcile import ledger_of
+from demux import api
 from demux.cli.repair.maintain import maintain_if_due
 from demux.core.errors import ExitCode
 from demux.core.settings.maintenance import MaintainSettings
@@ -64,7 +64,7 @@ def data_files(table: str) -> set[str]:
 
 
 def balanced(root: Root) -> Ledger:
-    ledger = ledger_of(root.settings)
+    ledger = api.Root(root.settings).reconcile()
     assert (ledger.differences, ledger.notes) == ((), ())
     assert ledger.intake is not None
     assert ledger.intake.source == len(root.source())

@@ -15,7 +15,7 @@ from deltalake import DeltaTable, write_deltalake
 
 import demux.operations.reconcile.consistent_snapshot
 from bronze_ingest.rebuild import rebuild_bronze
-from demux.cli.inspect.reconcile import ledger_of
+from demux import api
 from demux.core.causes import Cause
 from demux.core.errors import GameUnknown, TableUnsuited, TaskFailed
 from demux.core.settings.settings import Engine
@@ -45,7 +45,7 @@ def run(root: Root) -> None:
 
 
 def ledger(root: Root, *games: str, grain: Grain = Grain.GAME) -> Ledger:
-    return ledger_of(root.settings, list(games) or None, grain)
+    return api.Root(root.settings).reconcile(list(games) or None, grain)
 
 
 def wrong(found: Ledger) -> Found:
@@ -201,7 +201,7 @@ def test_tables_that_only_spark_reads_are_counted_by_spark_and_refused_without_i
         assert DeltaTable(table).protocol().min_reader_version == version
     root.spark.sql(f"DELETE FROM delta.`{root.silver_path('chess')}` WHERE _record_id = '{gone}'")
     for games, expected in ((None, {("lost", "chess"): 1, ("stray", "go"): 1}), (["go"], {("stray", "go"): 1})):
-        found = ledger_of(root.settings, games, spark=root.spark)
+        found = api.Root(root.settings).reconcile(games, spark=root.spark)
         assert wrong(found) == expected
         assert found.differences[-1].examples == (DifferenceExample(stray, None, "chess"),)
     with pytest.raises(TableUnsuited) as caught:

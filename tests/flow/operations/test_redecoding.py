@@ -15,7 +15,7 @@ from deltalake import DeltaTable, write_deltalake
 from google.protobuf.descriptor import Descriptor
 from pyspark.sql import SparkSession
 
-from demux.cli.inspect.reconcile import ledger_of
+from demux import api
 from demux.cli.repair import backfill_days
 from demux.cli.repair.backfill_days import Backfilling
 from demux.core.columns.arrow import arrow_fields
@@ -132,7 +132,7 @@ def rebuilt(root: Root, game: str, accept_loss: bool = False, sink: Sink = Sink.
 
 
 def balances(root: Root) -> bool:
-    return ledger_of(root.settings).balances
+    return api.Root(root.settings).reconcile().balances
 
 
 def causes(root: Root, game: str) -> Counter[tuple[str, date]]:

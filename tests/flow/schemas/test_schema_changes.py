@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from demux.cli.inspect.reconcile import ledger_of
+from demux import api
 from demux.core.delta.parquet_writer import TableFile
 from demux.core.errors import ApprovalNeeded, GameUnknown, TaskFailed
 from demux.core.settings.settings import Sink
@@ -48,7 +48,7 @@ def values(root: Root, game: str, *names: str) -> list[tuple[Any, ...]]:
 
 
 def require_balance(root: Root) -> None:
-    assert ledger_of(root.settings).balances
+    assert api.Root(root.settings).reconcile().balances
 
 
 @pytest.mark.parametrize(

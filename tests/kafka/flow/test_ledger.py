@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
-from demux.cli.inspect.reconcile import ledger_of
+from demux import api
 from demux.core.settings.settings import Settings
 from demux.operations.reconcile.balance import DifferenceExample, Ledger, LedgerFault, OffsetHole
 from tests.support.kafka.intake import Intake, of_chess
@@ -18,7 +18,7 @@ from tools.servers.broker import Broker
 
 def ledger(root: Intake) -> Ledger:
     settings = Settings.model_validate({"root": root.layout.root, "source": {"kind": "kafka"}, "kafka": root.kafka})
-    return ledger_of(settings)
+    return api.Root(settings).reconcile()
 
 
 def test_offsets_that_are_nowhere_are_holes_and_a_record_that_is_there_twice_does_not_balance(

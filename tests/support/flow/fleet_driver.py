@@ -27,7 +27,8 @@ from demux.core.reports import GameReport, IngestReport
 from demux.core.settings.settings import Settings
 from demux.core.streaming.query import TAKE_ALL
 from demux.pipeline.engines import decode_of
-from demux.pipeline.round import Observer, run_round
+from demux.pipeline.observers.observer import Observer
+from demux.pipeline.round import run_round
 from demux.pipeline.task_pool import TaskEnd
 from install_workflow.planning.plan import Plan
 from tests.support.flow.root import Root

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
-from demux.cli.inspect.reconcile import ledger_of
+from demux import api
 from demux.operations.reconcile.balance import Ledger
 from tests.support.flow.root import Root, wrapper
 
@@ -66,7 +66,7 @@ def payload(root: Root, schema_id: int, name: str, before: str = "x") -> bytes:
 
 
 def balanced(root: Root, where: object = "") -> Ledger:
-    ledger = ledger_of(root.settings)
+    ledger = api.Root(root.settings).reconcile()
     assert (ledger.differences, ledger.notes) == ((), ()), where
     return ledger
 

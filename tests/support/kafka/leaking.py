@@ -12,6 +12,7 @@ import logging
 import sys
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
+from functools import partial
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -19,12 +20,12 @@ from pyspark.sql import DataFrame, SparkSession
 from bronze_ingest.source import wrapper_stream
 from demux.cli import main as demux
 from demux.cli.command import command_context, settings_of
-from demux.cli.run.run import one_round
+from demux.cli.run.run import with_progress
 from demux.core.root.layout import logs_of
 from demux.core.root.lock import Access
 from demux.core.streaming.session import session
 from demux.pipeline.context import CommandContext
-from demux.pipeline.engines import decode_of
+from demux.pipeline.round import run_all
 
 
 def main(refused: str, shut_out: str, curious: str) -> None:
@@ -60,7 +61,7 @@ def look_around(file: str) -> None:
     logging.basicConfig(level=logging.INFO, stream=sys.stderr)
     with command_context(settings_of(Path(file), None, []), "run", Access.ALONE) as place:
         print(place.ingest())
-        for end in one_round(place, decode_of(place, place.settings.round_engine)).ended:
+        for end in with_progress(partial(run_all, place)).ended:
             print(end)
         print(place, place.settings)
         print_conf(place.spark)

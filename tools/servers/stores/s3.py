@@ -8,29 +8,22 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
-import subprocess
-import tempfile
 import urllib.error
 import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
-from filelock import FileLock
-
-from tools.servers.errors import PackagesUnavailable, last_lines
+from tools.servers.go.program import GoProgram, built
 from tools.servers.packages import LOCKS, cache_folder
 from tools.servers.ports import HOST, free_ports
 from tools.servers.process import Launch, Life, ServerProcess
 
-MODULE = LOCKS / "versitygw"
+PROGRAM = GoProgram("S3 server", LOCKS / "versitygw", "github.com/versity/versitygw/cmd/versitygw")
 REGION = "us-east-1"
 # of a server that only this machine reaches
 ACCESS_KEY = "demux"
 SECRET_KEY = "demux-on-loopback"
-_COMMAND = "github.com/versity/versitygw/cmd/versitygw"
-_BUILD_S = 900
 _START_S = 30.0
 
 
@@ -104,7 +97,7 @@ def start_object_store(folder: Path, settings: ObjectStoreSettings | None = None
         ServerFailed: the server did not start; with the end of its log.
     """
     settings = settings or ObjectStoreSettings()
-    program = built(cache_folder(os.environ))
+    program = built(PROGRAM, cache_folder(os.environ))
     data = folder / "data"
     for bucket in settings.buckets:
         (data / bucket).mkdir(parents=True, exist_ok=True)
@@ -116,51 +109,10 @@ def start_object_store(folder: Path, settings: ObjectStoreSettings | None = None
 
 def version() -> str:
     """Return the version that is pinned, without its `v`."""
-    found = re.search(r"github\.com/versity/versitygw v(\S+)", (MODULE / "go.mod").read_text(encoding="utf-8"))
+    text = (PROGRAM.folder / "go.mod").read_text(encoding="utf-8")
+    found = re.search(r"github\.com/versity/versitygw v(\S+)", text)
     assert found is not None, "go.mod names it"
     return found[1]
-
-
-def built(cache: Path) -> Path:
-    """Return the server's program, built the first time; safe from several processes.
-
-    Raises:
-        PackagesUnavailable: there is no Go, or it could not be built.
-    """
-    servers = cache / "servers"
-    program = servers / f"versitygw-{version()}" / "versitygw"
-    servers.mkdir(parents=True, exist_ok=True)
-    with FileLock(servers / "versitygw.lock"):
-        if not program.exists():
-            _build(program, servers)
-    return program
-
-
-def _build(program: Path, servers: Path) -> None:
-    go = shutil.which("go")
-    if go is None:
-        raise PackagesUnavailable(
-            "The S3 server is built from its Go module, and there is no `go` in PATH.",
-            "Install Go 1.25 or newer, or take the S3 server of docker-compose.yml; all else works without it.",
-        )
-    with tempfile.TemporaryDirectory(prefix="versitygw-", dir=servers) as own:
-        module, fresh, log = Path(own, "module"), Path(own, "program"), Path(own, "log")
-        shutil.copytree(MODULE, module)
-        words = [go, "build", "-mod=readonly", "-trimpath", "-o", str(fresh / program.name), _COMMAND]
-        with log.open("wb") as out:
-            try:
-                code = subprocess.run(
-                    words, cwd=module, stdout=out, stderr=out, timeout=_BUILD_S, check=False
-                ).returncode
-            except subprocess.TimeoutExpired:
-                code = None
-        if code != 0:
-            raise PackagesUnavailable(
-                f"The S3 server could not be built from its Go module: {last_lines(log)}",
-                "Check that `go` reaches its module proxy (`go env GOPROXY`), and try again.",
-            )
-        program.parent.mkdir(exist_ok=True)
-        (fresh / program.name).replace(program)
 
 
 def _answers(url: str) -> bool:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from demux.api import Root
@@ -43,10 +45,17 @@ def test_games_their_rows_and_their_quarantine_are_values(root: Root) -> None:
     assert (chess.bronze, chess.lag_rows, chess.quarantined) == (3, 0, {"MALFORMED_PAYLOAD": 1})
     assert root.silver("chess").arrow(["_offset"]).to_pylist() == [{"_offset": 0}, {"_offset": 1}]
     assert list(root.silver("chess").pandas()["_record_id"]) == ["t/0/0", "t/0/1"]
+    assert root.silver("chess").polars(["_offset"]).rows() == [(0,), (1,)]
+    assert pa.table(root.silver("chess")).column("_offset").to_pylist() == [0, 1]
+    newest = root.silver("chess").newest(1)
+    assert ([row["_offset"] for row in newest.rows], newest.count) == ([1], 2)
     (record,) = root.quarantine("chess", [Cause.MALFORMED_PAYLOAD])
+    assert root.quarantine(since=MOMENT + timedelta(days=1)) == ()
     assert (record.cause, record.game) == ("MALFORMED_PAYLOAD", "chess")
     assert root.quarantine("chess", [Cause.UNKNOWN_SCHEMA]) == ()
     assert [task.game for task in root.plan().tasks] == [HOSTILE, "chess"]
+    (account,) = root.reconcile(["chess"]).accounts
+    assert (account.game, account.bronze, account.silver, account.quarantined) == ("chess", 3, 2, 1)
 
 
 @pytest.mark.parametrize("game", ["Chess", HOSTILE, "../chess", ""])

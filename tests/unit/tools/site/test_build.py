@@ -11,6 +11,7 @@ import pytest
 from mkdocs.exceptions import Abort
 
 from tools.site.build import ROOT, SECTIONS, build_site, decisions
+from tools.site.notebook import NOTEBOOKS
 
 
 class _Links(HTMLParser):
@@ -64,8 +65,9 @@ def test_nothing_comes_from_another_host(site: Path) -> None:
 def test_each_page_is_in_one_section() -> None:
     listed = [page for pages in SECTIONS.values() for page in pages]
     pages = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "reference").glob("*.md")]
+    notebooks = [file.with_suffix(".md") for file in NOTEBOOKS.glob("*.ipynb")]
     assert sorted(listed) == sorted(
-        [*(page.relative_to(ROOT).as_posix() for page in pages), "benchmarks/RESULTS.md"],
+        [*(page.relative_to(ROOT).as_posix() for page in (*pages, *notebooks)), "benchmarks/RESULTS.md"],
     )
     assert len(decisions()) > 30
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from demux.api import Root
 from demux.cli.command import settings_of
 from demux.cli.inspect.serve import write_page
 from demux.core.errors import SettingsInvalid, StorageFailed
@@ -41,14 +42,14 @@ def test_games_that_wait_have_the_reason_that_the_plan_gives() -> None:
 def test_the_page_is_written_in_one_step_and_replaces_the_one_before(tmp_path: Path) -> None:
     file = tmp_path / "status.html"
     for _ in range(2):
-        write_page(settings_of(None, str(tmp_path / "root"), []), file)
+        write_page(Root.open(str(tmp_path / "root")).status(), file)
     assert file.read_text(encoding="utf-8").startswith("<!doctype html>")
     assert [path.name for path in tmp_path.iterdir()] == ["status.html"]
 
 
 def test_a_page_that_cannot_be_written_is_an_error_with_a_remedy(tmp_path: Path) -> None:
     with pytest.raises(StorageFailed) as caught:
-        write_page(settings_of(None, str(tmp_path), []), tmp_path / "no" / "status.html")
+        write_page(Root.open(str(tmp_path)).status(), tmp_path / "no" / "status.html")
     assert caught.value.remedy.startswith("Name another file with --html")
 
 
