@@ -23,7 +23,7 @@ import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
 from benchmarks.support.page import write_section
-from demux.cli.command import settings_of
+from demux.cli.options import settings_of
 from demux.core.columns.arrow import arrow_fields
 from demux.core.columns.types import Struct
 from demux.core.names import names_of

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import signal
 import sys
 import tempfile
@@ -18,18 +17,15 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-import typer
 from rich.console import Console
 
-from demux.core.errors import SettingsInvalid, StorageFailed
+from demux.core.errors import StorageFailed
 from demux.core.extras import on_databricks
 from demux.core.log_format import formatter_of
 from demux.core.root.layout import Layout, layout_of, s3_access
 from demux.core.root.lease import hold_of
 from demux.core.root.lock import Access, Hold, is_elsewhere, locked
-from demux.core.secrets import is_secret_option
-from demux.core.settings.loading.loader import load, with_absolute_paths
-from demux.core.settings.settings import Decoder, LogFormat, Settings
+from demux.core.settings.settings import LogFormat, Settings
 from demux.core.text import printable
 
 if TYPE_CHECKING:
@@ -44,45 +40,6 @@ _Handler = Callable[[int, FrameType | None], Any] | int | signal.Handlers | None
 console = Console(highlight=False, markup=False, emoji=False)
 
 _warnings = Console(stderr=True, highlight=False, soft_wrap=True, markup=False, emoji=False)
-
-SETTINGS = typer.Option(None, "--settings", "-c", help="Settings file. Default: demux.yml, if there is one.")
-ROOT = typer.Option(None, "--root", help="Folder or URI of all tables; overrides `root`.")
-SET = typer.Option([], "--set", help="Override one setting: --set games.limit=5. May be repeated.", metavar="KEY=VALUE")
-BY_SPARK = typer.Option(
-    False, "--spark", help="Start Spark, for tables that nothing else reads: deletion vectors, column mapping."
-)
-DECODER = typer.Option(None, help="What decodes payloads; overrides `decoder`.")
-WAIT = typer.Option(False, "--wait", help="Wait while another command works on this root, instead of refusing.")
-# of commands that are made to run beside a `demux run --every`: they take turns with it
-TAKE_TURNS = typer.Option(True, "--wait/--no-wait", help="Wait while another command works on this root, or refuse.")
-
-
-def settings_of(
-    file: Path | None,
-    root: str | None,
-    changes: list[str],
-    decoder: Decoder | None = None,
-    defaults: Mapping[str, object] | None = None,
-) -> Settings:
-    """Return the settings from defaults, file, environment and command line, in this order.
-
-    With `defaults`, a command has others than the settings themselves, by dotted key.
-
-    Raises:
-        SettingsInvalid: mistakes in any of them, all at once.
-    """
-    overrides: dict[str, object] = {}
-    for change in changes:
-        key, separator, value = change.partition("=")
-        if not separator:
-            shown = _without_secret(change)
-            raise SettingsInvalid(f"--set {shown!r} has no `=`.", "Write --set KEY=VALUE.", option=shown)
-        overrides[key.strip()] = value
-    if root is not None:
-        overrides["root"] = root
-    if decoder is not None:
-        overrides["decoder"] = decoder.value
-    return with_absolute_paths(load(file, os.environ, overrides, defaults))
 
 
 def warn(sentence: str) -> None:
@@ -242,8 +199,3 @@ def _catch_signals(stopping: threading.Event) -> Mapping[int, _Handler]:
         return {}
     # after the session: PySpark sets a handler of its own that cancels every job
     return {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
-
-
-def _without_secret(change: str) -> str:
-    key = re.split(r"[^\w.-]", change, maxsplit=1)[0]
-    return key if is_secret_option(key) else change

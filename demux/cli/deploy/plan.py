@@ -6,9 +6,7 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-import typer
-
-from demux.cli.command import ROOT, SET, SETTINGS, console, session_to_look, settings_of, warn
+from demux.cli.command import console, session_to_look, warn
 from demux.cli.repair.maintain_text import next_line
 from demux.core.control.games_and_rounds import Control
 from demux.core.root.layout import layout_of
@@ -20,29 +18,11 @@ from install_workflow.planning.plan import left_out
 from install_workflow.planning.render import as_json, as_text
 from install_workflow.planning.round_plan import preview_round
 
-WHEEL = typer.Option(
-    None, "--wheel", help="Wheel to install: a file, or a path in the workspace. Default: built from the checkout."
-)
-DISCOVERED = typer.Option(False, "--discovered", help="Also take the games that bronze has.")
-
 
 def plan(
-    settings_file: Path | None = SETTINGS,
-    root: str | None = ROOT,
-    changes: list[str] = SET,
-    json: bool = typer.Option(False, "--json", help="Print the plan as JSON."),
-    everything: bool = typer.Option(False, "--all", help="Also list what stays as it is."),
-    out: Path | None = typer.Option(None, "--out", help="Save the plan for `demux apply --plan FILE`.", metavar="FILE"),
-    discovered: bool = DISCOVERED,
-    wheel: str | None = WHEEL,
+    settings: Settings, json: bool, everything: bool, out: Path | None, discovered: bool, wheel: str | None
 ) -> None:
-    """Show which game would run where, what would change, and which games wait; change nothing.
-
-    With `databricks.name` it is about the jobs in the workspace.
-
-    Example: `demux plan --set games.limit=10`
-    """
-    settings = settings_of(settings_file, root, changes)
+    """Show which game would run where, what would change, and which games wait; change nothing."""
     if settings.databricks.name is None and out is None and not discovered and wheel is None:
         _plan_here(settings, json, everything)
         return

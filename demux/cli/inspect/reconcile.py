@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import typer
 from pyspark.sql import SparkSession
 
-from demux.cli.command import BY_SPARK, ROOT, SET, SETTINGS, console, session_to_look, settings_of
+from demux.cli.command import console, session_to_look
 from demux.cli.inspect.reconcile_text import ledger_json, ledger_text
 from demux.core.errors import ExitCode
 from demux.core.root.layout import layout_of
@@ -19,28 +17,9 @@ from demux.pipeline.read_offsets import game_offsets, source_offsets
 
 
 def reconcile(
-    games: list[str] = typer.Option([], "--game", help="Only this game (exact name). May be repeated."),
-    rounds: bool = typer.Option(False, "--rounds", help="An account of each round (batch of bronze) of each game."),
-    everything: bool = typer.Option(False, "--all", help="Also list the games that balance."),
-    json: bool = typer.Option(False, "--json", help="Print the ledger as JSON."),
-    strict: bool = typer.Option(
-        False, "--strict", help="Holes in Kafka's offsets count: for topics without transactions and compaction."
-    ),
-    by_spark: bool = BY_SPARK,
-    settings_file: Path | None = SETTINGS,
-    root: str | None = ROOT,
-    changes: list[str] = SET,
+    settings: Settings, games: list[str], rounds: bool, everything: bool, json: bool, strict: bool, by_spark: bool
 ) -> None:
-    """Prove that every record is in exactly one place, from the tables alone; exit code 6 if one is not.
-
-    Records in the source = bronze + retired + quarantine + dropped + forgotten; bronze + retired = silver +
-    quarantine + dropped + waiting. Retired is what `demux maintain` took out of bronze, being old; dropped what
-    `demux quarantine drop` took away; forgotten what `demux forget` did. Changes nothing, and may run at any time.
-    Starts Spark only with --spark, or where only Spark reaches the tables.
-
-    Example: `demux reconcile --game chess --rounds`
-    """
-    settings = settings_of(settings_file, root, changes)
+    """Prove that every record is in exactly one place, from the tables alone; exit code 6 if one is not."""
     source = [settings.source_path] if settings.source.kind is SourceKind.DELTA else []
     with session_to_look(settings, "reconcile", by_spark=by_spark, also=source) as spark, console.status("counting …"):
         ledger = ledger_of(settings, games or None, Grain.ROUND if rounds else Grain.GAME, spark)

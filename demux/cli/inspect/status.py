@@ -14,7 +14,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from demux.cli.command import BY_SPARK, ROOT, SET, SETTINGS, console, session_to_look, settings_of
+from demux.cli.command import console, session_to_look
 from demux.cli.inspect.serve import write_page
 from demux.cli.inspect.status_text import status_text
 from demux.core.errors import GameUnknown
@@ -33,24 +33,9 @@ _OTHER_LINES = 12
 
 
 def status(
-    html: Path | None = typer.Option(None, "--html", help="Write a page for a browser instead."),
-    json: bool = typer.Option(False, "--json", help="Print the status as JSON, as the page reads it."),
-    games: list[str] = typer.Option([], "--game", help="Only this game (exact name). May be repeated.", metavar="NAME"),
-    everything: bool = typer.Option(False, "--all", help="All games, not only a screen of the most urgent ones."),
-    watch: float | None = typer.Option(
-        None, "--watch", min=0.1, help="Read and print again every so many seconds, until Ctrl-C.", metavar="SECONDS"
-    ),
-    settings_file: Path | None = SETTINGS,
-    root: str | None = ROOT,
-    changes: list[str] = SET,
+    settings: Settings, html: Path | None, json: bool, games: list[str], everything: bool, watch: float | None
 ) -> None:
-    """Show what failed and what to do, which games wait and why, and where every record is, game by game.
-
-    Reads the logs of the tables, and starts no Spark.
-
-    Example: `demux status --game chess --watch 5`
-    """
-    settings = settings_of(settings_file, root, changes)
+    """Show what failed and what to do, which games wait and why, and where every record is, game by game."""
     require_whole(layout_of(settings))
     if html is not None:
         write_page(settings, html)
@@ -71,21 +56,8 @@ def status(
                 live.update(_text(look(), everything or bool(games)), refresh=True)
 
 
-def show(
-    game: str = typer.Argument(..., help="The exact game name."),
-    rows: int = typer.Option(10, min=1, max=1000, help="How many rows."),
-    by_spark: bool = BY_SPARK,
-    settings_file: Path | None = SETTINGS,
-    root: str | None = ROOT,
-    changes: list[str] = SET,
-) -> None:
-    """Show the newest rows of a game's silver table.
-
-    Starts Spark only with --spark, or where only Spark reaches the tables.
-
-    Example: `demux show chess --rows 3`
-    """
-    settings = settings_of(settings_file, root, changes)
+def show(settings: Settings, game: str, rows: int, by_spark: bool) -> None:
+    """Show the newest rows of a game's silver table."""
     layout = layout_of(settings)
     with session_to_look(settings, "show", by_spark=by_spark) as spark:
         path = layout.silver(names_of(game).key)

@@ -6,20 +6,20 @@ import logging
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timezone
-from pathlib import Path
 
 import typer
 from rich.console import RenderableType
 from rich.table import Table
 
-from demux.cli.command import ROOT, SET, SETTINGS, TAKE_TURNS, Pace, command_context, console, settings_of
-from demux.cli.output.questions import YES, ask_to_remove
+from demux.cli.command import Pace, command_context, console
+from demux.cli.output.questions import ask_to_remove
 from demux.cli.repair.forget_text import found_text, left_text, removed_text
 from demux.core.causes import Stage
 from demux.core.delta.bronze_games import games_in_bronze
 from demux.core.errors import ExitCode, PredicateInvalid
 from demux.core.names import names_of
 from demux.core.root.lock import Access
+from demux.core.settings.settings import Settings
 from demux.core.text import counted, printable
 from demux.operations.erasure.requests import ErasureRequest, carry_out, unfinished, write_down
 from demux.operations.erasure.results import ALL_READ, RemovedRows, SearchResult, require_some
@@ -46,37 +46,22 @@ _MOST_NEAR = 3
 
 
 def forget(
-    where: str = typer.Option(
-        ..., "--where", help="Whom: a condition on columns of the games' tables, such as \"user_name = 'ann'\"."
-    ),
-    game: list[str] = typer.Option([], "--game", help="Only this game (exact name). May be repeated. Default: all."),
-    dry_run: bool = typer.Option(False, "--dry-run", help="Only say what would go; decodes nothing before."),
-    unreadable_too: bool = typer.Option(
-        False,
-        "--unreadable-too",
-        help="Also remove quarantined records that do not decode and whose bytes have a text of --where.",
-    ),
-    force: bool = typer.Option(False, "--force", help="Also where all rows of a table are meant."),
-    settings_file: Path | None = SETTINGS,
-    root: str | None = ROOT,
-    changes: list[str] = SET,
-    wait: bool = TAKE_TURNS,
-    yes: bool = YES,
+    settings: Settings,
+    where: str,
+    game: list[str],
+    dry_run: bool,
+    unreadable_too: bool,
+    force: bool,
+    wait: bool,
+    yes: bool,
 ) -> None:
-    """Remove a person's records from silver, bronze and quarantine, bytes included; what goes is listed before.
-
-    Streams may run. If it is killed, run it again: it first finishes what was begun. Exit code 7: not all records could
-    be searched. --where is written down nowhere, but your shell may keep it.
-
-    Example: `demux forget --where "player.name = 'ann' AND country = 'AT'" --dry-run`
-    """
+    """Remove a person's records from silver, bronze and quarantine, bytes included; what goes is listed before."""
     # takes a while to import
     from demux.operations.predicate.parser import parse
 
     predicate = parse(where)
     if not force:
         require_some(predicate, ())
-    settings = settings_of(settings_file, root, changes)
     with command_context(settings, "forget", Access.LOOK if dry_run else Access.TURNS, wait=wait) as place:
         scope = SearchScope(session_of(place.spark), place.layout, place.schemas, predicate, unreadable_too)
         work = _Forgetting(place, scope, game, dry_run=dry_run, force=force)

@@ -7,24 +7,12 @@ import threading
 import uuid
 from collections.abc import Collection, Iterable
 from datetime import datetime, timezone
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 from rich.text import Text
 
-from demux.cli.command import (
-    BY_SPARK,
-    ROOT,
-    SET,
-    SETTINGS,
-    TAKE_TURNS,
-    Pace,
-    command_context,
-    console,
-    session_to_look,
-    settings_of,
-)
+from demux.cli.command import Pace, command_context, console, session_to_look
 from demux.cli.repair.maintain_text import done_text
 from demux.core.control.games_and_rounds import Control
 from demux.core.error_mapping import named
@@ -49,23 +37,9 @@ _LOG = logging.getLogger("demux")
 
 
 def maintain(
-    games: list[str] = typer.Option(
-        [], "--game", help="Only the table of this game (exact name). May be repeated.", metavar="NAME"
-    ),
-    vacuum: bool = typer.Option(True, "--vacuum/--no-vacuum", help="Remove files that no table needs any more."),
-    dry_run: bool = typer.Option(False, "--dry-run", help="Only say what would be done; starts no Spark."),
-    by_spark: bool = BY_SPARK,
-    force: bool = typer.Option(False, "--force", help="Also where files are kept for less than an hour."),
-    wait: bool = TAKE_TURNS,
-    settings_file: Path | None = SETTINGS,
-    root: str | None = ROOT,
-    changes: list[str] = SET,
+    settings: Settings, games: list[str], vacuum: bool, dry_run: bool, by_spark: bool, force: bool, wait: bool
 ) -> None:
-    """Join small files, remove old ones, retire old rows of bronze; streams may run meanwhile.
-
-    Example: `demux maintain --dry-run`
-    """
-    settings = settings_of(settings_file, root, changes)
+    """Join small files, remove old ones, retire old rows of bronze; streams may run meanwhile."""
     require_safe(settings.maintain.kept, force=force or dry_run or not vacuum)
     wanted = Vacuum.YES if vacuum else Vacuum.NO
     if dry_run:

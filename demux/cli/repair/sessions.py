@@ -3,46 +3,32 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
-from pathlib import Path
 
-import typer
-
-from demux.cli.command import ROOT, SET, SETTINGS, TAKE_TURNS, command_context, settings_of
+from demux.cli.command import command_context
 from demux.cli.repair.per_game import each_game
 from demux.core.errors import SettingsInvalid
 from demux.core.root.lock import Access
+from demux.core.settings.settings import Settings
 from demux.core.text import counted_rows, printable
 from demux.core.time_expressions import age_of
 from demux.operations.sessions import LONGEST_GAP, ClosedBy, SessionSpec, SessionsReport, run_sessions
 
-_GAME = typer.Option(..., "--game", help="The exact game name. May be repeated.", metavar="NAME")
-_BY = typer.Option(
-    ..., "--by", help="Column of silver that a session's events share. May be repeated.", metavar="COLUMN"
-)
-
 
 def sessions(
-    game: list[str] = _GAME,
-    by: list[str] = _BY,
-    gap: str = typer.Option(..., "--gap", help="The longest pause in a session: 90s, 30m, 2h, 1d.", metavar="TIME"),
-    lateness: str = typer.Option("10m", "--lateness", help="How long to wait for late events.", metavar="TIME"),
-    time: str = typer.Option("_timestamp", "--time", help="Column with the time of an event.", metavar="COLUMN"),
-    flush: bool = typer.Option(False, "--flush", help="Then close all sessions; later events begin new ones."),
-    rebuild: bool = typer.Option(
-        False, "--rebuild", help="Forget the sessions there are, and make them from all of silver."
-    ),
-    settings_file: Path | None = SETTINGS,
-    root: str | None = ROOT,
-    changes: list[str] = SET,
-    wait: bool = TAKE_TURNS,
+    settings: Settings,
+    game: list[str],
+    by: list[str],
+    gap: str,
+    lateness: str,
+    time: str,
+    flush: bool,
+    rebuild: bool,
+    wait: bool,
 ) -> None:
-    """Take what is new in a game's silver table into its table of sessions; late events are counted, never lost.
-
-    Example: `demux sessions --game chess --by user_name --gap 30m`
-    """
+    """Take what is new in a game's silver table into its table of sessions; late events are counted, never lost."""
     pause, patience = length_of("--gap", gap, timedelta(seconds=1)), length_of("--lateness", lateness, timedelta(0))
     columns = tuple(dict.fromkeys(by))
-    with command_context(settings_of(settings_file, root, changes), "sessions", Access.TURNS, wait=wait) as place:
+    with command_context(settings, "sessions", Access.TURNS, wait=wait) as place:
 
         def make(name: str) -> str:
             spec = SessionSpec(name, columns, pause, time)

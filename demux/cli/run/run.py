@@ -14,7 +14,7 @@ from pathlib import Path
 import typer
 from rich.text import Text
 
-from demux.cli.command import DECODER, ROOT, SET, SETTINGS, WAIT, command_context, console, settings_of
+from demux.cli.command import command_context, console
 from demux.cli.output.progress import RoundProgress
 from demux.cli.output.tables import round_table
 from demux.cli.repair.maintain import maintain_if_due
@@ -26,7 +26,7 @@ from demux.core.reports import GameReport, IngestReport
 from demux.core.root.lock import Access
 from demux.core.schemas.registry_selection import Registries
 from demux.core.schemas.unused_names import unused_names
-from demux.core.settings.settings import Decoder, Settings
+from demux.core.settings.settings import Settings
 from demux.core.streaming.query import TAKE_ALL, AvailableNow, Every, Trigger
 from demux.core.text import printable
 from demux.pipeline.context import CommandContext
@@ -36,32 +36,14 @@ from demux.pipeline.round import Round, record_of, run_round
 from demux.pipeline.task_pool import TaskEnd
 from install_workflow.planning.plan import Task
 
-EVERY = typer.Option(None, help="Go on for ever, one round every 30s, 5m or 1h.", metavar="TIME")
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 
 
 def ingest(
-    settings_file: Path | None = SETTINGS,
-    root: str | None = ROOT,
-    changes: list[str] = SET,
-    wait: bool = WAIT,
-    every: str | None = EVERY,
-    deployment_record: Path | None = typer.Option(
-        None,
-        "--deployment-record",
-        help="Folder of the record that `demux apply` keeps; copied to the table control/deployments.",
-        metavar="FOLDER",
-    ),
-    accept_gaps: bool = typer.Option(
-        False, "--accept-gaps", help="Go on where Kafka has lost records that were not read yet; writes the gap down."
-    ),
+    settings: Settings, wait: bool, every: str | None, deployment_record: Path | None, accept_gaps: bool
 ) -> None:
-    """Take everything new in the source into bronze, or into quarantine.
-
-    Example: `demux ingest --set source.path=/data/wrappers`
-    """
+    """Take everything new in the source into bronze, or into quarantine."""
     pause_s = None if every is None else seconds_of(every)
-    settings = settings_of(settings_file, root, changes)
     with command_context(settings, "ingest", Access.ALONE, wait=wait) as place:
         if deployment_record is not None:
             copy_record(place.spark, place.layout, deployment_record)
@@ -80,20 +62,9 @@ def _print_ingested(report: IngestReport) -> None:
     )
 
 
-def run(
-    settings_file: Path | None = SETTINGS,
-    root: str | None = ROOT,
-    changes: list[str] = SET,
-    decoder: Decoder | None = DECODER,
-    wait: bool = WAIT,
-    every: str | None = EVERY,
-) -> None:
-    """Run bronze, then every game of the plan that has new rows. SIGINT and SIGTERM finish what is under way.
-
-    Example: `demux run --every 30s`
-    """
+def run(settings: Settings, wait: bool, every: str | None) -> None:
+    """Run bronze, then every game of the plan that has new rows. SIGINT and SIGTERM finish what is under way."""
     pause_s = None if every is None else seconds_of(every)
-    settings = settings_of(settings_file, root, changes, decoder)
     _warn_of_unused_names(settings)
     with command_context(settings, "run", Access.ALONE, wait=wait) as place:
         trigger = TAKE_ALL if pause_s is None else AvailableNow(enough_s=place.settings.run.bronze_s)
@@ -149,28 +120,9 @@ def for_ever(place: CommandContext, pause_s: float, once: Callable[[], object]) 
             return
 
 
-def deserialize(
-    games: list[str] = typer.Option([], "--game", help="The exact game name. May be repeated.", metavar="NAME"),
-    keys: list[str] = typer.Option(
-        [], "--game-key", help="A game by its key, the name of its table. May be repeated.", metavar="KEY"
-    ),
-    settings_file: Path | None = SETTINGS,
-    root: str | None = ROOT,
-    changes: list[str] = SET,
-    decoder: Decoder | None = DECODER,
-    wait: bool = WAIT,
-    ignore_unknown: bool = typer.Option(
-        False,
-        "--ignore-unknown",
-        help="A game that bronze has no rows of is nothing to do, and no error. Tasks of a job are given this.",
-    ),
-) -> None:
-    """Decode the new bronze rows of one game or several into their silver tables; a game's failure stops no other.
-
-    Example: `demux deserialize --game chess`
-    """
+def deserialize(settings: Settings, games: list[str], keys: list[str], wait: bool, ignore_unknown: bool) -> None:
+    """Decode the new bronze rows of one game or several into their silver tables; a game's failure stops no other."""
     wanted = _wanted(games, keys)
-    settings = settings_of(settings_file, root, changes, decoder)
     _warn_of_unused_names(settings)
     with command_context(settings, "deserialize", Access.ALONE, wait=wait) as place:
         games = _found(place, wanted, ignore_unknown=ignore_unknown)

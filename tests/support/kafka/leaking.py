@@ -18,7 +18,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from bronze_ingest.source import wrapper_stream
 from demux.cli import main as demux
-from demux.cli.command import command_context, logs_of, settings_of
+from demux.cli.command import command_context, logs_of
+from demux.cli.options import settings_of
 from demux.cli.run.run import one_round
 from demux.core.root.lock import Access
 from demux.core.streaming.session import session
