@@ -36,8 +36,13 @@ if TYPE_CHECKING:
 # what `signal.signal` takes and gives back
 _Handler = Callable[[int, FrameType | None], Any] | int | signal.Handlers | None
 
+# of a file or a pipe: programs read it, and nothing in it is folded or cut
+_NO_WIDTH = 1_000_000
+
 # what it prints comes from outside: `[b]` and `:heart:` in a name are not for the terminal
 console = Console(highlight=False, markup=False, emoji=False)
+if not console.is_terminal:
+    console.width = _NO_WIDTH
 
 _warnings = Console(stderr=True, highlight=False, soft_wrap=True, markup=False, emoji=False)
 

@@ -6,8 +6,10 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Literal
 
 from rich import box
-from rich.console import Group, RenderableType
-from rich.table import Table
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.padding import Padding
+from rich.table import Column, Table
 from rich.text import Text
 
 from demux.core.text import counted, first_few, printable
@@ -15,6 +17,9 @@ from deserializer.redecode.backfill_plan import Backfill, Day, DayState
 
 if TYPE_CHECKING:
     from demux.pipeline.round import Round
+
+# characters of a column that folds, at least
+_LEAST_FOLDED = 8
 
 
 def round_table(result: Round, seconds: float) -> RenderableType:
@@ -32,8 +37,9 @@ def round_table(result: Round, seconds: float) -> RenderableType:
         table = new_table("game", ">rows in", ">silver", ">quarantine", ">seconds")
         for end in busy:
             report = end.report
-            counts = (report.rows_in, report.rows_silver, report.rows_quarantined) if report else ("failed", "", "")
-            table.add_row(_name(end.task.game), *(_number(count) for count in counts), f"{end.seconds:.1f}")
+            counts = (report.rows_in, report.rows_silver, report.rows_quarantined) if report else ()
+            cells = map(number_cell, counts) if report else ("failed", "", "")
+            table.add_row(text_cell(end.task.game), *cells, f"{end.seconds:.1f}")
         lines.append(table)
     behind = {end.task.game: end.report.rows_waiting for end in result.ended if end.report and end.report.rows_waiting}
     lines += [
@@ -60,11 +66,11 @@ def backfill_table(backfill: Backfill) -> RenderableType:
         done = [day for day in days if day.state is DayState.DONE]
         counts = [day.counts for day in done]
         table.add_row(
-            _name(game),
+            text_cell(game),
             Text(f"{len(done):,} of {len(days):,}"),
-            _number(sum(one.rows_in for one in counts)),
-            _number(sum(one.rows_silver for one in counts)),
-            _number(sum(one.rows_quarantined for one in counts)),
+            number_cell(sum(one.rows_in for one in counts)),
+            number_cell(sum(one.rows_silver for one in counts)),
+            number_cell(sum(one.rows_quarantined for one in counts)),
             f"{sum(day.seconds for day in done):.1f}",
         )
     return table
@@ -79,11 +85,11 @@ def backfills_table(backfills: Iterable[Backfill], parallelism: int) -> Renderab
         left = "" if one.is_done else "?" if seconds is None else f"about {max(1, round(seconds)):,} s"
         table.add_row(
             f"{one.begun:%Y-%m-%d %H:%M}",
-            _name(first_few(one.asked.games) if one.asked.games else "all"),
+            text_cell(first_few(one.asked.games) if one.asked.games else "all"),
             str(one.asked.first or ""),
             str(one.asked.last or ""),
             Text(f"{done:,} of {len(one.days):,}"),
-            _number(sum(day.state is DayState.FAILED for day in one.days)),
+            number_cell(sum(day.state is DayState.FAILED for day in one.days)),
             Text(f"{one.rows(DayState.DONE):,} of {one.rows(*DayState):,}"),
             left,
         )
@@ -98,26 +104,56 @@ def _error_lines(errors: Mapping[str, str]) -> list[Text]:
     return [Text(f"failed: {', '.join(names)}: {printable(text)}", "red") for text, names in games.items()]
 
 
-def new_table(*columns: str) -> Table:
+class FittingTable(Table):
+    """A table that becomes a list, of each row the first cell and then the others, on a terminal that is too narrow."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Yield the table, or the list."""
+        if self._least_width() <= options.max_width:
+            yield from super().__rich_console__(console, options)
+            return
+        heads = [column.header for column in self.columns[1:]]
+        for first, *others in zip(*(column.cells for column in self.columns), strict=True):
+            values = [f"{head} {_line(cell)}" for head, cell in zip(heads, others, strict=True) if _line(cell)]
+            yield Text(_line(first), "bold", overflow="fold")
+            yield Padding(Text(", ".join(values), overflow="fold"), (0, 0, 0, 2))
+
+    def _least_width(self) -> int:
+        # a column has a space behind it, and the box another one before it
+        return 1 + sum(2 + self._least_width_of(column) for column in self.columns)
+
+    def _least_width_of(self, column: Column) -> int:
+        natural = max(cell_len(line) for cell in (column.header, *column.cells) for line in str(cell).split("\n"))
+        return natural if column.no_wrap else min(natural, _LEAST_FOLDED)
+
+
+def new_table(*columns: str) -> FittingTable:
     """Return an empty table, as every command prints one.
 
     Args:
         columns: the heads; `>` before one marks numbers, `=` words that stay whole, and others fold.
     """
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table = FittingTable(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for column in columns:
         justify: Literal["right", "left"] = "right" if column.startswith(">") else "left"
         table.add_column(column.lstrip(">="), justify=justify, overflow="fold", no_wrap=column[0] in ">=")
     return table
 
 
-def _name(game: str) -> Text:
-    return Text(printable(game))
+def text_cell(name: str) -> Text:
+    """Return a name from outside as a cell: printable, and never markup."""
+    return Text(printable(name))
 
 
-def _number(value: int | str) -> Text:
-    return Text(f"{value:,}" if isinstance(value, int) else value)
+def number_cell(value: int | None) -> Text:
+    """Return a number as a cell; `?` where it is not known."""
+    return Text("?" if value is None else f"{value:,}")
 
 
-def _causes(counts: Mapping[str, int], between: str = ", ") -> Text:
-    return Text(between.join(f"{cause} {count:,}" for cause, count in sorted(counts.items())))
+def counts_text(counts: Mapping[str, int], between: str = ", ") -> Text:
+    """Return how many there are of each, by name."""
+    return Text(between.join(f"{name} {count:,}" for name, count in sorted(counts.items())))
+
+
+def _line(cell: RenderableType) -> str:
+    return str(cell).replace("\n", ", ")
