@@ -1,7 +1,7 @@
 """What a shell completes after an option or an argument: games, schema ids and registries of the root.
 
 They come from the control tables, without Spark. A completion prints no error: where the tables cannot be read, or not
-within two seconds, there is nothing to complete. Names come from outside and shells evaluate what they complete, so
+within five seconds, there is nothing to complete. Names come from outside and shells evaluate what they complete, so
 only names of letters, digits, `_`, `.` and `-` are offered.
 """
 
@@ -19,7 +19,7 @@ import typer
 if TYPE_CHECKING:
     from demux.core.settings.settings import Settings
 
-_LONGEST_S = 2.0
+_LONGEST_S = 5.0
 _PLAIN = re.compile(r"\w[\w.-]*")
 
 

@@ -52,7 +52,6 @@ REGISTRIES = typer.Option(
     help="Only this registry: a name in `registries`, or `default`.",
     autocompletion=complete_registries,
 )
-JSON = typer.Option(False, "--json", help="Print JSON; docs/reference/json.md has its schema.")
 YES = typer.Option(False, "--yes", "-y", help="Do not ask.")
 WHEEL = typer.Option(
     None, "--wheel", help="Wheel to install: a file, or a path in the workspace. Default: built from the checkout."
@@ -69,13 +68,30 @@ class ObjectStore(Enum):
     S3 = "s3"
 
 
-def _be_quiet(quiet: bool) -> None:
-    if quiet:
+def _be_quiet(ctx: typer.Context, quiet: bool) -> bool:
+    return _set_console(ctx, "quiet", quiet)
+
+
+def _keep_output_for_json(ctx: typer.Context, json: bool) -> bool:
+    return _set_console(ctx, "stderr", json)
+
+
+def _set_console(ctx: typer.Context, attribute: str, value: bool) -> bool:
+    """Set what the console does while the command runs."""
+    if value and not ctx.resilient_parsing:
         from demux.cli.command import console
 
-        console.quiet = True
+        setattr(console, attribute, True)
+        ctx.call_on_close(lambda: setattr(console, attribute, False))
+    return value
 
 
+JSON = typer.Option(
+    False,
+    "--json",
+    help="Print JSON, and all else on standard error; docs/reference/json.md has the fields.",
+    callback=_keep_output_for_json,
+)
 QUIET = typer.Option(
     False,
     "--quiet",

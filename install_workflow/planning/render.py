@@ -1,9 +1,9 @@
-"""A plan as text for people and as JSON for programs. Pure."""
+"""A plan as text for people and as JSON data for programs. Pure."""
 
 from __future__ import annotations
 
-import json
 from collections import Counter
+from typing import Any
 
 from demux.core.text import printable
 from install_workflow.planning.plan import Action, Plan
@@ -43,8 +43,8 @@ def waiting_json(plan: Plan) -> list[dict[str, str]]:
     return [{"game": waiting.game, "reason": waiting.reason} for waiting in plan.waiting]
 
 
-def as_json(plan: Plan) -> str:
-    """Return the plan as a JSON object: plan_id, changes (action, game, task, cluster, reason), waiting."""
+def content_of(plan: Plan) -> dict[str, Any]:
+    """Return the plan as JSON data: plan_id, changes (action, game, task, cluster, reason), waiting."""
     changes = [
         {
             "action": change.action.value,
@@ -55,6 +55,4 @@ def as_json(plan: Plan) -> str:
         }
         for change in plan.changes
     ]
-    content = {"plan_id": plan.plan_id, "changes": changes, "waiting": waiting_json(plan)}
-    # ASCII alone: names come from outside, and may reach a terminal
-    return json.dumps(content, indent=2)
+    return {"plan_id": plan.plan_id, "changes": changes, "waiting": waiting_json(plan)}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from demux.cli.options import DECODER, GAMES, ROOT, SET, SETTINGS, WAIT, ObjectStore, settings_of
+from demux.cli.options import DECODER, GAMES, JSON, QUIET, ROOT, SET, SETTINGS, WAIT, ObjectStore, settings_of
 
 EVERY = typer.Option(None, help="Go on for ever, one round every 30s, 5m or 1h.", metavar="TIME")
 
@@ -33,6 +33,7 @@ def produce(
     seed: int = typer.Option(1, help="The same seed gives the same events."),
     resend: int = typer.Option(0, help="First send this many of the newest messages again."),
     clean: bool = typer.Option(False, "--clean-up", help="Remove what the producer made, and only that."),
+    quiet: bool = QUIET,
     settings_file: Path | None = SETTINGS,
     root: str | None = ROOT,
     changes: list[str] = SET,
@@ -52,6 +53,7 @@ def ingest(
     settings_file: Path | None = SETTINGS,
     root: str | None = ROOT,
     changes: list[str] = SET,
+    quiet: bool = QUIET,
     wait: bool = WAIT,
     every: str | None = EVERY,
     deployment_record: Path | None = typer.Option(
@@ -78,6 +80,8 @@ def run(
     root: str | None = ROOT,
     changes: list[str] = SET,
     decoder: str | None = DECODER,
+    json: bool = JSON,
+    quiet: bool = QUIET,
     wait: bool = WAIT,
     every: str | None = EVERY,
 ) -> None:
@@ -87,7 +91,7 @@ def run(
     """
     from demux.cli.run.run import run as work
 
-    work(settings_of(settings_file, root, changes, decoder), wait, every)
+    work(settings_of(settings_file, root, changes, decoder), json, wait, every)
 
 
 def deserialize(
@@ -99,6 +103,7 @@ def deserialize(
     root: str | None = ROOT,
     changes: list[str] = SET,
     decoder: str | None = DECODER,
+    quiet: bool = QUIET,
     wait: bool = WAIT,
     ignore_unknown: bool = typer.Option(
         False,
@@ -124,6 +129,7 @@ def demo(
     store: ObjectStore | None = typer.Option(
         None, "--store", help="In an object store, such as the S3 server that `make up` starts."
     ),
+    quiet: bool = QUIET,
     settings_file: Path | None = SETTINGS,
     root: str | None = ROOT,
     changes: list[str] = SET,

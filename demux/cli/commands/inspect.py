@@ -60,6 +60,7 @@ def serve(
 def show(
     game: str = typer.Argument(..., help="The exact game name.", autocompletion=complete_games),
     rows: int = typer.Option(10, min=1, max=1000, help="How many rows."),
+    json: bool = JSON,
     by_spark: bool = BY_SPARK,
     settings_file: Path | None = SETTINGS,
     root: str | None = ROOT,
@@ -73,7 +74,7 @@ def show(
     """
     from demux.cli.inspect.status import show as work
 
-    work(settings_of(settings_file, root, changes), game, rows, by_spark)
+    work(settings_of(settings_file, root, changes), game, rows, json, by_spark)
 
 
 def reconcile(

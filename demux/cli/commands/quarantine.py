@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from demux.cli.options import GAME, JSON, ROOT, SET, SETTINGS, TAKE_TURNS, YES, command_group, settings_of
+from demux.cli.options import GAME, JSON, QUIET, ROOT, SET, SETTINGS, TAKE_TURNS, YES, command_group, settings_of
 from demux.core.causes import OF_BRONZE, Cause, Stage
 
 quarantine = command_group("List, show, replay and drop records in quarantine.")
@@ -74,6 +74,7 @@ def replay(
     game: str | None = GAME,
     cause: list[Cause] = typer.Option(REPLAYABLE, help="Only records of this cause. May be repeated."),
     since: str | None = SINCE,
+    quiet: bool = QUIET,
     settings_file: Path | None = SETTINGS,
     root: str | None = ROOT,
     changes: list[str] = SET,

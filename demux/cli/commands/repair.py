@@ -7,7 +7,7 @@ from pathlib import Path
 import typer
 
 from demux.cli.completion import complete_games
-from demux.cli.options import BY_SPARK, GAMES, ROOT, SET, SETTINGS, TAKE_TURNS, YES, settings_of
+from demux.cli.options import BY_SPARK, GAMES, JSON, QUIET, ROOT, SET, SETTINGS, TAKE_TURNS, YES, settings_of
 
 _DAYS = "2026-01-31 (UTC), a time in it, or an age (7d)"
 
@@ -26,6 +26,7 @@ def rebuild(
     accept_loss: bool = typer.Option(
         False, "--accept-loss", help="With --game: also where bronze lacks rows that its table has; they are lost."
     ),
+    quiet: bool = QUIET,
     settings_file: Path | None = SETTINGS,
     root: str | None = ROOT,
     changes: list[str] = SET,
@@ -51,6 +52,8 @@ def backfill(
     rescued: bool = typer.Option(False, "--rescued", help="Fill columns from what was kept in `_rescued` instead."),
     status: bool = typer.Option(False, "--status", help="Only list the backfills of this root, the newest first."),
     dry_run_only: bool = typer.Option(False, "--dry-run", help="Only say how much there is to do."),
+    json: bool = JSON,
+    quiet: bool = QUIET,
     settings_file: Path | None = SETTINGS,
     root: str | None = ROOT,
     changes: list[str] = SET,
@@ -64,7 +67,7 @@ def backfill(
     """
     from demux.cli.repair.backfill import backfill as work
 
-    work(settings_of(settings_file, root, changes), game, since, until, rescued, status, dry_run_only, wait)
+    work(settings_of(settings_file, root, changes), game, since, until, rescued, status, dry_run_only, json, wait)
 
 
 def forget(
@@ -111,6 +114,7 @@ def sessions(
     rebuild: bool = typer.Option(
         False, "--rebuild", help="Forget the sessions there are, and make them from all of silver."
     ),
+    quiet: bool = QUIET,
     settings_file: Path | None = SETTINGS,
     root: str | None = ROOT,
     changes: list[str] = SET,
@@ -135,6 +139,8 @@ def maintain(
     ),
     vacuum: bool = typer.Option(True, "--vacuum/--no-vacuum", help="Remove files that no table needs any more."),
     dry_run: bool = typer.Option(False, "--dry-run", help="Only say what would be done; starts no Spark."),
+    json: bool = JSON,
+    quiet: bool = QUIET,
     by_spark: bool = BY_SPARK,
     force: bool = typer.Option(False, "--force", help="Also where files are kept for less than an hour."),
     wait: bool = TAKE_TURNS,
@@ -148,4 +154,4 @@ def maintain(
     """
     from demux.cli.repair.maintain import maintain as work
 
-    work(settings_of(settings_file, root, changes), games, vacuum, dry_run, by_spark, force, wait)
+    work(settings_of(settings_file, root, changes), games, vacuum, dry_run, json, by_spark, force, wait)

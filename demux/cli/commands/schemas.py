@@ -44,6 +44,7 @@ def show(
     columns: bool = typer.Option(False, "--columns", help="Show the silver columns that it makes instead."),
     game: str | None = MEANT_BY,
     registry: str = REGISTRY,
+    json: bool = JSON,
     settings_file: Path | None = SETTINGS,
     root: str | None = ROOT,
     changes: list[str] = SET,
@@ -54,7 +55,7 @@ def show(
     """
     from demux.cli.inspect.schemas import show as work
 
-    work(settings_of(settings_file, root, changes), schema_id, columns, game, registry)
+    work(settings_of(settings_file, root, changes), schema_id, columns, game, registry, json)
 
 
 @schemas.command("diff")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from demux.cli.command import console
 from demux.cli.deploy.installer_identity import read_deployment_lock
+from demux.cli.output.print_json import print_json
 from demux.cli.output.questions import ask, can_ask
 from demux.core.errors import DemuxError
 from demux.core.settings.settings import Settings
@@ -15,14 +16,17 @@ from install_workflow.databricks.grants.apply import GrantsPreview, preview_gran
 from install_workflow.databricks.grants.apply import apply as apply_grants
 from install_workflow.databricks.grants.desired import place_of
 from install_workflow.databricks.grants.diff import GrantChange, require_modest
-from install_workflow.databricks.grants.render import as_json, as_text, call_lines
+from install_workflow.databricks.grants.render import as_text, call_lines, content_of
 from install_workflow.databricks.jobs.jobs_api import Workspace
 
 
 def plan(settings: Settings, json: bool, everything: bool) -> None:
     """Show which grants would be made or taken back, and which are not ours; change nothing."""
     found = _preview(settings).plan
-    console.print(as_json(found) if json else as_text(found, everything), soft_wrap=True)
+    if json:
+        print_json(content_of(found))
+    else:
+        console.print(as_text(found, everything), soft_wrap=True)
 
 
 def apply(settings: Settings, json: bool, force: bool, yes: bool) -> None:
@@ -38,7 +42,7 @@ def apply(settings: Settings, json: bool, force: bool, yes: bool) -> None:
         make_grants(found)
         return
     outcome = apply_grants(found)
-    console.print(as_json(found.plan, outcome), soft_wrap=True)
+    print_json(content_of(found.plan, outcome))
     if outcome.failed:
         raise outcome.failed[0]
 

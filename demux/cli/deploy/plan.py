@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from demux.cli.command import console, session_to_look, warn
+from demux.cli.output.print_json import print_json
 from demux.cli.repair.maintain_text import next_line
 from demux.core.control.games_and_rounds import Control
 from demux.core.root.layout import layout_of
@@ -15,7 +16,7 @@ from demux.core.schemas.registry_selection import Registries
 from demux.core.settings.settings import Settings
 from demux.operations.maintenance.state import next_due, read_state
 from install_workflow.planning.plan import left_out
-from install_workflow.planning.render import as_json, as_text
+from install_workflow.planning.render import as_text, content_of
 from install_workflow.planning.round_plan import preview_round
 
 
@@ -40,8 +41,9 @@ def _plan_here(settings: Settings, json: bool, everything: bool) -> None:
         plan = preview_round(spark, settings, Control(spark, layout), registered.games).plan
         maintenance = next_line(next_due(read_state(layout).since, settings.maintain.interval), settings.maintain.every)
     shown = replace(plan, waiting=(*plan.waiting, *left_out(registered)))
-    text = as_json(shown) if json else as_text(shown, everything)
-    console.print(text, soft_wrap=True)
-    if not json:
-        console.print(f"Engine {settings.round_engine.value}.")
-        console.print(maintenance)
+    if json:
+        print_json(content_of(shown))
+        return
+    console.print(as_text(shown, everything), soft_wrap=True)
+    console.print(f"Engine {settings.round_engine.value}.")
+    console.print(maintenance)

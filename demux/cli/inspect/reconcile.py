@@ -6,7 +6,8 @@ import typer
 from pyspark.sql import SparkSession
 
 from demux.cli.command import console, session_to_look
-from demux.cli.inspect.reconcile_text import ledger_json, ledger_text
+from demux.cli.inspect.reconcile_text import ledger_content, ledger_text
+from demux.cli.output.print_json import print_json
 from demux.core.errors import ExitCode
 from demux.core.root.layout import layout_of
 from demux.core.settings.settings import Settings
@@ -24,7 +25,7 @@ def reconcile(
     with session_to_look(settings, "reconcile", by_spark=by_spark, also=source) as spark, console.status("counting …"):
         ledger = ledger_of(settings, games or None, Grain.ROUND if rounds else Grain.GAME, spark)
     if json:
-        typer.echo(ledger_json(ledger))
+        print_json(ledger_content(ledger))
     else:
         console.print(ledger_text(ledger, everything or rounds))
     if not ledger.balances or (strict and ledger.holes):

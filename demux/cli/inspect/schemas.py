@@ -14,15 +14,18 @@ from demux.cli.command import console, session_to_look
 from demux.cli.inspect.schema_check import NamedRegistry, SubjectCheck, candidate, check, compiled_versions
 from demux.cli.inspect.schema_text import (
     Listed,
-    check_json,
+    check_content,
     check_lines,
+    columns_content,
     columns_table,
     comparison_lines,
-    diff_json,
-    list_json,
+    diff_content,
+    list_content,
     list_table,
+    schema_content,
     schema_text,
 )
+from demux.cli.output.print_json import print_json
 from demux.core.errors import ExitCode, RegistryUnavailable, SchemaInvalid, SettingsInvalid
 from demux.core.protobuf.compatibility.compare import compare, silver_columns, table_of
 from demux.core.protobuf.schema.protoc import compile_files, compile_schema
@@ -51,20 +54,27 @@ def list_all(settings: Settings, registry: str | None, json: bool) -> None:
             level = one.opened.compatibility(subject)
             found += [Listed(one.name, schema, level) for schema in one.versions(subject)]
     if json:
-        typer.echo(list_json(found, asked.problems))
+        print_json(list_content(found, asked.problems))
     else:
         console.print(list_table(found, asked.problems))
     raise typer.Exit(asked.exit_code)
 
 
-def show(settings: Settings, schema_id: int, columns: bool, game: str | None, registry: str) -> None:
+def show(settings: Settings, schema_id: int, columns: bool, game: str | None, registry: str, json: bool) -> None:
     """Show a schema's text and those that it imports from the registry, or the silver columns that it makes."""
     if columns:
-        console.print(columns_table(silver_columns(compile_schema(_meant(settings, registry, game, schema_id)))))
-    elif game is not None:
-        console.print(schema_text(_meant(settings, registry, game, schema_id)), soft_wrap=True)
+        made = silver_columns(compile_schema(_meant(settings, registry, game, schema_id)))
+        if json:
+            print_json(columns_content(made))
+        else:
+            console.print(columns_table(made))
+        return
+    named = game is not None
+    schema = _meant(settings, registry, game, schema_id) if named else _open(settings, registry).schema(schema_id)
+    if json:
+        print_json(schema_content(schema))
     else:
-        console.print(schema_text(_open(settings, registry).schema(schema_id)), soft_wrap=True)
+        console.print(schema_text(schema), soft_wrap=True)
 
 
 def diff(settings: Settings, old_id: int, new_id: int, game: str | None, registry: str, json: bool) -> None:
@@ -74,7 +84,7 @@ def diff(settings: Settings, old_id: int, new_id: int, game: str | None, registr
     before = [version for version in opened.versions(old.subject) if version.version < old.version]
     comparison = compare(compile_schema(old), compile_schema(new), table_of(compiled_versions([*before, old])))
     if json:
-        typer.echo(diff_json(old, new, comparison))
+        print_json(diff_content(old, new, comparison))
         return
     names = (f"{one.subject} version {one.version} (schema {one.schema_id})" for one in (old, new))
     console.print(printable(" -> ".join(names)), style="bold")
@@ -106,7 +116,7 @@ def check_file(
     if not asked.problems:
         _require(game, subject, seen)
     if json:
-        typer.echo(check_json(str(file), checks, asked.problems))
+        print_json(check_content(str(file), checks, asked.problems))
     else:
         console.print(check_lines(str(file), checks, asked.problems))
     raise typer.Exit(ExitCode.GAMES_FAILED if any(one.breaks for one in checks) else asked.exit_code)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
-import typer
 from rich.console import RenderableType
 from rich.live import Live
 from rich.table import Table
@@ -17,12 +18,14 @@ from rich.text import Text
 from demux.cli.command import console, session_to_look
 from demux.cli.inspect.serve import write_page
 from demux.cli.inspect.status_text import status_text
+from demux.cli.output.documents.looks import ShowJson
+from demux.cli.output.print_json import print_json
 from demux.core.errors import GameUnknown
 from demux.core.names import names_of
 from demux.core.root.layout import layout_of
 from demux.core.settings.settings import Settings
 from demux.core.text import printable
-from demux.operations.status.json_view import status_json
+from demux.operations.status.json_view import status_content
 from demux.operations.status.model import Status
 from demux.operations.status.newest_rows import newest_rows, newest_rows_by_spark
 from demux.pipeline.status import status_reader
@@ -46,7 +49,7 @@ def status(
         return _only(read(), games)
 
     if json:
-        typer.echo(status_json(look()))
+        print_json(status_content(look()), indent=None)
     elif watch is None:
         console.print(_text(look(), everything or bool(games)))
     else:
@@ -56,7 +59,7 @@ def status(
                 live.update(_text(look(), everything or bool(games)), refresh=True)
 
 
-def show(settings: Settings, game: str, rows: int, by_spark: bool) -> None:
+def show(settings: Settings, game: str, rows: int, json: bool, by_spark: bool) -> None:
     """Show the newest rows of a game's silver table."""
     layout = layout_of(settings)
     with session_to_look(settings, "show", by_spark=by_spark) as spark:
@@ -68,6 +71,17 @@ def show(settings: Settings, game: str, rows: int, by_spark: bool) -> None:
                 game=game,
             )
         newest = newest_rows(layout.storage, path, rows) if spark is None else newest_rows_by_spark(spark, path, rows)
+    if json:
+        values = [{name: _json_value(row[name]) for name in newest.columns} for row in newest.rows]
+        document: ShowJson = {
+            "game": game,
+            "path": path,
+            "count": newest.count,
+            "columns": list(newest.columns),
+            "rows": values,
+        }
+        print_json(document)
+        return
     console.print(_rows_table(newest.columns, newest.rows))
     console.print(f"{newest.count:,} rows in {path}", soft_wrap=True)
 
@@ -124,5 +138,24 @@ def _value(value: object) -> str:
             return f"[{', '.join(_value(part) for part in value)}]"
         case bytes() | bytearray():
             return value.hex(" ")
+        case _:
+            return str(value)
+
+
+def _json_value(value: object) -> object:
+    """Return a value as JSON has it."""
+    match value:
+        case None | bool() | int() | str():
+            return value
+        case float():
+            return value if math.isfinite(value) else str(value)
+        case dict():
+            return {str(key): _json_value(part) for key, part in value.items()}
+        case list():
+            return [_json_value(part) for part in value]
+        case bytes() | bytearray():
+            return value.hex()
+        case datetime() | date():
+            return value.isoformat()
         case _:
             return str(value)

@@ -26,6 +26,7 @@ def backfill(
     rescued: bool,
     status: bool,
     dry_run_only: bool,
+    json: bool,
     wait: bool,
 ) -> None:
     """Decode days again from bronze, as they are by the schemas and settings of now; readers see one change a step."""
@@ -35,9 +36,11 @@ def backfill(
             "Say what to do again: days, or columns.",
             "Give --from, --to or both; or --rescued; or --status. With days, --dry-run says how much that is.",
         )
+    if json and not (status or dry_run_only):
+        raise SettingsInvalid("--json is of --status and --dry-run.", "Give one of the two, or leave out --json.")
     if status:
         with session_to_look(settings, "backfill") as spark:
-            print_status(spark, settings)
+            print_status(spark, settings, json)
     elif rescued:
         with command_context(settings, "backfill", Access.TURNS, wait=wait) as place:
             _from_rescued(place, game)
@@ -45,7 +48,7 @@ def backfill(
         wanted, layout = _asked(game, since, until), layout_of(settings)
         by_spark = layout.storage.table_exists(layout.bronze) and plain_bronze(layout) is None
         with session_to_look(settings, "backfill", by_spark=by_spark) as spark:
-            print_estimate(spark, settings, wanted)
+            print_estimate(spark, settings, wanted, json)
     else:
         wanted = _asked(game, since, until)
         with command_context(settings, "backfill", Access.TURNS, wait=wait) as place:

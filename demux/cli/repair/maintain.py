@@ -13,7 +13,8 @@ import typer
 from rich.text import Text
 
 from demux.cli.command import Pace, command_context, console, session_to_look
-from demux.cli.repair.maintain_text import done_text
+from demux.cli.output.print_json import print_json
+from demux.cli.repair.maintain_text import done_content, done_text
 from demux.core.control.games_and_rounds import Control
 from demux.core.error_mapping import named
 from demux.core.errors import DemuxError, ErrorKind, ExitCode
@@ -37,7 +38,14 @@ _LOG = logging.getLogger("demux")
 
 
 def maintain(
-    settings: Settings, games: list[str], vacuum: bool, dry_run: bool, by_spark: bool, force: bool, wait: bool
+    settings: Settings,
+    games: list[str],
+    vacuum: bool,
+    dry_run: bool,
+    json: bool,
+    by_spark: bool,
+    force: bool,
+    wait: bool,
 ) -> None:
     """Join small files, remove old ones, retire old rows of bronze; streams may run meanwhile."""
     require_safe(settings.maintain.kept, force=force or dry_run or not vacuum)
@@ -55,11 +63,11 @@ def maintain(
                 _go_on,
                 stop,
             )
-            done = _maintained(upkeep, settings, known, games)
+            done = _maintained(upkeep, settings, known, games, json)
     else:
         with command_context(settings, "maintain", Access.TURNS, wait=wait) as place:
             _require_known(place.spark, place.layout, games)
-            stop, done = place.stop, _maintain_root(place, games, wanted)
+            stop, done = place.stop, _maintain_root(place, games, wanted, json)
     raise typer.Exit(_exit_code(done, stopped=stop.is_set()))
 
 
@@ -84,14 +92,16 @@ def maintain_if_due(place: CommandContext) -> None:
         console.print(f"maintenance failed: {named(error)}", style="red", soft_wrap=True)
 
 
-def _maintain_root(place: CommandContext, games: Collection[str], vacuum: Vacuum) -> tuple[TableMaintenance, ...]:
+def _maintain_root(
+    place: CommandContext, games: Collection[str], vacuum: Vacuum, json: bool = False
+) -> tuple[TableMaintenance, ...]:
     """Return what was done to each table; other commands have the root in between."""
     request, offsets_of = (
         _request(place.settings, games, vacuum, dry_run=False),
         game_offsets(place.spark, place.layout),
     )
     upkeep = TableMaintainer(place.spark, place.layout, request, offsets_of, Pace(place, _STEP_S), place.stop)
-    return _maintained(upkeep, place.settings, place.control.known_games(), games)
+    return _maintained(upkeep, place.settings, place.control.known_games(), games, json)
 
 
 def _request(settings: Settings, games: Collection[str], vacuum: Vacuum, *, dry_run: bool) -> MaintenanceRequest:
@@ -100,7 +110,7 @@ def _request(settings: Settings, games: Collection[str], vacuum: Vacuum, *, dry_
 
 
 def _maintained(
-    upkeep: TableMaintainer, settings: Settings, known: Iterable[str], games: Collection[str]
+    upkeep: TableMaintainer, settings: Settings, known: Iterable[str], games: Collection[str], json: bool
 ) -> tuple[TableMaintenance, ...]:
     """Return what was done to each table, once it is printed."""
     tables = tables_of(upkeep.layout, settings.maintain, {names_of(game).key: game for game in known}, games)
@@ -110,7 +120,10 @@ def _maintained(
             done.append(one)
             status.update(Text(f"maintaining … {len(done)} of {len(tables)} tables"))
             _log(one)
-    console.print(done_text(done, upkeep.held_back, dry_run=upkeep.request.dry_run))
+    if json:
+        print_json(done_content(done, upkeep.held_back, dry_run=upkeep.request.dry_run))
+    else:
+        console.print(done_text(done, upkeep.held_back, dry_run=upkeep.request.dry_run))
     return tuple(done)
 
 

@@ -9,6 +9,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from demux.cli.output.documents.repairs import FailedTableJson, MaintenanceJson
+from demux.cli.output.print_json import error_json
 from demux.cli.output.tables import new_table
 from demux.core.settings.maintenance import NEVER
 from demux.core.text import counted, first_few, printable
@@ -26,6 +28,34 @@ def done_text(done: Sequence[TableMaintenance], held_back: Sequence[HeldBack], *
     if dry_run:
         lines.append(Text("nothing was changed"))
     return Group(*lines)
+
+
+def done_content(done: Sequence[TableMaintenance], held_back: Sequence[HeldBack], *, dry_run: bool) -> MaintenanceJson:
+    """Return the same as JSON data."""
+    failed: list[FailedTableJson] = [
+        {"table": one.table.name, **error_json(one.error)} for one in done if one.error is not None
+    ]
+    return {
+        "dry_run": dry_run,
+        "tables": [
+            {
+                "kind": one.kind.value,
+                "tables": one.tables,
+                "files_before": one.files_before,
+                "files_after": one.files_after,
+                "bytes_after": one.bytes_after,
+                "removed": one.removed,
+                "removed_bytes": one.removed_bytes,
+                "rows": one.rows,
+            }
+            for one in sums(done)
+        ],
+        "held_back": [
+            {"game": one.game, "since": None if one.since is None else one.since.isoformat(), "files": one.files}
+            for one in held_back
+        ],
+        "failed": failed,
+    }
 
 
 def next_line(due: datetime | None, every: str) -> str:

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 
-import typer
 from rich.text import Text
 
 from demux.cli.command import command_context, console
+from demux.cli.output.print_json import print_json
 from demux.cli.output.questions import ask_to_remove
 from demux.cli.repair.per_game import each_game
-from demux.cli.repair.quarantine_text import drop_text, groups_json, groups_text, records_json, records_text
+from demux.cli.repair.quarantine_text import drop_text, groups_content, groups_text, records_content, records_text
 from demux.core.causes import OF_BRONZE, Cause, Stage
 from demux.core.errors import DemuxError, SettingsInvalid
 from demux.core.root.layout import Layout
@@ -44,7 +44,7 @@ def list_groups(
     found = _decoded(layout, settings, [records[one.newest] for one in shown], _SAMPLE_FIELDS)
     together = list(zip(shown, found, strict=True))
     if json:
-        typer.echo(groups_json(together, groups))
+        print_json(groups_content(together, groups))
     else:
         _print(groups_text(together, groups))
 
@@ -70,7 +70,7 @@ def show(
         )
     found = _decoded(layout, settings, records, fields)
     if json:
-        typer.echo(records_json(found, rows))
+        print_json(records_content(found, rows))
     elif found:
         _print(records_text(found, rows))
     else:

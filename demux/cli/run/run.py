@@ -15,8 +15,9 @@ import typer
 from rich.text import Text
 
 from demux.cli.command import command_context, console
+from demux.cli.output.print_json import print_json
 from demux.cli.output.progress import RoundProgress
-from demux.cli.output.tables import round_table
+from demux.cli.output.round_report import round_content, round_table
 from demux.cli.repair.maintain import maintain_if_due
 from demux.core.control.deployments_table import copy_record
 from demux.core.delta.bronze_games import games_in_bronze
@@ -62,7 +63,7 @@ def _print_ingested(report: IngestReport) -> None:
     )
 
 
-def run(settings: Settings, wait: bool, every: str | None) -> None:
+def run(settings: Settings, json: bool, wait: bool, every: str | None) -> None:
     """Run bronze, then every game of the plan that has new rows. SIGINT and SIGTERM finish what is under way."""
     pause_s = None if every is None else seconds_of(every)
     _warn_of_unused_names(settings)
@@ -75,7 +76,11 @@ def run(settings: Settings, wait: bool, every: str | None) -> None:
         def once() -> ExitCode:
             began = time.monotonic()
             result = one_round(place, decode, trigger)
-            console.print(round_table(result, time.monotonic() - began))
+            seconds = time.monotonic() - began
+            if json:
+                print_json(round_content(result, seconds), indent=None)
+            else:
+                console.print(round_table(result, seconds))
             return exit_code(result)
 
         if pause_s is None:

@@ -64,12 +64,6 @@ def with_names(plan: WorkspacePlan, names: Mapping[str, str]) -> WorkspacePlan:
     return replace(plan, changes=tuple(changes))
 
 
-def as_json(plan: WorkspacePlan) -> str:
-    """Return the plan as a JSON object, with the fields of `content_of`."""
-    # ASCII alone: names come from outside, and may reach a terminal
-    return json.dumps(content_of(plan), indent=2)
-
-
 def content_of(plan: WorkspacePlan) -> dict[str, Any]:
     """Return the plan as JSON data.
 

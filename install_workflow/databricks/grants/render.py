@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -47,12 +46,6 @@ def as_text(plan: GrantsPlan, everything: bool = False) -> str:
     others = sum(len(each.privileges) for each in plan.foreign)
     waiting = counted(len(plan.waiting), "game")
     return "\n".join([*lines, f"Grants {plan.plan_id}: {changes}; {others} of others left, {waiting} waiting."])
-
-
-def as_json(plan: GrantsPlan, outcome: GrantOutcome | None = None) -> str:
-    """Return the plan as a JSON object, and with an outcome what came of it, with the fields of `content_of`."""
-    # ASCII alone: names come from outside, and may reach a terminal
-    return json.dumps(content_of(plan, outcome), indent=2)
 
 
 def content_of(plan: GrantsPlan, outcome: GrantOutcome | None = None) -> dict[str, Any]:
