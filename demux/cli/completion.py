@@ -10,9 +10,9 @@ from __future__ import annotations
 import faulthandler
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
@@ -68,23 +68,25 @@ def _read(ctx: typer.Context, read: Callable[[Settings], dict[str, str]]) -> dic
 
 
 def _games(settings: Settings) -> dict[str, str]:
-    from demux.core.control.games_and_rounds import Control
-    from demux.core.root.layout import layout_of
-
-    return dict.fromkeys(sorted(Control(None, layout_of(settings)).known_games()), "")
+    rows = _select(settings, "games", "SELECT game_name FROM {records} ORDER BY game_name")
+    return dict.fromkeys((row["game_name"] for row in rows), "")
 
 
 def _schemas(settings: Settings) -> dict[str, str]:
-    from demux.core.delta.record_table import RecordTable
-    from demux.core.root.layout import layout_of
-    from demux.core.tables import SCHEMAS
-
-    layout = layout_of(settings)
-    rows = RecordTable(None, layout.storage, layout.schemas, SCHEMAS).select(
-        "SELECT DISTINCT schema_id, subject, version FROM {records} ORDER BY schema_id, subject, version"
-    )
+    uses = "SELECT DISTINCT schema_id, subject, version FROM {records} ORDER BY schema_id, subject, version"
     # shells evaluate the meaning too
     return {
         str(row["schema_id"]): f"{row['subject']} version {row['version']}" if _PLAIN.fullmatch(row["subject"]) else ""
-        for row in rows
+        for row in _select(settings, "schemas", uses)
     }
+
+
+def _select(settings: Settings, table: Literal["games", "schemas"], query: str) -> list[Mapping[str, Any]]:
+    """Return these rows of a control table; without its times, for which pyarrow loads pandas."""
+    from demux.core.delta.record_table import RecordTable
+    from demux.core.root.layout import layout_of
+    from demux.core.tables import GAMES, SCHEMAS
+
+    layout = layout_of(settings)
+    path, columns = (layout.games, GAMES) if table == "games" else (layout.schemas, SCHEMAS)
+    return RecordTable(None, layout.storage, path, columns).select(query)
