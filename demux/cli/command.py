@@ -22,7 +22,7 @@ from rich.console import Console
 from demux.core.errors import StorageFailed
 from demux.core.extras import on_databricks
 from demux.core.log_format import formatter_of
-from demux.core.root.layout import Layout, layout_of, s3_access
+from demux.core.root.layout import Layout, layout_of, require_root, s3_access
 from demux.core.root.lease import hold_of
 from demux.core.root.lock import Access, Hold, is_elsewhere, locked
 from demux.core.settings.settings import LogFormat, Settings
@@ -109,7 +109,7 @@ def command_context(
 
 @contextmanager
 def session_to_look(
-    settings: Settings, command: str, *, by_spark: bool = False, also: Iterable[str] = ()
+    settings: Settings, command: str, *, by_spark: bool = False, also: Iterable[str] = (), may_be_new: bool = False
 ) -> Iterator[SparkSession | None]:
     """Yield None, or a session where one is asked for or nothing else reaches the tables; takes no lock.
 
@@ -118,13 +118,16 @@ def session_to_look(
         command: its name, which other commands show.
         by_spark: whether a session is asked for.
         also: paths of further tables that the command reads.
+        may_be_new: whether the root may not be there yet.
 
     Raises:
+        SettingsInvalid, StorageFailed: as `require_root`.
         RemovalUnfinished: a removal of tables was interrupted.
     """
     from install_workflow.destroy.apply import require_whole
 
     layout = layout_of(settings)
+    require_root(layout, may_be_new=may_be_new)
     if by_spark or not all(map(layout.storage.reaches_tables, (settings.root, *also))):
         with command_context(settings, command, Access.LOOK) as place:
             yield place.spark

@@ -36,7 +36,7 @@ def plan(
 def _plan_here(settings: Settings, json: bool, everything: bool) -> None:
     """Print which game would run where on this machine, what would change, and which games wait."""
     layout = layout_of(settings)
-    with session_to_look(settings, "plan") as spark:
+    with session_to_look(settings, "plan", may_be_new=True) as spark:
         registered = registered_if_asked(settings, Registries(settings, os.environ), warn)
         plan = preview_round(spark, settings, Control(spark, layout), registered.games).plan
         maintenance = next_line(next_due(read_state(layout).since, settings.maintain.interval), settings.maintain.every)

@@ -22,7 +22,7 @@ from demux.cli.output.documents.looks import ShowJson
 from demux.cli.output.print_json import print_json
 from demux.core.errors import GameUnknown
 from demux.core.names import names_of
-from demux.core.root.layout import layout_of
+from demux.core.root.layout import layout_of, require_root
 from demux.core.settings.settings import Settings
 from demux.core.text import printable
 from demux.operations.status.json_view import status_content
@@ -39,7 +39,9 @@ def status(
     settings: Settings, html: Path | None, json: bool, games: list[str], everything: bool, watch: float | None
 ) -> None:
     """Show what failed and what to do, which games wait and why, and where every record is, game by game."""
-    require_whole(layout_of(settings))
+    layout = layout_of(settings)
+    require_root(layout)
+    require_whole(layout)
     if html is not None:
         write_page(settings, html)
         return

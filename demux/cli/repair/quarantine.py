@@ -15,7 +15,7 @@ from demux.cli.repair.per_game import each_game
 from demux.cli.repair.quarantine_text import drop_text, groups_content, groups_text, records_content, records_text
 from demux.core.causes import OF_BRONZE, Cause, Stage
 from demux.core.errors import DemuxError, SettingsInvalid
-from demux.core.root.layout import Layout
+from demux.core.root.layout import Layout, require_root
 from demux.core.root.lock import Access
 from demux.core.schemas.registry_selection import game_schemas
 from demux.core.settings.settings import Settings
@@ -145,6 +145,7 @@ def _filter_of(settings: Settings, choice: QuarantineFilter, since: str | None) 
     """
     choice = replace(choice, since=_moment("--since", since))
     layout = reached(settings, "quarantine is read without Spark")
+    require_root(layout)
     if choice.game is not None:
         require_game(choice.game, games_of(layout))
     return layout, choice
