@@ -52,6 +52,11 @@ def warn(sentence: str) -> None:
     _warnings.print(printable(sentence), style="yellow")
 
 
+def print_failure(sentence: str) -> None:
+    """Print what failed among the results; on standard error, where results are not printed."""
+    (_warnings if console.quiet else console).print(printable(sentence), style="red", soft_wrap=True)
+
+
 class AfterRemoval(Enum):
     """What a command does on a root whose tables or checkpoints are half removed."""
 

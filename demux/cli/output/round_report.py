@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
@@ -43,14 +42,23 @@ def round_table(result: Round, seconds: float) -> RenderableType:
         Text(f"{printable(game)}: about {rows:,} rows wait for the next round", "yellow")
         for game, rows in behind.items()
     ]
-    errors = {end.task.game: end.error for end in result.ended if end.error is not None}
-    lines += _error_lines({game: f"{e.condition} {e.cause} {e.remedy}" for game, e in errors.items()})
+    lines += [Text(line, "red") for line in failures_of(result)]
     if result.plan.waiting:
         lines.append(Text(f"{len(result.plan.waiting)} games wait in bronze, see `demux status`", "yellow"))
     idle, left = (len(result.plan.tasks) - len(ended) for ended in (busy, result.ended))
     rest = f"{idle} had none" if result.complete else f"the other {left} come in the next round"
     lines.append(Text(f"{counted(len(busy), 'game')} had new rows, {rest}; {seconds:.1f} s"))
     return Group(*lines)
+
+
+def failures_of(result: Round) -> list[str]:
+    """Return a line for each different failure: what fails for all games is said once."""
+    games: dict[str, list[str]] = {}
+    for end in result.ended:
+        if (error := end.error) is not None:
+            sentence = f"{error.condition} {error.cause} {error.remedy}"
+            games.setdefault(sentence, []).append(printable(end.task.game))
+    return [f"failed: {', '.join(names)}: {printable(text)}" for text, names in games.items()]
 
 
 def round_content(result: Round, seconds: float) -> RoundJson:
@@ -80,11 +88,3 @@ def _game_json(end: TaskEnd[GameReport]) -> DecodedGameJson:
         "seconds": round(end.seconds, 3),
         "error": None if end.error is None else error_json(end.error),
     }
-
-
-def _error_lines(errors: Mapping[str, str]) -> list[Text]:
-    """Return a line for each different sentence: what fails for all games is said once."""
-    games: dict[str, list[str]] = {}
-    for game, sentence in errors.items():
-        games.setdefault(sentence, []).append(printable(game))
-    return [Text(f"failed: {', '.join(names)}: {printable(text)}", "red") for text, names in games.items()]

@@ -13,7 +13,7 @@ from datetime import date, datetime, timezone
 import typer
 from pyspark.sql import SparkSession
 
-from demux.cli.command import console, warn
+from demux.cli.command import console, print_failure, warn
 from demux.cli.output.backfill_tables import backfill_content, backfill_table, backfills_table
 from demux.cli.output.documents.repairs import BackfillEstimateJson
 from demux.cli.output.print_json import print_json
@@ -216,7 +216,7 @@ class Backfilling:
     def _tell(self) -> None:
         console.print(backfill_table(self._backfill))
         for game, error in self._failed.items():
-            console.print(f"failed: {printable(game)}: {printable(str(error))}", style="red", soft_wrap=True)
+            print_failure(f"failed: {game}: {error}")
         tell_undated(self._undated)
         if self._failed:
             transient = all(error.kind is ErrorKind.TRANSIENT for error in self._failed.values())

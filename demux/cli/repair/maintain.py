@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import typer
 from rich.text import Text
 
-from demux.cli.command import Pace, command_context, console, session_to_look
+from demux.cli.command import Pace, command_context, console, print_failure, session_to_look
 from demux.cli.output.print_json import print_json
 from demux.cli.repair.maintain_text import done_content, done_text
 from demux.core.control.games_and_rounds import Control
@@ -89,7 +89,7 @@ def maintain_if_due(place: CommandContext) -> None:
             raise
     except Exception as error:  # nothing is lost by it, whatever it is
         _LOG.exception("maintenance failed")
-        console.print(f"maintenance failed: {named(error)}", style="red", soft_wrap=True)
+        print_failure(f"maintenance failed: {named(error)}")
 
 
 def _maintain_root(

@@ -14,10 +14,10 @@ from pathlib import Path
 import typer
 from rich.text import Text
 
-from demux.cli.command import command_context, console
+from demux.cli.command import command_context, console, print_failure
 from demux.cli.output.print_json import print_json
 from demux.cli.output.progress import RoundProgress
-from demux.cli.output.round_report import round_content, round_table
+from demux.cli.output.round_report import failures_of, round_content, round_table
 from demux.cli.repair.maintain import maintain_if_due
 from demux.core.control.deployments_table import copy_record
 from demux.core.delta.bronze_games import games_in_bronze
@@ -81,6 +81,9 @@ def run(settings: Settings, json: bool, wait: bool, every: str | None) -> None:
                 print_json(round_content(result, seconds), indent=None)
             else:
                 console.print(round_table(result, seconds))
+            if json or console.quiet:
+                for line in failures_of(result):
+                    print_failure(line)
             return exit_code(result)
 
         if pause_s is None:
@@ -116,7 +119,7 @@ def for_ever(place: CommandContext, pause_s: float, once: Callable[[], object]) 
         except DemuxError as error:
             if error.kind is not ErrorKind.TRANSIENT:
                 raise
-            console.print(str(error), style="red", soft_wrap=True)
+            print_failure(str(error))
         try:
             with place.away():
                 place.stop.wait(max(0.0, began + pause_s - time.monotonic()))
@@ -197,7 +200,7 @@ def _unknown_key(key: str) -> GameUnknown:
 def _print_ended(end: TaskEnd[GameReport]) -> None:
     name = printable(end.task.game)
     if end.report is None:
-        console.print(f"{name}: {printable(str(end.error))}", style="red", soft_wrap=True)
+        print_failure(f"{end.task.game}: {end.error}")
         return
     console.print(
         f"{name}: {end.report.rows_in:,} rows: {end.report.rows_silver:,} to silver, "
