@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import typer
-from pyspark.sql import SparkSession
 
 from demux.cli.command import console, session_to_look
 from demux.cli.inspect.reconcile_text import ledger_content, ledger_text
@@ -15,6 +16,9 @@ from demux.core.settings.source import SourceKind
 from demux.operations.reconcile.balance import Grain, Ledger
 from demux.operations.reconcile.reconcile import reconcile as reconciled
 from demux.pipeline.read_offsets import game_offsets, source_offsets
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def reconcile(

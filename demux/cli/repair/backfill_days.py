@@ -9,9 +9,9 @@ import uuid
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from datetime import date, datetime, timezone
+from typing import TYPE_CHECKING
 
 import typer
-from pyspark.sql import SparkSession
 
 from demux.cli.command import console, print_failure, warn
 from demux.cli.output.backfill_tables import backfill_content, backfill_table, backfills_table
@@ -55,6 +55,9 @@ from deserializer.redecode.backfill_state import backfills, record
 from deserializer.redecode.processed_rows import ReadState, readings_of
 from deserializer.redecode.replace_rows import Redecoder
 from install_workflow.planning.plan import Task
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 # of days that are done in one commit: so many that commits cost little, and few seconds of work
 CHUNK_ROWS = 250_000
