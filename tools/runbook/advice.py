@@ -151,6 +151,13 @@ ADVICE: dict[type[DemuxError], Advice] = {
         "Set what it names: `run.sink: auto` lets Spark write such a table in the same round; `run.engine: stream` "
         "reads such a bronze; `demux reconcile --spark` counts it. All can be changed at any time.",
     ),
+    errors.TableDamaged: Advice(
+        (Stops.COMMAND, Stops.GAME),
+        "Nothing is written to the table. `demux status` shows the others, with a note for this one.",
+        "Restore the files that it names from a backup of the root. Without one, remove the folder of the table: "
+        "`demux rebuild --game NAME` makes a silver table again from bronze, `demux rebuild --bronze` makes bronze from "
+        "the source.",
+    ),
     errors.RemovalUnfinished: Advice(
         (Stops.COMMAND,),
         "Every command that works on this root or looks at it refuses, as half of its tables may be gone.",
