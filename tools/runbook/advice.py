@@ -155,8 +155,7 @@ ADVICE: dict[type[DemuxError], Advice] = {
         (Stops.COMMAND, Stops.GAME),
         "Nothing is written to the table. `demux status` shows the others, with a note for this one.",
         "Restore the files that it names from a backup of the root. Without one, remove the folder of the table: "
-        "`demux rebuild --game NAME` makes a silver table again from bronze, `demux rebuild --bronze` makes bronze from "
-        "the source.",
+        "`demux rebuild --game NAME` makes a silver table again, `demux rebuild --bronze` makes bronze again.",
     ),
     errors.RemovalUnfinished: Advice(
         (Stops.COMMAND,),

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from demux.cli.output.documents.repairs import DecodedGameJson, RoundJson
 from demux.cli.output.print_json import error_json
-from demux.cli.output.tables import new_table, number_cell, text_cell
+from demux.cli.output.tables import failure_lines, new_table, number_cell, text_cell
 from demux.core.text import counted, printable
 
 if TYPE_CHECKING:
@@ -52,13 +52,9 @@ def round_table(result: Round, seconds: float) -> RenderableType:
 
 
 def failures_of(result: Round) -> list[str]:
-    """Return a line for each different failure: what fails for all games is said once."""
-    games: dict[str, list[str]] = {}
-    for end in result.ended:
-        if (error := end.error) is not None:
-            sentence = f"{error.condition} {error.cause} {error.remedy}"
-            games.setdefault(sentence, []).append(printable(end.task.game))
-    return [f"failed: {', '.join(names)}: {printable(text)}" for text, names in games.items()]
+    """Return a line for each different failure."""
+    errors = ((end.task.game, end.error) for end in result.ended if end.error is not None)
+    return failure_lines((game, f"{error.condition} {error.cause} {error.remedy}") for game, error in errors)
 
 
 def round_content(result: Round, seconds: float) -> RoundJson:

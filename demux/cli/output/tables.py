@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from rich import box
@@ -12,10 +12,11 @@ from rich.padding import Padding
 from rich.table import Column, Table
 from rich.text import Text
 
-from demux.core.text import printable
+from demux.core.text import first_few, printable
 
 # characters of a column that folds, at least
 _LEAST_FOLDED = 8
+_MOST_NAMES = 5
 
 
 class FittingTable(Table):
@@ -71,3 +72,15 @@ def counts_text(counts: Mapping[str, int], between: str = ", ") -> Text:
 
 def _line(cell: RenderableType) -> str:
     return str(cell).replace("\n", ", ")
+
+
+def failure_lines(failures: Iterable[tuple[str, str]]) -> list[str]:
+    """Return a line for each different sentence: what fails for all names is said once.
+
+    Args:
+        failures: names with their sentences; both come from outside.
+    """
+    names: dict[str, list[str]] = {}
+    for name, sentence in failures:
+        names.setdefault(sentence, []).append(printable(name))
+    return [f"failed: {first_few(those, _MOST_NAMES)}: {printable(sentence)}" for sentence, those in names.items()]

@@ -11,9 +11,9 @@ from rich.text import Text
 
 from demux.cli.output.documents.repairs import FailedTableJson, MaintenanceJson
 from demux.cli.output.print_json import error_json
-from demux.cli.output.tables import new_table
+from demux.cli.output.tables import failure_lines, new_table
 from demux.core.settings.maintenance import NEVER
-from demux.core.text import counted, first_few, printable
+from demux.core.text import counted, printable
 from demux.operations.maintenance.report import HeldBack, TableMaintenance, sums
 
 _MOST_LINES = 20
@@ -24,7 +24,10 @@ def done_text(done: Sequence[TableMaintenance], held_back: Sequence[HeldBack], *
     """Return what was done by kind of table, what failed, and which games hold old files of bronze back."""
     lines: list[RenderableType] = [_table(done)]
     lines += [Text(line, "yellow") for line in _held_lines(held_back)]
-    lines += [Text(line, "red") for line in _error_lines(done)]
+    lines += [
+        Text(line, "red")
+        for line in failure_lines((one.table.name, str(one.error)) for one in done if one.error is not None)
+    ]
     if dry_run:
         lines.append(Text("nothing was changed"))
     return Group(*lines)
@@ -91,15 +94,6 @@ def _held_lines(held_back: Sequence[HeldBack]) -> Iterator[str]:
         yield f"{printable(one.game)} has not read bronze since {since}: {files} of bronze {stay} for it"
     if len(held_back) > _MOST_LINES:
         yield f"and {len(held_back) - _MOST_LINES} games more"
-
-
-def _error_lines(done: Sequence[TableMaintenance]) -> Iterator[str]:
-    """Yield a line for each different sentence: what fails for all tables is said once."""
-    names: dict[str, list[str]] = {}
-    for one in done:
-        if one.error is not None:
-            names.setdefault(str(one.error), []).append(one.table.name)
-    yield from (f"failed: {first_few(tables)}: {printable(sentence)}" for sentence, tables in names.items())
 
 
 def _size(count: int) -> str:
