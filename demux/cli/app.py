@@ -12,11 +12,10 @@ from rich.console import Console
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
+from demux.cli.options import HELP, MARKUP
 from demux.core.error_mapping import named
 from demux.core.errors import ExitCode
 from demux.core.text import printable
-
-_HELP_OPTIONS = {"help_option_names": ["-h", "--help"]}
 
 # by name: where the function or the group of commands is, and the first sentence of its help
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -106,7 +105,7 @@ class _Commands(TyperGroup):
             return None
         where, summary = COMMANDS[cmd_name]
         if self._lists:
-            return TyperCommand(cmd_name, help=summary, rich_markup_mode="markdown")
+            return TyperCommand(cmd_name, help=summary, rich_markup_mode=MARKUP)
         return loaded(cmd_name, where)
 
     def format_help(self, ctx: typer.Context, formatter: object) -> None:  # type: ignore[override]
@@ -119,8 +118,8 @@ def loaded(name: str, where: str) -> TyperCommand | TyperGroup:
     module, _, attribute = where.partition(":")
     found = getattr(import_module(module), attribute)
     if not isinstance(found, typer.Typer):
-        alone = typer.Typer(add_completion=False, rich_markup_mode="markdown")
-        alone.command(name, context_settings=_HELP_OPTIONS)(found)
+        alone = typer.Typer(add_completion=False, rich_markup_mode=MARKUP)
+        alone.command(name, context_settings=HELP)(found)
         found = alone
     command: TyperCommand | TyperGroup = get_command(found)  # type: ignore[assignment]
     command.name = name
@@ -131,9 +130,9 @@ app = typer.Typer(
     name="demux",
     cls=_Commands,
     no_args_is_help=True,
-    rich_markup_mode="markdown",
+    rich_markup_mode=MARKUP,
     pretty_exceptions_enable=False,
-    context_settings=_HELP_OPTIONS,
+    context_settings=HELP,
 )
 
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from collections.abc import Mapping
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import typer
 
@@ -19,6 +20,11 @@ from demux.core.errors import SettingsInvalid
 
 if TYPE_CHECKING:
     from demux.core.settings.settings import Settings
+
+# on a narrow terminal boxes would cut the names of options
+_COLUMNS = shutil.get_terminal_size().columns
+MARKUP: Literal["markdown"] | None = "markdown" if _COLUMNS >= 60 else None
+HELP = {"help_option_names": ["-h", "--help"], "terminal_width": None if MARKUP else _COLUMNS}
 
 SETTINGS = typer.Option(None, "--settings", "-c", help="Settings file. Default: demux.yml, if there is one.")
 ROOT = typer.Option(None, "--root", help="Folder or URI of all tables; overrides `root`.")
@@ -103,7 +109,7 @@ QUIET = typer.Option(
 
 def command_group(summary: str) -> typer.Typer:
     """Return an empty group of commands with this help."""
-    group = typer.Typer(help=summary, no_args_is_help=True, add_completion=False, rich_markup_mode="markdown")
+    group = typer.Typer(help=summary, no_args_is_help=True, add_completion=False, rich_markup_mode=MARKUP)
     # a group of one command stays a group
     group.callback()(lambda: None)
     return group

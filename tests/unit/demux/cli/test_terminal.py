@@ -95,6 +95,13 @@ def test_forty_columns_show_each_value_with_its_name(root: str) -> None:
 
 
 @pytest.mark.thorough
+def test_the_help_on_forty_columns_has_the_whole_names_of_options() -> None:
+    text = on_screen("run", "--help", COLUMNS="40", NO_COLOR="1")
+    assert max(map(cell_len, text.split("\n"))) <= 40
+    assert [option for option in ("--settings", "--decoder", "--quiet", "--every") if option not in text] == []
+
+
+@pytest.mark.thorough
 def test_json_and_results_are_on_standard_output_and_all_else_on_standard_error(root: str) -> None:
     failed = call("show", "nobody", "--json", "--root", root)
     assert (failed.returncode, failed.stdout) == (2, "")
