@@ -76,6 +76,7 @@ def forget(
     ),
     game: list[str] = GAMES,
     dry_run: bool = typer.Option(False, "--dry-run", help="Only say what would go; decodes nothing before."),
+    json: bool = JSON,
     unreadable_too: bool = typer.Option(
         False,
         "--unreadable-too",
@@ -97,7 +98,7 @@ def forget(
     """
     from demux.cli.repair.forget import forget as work
 
-    work(settings_of(settings_file, root, changes), where, game, dry_run, unreadable_too, force, wait, yes)
+    work(settings_of(settings_file, root, changes), where, game, dry_run, json, unreadable_too, force, wait, yes)
 
 
 def sessions(

@@ -29,6 +29,7 @@ DOCUMENTS: Mapping[str, type] = {
     "quarantine show": repairs.RecordsJson,
     "backfill --status": repairs.BackfillsJson,
     "backfill --dry-run": repairs.BackfillEstimateJson,
+    "forget --dry-run": repairs.ForgetJson,
     "maintain": repairs.MaintenanceJson,
 }
 

@@ -12,11 +12,12 @@ from rich.console import RenderableType
 from rich.table import Table
 
 from demux.cli.command import Pace, command_context, console
+from demux.cli.output.print_json import print_json
 from demux.cli.output.questions import ask_to_remove
-from demux.cli.repair.forget_text import found_text, left_text, removed_text
+from demux.cli.repair.forget_text import found_content, found_text, left_text, removed_text
 from demux.core.causes import Stage
 from demux.core.delta.bronze_games import games_in_bronze
-from demux.core.errors import ExitCode, PredicateInvalid
+from demux.core.errors import ExitCode, PredicateInvalid, SettingsInvalid
 from demux.core.names import names_of
 from demux.core.root.lock import Access
 from demux.core.settings.settings import Settings
@@ -50,6 +51,7 @@ def forget(
     where: str,
     game: list[str],
     dry_run: bool,
+    json: bool,
     unreadable_too: bool,
     force: bool,
     wait: bool,
@@ -59,13 +61,15 @@ def forget(
     # takes a while to import
     from demux.operations.predicate.parser import parse
 
+    if json and not dry_run:
+        raise SettingsInvalid("--json is of --dry-run.", "Give both, or leave out --json; nothing was removed.")
     predicate = parse(where)
     if not force:
         require_some(predicate, ())
     with command_context(settings, "forget", Access.LOOK if dry_run else Access.TURNS, wait=wait) as place:
         scope = SearchScope(session_of(place.spark), place.layout, place.schemas, predicate, unreadable_too)
         work = _Forgetting(place, scope, game, dry_run=dry_run, force=force)
-        code = work.run(lambda: ask_to_remove(yes))
+        code = work.run(lambda: ask_to_remove(yes), json=json)
     raise typer.Exit(code)
 
 
@@ -82,12 +86,15 @@ class _Forgetting:
         self._force = force
         self._pace = Pace(place, _STEP_S)
 
-    def run(self, ask: Callable[[], None]) -> ExitCode:
+    def run(self, ask: Callable[[], None], *, json: bool) -> ExitCode:
         """Return how it ended."""
         games = self._games()
         _require_columns(self._scope, games)
         finished = self._finish()
         found = self._search(games)
+        if json:
+            print_json(found_content(found))
+            return ExitCode.OK
         _print(found_text(found))
         if not any(one.rows for one in found):
             console.print("no record matches")

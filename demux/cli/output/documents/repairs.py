@@ -134,6 +134,29 @@ class BackfillEstimateJson(TypedDict):
     undated: dict[str, int]
 
 
+class ForgetJson(TypedDict):
+    """What `forget --dry-run` finds."""
+
+    games: list[FoundJson]
+
+
+class FoundJson(TypedDict):
+    """Rows of a game that would go; `game` is null for records without one.
+
+    Rows that stay: `unreadable` ones of quarantine cannot be decided, `suspect` ones of these have a text of --where in
+    their bytes, `unsearched` ones of bronze are not decoded yet. `lacks` are columns of --where that the table has not.
+    """
+
+    game: str | None
+    silver: int
+    bronze: int
+    quarantine: int
+    unreadable: int
+    suspect: int
+    unsearched: int
+    lacks: list[str]
+
+
 class MaintenanceJson(TypedDict):
     """What was done to the tables, or would be."""
 

@@ -12,15 +12,17 @@ from typer.testing import CliRunner
 from demux.cli.app import app
 from demux.cli.output.print_json import DOCUMENTS
 from demux.cli.output.round_report import round_content
+from demux.cli.repair.forget_text import found_content
 from demux.core.causes import Cause
 from demux.core.control.games_and_rounds import Control, KnownGame
-from demux.core.errors import CheckpointLost, ExitCode
+from demux.core.errors import CheckpointLost, ExitCode, SettingsInvalid
 from demux.core.registry.folder import FolderRegistry
 from demux.core.registry.protocol import NewSchema
 from demux.core.reports import GameReport, IngestReport
 from demux.core.root.layout import Layout
 from demux.core.settings.settings import GamesSettings
 from demux.core.tables import SILVER_ORIGIN
+from demux.operations.erasure.results import SearchResult
 from demux.pipeline.round import Round
 from demux.pipeline.task_pool import TaskEnd
 from install_workflow.planning.plan import Task, make_plan
@@ -86,6 +88,23 @@ def test_what_is_said_of_a_workspace_is_what_the_page_has(here: Path, demux: Dem
     write_settings(here, databricks={"catalog": "main"}, grants={"games": {"chess": ["team"]}})
     check("plan, with databricks.name", demux("plan", "--json"))
     check("grants plan, grants apply", demux("grants", "plan", "--json"))
+
+
+def test_what_would_be_forgotten_is_a_document_that_does_not_name_the_person() -> None:
+    found = [SearchResult("chess", 2, 3, 1, unsearched=4), SearchResult(None, lacks=("user_name",))]
+    content = found_content(found)
+    check("forget --dry-run", json.dumps(content))
+    assert [(one["game"], one["silver"], one["lacks"]) for one in content["games"]] == [
+        ("chess", 2, []),
+        (None, 0, ["user_name"]),
+    ]
+
+
+def test_json_of_work_that_is_not_a_look_is_refused(root: Path) -> None:
+    for words in (["forget", "--where", "a = 1"], ["backfill", "--rescued"]):
+        result = CliRunner().invoke(app, [*words, "--json", "--root", str(root)])
+        assert isinstance(result.exception, SettingsInvalid)
+        assert result.stdout == ""
 
 
 def test_a_round_is_a_document_with_the_error_of_a_game() -> None:
