@@ -14,9 +14,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 
-from benchmarks.parts.status_page import append_rows, fill, make_log
+from benchmarks.parts.status_page import ProcessCost, append_rows, cost_of, fill, make_log
 from benchmarks.support.page import write_section
-from benchmarks.support.process import ProcessCost, cost_of
 from demux.cli.app import COMMANDS
 from demux.core.names import names_of
 from demux.core.root.layout import Layout

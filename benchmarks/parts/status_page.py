@@ -9,9 +9,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -20,7 +24,6 @@ import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
 from benchmarks.support.page import write_section
-from benchmarks.support.process import cost_of
 from demux.cli.options import settings_of
 from demux.core.columns.arrow import arrow_fields
 from demux.core.columns.types import Struct
@@ -129,6 +132,28 @@ def _add(partition: Mapping[str, str], at: datetime, rows: int) -> dict[str, Any
 def _commit(path: str, version: int, adds: Iterable[Mapping[str, Any]]) -> None:
     lines = [json.dumps({"add": {"path": f"{version}-{at}.parquet", **add}}) for at, add in enumerate(adds)]
     Path(path, "_delta_log", f"{version:020}.json").write_text("\n".join(lines), encoding="utf-8")
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessCost:
+    """The cost of a process: seconds by the clock, seconds of CPU, and the most MiB of memory."""
+
+    seconds: float
+    cpu_s: float
+    memory_mib: float
+
+
+def cost_of(words: Sequence[str], codes: Iterable[int] = (0,)) -> ProcessCost:
+    """Return what `demux` with these words costs; it must end with one of the exit codes."""
+    began = time.monotonic()
+    program = [sys.executable, "-c", "from demux.cli import main; main()", *words]
+    process = subprocess.Popen(program, stdout=subprocess.DEVNULL)
+    _, state, used = os.wait4(process.pid, 0)
+    seconds = time.monotonic() - began
+    process.returncode = os.waitstatus_to_exitcode(state)
+    assert process.returncode in codes, words
+    # Linux counts in KiB
+    return ProcessCost(seconds, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
 
 
 def _readings(root: str) -> list[float]:
