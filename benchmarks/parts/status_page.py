@@ -14,7 +14,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
 from benchmarks.support.page import write_section
-from demux.cli.command import settings_of
+from demux.cli.options import settings_of
 from demux.core.columns.arrow import arrow_fields
 from demux.core.columns.types import Struct
 from demux.core.names import names_of
@@ -43,16 +44,16 @@ def fill(root: str, games: int, set_aside: int) -> None:
     """Write the tables of a root with this many games and rows in quarantine."""
     layout, now = Layout(root), datetime.now(timezone.utc)
     names = [f"game_{number:05}" for number in range(games)]
-    _append(
+    append_rows(
         layout.games,
         GAMES,
         {"game_name": names, "cluster": [f"cluster_{at // 20:03}" for at in range(games)], "since": [now] * games},
     )
-    _append(layout.schemas, SCHEMAS, {"registry": ["default"] * 2, "schema_id": [1, 2], "version": [1, 2]})
+    append_rows(layout.schemas, SCHEMAS, {"registry": ["default"] * 2, "schema_id": [1, 2], "version": [1, 2]})
     for number in range(_ROUNDS):
-        _append(layout.rounds, ROUNDS, _round(names, number, now - timedelta(minutes=_ROUNDS - number)))
+        append_rows(layout.rounds, ROUNDS, _round(names, number, now - timedelta(minutes=_ROUNDS - number)))
     _fill_quarantine(layout.quarantine, names, set_aside)
-    _only_log(layout.bronze, BRONZE, ["game_name"])
+    make_log(layout.bronze, BRONZE, ["game_name"])
     for number in range(_FILES_OF_GAME):
         adds = [_add({"game_name": name}, now, 200 + at % 3) for at, name in enumerate(names)]
         _commit(layout.bronze, number + 1, adds)
@@ -62,7 +63,7 @@ def fill(root: str, games: int, set_aside: int) -> None:
 def _fill_quarantine(path: str, names: list[str], rows: int) -> None:
     for first in range(0, rows, 100_000):
         numbers = range(first, min(rows, first + 100_000))
-        _append(
+        append_rows(
             path,
             QUARANTINE,
             {
@@ -77,7 +78,7 @@ def _fill_quarantine(path: str, names: list[str], rows: int) -> None:
 
 def _fill_silver(layout: Layout, names: list[str], now: datetime) -> None:
     first = layout.silver(names_of(names[0]).key)
-    _only_log(first, Struct(()), [])
+    make_log(first, Struct(()), [])
     begun = Path(first, "_delta_log", f"{0:020}.json").read_bytes()
     for name in names:
         log = Path(layout.silver(names_of(name).key), "_delta_log")
@@ -104,14 +105,16 @@ def _round(names: list[str], number: int, ended: datetime) -> Mapping[str, list[
     }
 
 
-def _append(path: str, columns: Struct, values: Mapping[str, list[Any]]) -> None:
+def append_rows(path: str, columns: Struct, values: Mapping[str, list[Any]]) -> None:
+    """Append rows, by column; columns that are not given are NULL."""
     rows = len(next(iter(values.values())))
     fields = arrow_fields(columns)
     arrays = [pa.array(values.get(field.name, [None] * rows), field.type) for field in fields]
     write_deltalake(path, pa.table(arrays, pa.schema(fields)), mode="append")
 
 
-def _only_log(path: str, columns: Struct, partition_by: list[str]) -> None:
+def make_log(path: str, columns: Struct, partition_by: list[str]) -> None:
+    """Make a table without rows."""
     fields = arrow_fields(columns) or [pa.field("a", pa.int32())]
     DeltaTable.create(path, pa.schema(fields), partition_by=partition_by)
 
@@ -131,15 +134,26 @@ def _commit(path: str, version: int, adds: Iterable[Mapping[str, Any]]) -> None:
     Path(path, "_delta_log", f"{version:020}.json").write_text("\n".join(lines), encoding="utf-8")
 
 
-def _command(root: str, file: Path) -> tuple[float, float]:
-    """Return seconds of CPU and the most MiB of memory of `demux status --html`."""
-    words = [sys.executable, "-c", "from demux.cli import main; main()", "status", "--root", root, "--html", str(file)]
-    process = subprocess.Popen(words)
+@dataclass(frozen=True, slots=True)
+class ProcessCost:
+    """The cost of a process: seconds by the clock, seconds of CPU, and the most MiB of memory."""
+
+    seconds: float
+    cpu_s: float
+    memory_mib: float
+
+
+def cost_of(words: Sequence[str], codes: Iterable[int] = (0,)) -> ProcessCost:
+    """Return what `demux` with these words costs; it must end with one of the exit codes."""
+    began = time.monotonic()
+    program = [sys.executable, "-c", "from demux.cli import main; main()", *words]
+    process = subprocess.Popen(program, stdout=subprocess.DEVNULL)
     _, state, used = os.wait4(process.pid, 0)
+    seconds = time.monotonic() - began
     process.returncode = os.waitstatus_to_exitcode(state)
-    assert process.returncode == 0, words
+    assert process.returncode in codes, words
     # Linux counts in KiB
-    return used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
+    return ProcessCost(seconds, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
 
 
 def _readings(root: str) -> list[float]:
@@ -190,7 +204,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="demux-bench-") as folder:
         root, file = f"{folder}/root", Path(folder, "status.html")
         fill(root, given.games, given.quarantine)
-        seconds, memory = _command(root, file)
+        cost = cost_of(["status", "--root", root, "--html", str(file)])
         first, second, third = _readings(root)
         with browser(Path(folder, "profile")) as tab:
             page = _in_browser(tab, file)
@@ -200,8 +214,8 @@ def main() -> None:
     lines = [
         "| what | figure |",
         "| --- | ---: |",
-        f"| `demux status --html`, seconds of CPU | {seconds:.1f} |",
-        f"| the same, most MiB of memory | {memory:,.0f} |",
+        f"| `demux status --html`, seconds of CPU | {cost.cpu_s:.1f} |",
+        f"| the same, most MiB of memory | {cost.memory_mib:,.0f} |",
         f"| size of the page, MiB | {size:.1f} |",
         f"| `demux serve`, first reading, seconds of CPU | {first:.1f} |",
         f"| each further reading where nothing changed, seconds of CPU | {second:.1f} |",

@@ -13,7 +13,7 @@ from benchmarks.parts.decoding import timed
 from benchmarks.parts.status_page import fill
 from benchmarks.stores.bars import Bar
 from benchmarks.support.sizes import Sizes
-from demux.cli.command import settings_of
+from demux.cli.options import settings_of
 from demux.core.root.layout import layout_of
 from demux.core.settings.store import StoreSettings
 from demux.operations.status.html_page import page

@@ -12,75 +12,74 @@ from rich.console import Console
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
+from demux.cli.options import HELP, MARKUP
 from demux.core.error_mapping import named
 from demux.core.errors import ExitCode
 from demux.core.text import printable
 
-_HELP_OPTIONS = {"help_option_names": ["-h", "--help"]}
-
 # by name: where the function or the group of commands is, and the first sentence of its help
 COMMANDS: dict[str, tuple[str, str]] = {
-    "init": ("demux.cli.run.produce:init", "Write a settings file with every setting, its default and a comment."),
+    "init": ("demux.cli.commands.flow:init", "Write a settings file with every setting, its default and a comment."),
     "produce": (
-        "demux.cli.run.produce:produce",
+        "demux.cli.commands.flow:produce",
         "Send simulated events of many games, wrapped, to the source table or topic; register their schemas.",
     ),
-    "ingest": ("demux.cli.run.run:ingest", "Take everything new in the source into bronze, or into quarantine."),
+    "ingest": ("demux.cli.commands.flow:ingest", "Take everything new in the source into bronze, or into quarantine."),
     "plan": (
-        "demux.cli.deploy.plan:plan",
+        "demux.cli.commands.deploy:plan",
         "Show which game would run where, what would change, and which games wait; change nothing.",
     ),
     "run": (
-        "demux.cli.run.run:run",
+        "demux.cli.commands.flow:run",
         "Run bronze, then every game of the plan that has new rows. SIGINT and SIGTERM finish what is under way.",
     ),
     "deserialize": (
-        "demux.cli.run.run:deserialize",
+        "demux.cli.commands.flow:deserialize",
         "Decode the new bronze rows of one game or several into their silver tables; a game's failure stops no other.",
     ),
     "apply": (
-        "demux.cli.deploy.apply:apply",
+        "demux.cli.commands.deploy:apply",
         "Install the jobs in the workspace, or change them to what the settings want; a second call changes nothing.",
     ),
     "destroy": (
-        "demux.cli.deploy.destroy:destroy",
+        "demux.cli.commands.deploy:destroy",
         "Remove what `demux apply` made: jobs, wheels, settings files, grants, record; or here, which game runs where.",
     ),
-    "export": ("demux.cli.deploy.export:export", "Write the plan in the form of another tool."),
+    "export": ("demux.cli.commands.deploy:export", "Write the plan in the form of another tool."),
     "status": (
-        "demux.cli.inspect.status:status",
+        "demux.cli.commands.inspect:status",
         "Show what failed and what to do, which games wait and why, and where every record is, game by game.",
     ),
     "serve": (
-        "demux.cli.inspect.serve:serve",
+        "demux.cli.commands.inspect:serve",
         "Serve the status as a page that keeps itself up to date, with /metrics and /healthz; until Ctrl-C or SIGTERM.",
     ),
-    "show": ("demux.cli.inspect.status:show", "Show the newest rows of a game's silver table."),
+    "show": ("demux.cli.commands.inspect:show", "Show the newest rows of a game's silver table."),
     "reconcile": (
-        "demux.cli.inspect.reconcile:reconcile",
+        "demux.cli.commands.inspect:reconcile",
         "Prove that every record is in exactly one place, from the tables alone; exit code 6 if one is not.",
     ),
-    "schemas": ("demux.cli.inspect.schemas:schemas", "Look at schemas, and at what a changed one would break."),
-    "grants": ("demux.cli.deploy.grants:grants", "Say who may read which game's table in Unity Catalog."),
-    "quarantine": ("demux.cli.repair.quarantine:quarantine", "List, show, replay and drop records in quarantine."),
+    "schemas": ("demux.cli.commands.schemas:schemas", "Look at schemas, and at what a changed one would break."),
+    "grants": ("demux.cli.commands.deploy:grants", "Say who may read which game's table in Unity Catalog."),
+    "quarantine": ("demux.cli.commands.quarantine:quarantine", "List, show, replay and drop records in quarantine."),
     "rebuild": (
-        "demux.cli.repair.rebuild:rebuild",
+        "demux.cli.commands.repair:rebuild",
         "Make a table again from where it came from: after a lost checkpoint, or to decode everything again.",
     ),
     "backfill": (
-        "demux.cli.repair.backfill:backfill",
+        "demux.cli.commands.repair:backfill",
         "Decode days again from bronze, as they are by the schemas and settings of now; readers see one change a step.",
     ),
     "forget": (
-        "demux.cli.repair.forget:forget",
+        "demux.cli.commands.repair:forget",
         "Remove a person's records from silver, bronze and quarantine, bytes included; what goes is listed before.",
     ),
     "maintain": (
-        "demux.cli.repair.maintain:maintain",
+        "demux.cli.commands.repair:maintain",
         "Join small files, remove old ones, retire old rows of bronze; streams may run meanwhile.",
     ),
     "demo": (
-        "demux.cli.run.demo:demo",
+        "demux.cli.commands.flow:demo",
         "Produce events of 20 games in 3 schema versions, 1 % of them faulty, run everything, and show where they are.",
     ),
 }
@@ -102,7 +101,7 @@ class _Commands(TyperGroup):
             return None
         where, summary = COMMANDS[cmd_name]
         if self._lists:
-            return TyperCommand(cmd_name, help=summary, rich_markup_mode="markdown")
+            return TyperCommand(cmd_name, help=summary, rich_markup_mode=MARKUP)
         return loaded(cmd_name, where)
 
     def format_help(self, ctx: typer.Context, formatter: object) -> None:  # type: ignore[override]
@@ -115,8 +114,8 @@ def loaded(name: str, where: str) -> TyperCommand | TyperGroup:
     module, _, attribute = where.partition(":")
     found = getattr(import_module(module), attribute)
     if not isinstance(found, typer.Typer):
-        alone = typer.Typer(add_completion=False, rich_markup_mode="markdown")
-        alone.command(name, context_settings=_HELP_OPTIONS)(found)
+        alone = typer.Typer(add_completion=False, rich_markup_mode=MARKUP)
+        alone.command(name, context_settings=HELP)(found)
         found = alone
     command: TyperCommand | TyperGroup = get_command(found)  # type: ignore[assignment]
     command.name = name
@@ -127,10 +126,9 @@ app = typer.Typer(
     name="demux",
     cls=_Commands,
     no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode="markdown",
+    rich_markup_mode=MARKUP,
     pretty_exceptions_enable=False,
-    context_settings=_HELP_OPTIONS,
+    context_settings=HELP,
 )
 
 

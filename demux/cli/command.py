@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
-import re
 import signal
 import sys
 import threading
@@ -17,17 +15,14 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-import typer
 from rich.console import Console
 
-from demux.core.errors import SettingsInvalid, StorageFailed
+from demux.core.errors import StorageFailed
 from demux.core.extras import on_databricks
 from demux.core.log_format import formatter_of
-from demux.core.root.layout import layout_of, logs_of, s3_access
+from demux.core.root.layout import layout_of, logs_of, require_root, s3_access
 from demux.core.root.lock import Access, Hold, hold_of, locked
-from demux.core.secrets import is_secret_option
-from demux.core.settings.loading.loader import load, with_absolute_paths
-from demux.core.settings.settings import Decoder, LogFormat, Settings
+from demux.core.settings.settings import LogFormat, Settings
 from demux.core.text import printable
 
 if TYPE_CHECKING:
@@ -38,57 +33,28 @@ if TYPE_CHECKING:
 # what `signal.signal` takes and gives back
 _Handler = Callable[[int, FrameType | None], Any] | int | signal.Handlers | None
 
+# of a file or a pipe: programs read it, and nothing in it is folded or cut
+_NO_WIDTH = 1_000_000
+
 # what it prints comes from outside: `[b]` and `:heart:` in a name are not for the terminal
 console = Console(highlight=False, markup=False, emoji=False)
+if not console.is_terminal:
+    console.width = _NO_WIDTH
 
 # ours, and those of the libraries that send traces and lineage
 _LOGGERS = {"demux": logging.INFO, "opentelemetry": logging.WARNING, "openlineage": logging.WARNING}
 
 _warnings = Console(stderr=True, highlight=False, soft_wrap=True, markup=False, emoji=False)
 
-SETTINGS = typer.Option(None, "--settings", "-c", help="Settings file. Default: demux.yml, if there is one.")
-ROOT = typer.Option(None, "--root", help="Folder or URI of all tables; overrides `root`.")
-SET = typer.Option([], "--set", help="Override one setting: --set games.limit=5. May be repeated.", metavar="KEY=VALUE")
-BY_SPARK = typer.Option(
-    False, "--spark", help="Start Spark, for tables that nothing else reads: deletion vectors, column mapping."
-)
-DECODER = typer.Option(None, help="What decodes payloads; overrides `decoder`.")
-WAIT = typer.Option(False, "--wait", help="Wait while another command works on this root, instead of refusing.")
-# of commands that are made to run beside a `demux run --every`: they take turns with it
-TAKE_TURNS = typer.Option(True, "--wait/--no-wait", help="Wait while another command works on this root, or refuse.")
-
-
-def settings_of(
-    file: Path | None,
-    root: str | None,
-    changes: list[str],
-    decoder: Decoder | None = None,
-    defaults: Mapping[str, object] | None = None,
-) -> Settings:
-    """Return the settings from defaults, file, environment and command line, in this order.
-
-    With `defaults`, a command has others than the settings themselves, by dotted key.
-
-    Raises:
-        SettingsInvalid: mistakes in any of them, all at once.
-    """
-    overrides: dict[str, object] = {}
-    for change in changes:
-        key, separator, value = change.partition("=")
-        if not separator:
-            shown = _without_secret(change)
-            raise SettingsInvalid(f"--set {shown!r} has no `=`.", "Write --set KEY=VALUE.", option=shown)
-        overrides[key.strip()] = value
-    if root is not None:
-        overrides["root"] = root
-    if decoder is not None:
-        overrides["decoder"] = decoder.value
-    return with_absolute_paths(load(file, os.environ, overrides, defaults))
-
 
 def warn(sentence: str) -> None:
     """Print a sentence on standard error, so that JSON on standard output stays JSON."""
     _warnings.print(printable(sentence), style="yellow")
+
+
+def print_failure(sentence: str) -> None:
+    """Print what failed among the results; on standard error, where results are not printed."""
+    (_warnings if console.quiet else console).print(printable(sentence), style="red", soft_wrap=True)
 
 
 class AfterRemoval(Enum):
@@ -173,7 +139,7 @@ def _hold(settings: Settings, command: str, access: Access) -> Hold | None:
 
 @contextmanager
 def session_to_look(
-    settings: Settings, command: str, *, by_spark: bool = False, also: Iterable[str] = ()
+    settings: Settings, command: str, *, by_spark: bool = False, also: Iterable[str] = (), may_be_new: bool = False
 ) -> Iterator[SparkSession | None]:
     """Yield None, or a session where one is asked for or nothing else reaches the tables; takes no lock.
 
@@ -182,13 +148,16 @@ def session_to_look(
         command: its name, which other commands show.
         by_spark: whether a session is asked for.
         also: paths of further tables that the command reads.
+        may_be_new: whether the root may not be there yet.
 
     Raises:
+        SettingsInvalid, StorageFailed: as `require_root`.
         RemovalUnfinished: a removal of tables was interrupted.
     """
     from install_workflow.destroy.apply import require_whole
 
     layout = layout_of(settings)
+    require_root(layout, may_be_new=may_be_new)
     if by_spark or not all(map(layout.storage.reaches_tables, (settings.root, *also))):
         with command_context(settings, command, Access.LOOK) as place:
             yield place.spark
@@ -263,8 +232,3 @@ def _signals_caught(stopping: threading.Event) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _without_secret(change: str) -> str:
-    key = re.split(r"[^\w.-]", change, maxsplit=1)[0]
-    return key if is_secret_option(key) else change

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from demux.core.errors import DemuxError, SessionLost, StorageFailed, TaskFailed, TaskInterrupted
+import re
+
+from demux.core.errors import (
+    DemuxError,
+    SessionLost,
+    StorageFailed,
+    TableDamaged,
+    TableUnsuited,
+    TaskFailed,
+    TaskInterrupted,
+)
 from demux.core.extras import missing_extra
 from demux.core.storage.refusals import refusal_in
 
@@ -43,6 +53,14 @@ _TRANSIENT = (
     # of deltalake
     "CommitFailedError",
 )
+# what `deltalake` and Arrow say of a log or a file that was cut, overwritten or removed
+_DAMAGED = re.compile(
+    r"Json error|No table metadata or protocol found|Parquet error|Parquet magic bytes|Could not open Parquet input"
+    r"|Object at location \S+ not found|Failed to open local file '[^']+\.parquet'"
+)
+_NEWER = re.compile(
+    r"Unsupported minimum reader version \d+|Unsupported reader feature|Unknown (?:reader|table) feature"
+)
 
 # of Spark Connect, when the server went away or was started again
 _SESSION_LOST = (
@@ -70,6 +88,13 @@ def named(error: BaseException) -> DemuxError:
     if (refused := refusal_in(text)) is not None:
         return refused
     reason = _sentence(text)
+    if is_damage(text):
+        return damaged("A table of the root", reason)
+    if newer := _NEWER.search(text):
+        return TableUnsuited(
+            f"A table of the root is of a newer version of Delta than this command reads ({newer[0]}).",
+            "Install newer packages: pip install --upgrade deltalake; or read it by a newer Spark.",
+        )
     # a conflict of two writers may also name the file that both wanted
     if any(sign in text for sign in _TRANSIENT):
         return TaskInterrupted(f"The work was interrupted: {reason}.", "Run the same command again.")
@@ -91,6 +116,20 @@ def _session_lost(error: BaseException) -> SessionLost | None:
     return SessionLost(
         f"The Spark Connect server does not answer, or does not know this session any more: {reason}.",
         "See that the server of `spark.remote` runs, and run the same command again; nothing is lost.",
+    )
+
+
+def is_damage(text: str) -> bool:
+    """Return whether the text says that a table's log, or a file of it, is missing or cut."""
+    return _DAMAGED.search(text) is not None
+
+
+def damaged(table: str, reason: str) -> TableDamaged:
+    """Return the error of a table with a commit or a file that is missing or cut."""
+    return TableDamaged(
+        f"{table} is damaged: a commit or a file of it is missing or cut ({reason}).",
+        "Restore it from a backup of the root. Without one, remove the table, and `demux rebuild --game NAME` makes a "
+        "silver table again; `demux rebuild --bronze` makes bronze again from the source.",
     )
 
 

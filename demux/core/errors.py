@@ -183,6 +183,12 @@ class TableUnsuited(DemuxError):
     condition = "TABLE_UNSUITED"
 
 
+class TableDamaged(DemuxError):
+    """A commit in a table's log, or a file that it names, is missing or cut."""
+
+    condition = "TABLE_DAMAGED"
+
+
 class RootLocked(DemuxError):
     """Another command works on the same root; two at once would be in each other's way."""
 

@@ -223,11 +223,6 @@ def count_actions(done: Iterable[Enum], actions: Iterable[Enum]) -> str:
     return ", ".join(f"{counted[action]} to {action.value}" for action in actions)
 
 
-def to_json(content: Mapping[str, Any]) -> str:
-    """Return a plan's content as text: ASCII alone, as names come from outside and may reach a terminal."""
-    return json.dumps(content, indent=2)
-
-
 def as_text(plan: Plan, with_kept: bool = False) -> str:
     """Return one line for each change, the waiting games, and a summary; control characters are made visible.
 
@@ -253,8 +248,8 @@ def waiting_lines(waiting: Iterable[WaitingGame], width: int = 6) -> list[str]:
     return [f"! {'waits':{width}} game {printable(each.game)}: {printable(each.reason)}" for each in waiting]
 
 
-def as_json(plan: Plan) -> str:
-    """Return the plan as a JSON object: plan_id, changes (action, game, task, cluster, reason), waiting."""
+def content_of(plan: Plan) -> dict[str, Any]:
+    """Return the plan as JSON data: plan_id, changes (action, game, task, cluster, reason), waiting."""
     changes = [
         {
             "action": change.action.value,
@@ -265,5 +260,4 @@ def as_json(plan: Plan) -> str:
         }
         for change in plan.changes
     ]
-    content = {"plan_id": plan.plan_id, "changes": changes, "waiting": [asdict(each) for each in plan.waiting]}
-    return to_json(content)
+    return {"plan_id": plan.plan_id, "changes": changes, "waiting": [asdict(each) for each in plan.waiting]}

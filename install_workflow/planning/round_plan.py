@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Set
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from demux.core.control.games_and_rounds import Control, KnownGame, RoundHistory, TaskOutcome
 from demux.core.delta.bronze_games import games_in_bronze
-from demux.core.delta.log import PartitionGrowth, growth
+from demux.core.delta.log import growth
 from demux.core.root.layout import layout_of
 from demux.core.settings.settings import Settings
 from install_workflow.planning.plan import Action, Plan, Task, make_plan
@@ -35,17 +35,18 @@ def preview_round(
     layout = layout_of(settings)
     known, history = control.known_games(), control.history()
     grown = growth(layout.storage, layout.bronze, "game_name", history.bronze_version)
+    # made of all files that came, so once
+    with_rows = grown.partitions
     # no game is known at first, and after `demux destroy`
-    anew = not known or grown.partitions is None
-    seen = set(known) | (games_in_bronze(spark, layout) if anew else (grown.partitions or frozenset()))
+    seen = set(known) | (with_rows if known and with_rows is not None else games_in_bronze(spark, layout))
     running = {game.name: game.cluster for game in known.values() if game.cluster is not None}
     per_cluster = settings.run.per_cluster
     rebalance = balance_now(known.values(), history)
     plan = make_plan(seen, running, settings.games, per_cluster, history.loads, rebalance, registered)
     done = {game for game, record in history.last.items() if record.outcome is TaskOutcome.DONE}
-    due = _due(plan, grown, done)
+    due = _due(plan, with_rows, done)
     # only a game that the registry named, or that waited, has neither new rows nor a past
-    unsure = {task.game for task in due} - history.last.keys() - (grown.partitions or frozenset())
+    unsure = {task.game for task in due} - history.last.keys() - (with_rows or frozenset())
     empty = unsure - games_in_bronze(spark, layout, unsure) if unsure else unsure
     return RoundPreview(plan, tuple(task for task in due if task.game not in empty), grown.version)
 
@@ -76,7 +77,8 @@ def apply(control: Control, plan: Plan, now: datetime) -> None:
         control.replace_games(games)
 
 
-def _due(plan: Plan, grown: PartitionGrowth, done: set[str]) -> tuple[Task, ...]:
+def _due(plan: Plan, with_rows: Set[str] | None, done: Set[str]) -> tuple[Task, ...]:
+    """Return the tasks of games with new rows, or that did not end well; of all games where new rows are unknown."""
     return tuple(
         change.task
         for change in plan.changes
@@ -84,7 +86,7 @@ def _due(plan: Plan, grown: PartitionGrowth, done: set[str]) -> tuple[Task, ...]
         and (
             change.action is Action.CREATE
             or change.task.game not in done
-            or grown.partitions is None
-            or change.task.game in grown.partitions
+            or with_rows is None
+            or change.task.game in with_rows
         )
     )

@@ -40,6 +40,7 @@ SECTIONS: Mapping[str, Sequence[str]] = {
     "Reference": (
         "docs/reference/cli.md",
         "docs/reference/settings.md",
+        "docs/reference/json.md",
         "docs/columns.md",
         "docs/status.md",
         "docs/observability.md",

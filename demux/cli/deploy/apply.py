@@ -5,16 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-import typer
-
-from demux.cli.command import ROOT, SET, SETTINGS, WAIT, console, settings_of
+from demux.cli.command import console
 from demux.cli.deploy.deploy_text import plan_text
 from demux.cli.deploy.grants import grants_left_out, make_grants
-from demux.cli.deploy.installer_identity import TAKE_OVER, begin
+from demux.cli.deploy.installer_identity import begin
 from demux.cli.deploy.local_plan import apply_here
-from demux.cli.deploy.plan import DISCOVERED, WHEEL
 from demux.cli.deploy.workspace_options import games_seen, print_step, wheel_for
-from demux.cli.output.questions import YES, ask, can_ask
+from demux.cli.output.questions import ask, can_ask
 from demux.core.errors import SettingsInvalid
 from demux.core.settings.settings import Settings
 from install_workflow.databricks.api.client import WorkspaceConnection
@@ -40,30 +37,16 @@ from install_workflow.databricks.jobs.task_arguments import arguments
 
 
 def apply(
-    settings_file: Path | None = SETTINGS,
-    root: str | None = ROOT,
-    changes: list[str] = SET,
-    saved: Path | None = typer.Option(
-        None, "--plan", help="Apply this plan, unless the workspace changed since it was saved.", metavar="FILE"
-    ),
-    force: bool = typer.Option(
-        False,
-        "--force",
-        help="Even where it removes more than a quarter of the games, or makes a second job of a name.",
-    ),
-    discovered: bool = DISCOVERED,
-    wheel: str | None = WHEEL,
-    take_over: bool = TAKE_OVER,
-    wait: bool = WAIT,
-    yes: bool = YES,
+    settings: Settings,
+    saved: Path | None,
+    force: bool,
+    discovered: bool,
+    wheel: str | None,
+    take_over: bool,
+    wait: bool,
+    yes: bool,
 ) -> None:
-    """Install the jobs in the workspace, or change them to what the settings want; a second call changes nothing.
-
-    Without `databricks.name`, write down which game runs where on this machine. On a terminal you are asked.
-
-    Example: `demux apply --set databricks.name=prod --yes`
-    """
-    settings = settings_of(settings_file, root, changes)
+    """Install the jobs in the workspace, or change them to what the settings want; a second call changes nothing."""
     if settings.databricks.name is None and not (saved or wheel or force or discovered or take_over):
         apply_here(settings, wait, yes)
         return

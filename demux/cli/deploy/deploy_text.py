@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from json import dumps
+from typing import Any
 
 from demux.core.names import names_of
 from demux.core.text import printable
@@ -31,21 +31,19 @@ def plan_text(outlook: DeploymentPreview, wheel: Wheel, everything: bool = False
     return "\n".join([*lines, *waiting_lines(outlook.games.waiting), as_text(_shown(outlook), everything)])
 
 
-def plan_json(outlook: DeploymentPreview, wheel: Wheel, grants: GrantsPlan | None) -> str:
+def plan_content(outlook: DeploymentPreview, wheel: Wheel, grants: GrantsPlan | None) -> dict[str, Any]:
     """Return the plan as `content_of` has it, with more fields.
 
     They are: wheel (path, upload), settings_files (paths to upload), waiting (game, reason), and grants: null, or what
     `content_of` of grants has.
     """
-    content = {
+    return {
         **content_of(_shown(outlook)),
         "wheel": {"path": wheel.path, "upload": outlook.must_upload},
         "settings_files": [file.path for file in outlook.files],
         "waiting": [asdict(each) for each in outlook.games.waiting],
         "grants": grants_content(grants) if grants else None,
     }
-    # ASCII alone: names come from outside, and may reach a terminal
-    return dumps(content, indent=2)
 
 
 def _shown(outlook: DeploymentPreview) -> WorkspacePlan:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import typer
 
-from demux.cli.command import ROOT, SET, SETTINGS, WAIT, console, settings_of
+from demux.cli.command import console
 from demux.cli.deploy.deploy_text import removal_text
 from demux.cli.deploy.grants import raise_first, revoking_text, take_back
-from demux.cli.deploy.installer_identity import TAKE_OVER, begin
+from demux.cli.deploy.installer_identity import begin
 from demux.cli.deploy.local_plan import destroy_here, list_parts, place_to_remove, print_parts, remove_parts
 from demux.cli.deploy.workspace_options import print_step
-from demux.cli.output.questions import YES, ask_to_remove
+from demux.cli.output.questions import ask_to_remove
 from demux.core.control.deployments_table import forget_deployment, has_deployment
 from demux.core.errors import DemuxError
 from demux.core.settings.settings import Settings
@@ -24,29 +22,9 @@ from install_workflow.databricks.jobs.jobs_api import Workspace
 from install_workflow.destroy.apply import is_unfinished
 from install_workflow.destroy.plan import Folder, RootPart
 
-TABLES = typer.Option(False, "--tables", help="Also our tables below the root: silver, quarantine, bronze, control.")
-CHECKPOINTS = typer.Option(False, "--checkpoints", help="Also the streams' checkpoints.")
 
-
-def destroy(
-    settings_file: Path | None = SETTINGS,
-    root: str | None = ROOT,
-    changes: list[str] = SET,
-    tables: bool = TABLES,
-    checkpoints: bool = CHECKPOINTS,
-    take_over: bool = TAKE_OVER,
-    wait: bool = WAIT,
-    yes: bool = YES,
-) -> None:
-    """Remove what `demux apply` made: jobs, wheels, settings files, grants, record; or here, which game runs where.
-
-    Tables and checkpoints stay, unless you ask for them; with a deployment, that needs a Spark here that reaches the
-    root. Then the table control/deployments forgets the deployment; else it keeps its last rows. Source, registry,
-    archive and log files always stay. All of it is listed before, and you are asked.
-
-    Example: `demux destroy --tables --checkpoints`
-    """
-    settings = settings_of(settings_file, root, changes)
+def destroy(settings: Settings, tables: bool, checkpoints: bool, take_over: bool, wait: bool, yes: bool) -> None:
+    """Remove what `demux apply` made: jobs, wheels, settings files, grants, record; or here, which game runs where."""
     parts = frozenset(part for part, asked in ((RootPart.TABLES, tables), (RootPart.CHECKPOINTS, checkpoints)) if asked)
     if settings.databricks.name is None:
         if take_over:

@@ -6,13 +6,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-import typer
-
-from demux.cli.command import ROOT, SET, SETTINGS, console, settings_of
+from demux.cli.command import console
 from demux.cli.deploy.installer_identity import read_deployment_lock
-from demux.cli.deploy.plan import DISCOVERED, WHEEL
 from demux.cli.deploy.workspace_options import games_seen, print_step, wheel_for
 from demux.core.errors import SettingsInvalid, StorageFailed
+from demux.core.settings.settings import Settings
 from demux.core.text import printable
 from install_workflow.databricks.api.client import WorkspaceConnection
 from install_workflow.databricks.apply.deploy import FileCall, FileStep, deployment_of, preview_deployment, upload_wheel
@@ -21,35 +19,9 @@ from install_workflow.databricks.diff.asset_bundle import HEAD, bundle_files, re
 from install_workflow.databricks.jobs.jobs_api import Workspace
 from install_workflow.planning.plan import waiting_lines
 
-export = typer.Typer(
-    help="Write the plan in the form of another tool.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode="markdown",
-)
 
-
-@export.callback()
-def group() -> None:
-    """Write the plan in the form of another tool."""
-
-
-@export.command("bundle")
-def bundle(
-    out: Path = typer.Option(
-        ..., "--out", help="The folder to write; is made where it is not there.", metavar="FOLDER"
-    ),
-    settings_file: Path | None = SETTINGS,
-    root: str | None = ROOT,
-    changes: list[str] = SET,
-    discovered: bool = DISCOVERED,
-    wheel: str | None = WHEEL,
-) -> None:
-    """Write a Databricks Asset Bundle that installs what `demux apply` would, and upload the wheel that it names.
-
-    Example: `demux export bundle --out bundle`
-    """
-    settings = settings_of(settings_file, root, changes)
+def bundle(settings: Settings, out: Path, discovered: bool, wheel: str | None) -> None:
+    """Write a Databricks Asset Bundle that installs what `demux apply` would, and upload the wheel that it names."""
     deployment_of(settings.databricks)
     require_exportable(settings)
     workspace, found = Workspace(WorkspaceConnection()), wheel_for(settings, wheel)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
-import typer
-
-from demux.cli.command import ROOT, SET, SETTINGS, console, settings_of
+from demux.cli.command import console
 from demux.cli.deploy.installer_identity import read_deployment_lock
-from demux.cli.output.questions import YES, ask, can_ask
+from demux.cli.output.print_json import print_json
+from demux.cli.output.questions import ask, can_ask
 from demux.core.errors import DemuxError
 from demux.core.settings.settings import Settings
 from demux.core.text import counted, printable
@@ -18,56 +16,22 @@ from install_workflow.databricks.grants.apply import GrantsPreview, preview_gran
 from install_workflow.databricks.grants.apply import apply as apply_grants
 from install_workflow.databricks.grants.desired import place_of
 from install_workflow.databricks.grants.diff import GrantChange, require_modest
-from install_workflow.databricks.grants.render import as_json, as_text, call_lines
+from install_workflow.databricks.grants.render import as_text, call_lines, content_of
 from install_workflow.databricks.jobs.jobs_api import Workspace
 
-grants = typer.Typer(
-    help="Say who may read which game's table in Unity Catalog.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode="markdown",
-)
 
-JSON = typer.Option(False, "--json", help="Print JSON.")
-
-
-@grants.callback()
-def group() -> None:
-    """Say who may read which game's table in Unity Catalog."""
+def plan(settings: Settings, json: bool, everything: bool) -> None:
+    """Show which grants would be made or taken back, and which are not ours; change nothing."""
+    found = _preview(settings).plan
+    if json:
+        print_json(content_of(found))
+    else:
+        console.print(as_text(found, everything), soft_wrap=True)
 
 
-@grants.command("plan")
-def plan(
-    settings_file: Path | None = SETTINGS,
-    root: str | None = ROOT,
-    changes: list[str] = SET,
-    json: bool = JSON,
-    everything: bool = typer.Option(False, "--all", help="Also list what stays as it is."),
-) -> None:
-    """Show which grants would be made or taken back, and which are not ours; change nothing.
-
-    Example: `demux grants plan --set 'grants.games={chess: [chess-team]}'`
-    """
-    found = _preview(settings_file, root, changes).plan
-    console.print(as_json(found) if json else as_text(found, everything), soft_wrap=True)
-
-
-@grants.command("apply")
-def apply(
-    settings_file: Path | None = SETTINGS,
-    root: str | None = ROOT,
-    changes: list[str] = SET,
-    json: bool = JSON,
-    force: bool = typer.Option(False, "--force", help="Also if many tables lose their readers with their game."),
-    yes: bool = YES,
-) -> None:
-    """Make and take back grants until they are as the settings say; those that others made stay.
-
-    On a terminal you are asked.
-
-    Example: `demux grants apply`
-    """
-    found = _preview(settings_file, root, changes)
+def apply(settings: Settings, json: bool, force: bool, yes: bool) -> None:
+    """Make and take back grants until they are as the settings say; those that others made stay."""
+    found = _preview(settings)
     if not force:
         require_modest(found.plan)
     if not json:
@@ -78,7 +42,7 @@ def apply(
         make_grants(found)
         return
     outcome = apply_grants(found)
-    console.print(as_json(found.plan, outcome), soft_wrap=True)
+    print_json(content_of(found.plan, outcome))
     if outcome.failed:
         raise outcome.failed[0]
 
@@ -139,8 +103,7 @@ def grants_left_out(settings: Settings) -> str:
     return "! grants are not in a saved plan: make them by `demux grants apply`"
 
 
-def _preview(settings_file: Path | None, root: str | None, changes: list[str]) -> GrantsPreview:
-    settings = settings_of(settings_file, root, changes)
+def _preview(settings: Settings) -> GrantsPreview:
     # mistakes in the settings come before those of the login
     place_of(settings.databricks)
     connection = WorkspaceConnection()

@@ -10,18 +10,12 @@ import uuid
 from datetime import datetime, timezone
 from pathlib import Path
 
-import typer
-
 from demux.cli.command import console
 from demux.core.settings.settings import Settings
 from demux.core.text import printable
 from install_workflow.databricks.apply.deploy import deployment_of
 from install_workflow.databricks.apply.deployment_lock import DeploymentLock, InstallerId, LocalPresence, OnClaim
 from install_workflow.databricks.jobs.jobs_api import Workspace
-
-TAKE_OVER = typer.Option(
-    False, "--take-over", help="Go on where another command has claimed the deployment, because it is dead."
-)
 
 
 def deployment_lock_of(workspace: Workspace, settings: Settings) -> DeploymentLock:

@@ -39,7 +39,7 @@ def games_seen(turn: DeploymentLock, settings: Settings, discovered: bool) -> Di
     registered = registered_games(settings, Registries(settings, os.environ))
     if not discovered:
         return DiscoveredGames(registered=registered, recorded=turn.games)
-    with session_to_look(settings, "plan") as spark:
+    with session_to_look(settings, "plan", may_be_new=True) as spark:
         control = Control(spark, layout_of(settings))
         outlook = preview_round(spark, settings, control)
         history = control.history()

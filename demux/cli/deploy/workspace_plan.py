@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from demux.cli.command import console
-from demux.cli.deploy.deploy_text import plan_json, plan_text
+from demux.cli.deploy.deploy_text import plan_content, plan_text
 from demux.cli.deploy.grants import grants_left_out
 from demux.cli.deploy.installer_identity import deployment_lock_of, print_busy
 from demux.cli.deploy.workspace_options import games_seen, wheel_for
+from demux.cli.output.print_json import print_json
 from demux.core.errors import StorageFailed
 from demux.core.settings.settings import Settings
 from demux.core.text import printable
@@ -41,7 +42,7 @@ def plan_workspace(
         _save(out, to_text(outlook.plan, workspace.connection.host))
     granting = preview_beside_jobs(workspace.connection, settings, (task.game for task in outlook.games.tasks))
     if json:
-        console.print(plan_json(outlook, found, granting.plan if granting else None), soft_wrap=True)
+        print_json(plan_content(outlook, found, granting.plan if granting else None))
         return
     console.print(plan_text(outlook, found, everything), soft_wrap=True)
     if granting is not None:

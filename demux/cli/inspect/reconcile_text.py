@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -36,9 +35,9 @@ def ledger_text(ledger: Ledger, everything: bool) -> RenderableType:
     return Group(*lines)
 
 
-def ledger_json(ledger: Ledger) -> str:
-    """Return the same as JSON: all accounts and differences, each with its first 20 examples."""
-    content: dict[str, Any] = {
+def ledger_content(ledger: Ledger) -> dict[str, Any]:
+    """Return the same as JSON data: all accounts and differences, each with its first 20 examples."""
+    return {
         "balances": ledger.balances,
         "source": None if ledger.intake is None else asdict(ledger.intake),
         "accounts": [{**asdict(account), "balances": account.balances} for account in ledger.accounts],
@@ -48,7 +47,6 @@ def ledger_json(ledger: Ledger) -> str:
         "holes": [asdict(hole) for hole in ledger.holes],
         "notes": ledger.notes,
     }
-    return json.dumps(content, indent=2)
 
 
 def _intake_lines(ledger: Ledger) -> Iterator[Text]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +11,17 @@ from rich.table import Table
 from rich.text import Text
 
 from demux.cli.inspect.schema_check import SubjectCheck
+from demux.cli.output.documents.schemas import (
+    ComparisonJson,
+    DiffJson,
+    FieldComparisonJson,
+    ListedSchemaJson,
+    SchemaJson,
+    SchemasJson,
+    SchemaTextJson,
+    SilverColumnJson,
+    SilverColumnsJson,
+)
 from demux.cli.output.tables import new_table
 from demux.core.columns.types import Array, Column, ColumnType, Map, Struct, sql_name
 from demux.core.protobuf.compatibility.changes import (
@@ -61,9 +71,9 @@ def list_table(listed: Sequence[Listed], problems: Sequence[str]) -> RenderableT
     )
 
 
-def list_json(listed: Sequence[Listed], problems: Sequence[str]) -> str:
+def list_content(listed: Sequence[Listed], problems: Sequence[str]) -> SchemasJson:
     """Return the same as a JSON object: schemas, problems."""
-    schemas = [
+    schemas: list[ListedSchemaJson] = [
         {
             "registry": one.registry,
             **_schema_json(one.schema),
@@ -73,7 +83,7 @@ def list_json(listed: Sequence[Listed], problems: Sequence[str]) -> str:
         }
         for one in listed
     ]
-    return _json({"schemas": schemas, "problems": list(problems)})
+    return {"schemas": schemas, "problems": list(problems)}
 
 
 def schema_text(schema: RegisteredSchema) -> str:
@@ -91,12 +101,32 @@ def _use_text(use: SubjectVersion) -> str:
     return f"subject {use.subject}, version {use.version}{message}"
 
 
+def schema_content(schema: RegisteredSchema) -> SchemaTextJson:
+    """Return the same as JSON data."""
+    uses = (schema.use, *schema.others)
+    return {
+        "schema_id": schema.schema_id,
+        "subjects": [{"subject": use.subject, "version": use.version, "message": use.message} for use in uses],
+        "path": schema.path,
+        "text": schema.text,
+        "references": [{"path": each.path, "text": each.text} for each in schema.references],
+    }
+
+
 def columns_table(columns: Struct) -> RenderableType:
     """Return a line for each silver column, those inside others behind them."""
     table = new_table("column", "type", ">field")
     for column in columns:
         _add_column(table, column, "")
     return table
+
+
+def columns_content(columns: Struct) -> SilverColumnsJson:
+    """Return the same as JSON data, without those inside others, which are in their types."""
+    found: list[SilverColumnJson] = [
+        {"name": column.name, "type": sql_name(column.type), "field": column.number} for column in columns
+    ]
+    return {"columns": found}
 
 
 def comparison_lines(comparison: SchemaComparison) -> RenderableType:
@@ -110,7 +140,7 @@ def comparison_lines(comparison: SchemaComparison) -> RenderableType:
     return Group(grid, *_summary(comparison)) if comparison.changes else Group(*_summary(comparison))
 
 
-def comparison_json(comparison: SchemaComparison) -> dict[str, Any]:
+def comparison_content(comparison: SchemaComparison) -> ComparisonJson:
     """Return the same as a JSON object: breaks, modes, changes, added, widened, conflicts."""
     return {
         "breaks": comparison.breaks,
@@ -122,9 +152,9 @@ def comparison_json(comparison: SchemaComparison) -> dict[str, Any]:
     }
 
 
-def diff_json(old: RegisteredSchema, new: RegisteredSchema, comparison: SchemaComparison) -> str:
-    """Return the comparison of two schemas as a JSON object: old, new, and as `comparison_json`."""
-    return _json({"old": _schema_json(old), "new": _schema_json(new), **comparison_json(comparison)})
+def diff_content(old: RegisteredSchema, new: RegisteredSchema, comparison: SchemaComparison) -> DiffJson:
+    """Return the comparison of two schemas as a JSON object: old, new, and as `comparison_content`."""
+    return {"old": _schema_json(old), "new": _schema_json(new), **comparison_content(comparison)}
 
 
 def check_lines(name: str, checks: Sequence[SubjectCheck], problems: Sequence[str]) -> RenderableType:
@@ -153,7 +183,7 @@ def check_lines(name: str, checks: Sequence[SubjectCheck], problems: Sequence[st
     return Group(*lines)
 
 
-def check_json(name: str, checks: Sequence[SubjectCheck], problems: Sequence[str]) -> str:
+def check_content(name: str, checks: Sequence[SubjectCheck], problems: Sequence[str]) -> dict[str, Any]:
     """Return the same as a JSON object: file, breaks, subjects, problems."""
     subjects = [
         {
@@ -163,12 +193,12 @@ def check_json(name: str, checks: Sequence[SubjectCheck], problems: Sequence[str
             "compatibility": one.level,
             "refused": one.refused,
             "problem": one.problem or None,
-            **({"breaks": one.breaks} if one.comparison is None else comparison_json(one.comparison)),
+            **({"breaks": one.breaks} if one.comparison is None else comparison_content(one.comparison)),
         }
         for one in checks
     ]
     breaks = any(one.breaks for one in checks)
-    return _json({"file": name, "breaks": breaks, "subjects": subjects, "problems": list(problems)})
+    return {"file": name, "breaks": breaks, "subjects": subjects, "problems": list(problems)}
 
 
 def _add_column(table: Table, column: Column, above: str) -> None:
@@ -257,7 +287,7 @@ def _summary(comparison: SchemaComparison) -> list[Text]:
     return [*lines, Text(f"registry: compatibility modes that allow it: {modes}")]
 
 
-def _change_json(change: SchemaChange) -> dict[str, Any]:
+def _change_json(change: SchemaChange) -> FieldComparisonJson:
     return {
         "path": change.path,
         "number": change.number,
@@ -272,13 +302,8 @@ def _change_json(change: SchemaChange) -> dict[str, Any]:
     }
 
 
-def _schema_json(schema: RegisteredSchema) -> dict[str, Any]:
+def _schema_json(schema: RegisteredSchema) -> SchemaJson:
     return {"schema_id": schema.schema_id, "subject": schema.subject, "version": schema.version}
-
-
-def _json(value: object) -> str:
-    # escaped, so that no name can do anything to a terminal
-    return json.dumps(value, indent=2)
 
 
 def _text(text: str, style: str = "") -> Text:

@@ -10,19 +10,22 @@ from pathlib import Path
 
 import typer
 
-from demux.cli.command import BY_SPARK, ROOT, SET, SETTINGS, console, session_to_look, settings_of
+from demux.cli.command import console, session_to_look
 from demux.cli.inspect.schema_check import NamedRegistry, SubjectCheck, candidate, check, compiled_versions
 from demux.cli.inspect.schema_text import (
     Listed,
-    check_json,
+    check_content,
     check_lines,
+    columns_content,
     columns_table,
     comparison_lines,
-    diff_json,
-    list_json,
+    diff_content,
+    list_content,
     list_table,
+    schema_content,
     schema_text,
 )
+from demux.cli.output.print_json import print_json
 from demux.core.errors import ExitCode, RegistryUnavailable, SchemaInvalid, SettingsInvalid
 from demux.core.protobuf.compatibility.compare import compare, silver_columns, table_of
 from demux.core.protobuf.schema.protoc import compile_files, compile_schema
@@ -41,37 +44,9 @@ from demux.core.schemas.subject_choice import ForeignSchema, choose, shared_by
 from demux.core.settings.settings import Settings
 from demux.core.text import printable
 
-schemas = typer.Typer(
-    help="Look at schemas, and at what a changed one would break.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode="markdown",
-)
 
-_REGISTRY = typer.Option(DEFAULT, "--registry", help="The registry: a name in `registries`, or `default`.")
-_REGISTRIES = typer.Option(None, "--registry", help="Only this registry: a name in `registries`, or `default`.")
-_GAME = typer.Option(None, "--game", help="As a record of this game (exact name) means it, in the game's registry.")
-_JSON = typer.Option(False, "--json", help="Print JSON.")
-
-
-@schemas.callback()
-def group() -> None:
-    """Look at schemas, and at what a changed one would break."""
-
-
-@schemas.command("list")
-def list_all(
-    registry: str | None = _REGISTRIES,
-    json: bool = _JSON,
-    settings_file: Path | None = SETTINGS,
-    root: str | None = ROOT,
-    changes: list[str] = SET,
-) -> None:
-    """List the schemas of all registries: id, subject, version, message, compatibility mode.
-
-    Example: `demux schemas list`
-    """
-    settings = settings_of(settings_file, root, changes)
+def list_all(settings: Settings, registry: str | None, json: bool) -> None:
+    """List the schemas of all registries: id, subject, version, message, compatibility mode."""
     asked = _RegistryQueries(settings, [registry] if registry else _names(settings))
     found: list[Listed] = []
     for one, subject in asked.subjects():
@@ -79,87 +54,53 @@ def list_all(
             level = one.opened.compatibility(subject)
             found += [Listed(one.name, schema, level) for schema in one.versions(subject)]
     if json:
-        typer.echo(list_json(found, asked.problems))
+        print_json(list_content(found, asked.problems))
     else:
         console.print(list_table(found, asked.problems))
     raise typer.Exit(asked.exit_code)
 
 
-@schemas.command("show")
-def show(
-    schema_id: int = typer.Argument(..., metavar="ID", min=1, help="The schema's id."),
-    columns: bool = typer.Option(False, "--columns", help="Show the silver columns that it makes instead."),
-    game: str | None = _GAME,
-    registry: str = _REGISTRY,
-    settings_file: Path | None = SETTINGS,
-    root: str | None = ROOT,
-    changes: list[str] = SET,
-) -> None:
-    """Show a schema's text and those that it imports from the registry, or the silver columns that it makes.
-
-    Example: `demux schemas show 7 --columns`
-    """
-    settings = settings_of(settings_file, root, changes)
+def show(settings: Settings, schema_id: int, columns: bool, game: str | None, registry: str, json: bool) -> None:
+    """Show a schema's text and those that it imports from the registry, or the silver columns that it makes."""
     if columns:
-        console.print(columns_table(silver_columns(compile_schema(_meant(settings, registry, game, schema_id)))))
-    elif game is not None:
-        console.print(schema_text(_meant(settings, registry, game, schema_id)), soft_wrap=True)
+        made = silver_columns(compile_schema(_meant(settings, registry, game, schema_id)))
+        if json:
+            print_json(columns_content(made))
+        else:
+            console.print(columns_table(made))
+        return
+    named = game is not None
+    schema = _meant(settings, registry, game, schema_id) if named else _open(settings, registry).schema(schema_id)
+    if json:
+        print_json(schema_content(schema))
     else:
-        console.print(schema_text(_open(settings, registry).schema(schema_id)), soft_wrap=True)
+        console.print(schema_text(schema), soft_wrap=True)
 
 
-@schemas.command("diff")
-def diff(
-    old_id: int = typer.Argument(..., metavar="OLD_ID", min=1, help="The older schema's id."),
-    new_id: int = typer.Argument(..., metavar="NEW_ID", min=1, help="The newer schema's id."),
-    game: str | None = _GAME,
-    registry: str = _REGISTRY,
-    json: bool = _JSON,
-    settings_file: Path | None = SETTINGS,
-    root: str | None = ROOT,
-    changes: list[str] = SET,
-) -> None:
-    """Show what differs between two schemas, on the wire and for a silver table that the older one has filled.
-
-    Example: `demux schemas diff 7 9`
-    """
-    settings = settings_of(settings_file, root, changes)
+def diff(settings: Settings, old_id: int, new_id: int, game: str | None, registry: str, json: bool) -> None:
+    """Show what differs between two schemas, on the wire and for a silver table that the older one has filled."""
     old, new = (_meant(settings, registry, game, schema_id) for schema_id in (old_id, new_id))
     opened = _open(settings, registry_name_for(game, settings) if game is not None else registry)
     before = [version for version in opened.versions(old.subject) if version.version < old.version]
     comparison = compare(compile_schema(old), compile_schema(new), table_of(compiled_versions([*before, old])))
     if json:
-        typer.echo(diff_json(old, new, comparison))
+        print_json(diff_content(old, new, comparison))
         return
     names = (f"{one.subject} version {one.version} (schema {one.schema_id})" for one in (old, new))
     console.print(printable(" -> ".join(names)), style="bold")
     console.print(comparison_lines(comparison))
 
 
-@schemas.command("check")
 def check_file(
-    file: Path = typer.Argument(..., metavar="FILE", help="The changed .proto file."),
-    game: list[str] = typer.Option([], "--game", help="Only subjects NAME and NAME-value. May be repeated."),
-    subject: list[str] = typer.Option(
-        [], "--subject", help="Only this subject, whatever message it holds. May be repeated."
-    ),
-    import_root: list[Path] = typer.Option(
-        [], "--import-root", help="Folder that import paths start at. May be repeated. Default: found by the imports."
-    ),
-    registry: str | None = _REGISTRIES,
-    json: bool = _JSON,
-    settings_file: Path | None = SETTINGS,
-    root: str | None = ROOT,
-    changes: list[str] = SET,
+    settings: Settings,
+    file: Path,
+    game: list[str],
+    subject: list[str],
+    import_root: list[Path],
+    registry: str | None,
+    json: bool,
 ) -> None:
-    """Say which games a changed .proto file would break, and how; exit code 3 if it breaks any.
-
-    The file is compared with the latest version of each subject that holds a message of the same name, and with the
-    silver table that all its versions make.
-
-    Example: `demux schemas check games/chess.proto`
-    """
-    settings = settings_of(settings_file, root, changes)
+    """Say which games a changed .proto file would break, and how; exit code 3 if it breaks any."""
     new = candidate(file, import_root)
     asked = _RegistryQueries(settings, [registry] if registry else _names(settings, game, subject))
     wanted = frozenset([*subject, *game, *(f"{name}-value" for name in game)])
@@ -175,31 +116,17 @@ def check_file(
     if not asked.problems:
         _require(game, subject, seen)
     if json:
-        typer.echo(check_json(str(file), checks, asked.problems))
+        print_json(check_content(str(file), checks, asked.problems))
     else:
         console.print(check_lines(str(file), checks, asked.problems))
     raise typer.Exit(ExitCode.GAMES_FAILED if any(one.breaks for one in checks) else asked.exit_code)
 
 
-@schemas.command("approve")
-def approve(
-    game: str = typer.Option(..., "--game", help="The game (exact name)."),
-    schema: list[int] = typer.Option(
-        [], "--schema", min=1, help="Only the schema of this id. May be repeated. Default: all that the game waits for."
-    ),
-    by_spark: bool = BY_SPARK,
-    settings_file: Path | None = SETTINGS,
-    root: str | None = ROOT,
-    changes: list[str] = SET,
-) -> None:
-    """Let changed schemas change a game's table that asks first (games.schema_changes: ask); rounds may run meanwhile.
-
-    Example: `demux schemas approve --game chess`
-    """
+def approve(settings: Settings, game: str, schema: list[int], by_spark: bool) -> None:
+    """Let changed schemas change a game's table that asks first (games.schema_changes: ask)."""
     from demux.pipeline.context import registry_of
     from deserializer.redecode.schema_approval import approve_schemas
 
-    settings = settings_of(settings_file, root, changes)
     registry, now = registry_name_for(game, settings), datetime.now(timezone.utc)
     # one commit to a table of its own: a running command need not end for it
     with session_to_look(settings, "schemas approve", by_spark=by_spark) as session:

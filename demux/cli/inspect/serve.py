@@ -8,43 +8,22 @@ import sys
 import threading
 from pathlib import Path
 
-import typer
-
-from demux.cli.command import ROOT, SET, SETTINGS, console, settings_of, warn
+from demux.cli.command import console, warn
 from demux.core.errors import StorageFailed
 from demux.core.log_format import formatter_of
-from demux.core.settings.settings import LogFormat
+from demux.core.settings.settings import LogFormat, Settings
 from demux.operations.status.html_page import page
 from demux.operations.status.http_server import SiteCache, StatusServer
 from demux.operations.status.json_view import status_json
 from demux.operations.status.model import Status
-from demux.operations.status.prometheus import MOST_GAMES
 from demux.operations.status.routes import LOOPBACK
 from demux.pipeline.status import status_reader
 
 PORT = 8642
 
 
-def serve(
-    port: int = typer.Option(PORT, min=0, max=65535, help="Port; 0 takes any free one."),
-    host: str = typer.Option("127.0.0.1", help="Address to listen at. Others than loopback let others look in."),
-    allow_host: list[str] = typer.Option(
-        [], help="Another name of this server, such as that of a proxy before it. May be repeated.", metavar="NAME"
-    ),
-    metrics_games: int = typer.Option(
-        MOST_GAMES, min=0, help="Games with series of their own in /metrics, those with most rows; the rest is summed."
-    ),
-    settings_file: Path | None = SETTINGS,
-    root: str | None = ROOT,
-    changes: list[str] = SET,
-) -> None:
-    """Serve the status as a page that keeps itself up to date, with /metrics and /healthz; until Ctrl-C or SIGTERM.
-
-    Only reads, starts no Spark, and takes no lock: it may run beside `demux run --every 30s`.
-
-    Example: `demux serve --port 8642`
-    """
-    settings = settings_of(settings_file, root, changes)
+def serve(settings: Settings, port: int, host: str, allow_host: list[str], metrics_games: int) -> None:
+    """Serve the status as a page that keeps itself up to date, with /metrics and /healthz; until Ctrl-C or SIGTERM."""
     _log_to_terminal(settings.log.format)
     sites = SiteCache(status_reader(settings), metrics_games)
     server = StatusServer(sites, host, port, allow_host)

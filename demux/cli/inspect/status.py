@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
-import typer
 from rich.console import RenderableType
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
 from demux.api.root import Root
-from demux.cli.command import BY_SPARK, ROOT, SET, SETTINGS, console, session_to_look, settings_of
+from demux.cli.command import console, session_to_look
 from demux.cli.inspect.serve import write_page
 from demux.cli.inspect.status_text import status_text
+from demux.cli.output.documents.looks import ShowJson
+from demux.cli.output.print_json import print_json
 from demux.core.errors import GameUnknown
+from demux.core.root.layout import layout_of, require_root
 from demux.core.settings.settings import Settings
 from demux.core.text import printable
-from demux.operations.status.json_view import status_json
+from demux.operations.status.json_view import status_content
 from demux.operations.status.model import Status
 
 # lines of a screen that are not games
@@ -29,24 +33,10 @@ _OTHER_LINES = 12
 
 
 def status(
-    html: Path | None = typer.Option(None, "--html", help="Write a page for a browser instead."),
-    json: bool = typer.Option(False, "--json", help="Print the status as JSON, as the page reads it."),
-    games: list[str] = typer.Option([], "--game", help="Only this game (exact name). May be repeated.", metavar="NAME"),
-    everything: bool = typer.Option(False, "--all", help="All games, not only a screen of the most urgent ones."),
-    watch: float | None = typer.Option(
-        None, "--watch", min=0.1, help="Read and print again every so many seconds, until Ctrl-C.", metavar="SECONDS"
-    ),
-    settings_file: Path | None = SETTINGS,
-    root: str | None = ROOT,
-    changes: list[str] = SET,
+    settings: Settings, html: Path | None, json: bool, games: list[str], everything: bool, watch: float | None
 ) -> None:
-    """Show what failed and what to do, which games wait and why, and where every record is, game by game.
-
-    Reads the logs of the tables, and starts no Spark.
-
-    Example: `demux status --game chess --watch 5`
-    """
-    settings = settings_of(settings_file, root, changes)
+    """Show what failed and what to do, which games wait and why, and where every record is, game by game."""
+    require_root(layout_of(settings))
     read = Root(settings).status_reader()
     if html is not None:
         write_page(read(), html)
@@ -56,7 +46,7 @@ def status(
         return _only(read(), games)
 
     if json:
-        typer.echo(status_json(look()))
+        print_json(status_content(look()), indent=None)
     elif watch is None:
         console.print(_text(look(), everything or bool(games)))
     else:
@@ -66,24 +56,22 @@ def status(
                 live.update(_text(look(), everything or bool(games)), refresh=True)
 
 
-def show(
-    game: str = typer.Argument(..., help="The exact game name."),
-    rows: int = typer.Option(10, min=1, max=1000, help="How many rows."),
-    by_spark: bool = BY_SPARK,
-    settings_file: Path | None = SETTINGS,
-    root: str | None = ROOT,
-    changes: list[str] = SET,
-) -> None:
-    """Show the newest rows of a game's silver table.
-
-    Starts Spark only with --spark, or where only Spark reaches the tables.
-
-    Example: `demux show chess --rows 3`
-    """
-    settings = settings_of(settings_file, root, changes)
+def show(settings: Settings, game: str, rows: int, json: bool, by_spark: bool) -> None:
+    """Show the newest rows of a game's silver table."""
     with session_to_look(settings, "show", by_spark=by_spark) as spark:
         table = Root(settings).silver(game)
         newest = table.newest(rows, spark)
+    if json:
+        values = [{name: _json_value(row[name]) for name in newest.columns} for row in newest.rows]
+        document: ShowJson = {
+            "game": game,
+            "path": table.path,
+            "count": newest.count,
+            "columns": list(newest.columns),
+            "rows": values,
+        }
+        print_json(document)
+        return
     console.print(_rows_table(newest.columns, newest.rows))
     console.print(f"{newest.count:,} rows in {table.path}", soft_wrap=True)
 
@@ -140,5 +128,24 @@ def _value(value: object) -> str:
             return f"[{', '.join(_value(part) for part in value)}]"
         case bytes() | bytearray():
             return value.hex(" ")
+        case _:
+            return str(value)
+
+
+def _json_value(value: object) -> object:
+    """Return a value as JSON has it."""
+    match value:
+        case None | bool() | int() | str():
+            return value
+        case float():
+            return value if math.isfinite(value) else str(value)
+        case dict():
+            return {str(key): _json_value(part) for key, part in value.items()}
+        case list():
+            return [_json_value(part) for part in value]
+        case bytes() | bytearray():
+            return value.hex()
+        case datetime() | date():
+            return value.isoformat()
         case _:
             return str(value)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from demux.cli.output.tables import new_table
+from demux.cli.output.tables import counts_text, new_table, number_cell, text_cell
 from demux.core.causes import Stage
 from demux.core.text import counted, counted_rows, first_few, printable
 from demux.operations.status.model import GameHealth, GameStatus, Status
@@ -28,15 +28,15 @@ def status_text(status: Status, most_games: int | None = None) -> RenderableType
     shown = games if most_games is None else games[:most_games]
     lines: list[RenderableType] = [*_problem_lines(status)]
     lines += [Text(printable(note), "yellow") for note in status.notes]
-    table = new_table("game", "=state", ">rows in", ">silver", ">waiting", "=quarantine", "versions", ">seconds")
+    table = new_table("game", "=state", ">rows in", ">silver", ">waiting", "quarantine", "versions", ">seconds")
     for game in shown:
         table.add_row(
-            Text(printable(game.game)),
+            text_cell(game.game),
             Text(game.state.value, _COLOURS.get(game.state, "")),
-            _number(game.rows_in),
-            _number(_silver(game)),
-            _number(game.lag_rows),
-            _causes(game.quarantined, "\n"),
+            number_cell(game.rows_in),
+            number_cell(_silver(game)),
+            number_cell(game.lag_rows),
+            counts_text(game.quarantined, "\n"),
             ", ".join(map(str, game.versions)),
             "" if game.seconds is None else f"{game.seconds:.1f}",
         )
@@ -44,10 +44,10 @@ def status_text(status: Status, most_games: int | None = None) -> RenderableType
     table.add_row(
         Text(counted(len(games), "game"), "bold"),
         "",
-        _number(_sum(game.rows_in for game in games)),
-        _number(_sum(_silver(game) for game in games)),
-        _number(status.lag_rows),
-        _number(sum(sum(game.quarantined.values()) for game in games)),
+        number_cell(_sum(game.rows_in for game in games)),
+        number_cell(_sum(_silver(game) for game in games)),
+        number_cell(status.lag_rows),
+        number_cell(sum(sum(game.quarantined.values()) for game in games)),
     )
     states = ", ".join(f"{count:,} {state.value}" for state, count in status.states.items() if count)
     lines += [Text(f"{counted(len(games), 'game')}: {states}"), table] if games else [table]
@@ -55,11 +55,11 @@ def status_text(status: Status, most_games: int | None = None) -> RenderableType
         lines.append(Text(f"{counted(len(games) - len(shown), 'game')} more: `demux status --all`"))
     without_game = {cause: rows for (stage, cause), rows in status.quarantined.items() if stage is Stage.BRONZE}
     if without_game:
-        lines.append(Text.assemble("records without a game, in quarantine: ", _causes(without_game)))
+        lines.append(Text.assemble("records without a game, in quarantine: ", counts_text(without_game)))
     if dropped := {printable(game.game): game.dropped for game in games if game.dropped}:
-        lines.append(Text.assemble("dropped from quarantine: ", _causes(dropped)))
+        lines.append(Text.assemble("dropped from quarantine: ", counts_text(dropped)))
     if retired := {printable(game.game): game.retired for game in games if game.retired}:
-        lines.append(Text.assemble("retired from bronze, being old: ", _causes(retired)))
+        lines.append(Text.assemble("retired from bronze, being old: ", counts_text(retired)))
     return Group(*lines)
 
 
@@ -87,11 +87,3 @@ def _sum(values: Iterable[int | None]) -> int | None:
     listed = list(values)
     known = [value for value in listed if value is not None]
     return sum(known) if known or not listed else None
-
-
-def _number(value: int | None) -> Text:
-    return Text("?" if value is None else f"{value:,}")
-
-
-def _causes(counts: Mapping[str, int], between: str = ", ") -> Text:
-    return Text(between.join(f"{cause} {count:,}" for cause, count in sorted(counts.items())))

@@ -9,8 +9,6 @@ import typer
 from demux.cli.command import console
 from demux.core.errors import ExitCode, SettingsInvalid
 
-YES = typer.Option(False, "--yes", "-y", help="Do not ask.")
-
 
 def ask_to_remove(yes: bool) -> None:
     """Ask, unless the answer was given before; end the command unless it is yes.

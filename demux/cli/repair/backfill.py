@@ -3,53 +3,44 @@
 from __future__ import annotations
 
 from datetime import datetime, timezone
-from pathlib import Path
 
-import typer
-
-from demux.cli.command import ROOT, SET, SETTINGS, TAKE_TURNS, command_context, console, session_to_look, settings_of
+from demux.cli.command import command_context, console, session_to_look
 from demux.cli.repair.backfill_days import Backfilling, print_estimate, print_status
 from demux.cli.repair.per_game import each_game
 from demux.core.errors import SettingsInvalid
 from demux.core.names import names_of
 from demux.core.root.layout import layout_of
 from demux.core.root.lock import Access
+from demux.core.settings.settings import Settings
 from demux.core.time_expressions import moment_of
 from demux.pipeline.context import CommandContext
 from deserializer.offsets.bronze_days import plain_bronze
 from deserializer.redecode.backfill_plan import BackfillRequest, asked
 
-DAYS = "2026-01-31 (UTC), a time in it, or an age (7d)"
-
 
 def backfill(
-    game: list[str] = typer.Option([], "--game", "--games", help="Only this game (exact name). May be repeated."),
-    since: str | None = typer.Option(None, "--from", help=f"The first day: {DAYS}.", metavar="DAY"),
-    until: str | None = typer.Option(None, "--to", help="The last day, which belongs to the range.", metavar="DAY"),
-    rescued: bool = typer.Option(False, "--rescued", help="Fill columns from what was kept in `_rescued` instead."),
-    status: bool = typer.Option(False, "--status", help="Only list the backfills of this root, the newest first."),
-    dry_run_only: bool = typer.Option(False, "--dry-run", help="Only say how much there is to do."),
-    settings_file: Path | None = SETTINGS,
-    root: str | None = ROOT,
-    changes: list[str] = SET,
-    wait: bool = TAKE_TURNS,
+    settings: Settings,
+    game: list[str],
+    since: str | None,
+    until: str | None,
+    rescued: bool,
+    status: bool,
+    dry_run_only: bool,
+    json: bool,
+    wait: bool,
 ) -> None:
-    """Decode days again from bronze, as they are by the schemas and settings of now; readers see one change a step.
-
-    If it is killed, run it again: it continues with what is not done. A `demux run --every` may run meanwhile.
-
-    Example: `demux backfill --games chess --from 2026-01-01 --to 2026-01-31`
-    """
+    """Decode days again from bronze, as they are by the schemas and settings of now; readers see one change a step."""
     ways = [rescued, status, since is not None or until is not None]
     if sum(ways) != 1 or (dry_run_only and not ways[2]):
         raise SettingsInvalid(
             "Say what to do again: days, or columns.",
             "Give --from, --to or both; or --rescued; or --status. With days, --dry-run says how much that is.",
         )
-    settings = settings_of(settings_file, root, changes)
+    if json and not (status or dry_run_only):
+        raise SettingsInvalid("--json is of --status and --dry-run.", "Give one of the two, or leave out --json.")
     if status:
         with session_to_look(settings, "backfill") as spark:
-            print_status(spark, settings)
+            print_status(spark, settings, json)
     elif rescued:
         with command_context(settings, "backfill", Access.TURNS, wait=wait) as place:
             _from_rescued(place, game)
@@ -57,7 +48,7 @@ def backfill(
         wanted, layout = _asked(game, since, until), layout_of(settings)
         by_spark = layout.storage.table_exists(layout.bronze) and plain_bronze(layout) is None
         with session_to_look(settings, "backfill", by_spark=by_spark) as spark:
-            print_estimate(spark, settings, wanted)
+            print_estimate(spark, settings, wanted, json)
     else:
         wanted = _asked(game, since, until)
         with command_context(settings, "backfill", Access.TURNS, wait=wait) as place:

@@ -9,13 +9,15 @@ import uuid
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from datetime import date, datetime, timezone
+from typing import TYPE_CHECKING
 
 import typer
-from pyspark.sql import SparkSession
 
-from demux.cli.command import console, warn
+from demux.cli.command import console, print_failure, warn
+from demux.cli.output.backfill_tables import backfill_content, backfill_table, backfills_table
+from demux.cli.output.documents.repairs import BackfillEstimateJson
+from demux.cli.output.print_json import print_json
 from demux.cli.output.progress import BackfillProgress
-from demux.cli.output.tables import backfill_table, backfills_table
 from demux.core.control.games_and_rounds import Control
 from demux.core.delta.bronze_games import games_in_bronze
 from demux.core.delta.log import newest_version
@@ -53,6 +55,9 @@ from deserializer.redecode.backfill_state import backfills, record
 from deserializer.redecode.processed_rows import ReadState, readings_of
 from deserializer.redecode.replace_rows import Redecoder
 from install_workflow.planning.plan import Task
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 # of days that are done in one commit: so many that commits cost little, and few seconds of work
 CHUNK_ROWS = 250_000
@@ -214,7 +219,7 @@ class Backfilling:
     def _tell(self) -> None:
         console.print(backfill_table(self._backfill))
         for game, error in self._failed.items():
-            console.print(f"failed: {printable(game)}: {printable(str(error))}", style="red", soft_wrap=True)
+            print_failure(f"failed: {game}: {error}")
         tell_undated(self._undated)
         if self._failed:
             transient = all(error.kind is ErrorKind.TRANSIENT for error in self._failed.values())
@@ -223,7 +228,7 @@ class Backfilling:
             raise typer.Exit(ExitCode.INTERRUPTED)
 
 
-def print_estimate(spark: SparkSession | None, settings: Settings, wanted: BackfillRequest) -> None:
+def print_estimate(spark: SparkSession | None, settings: Settings, wanted: BackfillRequest, json: bool) -> None:
     """Print how much there is to do, and about how long that takes; without a session where bronze is plain files.
 
     Raises:
@@ -235,20 +240,32 @@ def print_estimate(spark: SparkSession | None, settings: Settings, wanted: Backf
     loads = Control(spark, layout).history().loads
     rates = {game: load.seconds / load.rows for game, load in loads.items() if load.seconds is not None and load.rows}
     seconds = estimate(days, rates, settings.run.parallelism)
-    games = len({day.game for day in days})
+    games = {day.game for day in days}
+    rows = sum(day.rows for day in days)
+    if json:
+        document: BackfillEstimateJson = {
+            "games": sorted(games),
+            "days": len(days),
+            "rows": rows,
+            "seconds": seconds,
+            "undated": dict(undated),
+        }
+        print_json(document)
+        return
     about = "the duration is not known yet" if seconds is None else f"about {max(1, round(seconds)):,} s"
-    console.print(
-        f"{counted(games, 'game')}, {counted(len(days), 'day')}, {counted_rows(sum(day.rows for day in days))}: {about}"
-    )
+    console.print(f"{counted(len(games), 'game')}, {counted(len(days), 'day')}, {counted_rows(rows)}: {about}")
     tell_undated(undated)
     console.print("nothing was decoded")
 
 
-def print_status(spark: SparkSession | None, settings: Settings) -> None:
+def print_status(spark: SparkSession | None, settings: Settings, json: bool) -> None:
     """Print the newest backfills of the root; without a session where the table is reached without one."""
     found = backfills(spark, layout_of(settings), _LISTED)
     parallelism = settings.run.parallelism
-    console.print(backfills_table(found, parallelism) if found else "no backfill yet")
+    if json:
+        print_json({"backfills": [backfill_content(one, parallelism) for one in found]})
+    else:
+        console.print(backfills_table(found, parallelism) if found else "no backfill yet")
 
 
 def _days_to_do(

@@ -10,7 +10,6 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from datetime import datetime, timezone
 from functools import partial
-from pathlib import Path
 from typing import TypeVar
 
 import typer
@@ -18,26 +17,22 @@ from rich.console import RenderableType
 from rich.table import Table
 
 from demux.cli.command import (
-    BY_SPARK,
-    ROOT,
-    SET,
-    SETTINGS,
-    TAKE_TURNS,
     Pace,
     command_context,
     console,
     held_root,
     session_beside,
     session_to_look,
-    settings_of,
 )
-from demux.cli.output.questions import YES, ask_to_remove
-from demux.cli.repair.forget_text import found_text, left_text, removed_text
+from demux.cli.output.print_json import print_json
+from demux.cli.output.questions import ask_to_remove
+from demux.cli.repair.forget_text import found_content, found_text, left_text, removed_text
 from demux.core.delta.bronze_games import games_in_bronze
-from demux.core.errors import ExitCode, PredicateInvalid, TableUnsuited
+from demux.core.errors import ExitCode, PredicateInvalid, SettingsInvalid, TableUnsuited
 from demux.core.names import names_of
 from demux.core.root.layout import layout_of
 from demux.core.root.lock import Access
+from demux.core.settings.settings import Settings
 from demux.core.text import counted, printable
 from demux.operations.erasure.requests import ErasureRequest, carry_out, unfinished, write_down
 from demux.operations.erasure.results import ALL_READ, RemovedRows, SearchResult, require_some
@@ -68,39 +63,26 @@ _MOST_NEAR = 3
 
 
 def forget(
-    where: str = typer.Option(
-        ..., "--where", help="Whom: a condition on columns of the games' tables, such as \"user_name = 'ann'\"."
-    ),
-    game: list[str] = typer.Option([], "--game", help="Only this game (exact name). May be repeated. Default: all."),
-    dry_run: bool = typer.Option(False, "--dry-run", help="Only say what would go; decodes nothing before."),
-    unreadable_too: bool = typer.Option(
-        False,
-        "--unreadable-too",
-        help="Also remove quarantined records that do not decode and whose bytes have a text of --where.",
-    ),
-    force: bool = typer.Option(False, "--force", help="Also where all rows of a table are meant."),
-    by_spark: bool = BY_SPARK,
-    settings_file: Path | None = SETTINGS,
-    root: str | None = ROOT,
-    changes: list[str] = SET,
-    wait: bool = TAKE_TURNS,
-    yes: bool = YES,
+    settings: Settings,
+    where: str,
+    game: list[str],
+    dry_run: bool,
+    json: bool,
+    unreadable_too: bool,
+    force: bool,
+    by_spark: bool,
+    wait: bool,
+    yes: bool,
 ) -> None:
-    """Remove a person's records from silver, bronze and quarantine, bytes included; what goes is listed before.
-
-    Streams may run. If it is killed, run it again: it first finishes what was begun. Exit code 7: not all records could
-    be searched. --where is written down nowhere, but your shell may keep it. Starts Spark only to decode what is not
-    decoded yet, and where a table needs it; with --dry-run, only with --spark.
-
-    Example: `demux forget --where "player.name = 'ann' AND country = 'AT'" --dry-run`
-    """
+    """Remove a person's records from silver, bronze and quarantine, bytes included; what goes is listed before."""
     # takes a while to import
     from demux.operations.predicate.parser import parse
 
+    if json and not dry_run:
+        raise SettingsInvalid("--json is of --dry-run.", "Give both, or leave out --json; nothing was removed.")
     predicate = parse(where)
     if not force:
         require_some(predicate, ())
-    settings = settings_of(settings_file, root, changes)
     layout = layout_of(settings)
     with ExitStack() as stack:
         if dry_run:
@@ -116,7 +98,7 @@ def forget(
         work = _Forgetting(
             place, scope, game, dry_run=dry_run, force=force, start=lambda: stack.enter_context(session_beside(place))
         )
-        code = work.run(lambda: ask_to_remove(yes))
+        code = work.run(lambda: ask_to_remove(yes), json=json)
     raise typer.Exit(code)
 
 
@@ -142,12 +124,15 @@ class _Forgetting:
         self._start = start
         self._pace = Pace(place, _STEP_S)
 
-    def run(self, ask: Callable[[], None]) -> ExitCode:
+    def run(self, ask: Callable[[], None], *, json: bool) -> ExitCode:
         """Return how it ended."""
         games = self._with_spark(self._games)
         self._with_spark(lambda: _require_columns(self._scope, games))
         finished = self._finish()
         found = self._search(games)
+        if json:
+            print_json(found_content(found))
+            return ExitCode.OK
         _print(found_text(found))
         if not any(one.rows for one in found):
             console.print("no record matches")

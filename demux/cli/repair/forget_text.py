@@ -9,6 +9,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from demux.cli.output.documents.repairs import ForgetJson
 from demux.cli.output.tables import new_table
 from demux.core.text import counted, counted_rows, first_few, printable
 from demux.operations.erasure.results import RemovedRows, SearchResult
@@ -33,6 +34,25 @@ def found_text(found: Sequence[SearchResult]) -> Iterator[RenderableType]:
     if clean:
         yield Text(f"{counted(clean, 'game')} with nothing that is meant")
     yield from map(Text, _not_searched(found))
+
+
+def found_content(found: Iterable[SearchResult]) -> ForgetJson:
+    """Return the same as JSON data."""
+    return {
+        "games": [
+            {
+                "game": one.game,
+                "silver": one.silver,
+                "bronze": one.bronze,
+                "quarantine": one.quarantine,
+                "unreadable": one.unreadable,
+                "suspect": one.suspect,
+                "unsearched": one.unsearched,
+                "lacks": list(one.lacks),
+            }
+            for one in found
+        ]
+    }
 
 
 def removed_text(removed: Sequence[RemovedRows]) -> Iterator[RenderableType]:

@@ -7,25 +7,14 @@ import threading
 import uuid
 from collections.abc import Collection, Iterable
 from datetime import datetime, timezone
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 from rich.text import Text
 
-from demux.cli.command import (
-    BY_SPARK,
-    ROOT,
-    SET,
-    SETTINGS,
-    TAKE_TURNS,
-    Pace,
-    command_context,
-    console,
-    session_to_look,
-    settings_of,
-)
-from demux.cli.repair.maintain_text import done_text
+from demux.cli.command import Pace, command_context, console, print_failure, session_to_look
+from demux.cli.output.print_json import print_json
+from demux.cli.repair.maintain_text import done_content, done_text
 from demux.core.control.games_and_rounds import Control
 from demux.core.error_mapping import named
 from demux.core.errors import DemuxError, ErrorKind, ExitCode
@@ -49,23 +38,16 @@ _LOG = logging.getLogger("demux")
 
 
 def maintain(
-    games: list[str] = typer.Option(
-        [], "--game", help="Only the table of this game (exact name). May be repeated.", metavar="NAME"
-    ),
-    vacuum: bool = typer.Option(True, "--vacuum/--no-vacuum", help="Remove files that no table needs any more."),
-    dry_run: bool = typer.Option(False, "--dry-run", help="Only say what would be done; starts no Spark."),
-    by_spark: bool = BY_SPARK,
-    force: bool = typer.Option(False, "--force", help="Also where files are kept for less than an hour."),
-    wait: bool = TAKE_TURNS,
-    settings_file: Path | None = SETTINGS,
-    root: str | None = ROOT,
-    changes: list[str] = SET,
+    settings: Settings,
+    games: list[str],
+    vacuum: bool,
+    dry_run: bool,
+    json: bool,
+    by_spark: bool,
+    force: bool,
+    wait: bool,
 ) -> None:
-    """Join small files, remove old ones, retire old rows of bronze; streams may run meanwhile.
-
-    Example: `demux maintain --dry-run`
-    """
-    settings = settings_of(settings_file, root, changes)
+    """Join small files, remove old ones, retire old rows of bronze; streams may run meanwhile."""
     require_safe(settings.maintain.kept, force=force or dry_run or not vacuum)
     wanted = Vacuum.YES if vacuum else Vacuum.NO
     if dry_run:
@@ -81,11 +63,11 @@ def maintain(
                 _go_on,
                 stop,
             )
-            done = _maintained(upkeep, settings, known, games)
+            done = _maintained(upkeep, settings, known, games, json)
     else:
         with command_context(settings, "maintain", Access.TURNS, wait=wait) as place:
             _require_known(place.spark, place.layout, games)
-            stop, done = place.stop, _maintain_root(place, games, wanted)
+            stop, done = place.stop, _maintain_root(place, games, wanted, json)
     raise typer.Exit(_exit_code(done, stopped=stop.is_set()))
 
 
@@ -107,17 +89,19 @@ def maintain_if_due(place: CommandContext) -> None:
             raise
     except Exception as error:  # nothing is lost by it, whatever it is
         _LOG.exception("maintenance failed")
-        console.print(f"maintenance failed: {named(error)}", style="red", soft_wrap=True)
+        print_failure(f"maintenance failed: {named(error)}")
 
 
-def _maintain_root(place: CommandContext, games: Collection[str], vacuum: Vacuum) -> tuple[TableMaintenance, ...]:
+def _maintain_root(
+    place: CommandContext, games: Collection[str], vacuum: Vacuum, json: bool = False
+) -> tuple[TableMaintenance, ...]:
     """Return what was done to each table; other commands have the root in between."""
     request, offsets_of = (
         _request(place.settings, games, vacuum, dry_run=False),
         game_offsets(place.spark, place.layout),
     )
     upkeep = TableMaintainer(place.spark, place.layout, request, offsets_of, Pace(place, _STEP_S), place.stop)
-    return _maintained(upkeep, place.settings, place.control.known_games(), games)
+    return _maintained(upkeep, place.settings, place.control.known_games(), games, json)
 
 
 def _request(settings: Settings, games: Collection[str], vacuum: Vacuum, *, dry_run: bool) -> MaintenanceRequest:
@@ -126,7 +110,7 @@ def _request(settings: Settings, games: Collection[str], vacuum: Vacuum, *, dry_
 
 
 def _maintained(
-    upkeep: TableMaintainer, settings: Settings, known: Iterable[str], games: Collection[str]
+    upkeep: TableMaintainer, settings: Settings, known: Iterable[str], games: Collection[str], json: bool
 ) -> tuple[TableMaintenance, ...]:
     """Return what was done to each table, once it is printed."""
     tables = tables_of(upkeep.layout, settings.maintain, {names_of(game).key: game for game in known}, games)
@@ -136,7 +120,10 @@ def _maintained(
             done.append(one)
             status.update(Text(f"maintaining … {len(done)} of {len(tables)} tables"))
             _log(one)
-    console.print(done_text(done, upkeep.held_back, dry_run=upkeep.request.dry_run))
+    if json:
+        print_json(done_content(done, upkeep.held_back, dry_run=upkeep.request.dry_run))
+    else:
+        console.print(done_text(done, upkeep.held_back, dry_run=upkeep.request.dry_run))
     return tuple(done)
 
 

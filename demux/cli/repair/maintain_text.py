@@ -9,9 +9,11 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from demux.cli.output.tables import new_table
+from demux.cli.output.documents.repairs import FailedTableJson, MaintenanceJson
+from demux.cli.output.print_json import error_json
+from demux.cli.output.tables import failure_lines, new_table
 from demux.core.settings.maintenance import NEVER
-from demux.core.text import counted, first_few, printable
+from demux.core.text import counted, printable
 from demux.operations.maintenance.report import HeldBack, TableMaintenance, sums
 
 _MOST_LINES = 20
@@ -22,10 +24,41 @@ def done_text(done: Sequence[TableMaintenance], held_back: Sequence[HeldBack], *
     """Return what was done by kind of table, what failed, and which games hold old files of bronze back."""
     lines: list[RenderableType] = [_table(done)]
     lines += [Text(line, "yellow") for line in _held_lines(held_back)]
-    lines += [Text(line, "red") for line in _error_lines(done)]
+    lines += [
+        Text(line, "red")
+        for line in failure_lines((one.table.name, str(one.error)) for one in done if one.error is not None)
+    ]
     if dry_run:
         lines.append(Text("nothing was changed"))
     return Group(*lines)
+
+
+def done_content(done: Sequence[TableMaintenance], held_back: Sequence[HeldBack], *, dry_run: bool) -> MaintenanceJson:
+    """Return the same as JSON data."""
+    failed: list[FailedTableJson] = [
+        {"table": one.table.name, **error_json(one.error)} for one in done if one.error is not None
+    ]
+    return {
+        "dry_run": dry_run,
+        "tables": [
+            {
+                "kind": one.kind.value,
+                "tables": one.tables,
+                "files_before": one.files_before,
+                "files_after": one.files_after,
+                "bytes_after": one.bytes_after,
+                "removed": one.removed,
+                "removed_bytes": one.removed_bytes,
+                "rows": one.rows,
+            }
+            for one in sums(done)
+        ],
+        "held_back": [
+            {"game": one.game, "since": None if one.since is None else one.since.isoformat(), "files": one.files}
+            for one in held_back
+        ],
+        "failed": failed,
+    }
 
 
 def next_line(due: datetime | None, every: str) -> str:
@@ -61,15 +94,6 @@ def _held_lines(held_back: Sequence[HeldBack]) -> Iterator[str]:
         yield f"{printable(one.game)} has not read bronze since {since}: {files} of bronze {stay} for it"
     if len(held_back) > _MOST_LINES:
         yield f"and {len(held_back) - _MOST_LINES} games more"
-
-
-def _error_lines(done: Sequence[TableMaintenance]) -> Iterator[str]:
-    """Yield a line for each different sentence: what fails for all tables is said once."""
-    names: dict[str, list[str]] = {}
-    for one in done:
-        if one.error is not None:
-            names.setdefault(str(one.error), []).append(one.table.name)
-    yield from (f"failed: {first_few(tables)}: {printable(sentence)}" for sentence, tables in names.items())
 
 
 def _size(count: int) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 import typer
 from rich.text import Text
 
-from demux.cli.command import console
+from demux.cli.command import console, print_failure
 from demux.core.error_mapping import named
 from demux.core.errors import DemuxError, ExitCode
 from demux.core.text import printable
@@ -36,7 +36,7 @@ def each_game(place: CommandContext, games: Iterable[str], doing: str, act: Call
                 ended = act(game)
         except Exception as error:  # one game's failure must not stop its neighbours
             failed.append(named(error))
-            console.print(f"{printable(game)}: {failed[-1]}", style="red")
+            print_failure(f"{game}: {failed[-1]}")
             continue
         console.print(f"{printable(game)}: {ended}")
     if failed:

@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
-from pathlib import Path
 
-import typer
 from rich.text import Text
 
-from demux.cli.command import ROOT, SET, SETTINGS, TAKE_TURNS, command_context, console, settings_of
-from demux.cli.output.questions import YES, ask_to_remove
+from demux.cli.command import command_context, console
+from demux.cli.output.print_json import print_json
+from demux.cli.output.questions import ask_to_remove
 from demux.cli.repair.per_game import each_game
-from demux.cli.repair.quarantine_text import drop_text, groups_json, groups_text, records_json, records_text
+from demux.cli.repair.quarantine_text import drop_text, groups_content, groups_text, records_content, records_text
 from demux.core.causes import OF_BRONZE, Cause, Stage
 from demux.core.errors import DemuxError, SettingsInvalid
-from demux.core.root.layout import Layout
+from demux.core.root.layout import Layout, require_root
 from demux.core.root.lock import Access
 from demux.core.schemas.registry_selection import game_schemas
 from demux.core.settings.settings import Settings
@@ -30,49 +29,13 @@ from demux.operations.quarantine.records import DecodedRecord, QuarantineRecord,
 from demux.pipeline.context import CommandContext
 from demux.pipeline.status import reached
 
-quarantine = typer.Typer(
-    help="List, show, replay and drop records in quarantine.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode="markdown",
-)
-
-REPLAYABLE = [cause for cause in Cause if cause not in OF_BRONZE]
 _SAMPLE_FIELDS = 20
 
-GAME = typer.Option(None, "--game", help="Only this game (exact name). Default: all games.")
-CAUSE = typer.Option([], "--cause", help="Only records of this cause. May be repeated.")
-SINCE = typer.Option(
-    None,
-    "--since",
-    help="Only records quarantined then or later: 2026-01-31, 2026-01-31T12:00 (UTC), or an age (7d, 12h).",
-)
-JSON = typer.Option(False, "--json", help="Print it as JSON.")
 
-
-@quarantine.callback()
-def group() -> None:
-    """Work with the records in quarantine."""
-
-
-@quarantine.command("list")
 def list_groups(
-    game: str | None = GAME,
-    cause: list[Cause] = CAUSE,
-    since: str | None = SINCE,
-    limit: int = typer.Option(20, min=1, max=1000, help="How many groups, those with most rows first."),
-    json: bool = JSON,
-    settings_file: Path | None = SETTINGS,
-    root: str | None = ROOT,
-    changes: list[str] = SET,
+    settings: Settings, game: str | None, cause: list[Cause], since: str | None, limit: int, json: bool
 ) -> None:
-    """Show what is in quarantine, by cause, game and schema, and of each the newest record, decoded as far as it goes.
-
-    Only looks, and starts no Spark: it may run at any time, beside anything.
-
-    Example: `demux quarantine list --since 7d`
-    """
-    settings = settings_of(settings_file, root, changes)
+    """Show what is in quarantine, by cause, game and schema, each with its newest record."""
     layout, choice = _filter_of(settings, QuarantineFilter(game, tuple(cause)), since)
     reader = QuarantineReader(layout)
     groups = reader.groups(choice)
@@ -81,33 +44,22 @@ def list_groups(
     found = _decoded(layout, settings, [records[one.newest] for one in shown], _SAMPLE_FIELDS)
     together = list(zip(shown, found, strict=True))
     if json:
-        typer.echo(groups_json(together, groups))
+        print_json(groups_content(together, groups))
     else:
         _print(groups_text(together, groups))
 
 
-@quarantine.command("show")
 def show(
-    record_id: str | None = typer.Argument(
-        None, help="A record's position, as `list` has it. Default: the newest ones."
-    ),
-    game: str | None = GAME,
-    cause: list[Cause] = CAUSE,
-    since: str | None = SINCE,
-    limit: int = typer.Option(10, min=1, max=1000, help="How many records, the newest first."),
-    fields: int = typer.Option(100, min=1, max=10_000, help="How many fields of each."),
-    json: bool = JSON,
-    settings_file: Path | None = SETTINGS,
-    root: str | None = ROOT,
-    changes: list[str] = SET,
+    settings: Settings,
+    record_id: str | None,
+    game: str | None,
+    cause: list[Cause],
+    since: str | None,
+    limit: int,
+    fields: int,
+    json: bool,
 ) -> None:
-    """Show whole records: where each came from, why it is in quarantine, its bytes, decoded as far as possible.
-
-    Only looks, and starts no Spark: it may run at any time, beside anything.
-
-    Example: `demux quarantine show events/0/17`
-    """
-    settings = settings_of(settings_file, root, changes)
+    """Show whole records: where each came from, why it is in quarantine, its bytes, decoded as far as possible."""
     layout, choice = _filter_of(settings, QuarantineFilter(game, tuple(cause), record_id=record_id), since)
     rows, records = QuarantineReader(layout).newest(choice, limit)
     if record_id is not None and not rows:
@@ -118,38 +70,21 @@ def show(
         )
     found = _decoded(layout, settings, records, fields)
     if json:
-        typer.echo(records_json(found, rows))
+        print_json(records_content(found, rows))
     elif found:
         _print(records_text(found, rows))
     else:
         console.print("nothing in quarantine is meant by this")
 
 
-@quarantine.command("replay")
-def replay(
-    game: str | None = GAME,
-    cause: list[Cause] = typer.Option(REPLAYABLE, help="Only records of this cause. May be repeated."),
-    since: str | None = SINCE,
-    settings_file: Path | None = SETTINGS,
-    root: str | None = ROOT,
-    changes: list[str] = SET,
-    wait: bool = TAKE_TURNS,
-) -> None:
-    """Decode quarantined payloads again, once: what decodes now moves to silver, the rest stays with today's cause.
-
-    Killed midway, give it again: no record comes twice. Records that never became a bronze row have no payload to
-    decode; for these see `demux rebuild --bronze`.
-
-    Example: `demux quarantine replay --cause UNKNOWN_SCHEMA`
-    """
+def replay(settings: Settings, game: str | None, cause: list[Cause], since: str | None, wait: bool) -> None:
+    """Decode quarantined payloads again, once: what decodes now moves to silver, the rest stays with today's cause."""
     from deserializer.redecode.replay import games_in_quarantine
     from deserializer.redecode.replay import replay as replay_game
 
     _require_replayable(cause)
     choice = QuarantineFilter(game, tuple(cause), since=_moment("--since", since))
-    with command_context(
-        settings_of(settings_file, root, changes), "quarantine replay", Access.TURNS, wait=wait
-    ) as place:
+    with command_context(settings, "quarantine replay", Access.TURNS, wait=wait) as place:
         games = games_in_quarantine(place.spark, place.layout, choice)
         if not games:
             _require_seen(place, game)
@@ -162,31 +97,17 @@ def replay(
         each_game(place, games, "decoding", decode)
 
 
-@quarantine.command("drop")
 def drop(
-    older_than: str = typer.Option(
-        ...,
-        "--older-than",
-        help="Records quarantined before then: an age (90d, 12h), or 2026-01-31, 2026-01-31T12:00 (UTC).",
-    ),
-    game: str | None = GAME,
-    cause: list[Cause] = CAUSE,
-    stage: Stage | None = typer.Option(None, help="Only records that this stage quarantined."),
-    dry_run: bool = typer.Option(False, "--dry-run", help="Only say what would go."),
-    settings_file: Path | None = SETTINGS,
-    root: str | None = ROOT,
-    changes: list[str] = SET,
-    wait: bool = TAKE_TURNS,
-    yes: bool = YES,
+    settings: Settings,
+    older_than: str,
+    game: str | None,
+    cause: list[Cause],
+    stage: Stage | None,
+    dry_run: bool,
+    wait: bool,
+    yes: bool,
 ) -> None:
-    """Take old records out of quarantine for good; what goes is listed before, and you are asked.
-
-    They stay on record, without their bytes, in the table control/dropped, so `demux reconcile` balances. The
-    bytes are in the table's old files until a VACUUM. If it is killed, run it again. `demux rebuild` decodes bronze
-    again, and brings back what still fails.
-
-    Example: `demux quarantine drop --older-than 90d --cause MALFORMED_WRAPPER --dry-run`
-    """
+    """Take old records out of quarantine for good; what goes is listed before, and you are asked."""
     now = datetime.now(timezone.utc)
     before = moment_of(older_than, now, "--older-than")
     if before > now:
@@ -195,7 +116,7 @@ def drop(
         raise SettingsInvalid("Records of stage bronze have no game.", "Leave out --game, or --stage bronze.")
     choice = QuarantineFilter(game, tuple(cause), stage, before=before)
     access = Access.LOOK if dry_run else Access.TURNS
-    with command_context(settings_of(settings_file, root, changes), "quarantine drop", access, wait=wait) as place:
+    with command_context(settings, "quarantine drop", access, wait=wait) as place:
         found = droppable(place.spark, place.layout, choice)
         if not found:
             _require_seen(place, game)
@@ -224,6 +145,7 @@ def _filter_of(settings: Settings, choice: QuarantineFilter, since: str | None) 
     """
     choice = replace(choice, since=_moment("--since", since))
     layout = reached(settings, "quarantine is read without Spark")
+    require_root(layout)
     if choice.game is not None:
         require_game(choice.game, games_of(layout))
     return layout, choice

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import Any
 
 from rich.text import Text
 
+from demux.cli.output.documents.repairs import (
+    ContentJson,
+    DecodedFieldJson,
+    GroupJson,
+    QuarantineJson,
+    RecordJson,
+    RecordsJson,
+)
 from demux.core.causes import Stage
 from demux.core.protobuf.wire.wire_dump import Dump, DumpedField
 from demux.core.schemas.ref import SchemaRef
@@ -43,11 +49,18 @@ def groups_text(
     yield Text(f"{counted_rows(total(groups))} in quarantine, in {counted(len(groups), 'group')}{rest}")
 
 
-def groups_json(shown: Sequence[tuple[QuarantineGroup, DecodedRecord]], groups: Sequence[QuarantineGroup]) -> str:
-    """Return the same as a JSON object: rows, groups, more_groups."""
-    found = [
+def groups_content(
+    shown: Sequence[tuple[QuarantineGroup, DecodedRecord]], groups: Sequence[QuarantineGroup]
+) -> QuarantineJson:
+    """Return the same as JSON data."""
+    found: list[GroupJson] = [
         {
-            **_key_json(group.key),
+            "cause": group.key.cause,
+            "stage": group.key.stage,
+            "game": group.key.game,
+            "schema_id": group.key.schema_id,
+            "schema_guid": group.key.guid,
+            "several_schemas": group.key.others,
             "rows": group.rows,
             "first": _time(group.first),
             "last": _time(group.last),
@@ -56,8 +69,7 @@ def groups_json(shown: Sequence[tuple[QuarantineGroup, DecodedRecord]], groups: 
         }
         for group, looked in shown
     ]
-    content = {"rows": total(groups), "groups": found, "more_groups": len(groups) - len(shown)}
-    return json.dumps(content, indent=2, ensure_ascii=True)
+    return {"rows": total(groups), "groups": found, "more_groups": len(groups) - len(shown)}
 
 
 def record_text(looked: DecodedRecord) -> Iterator[Text]:
@@ -87,9 +99,9 @@ def records_text(found: Sequence[DecodedRecord], rows: int) -> Iterator[Text]:
         yield Text(f"the newest {len(found)} of {counted_rows(rows)}: --limit shows more")
 
 
-def records_json(found: Sequence[DecodedRecord], rows: int) -> str:
-    """Return the same as a JSON object: rows, records."""
-    return json.dumps({"rows": rows, "records": [_record_json(looked) for looked in found]}, indent=2)
+def records_content(found: Sequence[DecodedRecord], rows: int) -> RecordsJson:
+    """Return the same as JSON data."""
+    return {"rows": rows, "records": [_record_json(looked) for looked in found]}
 
 
 def drop_text(found: Sequence[Droppable], before: datetime) -> Iterator[Text]:
@@ -205,18 +217,7 @@ def _time(moment: datetime | None) -> str | None:
     return None if moment is None else moment.isoformat()
 
 
-def _key_json(key: GroupKey) -> Mapping[str, Any]:
-    return {
-        "cause": key.cause,
-        "stage": key.stage,
-        "game": key.game,
-        "schema_id": key.schema_id,
-        "schema_guid": key.guid,
-        "several_schemas": key.others,
-    }
-
-
-def _record_json(looked: DecodedRecord) -> Mapping[str, Any]:
+def _record_json(looked: DecodedRecord) -> RecordJson:
     one = looked.record
     return {
         "record_id": one.record_id,
@@ -245,7 +246,7 @@ def _record_json(looked: DecodedRecord) -> Mapping[str, Any]:
     }
 
 
-def _content_json(looked: DecodedRecord) -> Mapping[str, Any]:
+def _content_json(looked: DecodedRecord) -> ContentJson:
     content, dump = looked.record.content, looked.dump
     return {
         "bytes": None if content is None else len(content),
@@ -256,6 +257,7 @@ def _content_json(looked: DecodedRecord) -> Mapping[str, Any]:
     }
 
 
-def _part_json(part: DumpedField) -> Mapping[str, Any]:
-    inside = {"value": part.value} if part.value is not None else {"fields": [_part_json(one) for one in part.parts]}
-    return {"number": part.number, "name": part.name, **inside}
+def _part_json(part: DumpedField) -> DecodedFieldJson:
+    if part.value is not None:
+        return {"number": part.number, "name": part.name, "value": part.value}
+    return {"number": part.number, "name": part.name, "fields": [_part_json(one) for one in part.parts]}

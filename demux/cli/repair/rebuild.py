@@ -2,46 +2,30 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import typer
-
-from demux.cli.command import ROOT, SET, SETTINGS, TAKE_TURNS, command_context, console, settings_of
+from demux.cli.command import command_context, console
 from demux.core.error_mapping import named
 from demux.core.errors import SettingsInvalid
 from demux.core.root.lock import Access
+from demux.core.settings.settings import Settings
 
 
 def rebuild(
-    game: str | None = typer.Option(None, "--game", help="Make this game's silver table again from bronze."),
-    bronze: bool = typer.Option(False, "--bronze", help="Make bronze again from its source, and empty all silver."),
-    accept_gaps: bool = typer.Option(
-        False, "--accept-gaps", help="With --bronze: also where the source does not have all of bronze any more."
-    ),
-    accept_return: bool = typer.Option(
-        False, "--accept-return", help="With --bronze: also where records would come back that `demux forget` removed."
-    ),
-    accept_loss: bool = typer.Option(
-        False, "--accept-loss", help="With --game: also where bronze lacks rows that its table has; they are lost."
-    ),
-    settings_file: Path | None = SETTINGS,
-    root: str | None = ROOT,
-    changes: list[str] = SET,
-    wait: bool = TAKE_TURNS,
+    settings: Settings,
+    game: str | None,
+    bronze: bool,
+    accept_gaps: bool,
+    accept_return: bool,
+    accept_loss: bool,
+    wait: bool,
 ) -> None:
-    """Make a table again from where it came from: after a lost checkpoint, or to decode everything again.
-
-    A game's table is made beside the one that is there, and takes its place in one change.
-
-    Example: `demux rebuild --game chess`
-    """
+    """Make a table again from where it came from: after a lost checkpoint, or to decode everything again."""
     from bronze_ingest.rebuild import rebuild_bronze
     from deserializer.redecode.replay import rebuild as rebuild_game
 
     if (game is None) == (not bronze):
         raise SettingsInvalid("Say what to rebuild.", "Give either --game NAME or --bronze.")
     access = Access.ALONE if bronze else Access.TURNS
-    with command_context(settings_of(settings_file, root, changes), "rebuild", access, wait=wait) as place:
+    with command_context(settings, "rebuild", access, wait=wait) as place:
         with console.status("rebuilding …"):
             try:
                 if game is None:

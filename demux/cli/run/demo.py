@@ -7,15 +7,15 @@ import shlex
 import shutil
 import sys
 import time
-from enum import Enum
 from functools import partial
 from pathlib import Path
 
 import typer
 
-from demux.cli.command import ROOT, SET, SETTINGS, command_context, console, settings_of
+from demux.cli.command import command_context, console
 from demux.cli.inspect.status import print_status
-from demux.cli.output.tables import round_table
+from demux.cli.options import ObjectStore, settings_of
+from demux.cli.output.round_report import round_table
 from demux.cli.run.produce import produce_with_progress
 from demux.cli.run.run import exit_code, with_progress
 from demux.core.root.layout import logs_of
@@ -35,31 +35,16 @@ _STORE_FOLDER = "demux-data-store"
 _SETTINGS_FILE = "demo.yml"
 
 
-class Store(Enum):
-    """An object store of which the demonstration knows how it is reached."""
-
-    S3 = "s3"
-
-
 def demo(
-    events: int = typer.Option(20_000, help="New events."),
-    games: int = typer.Option(20, help="Games."),
-    kafka: bool = typer.Option(
-        False, "--kafka", help="Over a broker and a schema registry, such as those that `make up` starts."
-    ),
-    store: Store | None = typer.Option(
-        None, "--store", help="In an object store, such as the S3 server that `make up` starts."
-    ),
-    settings_file: Path | None = SETTINGS,
-    root: str | None = ROOT,
-    changes: list[str] = SET,
+    events: int,
+    games: int,
+    kafka: bool,
+    store: ObjectStore | None,
+    settings_file: Path | None,
+    root: str | None,
+    changes: list[str],
 ) -> None:
-    """Produce events of 20 games in 3 schema versions, 1 % of them faulty, run everything, and show where they are.
-
-    Calling it again continues with new events; nothing is doubled.
-
-    Example: `demux demo --events 100000`
-    """
+    """Produce events of 20 games in 3 schema versions, 1 % of them faulty, run everything, and show where they are."""
     defaults: dict[str, object] = {}
     if kafka:
         changes = ["source.kind=kafka", *changes]

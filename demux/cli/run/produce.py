@@ -6,15 +6,13 @@ import os
 from datetime import datetime, timezone
 from pathlib import Path
 
-import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from demux.cli.command import ROOT, SET, SETTINGS, console, settings_of
+from demux.cli.command import console
 from demux.core.errors import SettingsInvalid
 from demux.core.registry.protocol import ErasableRegistry
 from demux.core.root.layout import layout_of
 from demux.core.schemas.registry_selection import open_registry
-from demux.core.settings.loading.loader import DEFAULT_FILE
 from demux.core.settings.loading.template import template
 from demux.core.settings.settings import Settings
 from demux.core.settings.source import SourceKind
@@ -24,14 +22,8 @@ from producer.run import MADE_BY, ProduceRequest, clean_up
 from producer.run import produce as send
 
 
-def init(
-    file: Path = typer.Argument(DEFAULT_FILE, help="The file to write."),
-    force: bool = typer.Option(False, "--force", help="Overwrite the file if it is there."),
-) -> None:
-    """Write a settings file with every setting, its default and a comment.
-
-    Example: `demux init` then edit `demux.yml`.
-    """
+def init(file: Path, force: bool) -> None:
+    """Write a settings file with every setting, its default and a comment."""
     if file.exists() and not force:
         raise SettingsInvalid(f"{file} is there already.", "Give --force to overwrite it.", path=str(file))
     file.write_text(template(), encoding="utf-8")
@@ -39,25 +31,17 @@ def init(
 
 
 def produce(
-    events: int = typer.Option(20_000, help="New events."),
-    games: int = typer.Option(20, help="Games with plain names."),
-    hostile: int = typer.Option(0, help="More games, with names that try to do harm (at most 10)."),
-    versions: int = typer.Option(3, help="Schema versions of each game."),
-    fault_rate: float = typer.Option(0.01, help="Share of faulty events, 0 to 1."),
-    seed: int = typer.Option(1, help="The same seed gives the same events."),
-    resend: int = typer.Option(0, help="First send this many of the newest messages again."),
-    clean: bool = typer.Option(False, "--clean-up", help="Remove what the producer made, and only that."),
-    settings_file: Path | None = SETTINGS,
-    root: str | None = ROOT,
-    changes: list[str] = SET,
+    settings: Settings,
+    events: int,
+    games: int,
+    hostile: int,
+    versions: int,
+    fault_rate: float,
+    seed: int,
+    resend: int,
+    clean: bool,
 ) -> None:
-    """Send simulated events of many games, wrapped, to the source table or topic; register their schemas.
-
-    Calling it again sends the next events.
-
-    Example: `demux produce --events 100000 --games 50 --fault-rate 0.02`
-    """
-    settings = settings_of(settings_file, root, changes)
+    """Send simulated events of many games, wrapped, to the source table or topic; register their schemas."""
     if clean:
         report = clean_up(_registry(settings), _sink(settings))
         target = (

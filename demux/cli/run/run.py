@@ -13,9 +13,10 @@ from pathlib import Path
 import typer
 from rich.text import Text
 
-from demux.cli.command import DECODER, ROOT, SET, SETTINGS, WAIT, command_context, console, settings_of
+from demux.cli.command import command_context, console, print_failure
+from demux.cli.output.print_json import print_json
 from demux.cli.output.progress import RoundProgress
-from demux.cli.output.tables import round_table
+from demux.cli.output.round_report import failures_of, round_content, round_table
 from demux.cli.repair.maintain import maintain_if_due
 from demux.core.control.deployments_table import copy_record
 from demux.core.delta.bronze_games import games_in_bronze
@@ -24,7 +25,7 @@ from demux.core.names import is_key, names_of
 from demux.core.reports import GameReport, IngestReport
 from demux.core.root.lock import Access
 from demux.core.schemas.registry_selection import Registries, unused_names
-from demux.core.settings.settings import Decoder, Settings
+from demux.core.settings.settings import Settings
 from demux.core.streaming.query import AvailableNow, Every
 from demux.core.text import printable
 from demux.pipeline.context import CommandContext
@@ -34,34 +35,16 @@ from demux.pipeline.round import Round, run_all, run_games, run_ingest, run_roun
 from demux.pipeline.task_pool import TaskEnd
 from install_workflow.planning.plan import Task
 
-EVERY = typer.Option(None, help="Go on for ever, one round every 30s, 5m or 1h.", metavar="TIME")
 # with a session that is lost, before the next one is an error
 _TRIES = 2
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 
 
 def ingest(
-    settings_file: Path | None = SETTINGS,
-    root: str | None = ROOT,
-    changes: list[str] = SET,
-    wait: bool = WAIT,
-    every: str | None = EVERY,
-    deployment_record: Path | None = typer.Option(
-        None,
-        "--deployment-record",
-        help="Folder of the record that `demux apply` keeps; copied to the table control/deployments.",
-        metavar="FOLDER",
-    ),
-    accept_gaps: bool = typer.Option(
-        False, "--accept-gaps", help="Go on where Kafka has lost records that were not read yet; writes the gap down."
-    ),
+    settings: Settings, wait: bool, every: str | None, deployment_record: Path | None, accept_gaps: bool
 ) -> None:
-    """Take everything new in the source into bronze, or into quarantine.
-
-    Example: `demux ingest --set source.path=/data/wrappers`
-    """
+    """Take everything new in the source into bronze, or into quarantine."""
     pause_s = None if every is None else seconds_of(every)
-    settings = settings_of(settings_file, root, changes)
     with command_context(settings, "ingest", Access.ALONE, wait=wait) as place:
         if deployment_record is not None:
             copy_record(place.spark, place.layout, deployment_record)
@@ -80,25 +63,14 @@ def _print_ingested(report: IngestReport) -> None:
     )
 
 
-def run(
-    settings_file: Path | None = SETTINGS,
-    root: str | None = ROOT,
-    changes: list[str] = SET,
-    decoder: Decoder | None = DECODER,
-    wait: bool = WAIT,
-    every: str | None = EVERY,
-) -> None:
-    """Run bronze, then every game of the plan that has new rows. SIGINT and SIGTERM finish what is under way.
-
-    Example: `demux run --every 30s`
-    """
+def run(settings: Settings, json: bool, wait: bool, every: str | None) -> None:
+    """Run bronze, then every game of the plan that has new rows. SIGINT and SIGTERM finish what is under way."""
     pause_s = None if every is None else seconds_of(every)
-    settings = settings_of(settings_file, root, changes, decoder)
     _warn_of_unused_names(settings)
-    reconnecting(lambda worked: _run(settings, pause_s, worked, wait=wait))
+    reconnecting(lambda worked: _run(settings, pause_s, worked, json=json, wait=wait))
 
 
-def _run(settings: Settings, pause_s: float | None, worked: Callable[[], None], *, wait: bool) -> None:
+def _run(settings: Settings, pause_s: float | None, worked: Callable[[], None], *, json: bool, wait: bool) -> None:
     with command_context(settings, "run", Access.ALONE, wait=wait) as place:
         decode, trigger = decode_of(place, settings.round_engine), AvailableNow(enough_s=settings.run.bronze_s)
         work = partial(run_all, place) if pause_s is None else partial(run_round, place, decode, trigger)
@@ -106,7 +78,7 @@ def _run(settings: Settings, pause_s: float | None, worked: Callable[[], None], 
         def once() -> ExitCode:
             began = time.monotonic()
             result = with_progress(work)
-            console.print(round_table(result, time.monotonic() - began))
+            _print_round(result, time.monotonic() - began, json=json)
             if lost := next((end.error for end in result.ended if isinstance(end.error, SessionLost)), None):
                 raise lost
             worked()
@@ -122,6 +94,16 @@ def _run(settings: Settings, pause_s: float | None, worked: Callable[[], None], 
             maintain_if_due(place)
 
         for_ever(place, pause_s, again)
+
+
+def _print_round(result: Round, seconds: float, *, json: bool) -> None:
+    if json:
+        print_json(round_content(result, seconds), indent=None)
+    else:
+        console.print(round_table(result, seconds))
+    if json or console.quiet:
+        for line in failures_of(result):
+            print_failure(line)
 
 
 def reconnecting(work: Callable[[Callable[[], None]], None]) -> None:
@@ -170,7 +152,7 @@ def for_ever(place: CommandContext, pause_s: float, once: Callable[[], object]) 
         except DemuxError as error:
             if error.kind is not ErrorKind.TRANSIENT:
                 raise
-            console.print(str(error), style="red", soft_wrap=True)
+            print_failure(str(error))
         try:
             with place.away():
                 place.stop.wait(max(0.0, began + pause_s - time.monotonic()))
@@ -179,28 +161,9 @@ def for_ever(place: CommandContext, pause_s: float, once: Callable[[], object]) 
             return
 
 
-def deserialize(
-    games: list[str] = typer.Option([], "--game", help="The exact game name. May be repeated.", metavar="NAME"),
-    keys: list[str] = typer.Option(
-        [], "--game-key", help="A game by its key, the name of its table. May be repeated.", metavar="KEY"
-    ),
-    settings_file: Path | None = SETTINGS,
-    root: str | None = ROOT,
-    changes: list[str] = SET,
-    decoder: Decoder | None = DECODER,
-    wait: bool = WAIT,
-    ignore_unknown: bool = typer.Option(
-        False,
-        "--ignore-unknown",
-        help="A game that bronze has no rows of is nothing to do, and no error. Tasks of a job are given this.",
-    ),
-) -> None:
-    """Decode the new bronze rows of one game or several into their silver tables; a game's failure stops no other.
-
-    Example: `demux deserialize --game chess`
-    """
+def deserialize(settings: Settings, games: list[str], keys: list[str], wait: bool, ignore_unknown: bool) -> None:
+    """Decode the new bronze rows of one game or several into their silver tables; a game's failure stops no other."""
     wanted = _wanted(games, keys)
-    settings = settings_of(settings_file, root, changes, decoder)
     _warn_of_unused_names(settings)
     with command_context(settings, "deserialize", Access.ALONE, wait=wait) as place:
         games = _found(place, wanted, ignore_unknown=ignore_unknown)
@@ -269,7 +232,7 @@ class _PrintEnded(Observer):
         """Print it."""
         name = printable(end.task.game)
         if end.report is None:
-            console.print(f"{name}: {printable(str(end.error))}", style="red", soft_wrap=True)
+            print_failure(f"{end.task.game}: {end.error}")
             return
         console.print(
             f"{name}: {end.report.rows_in:,} rows: {end.report.rows_silver:,} to silver, "

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from demux.core.errors import SettingsInvalid, StorageFailed
 from demux.core.extras import on_databricks
 from demux.core.root.lock import is_elsewhere
 from demux.core.settings.settings import Settings
@@ -59,6 +60,37 @@ def logs_of(settings: Settings) -> Path:
     if on_databricks():
         return Path(tempfile.gettempdir()) / f"demux-logs-{os.getpid()}"
     return Path("demux-logs")
+
+
+def require_root(layout: Layout, *, may_be_new: bool = False) -> None:
+    """Check that something is below the root, and that it may be read: else all tables look as if they were not there.
+
+    Raises:
+        SettingsInvalid: nothing is there, unless it may be new, or a file is.
+        StorageFailed: the root, or a folder in it, cannot be read.
+    """
+    root = layout.root
+    remedy = "Name it by --root, or by `root` in demux.yml; `demux run` makes a new one."
+    if locate(root).scheme is not Scheme.FILE:
+        if not may_be_new and layout.storage.reaches(root) and not layout.storage.names(root):
+            raise SettingsInvalid(f"There is nothing below the root {root}.", remedy, root=root)
+        return
+    try:
+        for inside in Path(root).iterdir():
+            if inside.is_dir():
+                os.scandir(inside).close()
+    except FileNotFoundError as error:
+        if may_be_new:
+            return
+        raise SettingsInvalid(f"There is no root {root}.", remedy, root=root) from error
+    except NotADirectoryError as error:
+        raise SettingsInvalid(f"The root {root} is a file, not a folder.", remedy, root=root) from error
+    except OSError as error:
+        raise StorageFailed(
+            f"The root {root} cannot be read: {error.strerror} ({error.filename}).",
+            "Grant read permission to the user that runs this, on the root and all below it; nothing was changed.",
+            root=root,
+        ) from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
+from demux.core.error_mapping import damaged, is_damage
 from demux.core.errors import StorageFailed
 from demux.core.extras import deltalake, obstore, on_databricks
 from demux.core.storage.access import StoreAccess
@@ -177,10 +178,21 @@ class Storage:
         return any(is_version(name) for name in self.names(f"{path}/_delta_log"))
 
     def table(self, path: str) -> deltalake.DeltaTable:
-        """Return the Delta table at the path; raises `deltalake.exceptions.TableNotFoundError` where there is none."""
+        """Return the Delta table at the path.
+
+        Raises:
+            TableDamaged: its log is cut or overwritten.
+            deltalake.exceptions.TableNotFoundError: there is none.
+            deltalake.exceptions.DeltaError: it asks more of its readers.
+        """
         uri, options = self._table(path)
         with _named("open", path, options):
-            return deltalake.DeltaTable(uri, storage_options=options)
+            try:
+                return deltalake.DeltaTable(uri, storage_options=options)
+            except deltalake.exceptions.DeltaError as error:
+                if is_damage(text := str(error)):
+                    raise damaged(f"The table {path}", text.partition("\n")[0]) from error
+                raise
 
     def renewed(self, table: deltalake.DeltaTable, path: str) -> deltalake.DeltaTable:
         """Return a table that was kept open, or opened again where the credentials that it has are to be renewed."""

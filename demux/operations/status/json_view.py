@@ -53,9 +53,14 @@ _FIRST_CHARACTERS, _LAST_CHARACTERS = 700, 300
 
 
 def status_json(status: Status) -> str:
-    """Return the status as one JSON object, in ASCII; see `COLUMNS` for the games."""
+    """Return the status as one JSON object, in ASCII, on one line."""
+    return json.dumps(status_content(status), separators=(",", ":"))
+
+
+def status_content(status: Status) -> dict[str, Any]:
+    """Return the status as JSON data; see `COLUMNS` for the games."""
     failures = _Failures()
-    content = {
+    return {
         "format": FORMAT,
         "root": printable(status.root),
         "at": _ms(status.at),
@@ -78,7 +83,6 @@ def status_json(status: Status) -> str:
         "causes": _causes(status),
         "notes": _notes(status.notes),
     }
-    return json.dumps(content, separators=(",", ":"))
 
 
 class _Failures:

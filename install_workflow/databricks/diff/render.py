@@ -14,7 +14,7 @@ from demux.core.text import first_few, printable
 from install_workflow.databricks.diff.changes import JobAction, JobChange, WorkspacePlan
 from install_workflow.databricks.diff.details import Detail, DifferenceKind
 from install_workflow.databricks.jobs.job import ForeignJob
-from install_workflow.planning.plan import change_line, count_actions, to_json
+from install_workflow.planning.plan import change_line, count_actions
 
 _MARKS = {
     DifferenceKind.ADDED: "+",
@@ -58,11 +58,6 @@ def with_names(plan: WorkspacePlan, names: Mapping[str, str]) -> WorkspacePlan:
     """
     changes = (replace(each, details=tuple(_named(detail, names) for detail in each.details)) for each in plan.changes)
     return replace(plan, changes=tuple(changes))
-
-
-def as_json(plan: WorkspacePlan) -> str:
-    """Return the plan as a JSON object, with the fields of `content_of`."""
-    return to_json(content_of(plan))
 
 
 def content_of(plan: WorkspacePlan, *, with_jobs: bool = False) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from install_workflow.databricks.grants.diff import (
     GrantsPlan,
     kind_of,
 )
-from install_workflow.planning.plan import change_line, count_actions, sign_of, to_json, waiting_lines
+from install_workflow.planning.plan import change_line, count_actions, sign_of, waiting_lines
 
 _WIDTH = 7
 _WAYS = {GrantAction.GRANT: "to", GrantAction.REVOKE: "from"}
@@ -39,11 +39,6 @@ def as_text(plan: GrantsPlan, everything: bool = False) -> str:
     others = sum(len(each.privileges) for each in plan.foreign)
     waiting = counted(len(plan.waiting), "game")
     return "\n".join([*lines, f"Grants {plan.plan_id}: {changes}; {others} of others left, {waiting} waiting."])
-
-
-def as_json(plan: GrantsPlan, outcome: GrantOutcome | None = None) -> str:
-    """Return the plan as a JSON object, and with an outcome what came of it, with the fields of `content_of`."""
-    return to_json(content_of(plan, outcome))
 
 
 def content_of(plan: GrantsPlan, outcome: GrantOutcome | None = None) -> dict[str, Any]:

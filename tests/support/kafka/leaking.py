@@ -19,7 +19,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from bronze_ingest.source import wrapper_stream
 from demux.cli import main as demux
-from demux.cli.command import command_context, settings_of
+from demux.cli.command import command_context
+from demux.cli.options import settings_of
 from demux.cli.run.run import with_progress
 from demux.core.root.layout import logs_of
 from demux.core.root.lock import Access

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from demux.cli.command import _signals_caught, log_to, settings_of
+from demux.cli.command import _signals_caught, log_to
+from demux.cli.options import settings_of
 from demux.core.errors import SettingsInvalid
 from demux.core.root.layout import logs_of
 from demux.core.settings.settings import Decoder, LogFormat, Settings
@@ -43,7 +44,7 @@ def test_each_place_overrides_the_one_before(elsewhere: Path, monkeypatch: pytes
     assert settings_of(file, None, []).games.limit == 1
     monkeypatch.setenv("DEMUX_GAMES__LIMIT", "2")
     assert settings_of(file, None, []).games.limit == 2
-    settings = settings_of(file, "from-option", ["games.limit=3", "root=from-set"], Decoder.FROM_PROTOBUF)
+    settings = settings_of(file, "from-option", ["games.limit=3", "root=from-set"], "from_protobuf")
     assert settings.games.limit == 3
     assert settings.root == str(elsewhere / "from-option")
     assert settings.decoder is Decoder.FROM_PROTOBUF

@@ -61,13 +61,28 @@ def test_what_reads_more_than_logs_does_it_where_there_is_no_java(
     loaded_by(*words, "--root", layout.root)
 
 
+def test_the_help_of_all_commands_loads_no_library_but_those_that_print_it() -> None:
+    script = """
+import sys
+from demux.cli.app import COMMANDS, loaded
+for name, (where, _) in COMMANDS.items():
+    loaded(name, where)
+print(*{name.partition(".")[0] for name in sys.modules})
+"""
+    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    libraries = set(done.stdout.split())
+    assert {"typer", "demux"} <= libraries
+    ours = {"pydantic", "pyarrow", "numpy", "google", "ruamel", "tenacity", "deserializer", "install_workflow"}
+    assert libraries.isdisjoint({*ours, *(name.partition(".")[0] for name in HEAVY)})
+
+
 @pytest.mark.thorough
 def test_no_command_loads_a_library_of_one_way_of_work_before_it_is_asked_for() -> None:
     script = """
-import importlib, sys
-from demux.cli.app import COMMANDS
-for where, _ in COMMANDS.values():
-    importlib.import_module(where.partition(":")[0])
+import importlib, pkgutil, sys
+import demux.cli
+for found in pkgutil.walk_packages(demux.cli.__path__, "demux.cli."):
+    importlib.import_module(found.name)
 print(*[one for one in ("pandas", "confluent_kafka", "duckdb", "deltalake", "obstore") if one in sys.modules])
 """
     done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)

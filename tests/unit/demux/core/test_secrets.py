@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from demux.cli.command import settings_of
+from demux.cli.options import settings_of
 from demux.core.errors import ExitCode, SecretMissing, SettingsInvalid
 from demux.core.secrets import is_reference, is_secret_option, resolve
 from demux.core.settings.loading.loader import load

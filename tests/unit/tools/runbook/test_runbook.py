@@ -10,7 +10,7 @@ import pytest
 from pydantic import BaseModel
 
 from demux.cli.app import COMMANDS, loaded
-from demux.cli.repair.quarantine import REPLAYABLE
+from demux.cli.commands.quarantine import REPLAYABLE
 from demux.core.causes import Cause, Stage
 from demux.core.errors import DemuxError, ExitCode
 from demux.core.settings.loading.template import section_in

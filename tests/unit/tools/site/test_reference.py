@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from pydantic import BaseModel
 
+from demux.cli.output.print_json import DOCUMENTS
 from demux.core.settings.loading.template import section_in
 from demux.core.settings.settings import Settings
 from tests.conftest import Golden
 from tools.site.build import decisions
 from tools.site.cli_page import cli_page, commands
 from tools.site.decisions_page import decisions_page
+from tools.site.json_page import json_page, json_schemas
 from tools.site.settings_page import settings_page
 
 
@@ -25,6 +28,8 @@ def settings_in(model: type[BaseModel], before: str = "") -> Iterator[str]:
 def test_the_pages_are_what_the_code_makes(golden: Golden) -> None:
     golden("../../docs/reference/cli.md", cli_page())
     golden("../../docs/reference/settings.md", settings_page())
+    golden("../../docs/reference/json.md", json_page())
+    golden("../../docs/reference/json.schema.json", json_schemas())
     pages = {path.name: path.read_text("utf-8") for path in decisions()}
     golden("../../docs/decisions/README.md", decisions_page(pages))
 
@@ -37,6 +42,12 @@ def test_each_command_has_all_its_options() -> None:
         section = text.partition(f"\n## demux {name}\n")[2].partition("\n## ")[0]
         options = [option for one in command.params if one.param_type_name == "option" for option in one.opts]
         assert [option for option in options if option not in section] == [], name
+
+
+def test_each_command_that_prints_json_has_the_fields_of_it() -> None:
+    with_json = {name for name, command in commands() if any("--json" in one.opts for one in command.params)}
+    documented = {command.partition(" --")[0] for names in DOCUMENTS for command in re.split(r", (?!with)", names)}
+    assert {name for name in documented if "with" not in name} == with_json
 
 
 def test_each_setting_has_a_row() -> None:

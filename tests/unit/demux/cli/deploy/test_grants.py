@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from demux.cli.deploy.grants import grants
+from demux.cli.commands.deploy import grants
 from demux.core.errors import ExitCode, PlanRefused, SettingsInvalid, WorkspaceRefused
 from tests.fakes.workspace.fake import FakeWorkspace
 from tests.fakes.workspace.http.server import serving

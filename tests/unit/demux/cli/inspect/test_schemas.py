@@ -13,10 +13,10 @@ from pyspark.sql import SparkSession
 from rich.console import Console, RenderableType
 from typer.testing import CliRunner, Result
 
-from demux.cli.command import settings_of
+from demux.cli.commands.schemas import schemas
 from demux.cli.inspect.schema_check import NamedRegistry, SubjectCheck, candidate, check
 from demux.cli.inspect.schema_text import Listed, check_lines, columns_table, comparison_lines, list_table, schema_text
-from demux.cli.inspect.schemas import schemas
+from demux.cli.options import settings_of
 from demux.core.columns.types import Struct
 from demux.core.control.games_and_rounds import approvals_of, approved
 from demux.core.errors import DemuxError, ExitCode, SchemaInvalid, SchemaUnknown, SettingsInvalid

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from demux.api import Root
-from demux.cli.command import settings_of
 from demux.cli.inspect.serve import write_page
+from demux.cli.options import settings_of
 from demux.core.errors import SettingsInvalid, StorageFailed
 from demux.operations.status.facts import Facts
 from demux.pipeline.status import reasons_of, status_reader

@@ -9,7 +9,7 @@ from typing import Any
 import deltalake
 import pytest
 
-from demux.cli.command import settings_of
+from demux.cli.options import settings_of
 from demux.core.causes import Cause, Stage
 from demux.core.columns.spark import spark_struct
 from demux.core.columns.types import Column, Primitive, Struct

@@ -127,16 +127,7 @@ def test_games_that_were_stopped_before_they_began_are_an_interruption(
     monkeypatch.setattr(flow, "command_context", stopped)
     monkeypatch.setattr(flow, "_found", lambda place, wanted, ignore_unknown: list(wanted))
     with pytest.raises(typer.Exit) as end:
-        flow.deserialize(
-            games=["chess", "chess"],
-            keys=["go"],
-            settings_file=None,
-            root=None,
-            changes=[],
-            decoder=None,
-            wait=False,
-            ignore_unknown=False,
-        )
+        flow.deserialize(Settings(), games=["chess", "chess"], keys=["go"], wait=False, ignore_unknown=False)
     assert end.value.exit_code == ExitCode.INTERRUPTED
 
 
@@ -148,8 +139,7 @@ class Closing:
 
 
 def deserialize(games: list[str], keys: list[str]) -> None:
-    options = {"settings_file": None, "root": None, "decoder": None}
-    flow.deserialize(games=games, keys=keys, changes=[], wait=False, ignore_unknown=False, **options)
+    flow.deserialize(Settings(), games=games, keys=keys, wait=False, ignore_unknown=False)
 
 
 def test_without_a_game_there_is_nothing_to_deserialize() -> None:

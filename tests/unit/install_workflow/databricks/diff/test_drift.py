@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -18,7 +19,7 @@ from install_workflow.databricks.diff.changes import WorkspacePlan, compare
 from install_workflow.databricks.diff.details import Detail
 from install_workflow.databricks.diff.drift import filled_in, sides
 from install_workflow.databricks.diff.fields import comparable
-from install_workflow.databricks.diff.render import as_json, as_text
+from install_workflow.databricks.diff.render import as_text, content_of
 from install_workflow.databricks.jobs.job import DeployedJob, Job
 from install_workflow.databricks.jobs.jobs_api import Workspace
 from tests.fakes.workspace.fake import FakeWorkspace
@@ -240,7 +241,7 @@ def test_a_hand_is_said_in_text_and_json_and_undone_by_one_call(fake: FakeWorksp
         "    - cluster c: aws_attributes.availability SPOT removed: set by hand",
         "    - cluster c: runtime_engine PHOTON removed: set by hand",
     ]
-    assert '"reason": "set by hand"' in as_json(plan)
+    assert '"reason": "set by hand"' in json.dumps(content_of(plan), indent=2)
     apply(workspace, plan)
     assert "runtime_engine" not in fake.jobs.held[1001].settings["job_clusters"][0]["new_cluster"]
     assert plan_of(workspace, ONE).is_empty

@@ -10,7 +10,7 @@ import pytest
 
 from demux.core.names import names_of
 from install_workflow.databricks.diff.changes import WorkspacePlan, compare
-from install_workflow.databricks.diff.render import as_json, as_text, with_names
+from install_workflow.databricks.diff.render import as_text, content_of, with_names
 from install_workflow.databricks.jobs.job import DeployedJob, ForeignJob, Job, with_ids
 from tests.fakes.workspace.jobs.job_defaults import kept
 from tests.support.databricks.jobs import ANALYSTS, OPERATORS, changed, cluster_named, job, task
@@ -88,12 +88,12 @@ def test_the_text_with_what_stays_is_what_people_have_read_before(
 
 @plans
 def test_the_json_is_what_programs_have_read_before(name: str, plan: WorkspacePlan, golden: Golden) -> None:
-    golden(f"workspace_plan/{name}.json", as_json(plan))
+    golden(f"workspace_plan/{name}.json", json.dumps(content_of(plan), indent=2))
 
 
 @plans
 def test_the_json_says_all_that_the_plan_says(name: str, plan: WorkspacePlan) -> None:
-    read = json.loads(as_json(plan))
+    read = json.loads(json.dumps(content_of(plan)))
     assert (read["plan_id"], read["state_id"]) == (plan.plan_id, plan.state_id)
     assert [(each["action"], each["part"], each["job_id"]) for each in read["changes"]] == [
         (change.action.value, change.part, change.job_id) for change in plan.changes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
@@ -26,7 +27,7 @@ from install_workflow.databricks.grants.diff import (
     require_modest,
     to_read,
 )
-from install_workflow.databricks.grants.render import as_json, as_text
+from install_workflow.databricks.grants.render import as_text, content_of
 from install_workflow.planning.plan import WaitingGame
 
 PLACE = TableLocation("prod", "main", "main.silver")
@@ -338,12 +339,13 @@ def test_the_text_is_what_people_have_read_before(name: str, plan: GrantsPlan, g
 
 @plans
 def test_the_json_is_what_programs_have_read_before(name: str, plan: GrantsPlan, golden: Golden) -> None:
-    golden(f"grants_plan/{name}.json", as_json(plan))
+    golden(f"grants_plan/{name}.json", json.dumps(content_of(plan), indent=2))
 
 
 def test_the_json_of_an_outcome_is_what_programs_have_read_before(golden: Golden) -> None:
     failed = WorkspaceRefused("The workspace does not know team.", "Correct it.")
-    golden("grants_plan/outcome.json", as_json(PLANS["nothing_to_do"], GrantOutcome(frozenset(way("team")), (failed,))))
+    content = content_of(PLANS["nothing_to_do"], GrantOutcome(frozenset(way("team")), (failed,)))
+    golden("grants_plan/outcome.json", json.dumps(content, indent=2))
 
 
 @plans

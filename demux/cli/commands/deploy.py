@@ -1,0 +1,156 @@
+"""Commands about where games run and who reads them: plan, apply, destroy, export, grants."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from demux.cli.options import (
+    DISCOVERED,
+    JSON,
+    ROOT,
+    SET,
+    SETTINGS,
+    TAKE_OVER,
+    WAIT,
+    WHEEL,
+    YES,
+    command_group,
+    settings_of,
+)
+
+export = command_group("Write the plan in the form of another tool.")
+grants = command_group("Say who may read which game's table in Unity Catalog.")
+
+
+def plan(
+    settings_file: Path | None = SETTINGS,
+    root: str | None = ROOT,
+    changes: list[str] = SET,
+    json: bool = JSON,
+    everything: bool = typer.Option(False, "--all", help="Also list what stays as it is."),
+    out: Path | None = typer.Option(None, "--out", help="Save the plan for `demux apply --plan FILE`.", metavar="FILE"),
+    discovered: bool = DISCOVERED,
+    wheel: str | None = WHEEL,
+) -> None:
+    """Show which game would run where, what would change, and which games wait; change nothing.
+
+    With `databricks.name` it is about the jobs in the workspace.
+
+    Example: `demux plan --set games.limit=10`
+    """
+    from demux.cli.deploy.plan import plan as work
+
+    work(settings_of(settings_file, root, changes), json, everything, out, discovered, wheel)
+
+
+def apply(
+    settings_file: Path | None = SETTINGS,
+    root: str | None = ROOT,
+    changes: list[str] = SET,
+    saved: Path | None = typer.Option(
+        None, "--plan", help="Apply this plan, unless the workspace changed since it was saved.", metavar="FILE"
+    ),
+    force: bool = typer.Option(
+        False,
+        "--force",
+        help="Even where it removes more than a quarter of the games, or makes a second job of a name.",
+    ),
+    discovered: bool = DISCOVERED,
+    wheel: str | None = WHEEL,
+    take_over: bool = TAKE_OVER,
+    wait: bool = WAIT,
+    yes: bool = YES,
+) -> None:
+    """Install the jobs in the workspace, or change them to what the settings want; a second call changes nothing.
+
+    Without `databricks.name`, write down which game runs where on this machine. On a terminal you are asked.
+
+    Example: `demux apply --set databricks.name=prod --yes`
+    """
+    from demux.cli.deploy.apply import apply as work
+
+    work(settings_of(settings_file, root, changes), saved, force, discovered, wheel, take_over, wait, yes)
+
+
+def destroy(
+    settings_file: Path | None = SETTINGS,
+    root: str | None = ROOT,
+    changes: list[str] = SET,
+    tables: bool = typer.Option(
+        False, "--tables", help="Also our tables below the root: silver, quarantine, bronze, control."
+    ),
+    checkpoints: bool = typer.Option(False, "--checkpoints", help="Also the streams' checkpoints."),
+    take_over: bool = TAKE_OVER,
+    wait: bool = WAIT,
+    yes: bool = YES,
+) -> None:
+    """Remove what `demux apply` made: jobs, wheels, settings files, grants, record; or here, which game runs where.
+
+    Tables and checkpoints stay, unless you ask for them; with a deployment, that needs a Spark here that reaches the
+    root. Then the table control/deployments forgets the deployment; else it keeps its last rows. Source, registry,
+    archive and log files always stay. All of it is listed before, and you are asked.
+
+    Example: `demux destroy --tables --checkpoints`
+    """
+    from demux.cli.deploy.destroy import destroy as work
+
+    work(settings_of(settings_file, root, changes), tables, checkpoints, take_over, wait, yes)
+
+
+@export.command("bundle")
+def bundle(
+    out: Path = typer.Option(
+        ..., "--out", help="The folder to write; is made where it is not there.", metavar="FOLDER"
+    ),
+    settings_file: Path | None = SETTINGS,
+    root: str | None = ROOT,
+    changes: list[str] = SET,
+    discovered: bool = DISCOVERED,
+    wheel: str | None = WHEEL,
+) -> None:
+    """Write a Databricks Asset Bundle that installs what `demux apply` would, and upload the wheel that it names.
+
+    Example: `demux export bundle --out bundle`
+    """
+    from demux.cli.deploy.export import bundle as work
+
+    work(settings_of(settings_file, root, changes), out, discovered, wheel)
+
+
+@grants.command("plan")
+def plan_grants(
+    settings_file: Path | None = SETTINGS,
+    root: str | None = ROOT,
+    changes: list[str] = SET,
+    json: bool = JSON,
+    everything: bool = typer.Option(False, "--all", help="Also list what stays as it is."),
+) -> None:
+    """Show which grants would be made or taken back, and which are not ours; change nothing.
+
+    Example: `demux grants plan --set 'grants.games={chess: [chess-team]}'`
+    """
+    from demux.cli.deploy.grants import plan as work
+
+    work(settings_of(settings_file, root, changes), json, everything)
+
+
+@grants.command("apply")
+def apply_grants(
+    settings_file: Path | None = SETTINGS,
+    root: str | None = ROOT,
+    changes: list[str] = SET,
+    json: bool = JSON,
+    force: bool = typer.Option(False, "--force", help="Also if many tables lose their readers with their game."),
+    yes: bool = YES,
+) -> None:
+    """Make and take back grants until they are as the settings say; those that others made stay.
+
+    On a terminal you are asked.
+
+    Example: `demux grants apply`
+    """
+    from demux.cli.deploy.grants import apply as work
+
+    work(settings_of(settings_file, root, changes), json, force, yes)

@@ -1,0 +1,44 @@
+"""The one place that prints JSON, and which document each command prints."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import typer
+
+from demux.cli.output.documents import looks, plans, repairs, schemas
+from demux.core.errors import DemuxError
+
+# by the words of the command
+DOCUMENTS: Mapping[str, type] = {
+    "status": looks.StatusJson,
+    "show": looks.ShowJson,
+    "reconcile": looks.LedgerJson,
+    "plan": plans.PlanJson,
+    "plan, with databricks.name": plans.WorkspacePlanJson,
+    "grants plan, grants apply": plans.GrantsJson,
+    "run": repairs.RoundJson,
+    "schemas list": schemas.SchemasJson,
+    "schemas show": schemas.SchemaTextJson,
+    "schemas show --columns": schemas.SilverColumnsJson,
+    "schemas diff": schemas.DiffJson,
+    "schemas check": schemas.CheckJson,
+    "quarantine list": repairs.QuarantineJson,
+    "quarantine show": repairs.RecordsJson,
+    "backfill --status": repairs.BackfillsJson,
+    "backfill --dry-run": repairs.BackfillEstimateJson,
+    "forget --dry-run": repairs.ForgetJson,
+    "maintain": repairs.MaintenanceJson,
+}
+
+
+def print_json(document: Mapping[str, Any], indent: int | None = 2) -> None:
+    """Print a document on standard output, in ASCII, so that no name can do anything to a terminal."""
+    typer.echo(json.dumps(document, indent=indent))
+
+
+def error_json(error: DemuxError) -> plans.ErrorJson:
+    """Return an error as a document has it."""
+    return {"condition": error.condition, "cause": error.cause, "remedy": error.remedy}
