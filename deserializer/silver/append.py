@@ -29,7 +29,7 @@ from deserializer.silver.file_quarantine import transaction_id
 from deserializer.silver.spark_table import SilverBySpark
 
 # a table that is not there yet can be made by one at a time
-_ALONE = threading.Lock()
+ALONE = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class Appending:
         # Spark would take an older version for a write that was done already; what is there says enough then
         is_known = before is not None and before >= after
         transaction = Batch(transaction_id(self.app_id, key), after.number, retried=False)
-        with _ALONE, self.lock(self.quarantine.path):
+        with ALONE, self.lock(self.quarantine.path):
             commits.append(bad, self.quarantine.path, None if is_known else transaction)
 
     def unsettled(self, rows: DataFrame, game: str, table: SilverBySpark, before: BronzeOffset) -> DataFrame:
