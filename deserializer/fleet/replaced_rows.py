@@ -13,7 +13,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from demux.core.columns.arrow import arrow_fields, days_of
+from demux.core.columns.arrow import arrow_fields, days_of, filled
 from demux.core.columns.types import Struct
 from demux.core.delta.log import file_path
 from demux.core.delta.scan import file_rows
@@ -21,10 +21,11 @@ from demux.core.errors import RangeRetired
 from demux.core.storage.files import Storage
 from demux.core.tables import SILVER_ORIGIN
 from demux.core.text import counted_rows
-from deserializer.decoders.arrow import SchemaBatch
+from deserializer.decoders.arrow import INPUT, SchemaBatch
 from deserializer.fleet.days import NO_DAY, DayCounts, Span, among
 
 _POSITION = Struct(tuple(column for column in SILVER_ORIGIN if column.name in {"_record_id", "_timestamp"}))
+_BRONZE = Struct(tuple(column for column in INPUT if column.name in {"record_id", "timestamp"}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +62,8 @@ class ReplacedRows:
         known = None if self.may_lose else self._records_in(bronze, forgotten)
         lost: Counter[date | None] = Counter()
         if known is not None:
-            there = frozenset(known.to_pylist()) if self.quarantined else frozenset()
-            lost.update(day for record, day in self.quarantined.items() if record not in there)
+            there = pc.is_in(pa.array([*self.quarantined], pa.string()), known).to_pylist()
+            lost.update(day for day, is_there in zip(self.quarantined.values(), there, strict=True) if not is_there)
         found: dict[str, bool] = {}
         for path, size in self.files.items():
             rows_in_file = mine = 0
@@ -79,7 +80,8 @@ class ReplacedRows:
         return found
 
     def _records_in(self, bronze: Iterable[Any], forgotten: frozenset[str]) -> pa.ChunkedArray:
-        tables = (file.read(columns=["record_id", "timestamp"]) for file in bronze)
+        # a file that deltalake has rewritten has texts of another kind
+        tables = (filled(file.read(columns=[column.name for column in _BRONZE]), _BRONZE) for file in bronze)
         ids = [rows.filter(among(rows.column("timestamp"), self.span)).column("record_id") for rows in tables]
         return pa.chunked_array([*(c for one in ids for c in one.chunks), sorted(forgotten)], pa.string())
 

@@ -13,7 +13,7 @@ from demux.core.settings.schema_contract import Contract, SchemaChanges
 from demux.core.tables import SILVER_RESERVED
 from deserializer.decoders.schema_decision import Decisions, SchemaLookup, decide
 from deserializer.silver.comments import Description, description_of
-from deserializer.silver.evolve import payload_of
+from deserializer.silver.file_table import payload_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +47,11 @@ def rebuilt_table(
     """
     if contract.mode is SchemaChanges.EVOLVE:
         now = StructType([])
-    decisions = decide(payload_of(now), answers, message_in(now), contract, rows=rows)
-    description = description_of(decisions, answers, columns_of_spark(now))
+    everything = columns_of_spark(now)
+    decisions = decide(payload_in(everything), answers, message_in(now), contract, rows=rows)
+    description = description_of(decisions, answers, everything)
     schema = _schema(description, decisions.message, now)
-    return RebuiltTable(replace(decisions, columns=payload_of(schema)), schema, description.comment)
+    return RebuiltTable(replace(decisions, columns=payload_in(columns_of_spark(schema))), schema, description.comment)
 
 
 def _schema(description: Description, message: str | None, now: StructType) -> StructType:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import shlex
 import uuid
 from collections.abc import Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import date
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -30,24 +30,17 @@ from demux.core.schemas.store import SchemaStore
 from demux.core.settings.settings import Sink
 from demux.operations.quarantine.drop import delete_rows
 from demux.operations.quarantine.filter import QuarantineFilter
-from deserializer.fleet.days import DayCounts, among
+from deserializer.fleet.days import among
 from deserializer.offsets.bronze_days import plain_bronze
 from deserializer.redecode.replace_by_files import FileReplacement
 from deserializer.redecode.replace_by_spark import replace_by_spark
-from deserializer.redecode.source import BronzeRows, files_of_table, retired_rows
+from deserializer.redecode.source import BronzeRows, Redecoded, files_of_table, retired_rows
 from deserializer.silver.append import ALONE
 from deserializer.silver.backend import tables_of
+from deserializer.silver.file_table import SilverTable
 
 # of bronze, which one task decodes; of more, Spark's tasks have a part each
 _MOST_BYTES = 512 * 2**20
-
-
-@dataclass(frozen=True, slots=True)
-class Redecoded:
-    """What became of rows that were decoded again: by day, and the ids of their schemas."""
-
-    counts: Mapping[date, DayCounts]
-    schema_ids: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +102,9 @@ class Redecoder:
             raise found
         if found is not None:
             return found
-        with_counts, decisions = replace_by_spark(
+        done = replace_by_spark(
             self.spark, self.layout, self.schemas, source, request, self.lock, accept_loss=accept_loss
         )
-        done = Redecoded(with_counts, decisions.schema_ids())
         self._clean({source.game: done}, [source], request)
         return done
 
@@ -124,19 +116,25 @@ class Redecoder:
         if bronze is None:
             return {}
         files = files_of_table(bronze, self.layout.bronze, "timestamp")
-        plain: list[BronzeRows] = []
-        for source in sources:
-            path = self.layout.silver(names_of(source.game).key)
-            is_new = source.span is None and not self.layout.storage.table_exists(path)
-            fits = source.span is not None or sum(one.bytes for one in files.get(source.game, ())) <= _MOST_BYTES
-            is_plain = is_new or open_to_replace(self.layout.storage, path) is not None
-            if source.version == bronze.version() and fits and is_plain:
-                plain.append(source)
-        replacement = FileReplacement(self.spark, self.layout, self.schemas, self.lock, self.threads, request)
-        found = replacement.replace(plain, files, accept_loss=accept_loss)
-        done = {game: Redecoded(*one) for game, one in found.items() if not isinstance(one, DemuxError)}
-        self._clean(done, plain, request)
-        return {**done, **{game: one for game, one in found.items() if isinstance(one, DemuxError)}}
+        threads = max(self.threads, self.layout.storage.side_by_side(self.layout.root))
+
+        def opened(source: BronzeRows) -> SilverTable | None:
+            is_large = sum(one.bytes for one in files.get(source.game, ())) > _MOST_BYTES
+            if source.version != bronze.version() or (source.span is None and is_large):
+                return None
+            storage, path = self.layout.storage, self.layout.silver(names_of(source.game).key)
+            table = open_to_replace(storage, path)
+            if table is None and (source.span is not None or storage.table_exists(path)):
+                return None
+            return SilverTable.at(storage, path, table)
+
+        with ThreadPoolExecutor(threads, thread_name_prefix="open") as pool:
+            tables = [(one, table) for one, table in zip(sources, pool.map(opened, sources), strict=True) if table]
+        replacement = FileReplacement(self.spark, self.layout, self.schemas, self.lock, threads, request)
+        found = replacement.replace(tables, files, accept_loss=accept_loss)
+        done = {game: one for game, one in found.items() if isinstance(one, Redecoded)}
+        self._clean(done, [source for source, _ in tables], request)
+        return found
 
     def _clean(self, done: Mapping[str, Redecoded], sources: Collection[BronzeRows], request: str) -> None:
         """Take the older rows of quarantine out of it, and forget that rows were dropped."""

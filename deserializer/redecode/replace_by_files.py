@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime, timezone
+from datetime import datetime, timezone
 
 from pyspark.sql import SparkSession
 
@@ -15,20 +15,18 @@ from demux.core.delta.bronze_games import position_id
 from demux.core.delta.parquet_writer import TableFile, remove_files
 from demux.core.error_mapping import named
 from demux.core.errors import DemuxError, TaskInterrupted
-from demux.core.names import names_of
 from demux.core.root.layout import Layout
 from demux.core.root.lock import TableLock
 from demux.core.schemas.ref import SchemaRef
 from demux.core.schemas.store import SchemaStore
 from demux.core.streaming.bronze_offset import BronzeOffset
 from deserializer.decoders.schema_decision import UNDECIDED, Decisions, SchemaLookup
-from deserializer.fleet.days import DayCounts
 from deserializer.fleet.replaced_rows import ReplacedRows
 from deserializer.fleet.spark_job import run_job
 from deserializer.fleet.waves import RefsByGame, error_of, write_in_waves
 from deserializer.fleet.worker import GameFiles, WrittenGame
 from deserializer.redecode.rebuilt_table import RebuiltTable, rebuilt_table
-from deserializer.redecode.source import BronzeRows, LoggedFile, files_of_table, records_by_game
+from deserializer.redecode.source import BronzeRows, LoggedFile, Redecoded, files_of_table, records_by_game
 from deserializer.silver.file_quarantine import Quarantine
 from deserializer.silver.file_table import SilverTable
 from deserializer.silver.fit import fit, learn
@@ -77,41 +75,37 @@ class FileReplacement:
     _games: dict[str, _ReplacedGame] = field(default_factory=dict)
 
     def replace(
-        self, sources: Collection[BronzeRows], files: BronzeFiles, *, accept_loss: bool
-    ) -> dict[str, tuple[Mapping[date, DayCounts], tuple[int, ...]] | DemuxError]:
-        """Return what became of the rows of each game, by day, and their schemas' ids; or why nothing was written.
+        self, sources: Collection[tuple[BronzeRows, SilverTable]], files: BronzeFiles, *, accept_loss: bool
+    ) -> dict[str, Redecoded | DemuxError]:
+        """Return what became of the rows of each game, or why nothing was written.
 
         Args:
-            sources: the rows of each game.
+            sources: the rows of each game, and its table.
             files: bronze's, by game.
             accept_loss: also where bronze lacks records of the tables.
         """
         if not sources:
             return {}
         storage, layout = self.layout.storage, self.layout
-        spans = {one.game: one.span for one in sources}
+        spans = {one.game: one.span for one, _ in sources}
+        all_rows = dict.fromkeys(spans)
         quarantined = records_by_game(storage, layout.quarantine, "stage", Stage.SILVER.value, spans)
-        forgotten = records_by_game(
-            storage, layout.removed, "reason", RemovalReason.FORGOTTEN.value, dict.fromkeys(spans)
-        )
-        for source in sources:
-            mine = [one for one in files.get(source.game, ()) if one.may_have(source.span)]
-            read = [one for one in mine if one.name not in source.unread]
-            self._games[source.game] = _ReplacedGame(
-                source,
-                GameFiles(
-                    storage,
-                    source.game,
-                    tuple(one.where for one in read),
-                    tuple(one.bytes for one in read),
-                    layout.silver(names_of(source.game).key),
-                    UNDECIDED,
-                    source.version,
-                    frozenset(forgotten.get(source.game, ())),
-                    ReplacedRows(source.span, {}, quarantined.get(source.game, {}), accept_loss),
-                ),
-                SilverTable.at(storage, layout.silver(names_of(source.game).key)),
+        forgotten = records_by_game(storage, layout.removed, "reason", RemovalReason.FORGOTTEN.value, all_rows)
+        for source, table in sources:
+            game, mine = source.game, files.get(source.game, ())
+            read = [one for one in mine if one.may_have(source.span) and one.name not in source.unread]
+            work = GameFiles(
+                storage,
+                game,
+                tuple(one.where for one in read),
+                tuple(one.bytes for one in read),
+                table.path,
+                UNDECIDED,
+                source.version,
+                frozenset(forgotten.get(game, ())),
+                ReplacedRows(source.span, {}, quarantined.get(game, {}), accept_loss),
             )
+            self._games[game] = _ReplacedGame(source, work, table)
         written, bad = self._written(datetime.now(timezone.utc))
         if bad:
             Quarantine(storage, layout.quarantine, layout.dropped, self.request, self.lock).append(bad, {})
@@ -119,8 +113,7 @@ class FileReplacement:
             return dict(zip(written, pool.map(self._committed, written, written.values()), strict=True))
 
     def _written(self, now: datetime) -> tuple[dict[str, list[WrittenGame]], list[TableFile]]:
-        with ThreadPoolExecutor(self.threads, thread_name_prefix="open") as pool:
-            works = [*pool.map(self._work, self._games)]
+        works = [self._work(game) for game in self._games]
         storage, quarantine = self.layout.storage, self.layout.quarantine
         return write_in_waves(
             storage,
@@ -163,9 +156,7 @@ class FileReplacement:
         one.rebuilt = rebuilt_table(one.table.schema, answers, contract, rows)
         return one.rebuilt.decisions
 
-    def _committed(
-        self, game: str, parts: Sequence[WrittenGame]
-    ) -> tuple[Mapping[date, DayCounts], tuple[int, ...]] | DemuxError:
+    def _committed(self, game: str, parts: Sequence[WrittenGame]) -> Redecoded | DemuxError:
         """Replace the rows of a game by what was written; return why that was not possible."""
         one, files = self._games[game], [file for part in parts for file in part.silver]
         error = error_of(parts)
@@ -175,7 +166,7 @@ class FileReplacement:
             (part,) = parts
             if part.days or one.source.span is None:
                 self._commit(one, part)
-            return part.days, one.decisions.schema_ids(part.refs)
+            return Redecoded(part.days, one.decisions.schema_ids(part.refs))
         except Exception as failure:  # one game's failure must not stop its neighbours
             if error is not None or isinstance(failure, TaskInterrupted):
                 # what cannot be removed now is in no table, and VACUUM removes it

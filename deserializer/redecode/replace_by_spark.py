@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from datetime import date
 from functools import reduce
 
@@ -23,12 +22,11 @@ from demux.core.schemas.store import SchemaStore
 from demux.core.streaming.bronze_offset import BronzeOffset
 from demux.operations.quarantine.filter import QuarantineFilter
 from deserializer.decoders.batch_contents import contents_of
-from deserializer.decoders.schema_decision import Decisions
-from deserializer.fleet.days import NO_DAY, DayCounts
+from deserializer.fleet.days import NO_DAY
 from deserializer.fleet.replaced_rows import day_counts, lost_rows
 from deserializer.offsets.bronze_files import file_session
 from deserializer.redecode.rebuilt_table import RebuiltTable, rebuilt_table
-from deserializer.redecode.source import BronzeRows, day_of
+from deserializer.redecode.source import BronzeRows, Redecoded, day_of
 from deserializer.silver.append import ALONE
 from deserializer.silver.evolve import examined_rows, say, silver_rows
 from deserializer.silver.fit import fit
@@ -45,8 +43,8 @@ def replace_by_spark(
     lock: TableLock,
     *,
     accept_loss: bool,
-) -> tuple[Mapping[date, DayCounts], Decisions]:
-    """Return what became of the rows of each day, and what was decided about them; as `Redecoder.replace`."""
+) -> Redecoded:
+    """Return what became of the rows; as `Redecoder.replace`."""
     spark = file_session(spark)
     game, contract = source.game, schemas.contract(source.game)
     everything = source.frame(spark, layout)
@@ -77,7 +75,7 @@ def replace_by_spark(
             replace_rows(good, table.path, replaceWhere=source.span.sql("_timestamp"))
         elif rebuilt is not None:
             _overwrite(spark, table, rebuilt, good, _position(spark, layout, source, table.path))
-    return day_counts(_by_day(rows), rows_bad), decisions
+    return Redecoded(day_counts(_by_day(rows), rows_bad), decisions.schema_ids())
 
 
 def _by_day(rows: DataFrame) -> Counter[date]:

@@ -30,7 +30,7 @@ from demux.core.settings.settings import Sink
 from demux.core.storage.files import Storage
 from demux.core.tables import REMOVED
 from deserializer.decoders.arrow import INPUT
-from deserializer.fleet.days import Span, among
+from deserializer.fleet.days import DayCounts, Span, among
 from deserializer.fleet.game_state import GameStates
 from deserializer.fleet.replaced_rows import lost_rows
 from deserializer.offsets.bronze_days import plain_bronze
@@ -66,6 +66,14 @@ class BronzeRows:
             rows = rows.where(~F.col("_metadata.file_name").isin(sorted(self.unread)))
         rows = rows.select(*(column.name for column in INPUT))
         return rows if self.span is None else rows.where(self.span.sql("timestamp"))
+
+
+@dataclass(frozen=True, slots=True)
+class Redecoded:
+    """What became of rows that were decoded again: by day, and the ids of their schemas."""
+
+    counts: Mapping[date, DayCounts]
+    schema_ids: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)

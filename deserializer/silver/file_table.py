@@ -51,10 +51,10 @@ class SilverTable:
     _seen: dict[str, int | None] = field(default_factory=dict)
 
     @staticmethod
-    def at(storage: Storage, path: str) -> SilverTable:
-        """Return the table as it is now."""
+    def at(storage: Storage, path: str, opened: deltalake.DeltaTable | None = None) -> SilverTable:
+        """Return the table as it is now, or as it was opened."""
         try:
-            table = SilverTable(path, Struct(()), None, storage, storage.table(path))
+            table = SilverTable(path, Struct(()), None, storage, opened or storage.table(path))
         except deltalake.exceptions.TableNotFoundError:
             return SilverTable(path, Struct(()), None, storage, None)
         table._read()

@@ -46,8 +46,8 @@ from deserializer.redecode.backfill_plan import (
     waves,
 )
 from deserializer.redecode.backfill_state import backfills, record
-from deserializer.redecode.redecoder import Redecoded, Redecoder
-from deserializer.redecode.source import BronzeRows, read_rows, retired_rows, rows_by_day
+from deserializer.redecode.redecoder import Redecoder
+from deserializer.redecode.source import BronzeRows, Redecoded, read_rows, retired_rows, rows_by_day
 from install_workflow.planning.plan import Task
 
 # of days that are done in one commit: so many that commits cost little, and few seconds of work

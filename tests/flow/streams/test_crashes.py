@@ -88,7 +88,7 @@ def test_a_replay_that_dies_at_any_of_its_writes_is_finished_by_the_next_one(
     # no new column: the first write to the table is that of the rows
     assert root.register("chess", f"{event} // again") == first + 1
     choice = QuarantineFilter(causes=(Cause.UNKNOWN_SCHEMA,))
-    with crash.after_writes(writes), pytest.raises(crash.Crash):
+    with crash.after_writes(writes, crash.Death), pytest.raises(crash.Death):
         replay(root.spark, root.layout, root.workplace().schemas, "chess", choice, sink)
     assert [row["record_id"] for row in root.quarantine()] == ["t/0/1", "t/0/2"][writes // 3 :]
     assert [row["_record_id"] for row in root.silver("chess")] == ["t/0/0", "t/0/1"][: min(writes, 2)]

@@ -133,7 +133,7 @@ def test_copies_of_a_record_that_is_in_silver_are_replayed_all_and_once_also_whe
     write_quarantine(layout.quarantine, early, early, quarantine_row("chess", 1, Cause.UNKNOWN_SCHEMA, 1, BROKEN))
     # it dies once silver is written, and another copy comes
     chosen = QuarantineFilter(causes=(Cause.SCHEMA_FROZEN,))
-    with crash.after_writes(1), pytest.raises(crash.Crash):
+    with crash.after_writes(1, crash.Death), pytest.raises(crash.Death):
         replay(spark, layout, schemas, "chess", chosen, sink)
     assert (len(silver(layout, "chess")), len(left(layout))) == (4, 3)
     write_quarantine(layout.quarantine, early)
