@@ -32,9 +32,10 @@ from demux.operations.quarantine.drop import delete_rows
 from demux.operations.quarantine.filter import QuarantineFilter
 from deserializer.fleet.days import among
 from deserializer.offsets.bronze_days import plain_bronze
+from deserializer.offsets.logged_files import files_of_table
 from deserializer.redecode.replace_by_files import FileReplacement
 from deserializer.redecode.replace_by_spark import replace_by_spark
-from deserializer.redecode.source import BronzeRows, Redecoded, files_of_table, retired_rows
+from deserializer.redecode.source import BronzeRows, Redecoded, retired_rows
 from deserializer.silver.append import ALONE
 from deserializer.silver.backend import tables_of
 from deserializer.silver.file_table import SilverTable

@@ -21,12 +21,14 @@ from demux.core.schemas.ref import SchemaRef
 from demux.core.schemas.store import SchemaStore
 from demux.core.streaming.bronze_offset import BronzeOffset
 from deserializer.decoders.schema_decision import UNDECIDED, Decisions, SchemaLookup
+from deserializer.fleet.days import Span
 from deserializer.fleet.replaced_rows import ReplacedRows
 from deserializer.fleet.spark_job import run_job
 from deserializer.fleet.waves import RefsByGame, error_of, write_in_waves
 from deserializer.fleet.worker import GameFiles, WrittenGame
+from deserializer.offsets.logged_files import LoggedFile, files_of_table
 from deserializer.redecode.rebuilt_table import RebuiltTable, rebuilt_table
-from deserializer.redecode.source import BronzeRows, LoggedFile, Redecoded, files_of_table, records_by_game
+from deserializer.redecode.source import BronzeRows, Redecoded, records_by_game
 from deserializer.silver.file_quarantine import Quarantine
 from deserializer.silver.file_table import SilverTable
 from deserializer.silver.fit import fit, learn
@@ -93,7 +95,7 @@ class FileReplacement:
         forgotten = records_by_game(storage, layout.removed, "reason", RemovalReason.FORGOTTEN.value, all_rows)
         for source, table in sources:
             game, mine = source.game, files.get(source.game, ())
-            read = [one for one in mine if one.may_have(source.span) and one.name not in source.unread]
+            read = [one for one in mine if _may_have(one, source.span) and one.name not in source.unread]
             work = GameFiles(
                 storage,
                 game,
@@ -133,7 +135,7 @@ class FileReplacement:
         logged = [] if table is None else files_of_table(table, one.table.path, "_timestamp")[None]
         replaces = replace(
             one.work.replaces,
-            files={file.path: file.bytes for file in logged if file.may_have(one.source.span)},
+            files={file.path: file.bytes for file in logged if _may_have(file, one.source.span)},
             may_lose=is_whole or one.work.replaces.may_lose,
         )
         return replace(one.work, decisions=one.decisions, replaces=replaces)
@@ -182,3 +184,7 @@ class FileReplacement:
         one.table.create_as(one.rebuilt.schema.jsonValue(), one.rebuilt.comment)
         after = {position_id(self.spark, self.layout): BronzeOffset(one.source.version + 1).number}
         one.table.replace(written.removed, written.silver, (one.rebuilt.schema, one.rebuilt.comment), after)
+
+
+def _may_have(file: LoggedFile, span: Span | None) -> bool:
+    return span is None or file.may_have(span.first, span.last)

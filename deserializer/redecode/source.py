@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta, timezone
-from typing import Any
-from urllib.parse import unquote
+from datetime import date
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,12 +15,11 @@ from pyspark.sql import functions as F
 from demux.core.causes import RemovalReason
 from demux.core.columns.arrow import days_of, table_of
 from demux.core.delta.bronze_games import position_id
-from demux.core.delta.log import file_path, newest_version
+from demux.core.delta.log import newest_version
 from demux.core.delta.record_table import RecordTable
 from demux.core.delta.scan import table_rows
 from demux.core.error_mapping import named
 from demux.core.errors import DemuxError, RangeRetired, TaskInterrupted
-from demux.core.extras import deltalake
 from demux.core.root.layout import Layout
 from demux.core.root.lock import unlocked
 from demux.core.schemas.store import SchemaStore
@@ -38,8 +35,6 @@ from deserializer.offsets.bronze_files import file_session
 from deserializer.silver.backend import ahead, tables_of
 
 _ALL_ROWS = 2**62
-# Spark writes bounds of times in milliseconds, cut off
-_CUT = timedelta(milliseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,53 +69,6 @@ class Redecoded:
 
     counts: Mapping[date, DayCounts]
     schema_ids: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class LoggedFile:
-    """A file of a table, as its log has it.
-
-    Attributes:
-        path: relative to the table, as the log has it.
-        where: absolute.
-        bytes: its size.
-        first: no time of its rows is before; None where unknown.
-        last: no time of its rows is after.
-    """
-
-    path: str
-    where: str
-    bytes: int
-    first: datetime | None
-    last: datetime | None
-
-    @property
-    def name(self) -> str:
-        """Its path without folders: no two have the same."""
-        return self.path.rsplit("/", 1)[-1]
-
-    def may_have(self, span: Span | None) -> bool:
-        """Return whether it may have a row of these days, or any row."""
-        if span is None:
-            return True
-        begin, end = span.bounds
-        return (self.last is None or self.last + _CUT >= begin) and (self.first is None or self.first < end)
-
-
-def files_of_table(table: deltalake.DeltaTable, path: str, time_column: str) -> dict[str | None, list[LoggedFile]]:
-    """Return the files of a table by the value of its partition, None without; with the bounds of a column of times."""
-    actions = table_of(table.get_add_actions(flatten=True))
-    names = table.metadata().partition_columns
-
-    def column(name: str) -> list[Any]:
-        return actions.column(name).to_pylist() if name in actions.column_names else [None] * actions.num_rows
-
-    values = column(f"partition.{names[0]}") if names else [None] * actions.num_rows
-    bounds = (map(_utc, column(f"{end}.{time_column}")) for end in ("min", "max"))
-    found: defaultdict[str | None, list[LoggedFile]] = defaultdict(list)
-    for value, entry, size, first, last in zip(values, column("path"), column("size_bytes"), *bounds, strict=True):
-        found[value].append(LoggedFile(entry, file_path(path, unquote(entry)), size, first, last))
-    return found
 
 
 def read_rows(
@@ -253,7 +201,3 @@ def day_of(column: str) -> Column:
     day = F.to_date(F.col(column))
     years = day.between(F.lit("0001-01-01").cast("date"), F.lit("9999-12-30").cast("date"))
     return F.when(years, day).alias("day")
-
-
-def _utc(at: datetime | None) -> datetime | None:
-    return None if at is None else at.replace(tzinfo=timezone.utc) if at.tzinfo is None else at

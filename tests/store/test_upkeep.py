@@ -12,7 +12,7 @@ from demux.core.columns.types import Column, Primitive, Struct
 from demux.core.storage.files import Storage
 from demux.operations.maintenance.file_table import maintain_files, remove, unneeded
 from demux.operations.maintenance.report import Table, TableKind
-from deserializer.redecode.source import files_of_table
+from deserializer.offsets.logged_files import files_of_table
 
 # a partition's folder has the value with escapes, and the log has those escaped again
 GAMES = ["chess", "a/b ü%41+", "100% 象棋"]

@@ -26,7 +26,6 @@ from deserializer.decoders.schema_decision import Decisions, Refusal
 from deserializer.fleet.days import NO_DAY, DayCounts, Span
 from deserializer.fleet.replaced_rows import ReplacedRows
 from deserializer.fleet.worker import GameFiles, WrittenGame, write_games
-from deserializer.redecode.source import LoggedFile
 
 NOW = datetime(2026, 6, 1, tzinfo=timezone.utc)
 FIRST, SECOND = date(2026, 1, 1), date(2026, 1, 2)
@@ -134,6 +133,18 @@ def test_records_that_bronze_lacks_are_counted_and_nothing_is_written(tmp_path: 
     assert (one.error, one.removed) == (None, (lost,))
 
 
+def test_files_that_deltalake_has_rewritten_are_compared_too(tmp_path: Path, work: GameFiles) -> None:
+    rows = pq.read_table(work.paths[0])
+    texts = [column.cast(pa.string_view()) if pa.types.is_string(column.type) else column for column in rows.columns]
+    pq.write_table(pa.table(texts, names=rows.column_names), work.paths[0])
+    assert pa.types.is_string_view(pq.read_schema(work.paths[0]).field("record_id").type)
+    name = silver(tmp_path, "some.parquet", ("b", at(FIRST)), ("z", at(FIRST)))
+    one, _ = written(tmp_path, of_days(work, name))
+    assert isinstance(one.error, RangeRetired)
+    one, _ = written(tmp_path, replace(of_days(work, name), settled=frozenset({"z"})))
+    assert (one.error, one.days) == (None, {FIRST: DayCounts(2, 0, 2)})
+
+
 def test_what_fails_leaves_no_file_behind(tmp_path: Path, work: GameFiles) -> None:
     name = silver(tmp_path, "some.parquet", ("b", at(FIRST)), ("c", at(SECOND)))
     before = sorted((tmp_path / "silver").iterdir())
@@ -147,21 +158,3 @@ def test_refs_without_a_decision_are_named_before_anything_is_decided(tmp_path: 
     name = silver(tmp_path, "some.parquet", ("b", at(FIRST)), ("c", at(SECOND)))
     one, files = written(tmp_path, replace(of_days(work, name), decisions=replace(REFUSED, by_ref={})))
     assert (one, files) == (WrittenGame("chess", work.paths, unknown={REF: 4}), [])
-
-
-@pytest.mark.parametrize(
-    ("first", "last", "may"),
-    [
-        (None, None, True),
-        (at(FIRST, 1), at(FIRST, 2), True),
-        (at(SECOND, 0), at(SECOND, 1), False),
-        (at(FIRST, -2), at(FIRST, -1), False),
-        # Spark cuts bounds off at milliseconds
-        (at(FIRST, -2), at(FIRST, 0) - timedelta(milliseconds=1), True),
-        (at(FIRST, -2), None, True),
-    ],
-)
-def test_a_file_is_looked_at_where_its_bounds_allow_for_rows_of_the_days(
-    first: datetime | None, last: datetime | None, may: bool
-) -> None:
-    assert LoggedFile("a", "/a", 1, first, last).may_have(Span(FIRST, FIRST)) is may
