@@ -11,7 +11,7 @@ import shlex
 import uuid
 from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -30,6 +30,7 @@ from demux.core.schemas.store import SchemaStore
 from demux.core.settings.settings import Sink
 from demux.operations.quarantine.drop import delete_rows
 from demux.operations.quarantine.filter import QuarantineFilter
+from deserializer.decoders.schema_decision import Decisions
 from deserializer.fleet.days import among
 from deserializer.offsets.bronze_days import plain_bronze
 from deserializer.offsets.logged_files import files_of_table
@@ -63,6 +64,7 @@ class Redecoder:
     sink: Sink = Sink.AUTO
     lock: TableLock = unlocked
     threads: int = 1
+    _learnt: dict[str, Decisions] = field(default_factory=dict)
 
     def bronze_of_files(self) -> deltalake.DeltaTable | None:
         """Return bronze if its rows replace others without Spark; None where only Spark reads or writes the tables."""
@@ -131,7 +133,7 @@ class Redecoder:
 
         with ThreadPoolExecutor(threads, thread_name_prefix="open") as pool:
             tables = [(one, table) for one, table in zip(sources, pool.map(opened, sources), strict=True) if table]
-        replacement = FileReplacement(self.spark, self.layout, self.schemas, self.lock, threads, request)
+        replacement = FileReplacement(self.spark, self.layout, self.schemas, self.lock, threads, request, self._learnt)
         found = replacement.replace(tables, files, accept_loss=accept_loss)
         done = {game: one for game, one in found.items() if isinstance(one, Redecoded)}
         self._clean(done, [source for source, _ in tables], request)

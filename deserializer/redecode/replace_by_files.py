@@ -22,6 +22,7 @@ from demux.core.schemas.store import SchemaStore
 from demux.core.streaming.bronze_offset import BronzeOffset
 from deserializer.decoders.schema_decision import UNDECIDED, Decisions, SchemaLookup
 from deserializer.fleet.days import Span
+from deserializer.fleet.game_state import lasting
 from deserializer.fleet.replaced_rows import ReplacedRows
 from deserializer.fleet.spark_job import run_job
 from deserializer.fleet.waves import RefsByGame, error_of, write_in_waves
@@ -66,6 +67,7 @@ class FileReplacement:
         lock: held around each write of the quarantine table.
         threads: that look and commit at the same time.
         request: an id that no other call has.
+        learnt: what calls before have decided about the schemas of games.
     """
 
     spark: SparkSession
@@ -74,6 +76,7 @@ class FileReplacement:
     lock: TableLock
     threads: int
     request: str
+    learnt: dict[str, Decisions]
     _games: dict[str, _ReplacedGame] = field(default_factory=dict)
 
     def replace(
@@ -107,7 +110,10 @@ class FileReplacement:
                 frozenset(forgotten.get(game, ())),
                 ReplacedRows(source.span, {}, quarantined.get(game, {}), accept_loss),
             )
-            self._games[game] = _ReplacedGame(source, work, table)
+            known = self.learnt.get(game, UNDECIDED)
+            # a table may have other columns by now, and all rows may ask for others
+            fits = source.span is not None and known.columns == table.columns
+            self._games[game] = _ReplacedGame(source, work, table, known if fits else UNDECIDED)
         written, bad = self._written(datetime.now(timezone.utc))
         if bad:
             Quarantine(storage, layout.quarantine, layout.dropped, self.request, self.lock).append(bad, {})
@@ -168,6 +174,7 @@ class FileReplacement:
             (part,) = parts
             if part.days or one.source.span is None:
                 self._commit(one, part)
+            self.learnt[game] = lasting(one.decisions)
             return Redecoded(part.days, one.decisions.schema_ids(part.refs))
         except Exception as failure:  # one game's failure must not stop its neighbours
             if error is not None or isinstance(failure, TaskInterrupted):
