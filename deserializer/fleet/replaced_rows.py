@@ -98,8 +98,8 @@ class ReplacedRows:
 class RowsByDay:
     """Counts rows as they are decoded."""
 
-    rows_in: Counter[date]
-    rows_bad: Counter[date]
+    rows_in: Counter[date | None]
+    rows_bad: Counter[date | None]
 
     def add(self, part: SchemaBatch) -> None:
         """Count the rows of a batch."""
@@ -112,13 +112,13 @@ class RowsByDay:
         return day_counts(self.rows_in, self.rows_bad)
 
 
-def day_counts(rows: Mapping[date, int], bad: Mapping[date, int]) -> dict[date, DayCounts]:
-    """Return what became of rows by day, from how many there are and how many of them are bad."""
-    return {day: DayCounts(number, number - bad.get(day, 0), bad.get(day, 0)) for day, number in rows.items()}
+def day_counts(rows: Mapping[date | None, int], bad: Mapping[date | None, int]) -> dict[date, DayCounts]:
+    """Return what became of rows by day, `NO_DAY` for None, from how many there are and how many of them are bad."""
+    return {day or NO_DAY: DayCounts(n, n - bad.get(day, 0), bad.get(day, 0)) for day, n in rows.items()}
 
 
-def _counted(days: pa.Array) -> Counter[date]:
-    return Counter({one["values"] or NO_DAY: one["counts"] for one in pc.value_counts(days).to_pylist()})
+def _counted(days: pa.Array) -> Counter[date | None]:
+    return Counter({one["values"]: one["counts"] for one in pc.value_counts(days).to_pylist()})
 
 
 def lost_rows(game: str, rows: int, newest: date | None) -> RangeRetired:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from datetime import date
 from functools import reduce
 
 from delta.tables import DeltaTable
@@ -13,7 +11,7 @@ from pyspark.sql import functions as F
 from demux.core.causes import RemovalReason
 from demux.core.columns.map_in_arrow import batches_within_memory
 from demux.core.delta.app_transactions import Batch, transaction_of
-from demux.core.delta.batch_commit import REFUSED, RowSelection, append
+from demux.core.delta.batch_commit import append
 from demux.core.delta.bronze_games import position_id
 from demux.core.names import names_of, quoted, sql_string
 from demux.core.root.layout import Layout
@@ -22,13 +20,12 @@ from demux.core.schemas.store import SchemaStore
 from demux.core.streaming.bronze_offset import BronzeOffset
 from demux.operations.quarantine.filter import QuarantineFilter
 from deserializer.decoders.batch_contents import contents_of
-from deserializer.fleet.days import NO_DAY
 from deserializer.fleet.replaced_rows import day_counts, lost_rows
 from deserializer.offsets.bronze_files import file_session
 from deserializer.redecode.rebuilt_table import RebuiltTable, rebuilt_table
-from deserializer.redecode.source import BronzeRows, Redecoded, day_of
-from deserializer.silver.append import ALONE
-from deserializer.silver.evolve import examined_rows, say, silver_rows
+from deserializer.redecode.source import BronzeRows, Redecoded
+from deserializer.silver.append import ALONE, day_of, rows_of_days, write_rows
+from deserializer.silver.evolve import say
 from deserializer.silver.fit import fit
 from deserializer.silver.rewrite import replace_rows
 from deserializer.silver.spark_table import SilverBySpark
@@ -60,27 +57,21 @@ def replace_by_spark(
         decisions = rebuilt.decisions
     else:
         decisions = fit(spark, layout.storage, table, answers, contract, contents.refs)
-    with batches_within_memory(rows, contents.sizes):
-        batch = Batch(request, source.version, retried=False)
-        bad = examined_rows(rows, decisions, game, batch, RowSelection.REFUSED).persist()
-        try:
-            rows_bad = _by_day(bad)
-            if rows_bad:
-                with ALONE, lock(layout.quarantine):
-                    append(bad, layout.quarantine, None)
-        finally:
-            bad.unpersist()
-        good = silver_rows(rows, decisions).where(~F.col(REFUSED)).drop(REFUSED)
+
+    def put_bad(bad: DataFrame) -> None:
+        with ALONE, lock(layout.quarantine):
+            append(bad, layout.quarantine, None)
+
+    def put_good(good: DataFrame) -> None:
         if source.span is not None:
             replace_rows(good, table.path, replaceWhere=source.span.sql("_timestamp"))
         elif rebuilt is not None:
             _overwrite(spark, table, rebuilt, good, _position(spark, layout, source, table.path))
-    return Redecoded(day_counts(_by_day(rows), rows_bad), decisions.schema_ids())
 
-
-def _by_day(rows: DataFrame) -> Counter[date]:
-    counted = rows.groupBy(day_of("timestamp")).count().collect()
-    return Counter({row["day"] or NO_DAY: row["count"] for row in counted})
+    batch = Batch(request, source.version, retried=False)
+    with batches_within_memory(rows, contents.sizes):
+        bad = write_rows(rows, decisions, game, batch, put_bad, put_good)
+    return Redecoded(day_counts(rows_of_days(rows), bad), decisions.schema_ids())
 
 
 def _overwrite(

@@ -9,7 +9,7 @@ from datetime import date
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from demux.core.causes import RemovalReason
@@ -32,6 +32,7 @@ from deserializer.fleet.game_state import GameStates
 from deserializer.fleet.replaced_rows import lost_rows
 from deserializer.offsets.bronze_days import plain_bronze
 from deserializer.offsets.bronze_files import file_session
+from deserializer.silver.append import day_of
 from deserializer.silver.backend import ahead, tables_of
 
 _ALL_ROWS = 2**62
@@ -194,10 +195,3 @@ def rows_by_day(spark: SparkSession, layout: Layout, games: Collection[str]) -> 
         for row in mine.groupBy("game_name", day_of("timestamp")).count().collect():
             found[row.game_name][row.day] = row["count"]
     return found
-
-
-def day_of(column: str) -> Column:
-    """Return the day of a time; NULL of one that no calendar of Python has."""
-    day = F.to_date(F.col(column))
-    years = day.between(F.lit("0001-01-01").cast("date"), F.lit("9999-12-30").cast("date"))
-    return F.when(years, day).alias("day")
