@@ -16,7 +16,7 @@ from benchmarks.support.sizes import Sizes
 from demux.cli.repair.backfill_days import Backfilling
 from demux.pipeline.context import CommandContext, place_of
 from deserializer.redecode.backfill_plan import BackfillRequest
-from deserializer.redecode.replay import rebuild
+from deserializer.redecode.redecoder import Redecoder, rebuild
 from producer.schemas import games as first_games
 
 TITLE = "Days decoded again"
@@ -101,4 +101,4 @@ def _place(root: BenchRoot, parallelism: int) -> CommandContext:
 
 def _rebuild(place: CommandContext, games: list[str]) -> None:
     for game in games:
-        rebuild(place.spark, place.layout, place.schemas, game)
+        rebuild(Redecoder(place.spark, place.layout, place.schemas), game)

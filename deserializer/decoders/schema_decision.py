@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from demux.core.causes import Cause
@@ -92,6 +92,12 @@ class Decisions:
     def writers(self) -> dict[SchemaRef, WriterSchema]:
         """The refs whose rows are decoded."""
         return {ref: each for ref, each in self.by_ref.items() if isinstance(each, WriterSchema)}
+
+    def schema_ids(self, refs: Iterable[SchemaRef] | None = None) -> tuple[int, ...]:
+        """Return the ids that these refs stand for, or all; sorted. An unknown GUID has none."""
+        decided = ((ref, self.of(ref)) for ref in (self.by_ref if refs is None else refs))
+        ids = {each.schema_id if isinstance(each, WriterSchema) else ref.schema_id for ref, each in decided}
+        return tuple(sorted(schema_id for schema_id in ids if schema_id is not None))
 
 
 # before any row was looked at
@@ -288,9 +294,3 @@ def _other_message(schema: CompiledSchema, message: str | None) -> str | None:
     if message is None or message == schema.message or not has_message(schema.descriptor_set, message):
         return None
     return f"The table holds {message}, and schema {schema.schema_id} means its message {schema.message} here."
-
-
-def schema_ids_of(answers: Mapping[SchemaRef, SchemaLookup]) -> set[int]:
-    """Return the ids that the refs stand for; an unknown GUID has none."""
-    ids = (answer.schema_id if isinstance(answer, CompiledSchema) else ref.schema_id for ref, answer in answers.items())
-    return {schema_id for schema_id in ids if schema_id is not None}

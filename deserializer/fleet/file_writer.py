@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 import time
-from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import replace
 from datetime import datetime
 
 from pyspark.sql import SparkSession
 
 from demux.core.delta.parquet_writer import TableFile, remove_files
 from demux.core.error_mapping import named
-from demux.core.errors import DemuxError, TaskFailed
+from demux.core.errors import DemuxError
 from demux.core.names import names_of
 from demux.core.reports import GameReport, Period
 from demux.core.storage.files import Storage
 from deserializer.fleet.game_state import GameResult, GameStates, PendingGame
 from deserializer.fleet.spark_job import run_job
+from deserializer.fleet.waves import error_of, write_in_waves
 from deserializer.fleet.worker import WrittenGame
 from deserializer.silver.backend import QuarantineTable
 from deserializer.silver.file_quarantine import Quarantine
 from deserializer.silver.file_table import SilverTable
-from deserializer.silver.rewrite import in_columns
-
-# the first finds out which schemas the rows have
-_MOST_WAVES = 3
 
 
 class ByFiles:
@@ -63,55 +58,15 @@ class ByFiles:
         self, due: Mapping[str, PendingGame], now: datetime
     ) -> tuple[dict[str, list[WrittenGame]], list[TableFile]]:
         """Return what became of each game's files, by game, and the files for quarantine."""
-        written: defaultdict[str, list[WrittenGame]] = defaultdict(list)
-        bad: list[TableFile] = []
-        works = [self._games.work(one) for one in due.values()]
-        for _ in range(_MOST_WAVES):
-            done, files = run_job(self._spark, self._storage, works, self._quarantine.path, self._app_id, now)
-            bad += files
-            unknown: defaultdict[str, list[WrittenGame]] = defaultdict(list)
-            for part in done:
-                (unknown if part.unknown else written)[part.game].append(part)
-            failed = self._learnt(unknown, due, written)
-            for game, error in failed.items():
-                written[game].append(WrittenGame(game, error=error))
-            works = [
-                self._games.work(due[game], frozenset(path for part in parts for path in part.paths))
-                for game, parts in unknown.items()
-                if game not in failed
-            ]
-            if not works:
-                break
-        for work in works:
-            written[work.game].append(WrittenGame(work.game, error=_unsettled(work.game)))
-        return written, bad
-
-    def _learnt(
-        self,
-        unknown: Mapping[str, Sequence[WrittenGame]],
-        due: Mapping[str, PendingGame],
-        written: dict[str, list[WrittenGame]],
-    ) -> dict[str, DemuxError]:
-        """Decide about the refs that were unknown; return why that was not possible for some games.
-
-        Where columns become wider for them, what the game has written so far is rewritten.
-        """
-        before = {game: self._games.known(game).columns for game in unknown}
-        refs = {game: sum((Counter(part.unknown) for part in parts), Counter()) for game, parts in unknown.items()}
-        failed = self._games.learn(refs, due)
-        for game in unknown.keys() - failed.keys():
-            known = self._games.known(game)
-            if not known.widened:
-                continue
-            path = due[game].table.path
-            try:
-                written[game] = [
-                    replace(part, silver=in_columns(self._storage, part.silver, path, before[game], known.columns))
-                    for part in written[game]
-                ]
-            except Exception as error:  # one game's failure must not stop its neighbours
-                failed[game] = named(error)
-        return failed
+        games, quarantine = self._games, self._quarantine.path
+        return write_in_waves(
+            self._storage,
+            [games.work(one) for one in due.values()],
+            lambda works: run_job(self._spark, self._storage, works, quarantine, self._app_id, now),
+            games.known,
+            lambda refs: games.learn(refs, due),
+            lambda game, paths: games.work(due[game], paths),
+        )
 
     def _quarantined(
         self, due: Mapping[str, PendingGame], written: Mapping[str, Sequence[WrittenGame]], bad: Sequence[TableFile]
@@ -137,7 +92,7 @@ class ByFiles:
         table = _table_of(due)
         files = [file for part in parts for file in part.silver]
         rows_bad = sum(part.rows_bad for part in parts)
-        error = next((part.error for part in parts if part.error is not None), refused if rows_bad else None)
+        error = error_of(parts) or (refused if rows_bad else None)
         ids: tuple[int, ...] = ()
         if error is None:
             try:
@@ -163,9 +118,3 @@ class ByFiles:
 def _table_of(due: PendingGame) -> SilverTable:
     assert isinstance(due.table, SilverTable), "it takes files"
     return due.table
-
-
-def _unsettled(game: str) -> DemuxError:
-    return TaskFailed(
-        f"Rows of {game} still had unknown schemas after {_MOST_WAVES} looks.", "Run the same command again.", game=game
-    )

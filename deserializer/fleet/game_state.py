@@ -18,16 +18,14 @@ from demux.core.reports import GameReport, Period
 from demux.core.schemas.ref import SchemaRef
 from demux.core.schemas.store import SchemaStore
 from demux.core.streaming.bronze_offset import START, BronzeOffset
-from deserializer.decoders.schema_decision import UNDECIDED, Decisions, Refusal, SchemaLookup, WriterSchema
+from deserializer.decoders.schema_decision import UNDECIDED, Decisions, Refusal, SchemaLookup
 from deserializer.fleet.worker import GameFiles
 from deserializer.offsets.bronze_log import BronzeLog, require_readable
 from deserializer.offsets.unread_files import CommitsByGame, FileGroup, pending, take
 from deserializer.silver.backend import GameTable, QuarantineTable, Tables, ahead
 from deserializer.silver.file_quarantine import Quarantine
 from deserializer.silver.file_table import SilverTable
-from deserializer.silver.fit import fit
-
-_DECIDED_AT_ONCE = 4
+from deserializer.silver.fit import fit, learn
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,39 +170,22 @@ class GameStates:
         Returns:
             Why that was not possible for some games.
         """
-        known = {game: self.known(game).by_ref for game in refs}
-        found = self._schemas.lookup_all({game: {*known[game], *refs[game]} for game in refs})
-        failed: dict[str, DemuxError] = {}
+        wanted = {game: {*self.known(game).by_ref, *more} for game, more in refs.items()}
+        found = learn(self._schemas, wanted, lambda game, answers: self._fit(due[game], answers, refs[game]))
+        self._decisions |= {game: each for game, each in found.items() if isinstance(each, Decisions)}
+        return {game: each for game, each in found.items() if isinstance(each, DemuxError)}
 
-        def decide_one(game: str) -> None:
-            answers = found[game]
-            try:
-                if isinstance(answers, DemuxError):
-                    raise answers
-                self._decide(due[game], answers, refs[game])
-            except Exception as error:  # one game's failure must not stop its neighbours
-                failed[game] = named(error)
-
-        # a new column costs some commits by Spark, which wait more than they work
-        with ThreadPoolExecutor(_DECIDED_AT_ONCE, thread_name_prefix="learn") as pool:
-            list(pool.map(decide_one, found))
-        return failed
-
-    def _decide(
+    def _fit(
         self, due: PendingGame, answers: Mapping[SchemaRef, SchemaLookup], rows: Mapping[SchemaRef, int]
-    ) -> None:
-        self._decisions[due.game] = fit(
-            self._spark, self._opened_by.layout.storage, due.table, answers, self._schemas.contract(due.game), rows
-        )
+    ) -> Decisions:
+        storage, contract = self._opened_by.layout.storage, self._schemas.contract(due.game)
+        return fit(self._spark, storage, due.table, answers, contract, rows)
 
     def schema_ids(self, due: PendingGame, refs: Iterable[SchemaRef]) -> tuple[int, ...]:
         """Return the ids that these refs stand for, sorted; makes the table where no row has asked for it."""
         if not due.table.exists:
-            self._decide(due, {}, {})
-        by_ref = self.known(due.game).by_ref
-        decided = ((ref, by_ref[ref]) for ref in refs)
-        ids = {each.schema_id if isinstance(each, WriterSchema) else ref.schema_id for ref, each in decided}
-        return tuple(sorted(schema_id for schema_id in ids if schema_id is not None))
+            self._decisions[due.game] = self._fit(due, {}, {})
+        return self.known(due.game).schema_ids(refs)
 
     def done(self, due: PendingGame) -> None:
         """Remember that the game's files are read, and which of its schemas need no further look."""

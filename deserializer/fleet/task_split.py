@@ -15,11 +15,12 @@ T = TypeVar("T")
 def spread(works: Iterable[GameFiles], tasks: int) -> tuple[tuple[GameFiles, ...], ...]:
     """Return what each task does; no task is empty.
 
-    A game with more than a task's share is cut between its files, so that several tasks work on it.
+    A game with more than a task's share is cut between its files, so that several tasks work on it; one whose rows
+    replace others is not, as one task has to know all of them.
     """
     works = tuple(works)
     share = sum(sum(work.sizes) for work in works) / max(1, tasks)
-    parts = [part for work in works for part in _parts(work, share)]
+    parts = [part for work in works for part in (_parts(work, share) if work.replaces is None else [work])]
     parts.sort(key=lambda part: (part.game, part.paths))
     return balanced([(sum(part.sizes), part) for part in parts], tasks)
 

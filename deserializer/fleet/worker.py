@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 
 import pyarrow as pa
@@ -31,6 +31,8 @@ from demux.core.storage.files import Storage
 from demux.core.tables import QUARANTINE, SILVER_ORIGIN
 from deserializer.decoders.arrow import INPUT, REF, SchemaBatch, origin_of, parts_of
 from deserializer.decoders.schema_decision import Decisions, UnknownRef
+from deserializer.fleet.days import DayCounts, among
+from deserializer.fleet.replaced_rows import ReplacedRows, RowsByDay
 
 # of a game, while others decode
 _READ_NOW_BYTES = 4 * 2**20
@@ -48,7 +50,8 @@ class GameFiles:
         table: the path of the silver table.
         decisions: for every schema ref that is known of.
         batch_id: the number that its bad rows carry in quarantine.
-        settled: ids of records that are in silver or quarantine already.
+        settled: ids of records that are left out: they are in silver or quarantine already, or are to be forgotten.
+        replaces: the rows of silver that its rows replace; None: they are appended.
     """
 
     storage: Storage
@@ -59,6 +62,7 @@ class GameFiles:
     decisions: Decisions
     batch_id: int
     settled: frozenset[str] = frozenset()
+    replaces: ReplacedRows | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +79,8 @@ class WrittenGame:
         unknown: rows by ref without a decision: nothing was written.
         error: why nothing was written.
         seconds: how long it took.
+        removed: where rows are replaced, the files of silver that go.
+        days: where rows are replaced, what became of those of each day.
     """
 
     game: str
@@ -86,6 +92,8 @@ class WrittenGame:
     unknown: Mapping[SchemaRef, int] = field(default_factory=dict)
     error: DemuxError | None = None
     seconds: float = 0.0
+    removed: tuple[str, ...] = ()
+    days: Mapping[date, DayCounts] = field(default_factory=dict)
 
 
 def write_games(
@@ -137,7 +145,11 @@ class _WriterTask:
         columns = Struct((*work.decisions.columns, *SILVER_ORIGIN))
         rows_in = rows_bad = 0
         refs: set[SchemaRef] = set()
-        opened = _reader(work)
+        opened, replaces, removed = _reader(work), work.replaces, dict[str, bool]()
+        days = None if replaces is None else RowsByDay(Counter(), Counter())
+        if replaces is not None:
+            # before a table gets columns for these rows
+            removed = replaces.files_with_rows(work.storage, work.table, work.game, opened(), work.settled)
         try:
             with (
                 TableWriter(work.storage, work.table, columns) as silver,
@@ -145,20 +157,39 @@ class _WriterTask:
             ):
                 with self.turn:
                     began = time.monotonic()
-                    for part in parts_of(bronze_rows(opened(), work.settled), work.decisions):
+                    for part in parts_of(_rows(work, opened()), work.decisions):
                         rows_in, rows_bad = rows_in + len(part.rows), rows_bad + len(part.bad)
                         refs.add(part.ref)
                         if part.good:
                             silver.add(good_rows(part, columns, self.now))
                         if part.bad:
                             own.add(bad_rows(part, work.game, self.query_id, work.batch_id, self.now))
+                        if days is not None:
+                            days.add(part)
+                if replaces is not None:
+                    for rows in replaces.other_rows(work.storage, work.table, removed, columns):
+                        silver.add(rows)
                 files = tuple(silver.close())
                 with self.turn:
                     further = own.hand_over(self.bad)
         except UnknownRef:
             return WrittenGame(work.game, work.paths, unknown=unknown_refs(opened(), work.decisions)), []
-        seconds = time.monotonic() - began
-        return WrittenGame(work.game, work.paths, rows_in, rows_bad, frozenset(refs), files, seconds=seconds), further
+        return WrittenGame(
+            work.game,
+            work.paths,
+            rows_in,
+            rows_bad,
+            frozenset(refs),
+            files,
+            seconds=time.monotonic() - began,
+            removed=tuple(removed),
+            days={} if days is None else days.counts(),
+        ), further
+
+
+def _rows(work: GameFiles, opened: Iterator[Any]) -> Iterator[pa.RecordBatch]:
+    for rows in bronze_rows(opened, work.settled):
+        yield rows if work.replaces is None else rows.filter(among(rows.column("timestamp"), work.replaces.span))
 
 
 def good_rows(part: SchemaBatch, columns: Struct, now: datetime) -> pa.RecordBatch:

@@ -14,14 +14,20 @@ from demux.core.errors import BronzeRewritten
 from demux.core.spark.connect import new_session
 from demux.core.storage.location import literal_path
 
-# in a workspace, files of a Delta table may not be read as the Parquet files that they are, unless one says so
-_CHECK = "spark.databricks.delta.formatCheck.enabled"
+_CHECKS = (
+    # in a workspace, files of a Delta table may not be read as the Parquet files that they are, unless one says so
+    "spark.databricks.delta.formatCheck.enabled",
+    # rows may come for others that do not meet the condition of those
+    "spark.databricks.delta.replaceWhere.constraintCheck.enabled",
+)
 
 
 def file_session(spark: SparkSession) -> SparkSession:
-    """Return a session with settings of its own, which may read single files of Delta tables."""
+    """Return a session with settings of its own, which may read single files of Delta tables, and replace any rows."""
     session = new_session(spark)
-    session.conf.set(_CHECK, "false")
+    for name in _CHECKS:
+        session.conf.set(name, "false")
+    session.conf.set("spark.sql.session.timeZone", "UTC")
     return session
 
 

@@ -8,35 +8,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime, time, timedelta, timezone
+from datetime import date, datetime, timezone
 from enum import Enum
 
 from demux.core.errors import RangeInvalid
+from deserializer.fleet.days import LAST_DAY, DayCounts, Span
 
-_DAY = timedelta(days=1)
-# the end of the day after it is a time that no calendar has
-_LAST = date.max - _DAY
-# of a row that says of no day
-NO_DAY = date.max
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Span:
-    """Days one after the other, from the first to the last, both included (UTC)."""
-
-    first: date
-    last: date
-
-    @property
-    def bounds(self) -> tuple[datetime, datetime]:
-        """Its first moment, and the first one behind it."""
-        begin, end = (datetime.combine(day, time.min, timezone.utc) for day in (self.first, self.last + _DAY))
-        return begin, end
-
-    def sql(self, column: str) -> str:
-        """Return the SQL condition for a column of times; it is made from these two days alone."""
-        begin, end = (f"TIMESTAMP'{at.isoformat()}'" for at in self.bounds)
-        return f"({column} >= {begin} AND {column} < {end})"
+_NOTHING = DayCounts()
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +34,7 @@ class BackfillRequest:
     @property
     def span(self) -> Span:
         """The days of the range; where none is named, the first or the last that a calendar has."""
-        return Span(self.first or date.min, self.last or _LAST)
+        return Span(self.first or date.min, self.last or LAST_DAY)
 
     def has(self, day: date) -> bool:
         """Return whether a day is asked for."""
@@ -69,15 +47,6 @@ class DayState(Enum):
     WAITING = "waiting"
     DONE = "done"
     FAILED = "failed"
-
-
-@dataclass(frozen=True, slots=True)
-class DayCounts:
-    """Rows of a day: read from bronze, and of these in silver, and in quarantine."""
-
-    rows_in: int = 0
-    rows_silver: int = 0
-    rows_quarantined: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +68,7 @@ class Day:
     day: date
     rows: int
     state: DayState = DayState.WAITING
-    counts: DayCounts = DayCounts()
+    counts: DayCounts = _NOTHING
     seconds: float = 0.0
     condition: str | None = None
     sentence: str | None = None
@@ -334,4 +303,4 @@ def _seconds(days: Iterable[Day], rates: Mapping[str, float], usual: float, para
 
 
 def _day(time: datetime) -> date:
-    return min(time.astimezone(timezone.utc).date(), _LAST)
+    return min(time.astimezone(timezone.utc).date(), LAST_DAY)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Protocol
 from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from demux.core.columns.arrow import arrow_fields
@@ -19,7 +18,8 @@ from demux.core.columns.types import Column, Primitive, Struct
 from demux.core.delta.bronze_games import position_id
 from demux.core.delta.commit import Replacement
 from demux.core.delta.log import file_path
-from demux.core.delta.rewrite_rows import chosen_rows, open_to_replace, replace_beside, rewritten
+from demux.core.delta.parquet_writer import remove_files
+from demux.core.delta.rewrite_rows import open_to_replace, replace_beside, rewritten
 from demux.core.delta.scan import file_rows, sizes_of
 from demux.core.errors import GameUnknown, TaskInterrupted
 from demux.core.extras import deltalake
@@ -32,12 +32,12 @@ from demux.core.root.layout import Layout
 from demux.core.schemas.ref import SchemaRef
 from demux.core.schemas.store import SchemaStore
 from demux.core.settings.settings import Sink
-from demux.core.spark.connect import new_session
 from demux.core.spark.map_in_arrow import ArrowFunction, Batches, map_in_arrow
 from demux.core.storage.files import Storage
 from demux.core.tables import SILVER_ORIGIN, SILVER_RESERVED
 from deserializer.decoders.schema_decision import SchemaLookup, WriterSchema
-from deserializer.silver.backend import GameTable, tables_of
+from deserializer.offsets.bronze_files import file_session
+from deserializer.silver.backend import tables_of
 from deserializer.silver.file_table import SilverTable
 from deserializer.silver.fit import fit
 from deserializer.silver.rewrite import MOST_BYTES, SAME_ROWS, replace_rows
@@ -46,8 +46,7 @@ _RESCUED = "_rescued"
 _HELD = f"{_RESCUED} IS NOT NULL"
 # not a column of any table
 _CHANGED = Column("_changed", Primitive.BOOLEAN)
-# what replaces the rows that hold something need not hold something itself
-_CHECK = "spark.databricks.delta.replaceWhere.constraintCheck.enabled"
+_LOOKED_AT = Struct(tuple(one for one in SILVER_ORIGIN if one.name in {"_schema_id", _RESCUED}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,125 +83,80 @@ def backfill_rescued(
     table = tables_of(spark, layout, position_id(spark, layout), sink).silver(names_of(game).key)
     if _RESCUED not in {column.name for column in table.everything}:
         return BackfillReport(game, 0, 0)
-    rows: _RescuedRows = _RescuedBySpark(spark, layout.storage, table)
     opened = open_to_replace(layout.storage, path) if isinstance(table, SilverTable) else None
-    if opened is not None and sum(sizes_of(opened).values()) <= MOST_BYTES:
-        rows = _RescuedByFiles(layout.storage, table, opened)
-    if not rows.any_held():
+    if opened is not None and sum(sizes_of(opened).values()) > MOST_BYTES:
+        opened = None
+    sizes, schema_ids = _held_by_spark(spark, path) if opened is None else _held_by_files(layout.storage, path, opened)
+    if not sizes:
         return BackfillReport(game, 0, 0)
     answers = {
         ref: _of_message(answer, table.message)
-        for ref, answer in schemas.lookup([SchemaRef(one) for one in rows.schema_ids()], game).items()
+        for ref, answer in schemas.lookup([SchemaRef(one) for one in schema_ids], game).items()
     }
     decisions = fit(spark, layout.storage, table, answers, schemas.contract(game))
-    writers = _newest_first(answers, {ref.schema_id: writer for ref, writer in decisions.writers.items()})
-    return BackfillReport(game, *rows.fill(decisions.columns, writers))
+    columns = decisions.columns
+    fill = to_filled(columns, _newest_first(answers, {ref.schema_id: one for ref, one in decisions.writers.items()}))
+    if opened is None:
+        return BackfillReport(game, *_fill_by_spark(spark, path, columns, fill))
+    return BackfillReport(game, *_fill_by_files(layout.storage, path, columns, fill))
 
 
-class _RescuedRows(Protocol):
-    """The rows of one silver table."""
-
-    def any_held(self) -> bool:
-        """Return whether a row holds something in `_rescued`."""
-
-    def schema_ids(self) -> list[int]:
-        """Return the ids that rows of the table have."""
-
-    def fill(self, columns: Struct, writers: tuple[WriterSchema, ...]) -> tuple[int, int]:
-        """Fill the rows of `to_filled`; return how many changed, and how many still hold something."""
-
-
-@dataclass(frozen=True, slots=True)
-class _RescuedByFiles:
-    """Those of a table that may be rewritten without Spark; `opened` is it as it was before it got columns."""
-
-    storage: Storage
-    table: GameTable
-    opened: deltalake.DeltaTable
-
-    def any_held(self) -> bool:
-        return any(len(batch) for batch in self._chosen(_RESCUED))
-
-    def schema_ids(self) -> list[int]:
-        return sorted({one for batch in self._chosen("_schema_id") for one in batch.column(0).unique().to_pylist()})
-
-    def fill(self, columns: Struct, writers: tuple[WriterSchema, ...]) -> tuple[int, int]:
-        everything, path = Struct((*columns, *SILVER_ORIGIN)), self.table.path
-        to_fill, fields = to_filled(columns, writers), arrow_fields(everything)
-        opened = open_to_replace(self.storage, path)
-        if opened is None:
-            raise self._interrupted()
-        removed, changed, left = {}, 0, 0
-        for file, size in sizes_of(opened).items():
-            held = (_held(batch) for batch in file_rows(self.storage, file_path(path, unquote(file)), size, fields))
-            before = changed
-            for batch in to_fill(held):
-                changed += pc.sum(batch.column(_CHANGED.name)).as_py() or 0
-                left += len(batch) - batch.column(_RESCUED).null_count
-            if changed > before:
-                removed[file] = size
-        if not removed:
-            return changed, left
-
-        def filled(batch: pa.RecordBatch) -> pa.RecordBatch:
-            others = batch.filter(batch.column(_RESCUED).is_null())
-            return pa.concat_batches(
-                [others, *(rows.drop_columns([_CHANGED.name]) for rows in to_fill(iter([_held(batch)])))]
-            )
-
-        added = rewritten(self.storage, path, removed, everything, filled)
-        if not replace_beside(self.storage, opened, path, Replacement("UPDATE", removed, added, mark=SAME_ROWS)):
-            raise self._interrupted()
-        return changed, left
-
-    def _chosen(self, name: str) -> Iterator[pa.RecordBatch]:
-        """Yield a column of the rows that are not NULL in it."""
-        column = Struct(tuple(one for one in SILVER_ORIGIN if one.name == name))
-        return chosen_rows(self.storage, self.opened, self.table.path, column, lambda batch: batch.column(0).is_valid())
-
-    def _interrupted(self) -> TaskInterrupted:
-        return TaskInterrupted(f"Another process rewrote {self.table.path} meanwhile.", "Run the same command again.")
+def _held_by_files(storage: Storage, path: str, table: deltalake.DeltaTable) -> tuple[Mapping[str, int], set[int]]:
+    """Return the files that have rows which hold something, with their sizes, and the schema ids of all rows."""
+    sizes: dict[str, int] = {}
+    schema_ids: set[int] = set()
+    for file, size in sizes_of(table).items():
+        for batch in file_rows(storage, file_path(path, unquote(file)), size, arrow_fields(_LOOKED_AT)):
+            schema_ids.update(one for one in batch.column("_schema_id").unique().to_pylist() if one is not None)
+            if batch.column(_RESCUED).null_count < len(batch):
+                sizes[file] = size
+    return sizes, schema_ids
 
 
-@dataclass(frozen=True, slots=True)
-class _RescuedBySpark:
-    """Those of a table that Spark rewrites."""
+def _fill_by_files(storage: Storage, path: str, columns: Struct, fill: ArrowFunction) -> tuple[int, int]:
+    """Fill the rows in one commit; return how many changed, and how many still hold something."""
+    opened = open_to_replace(storage, path)
+    sizes = {} if opened is None else _held_by_files(storage, path, opened)[0]
+    changed, left = list[int](), list[int]()
 
-    spark: SparkSession
-    storage: Storage
-    table: GameTable
+    def filled(batch: pa.RecordBatch) -> pa.RecordBatch:
+        others = batch.filter(batch.column(_RESCUED).is_null())
+        (rows,) = fill(iter([batch.filter(batch.column(_RESCUED).is_valid())]))
+        changed.append(pc.sum(rows.column(_CHANGED.name)).as_py() or 0)
+        left.append(len(rows) - rows.column(_RESCUED).null_count)
+        return pa.concat_batches([others, rows.drop_columns([_CHANGED.name])])
 
-    def any_held(self) -> bool:
-        return bool(self._held().limit(1).count())
-
-    def schema_ids(self) -> list[int]:
-        ids = self._rows().select("_schema_id").where("_schema_id IS NOT NULL").distinct()
-        return [row[0] for row in ids.collect()]
-
-    def fill(self, columns: Struct, writers: tuple[WriterSchema, ...]) -> tuple[int, int]:
-        everything = Struct((*columns, *SILVER_ORIGIN))
-        held = self._held().select(*(F.col(quoted(column.name)) for column in everything))
-        filled = map_in_arrow(held, to_filled(columns, writers), spark_struct(Struct((*everything, _CHANGED))))
-        changed, left = F.sum(F.col(_CHANGED.name).cast("long")), F.count(_RESCUED)
-        counts = filled.agg(changed.alias("changed"), left.alias("left")).first()
-        assert counts is not None
-        if counts.changed:
-            # read again inside the commit, which sees to it that no other came between
-            replace_rows(filled.drop(_CHANGED.name), self.table.path, replaceWhere=_HELD)
-        return counts.changed or 0, counts.left
-
-    def _held(self) -> DataFrame:
-        return self._rows().where(_HELD)
-
-    def _rows(self) -> DataFrame:
-        session = new_session(self.spark)
-        session.conf.set(_CHECK, "false")
-        session.conf.set("spark.sql.session.timeZone", "UTC")
-        return session.read.format("delta").load(self.table.path)
+    added = rewritten(storage, path, sizes, Struct((*columns, *SILVER_ORIGIN)), filled)
+    if not sum(changed):
+        remove_files(storage, path, [file.path for file in added])
+    elif opened is None or not replace_beside(
+        storage, opened, path, Replacement("UPDATE", sizes, added, mark=SAME_ROWS)
+    ):
+        raise TaskInterrupted(f"Another process rewrote {path} meanwhile.", "Run the same command again.")
+    return sum(changed), sum(left)
 
 
-def _held(batch: pa.RecordBatch) -> pa.RecordBatch:
-    return batch.filter(batch.column(_RESCUED).is_valid())
+def _held_by_spark(spark: SparkSession, path: str) -> tuple[Mapping[str, int], set[int]]:
+    """Return how many rows hold something, by the table's path; none for none; and the schema ids of all rows."""
+    rows = spark.read.format("delta").load(path)
+    found = rows.agg(F.collect_set("_schema_id").alias("ids"), F.count(_RESCUED).alias("held")).first()
+    assert found is not None
+    return {path: found.held} if found.held else {}, set(found.ids)
+
+
+def _fill_by_spark(spark: SparkSession, path: str, columns: Struct, fill: ArrowFunction) -> tuple[int, int]:
+    """Fill the rows in one commit; return how many changed, and how many still hold something."""
+    everything = Struct((*columns, *SILVER_ORIGIN))
+    rows = file_session(spark).read.format("delta").load(path).where(_HELD)
+    rows = rows.select(*(F.col(quoted(column.name)) for column in everything))
+    filled = map_in_arrow(rows, fill, spark_struct(Struct((*everything, _CHANGED))))
+    changed, left = F.sum(F.col(_CHANGED.name).cast("long")), F.count(_RESCUED)
+    counts = filled.agg(changed.alias("changed"), left.alias("left")).first()
+    assert counts is not None
+    if counts.changed:
+        # read again inside the commit, which sees to it that no other came between
+        replace_rows(filled.drop(_CHANGED.name), path, replaceWhere=_HELD)
+    return counts.changed or 0, counts.left
 
 
 def to_filled(columns: Struct, writers: tuple[WriterSchema, ...]) -> ArrowFunction:

@@ -22,7 +22,7 @@ from demux.core.settings.settings import Sink
 from deserializer.decoders.arrow import REF, by_ref
 from deserializer.decoders.schema_decision import decide
 from deserializer.offsets.bronze_days import plain_bronze
-from deserializer.redecode.replay import require_game
+from deserializer.redecode.redecoder import require_game
 from deserializer.silver.backend import tables_of
 
 

@@ -1,17 +1,20 @@
-"""Rows of one game appended by Spark: what does not decode to quarantine, then the rest to the game's table.
+"""Rows of one game written by Spark: what does not decode to quarantine, then the rest to the game's table.
 
-Each commit carries the position that follows on the rows, as an application transaction. A writer that dies between the
-two leaves quarantine ahead of the table; whoever comes next, with any engine and any writer, decodes the rows again and
-leaves out the records that are in a table by then, whatever would become of them now.
+Where rows are appended, each commit carries the position that follows on the rows, as an application transaction. A
+writer that dies between the two leaves quarantine ahead of the table; whoever comes next, with any engine and any
+writer, decodes the rows again and leaves out the records that are in a table by then, whatever would become of them.
 `deserializer.fleet.file_writer` has the same order, with files.
 """
 
 from __future__ import annotations
 
 import threading
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import date
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from demux.core.delta import batch_commit as commits
@@ -29,7 +32,50 @@ from deserializer.silver.file_quarantine import transaction_id
 from deserializer.silver.spark_table import SilverBySpark
 
 # a table that is not there yet can be made by one at a time
-_ALONE = threading.Lock()
+ALONE = threading.Lock()
+
+
+def write_rows(
+    rows: DataFrame,
+    decisions: Decisions,
+    game: str,
+    batch: Batch,
+    put_bad: Callable[[DataFrame], None],
+    put_good: Callable[[DataFrame], None],
+    decoder: RowDecoder = ARROW,
+) -> Counter[date | None]:
+    """Return how many rows of each day do not decode, once these are in quarantine, and then the others in silver.
+
+    Args:
+        rows: in the columns of `INPUT`.
+        decisions: what to do with each row.
+        game: the exact name.
+        batch: what bad rows carry in quarantine.
+        put_bad: writes rows to quarantine; not called without any.
+        put_good: writes rows to silver.
+        decoder: of the good rows.
+    """
+    bad = examined_rows(rows, decisions, game, batch, RowSelection.REFUSED).persist()
+    try:
+        rows_bad = rows_of_days(bad)
+        if rows_bad:
+            put_bad(bad)
+    finally:
+        bad.unpersist()
+    put_good(silver_rows(rows, decisions, decoder).where(~F.col(REFUSED)).drop(REFUSED))
+    return rows_bad
+
+
+def rows_of_days(rows: DataFrame) -> Counter[date | None]:
+    """Return how many rows there are of each day; None: those that say of no day."""
+    return Counter({row["day"]: row["count"] for row in rows.groupBy(day_of("timestamp")).count().collect()})
+
+
+def day_of(column: str) -> Column:
+    """Return the day of a time; NULL of one that no calendar of Python has."""
+    day = F.to_date(F.col(column))
+    years = day.between(F.lit("0001-01-01").cast("date"), F.lit("9999-12-30").cast("date"))
+    return F.when(years, day).alias("day")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,19 +116,17 @@ class Appending:
         Raises:
             TaskInterrupted: as `SilverBySpark.append`; silver is as it was.
         """
-        bad = examined_rows(
-            rows, decisions, game, Batch(self.app_id, after.number, retried=False), RowSelection.REFUSED
+        batch = Batch(self.app_id, after.number, retried=False)
+        bad = write_rows(
+            rows,
+            decisions,
+            game,
+            batch,
+            lambda bad: self.quarantine_rows(bad, game, after),
+            lambda good: table.append(good, self.app_id, after.number),
+            decoder,
         )
-        bad = bad.persist()
-        try:
-            rows_bad = bad.count()
-            if rows_bad:
-                self.quarantine_rows(bad, game, after)
-        finally:
-            bad.unpersist()
-        good = silver_rows(rows, decisions, decoder).where(~F.col(REFUSED)).drop(REFUSED)
-        table.append(good, self.app_id, after.number)
-        return rows_bad
+        return bad.total()
 
     def quarantine_rows(self, bad: DataFrame, game: str, after: BronzeOffset) -> None:
         """Append a game's bad rows to quarantine, with the position that follows on them."""
@@ -91,7 +135,7 @@ class Appending:
         # Spark would take an older version for a write that was done already; what is there says enough then
         is_known = before is not None and before >= after
         transaction = Batch(transaction_id(self.app_id, key), after.number, retried=False)
-        with _ALONE, self.lock(self.quarantine.path):
+        with ALONE, self.lock(self.quarantine.path):
             commits.append(bad, self.quarantine.path, None if is_known else transaction)
 
     def unsettled(self, rows: DataFrame, game: str, table: SilverBySpark, before: BronzeOffset) -> DataFrame:

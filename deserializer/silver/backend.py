@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass
-from typing import Protocol
 
 from pyspark.sql import SparkSession
 
-from demux.core.columns.types import Struct
 from demux.core.delta.scan import only_spark_reads
 from demux.core.errors import PositionLost, SettingsInvalid, TableLost, TableUnsuited
 from demux.core.extras import deltalake
@@ -18,64 +16,15 @@ from demux.core.root.lock import TableLock
 from demux.core.settings.settings import Sink
 from demux.core.streaming.bronze_offset import START, BronzeOffset
 from demux.core.streaming.checkpoints import read_checkpoint
-from deserializer.silver.comments import Description
 from deserializer.silver.file_quarantine import Quarantine
 from deserializer.silver.file_table import SilverTable
 from deserializer.silver.spark_quarantine import QuarantineBySpark
 from deserializer.silver.spark_table import SilverBySpark
 
-
-class GameTable(Protocol):
-    """One game's silver table, there or not yet: `SilverTable` takes files, `SilverBySpark` frames."""
-
-    @property
-    def path(self) -> str:
-        """Where it is."""
-
-    @property
-    def exists(self) -> bool:
-        """Whether there is a table."""
-
-    @property
-    def everything(self) -> Struct:
-        """Its columns; none of a table that is not there."""
-
-    @property
-    def columns(self) -> Struct:
-        """Its payload columns."""
-
-    @property
-    def message(self) -> str | None:
-        """The full name of the message that it holds; None while no column says so."""
-
-    def has_rows(self) -> bool:
-        """Return whether it has rows."""
-
-    def transaction(self, app_id: str) -> int | None:
-        """Return the newest version of the application's transactions; None when there is none."""
-
-    def create(self, columns: Struct, message: str | None, comment: str) -> None:
-        """Make the table with these columns, the origin's too; a second call does nothing."""
-
-    def alter(self, description: Description, message: str | None) -> bool:
-        """Add columns in one commit, with comments; return whether that was possible without writing rows again."""
-
-    def refresh(self) -> None:
-        """Read what others did to the table."""
-
-
-class QuarantineTable(Protocol):
-    """The quarantine table, there or not yet: `Quarantine` takes files."""
-
-    @property
-    def path(self) -> str:
-        """Where it is."""
-
-    def refresh(self) -> None:
-        """Read what others did to the table."""
-
-    def position(self, key: str) -> BronzeOffset | None:
-        """Return up to where the game's bad rows are in the table; None when it had none yet."""
+# a game's silver table, there or not yet: the first takes files, the second frames
+GameTable = SilverTable | SilverBySpark
+# the quarantine table, likewise
+QuarantineTable = Quarantine | QuarantineBySpark
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,18 +18,13 @@ from demux.core.error_mapping import named
 from demux.core.names import quoted
 from demux.core.spark.classic import SPARK_ERRORS
 from demux.core.spark.map_in_arrow import map_in_arrow
-from demux.core.tables import QUARANTINE, SILVER_ORIGIN, SILVER_RESERVED
+from demux.core.tables import QUARANTINE, SILVER_ORIGIN
 from deserializer.decoders.arrow import EXAMINED, to_examined
 from deserializer.decoders.schema_decision import Decisions
 from deserializer.decoders.select import ARROW, RowDecoder
 from deserializer.silver.rewrite import retyped, widen
 
 _LOG = logging.getLogger("demux")
-
-
-def payload_of(schema: StructType) -> Struct:
-    """Return the columns of a silver table's schema but the origin's."""
-    return columns_of_spark(StructType([field for field in schema.fields if field.name not in SILVER_RESERVED]))
 
 
 def say(spark: SparkSession, saying: Iterable[str]) -> None:

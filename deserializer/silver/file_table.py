@@ -7,7 +7,7 @@ be lost, or older than the table. For tables that are reached without Spark.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,16 +17,16 @@ from pyspark.sql.types import StructType
 
 from demux.core.columns.spark import MESSAGE, columns_of_spark, message_in, spark_struct, with_columns
 from demux.core.columns.types import Struct
-from demux.core.delta.commit import alter_after, append_after
+from demux.core.delta.commit import Replacement, alter_after, append_after
 from demux.core.delta.parquet_writer import TableFile, append_files, remove_files, takes_files
-from demux.core.delta.scan import table_rows
+from demux.core.delta.scan import sizes_of, table_rows
 from demux.core.errors import TableUnsuited, TaskInterrupted
 from demux.core.extras import deltalake
 from demux.core.storage.files import Storage
 from demux.core.tables import SILVER_RESERVED
 from deserializer.silver.auto_compaction import is_due, keep_up
 from deserializer.silver.comments import Description
-from deserializer.silver.rewrite import retyped, widen_by_files
+from deserializer.silver.rewrite import SAME_ROWS, retyped, widen_by_files
 
 
 @dataclass(slots=True)
@@ -50,10 +50,10 @@ class SilverTable:
     _seen: dict[str, int | None] = field(default_factory=dict)
 
     @staticmethod
-    def at(storage: Storage, path: str) -> SilverTable:
-        """Return the table as it is now."""
+    def at(storage: Storage, path: str, opened: deltalake.DeltaTable | None = None) -> SilverTable:
+        """Return the table as it is now, or as it was opened."""
         try:
-            table = SilverTable(path, Struct(()), None, storage, storage.table(path))
+            table = SilverTable(path, Struct(()), None, storage, opened or storage.table(path))
         except deltalake.exceptions.TableNotFoundError:
             return SilverTable(path, Struct(()), None, storage, None)
         table._read()
@@ -68,6 +68,16 @@ class SilverTable:
     def columns(self) -> Struct:
         """Its payload columns."""
         return payload_in(self.everything)
+
+    @property
+    def schema(self) -> StructType:
+        """Its schema, with all that columns say of themselves; empty of a table that is not there."""
+        return StructType([]) if self._open is None else _schema_in(self._open)
+
+    @property
+    def opened(self) -> deltalake.DeltaTable | None:
+        """The table with our own commits; None where there is none."""
+        return self._caught_up()
 
     @property
     def needs_upkeep(self) -> bool:
@@ -111,8 +121,12 @@ class SilverTable:
 
     def create(self, columns: Struct, message: str | None, comment: str) -> None:
         """Make the table with these columns, the origin's too; a second call does nothing."""
+        self.create_as(schema_of(columns, message), comment)
+
+    def create_as(self, schema: Mapping[str, Any], comment: str) -> None:
+        """Make the table with this schema, as Spark writes schemas; a second call does nothing."""
         if self._open is None:
-            self._open = self._storage.create_table(self.path, schema_of(columns, message), comment or None)
+            self._open = self._storage.create_table(self.path, schema, comment or None)
             self._read()
 
     def alter(self, description: Description, message: str | None) -> bool:
@@ -183,6 +197,44 @@ class SilverTable:
         # a failure leaves the files: the commit may have succeeded
         append_files(self._open, files, None, {app_id: version})
         self._open.update_incremental()
+
+    def replace(
+        self,
+        removed: Iterable[str],
+        added: Sequence[TableFile],
+        rebuilt: tuple[StructType, str] | None,
+        transactions: Mapping[str, int],
+    ) -> None:
+        """Replace files of the table as it was read, in one commit.
+
+        Args:
+            removed: their paths, as the log has them.
+            added: the new files.
+            rebuilt: the table's schema and comment from then on; None: the same rows come in the same columns.
+            transactions: versions of application transactions by id.
+
+        Raises:
+            TaskInterrupted: another process has written the table since; nothing was committed.
+        """
+        table = self._caught_up()
+        assert table is not None
+        sizes = sizes_of(table)
+        schema = comment = None
+        if rebuilt is not None and rebuilt != (self.schema, table.metadata().description):
+            schema, comment = rebuilt[0].jsonValue(), rebuilt[1] or None
+        replacement = Replacement(
+            "WRITE",
+            {path: sizes[path] for path in removed},
+            added,
+            transactions,
+            schema,
+            comment,
+            SAME_ROWS if rebuilt is None else None,
+        )
+        if not replacement.commit(self._storage, table, self.path):
+            raise TaskInterrupted(
+                f"Another process wrote {self.path} meanwhile.", "Run the same command again; nothing is lost."
+            )
 
     def _appended(self, files: Sequence[TableFile], app_id: str, version: int) -> bool:
         assert self._open is not None

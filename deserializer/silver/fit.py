@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
 
 from pyspark.sql import SparkSession
 
 from demux.core.columns.types import Struct
+from demux.core.error_mapping import named
+from demux.core.errors import DemuxError
 from demux.core.schemas.ref import SchemaRef
+from demux.core.schemas.store import SchemaStore
 from demux.core.settings.games import EVOLVE, Contract
 from demux.core.storage.files import Storage
 from demux.core.tables import SILVER_ORIGIN
@@ -15,6 +19,8 @@ from deserializer.decoders.schema_decision import Decisions, SchemaLookup, decid
 from deserializer.silver.backend import GameTable
 from deserializer.silver.comments import description_of
 from deserializer.silver.spark_table import SilverBySpark
+
+_DECIDED_AT_ONCE = 4
 
 
 def fit(
@@ -48,3 +54,29 @@ def fit(
         SilverBySpark(spark, storage, table.path).alter(description, decisions.message)
         table.refresh()
     return decisions
+
+
+def learn(
+    schemas: SchemaStore,
+    refs: Mapping[str, Collection[SchemaRef]],
+    decide_one: Callable[[str, Mapping[SchemaRef, SchemaLookup]], Decisions],
+) -> dict[str, Decisions | DemuxError]:
+    """Return what is decided about the schemas of each game, or why nothing is.
+
+    Args:
+        schemas: the schemas in use.
+        refs: of each game's rows, those too that are known.
+        decide_one: decides about a game's; is called in several threads.
+    """
+
+    def decided(game: str) -> Decisions | DemuxError:
+        answers = found[game]
+        try:
+            return answers if isinstance(answers, DemuxError) else decide_one(game, answers)
+        except Exception as error:  # one game's failure must not stop its neighbours
+            return named(error)
+
+    found = schemas.lookup_all(refs)
+    # a new column costs some commits by Spark, which wait more than they work
+    with ThreadPoolExecutor(_DECIDED_AT_ONCE, thread_name_prefix="learn") as pool:
+        return dict(zip(found, pool.map(decided, found), strict=True))

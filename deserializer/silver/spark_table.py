@@ -45,7 +45,7 @@ class SilverBySpark:
     @property
     def everything(self) -> Struct:
         """Its columns; none of a table that is not there."""
-        return columns_of_spark(self._now())
+        return columns_of_spark(self.schema)
 
     @property
     def columns(self) -> Struct:
@@ -55,7 +55,14 @@ class SilverBySpark:
     @property
     def message(self) -> str | None:
         """The full name of the message that it holds; None while no column says so."""
-        return message_in(self._now())
+        return message_in(self.schema)
+
+    @property
+    def schema(self) -> StructType:
+        """Its schema, with all that columns say of themselves; empty of a table that is not there."""
+        if self._schema is None:
+            self._schema = self._rows().schema if self._exists else StructType([])
+        return self._schema
 
     def has_rows(self) -> bool:
         """Return whether it has rows."""
@@ -112,11 +119,6 @@ class SilverBySpark:
             if transaction_of(self._storage, self.path, app_id) != version:
                 raise
         self._versions[app_id] = version
-
-    def _now(self) -> StructType:
-        if self._schema is None:
-            self._schema = self._rows().schema if self._exists else StructType([])
-        return self._schema
 
     def _rows(self) -> DataFrame:
         return self._spark.read.format("delta").load(self.path)

@@ -26,7 +26,7 @@ from demux.core.streaming.checkpoints import end_of, read_checkpoint
 from demux.core.streaming.query import run_query
 from demux.core.streaming.session import has_protobuf_functions
 from deserializer.decoders.batch_contents import contents_of
-from deserializer.decoders.schema_decision import decide, schema_ids_of
+from deserializer.decoders.schema_decision import decide
 from deserializer.decoders.select import choose, native_decoder
 from deserializer.fleet.round import Fleet
 from deserializer.silver.append import Appending
@@ -95,8 +95,7 @@ def deserialize(
         decisions = fit(spark, layout.storage, table, answers, contract, contents.refs)
         with batches_within_memory(rows, contents.sizes):
             bad = appending.append(rows, game, table, after, decisions, chosen)
-        ids = tuple(schema_ids_of(answers))
-        reports.append(GameReport(game, contents.rows, contents.rows - bad, bad, ids))
+        reports.append(GameReport(game, contents.rows, contents.rows - bad, bad, decisions.schema_ids()))
 
     if not _is_at(layout.storage, checkpoint, at):
         layout.storage.delete_folder(checkpoint)

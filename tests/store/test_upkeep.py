@@ -12,7 +12,7 @@ from demux.core.columns.types import Column, Primitive, Struct
 from demux.core.storage.files import Storage
 from demux.operations.maintenance.file_table import maintain_files, remove, unneeded
 from demux.operations.maintenance.report import Table, TableKind
-from deserializer.redecode.backfill_files import parts_of_table
+from deserializer.offsets.logged_files import files_of_table
 
 # a partition's folder has the value with escapes, and the log has those escaped again
 GAMES = ["chess", "a/b ü%41+", "100% 象棋"]
@@ -55,7 +55,7 @@ def test_small_files_are_joined_and_only_those_go_that_nobody_needs(in_store: St
 
 def test_the_files_of_a_table_are_found_by_the_paths_that_its_log_has(in_store: Storage, tmp_path: Path) -> None:
     table = filled(in_store, tmp_path)
-    parts = parts_of_table(in_store.table(table.path), table.path, "timestamp")
+    parts = files_of_table(in_store.table(table.path), table.path, "timestamp")
     assert parts.keys() == set(GAMES)
     paths = {part.where.removeprefix(f"{table.path}/") for found in parts.values() for part in found}
     assert paths == data_files(in_store, table)

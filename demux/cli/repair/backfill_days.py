@@ -8,7 +8,7 @@ import time
 import uuid
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
-from datetime import date, datetime, timezone
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 import typer
@@ -20,9 +20,8 @@ from demux.cli.output.print_json import print_json
 from demux.cli.output.progress import BackfillProgress
 from demux.core.control.games_and_rounds import Control
 from demux.core.delta.bronze_games import games_in_bronze
-from demux.core.delta.log import newest_version
 from demux.core.error_mapping import named
-from demux.core.errors import DemuxError, ErrorKind, ExitCode, RangeInvalid, RangeRetired
+from demux.core.errors import DemuxError, ErrorKind, ExitCode, RangeInvalid
 from demux.core.names import names_of
 from demux.core.root.layout import Layout, layout_of
 from demux.core.settings.settings import Settings
@@ -32,14 +31,12 @@ from demux.pipeline.context import CommandContext
 from demux.pipeline.engines import decode_of
 from demux.pipeline.task_pool import TaskEnd, run_tasks
 from deserializer.offsets.bronze_days import plain_bronze, rows_by_day_of_files
-from deserializer.redecode.backfill_files import file_backfill, games_retired_of_files
 from deserializer.redecode.backfill_plan import (
     Backfill,
     BackfillChunk,
     BackfillRequest,
     BronzeDays,
     Day,
-    DayCounts,
     DayState,
     chunks,
     ended,
@@ -50,10 +47,9 @@ from deserializer.redecode.backfill_plan import (
     to_do,
     waves,
 )
-from deserializer.redecode.backfill_spark import decoded_again, games_retired, require_not_retired_in, rows_by_day
 from deserializer.redecode.backfill_state import backfills, record
-from deserializer.redecode.processed_rows import ReadState, readings_of
-from deserializer.redecode.replace_rows import Redecoder
+from deserializer.redecode.redecoder import Redecoder
+from deserializer.redecode.source import BronzeRows, Redecoded, read_rows, retired_rows, rows_by_day
 from install_workflow.planning.plan import Task
 
 if TYPE_CHECKING:
@@ -83,8 +79,8 @@ class Backfilling:
         self._is_new = before is None
         self._undated = undated
         self._failed: dict[str, DemuxError] = {}
-        self._redecoding = Redecoder(place.spark, place.layout, place.schemas, place.settings.decoder, place.tables)
-        self._together = file_backfill(self._redecoding, place.settings.run.sink, place.settings.run.parallelism)
+        run = place.settings.run
+        self._redecoder = Redecoder(place.spark, place.layout, place.schemas, run.sink, place.tables, run.parallelism)
         begun = _now() if before is None else before.begun
         self._backfill = Backfill(uuid.uuid4().hex if before is None else before.id, wanted, begun, days)
 
@@ -110,7 +106,7 @@ class Backfilling:
         with BackfillProgress(backfill.rows(*DayState), backfill.rows(DayState.DONE)) as progress:
             left = chunks([day for day in self._backfill.days if day.game not in self._failed], CHUNK_ROWS)
             games = self._place.settings.run.parallelism
-            if self._together is not None and games > 1:
+            if games > 1 and self._redecoder.bronze_of_files() is not None:
                 games = _WAVE_GAMES
             for number, wave in enumerate(waves(left, games, _WAVE_ROWS)):
                 if number:
@@ -124,17 +120,16 @@ class Backfilling:
         place = self._place
         by_game = {chunk.game: chunk for chunk in wave}
         began = time.monotonic()
-        readings = self._readings(by_game)
-        plain = self._decode_many(by_game, readings, began)
+        plain = self._decode_many(by_game, began)
         for game in plain:
             progress.advance(by_game[game].rows, game)
         tasks = [_task(game) for game in by_game if game not in plain]
 
-        def work(task: Task) -> dict[date, DayCounts]:
-            # why it is not known may have passed
-            reading = readings[task.game] if task.game in readings else self._reading(task.game)
-            request = f"demux-backfill/{uuid.uuid4()}"
-            return decoded_again(self._redecoding, reading, by_game[task.game].span, request)
+        def work(task: Task) -> Redecoded:
+            source = self._read([by_game[task.game]])[task.game]
+            if isinstance(source, DemuxError):
+                raise source
+            return self._redecoder.replace(source, _request())
 
         one_by_one = []
         for end in run_tasks(place.spark, tasks, work, place.settings.run, place.stop):
@@ -143,52 +138,37 @@ class Backfilling:
             one_by_one.append(self._ended(chunk, end))
         self._record([day for days in (*plain.values(), *one_by_one) for day in days])
 
-    def _decode_many(
-        self, by_game: Mapping[str, BackfillChunk], readings: Mapping[str, ReadState], began: float
-    ) -> dict[str, tuple[Day, ...]]:
+    def _decode_many(self, by_game: Mapping[str, BackfillChunk], began: float) -> dict[str, tuple[Day, ...]]:
         """Return the days of the games that were done in one Spark job, since then; the others are left."""
-        if self._together is None:
-            return {}
-        wanted = {game: (reading, by_game[game].span) for game, reading in readings.items()}
         try:
-            counts = self._together.decoded(wanted, f"demux-backfill/{uuid.uuid4()}")
+            found = self._read(by_game.values()).values()
+            done = self._redecoder.replace_many([one for one in found if isinstance(one, BronzeRows)], _request())
         except Exception as error:  # one by one, it shows which game it is
             _LOG.info("days of games are decoded one by one: %s", named(error))
             return {}
-        rows = max(1, sum(by_game[game].rows for game in counts))
+        rows = max(1, sum(by_game[game].rows for game in done))
         seconds = (time.monotonic() - began) / rows
-        return {game: ended(by_game[game], each, seconds * by_game[game].rows) for game, each in counts.items()}
+        return {game: ended(by_game[game], one.counts, seconds * by_game[game].rows) for game, one in done.items()}
 
-    def _readings(self, games: Collection[str]) -> dict[str, ReadState]:
-        """Return what games have read; games whose offset is unknown are left out."""
-        try:
-            found = self._look(games)
-        except Exception as error:  # each game's own task tries it again
-            _LOG.info("what games have read is not known: %s", named(error))
-            return {}
-        return {game: one for game, one in found.items() if isinstance(one, ReadState)}
-
-    def _reading(self, game: str) -> ReadState:
-        """Return what the game has read, or raise why that is unknown."""
-        found = self._look([game])[game]
-        if isinstance(found, DemuxError):
-            raise found
-        return found
-
-    def _look(self, games: Collection[str]) -> dict[str, ReadState | DemuxError]:
-        place = self._place
-        return readings_of(place.spark, place.layout, games, self._finish, place.settings.run.parallelism)
+    def _read(self, chunks: Iterable[BackfillChunk]) -> dict[str, BronzeRows | DemuxError]:
+        """Return the rows of the days that each game has read, or why that is unknown."""
+        place, spans = self._place, {chunk.game: chunk.span for chunk in chunks}
+        threads = place.settings.run.parallelism
+        found = read_rows(place.spark, place.layout, place.schemas, spans, self._finish, threads)
+        return {
+            game: one if isinstance(one, DemuxError) else replace(one, span=spans[game]) for game, one in found.items()
+        }
 
     def _finish(self, game: str) -> None:
-        """Decode the rows of an interrupted round of the game."""
+        """Decode the rows that the game has still to read."""
         place = self._place
         for end in decode_of(place, place.settings.run.engine)((_task(game),)):
             if end.error is not None:
                 raise end.error
 
-    def _ended(self, chunk: BackfillChunk, end: TaskEnd[dict[date, DayCounts]]) -> tuple[Day, ...]:
+    def _ended(self, chunk: BackfillChunk, end: TaskEnd[Redecoded]) -> tuple[Day, ...]:
         if end.report is not None:
-            return ended(chunk, end.report, end.seconds)
+            return ended(chunk, end.report.counts, end.seconds)
         assert end.error is not None
         self._failed[chunk.game] = end.error
         return _failed(chunk.days, end.error)
@@ -196,19 +176,10 @@ class Backfilling:
     def _refuse_retired(self) -> None:
         """Leave out the games that lack rows of the range in bronze, before anything of them is done."""
         place = self._place
-        spark, layout, wanted = place.spark, place.layout, self._backfill.asked
-        version = newest_version(layout.storage, layout.bronze)
         games = {day.game for day in self._backfill.days}
-        if layout.storage.known_table(layout.removed) is not None:
-            retired = games_retired_of_files(layout.storage, layout.removed, games, wanted)
-        else:
-            retired = games_retired(spark, layout, wanted) & games
-        for game in sorted(retired):
-            try:
-                require_not_retired_in(spark, layout, game, version, wanted)
-            except RangeRetired as error:
-                self._failed[game] = error
-                self._record(_failed([day for day in self._backfill.days if day.game == game], error))
+        for game, error in sorted(retired_rows(place.spark, place.layout, games, self._backfill.asked.span).items()):
+            self._failed[game] = error
+            self._record(_failed([day for day in self._backfill.days if day.game == game], error))
 
     def _record(self, days: Collection[Day]) -> None:
         """Write the state of days to the table, and remember it."""
@@ -282,7 +253,7 @@ def _there(spark: SparkSession | None, layout: Layout, wanted: BackfillRequest) 
     if (bronze := plain_bronze(layout)) is not None:
         rows = rows_by_day_of_files(layout.storage, bronze, layout.bronze, wanted.games)
     else:
-        rows = {} if spark is None else rows_by_day(spark, layout, wanted)
+        rows = {} if spark is None else rows_by_day(spark, layout, wanted.games)
     for game in wanted.games:
         if game not in rows:
             require_game(game, games_in_bronze(spark, layout))
@@ -312,6 +283,10 @@ def _failed(days: Iterable[Day], error: DemuxError) -> tuple[Day, ...]:
 
 def _now() -> datetime:
     return datetime.now(timezone.utc)
+
+
+def _request() -> str:
+    return f"demux-backfill/{uuid.uuid4()}"
 
 
 def _task(game: str) -> Task:

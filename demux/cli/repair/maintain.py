@@ -137,7 +137,7 @@ def _log(done: TableMaintenance) -> None:
 
 def _require_known(spark: SparkSession | None, layout: Layout, games: Collection[str]) -> None:
     """Check that each game has a table or rows in bronze; raises `GameUnknown`."""
-    from deserializer.redecode.replay import require_game
+    from deserializer.redecode.redecoder import require_game
 
     for game in games:
         if not layout.storage.table_exists(layout.silver(names_of(game).key)):

@@ -176,7 +176,7 @@ def _require_replayable(causes: Iterable[Cause]) -> None:
 
 def _require_seen(place: CommandContext, game: str | None) -> None:
     """Check that a game without such rows is a game at all; raises as `require_game`."""
-    from deserializer.redecode.replay import require_game as require_in_bronze
+    from deserializer.redecode.redecoder import require_game as require_in_bronze
 
     if game is not None and game not in (known := place.control.known_games()):
         try:

@@ -20,7 +20,8 @@ def rebuild(
 ) -> None:
     """Make a table again from where it came from: after a lost checkpoint, or to decode everything again."""
     from bronze_ingest.rebuild import rebuild_bronze
-    from deserializer.redecode.replay import rebuild as rebuild_game
+    from deserializer.redecode.redecoder import Redecoder
+    from deserializer.redecode.redecoder import rebuild as rebuild_game
 
     if (game is None) == (not bronze):
         raise SettingsInvalid("Say what to rebuild.", "Give either --game NAME or --bronze.")
@@ -34,15 +35,10 @@ def rebuild(
                     )
                     text = f"{took_in.rows_in:,} records: {took_in.rows_bronze:,} to bronze; now `demux run`"
                 else:
-                    report = rebuild_game(
-                        place.spark,
-                        place.layout,
-                        place.schemas,
-                        game,
-                        decoder=place.settings.decoder,
-                        sink=place.settings.run.sink,
-                        accept_loss=accept_loss,
+                    redecoder = Redecoder(
+                        place.spark, place.layout, place.schemas, place.settings.run.sink, place.tables
                     )
+                    report = rebuild_game(redecoder, game, accept_loss=accept_loss)
                     text = (
                         f"{report.rows_in:,} rows: {report.rows_silver:,} to silver, "
                         f"{report.rows_quarantined:,} to quarantine"

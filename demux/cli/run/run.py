@@ -191,7 +191,7 @@ def _found(place: CommandContext, wanted: Mapping[str, str | None], *, ignore_un
     Raises:
         GameUnknown: bronze has no rows of one of them, and that is not to be ignored; nothing was decoded.
     """
-    from deserializer.redecode.replay import no_rows_of
+    from deserializer.redecode.redecoder import no_rows_of
 
     known = _in_bronze(place, wanted)
     for key, name in wanted.items():

@@ -9,7 +9,7 @@ from pathlib import Path
 from demux.core.root.lock import Access, locked
 from demux.core.settings.settings import Engine
 from demux.pipeline.engines import decode_of
-from deserializer.redecode.replay import rebuild
+from deserializer.redecode.redecoder import Redecoder, rebuild
 from tests.support.flow.fleet import FLEET, without_errors
 from tests.support.flow.root import Root
 
@@ -31,7 +31,7 @@ def test_a_fleet_reads_tables_again_that_others_changed_while_it_was_away(
         with place.away(), locked(folder, "rebuild", wait=False, access=Access.TURNS):
             other = root.workplace()
             for game in sorted(known):
-                rebuild(root.spark, root.layout, other.schemas, game)
+                rebuild(Redecoder(root.spark, root.layout, other.schemas), game)
         for one in (undisturbed, root):
             one.produce(events=60, games=2, versions=2)
         without_errors(root.run(place, decode))

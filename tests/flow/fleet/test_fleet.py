@@ -13,7 +13,8 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.rdd import RDD
 
-import deserializer.redecode.rebuild
+import deserializer.redecode.redecoder
+import deserializer.redecode.replace_by_spark
 from bronze_ingest.rebuild import rebuild_bronze
 from demux import api
 from demux.core.causes import Cause
@@ -24,8 +25,8 @@ from demux.core.settings.settings import Sink
 from demux.core.storage.files import Storage
 from demux.operations.quarantine.filter import QuarantineFilter
 from deserializer.fleet.worker import GameFiles, WrittenGame, write_games
-from deserializer.redecode.replace_rows import Redecoder
-from deserializer.redecode.replay import rebuild, replay
+from deserializer.redecode.redecoder import Redecoder, rebuild
+from deserializer.redecode.replay import replay
 from deserializer.silver.file_quarantine import Quarantine
 from deserializer.silver.file_table import SilverTable
 from tests.support.flow.fleet import EVENT, FLEET, STREAM, crash_after, without_errors
@@ -118,7 +119,7 @@ def test_a_game_with_many_rows_takes_its_share_of_a_round_and_the_rest_waits(roo
 def test_a_rebuild_of_a_fleets_game_makes_the_same_table(taken_in: Root, done: Root, copy: Copy) -> None:
     root = copy(taken_in, run=FLEET)
     without_errors(root.run())
-    rebuild(root.spark, root.layout, root.workplace().schemas, "chess")
+    rebuild(Redecoder(root.spark, root.layout, root.workplace().schemas), "chess")
     assert root.everything() == done.everything()
     root.produce(events=60, games=2, versions=2, fault_rate=0.3)
     without_errors(root.run())
@@ -137,7 +138,7 @@ def test_a_table_with_rows_and_no_position_is_refused(streamed: Root, copy: Copy
         assert isinstance(errors["chess"], PositionLost)
         assert "demux rebuild --game chess" in errors["chess"].remedy
     assert len(root.silver("chess")) == len(streamed.silver("chess"))
-    rebuild(root.spark, root.layout, root.workplace().schemas, "chess")
+    rebuild(Redecoder(root.spark, root.layout, root.workplace().schemas), "chess")
     without_errors(root.run())
     assert api.Root(root.settings).reconcile().balances
 
@@ -171,21 +172,21 @@ def test_a_fleet_goes_on_where_rebuilds_died_and_the_same_rebuild_again_ends_the
     root = copy(taken_in, run={**FLEET, "retries": 0})
     without_errors(root.run())
     steps: tuple[tuple[Sink, type | ModuleType, str], ...] = (
-        (Sink.SPARK, Redecoder, "quarantine"),
-        (Sink.SPARK, deserializer.redecode.rebuild, "_swap"),
+        (Sink.SPARK, deserializer.redecode.replace_by_spark, "append"),
+        (Sink.SPARK, deserializer.redecode.redecoder, "replace_by_spark"),
         (Sink.AUTO, Quarantine, "append"),
         (Sink.AUTO, Replacement, "commit"),
     )
     for sink, owner, method in steps:
         with crash_after(owner, method), pytest.raises(KeyboardInterrupt):
-            rebuild(root.spark, root.layout, root.workplace().schemas, "chess", sink=sink)
+            rebuild(Redecoder(root.spark, root.layout, root.workplace().schemas, sink), "chess")
     undisturbed = done.copied_to(root.folder.parent / "undisturbed")
     for each in (root, undisturbed):
         each.produce(events=40, games=2, versions=2, fault_rate=0.3)
         without_errors(each.run())
     assert root.everything()["silver/chess"] == undisturbed.everything()["silver/chess"]
     assert {row["record_id"] for row in root.quarantine()} == {row["record_id"] for row in undisturbed.quarantine()}
-    rebuild(root.spark, root.layout, root.workplace().schemas, "chess")
+    rebuild(Redecoder(root.spark, root.layout, root.workplace().schemas), "chess")
     assert root.everything() == undisturbed.everything()
 
 

@@ -19,7 +19,8 @@ from demux.core.causes import Stage
 from demux.operations.quarantine.drop import drop, droppable
 from demux.operations.quarantine.filter import QuarantineFilter
 from demux.operations.reconcile.balance import Ledger
-from deserializer.redecode.replay import rebuild, replay
+from deserializer.redecode.redecoder import Redecoder, rebuild
+from deserializer.redecode.replay import replay
 from deserializer.silver.file_quarantine import Quarantine
 from tests.support.flow import crash
 from tests.support.flow.fleet import crash_after, without_errors
@@ -104,7 +105,7 @@ def test_a_rebuild_brings_back_what_is_still_bad_and_forgets_that_it_was_dropped
     drop(root.spark, root.layout, QuarantineFilter(before=NOW), NOW)
     assert root.quarantine() == []
     place = root.workplace()
-    rebuild(root.spark, root.layout, place.schemas, "chess")
+    rebuild(Redecoder(root.spark, root.layout, place.schemas), "chess")
     assert ids(root.quarantine()) == ids(done.quarantine(), Stage.SILVER, "chess")
     assert ids(dropped(root)) == sorted(set(ids(done.quarantine())) - set(ids(root.quarantine())))
     balanced(root)

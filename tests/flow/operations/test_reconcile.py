@@ -24,7 +24,8 @@ from demux.operations.reconcile.balance import DifferenceExample, Grain, Ledger,
 from demux.operations.reconcile.read_offsets import GameOffset
 from demux.operations.reconcile.reconcile import reconcile
 from demux.pipeline.read_offsets import game_offsets, source_offsets
-from deserializer.redecode.replay import rebuild, replay
+from deserializer.redecode.redecoder import Redecoder, rebuild
+from deserializer.redecode.replay import replay
 from deserializer.silver.file_quarantine import Quarantine
 from deserializer.silver.spark_table import SilverBySpark
 from tests.support.flow.crash import Crash, after_committing
@@ -287,7 +288,7 @@ def test_a_replay_and_a_rebuild_balance_and_so_does_what_runs_while_the_tables_a
         run(root)
 
     def decoded_once_more() -> None:
-        rebuild(root.spark, root.layout, root.workplace().schemas, "chess")
+        rebuild(Redecoder(root.spark, root.layout, root.workplace().schemas), "chess")
 
     with around("silver_snapshots", before=lambda: appears_and_is_replayed(1)):
         assert wrong(ledger(root)) == {}

@@ -24,7 +24,8 @@ from demux.core.errors import RangeRetired
 from demux.core.settings.settings import Sink
 from demux.core.tables import REMOVED
 from deserializer.redecode.backfill_plan import BackfillRequest
-from deserializer.redecode.replay import rebuild
+from deserializer.redecode.redecoder import Redecoder, rebuild
+from deserializer.silver.append import Appending
 from deserializer.silver.file_quarantine import Quarantine
 from install_workflow.planning.plan import Task
 from tests.support.flow import crash
@@ -128,7 +129,7 @@ def backfill(root: Root, wanted: BackfillRequest) -> list[tuple[str, int, int, i
 
 
 def rebuilt(root: Root, game: str, accept_loss: bool = False, sink: Sink = Sink.AUTO) -> None:
-    rebuild(root.spark, root.layout, root.workplace().schemas, game, accept_loss=accept_loss, sink=sink)
+    rebuild(Redecoder(root.spark, root.layout, root.workplace().schemas, sink), game, accept_loss=accept_loss)
 
 
 def balances(root: Root) -> bool:
@@ -231,16 +232,21 @@ def test_days_and_games_are_as_a_fresh_decode_makes_them_and_either_engine_goes_
     assert balances(again)
 
 
-def test_a_backfill_that_dies_after_any_of_its_writes_is_ended_by_the_same_command(fleeted: Root, copy: Copy) -> None:
-    undisturbed, wanted = copy(fleeted, run=ONE_BY_ONE), BackfillRequest((HOSTILE,), DAYS[1], DAYS[2])
+@pytest.mark.parametrize("sink", [Sink.FILES, pytest.param(Sink.SPARK, marks=pytest.mark.long)])
+def test_a_backfill_that_dies_after_any_of_its_writes_is_ended_by_the_same_command(
+    fleeted: Root, copy: Copy, sink: Sink
+) -> None:
+    settings = {**ONE_BY_ONE, "sink": sink.value}
+    undisturbed, wanted = copy(fleeted, run=settings), BackfillRequest((HOSTILE,), DAYS[1], DAYS[2])
     # with it, all is known of the schema that came
     backfill(undisturbed, BackfillRequest((HOSTILE,), DAYS[0], DAYS[0]))
     send(undisturbed, 100, of_day(undisturbed, 3))
     undisturbed.workplace().ingest()
-    root = undisturbed.copied_to(undisturbed.folder.parent / "killed", run=ONE_BY_ONE)
+    root = undisturbed.copied_to(undisturbed.folder.parent / "killed", run=settings)
     assert backfill(undisturbed, wanted) == [(HOSTILE, 2, 4, 3, 1), (HOSTILE, 3, 4, 3, 1)]
     # the fleet died as well, with bad rows in quarantine: the backfill ends its round first
-    with crash_after(Quarantine, "append"), pytest.raises(KeyboardInterrupt):
+    owner, method = (Quarantine, "append") if sink is Sink.FILES else (Appending, "quarantine_rows")
+    with crash_after(owner, method), pytest.raises(KeyboardInterrupt):
         root.run()
     # days to do; bad rows; silver; quarantine; what is done
     for number in (1, 2, 3, 4, 5):

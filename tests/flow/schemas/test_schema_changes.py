@@ -13,9 +13,9 @@ from demux.core.delta.parquet_writer import TableFile
 from demux.core.errors import ApprovalNeeded, GameUnknown, TaskFailed
 from demux.core.settings.settings import Sink
 from demux.core.storage.files import Storage
-from deserializer.fleet import file_writer as by_files
+from deserializer.fleet import waves
 from deserializer.fleet.round import Fleet
-from deserializer.redecode.replay import rebuild
+from deserializer.redecode.redecoder import Redecoder, rebuild
 from deserializer.redecode.rescue_backfill import BackfillReport, backfill_rescued
 from deserializer.silver.rewrite import in_columns
 from tests.support.flow import crash
@@ -90,7 +90,7 @@ def test_a_fleet_that_has_written_narrow_files_before_it_knows_better_writes_the
         anew.append(len(files))
         return in_columns(storage, files, *args)
 
-    monkeypatch.setattr(by_files, "in_columns", counted)
+    monkeypatch.setattr(waves, "in_columns", counted)
     root = root_with(root, FLEET)
     one, two = root.register("chess", V1), root.register("chess", V2)
     send(root, 0, "chess", one, name="a", score=1)
@@ -131,7 +131,7 @@ def test_a_frozen_table_keeps_rows_aside_until_it_may_change(root: Root) -> None
         f"The table is frozen, and schema {three} adds column in.b STRING, adds column tags ARRAY<STRING>."
     )
     columns = frozen.silver_columns("chess")
-    rebuild(frozen.spark, frozen.layout, frozen.workplace().schemas, "chess")
+    rebuild(Redecoder(frozen.spark, frozen.layout, frozen.workplace().schemas), "chess")
     assert frozen.silver_columns("chess") == columns
 
 
@@ -211,7 +211,7 @@ def test_a_table_that_asks_waits_while_its_neighbours_go_on(root: Root, command:
     without_errors(asking.run())
     assert values(asking, "chess", "name", "score", "tags") == [("a", 1, None), ("c", 3, [])]
     # what was approved stays so
-    rebuild(asking.spark, asking.layout, asking.workplace().schemas, "chess")
+    rebuild(Redecoder(asking.spark, asking.layout, asking.workplace().schemas), "chess")
     assert values(asking, "chess", "name", "score", "tags") == [("a", 1, None), ("c", 3, [])]
 
 

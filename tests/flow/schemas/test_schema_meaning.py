@@ -13,7 +13,8 @@ from demux.cli.repair.backfill_days import Backfilling
 from demux.core.registry.folder import MANIFEST
 from demux.operations.quarantine.filter import QuarantineFilter
 from deserializer.redecode.backfill_plan import BackfillRequest
-from deserializer.redecode.replay import rebuild, replay
+from deserializer.redecode.redecoder import Redecoder, rebuild
+from deserializer.redecode.replay import replay
 from tests.support.flow.fleet import FLEET, STREAM, without_errors
 from tests.support.flow.process import Command
 from tests.support.flow.root import NOW, Root, wrapper
@@ -154,7 +155,7 @@ def test_a_rebuild_a_backfill_and_a_replay_decide_as_a_round_does(spark: SparkSe
     root.send([*stray, *right], at=NOW)
     without_errors(root.run())
     schemas = root.workplace().schemas
-    rebuild(spark, root.layout, schemas, "chess")
+    rebuild(Redecoder(spark, root.layout, schemas), "chess")
     require_chess(root)
     assert replay(spark, root.layout, schemas, "chess", QuarantineFilter("chess")).decoded == 0
     require_chess(root)
@@ -173,7 +174,7 @@ def test_a_table_that_began_with_a_stray_record_is_right_after_a_rebuild(spark: 
     root.send(right, 100)
     without_errors(root.run())
     assert {row["cause"] for row in root.quarantine()} == {"SCHEMA_CONFLICT"}
-    rebuild(spark, root.layout, root.workplace().schemas, "chess")
+    rebuild(Redecoder(spark, root.layout, root.workplace().schemas), "chess")
     require_chess(root)
 
 

@@ -13,7 +13,7 @@ from demux.core.causes import Cause
 from demux.core.errors import TaskFailed
 from demux.core.settings.settings import Sink
 from demux.operations.quarantine.filter import QuarantineFilter
-from deserializer.redecode.replay import rebuild, replay
+from deserializer.redecode.replay import replay
 from tests.support.flow import crash
 from tests.support.flow.root import Root, wrapper
 
@@ -88,7 +88,7 @@ def test_a_replay_that_dies_at_any_of_its_writes_is_finished_by_the_next_one(
     # no new column: the first write to the table is that of the rows
     assert root.register("chess", f"{event} // again") == first + 1
     choice = QuarantineFilter(causes=(Cause.UNKNOWN_SCHEMA,))
-    with crash.after_writes(writes), pytest.raises(crash.Crash):
+    with crash.after_writes(writes, crash.Death), pytest.raises(crash.Death):
         replay(root.spark, root.layout, root.workplace().schemas, "chess", choice, sink)
     assert [row["record_id"] for row in root.quarantine()] == ["t/0/1", "t/0/2"][writes // 3 :]
     assert [row["_record_id"] for row in root.silver("chess")] == ["t/0/0", "t/0/1"][: min(writes, 2)]
@@ -97,14 +97,3 @@ def test_a_replay_that_dies_at_any_of_its_writes_is_finished_by_the_next_one(
     assert (again.tried, again.decoded) == ((2, 1) if writes < 3 else (1, 0))
     assert [row["record_id"] for row in root.quarantine()] == ["t/0/2"]
     assert Counter(row["_record_id"] for row in root.silver("chess")) == {"t/0/0": 1, "t/0/1": 1}
-
-
-def test_a_rebuild_that_dies_half_way_is_finished_by_the_next_one(streamed: Root, copy: Copy) -> None:
-    root = copy(streamed)
-    place = root.workplace()
-    with crash.after_writing(root.silver_path("chess")), pytest.raises(crash.Crash):
-        rebuild(root.spark, root.layout, place.schemas, "chess", sink=Sink.SPARK)
-    assert root.everything()["silver/chess"] == streamed.everything()["silver/chess"]
-    report = rebuild(root.spark, root.layout, root.workplace().schemas, "chess")
-    assert report.rows_silver == len(streamed.silver("chess"))
-    assert root.everything() == streamed.everything()

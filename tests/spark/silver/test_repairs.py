@@ -17,7 +17,9 @@ from demux.core.schemas.store import SchemaStore
 from demux.core.settings.settings import Sink
 from demux.core.tables import SILVER_ORIGIN
 from demux.operations.quarantine.filter import QuarantineFilter
-from deserializer.redecode.replay import ReplayReport, games_in_quarantine, rebuild, replay
+from deserializer.redecode.redecoder import Redecoder, rebuild
+from deserializer.redecode.replay import ReplayReport, games_in_quarantine, replay
+from tests.support.flow import crash
 from tests.support.spark.registries import CountingRegistry, every_game
 from tests.support.spark.tables import (
     MOMENT,
@@ -119,21 +121,28 @@ def test_records_that_the_source_holds_twice_are_replayed_both(
     assert left(layout) == [("t/0/1", "chess", "MALFORMED_PAYLOAD")] * 2
 
 
-def test_a_copy_of_a_record_that_is_in_silver_since_long_is_replayed_all_the_same_and_once(
-    spark: SparkSession, layout: Layout, schemas: SchemaStore
+@pytest.mark.parametrize("sink", [Sink.FILES, Sink.SPARK])
+def test_copies_of_a_record_that_is_in_silver_are_replayed_all_and_once_also_where_a_replay_died(
+    spark: SparkSession, layout: Layout, schemas: SchemaStore, sink: Sink
 ) -> None:
-    # one of two copies came when its schema was not known yet
-    write_bronze(layout.bronze, bronze_row("chess", 0, 1, ANN), bronze_row("chess", 0, 1, ANN))
     early = quarantine_row("chess", 0, Cause.SCHEMA_FROZEN, 1, ANN)
+    for copies in (1, 2):
+        write_quarantine(layout.quarantine, early)
+        assert replay(spark, layout, schemas, "chess", ALL, sink).decoded == 1
+        assert silver(layout, "chess") == [("t/0/0", "ann")] * copies
+    write_quarantine(layout.quarantine, early, early, quarantine_row("chess", 1, Cause.UNKNOWN_SCHEMA, 1, BROKEN))
+    # it dies once silver is written, and another copy comes
+    chosen = QuarantineFilter(causes=(Cause.SCHEMA_FROZEN,))
+    with crash.after_writes(1, crash.Death), pytest.raises(crash.Death):
+        replay(spark, layout, schemas, "chess", chosen, sink)
+    assert (len(silver(layout, "chess")), len(left(layout))) == (4, 3)
     write_quarantine(layout.quarantine, early)
-    assert replay(spark, layout, schemas, "chess", ALL).decoded == 1
-    write_quarantine(layout.quarantine, early)
-    assert replay(spark, layout, schemas, "chess", ALL).decoded == 1
-    assert silver(layout, "chess") == [("t/0/0", "ann")] * 2
-    # what a replay that was killed has written already
-    write_quarantine(layout.quarantine, early)
-    assert replay(spark, layout, schemas, "chess", ALL).decoded == 1
-    assert (silver(layout, "chess"), left(layout)) == ([("t/0/0", "ann")] * 2, [])
+    # whatever is chosen then
+    other = QuarantineFilter(causes=(Cause.INVALID_SCHEMA,))
+    assert replay(spark, layout, schemas, "chess", other, sink) == ReplayReport("chess", 4, 3)
+    assert silver(layout, "chess") == [("t/0/0", "ann")] * 5
+    assert left(layout) == [("t/0/1", "chess", "MALFORMED_PAYLOAD")]
+    assert replay(spark, layout, schemas, "chess", other, sink) == ReplayReport("chess", 0, 0)
 
 
 def test_only_rows_set_aside_since_a_time_are_tried_and_their_older_copies_stay(
@@ -199,6 +208,6 @@ def test_a_game_that_bronze_does_not_have_is_not_rebuilt(
     write_bronze(layout.bronze, bronze_row("chess", 0))
     write_quarantine(layout.quarantine, quarantine_row("Chess", 0, Cause.UNKNOWN_SCHEMA, 1, ANN))
     with pytest.raises(GameUnknown) as unknown:
-        rebuild(spark, layout, schemas, "Chess")
+        rebuild(Redecoder(spark, layout, schemas), "Chess")
     assert unknown.value.cause == "Bronze has no rows of a game Chess."
     assert left(layout) == [("t/0/0", "Chess", "UNKNOWN_SCHEMA")]

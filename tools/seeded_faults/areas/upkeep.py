@@ -21,10 +21,11 @@ UPKEEP = (
         "::test_rows_that_wait_are_read_after_files_were_joined_and_removed_and_older_rows_retired[fleet]",
     ),
     Fault(
-        "forgotten-row-decoded-again",
-        "deserializer/redecode/processed_rows.py",
-        "    if not forgotten.limit(1).count():",
-        "    if forgotten.limit(1).count():",
-        "tests/spark/silver/test_processed_rows.py::test_a_day_has_its_own_rows_and_what_is_to_be_forgotten_is_in_none",
+        "rows-that-bronze-lacks-are-replaced",
+        "deserializer/fleet/replaced_rows.py",
+        'lacking = chosen.filter(pc.invert(pc.is_in(chosen.column("_record_id"), known)))',
+        "lacking = chosen.slice(0, 0)",
+        "tests/unit/deserializer/fleet/test_replaced_rows.py"
+        "::test_records_that_bronze_lacks_are_counted_and_nothing_is_written",
     ),
 )

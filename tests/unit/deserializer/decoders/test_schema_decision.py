@@ -21,7 +21,7 @@ from demux.core.protobuf.schema.protoc import CompiledSchema
 from demux.core.schemas.ref import SchemaRef
 from demux.core.schemas.subject_choice import ForeignSchema
 from demux.core.settings.games import Contract, Frozen, SchemaChanges
-from deserializer.decoders.schema_decision import Refusal, SchemaLookup, WriterSchema, decide, schema_ids_of
+from deserializer.decoders.schema_decision import Refusal, SchemaLookup, WriterSchema, decide
 from tests.support.data.chess import EMPTY, MISFIT, VERSION_1, VERSION_2, VERSION_3, compiled
 
 NO_TABLE = Struct(())
@@ -156,7 +156,9 @@ def test_the_ids_of_a_batch_are_those_that_its_refs_stand_for() -> None:
         SchemaRef(None, "aa"): UNKNOWN,
         SchemaRef(None): UNKNOWN,
     }
-    assert schema_ids_of(answers) == {11, 12, 99}
+    decisions = decide(NO_TABLE, answers)
+    assert decisions.schema_ids() == (11, 12, 99)
+    assert decisions.schema_ids([ONE, SchemaRef(None, "aa")]) == (11,)
 
 
 TWO_MESSAGES = 'syntax = "proto3"; message Move { string square = 1; } message Chat { string text = 1; }'

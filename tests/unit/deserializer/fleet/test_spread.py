@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from demux.core.storage.files import Storage
 from deserializer.decoders.schema_decision import UNDECIDED
+from deserializer.fleet.replaced_rows import ReplacedRows
 from deserializer.fleet.task_split import balanced, spread
 from deserializer.fleet.worker import GameFiles
 
@@ -39,6 +42,11 @@ def test_a_game_with_most_of_the_rows_is_worked_on_by_all_tasks() -> None:
     done = spread([work("hot", *[100] * 8), work("cold", 10)], 2)
     assert [sorted(part.game for part in task) for task in done] == [["cold", "hot"], ["hot"]]
     assert {len([path for part in task if part.game == "hot" for path in part.paths]) for task in done} == {4}
+
+
+def test_a_game_whose_rows_replace_others_is_one_task() -> None:
+    whole = replace(work("hot", *[100] * 8), replaces=ReplacedRows(None, {}, {}))
+    assert [[part.game for part in task] for task in spread([whole, work("cold", 10)], 2)] == [["hot"], ["cold"]]
 
 
 def test_the_same_work_is_spread_the_same_way() -> None:

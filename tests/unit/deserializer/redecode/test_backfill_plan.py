@@ -9,15 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from demux.core.errors import RangeInvalid
+from deserializer.fleet.days import DayCounts, Span
 from deserializer.redecode.backfill_plan import (
     Backfill,
     BackfillChunk,
     BackfillRequest,
     BronzeDays,
     Day,
-    DayCounts,
     DayState,
-    Span,
     asked,
     chunks,
     ended,

@@ -7,7 +7,13 @@ from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 
 from demux.core.root.layout import Layout
-from deserializer.redecode.backfill_plan import Backfill, BackfillRequest, Day, DayCounts, DayState
+from deserializer.fleet.days import DayCounts
+from deserializer.redecode.backfill_plan import (
+    Backfill,
+    BackfillRequest,
+    Day,
+    DayState,
+)
 from deserializer.redecode.backfill_state import backfills, record
 
 BEGUN = datetime(2026, 2, 1, 12, 0, 0, 123_456, tzinfo=timezone.utc)

@@ -7,14 +7,17 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
+from pyspark.sql.types import LongType, StructField, StructType
 
 from demux.core.columns.arrow import arrow_fields
 from demux.core.columns.types import Column, Primitive, Struct
 from demux.core.delta.parquet_writer import TableFile, TableWriter
+from demux.core.delta.scan import sizes_of
 from demux.core.errors import TaskInterrupted
 from demux.core.storage.files import Storage
 from demux.core.tables import SILVER_ORIGIN
 from deserializer.silver.file_table import SilverTable
+from deserializer.silver.rewrite import SAME_ROWS
 
 COLUMNS = Struct((Column("name", Primitive.STRING), *SILVER_ORIGIN))
 
@@ -65,3 +68,33 @@ def test_a_commit_of_something_else_in_between_stops_nobody(path: str) -> None:
     first.append(files(path, "one"), "fleet", 1)
     first.append(files(path, "two"), "fleet", 2)
     assert names_in(path) == ["one", "replayed", "two"]
+
+
+def paths_in(path: str) -> list[str]:
+    return [*sizes_of(DeltaTable(path))]
+
+
+def test_rows_are_replaced_in_one_commit_with_schema_comment_and_transaction(path: str) -> None:
+    table = opened(path)
+    table.append(files(path, "old"), "fleet", 1)
+    before = paths_in(path)
+    wider = StructType([*table.schema.fields, StructField("score", LongType())])
+    table.replace(before, files(path, "new"), (wider, "What a player did."), {"fleet": 2})
+    after = DeltaTable(path)
+    assert (names_in(path), after.transaction_version("fleet"), after.version()) == (["new"], 2, 2)
+    assert after.metadata().description == "What a player did."
+    assert [field.name for field in after.schema().fields][-1] == "score"
+    # the same rows in the same columns: nothing is said of the table
+    table = opened(path)
+    table.replace(paths_in(path), files(path, "again"), None, {})
+    assert (names_in(path), DeltaTable(path).transaction_version("fleet")) == (["again"], 2)
+    assert DeltaTable(path).history(1)[0]["userMetadata"] == SAME_ROWS
+    assert '"metaData"' not in Path(path, "_delta_log", f"{3:020}.json").read_text()
+
+
+def test_rows_are_not_replaced_where_another_process_has_written_since(path: str) -> None:
+    stopped, running = opened(path), opened(path)
+    running.append(files(path, "one"), "fleet", 1)
+    with pytest.raises(TaskInterrupted, match="Another process wrote"):
+        stopped.replace([], files(path, "two"), None, {})
+    assert names_in(path) == ["one"]

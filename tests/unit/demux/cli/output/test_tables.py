@@ -19,7 +19,13 @@ from demux.core.reports import GameReport, IngestReport
 from demux.core.settings.games import GamesSettings
 from demux.pipeline.round import Round
 from demux.pipeline.task_pool import TaskEnd
-from deserializer.redecode.backfill_plan import Backfill, BackfillRequest, Day, DayCounts, DayState
+from deserializer.fleet.days import DayCounts
+from deserializer.redecode.backfill_plan import (
+    Backfill,
+    BackfillRequest,
+    Day,
+    DayState,
+)
 from install_workflow.planning.plan import Task, make_plan
 
 Golden = Callable[[str, str], None]

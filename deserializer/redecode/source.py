@@ -1,0 +1,197 @@
+"""The rows of bronze that are decoded again: those that a game has read; unread files are left to its engine."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from datetime import date
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from demux.core.causes import RemovalReason
+from demux.core.columns.arrow import days_of, table_of
+from demux.core.delta.bronze_games import position_id
+from demux.core.delta.log import newest_version
+from demux.core.delta.record_table import RecordTable
+from demux.core.delta.scan import table_rows
+from demux.core.error_mapping import named
+from demux.core.errors import DemuxError, RangeRetired, TaskInterrupted
+from demux.core.root.layout import Layout
+from demux.core.root.lock import unlocked
+from demux.core.schemas.store import SchemaStore
+from demux.core.settings.settings import Sink
+from demux.core.storage.files import Storage
+from demux.core.tables import REMOVED
+from deserializer.decoders.arrow import INPUT
+from deserializer.fleet.days import DayCounts, Span, among
+from deserializer.fleet.game_state import GameStates
+from deserializer.fleet.replaced_rows import lost_rows
+from deserializer.offsets.bronze_days import plain_bronze
+from deserializer.offsets.bronze_files import file_session
+from deserializer.silver.append import day_of
+from deserializer.silver.backend import ahead, tables_of
+
+_ALL_ROWS = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class BronzeRows:
+    """Rows of a game in bronze.
+
+    Attributes:
+        game: the exact name.
+        version: bronze's.
+        span: of these days; None: all rows, those too that say of no day.
+        unread: names of the files that are left out, as the game has still to read them.
+    """
+
+    game: str
+    version: int
+    span: Span | None = None
+    unread: frozenset[str] = frozenset()
+
+    def frame(self, spark: SparkSession, layout: Layout) -> DataFrame:
+        """Return the rows in the columns of `INPUT`, those too that are to be forgotten."""
+        bronze = spark.read.format("delta").option("versionAsOf", self.version).load(layout.bronze)
+        rows = bronze.where(F.col("game_name") == F.lit(self.game))
+        if self.unread:
+            rows = rows.where(~F.col("_metadata.file_name").isin(sorted(self.unread)))
+        rows = rows.select(*(column.name for column in INPUT))
+        return rows if self.span is None else rows.where(self.span.sql("timestamp"))
+
+
+@dataclass(frozen=True, slots=True)
+class Redecoded:
+    """What became of rows that were decoded again: by day, and the ids of their schemas."""
+
+    counts: Mapping[date, DayCounts]
+    schema_ids: tuple[int, ...]
+
+
+def read_rows(
+    spark: SparkSession,
+    layout: Layout,
+    schemas: SchemaStore,
+    games: Collection[str],
+    finish: Callable[[str], object],
+    threads: int = 1,
+) -> dict[str, BronzeRows | DemuxError]:
+    """Return the rows that each game has read, or why these are unknown.
+
+    A game whose writer died between its two commits, and one whose unread files were joined with others, is decoded
+    further before.
+
+    Errors: PositionLost and TableLost; BronzeRewritten and BronzeLogTruncated, as when the game reads on; and what
+    `finish` raises.
+
+    Args:
+        spark: the session.
+        layout: where the tables are.
+        schemas: the schemas in use.
+        games: exact names.
+        finish: decodes what a game has to read.
+        threads: that look at tables at the same time.
+    """
+    tables = tables_of(spark, layout, position_id(spark, layout), Sink.AUTO)
+    quarantine = tables.quarantine(unlocked)
+
+    def look(names: Collection[str]) -> tuple[dict[str, BronzeRows], dict[str, DemuxError], list[str]]:
+        quarantine.refresh()
+        version = newest_version(layout.storage, layout.bronze)
+        due, failed = GameStates(spark, tables, schemas, _ALL_ROWS).due(names, quarantine, threads)
+        unread = {
+            game: frozenset(file.path.rsplit("/", 1)[-1] for piece in one.pieces for file in piece.files)
+            for game, one in due.items()
+        }
+        joined = _joined(spark, layout, unread)
+        half = [game for game, one in due.items() if game in joined or ahead(quarantine, game, one.before) is not None]
+        return {game: BronzeRows(game, version, None, each) for game, each in unread.items()}, failed, half
+
+    found, failed, half = look(games)
+    for game in half:
+        try:
+            finish(game)
+            again, still, left = look([game])
+            found |= again
+            failed |= still
+            if left:
+                failed[game] = TaskInterrupted(
+                    f"Files of bronze that {game} has still to read were joined with others.",
+                    "Run `demux run`, then the same command again.",
+                    game=game,
+                )
+        except Exception as error:  # one game's failure must not stop its neighbours
+            failed[game] = named(error)
+    return {**found, **failed}
+
+
+def _joined(spark: SparkSession, layout: Layout, unread: Mapping[str, frozenset[str]]) -> set[str]:
+    """Return the games of whose unread files some are not in bronze any more, under their names."""
+    if not any(unread.values()):
+        return set()
+    bronze = plain_bronze(layout)
+    if bronze is not None:
+        paths = table_of(bronze.get_add_actions(flatten=True)).column("path").to_pylist()
+    else:
+        paths = spark.read.format("delta").load(layout.bronze).inputFiles()
+    names = {path.rsplit("/", 1)[-1] for path in paths}
+    return {game for game, mine in unread.items() if not mine <= names}
+
+
+def retired_rows(
+    spark: SparkSession, layout: Layout, games: Collection[str], span: Span | None
+) -> dict[str, RangeRetired]:
+    """Return the error of each game of which rows of the days, or any, were retired from bronze."""
+    days = "" if span is None else f"AND day BETWEEN DATE '{span.first}' AND DATE '{span.last}'"
+    found = RecordTable(spark, layout.storage, layout.removed, REMOVED).select(
+        "SELECT game_name, count(*) AS number, max(day) AS newest FROM "
+        "(SELECT game_name, CASE WHEN CAST(timestamp AS DATE) BETWEEN DATE '0001-01-01' AND DATE '9999-12-30' "
+        "THEN CAST(timestamp AS DATE) END AS day FROM {records} "
+        f"WHERE reason = '{RemovalReason.RETIRED.value}') AS retired WHERE TRUE {days} GROUP BY game_name"
+    )
+    return {
+        row["game_name"]: lost_rows(row["game_name"], row["number"], row["newest"])
+        for row in found
+        if row["game_name"] in games
+    }
+
+
+def records_by_game(
+    storage: Storage, path: str, column: str, value: str, spans: Mapping[str, Span | None]
+) -> Mapping[str, Mapping[str, date | None]]:
+    """Return the day of records by game and id, in a table that may not be there.
+
+    Args:
+        storage: how the table is reached.
+        path: the table's.
+        column: one that has the same value in all rows that count.
+        value: this one.
+        spans: the games that count, and of which days; None: all rows.
+    """
+    found: defaultdict[str, dict[str, date | None]] = defaultdict(dict)
+    if storage.table_exists(path):
+        names = pa.array(sorted(spans), pa.string())
+        for batch in table_rows(storage, storage.table(path), path, ["game_name", "record_id", "timestamp", column]):
+            mine = pc.and_(pc.equal(batch.column(column), value), pc.is_in(batch.column("game_name"), names))
+            rows = batch.filter(pc.fill_null(mine, False))
+            for game in pc.unique(rows.column("game_name")).to_pylist():
+                own = rows.filter(pc.equal(rows.column("game_name"), game))
+                own = own.filter(among(own.column("timestamp"), spans[game]))
+                days = days_of(own.column("timestamp")).to_pylist()
+                found[game].update(zip(own.column("record_id").to_pylist(), days, strict=True))
+    return found
+
+
+def rows_by_day(spark: SparkSession, layout: Layout, games: Collection[str]) -> Mapping[str, Mapping[date | None, int]]:
+    """Return how many rows bronze has of each of these games, or of all, by day; None: those that say of no day."""
+    found: defaultdict[str, dict[date | None, int]] = defaultdict(dict)
+    if layout.storage.table_exists(layout.bronze):
+        bronze = file_session(spark).read.format("delta").load(layout.bronze)
+        mine = bronze.where(F.col("game_name").isin([*games])) if games else bronze
+        for row in mine.groupBy("game_name", day_of("timestamp")).count().collect():
+            found[row.game_name][row.day] = row["count"]
+    return found
