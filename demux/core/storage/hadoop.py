@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
 
 from demux.core.errors import StorageFailed
-from demux.core.storage.backend import NewFile, StoredFile, Tagged
+from demux.core.storage.backend import FolderState, NewFile, StoredFile, Tagged
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -73,10 +73,10 @@ class HadoopFiles:
             return []
         return sorted(str(status.getPath().getName()) for status in system.listStatus(path))
 
-    def changed(self, folder: str) -> int | None:
-        """Return a checksum of the names in the folder; None where there is no folder."""
-        names = self.names(folder)
-        return hash(tuple(names)) if names else None
+    def state(self, folder: str) -> FolderState | None:
+        """Return what is in a folder; None where there is no folder."""
+        names = tuple(self.names(folder))
+        return FolderState(names, hash(names)) if names else None
 
     def files(self, folder: str, after: str | None) -> Iterator[StoredFile]:
         """Yield the files below a folder at any depth."""

@@ -11,6 +11,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import datetime, timezone
 from itertools import accumulate
 from typing import Any, TypeVar
@@ -23,6 +24,7 @@ import pyarrow.parquet as pq
 from demux.core.causes import RemovalReason, Stage
 from demux.core.columns.arrow import table_of
 from demux.core.control.games_and_rounds import KnownGame, TaskOutcome, TaskRecord
+from demux.core.delta.live_files import live_files
 from demux.core.errors import DemuxError
 from demux.core.extras import deltalake
 from demux.core.names import names_of
@@ -68,7 +70,7 @@ class StatusReader:
         Bronze is read last: what comes in meanwhile counts as waiting, and never as decoded before it came.
         """
         layout = self._layout
-        is_there = self._storage.changed(layout.root) is not None
+        is_there = self._storage.state(layout.root) is not None
         self._notes = {} if is_there else {f"There is no folder {layout.root} (yet).": None}
         games = self._table(layout.games, _games)
         records = self._table(layout.rounds, self._read_records)
@@ -160,24 +162,34 @@ class StatusReader:
         path = self._layout.silver(names_of(game).key)
         try:
             # each commit is a new file in this folder
-            changed = self._storage.changed(f"{path}/_delta_log")
+            log = self._storage.state(f"{path}/_delta_log")
         except DemuxError as error:
             return error
-        if changed is None:
+        if log is None:
             return None
         kept = self._silver.get(game)
-        if kept is not None and kept[0] == changed:
+        if kept is not None and kept[0] == log.stamp:
             return kept[1]
         try:
-            found = _sizes(_actions(self._storage.table(path)))
+            found = self._size(path, log.names)
         except deltalake.exceptions.TableNotFoundError:
             return None
         except Exception as error:  # as in `_table`
             return error
         # a file system tells times of some milliseconds: another commit may have the same one
-        if self._now_ns() - changed > _SETTLED_NS:
-            self._silver[game] = changed, found
+        if self._now_ns() - log.stamp > _SETTLED_NS:
+            self._silver[game] = log.stamp, found
         return found
+
+    def _size(self, path: str, log: Sequence[str]) -> TableFacts:
+        """Return a table's size by the names in its log; `deltalake` asks a store seven times for it."""
+        with suppress(FileNotFoundError):  # a checkpoint came, and old commits went
+            files = live_files(self._storage, path, log)
+            if files is not None:
+                rows = [file.rows for file in files if file.rows is not None]
+                size = sum(file.bytes for file in files)
+                return TableFacts(len(files), size, sum(rows) if len(rows) == len(files) else None)
+        return _sizes(_actions(self._storage.table(path)))
 
 
 def _actions(table: deltalake.DeltaTable) -> pa.Table:
