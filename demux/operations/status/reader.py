@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from demux.core.causes import RemovalReason, Stage
-from demux.core.columns.arrow import table_of
+from demux.core.columns.arrow import python_rows, table_of
 from demux.core.control.games_and_rounds import KnownGame, TaskOutcome, TaskRecord
 from demux.core.delta.live_files import live_files
 from demux.core.errors import DemuxError
@@ -60,6 +60,8 @@ class StatusReader:
         self._records: dict[str, tuple[TaskRecord, ...]] = {}
         self._silver: dict[str, tuple[int, TableFacts]] = {}
         self._kept: dict[str, tuple[str, Any]] = {}
+        # in this reading
+        self._open: dict[str, deltalake.DeltaTable] = {}
         # by sentence, in order: there may be one for each game
         self._notes: dict[str, None] = {}
         self._told: set[str] = set()
@@ -71,6 +73,7 @@ class StatusReader:
         """
         layout = self._layout
         is_there = self._storage.state(layout.root) is not None
+        self._open = {}
         self._notes = {} if is_there else {f"There is no folder {layout.root} (yet).": None}
         games = self._table(layout.games, _games)
         records = self._table(layout.rounds, self._read_records)
@@ -96,7 +99,11 @@ class StatusReader:
     ) -> Found | None:
         """Return what is read of a table, again only if it changed; `nothing` without one, None if it is unreadable."""
         try:
-            table = self._storage.table(path)
+            table = self._open.get(path)
+            if table is None:
+                table = self._open[path] = self._storage.table(path)
+            else:
+                table.update_incremental()
             # one that was made again counts its versions from 0 again
             now = f"{table.metadata().id}/{table.version()}"
             kept = self._kept.get(path)
@@ -140,7 +147,7 @@ class StatusReader:
     def _records_in(self, path: str) -> tuple[TaskRecord, ...]:
         # a file of one round is small: one request
         data = pa.BufferReader(self._storage.read(f"{self._layout.rounds}/{path}"))
-        rows = pq.ParquetFile(data).read([column.name for column in ROUNDS.columns]).to_pylist()
+        rows = python_rows(pq.ParquetFile(data).read([column.name for column in ROUNDS.columns]))
         return tuple(_record(row) for row in rows if row["game_name"] is not None)
 
     def _tables(self, games: Iterable[str]) -> tuple[dict[str, TableFacts], frozenset[str]]:
@@ -262,8 +269,7 @@ def _counted(table: deltalake.DeltaTable, columns: list[str]) -> list[dict[str, 
 
 def _select(table: deltalake.DeltaTable, query: str) -> list[dict[str, Any]]:
     """Return the rows of a query in DataFusion's SQL: unlike pyarrow's datasets, it does not import pandas."""
-    found: list[dict[str, Any]] = table_of(deltalake.QueryBuilder().register("rows", table).execute(query)).to_pylist()
-    return found
+    return python_rows(table_of(deltalake.QueryBuilder().register("rows", table).execute(query)))
 
 
 def _record(row: Mapping[str, Any]) -> TaskRecord:
