@@ -36,7 +36,7 @@ PARTS = ("at-once", "late", "large", "looks", "kafka")
 
 
 def run(folder: Path, parts: Sequence[str], sizes: Sizes, plots: Path) -> Iterator[list[str]]:
-    """Yield the section's lines after each part; the store that answers late has a JVM of its own."""
+    """Yield the section's lines after each figure; the store that answers late has a JVM of its own."""
     found = Found()
     for name, secret in _KEYS.items():
         (folder / name).write_text(secret, encoding="utf-8")
@@ -44,13 +44,14 @@ def run(folder: Path, parts: Sequence[str], sizes: Sizes, plots: Path) -> Iterat
         direct, through = (_settings(folder, url) for url in (server.url, slow.url))
         if "at-once" in parts:
             with _bench(folder / "direct", direct, plots) as bench:
-                at_once(bench, sizes, direct, found)
+                for _ in at_once(bench, sizes, direct, found):
+                    yield _lines(found, plots)
             yield _lines(found, plots)
         if {"late", "large"} & set(parts):
             with _bench(folder / "late", through, plots) as bench:
                 if "late" in parts:
-                    late(bench, sizes, through, slow, found)
-                    yield _lines(found, plots)
+                    for _ in late(bench, sizes, through, slow, found):
+                        yield _lines(found, plots)
                 bench.forget_events()
                 if "large" in parts:
                     large(bench, sizes, through, slow, found)
