@@ -32,7 +32,7 @@ TITLE = "A root in a store, and one on the disk"
 _KEYS = {"key": ACCESS_KEY, "secret": SECRET_KEY}
 # what a pair of rounds costs, in turns
 _REPEATS = 5
-PARTS = ("at-once", "late", "large", "looks", "kafka")
+PARTS = ("at-once", "looks", "late", "large", "kafka")
 
 
 def run(folder: Path, parts: Sequence[str], sizes: Sizes, plots: Path) -> Iterator[list[str]]:
@@ -47,6 +47,9 @@ def run(folder: Path, parts: Sequence[str], sizes: Sizes, plots: Path) -> Iterat
                 for _ in at_once(bench, sizes, direct, found):
                     yield _lines(found, plots)
             yield _lines(found, plots)
+        if "looks" in parts:
+            found.bars += looks(folder, sizes, through, slow, LATENCY_S)
+            yield _lines(found, plots)
         if {"late", "large"} & set(parts):
             with _bench(folder / "late", through, plots) as bench:
                 if "late" in parts:
@@ -56,9 +59,6 @@ def run(folder: Path, parts: Sequence[str], sizes: Sizes, plots: Path) -> Iterat
                 if "large" in parts:
                     large(bench, sizes, through, slow, found)
                     yield _lines(found, plots)
-        if "looks" in parts:
-            found.bars += looks(folder, sizes, through, slow, LATENCY_S)
-            yield _lines(found, plots)
         if "kafka" in parts:
             with _bench(folder / "kafka", direct, plots) as bench:
                 found.bars.append(_from_kafka(bench, direct))
