@@ -42,8 +42,8 @@ class Found:
     requests: list[str] = field(default_factory=list)
 
 
-def at_once(bench: Bench, sizes: Sizes, store: StoreSettings, found: Found) -> None:
-    """Measure decoding in a store that answers at once, and Spark's own writer there."""
+def at_once(bench: Bench, sizes: Sizes, store: StoreSettings, found: Found) -> Iterator[None]:
+    """Measure decoding in a store that answers at once, and Spark's own writer there; yields after each figure."""
     for games in (sizes.games, sizes.fewer, sizes.many):
         roots = {DISK: bench.root(f"disk{games}"), STORE: bench.root_in(f"s3://demux/bench{games}", store)}
         spent = rounds(bench, roots, games, sizes)
@@ -51,6 +51,7 @@ def at_once(bench: Bench, sizes: Sizes, store: StoreSettings, found: Found) -> N
         found.bars.append(_decoding(games, sizes, spent, STORE, 1.3, "store / disk"))
         found.points += [Point("stores", one, games, sizes.rows, _silver(each)) for one, each in spent.items()]
         found.rounds += [_round(one, games, each) for one, each in spent.items()]
+        yield
         if games == sizes.games:
             by_spark = {Sink.SPARK.value: bench.root_in("s3://demux/spark", store, Sink.SPARK)}
             few = Sizes(rows=sizes.rows, versions=sizes.versions, warm=1, repeats=_SPARK_ROUNDS - 1)
@@ -59,8 +60,8 @@ def at_once(bench: Bench, sizes: Sizes, store: StoreSettings, found: Found) -> N
             found.bars.append(Bar(f"decoding in a store, {games} games, `run.sink: spark` / ours", told, spark / ours))
 
 
-def late(bench: Bench, sizes: Sizes, store: StoreSettings, slow: SlowStore, found: Found) -> None:
-    """Measure decoding and bronze in a store that answers late, and what is asked of it."""
+def late(bench: Bench, sizes: Sizes, store: StoreSettings, slow: SlowStore, found: Found) -> Iterator[None]:
+    """Measure decoding and bronze in a store that answers late, and what is asked of it; yields after each size."""
     for games in (sizes.games, sizes.fewer, sizes.many):
         roots = {DISK: bench.root(f"disk{games}"), SLOW: bench.root_in(f"s3://demux/late{games}", store)}
         spent = rounds(bench, roots, games, sizes, lambda name: slow.wait(LATENCY_S if name == SLOW else 0))
@@ -73,7 +74,8 @@ def late(bench: Bench, sizes: Sizes, store: StoreSettings, slow: SlowStore, foun
             found.bars.append(_bronze(bench, roots[SLOW], games, sizes, slow))
         if games == sizes.games:
             _asked(bench, roots[SLOW], games, sizes, slow, found)
-    slow.wait(0)
+        slow.wait(0)
+        yield
 
 
 def large(bench: Bench, sizes: Sizes, store: StoreSettings, slow: SlowStore, found: Found) -> None:

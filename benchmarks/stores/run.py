@@ -32,31 +32,41 @@ TITLE = "A root in a store, and one on the disk"
 _KEYS = {"key": ACCESS_KEY, "secret": SECRET_KEY}
 # what a pair of rounds costs, in turns
 _REPEATS = 5
-PARTS = ("at-once", "kafka", "late", "large", "looks")
+PARTS = ("at-once", "looks", "late", "large", "kafka")
 
 
-def run(folder: Path, parts: Sequence[str], sizes: Sizes, plots: Path) -> list[str]:
-    """Return the section's lines; a JVM for the store that answers at once, and one for the other."""
+def run(folder: Path, parts: Sequence[str], sizes: Sizes, plots: Path) -> Iterator[list[str]]:
+    """Yield the section's lines after each figure; the store that answers late has a JVM of its own."""
     found = Found()
     for name, secret in _KEYS.items():
         (folder / name).write_text(secret, encoding="utf-8")
     with start_object_store(folder / "server") as server, slow_store(server.url) as slow:
         direct, through = (_settings(folder, url) for url in (server.url, slow.url))
-        if {"at-once", "kafka"} & set(parts):
+        if "at-once" in parts:
             with _bench(folder / "direct", direct, plots) as bench:
-                if "at-once" in parts:
-                    at_once(bench, sizes, direct, found)
-                if "kafka" in parts:
-                    found.bars.append(_from_kafka(bench, direct))
+                for _ in at_once(bench, sizes, direct, found):
+                    yield _lines(found, plots)
+            yield _lines(found, plots)
+        if "looks" in parts:
+            found.bars += looks(folder, sizes, through, slow, LATENCY_S)
+            yield _lines(found, plots)
         if {"late", "large"} & set(parts):
             with _bench(folder / "late", through, plots) as bench:
                 if "late" in parts:
-                    late(bench, sizes, through, slow, found)
+                    for _ in late(bench, sizes, through, slow, found):
+                        yield _lines(found, plots)
                 bench.forget_events()
                 if "large" in parts:
                     large(bench, sizes, through, slow, found)
-        if "looks" in parts:
-            found.bars += looks(folder, sizes, through, slow, LATENCY_S)
+                    yield _lines(found, plots)
+        if "kafka" in parts:
+            with _bench(folder / "kafka", direct, plots) as bench:
+                found.bars.append(_from_kafka(bench, direct))
+            yield _lines(found, plots)
+
+
+def _lines(found: Found, plots: Path) -> list[str]:
+    """Return the section's lines so far, and draw the points so far."""
     if found.points:
         save(found.points, plots)
         draw_all(loaded(plots), plots)
@@ -72,7 +82,7 @@ def details(sizes: Sizes) -> str:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Measure, and replace the section of the page."""
+    """Measure, and replace the section of the page; a run that is cut short leaves the parts that it has ended."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.stores.run", description=__doc__)
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"of: {', '.join(PARTS)} (all)")
     parser.add_argument("--page", type=Path, default=RESULTS, help="where the results go (%(default)s)")
@@ -84,8 +94,8 @@ def main(words: Sequence[str] | None = None) -> None:
         parser.error(f"there is no part {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
     sizes, folder = sizes_of(options), Path(tempfile.mkdtemp(prefix="demux-bench-"))
     try:
-        lines = run(folder, options.parts or PARTS, sizes, options.plots)
-        write_section(TITLE, "python -m benchmarks.stores.run", details(sizes), lines, options.page)
+        for lines in run(folder, options.parts or PARTS, sizes, options.plots):
+            write_section(TITLE, "python -m benchmarks.stores.run", details(sizes), lines, options.page)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

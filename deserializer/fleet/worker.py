@@ -6,12 +6,12 @@ One game's failure is its own: what it wrote is removed, and the next one begins
 from __future__ import annotations
 
 import shlex
-import threading
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from typing import Any
 
@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from demux.core.causes import Stage
 from demux.core.columns.arrow import arrow_fields, filled
 from demux.core.columns.types import Struct
-from demux.core.delta.parquet_writer import TableFile, TableWriter, stamped
+from demux.core.delta.parquet_writer import TableFile, TableWriter, remove_files, stamped
 from demux.core.delta.scan import batch_rows
 from demux.core.error_mapping import named
 from demux.core.errors import BronzeRewritten, DemuxError
@@ -34,7 +34,9 @@ from deserializer.decoders.schema_decision import Decisions, UnknownRef
 from deserializer.fleet.days import DayCounts, among
 from deserializer.fleet.replaced_rows import ReplacedRows, RowsByDay
 
-# of a game, while others decode
+# opens the files of a game, one after the other
+_Reader = Callable[[], Iterator[Any]]
+# of a game, before its turn
 _READ_NOW_BYTES = 4 * 2**20
 
 
@@ -108,83 +110,143 @@ def write_games(
         query_id: what bad rows carry there.
         now: the time of decoding.
     """
-    with TableWriter(storage, quarantine, QUARANTINE) as bad:
-        task = _WriterTask(quarantine, query_id, now, bad)
-        with ThreadPoolExecutor(storage.side_by_side(quarantine), thread_name_prefix="game") as pool:
-            for written, files in pool.map(task.write, works):
-                yield written
-                yield from files
+    width = storage.side_by_side(quarantine)
+    with TableWriter(storage, quarantine, QUARANTINE) as bad, ThreadPoolExecutor(width, "send") as senders:
+        task = _WriterTask(quarantine, query_id, now)
+        sent: deque[_SendingGame] = deque()
+        for work, opened in _read_ahead(works, width):
+            sent.append(task.decode(work, opened, senders))
+            if len(sent) > width:
+                yield from sent.popleft().finish(bad)
+        for game in sent:
+            yield from game.finish(bad)
         yield from bad.close()
+
+
+def _read_ahead(works: Iterable[GameFiles], width: int) -> Iterator[tuple[GameFiles, Future[_Reader]]]:
+    """Yield what opens the files of each game, of so many games read at the same time."""
+    with ThreadPoolExecutor(width, "read") as pool:
+        waiting: deque[tuple[GameFiles, Future[_Reader]]] = deque()
+        for work in works:
+            waiting.append((work, pool.submit(_reader, work)))
+            if len(waiting) > width:
+                yield waiting.popleft()
+        yield from waiting
+
+
+@dataclass(frozen=True, slots=True)
+class _SendingGame:
+    """A game whose rows are decoded, and whose files are sent.
+
+    Attributes:
+        work: what was to do.
+        written: what became of it, but for its files.
+        files: those for silver, once they are sent.
+        bad: its bad rows.
+    """
+
+    work: GameFiles
+    written: WrittenGame
+    files: Future[list[TableFile]] | None = None
+    bad: TableWriter | None = None
+
+    def finish(self, bad: TableWriter) -> Iterator[WrittenGame | TableFile]:
+        """Yield what became of the game, and files of its own for quarantine, where it has many bad rows."""
+        if self.files is None or self.bad is None:
+            yield self.written
+            return
+        files: list[TableFile] = []
+        try:
+            files = self.files.result()
+            with self.bad as own:
+                further = own.hand_over(bad)
+        except Exception as failure:  # one game's failure must not stop its neighbours
+            # what cannot be removed now is in no table, and VACUUM removes it
+            with suppress(OSError, DemuxError):
+                remove_files(self.work.storage, self.work.table, [file.path for file in files])
+            yield _failed(self.work, failure)
+            return
+        yield replace(self.written, silver=tuple(files))
+        yield from further
 
 
 @dataclass(frozen=True, slots=True)
 class _WriterTask:
-    """What the games of a task have in common. One decodes while the others wait for their files, or send them."""
+    """What the games of a task have in common.
+
+    One thread decodes them one after the other, so that memory is used again; others wait for the store.
+    """
 
     quarantine: str
     query_id: str
     now: datetime
-    bad: TableWriter
-    turn: threading.Lock = field(default_factory=threading.Lock)
 
-    def write(self, work: GameFiles) -> tuple[WrittenGame, list[TableFile]]:
-        """Return what became of one, and files of its own for quarantine, where it has many bad rows."""
+    def decode(self, work: GameFiles, opened: Future[_Reader], senders: ThreadPoolExecutor) -> _SendingGame:
+        """Decode a game's rows; its files are sent later."""
         try:
-            return self._write(work)
-        except FileNotFoundError as gone:
-            error: DemuxError = BronzeRewritten(
-                f"A file of bronze was removed before it was read: {gone.filename or gone}.",
-                f"Make the game's table again from bronze: `demux rebuild --game {shlex.quote(work.game)}`; and let no "
-                "VACUUM of bronze remove files that a game has still to read.",
-            )
+            return self._decode(work, opened.result(), senders)
         except Exception as failure:  # one game's failure must not stop its neighbours
-            error = named(failure)
-        return WrittenGame(work.game, work.paths, error=error), []
+            return _SendingGame(work, _failed(work, failure))
 
-    def _write(self, work: GameFiles) -> tuple[WrittenGame, list[TableFile]]:
+    def _decode(self, work: GameFiles, opened: _Reader, senders: ThreadPoolExecutor) -> _SendingGame:
         columns = Struct((*work.decisions.columns, *SILVER_ORIGIN))
         rows_in = rows_bad = 0
         refs: set[SchemaRef] = set()
-        opened, replaces, removed = _reader(work), work.replaces, dict[str, bool]()
+        replaces, removed = work.replaces, dict[str, bool]()
         days = None if replaces is None else RowsByDay(Counter(), Counter())
+        began = time.monotonic()
         if replaces is not None:
             # before a table gets columns for these rows
             removed = replaces.files_with_rows(work.storage, work.table, work.game, opened(), work.settled)
-        try:
-            with (
-                TableWriter(work.storage, work.table, columns) as silver,
-                TableWriter(work.storage, self.quarantine, QUARANTINE) as own,
-            ):
-                with self.turn:
-                    began = time.monotonic()
-                    for part in parts_of(_rows(work, opened()), work.decisions):
-                        rows_in, rows_bad = rows_in + len(part.rows), rows_bad + len(part.bad)
-                        refs.add(part.ref)
-                        if part.good:
-                            silver.add(good_rows(part, columns, self.now))
-                        if part.bad:
-                            own.add(bad_rows(part, work.game, self.query_id, work.batch_id, self.now))
-                        if days is not None:
-                            days.add(part)
+        with ExitStack() as stack:
+            silver = stack.enter_context(TableWriter(work.storage, work.table, columns))
+            own = TableWriter(work.storage, self.quarantine, QUARANTINE)
+            stack.push(own)
+            try:
+                for part in parts_of(_rows(work, opened()), work.decisions):
+                    rows_in, rows_bad = rows_in + len(part.rows), rows_bad + len(part.bad)
+                    refs.add(part.ref)
+                    if part.good:
+                        silver.add(good_rows(part, columns, self.now))
+                    if part.bad:
+                        own.add(bad_rows(part, work.game, self.query_id, work.batch_id, self.now))
+                    if days is not None:
+                        days.add(part)
                 if replaces is not None:
                     for rows in replaces.other_rows(work.storage, work.table, removed, columns):
                         silver.add(rows)
-                files = tuple(silver.close())
-                with self.turn:
-                    further = own.hand_over(self.bad)
-        except UnknownRef:
-            return WrittenGame(work.game, work.paths, unknown=unknown_refs(opened(), work.decisions)), []
-        return WrittenGame(
-            work.game,
-            work.paths,
-            rows_in,
-            rows_bad,
-            frozenset(refs),
-            files,
-            seconds=time.monotonic() - began,
-            removed=tuple(removed),
-            days={} if days is None else days.counts(),
-        ), further
+                silver.encode()
+            except UnknownRef:
+                return _SendingGame(
+                    work, WrittenGame(work.game, work.paths, unknown=unknown_refs(opened(), work.decisions))
+                )
+            written = WrittenGame(
+                work.game,
+                work.paths,
+                rows_in,
+                rows_bad,
+                frozenset(refs),
+                seconds=time.monotonic() - began,
+                removed=tuple(removed),
+                days={} if days is None else days.counts(),
+            )
+            return _SendingGame(work, written, senders.submit(_sent, stack.pop_all(), silver), own)
+
+
+def _sent(stack: ExitStack, silver: TableWriter) -> list[TableFile]:
+    with stack:
+        return silver.close()
+
+
+def _failed(work: GameFiles, failure: Exception) -> WrittenGame:
+    """Return why nothing was written of a game."""
+    if isinstance(failure, FileNotFoundError):
+        failure = BronzeRewritten(
+            f"A file of bronze was removed before it was read: {failure.filename or failure}.",
+            f"Make the game's table again from bronze: `demux rebuild --game {shlex.quote(work.game)}`; and let no "
+            "VACUUM of bronze remove files that a game has still to read.",
+        )
+    return WrittenGame(work.game, work.paths, error=named(failure))
 
 
 def _rows(work: GameFiles, opened: Iterator[Any]) -> Iterator[pa.RecordBatch]:
@@ -222,7 +284,7 @@ def bad_rows(part: SchemaBatch, game: str, query_id: str, batch_id: int, now: da
     )
 
 
-def _reader(work: GameFiles) -> Callable[[], Iterator[Any]]:
+def _reader(work: GameFiles) -> _Reader:
     """Return what opens the files, one after the other; small ones in a store are read now."""
     if work.storage.is_folder(work.table) or sum(work.sizes) > _READ_NOW_BYTES:
         return lambda: _opened(work)

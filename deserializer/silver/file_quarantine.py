@@ -103,7 +103,7 @@ class Quarantine:
             append_files(self._open, files, None, numbers)
             self._open.update_incremental()
             if is_due(self.path, self._open.version()):
-                keep_up(self._open)
+                keep_up(self._storage, self._open, self.path, self._open.version(), {})
                 self._open.update_incremental()
 
 

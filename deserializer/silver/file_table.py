@@ -7,6 +7,7 @@ be lost, or older than the table. For tables that are reached without Spark.
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -46,6 +47,8 @@ class SilverTable:
     _open: deltalake.DeltaTable | None
     # commits of our own that `_open` does not know yet
     _ahead: int = 0
+    # compressed texts of commits of our own, by version, since the last upkeep
+    _texts: dict[int, bytes] = field(default_factory=dict)
     # the version of each application's transactions on which our next commit follows
     _seen: dict[str, int | None] = field(default_factory=dict)
 
@@ -169,12 +172,13 @@ class SilverTable:
         assert self._open is not None
         needs_upkeep = self.needs_upkeep
         if self._appended(files, app_id, version):
-            self._ahead += 1
             self._seen[app_id] = version
             if needs_upkeep:
+                newest = self._open.version() + self._ahead
                 self._open = self._storage.renewed(self._open, self.path)
-                keep_up(self._open)
-                self._ahead = 0
+                newest = keep_up(self._storage, self._open, self.path, newest, self._texts)
+                self._ahead = newest - self._open.version()
+                self._texts.clear()
             return
         # another process was faster, and may have changed what the table asks for
         before, has_seen, seen = self.everything, app_id in self._seen, self._seen.get(app_id)
@@ -240,9 +244,14 @@ class SilverTable:
         assert self._open is not None
         try:
             newest = self._open.version() + self._ahead
-            return append_after(self._storage, newest, self.path, files, {app_id: version})
+            text = append_after(self._storage, newest, self.path, files, {app_id: version})
         except OSError:  # deltalake may know better, or says what is wrong
             return False
+        if text is None:
+            return False
+        self._ahead += 1
+        self._texts[newest + 1] = zlib.compress(text)
+        return True
 
     def _caught_up(self) -> deltalake.DeltaTable | None:
         """Return the table with our own commits; None where there is none."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime, time, timezone
-from typing import TypeVar
+from datetime import date, datetime, time, timedelta, timezone
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,6 +13,8 @@ from demux.core.columns.types import Array, ColumnType, Map, Primitive, Struct
 # one batch is in memory several times, in a JVM too
 MAX_BATCH_BYTES = 64 * 2**20
 MAX_BATCH_ROWS = 10_000
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 AnyArray = TypeVar("AnyArray", pa.Array, pa.ChunkedArray)
 
@@ -65,6 +67,22 @@ def filled(table: pa.Table, columns: Struct) -> pa.Table:
 def table_of(exported: object) -> pa.Table:
     """Return what another library exports as an Arrow stream; unlike `pyarrow.table`, this does not import pandas."""
     return pa.RecordBatchReader.from_stream(exported).read_all()
+
+
+def python_rows(table: pa.Table) -> list[dict[str, Any]]:
+    """Return the rows as dicts; unlike `to_pylist`, this does not import pandas for times in a column of the table."""
+    columns = {
+        name: [None if at is None else _EPOCH + timedelta(microseconds=at) for at in _micros(column)]
+        if pa.types.is_timestamp(column.type)
+        else column.to_pylist()
+        for name, column in zip(table.column_names, table.columns, strict=True)
+    }
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def _micros(times: pa.ChunkedArray) -> list[int | None]:
+    micros: list[int | None] = as_type(times, _PRIMITIVES[Primitive.TIMESTAMP]).cast(pa.int64()).to_pylist()
+    return micros
 
 
 def days_of(times: AnyArray) -> AnyArray:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import re
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import pyarrow.parquet as pq
 
-from demux.core.delta.log import commit_name, commits_among, transaction_in, transactions_in
+from demux.core.delta.log import (
+    LogCheckpoint,
+    commit_name,
+    commits_among,
+    newest_checkpoint,
+    transaction_in,
+    transactions_in,
+)
 from demux.core.storage.files import Storage
-
-# in one file, in parts, or with a UUID (https://github.com/delta-io/delta/blob/master/PROTOCOL.md#checkpoints)
-_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.\d{10}\.(?P<parts>\d{10})|\.[0-9a-fA-F-]{36})?\.(?:parquet|json)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,14 +24,6 @@ class Transactions:
 
     version: int = -1
     by_id: Mapping[str, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class LogCheckpoint:
-    """The newest checkpoint of a log: its version, -1 for none, and its files."""
-
-    version: int
-    files: tuple[str, ...]
 
 
 def transaction_of(storage: Storage, table: str, app_id: str) -> int | None:
@@ -66,22 +60,6 @@ def transactions(storage: Storage, table: str, prefix: str, known: Transactions 
     for version in sorted(_commits(names, known.version)):
         by_id |= transactions_in(storage.read_text(f"{log}/{commit_name(version)}"), prefix)
     return Transactions(newest, by_id)
-
-
-def newest_checkpoint(names: Iterable[str]) -> LogCheckpoint:
-    """Return the newest checkpoint that is whole, from the names of a log's files."""
-    whole: dict[int, list[str]] = {}
-    parts: defaultdict[tuple[int, int], list[str]] = defaultdict(list)
-    for name in names:
-        if (found := _CHECKPOINT.fullmatch(name)) is None:
-            continue
-        if found["parts"]:
-            parts[int(found[1]), int(found["parts"])].append(name)
-        else:
-            whole[int(found[1])] = [name]
-    whole |= {version: files for (version, all_parts), files in parts.items() if len(files) == all_parts}
-    newest = max(whole, default=-1)
-    return LogCheckpoint(newest, tuple(whole.get(newest, ())))
 
 
 def _commits(names: Iterable[str], after: int) -> set[int]:

@@ -63,16 +63,17 @@ class Replacement:
             OSError: the disk, or a file system without hard links; nothing was committed.
             DemuxError: the store; the commit may be there, or not.
         """
-        return _commit(storage, table.version(), path, _replacing(table, self, int(time.time() * 1000)))
+        return _commit(storage, table.version(), path, _text(_replacing(table, self, int(time.time() * 1000))))
 
 
 def append_after(
     storage: Storage, version: int, table: str, files: Sequence[TableFile], transactions: Mapping[str, int]
-) -> bool:
-    """Append files to an unpartitioned table in the commit after this version; return whether that was possible.
+) -> bytes | None:
+    """Append files to an unpartitioned table in the commit after this version; return its text, None without one.
 
-    It is not where another writer has made that commit, or where this version is not there: read the table again then,
-    for it may ask more of its writers. Nothing else can have changed, as a commit is there as a whole or not at all.
+    It is not possible where another writer has made that commit, or where this version is not there: read the table
+    again then, for it may ask more of its writers. Nothing else can have changed, as a commit is there as a whole or
+    not at all.
 
     Args:
         storage: how the table is reached.
@@ -85,8 +86,26 @@ def append_after(
         OSError: the disk, or a file system without hard links; nothing was committed.
         DemuxError: the store; the commit may be there, or not.
     """
+    text = _text(_appending(files, transactions, int(time.time() * 1000)))
+    return text if _commit(storage, version, table, text) else None
+
+
+def join_after(
+    storage: Storage, version: int, table: str, removed: Mapping[str, int], added: Sequence[TableFile]
+) -> bytes | None:
+    """Put files in place of others that have the same rows, as `append_after`; this version was read just now.
+
+    Args:
+        storage: how the table is reached.
+        version: the table's newest.
+        table: the path or URI of an unpartitioned table.
+        removed: sizes in bytes by path, as the log has it.
+        added: the new files.
+    """
     now_ms = int(time.time() * 1000)
-    return _commit(storage, version, table, _appending(files, transactions, now_ms))
+    actions = [_info(now_ms, "OPTIMIZE", {}, is_append=False), *_moved(removed, added, now_ms, {}, is_change=False)]
+    text = _text(actions)
+    return text if storage.create(f"{table}/_delta_log/{commit_name(version + 1)}", text) else None
 
 
 def append_rows(
@@ -140,7 +159,7 @@ def alter_after(
         DemuxError: the store; the commit may be there, or not.
     """
     info = _info(int(time.time() * 1000), "CHANGE COLUMNS", {}, is_append=False)
-    return _commit(storage, table.version(), path, [info, _metadata(table, schema, description)])
+    return _commit(storage, table.version(), path, _text([info, _metadata(table, schema, description)]))
 
 
 def replaces_files(table: deltalake.DeltaTable, partition_by: Sequence[str] = ()) -> bool:
@@ -156,12 +175,15 @@ def replaces_files(table: deltalake.DeltaTable, partition_by: Sequence[str] = ()
     return is_plain and not constrained and is_partitioned_so and takes_files(table) and suits(table)
 
 
-def _commit(storage: Storage, version: int, table: str, actions: Iterable[Mapping[str, Any]]) -> bool:
+def _commit(storage: Storage, version: int, table: str, text: bytes) -> bool:
     log = f"{table}/_delta_log"
     if not storage.exists(f"{log}/{commit_name(version)}"):
         return False
-    text = "".join(f"{json.dumps(action, separators=(',', ':'))}\n" for action in actions)
-    return storage.create(f"{log}/{commit_name(version + 1)}", text.encode())
+    return storage.create(f"{log}/{commit_name(version + 1)}", text)
+
+
+def _text(actions: Iterable[Mapping[str, Any]]) -> bytes:
+    return "".join(f"{json.dumps(action, separators=(',', ':'))}\n" for action in actions).encode()
 
 
 def _info(now_ms: int, operation: str, parameters: Mapping[str, str], *, is_append: bool) -> dict[str, Any]:
@@ -197,7 +219,7 @@ def _metadata(table: deltalake.DeltaTable, schema: Mapping[str, Any], descriptio
 def _appending(files: Sequence[TableFile], transactions: Mapping[str, int], now_ms: int) -> Iterator[dict[str, Any]]:
     yield _info(now_ms, "WRITE", {"mode": "Append", "partitionBy": "[]"}, is_append=True)
     yield from _transactions(transactions, now_ms)
-    yield from _added(files, now_ms, {})
+    yield from _moved({}, files, now_ms, {}, is_change=True)
 
 
 def _replacing(table: deltalake.DeltaTable, wanted: Replacement, now_ms: int) -> Iterator[dict[str, Any]]:
@@ -208,18 +230,7 @@ def _replacing(table: deltalake.DeltaTable, wanted: Replacement, now_ms: int) ->
     if wanted.schema is not None:
         yield _metadata(table, wanted.schema, wanted.description)
     yield from _transactions(wanted.transactions, now_ms)
-    for path, size in wanted.removed.items():
-        yield {
-            "remove": {
-                "path": path,
-                "deletionTimestamp": now_ms,
-                "dataChange": True,
-                "extendedFileMetadata": True,
-                "partitionValues": dict(wanted.partition),
-                "size": size,
-            }
-        }
-    yield from _added(wanted.added, now_ms, wanted.partition)
+    yield from _moved(wanted.removed, wanted.added, now_ms, wanted.partition, is_change=True)
 
 
 def _transactions(transactions: Mapping[str, int], now_ms: int) -> Iterator[dict[str, Any]]:
@@ -227,15 +238,33 @@ def _transactions(transactions: Mapping[str, int], now_ms: int) -> Iterator[dict
         yield {"txn": {"appId": app_id, "version": number, "lastUpdated": now_ms}}
 
 
-def _added(files: Sequence[TableFile], now_ms: int, partition: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-    for file in files:
+def _moved(
+    removed: Mapping[str, int],
+    added: Sequence[TableFile],
+    now_ms: int,
+    partition: Mapping[str, str],
+    *,
+    is_change: bool,
+) -> Iterator[dict[str, Any]]:
+    for path, size in removed.items():
+        yield {
+            "remove": {
+                "path": path,
+                "deletionTimestamp": now_ms,
+                "dataChange": is_change,
+                "extendedFileMetadata": True,
+                "partitionValues": dict(partition),
+                "size": size,
+            }
+        }
+    for file in added:
         yield {
             "add": {
                 "path": file.path,
                 "partitionValues": dict(partition),
                 "size": file.bytes,
                 "modificationTime": now_ms,
-                "dataChange": True,
+                "dataChange": is_change,
                 "stats": file.stats,
             }
         }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +13,8 @@ from urllib.parse import unquote
 from demux.core.storage.files import Storage
 
 _ABSOLUTE = re.compile(r"/|[a-z][a-z0-9+.-]*:/")
+# in one file, in parts, or with a UUID (https://github.com/delta-io/delta/blob/master/PROTOCOL.md#checkpoints)
+_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.\d{10}\.(?P<parts>\d{10})|\.[0-9a-fA-F-]{36})?\.(?:parquet|json)")
 _COMMIT = re.compile(r"(\d{20})\.json")
 # the query writes every batch to its table: more commits in between would be of another writer
 _COMMITS_LOOKED_AT = 10
@@ -74,6 +77,14 @@ class PartitionGrowth:
         return frozenset(value for value in added if value is not None)
 
 
+@dataclass(frozen=True, slots=True)
+class LogCheckpoint:
+    """The newest checkpoint of a log: its version, -1 for none, and its files."""
+
+    version: int
+    files: tuple[str, ...]
+
+
 def file_path(table: str, path: str) -> str:
     """Return where a file of a table is, by the path that the log has, percent escapes decoded."""
     return path if _ABSOLUTE.match(path) else f"{table}/{path}"
@@ -130,6 +141,22 @@ def _added(action: Mapping[str, Any], column: str) -> AddedFile:
         stats.get("numRecords"),
         whole=not action.get("deletionVector"),
     )
+
+
+def newest_checkpoint(names: Iterable[str]) -> LogCheckpoint:
+    """Return the newest checkpoint that is whole, from the names of a log's files."""
+    whole: dict[int, list[str]] = {}
+    parts: defaultdict[tuple[int, int], list[str]] = defaultdict(list)
+    for name in names:
+        if (found := _CHECKPOINT.fullmatch(name)) is None:
+            continue
+        if found["parts"]:
+            parts[int(found[1]), int(found["parts"])].append(name)
+        else:
+            whole[int(found[1])] = [name]
+    whole |= {version: files for (version, all_parts), files in parts.items() if len(files) == all_parts}
+    newest = max(whole, default=-1)
+    return LogCheckpoint(newest, tuple(whole.get(newest, ())))
 
 
 def newest_version(storage: Storage, table: str) -> int:

@@ -112,6 +112,11 @@ class TableWriter:
         self._waiting, self._waiting_bytes = [], 0
         return []
 
+    def encode(self) -> None:
+        """Encode all rows that were added; what is left for `close` is to send the files."""
+        self._flush()
+        self._encode_all()
+
     def close(self) -> list[TableFile]:
         """Return all files, complete on disk."""
         self._flush()
@@ -155,8 +160,9 @@ class TableWriter:
         return file
 
     def _close_all(self) -> None:
+        self._encode_all()
         files, self._open = list(self._open.values()), {}
-        threads = self._storage.side_by_side(self._table)
+        threads = min(self._storage.side_by_side(self._table), len(files) or 1)
         with ThreadPoolExecutor(threads, thread_name_prefix="upload") as pool:
             ended = [pool.submit(self._finish, file) for file in files]
         # before one of them raises: what is written has to be removed then
@@ -166,6 +172,11 @@ class TableWriter:
                 file.abandon()
         for one in ended:
             one.result()
+
+    def _encode_all(self) -> None:
+        # in one thread, as memory that another one has used is not used again
+        for file in self._open.values():
+            file.writer.close()
 
     def _finish(self, file: _OpenFile) -> TableFile:
         file.writer.close()

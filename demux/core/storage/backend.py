@@ -32,6 +32,20 @@ class Tagged:
     tag: str
 
 
+@dataclass(frozen=True, slots=True)
+class FolderState:
+    """What is in a folder.
+
+    Attributes:
+        names: of files and folders, sorted.
+        stamp: another number once a file of the folder came or went: on this machine the time of that, in nanoseconds
+            since 1970; in a store a checksum of the names.
+    """
+
+    names: tuple[str, ...]
+    stamp: int
+
+
 class NewFile(Protocol):
     """A file that is written: in the store once it is closed, and never where it was abandoned."""
 
@@ -95,11 +109,8 @@ class Backend(Protocol):
     def names(self, folder: str) -> list[str]:
         """Return the names in a folder, files' and folders', sorted; none where there is no folder."""
 
-    def changed(self, folder: str) -> int | None:
-        """Return a number that is another one once a file of the folder came or went; None where there is no folder.
-
-        On this machine it is the time of that, in nanoseconds since 1970; in a store it is a checksum of the names.
-        """
+    def state(self, folder: str) -> FolderState | None:
+        """Return what is in a folder; None where there is no folder. A store lists it once."""
 
     def files(self, folder: str, after: str | None) -> Iterator[StoredFile]:
         """Yield the files below a folder at any depth, in no order; with `after`, those whose key is greater."""

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from demux.core.errors import ErrorKind
 from demux.core.extras import obstore
-from demux.core.storage.backend import NewFile, StoredFile, Tagged
+from demux.core.storage.backend import FolderState, NewFile, StoredFile, Tagged
 from demux.core.storage.location import Scheme, locate
 from demux.core.storage.refusals import lacks_bucket, lacks_upload, refusal
 
@@ -139,10 +139,10 @@ class Bucket:
 
         return self._tried("list", folder, listed)
 
-    def changed(self, folder: str) -> int | None:
-        """Return a checksum of the names in the folder; one request for each 1,000."""
+    def state(self, folder: str) -> FolderState | None:
+        """Return what is in a folder; one request for each 1,000 names."""
         names = self.names(folder)
-        return zlib.crc32("/".join(names).encode()) if names else None
+        return FolderState(tuple(names), zlib.crc32("/".join(names).encode())) if names else None
 
     def files(self, folder: str, after: str | None) -> Iterator[StoredFile]:
         """Yield the objects below a folder; one request for each 1,000."""

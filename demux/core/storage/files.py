@@ -18,7 +18,7 @@ from demux.core.error_mapping import damaged, is_damage
 from demux.core.errors import StorageFailed
 from demux.core.extras import deltalake, obstore, on_databricks
 from demux.core.storage.access import StoreAccess
-from demux.core.storage.backend import Backend, NewFile, StoredFile, Tagged
+from demux.core.storage.backend import Backend, FolderState, NewFile, StoredFile, Tagged
 from demux.core.storage.bucket import Bucket
 from demux.core.storage.folder import LocalFolder
 from demux.core.storage.location import WORKSPACE, Location, Scheme, locate
@@ -145,10 +145,10 @@ class Storage:
         backend, key = self._at(folder)
         return backend.names(key)
 
-    def changed(self, folder: str) -> int | None:
-        """Return a number that is another one once a file of the folder came or went; see `Backend.changed`."""
+    def state(self, folder: str) -> FolderState | None:
+        """Return what is in a folder; see `Backend.state`."""
         backend, key = self._at(folder)
-        return backend.changed(key)
+        return backend.state(key)
 
     def files(self, folder: str, after: str | None = None) -> Iterator[StoredFile]:
         """Yield the files below a folder at any depth, their keys being paths from there on.

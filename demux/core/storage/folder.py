@@ -16,7 +16,7 @@ from typing import BinaryIO, cast
 import pyarrow as pa
 from filelock import FileLock
 
-from demux.core.storage.backend import NewFile, StoredFile, Tagged
+from demux.core.storage.backend import FolderState, NewFile, StoredFile, Tagged
 
 # what Hadoop writes beside its files, and hides
 _CHECKSUM = re.compile(r"\.(.*\.)?crc", re.DOTALL)
@@ -93,12 +93,13 @@ class LocalFolder:
         names = (one.name for one in Path(folder).iterdir()) if _is_folder(folder) else ()
         return sorted(name for name in names if not _CHECKSUM.fullmatch(name))
 
-    def changed(self, folder: str) -> int | None:
-        """Return when a file of the folder came or went, in nanoseconds since 1970."""
+    def state(self, folder: str) -> FolderState | None:
+        """Return what is in a folder; the time first, so that a later change has another one."""
         try:
-            return Path(folder).stat().st_mtime_ns
+            stamp = Path(folder).stat().st_mtime_ns
         except OSError:
             return None
+        return FolderState(tuple(self.names(folder)), stamp)
 
     def files(self, folder: str, after: str | None) -> Iterator[StoredFile]:
         """Yield the files below a folder, without Hadoop's checksums."""

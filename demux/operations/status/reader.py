@@ -11,6 +11,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import datetime, timezone
 from itertools import accumulate
 from typing import Any, TypeVar
@@ -21,8 +22,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from demux.core.causes import RemovalReason, Stage
-from demux.core.columns.arrow import table_of
+from demux.core.columns.arrow import python_rows, table_of
 from demux.core.control.games_and_rounds import KnownGame, TaskRecord, task_record
+from demux.core.delta.live_files import live_files
 from demux.core.errors import DemuxError
 from demux.core.extras import deltalake
 from demux.core.names import names_of
@@ -58,6 +60,8 @@ class StatusReader:
         self._records: dict[str, tuple[TaskRecord, ...]] = {}
         self._silver: dict[str, tuple[int, TableFacts]] = {}
         self._kept: dict[str, tuple[str, Any]] = {}
+        # in this reading
+        self._open: dict[str, deltalake.DeltaTable] = {}
         # by sentence, in order: there may be one for each game
         self._notes: dict[str, None] = {}
         self._told: set[str] = set()
@@ -68,7 +72,8 @@ class StatusReader:
         Bronze is read last: what comes in meanwhile counts as waiting, and never as decoded before it came.
         """
         layout = self._layout
-        is_there = self._storage.changed(layout.root) is not None
+        is_there = self._storage.state(layout.root) is not None
+        self._open = {}
         self._notes = {} if is_there else {f"There is no folder {layout.root} (yet).": None}
         games = self._table(layout.games, _games)
         records = self._table(layout.rounds, self._read_records)
@@ -94,7 +99,11 @@ class StatusReader:
     ) -> Found | None:
         """Return what is read of a table, again only if it changed; `nothing` without one, None if it is unreadable."""
         try:
-            table = self._storage.table(path)
+            table = self._open.get(path)
+            if table is None:
+                table = self._open[path] = self._storage.table(path)
+            else:
+                table.update_incremental()
             # one that was made again counts its versions from 0 again
             now = f"{table.metadata().id}/{table.version()}"
             kept = self._kept.get(path)
@@ -138,7 +147,7 @@ class StatusReader:
     def _records_in(self, path: str) -> tuple[TaskRecord, ...]:
         # a file of one round is small: one request
         data = pa.BufferReader(self._storage.read(f"{self._layout.rounds}/{path}"))
-        rows = pq.ParquetFile(data).read([column.name for column in ROUNDS.columns]).to_pylist()
+        rows = python_rows(pq.ParquetFile(data).read([column.name for column in ROUNDS.columns]))
         return tuple(task_record(row) for row in rows if row["game_name"] is not None)
 
     def _tables(self, games: Iterable[str]) -> tuple[dict[str, TableFacts], frozenset[str]]:
@@ -160,24 +169,34 @@ class StatusReader:
         path = self._layout.silver(names_of(game).key)
         try:
             # each commit is a new file in this folder
-            changed = self._storage.changed(f"{path}/_delta_log")
+            log = self._storage.state(f"{path}/_delta_log")
         except DemuxError as error:
             return error
-        if changed is None:
+        if log is None:
             return None
         kept = self._silver.get(game)
-        if kept is not None and kept[0] == changed:
+        if kept is not None and kept[0] == log.stamp:
             return kept[1]
         try:
-            found = _sizes(_actions(self._storage.table(path)))
+            found = self._size(path, log.names)
         except deltalake.exceptions.TableNotFoundError:
             return None
         except Exception as error:  # as in `_table`
             return error
         # a file system tells times of some milliseconds: another commit may have the same one
-        if self._now_ns() - changed > _SETTLED_NS:
-            self._silver[game] = changed, found
+        if self._now_ns() - log.stamp > _SETTLED_NS:
+            self._silver[game] = log.stamp, found
         return found
+
+    def _size(self, path: str, log: Sequence[str]) -> TableFacts:
+        """Return a table's size by the names in its log; `deltalake` asks a store seven times for it."""
+        with suppress(FileNotFoundError):  # a checkpoint came, and old commits went
+            files = live_files(self._storage, path, log)
+            if files is not None:
+                rows = [file.rows for file in files if file.rows is not None]
+                size = sum(file.bytes for file in files)
+                return TableFacts(len(files), size, sum(rows) if len(rows) == len(files) else None)
+        return _sizes(_actions(self._storage.table(path)))
 
 
 def _actions(table: deltalake.DeltaTable) -> pa.Table:
@@ -250,5 +269,4 @@ def _counted(table: deltalake.DeltaTable, columns: list[str]) -> list[dict[str, 
 
 def _select(table: deltalake.DeltaTable, query: str) -> list[dict[str, Any]]:
     """Return the rows of a query in DataFusion's SQL: unlike pyarrow's datasets, it does not import pandas."""
-    found: list[dict[str, Any]] = table_of(deltalake.QueryBuilder().register("rows", table).execute(query)).to_pylist()
-    return found
+    return python_rows(table_of(deltalake.QueryBuilder().register("rows", table).execute(query)))

@@ -60,7 +60,7 @@ class Request:
     Attributes:
         kind: HEAD, GET, ranged GET, LIST, PUT, conditional PUT, DELETE, bulk DELETE, begin upload, PUT part or
             complete upload.
-        path: of the bucket and the key.
+        path: of the bucket and the key; of a listing, what the keys begin with.
         session_token: of the short-lived credentials that it is signed with.
     """
 
@@ -209,9 +209,9 @@ def request_of(method: str, target: str, headers: Collection[str]) -> Request:
     """Return the request of a method, a target with its query, and the names of its headers in lower case."""
     parts = urlsplit(target)
     query = parse_qs(parts.query, keep_blank_values=True)
+    if method == "GET" and "list-type" in query:
+        return Request("LIST", f"{unquote(parts.path).rstrip('/')}/{query.get('prefix', [''])[0]}")
     match method:
-        case "GET" if "list-type" in query:
-            kind = "LIST"
         case "POST" if "uploads" in query:
             kind = "begin upload"
         case "PUT" if "partNumber" in query:

@@ -11,9 +11,15 @@ from deltalake import DeltaTable, write_deltalake
 from hypothesis import given
 from hypothesis import strategies as st
 
+from demux.core.storage.files import Storage
 from deserializer.silver.auto_compaction import is_due, keep_up, target_size
 
 KIB, MIB = 2**10, 2**20
+
+
+def kept_up(table: DeltaTable) -> int:
+    path = table.table_uri.removeprefix("file://").rstrip("/")
+    return keep_up(Storage(), table, path, table.version(), {})
 
 
 @pytest.mark.parametrize(
@@ -59,7 +65,7 @@ def test_a_table_that_gets_a_file_a_round_keeps_few_files_and_all_rows_while_a_r
         if number == 10:
             early = DeltaTable(path)
         if number % 16 == 15:
-            keep_up(DeltaTable(path))
+            kept_up(DeltaTable(path))
     table = DeltaTable(path)
     assert len(table.file_uris()) < 32
     read = pa.table(table.to_pyarrow_table()).sort_by("number")
@@ -76,7 +82,7 @@ def test_many_that_keep_up_a_table_at_the_same_time_double_no_row(tmp_path: Path
     # all know the same version
     tables = [DeltaTable(path) for _ in range(8)]
     with ThreadPoolExecutor(len(tables)) as pool:
-        list(pool.map(keep_up, tables))
+        list(pool.map(kept_up, tables))
     table = DeltaTable(path)
     assert len(table.file_uris()) == 1
     assert sorted(pa.table(table.to_pyarrow_table()).column("number").to_pylist()) == list(range(16))
@@ -87,7 +93,7 @@ def test_a_table_with_deleted_rows_in_its_files_is_left_as_it_is(tmp_path: Path)
     properties = {"delta.enableDeletionVectors": "true"}
     for number in range(16):
         write_deltalake(path, pa.table({"number": [number]}), mode="append", configuration=properties)
-    keep_up(DeltaTable(path))
+    kept_up(DeltaTable(path))
     assert len(DeltaTable(path).file_uris()) == 16
 
 
@@ -96,7 +102,7 @@ def test_files_that_cannot_be_joined_stay_and_the_log_gets_its_checkpoint_all_th
     for number in range(16):
         write_deltalake(str(path), pa.table({"number": [number]}), mode="append")
     next(path.glob("*.parquet")).unlink()
-    keep_up(DeltaTable(str(path)))
+    kept_up(DeltaTable(str(path)))
     assert len(DeltaTable(str(path)).file_uris()) == 16
     assert len(list(path.glob("_delta_log/*.checkpoint.parquet"))) == 1
 
@@ -108,7 +114,7 @@ def test_columns_that_came_later_and_nested_ones_are_joined_to_the_same_rows(tmp
     for rows in [early] * 8 + [late] * 8:
         write_deltalake(path, rows, mode="append", schema_mode="merge")
     before = pa.table(DeltaTable(path).to_pyarrow_table()).sort_by("number").to_pylist()
-    keep_up(DeltaTable(path))
+    kept_up(DeltaTable(path))
     table = DeltaTable(path)
     assert len(table.file_uris()) == 1
     assert pa.table(table.to_pyarrow_table()).sort_by("number").to_pylist() == before

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from demux.core.delta.app_transactions import LogCheckpoint, newest_checkpoint
-from demux.core.delta.log import transactions_in
+from demux.core.delta.log import LogCheckpoint, newest_checkpoint, transactions_in
 
 FIVE, NINE = f"{5:020}", f"{9:020}"
 UUID = "80a083e8-7026-4e79-81be-64bd76c43a11"
