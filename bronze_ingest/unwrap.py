@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from bronze_ingest.envelope import column_at, extra_arrays, extra_columns
 from demux.core.causes import Cause
+from demux.core.columns.arrow import spread
 from demux.core.columns.types import Struct
 from demux.core.names import invalid_reason
 from demux.core.protobuf.decode.decoder import decoder_of
@@ -174,10 +175,7 @@ def _decoded(values: pa.Array, envelope: Envelope, refused: _Refusals) -> list[p
     rows = whole[np.array(decoded.good, dtype=np.int64)]
     if np.array_equal(rows, np.arange(len(values))):
         return decoded.columns
-    places = np.full(len(values), -1, dtype=np.int64)
-    places[rows] = np.arange(len(rows))
-    where = pa.array(places, mask=places < 0)
-    return [column.take(where) for column in decoded.columns]
+    return [spread(column, rows, len(values)) for column in decoded.columns]
 
 
 def _game_names(games: pa.Array, wrapper: WrapperFormat, refused: _Refusals) -> pa.Array:

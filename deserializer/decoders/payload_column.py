@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from demux.core.causes import Cause
-from demux.core.columns.arrow import arrow_fields, arrow_type, as_type
+from demux.core.columns.arrow import arrow_fields, arrow_type, as_type, spread
 from demux.core.columns.types import EMPTY_STRUCT, Column, Primitive, Struct
 from demux.core.errors import SchemaInvalid
 from demux.core.protobuf.schema.message_selection import messages_at
@@ -121,9 +121,7 @@ class _RowStates:
             ],
             kind,
         )
-        places = np.full(len(payloads), -1, dtype=np.int64)
-        places[list(self.reasons)] = np.arange(len(made))
-        return made.take(pa.array(places, mask=places < 0))
+        return spread(made, list(self.reasons), len(payloads))
 
 
 def _decoded(batch: pa.RecordBatch, column: PayloadColumn) -> tuple[list[pa.Array], _RowStates]:
@@ -152,10 +150,7 @@ def _in_order(pieces: list[list[pa.Array]], numbers: list[_Rows], states: _RowSt
     states.good[rows] = True
     if np.array_equal(rows, np.arange(count)):
         return arrays
-    places = np.full(count, -1, dtype=np.int64)
-    places[rows] = np.arange(len(rows))
-    where = pa.array(places, mask=places < 0)
-    return [array.take(where) for array in arrays]
+    return [spread(array, rows, count) for array in arrays]
 
 
 def _payload_rows(batch: pa.RecordBatch, column: PayloadColumn, states: _RowStates) -> pa.RecordBatch:

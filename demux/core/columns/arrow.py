@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import date, datetime, time, timedelta, timezone
 from typing import Any, TypeVar
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -62,6 +65,13 @@ def filled(table: pa.Table, columns: Struct) -> pa.Table:
         for one in fields
     ]
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def spread(values: pa.Array, places: Sequence[int] | npt.NDArray[np.int64], count: int) -> pa.Array:
+    """Return an array of this many values, these at their places, and NULL at all others."""
+    index = np.full(count, -1, dtype=np.int64)
+    index[places] = np.arange(len(values))
+    return values.take(pa.array(index, mask=index < 0))
 
 
 def table_of(exported: object) -> pa.Table:

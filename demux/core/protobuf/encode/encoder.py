@@ -19,6 +19,7 @@ import pyarrow as pa
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
+from demux.core.columns.arrow import spread
 from demux.core.protobuf.decode.canonical_batch import can_parse, parser, with_listed_maps
 from demux.core.protobuf.decode.lowered_descriptor import lowered
 from demux.core.protobuf.encode.json_values import JsonReader
@@ -85,10 +86,8 @@ class PayloadEncoder:
         if fast.all():
             return self._fast(rows)
         parts = [self._fast(rows.filter(pa.array(fast))), self._slow(rows.filter(pa.array(slow)))]
-        places = np.full(len(rows), -1, dtype=np.int64)
-        places[fast] = np.arange(len(parts[0]))
-        places[slow] = np.arange(len(parts[1])) + len(parts[0])
-        return pa.concat_arrays(parts).take(pa.array(places, mask=places < 0))
+        places = np.concatenate([np.flatnonzero(fast), np.flatnonzero(slow)])
+        return spread(pa.concat_arrays(parts), places, len(rows))
 
     def _fast(self, rows: pa.RecordBatch) -> pa.Array:
         try:

@@ -7,6 +7,7 @@ from difflib import get_close_matches
 
 from pyspark.sql import types as spark
 
+from demux.core.columns.spark import NUMBER
 from demux.core.columns.types import EMPTY_STRUCT, Primitive, sql_name
 from demux.core.protobuf.schema.column_mapping import (
     Cardinality,
@@ -49,13 +50,21 @@ def column_mistakes(shape: Message, columns: spark.StructType, path: str = "") -
         elif field is not None:
             yield from _field_mistakes(field, column.dataType, path + column.name)
         elif column.name != EMPTY_STRUCT.columns[0].name:
-            near = get_close_matches(name, fields, n=1)
-            hint = f" The nearest is {fields[near[0]].name}." if near else ""
-            yield f"{shape.full_name} has no field for the column {path}{column.name}.{hint}"
+            yield f"{shape.full_name} has no field for the column {path}{column.name}.{_hint(shape, column)}"
         given.add(name)
     for name, field in fields.items():
         if field.presence is FieldPresence.REQUIRED and name not in given:
             yield f"The field {path}{field.name} is required, and has no column."
+
+
+def _hint(shape: Message, column: spark.StructField) -> str:
+    """Return which field may be meant: the one that the column was decoded from, else the nearest name."""
+    number = column.metadata.get(NUMBER)
+    renamed = [field.name for field in shape.fields if field.number == number]
+    if renamed:
+        return f" Field {number} is called {renamed[0]}."
+    near = get_close_matches(column.name.lower(), {field.name.lower(): field for field in shape.fields}, n=1)
+    return next((f" The nearest is {field.name}." for field in shape.fields if field.name.lower() in near), "")
 
 
 def _field_mistakes(field: FieldMapping, kind: spark.DataType, path: str) -> Iterator[str]:

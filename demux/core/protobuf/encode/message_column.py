@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from demux.core.columns.arrow import arrow_type, as_type
+from demux.core.columns.arrow import arrow_type, as_type, spread
 from demux.core.columns.types import Column, Primitive, Struct
 from demux.core.protobuf.encode.encoder import EncodedBatch, encoder_of
 from demux.core.spark.map_in_arrow import ArrowFunction, Batches, gathered
@@ -60,9 +60,7 @@ def _encoded(batch: pa.RecordBatch, column: MessageColumn) -> EncodedBatch:
         return encoder.encode(_parts(struct), len(batch))
     given = np.flatnonzero(struct.is_valid().to_numpy(zero_copy_only=False))
     encoded = encoder.encode(_parts(struct.take(pa.array(given))), len(given))
-    places = np.full(len(batch), -1, dtype=np.int64)
-    places[given] = np.arange(len(given))
-    payloads = encoded.payloads.take(pa.array(places, mask=places < 0))
+    payloads = spread(encoded.payloads, given, len(batch))
     return EncodedBatch(payloads, {int(given[row]): sentence for row, sentence in encoded.bad.items()})
 
 
@@ -81,6 +79,4 @@ def _unwritten(encoded: EncodedBatch, count: int) -> pa.Array:
     if not encoded.bad:
         return pa.nulls(count, kind)
     made = pa.array([{"cause": UNFIT_VALUE, "sentence": sentence} for sentence in encoded.bad.values()], kind)
-    places = np.full(count, -1, dtype=np.int64)
-    places[list(encoded.bad)] = np.arange(len(made))
-    return made.take(pa.array(places, mask=places < 0))
+    return spread(made, list(encoded.bad), count)

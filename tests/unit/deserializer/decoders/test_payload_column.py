@@ -18,6 +18,7 @@ from demux.core.settings.source import WrapperFraming
 from deserializer.decoders.payload_column import PayloadColumn, decide_column, to_messages
 from tests.support.data.chess import EMPTY, MISFIT, VERSION_1, VERSION_3, compiled, payload
 
+by_value: Any = cloudpickle.dumps
 V1, V3 = compiled(VERSION_1, 11, 1), compiled(VERSION_3, 13, 3)
 TWO = 'syntax = "proto3"; message Chess { string user_name = 1; } message Go { string user_name = 1; }'
 BOTH: dict[int, CompiledSchema | SchemaInvalid] = {11: V1, 13: V3}
@@ -171,7 +172,7 @@ def test_a_row_is_decoded_alike_whatever_rows_are_beside_it(values: list[bytes |
 def test_a_worker_gets_the_function_by_value_and_large_binaries_and_slices_are_fine() -> None:
     values = pa.array([None, frame(11) + ANNA, b"", frame(13) + BERT, frame(11)], pa.large_binary())
     column = PayloadColumn(0, WrapperFraming.CONFLUENT, decide_column(BOTH))
-    function = pickle.loads(cloudpickle.dumps(to_messages(column, "message", "bad", None)))  # type: ignore[no-untyped-call]
+    function = pickle.loads(by_value(to_messages(column, "message", "bad", None)))
     batch = pa.RecordBatch.from_arrays([values], names=["value"])
     (made,) = function(iter([batch.slice(1, 3), batch.slice(0, 0)]))
     assert made.column("message").to_pylist() == [ANNA_ROW, None, BERT_ROW]

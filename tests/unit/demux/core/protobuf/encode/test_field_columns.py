@@ -92,6 +92,16 @@ def test_a_column_that_is_no_field_says_why(columns: Any, sentence: str) -> None
     assert found.startswith(sentence)
 
 
+def test_a_column_of_an_older_version_says_what_its_field_is_called_now() -> None:
+    older, message, _ = of_text("message M { int32 old = 1; N n = 2; } message N { string was = 7; }")
+    newer, _, _ = of_text("message M { int32 new = 1; N n = 2; } message N { string is = 7; }")
+    columns = spark_struct(decoder_of(older, message).columns)
+    assert list(column_mistakes(decoder_of(newer, message).shape, columns)) == [
+        "t.M has no field for the column old. Field 1 is called new.",
+        "t.N has no field for the column n.was. Field 7 is called is.",
+    ]
+
+
 def test_a_required_field_needs_a_column() -> None:
     text = "message M { required int32 a = 1; optional N n = 2; } message N { required int32 b = 1; }"
     assert mistakes({"n": {}}, text, "proto2") == [

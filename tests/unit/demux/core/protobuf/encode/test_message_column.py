@@ -14,12 +14,13 @@ from demux.core.protobuf.encode.message_column import MessageColumn, to_payloads
 from tests.support.data.messages import payloads
 from tests.support.data.protos import CASES, Schema, compiled, message_type, of_text
 
+by_value: Any = cloudpickle.dumps
 TEXT = "message M { int32 a = 1; uint32 b = 2; }"
 
 
 def encoded(column: MessageColumn, batch: pa.RecordBatch) -> list[dict[str, Any]]:
     """The rows, by the function as a worker gets it."""
-    function = pickle.loads(cloudpickle.dumps(to_payloads(column, "value", "bad")))  # type: ignore[no-untyped-call]
+    function = pickle.loads(by_value(to_payloads(column, "value", "bad")))
     return [row for made in function(iter([batch])) for row in made.to_pylist()]
 
 
