@@ -13,6 +13,7 @@ from openlineage.client import OpenLineageClient
 from openlineage.client.event_v2 import RunEvent
 
 from demux.core.delta.parquet_writer import schema_json
+from demux.core.root.layout import Layout
 from demux.core.storage.files import Storage
 from demux.pipeline.observers.datasets import DatasetField, fields_of
 
@@ -76,6 +77,10 @@ class TableColumns:
         return self._known[key]
 
 
+# by root
+_columns: dict[str, TableColumns] = {}
+
+
 @cache
 def sender() -> LineageSender:
     """Return the sender of this process."""
@@ -84,7 +89,6 @@ def sender() -> LineageSender:
     return found
 
 
-@cache
-def columns_of(storage: Storage) -> TableColumns:
-    """Return what looks up the columns of tables that this reaches, as long as the process lives."""
-    return TableColumns(storage)
+def columns_of(layout: Layout) -> TableColumns:
+    """Return what looks up the columns of the root's tables; the same one as long as the process lives."""
+    return _columns.setdefault(layout.root, TableColumns(layout.storage))

@@ -70,4 +70,4 @@ def _lineage(settings: Settings, environ: Mapping[str, str]) -> Observer:
     from demux.pipeline.observers.lineage_sender import columns_of, sender
 
     layout = layout_of(settings)
-    return Lineage(settings, layout, environ, sender().send, columns_of(layout.storage))
+    return Lineage(settings, layout, environ, sender().send, columns_of(layout))

@@ -42,9 +42,9 @@ def test_a_cell_that_fails_is_an_error() -> None:
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
-def test_each_notebook_was_run_and_has_no_path_of_a_machine(file: Path) -> None:
+def test_each_notebook_is_plain_python_and_has_no_path_of_a_machine(file: Path) -> None:
     text = file.read_text(encoding="utf-8")
     assert [word for word in ("/tmp/", "/home/", "/root/", "/work/", "/Users/") if word in text] == []
-    cells = [cell for cell in cells_of(file) if cell["cell_type"] == "code"]
-    assert [cell["execution_count"] for cell in cells] == list(range(1, len(cells) + 1))
-    assert sum(bool(cell["outputs"]) for cell in cells) >= len(cells) - 1
+    for cell in cells_of(file):
+        if cell["cell_type"] == "code":
+            compile("".join(cell["source"]), file.name, "exec")
