@@ -170,7 +170,7 @@ def credentials_in(answer: object, url: str, asked_s: float) -> TemporaryCredent
     said: Mapping[str, Any] = answer if isinstance(answer, Mapping) else {}
     if "gcp_oauth_token" in said:
         raise _failed(url, "deltalake takes no OAuth token of Google", "Use `store.service_account` instead.")
-    found = next((said[kind] for kind in _KINDS if isinstance(said.get(kind), Mapping)), {})
+    found: Mapping[str, Any] = next((said[kind] for kind in _KINDS if isinstance(said.get(kind), Mapping)), {})
     wanted = ("access_key_id", "secret_access_key", "session_token", "sas_token", "aad_token")
     values = {name: str(found[name]) for name in wanted if found.get(name)}
     expires = said.get("expiration_time")
