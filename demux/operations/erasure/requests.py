@@ -44,7 +44,7 @@ _CONF = {
 }
 _ID = "record_id"
 # of so many records are the ids in memory; a request with more is carried out in portions
-_MOST_RECORDS = 1_000_000
+_MOST_RECORDS = 250_000
 _WRITTEN = Struct((Column(_ID, Primitive.STRING), BATCH))
 # the batches of bronze that rows of a record are of, by the record's id; None where it has none
 _Portion = Mapping[str, frozenset[int | None]]

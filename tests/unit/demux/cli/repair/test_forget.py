@@ -73,8 +73,8 @@ def layout(tmp_path: Path) -> Layout:
     table = root.silver(names_of(GAME).key)
     # Arrow's schemas do not have the numbers of fields
     root.storage.create_table(table, spark_struct(COLUMNS).jsonValue())
-    silver = [(0, "ann"), (1, "bob"), (4, "ann"), (4, "ann"), (5, None)]
-    write(table, COLUMNS, [silver_row(*one) for one in silver], txn=read_all)
+    people = [(0, "ann"), (1, "bob"), (4, "ann"), (4, "ann"), (5, None)]
+    write(table, COLUMNS, [silver_row(*one) for one in people], txn=read_all)
     bad = [quarantine_row(GAME, at, Cause.MALFORMED_PAYLOAD, schema_id, payloads[at]) for at in (2, 3)]
     bad.append(quarantine_row(GAME, 6, Cause.UNKNOWN_SCHEMA, 999, ANN))
     refused = {"stage": Stage.BRONZE.value, "cause": Cause.MALFORMED_WRAPPER.value, "bytes": b"\xffann", **position(9)}
