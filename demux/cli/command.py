@@ -180,6 +180,9 @@ def _with_spark(settings: Settings, after_removal: AfterRemoval, hold: Hold) -> 
     from install_workflow.destroy.apply import require_whole
 
     log_to(logs_of(settings), settings.log.format)
+    if after_removal is AfterRemoval.REFUSE:
+        # before a Spark is started for nothing: so a root that nothing reaches is told, too
+        require_whole(layout_of(settings))
     shared = has_session()
     with console.status("starting Spark …"):
         spark = session(settings.spark, logs_of(settings), s3_access(settings))
@@ -187,8 +190,6 @@ def _with_spark(settings: Settings, after_removal: AfterRemoval, hold: Hold) -> 
     progress = ProgressLog()
     before = _catch_signals(stopping)
     try:
-        if after_removal is AfterRemoval.REFUSE:
-            require_whole(layout_of(settings))
         if is_classic(spark):
             spark.streams.addListener(progress)
         yield replace(place_of(settings, spark, stopping, hold.tables), hold=hold, warn=warn)
