@@ -10,7 +10,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from bronze_ingest.kafka.lost_offsets import TopicState
-from bronze_ingest.kafka.topic_metadata import topics_now
 from bronze_ingest.run import ingest
 from bronze_ingest.source import check_source
 from bronze_ingest.unwrap import bronze_columns, wrapper_format
@@ -98,6 +97,8 @@ def _require_all(spark: SparkSession, settings: Settings, layout: Layout) -> Non
 def _lost(spark: SparkSession, settings: Settings, layout: Layout) -> Iterator[str]:
     now: Mapping[str, TopicState] = {}
     if settings.source.kind is SourceKind.KAFKA:
+        from bronze_ingest.kafka.topic_metadata import topics_now
+
         now = topics_now(settings.kafka)
     again = _made_again(spark, layout)
     for row in _positions(spark, layout):

@@ -6,6 +6,8 @@ again, at any time: Spark refuses another number of sources than a checkpoint ha
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -15,10 +17,9 @@ from bronze_ingest.archive.batches import require_same_reading
 from bronze_ingest.archive.record_batch import ARCHIVED
 from bronze_ingest.archive.stream import archive_stream
 from bronze_ingest.kafka.checkpoint_offsets import KAFKA
-from bronze_ingest.kafka.lost_offsets import kafka_offsets, source_line
+from bronze_ingest.kafka.lost_offsets import TopicState, kafka_offsets, source_line
 from bronze_ingest.kafka.source import kafka_stream
 from bronze_ingest.kafka.topic_history import follow, require_offsets
-from bronze_ingest.kafka.topic_metadata import topics_now
 from demux.core.columns.spark import spark_type
 from demux.core.errors import SettingsInvalid, SourceMissing
 from demux.core.root.layout import Layout, layout_of
@@ -53,7 +54,7 @@ def wrapper_stream(spark: SparkSession, settings: Settings, accept_gaps: bool = 
         case SourceKind.DELTA:
             return _columns(_delta_stream(spark, settings), SourceKind.DELTA).unionByName(archive)
         case SourceKind.KAFKA:
-            made = follow(spark, layout, topics_now(settings.kafka), accept_gaps)
+            made = follow(spark, layout, _topics(settings), accept_gaps)
             return _columns(kafka_stream(spark, settings.kafka, made), SourceKind.KAFKA).unionByName(archive)
 
 
@@ -65,11 +66,18 @@ def check_source(spark: SparkSession, settings: Settings) -> None:
     """
     match settings.source.kind:
         case SourceKind.KAFKA:
-            require_offsets(spark, layout_of(settings), topics_now(settings.kafka))
+            require_offsets(spark, layout_of(settings), _topics(settings))
         case SourceKind.DELTA:
             _delta_stream(spark, settings)
         case SourceKind.FILES:
             _archive(spark, settings, layout_of(settings))
+
+
+def _topics(settings: Settings) -> Mapping[str, TopicState]:
+    # the client is an extra, and only this source needs it
+    from bronze_ingest.kafka.topic_metadata import topics_now
+
+    return topics_now(settings.kafka)
 
 
 def _archive(spark: SparkSession, settings: Settings, layout: Layout) -> DataFrame:

@@ -176,6 +176,9 @@ def _with_spark(
     from demux.pipeline.context import place_of
     from install_workflow.destroy.apply import require_whole
 
+    if after_removal is AfterRemoval.REFUSE:
+        # before a Spark is started for nothing; a root that nothing reaches is refused here, too
+        require_whole(layout_of(settings))
     shared = has_session()
     with console.status("starting Spark …"):
         spark = session(settings.spark, logs_of(settings), s3_access(settings))
@@ -183,8 +186,6 @@ def _with_spark(
     # after the session: PySpark sets a handler of its own that cancels every job
     with _signals_caught(stopping):
         try:
-            if after_removal is AfterRemoval.REFUSE:
-                require_whole(layout_of(settings))
             if is_classic(spark):
                 spark.streams.addListener(progress)
             yield replace(place_of(settings, spark, stopping, hold.tables), hold=hold, warn=warn)

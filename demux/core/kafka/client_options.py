@@ -18,7 +18,7 @@ from demux.core.settings.source import KafkaSettings, SaslMechanism
 _LOGIN = "org.apache.kafka.common.security"
 _LINE = "sasl.jaas.config"
 _LOGIN_LINE = re.compile(r"[\w.]*\.(?:Plain|Scram)LoginModule\s+\w+\s(.*);", re.DOTALL)
-_LOGIN_VALUE = re.compile(r'(\w+)\s*=\s*("(?:[^"\\]|\\.)*"|[^\s;"]+)', re.DOTALL)
+_LOGIN_VALUE = re.compile(r"""(\w+)\s*=\s*("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^\s;"']+)""", re.DOTALL)
 _ESCAPED = {"n": "\n", "r": "\r"}
 # librdkafka stops at a name that it does not know, and `kafka.options` is made for Java's consumer: these it knows
 _LIBRDKAFKA_NAMES = """
@@ -281,4 +281,4 @@ def _login_in(line: str) -> Mapping[str, str]:
 
 
 def _unquoted(text: str) -> str:
-    return re.sub(r"\\(.)", lambda found: _ESCAPED.get(found[1], found[1]), text[1:-1]) if text[0] == '"' else text
+    return re.sub(r"\\(.)", lambda found: _ESCAPED.get(found[1], found[1]), text[1:-1]) if text[0] in "\"'" else text

@@ -21,6 +21,7 @@ from filelock import FileLock, Timeout
 from demux.core.errors import RootLocked, StorageFailed
 from demux.core.storage.files import Storage
 from demux.core.storage.lease import Lease, LeaseHeld
+from demux.core.storage.location import has_scheme
 
 # holds the lock of the table at a path while a block runs
 TableLock = Callable[[str], AbstractContextManager[object]]
@@ -34,7 +35,7 @@ def is_elsewhere(root: str) -> bool:
     """Return whether the root is not on this machine: a URI, or a volume of a workspace, which looks like a folder."""
     # a Mac has its disks there
     volume = re.match(r"/Volumes/", root) is not None and platform.system() != "Darwin"
-    return "://" in root or root.startswith("dbfs:") or volume
+    return has_scheme(root) or volume
 
 
 class Access(Enum):

@@ -15,6 +15,7 @@ from types import MappingProxyType
 from urllib.parse import quote
 
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?://([^/]*))?(.*)", re.DOTALL)
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 _SLASHES = re.compile("/+")
 _WILDCARDS = re.compile(r"[\[\]{}*?\\]")
 
@@ -99,6 +100,11 @@ def locate(path: str, mounts: Mapping[str, str] = MappingProxyType({})) -> Locat
         return Location(kind, container, key.strip("/"))
     is_here = container in {"", "localhost"}
     return Location(Scheme.FILE, "", key) if is_here else Location(Scheme.OTHER, container, key.strip("/"))
+
+
+def has_scheme(path: str) -> bool:
+    """Return whether the path is a URI, such as `s3://bucket/x` or `dbfs:/x`."""
+    return _SCHEME.match(path) is not None
 
 
 def literal_path(path: str) -> str:

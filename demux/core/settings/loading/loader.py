@@ -24,6 +24,7 @@ from demux.core.settings.loading.template import PREFIX, section_in
 from demux.core.settings.loading.yaml_positions import Key, document_of
 from demux.core.settings.settings import Settings
 from demux.core.settings.types import RULE, is_class_of
+from demux.core.storage.location import has_scheme
 
 DEFAULT_FILE = Path("demux.yml")
 
@@ -117,7 +118,7 @@ def with_absolute_paths(settings: Settings) -> Settings:
 
 
 def _absolute(path: str) -> str:
-    return path if "://" in path else str(Path(path).absolute())
+    return path if has_scheme(path) else str(Path(path).absolute())
 
 
 def _shape(info: FieldInfo) -> _ValueShape:

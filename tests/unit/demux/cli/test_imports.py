@@ -87,3 +87,14 @@ print(*[one for one in ("pandas", "confluent_kafka", "duckdb", "deltalake", "obs
 """
     done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
     assert done.stdout.split() == []
+
+
+@pytest.mark.thorough
+def test_bronze_of_another_source_needs_no_client_of_kafka() -> None:
+    script = """
+import sys
+import bronze_ingest.rebuild, bronze_ingest.run, deserializer.fleet.round, deserializer.stream.run
+print(*[one for one in ("confluent_kafka", "grpc", "pyspark.sql.connect.session") if one in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    assert done.stdout.split() == []

@@ -238,6 +238,14 @@ def test_the_login_of_a_jaas_line_is_taken_for_librdkafka(mechanism: str, passwo
     assert options.plain["sasl.mechanism"] == mechanism
 
 
+def test_a_jaas_line_may_quote_in_two_ways_and_not_at_all() -> None:
+    line = """a.b.ScramLoginModule  required
+        username = 'a "b' password=simple serviceName="x;y" ;
+    """
+    options = librdkafka_options(jaas_line("SCRAM-SHA-512"), {"LINE": line})
+    assert options.secret == {"sasl.username": 'a "b', "sasl.password": "simple"}
+
+
 @pytest.mark.parametrize(
     "line",
     [

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from demux.core.errors import StorageFailed
+from demux.core.root.lock import is_elsewhere
 from demux.core.storage.files import Storage
-from demux.core.storage.location import WORKSPACE, Location, Scheme, locate
+from demux.core.storage.location import WORKSPACE, Location, Scheme, has_scheme, locate
 
 
 @pytest.mark.parametrize(
@@ -108,3 +109,19 @@ def test_a_file_system_without_a_client_is_refused_with_what_to_do(path: str) ->
     assert refused.value.remedy == (
         "Name a folder, s3://, abfss:// or gs://; or mount its file system on every machine, and set `store.mounts`."
     )
+
+
+@pytest.mark.parametrize(
+    ("path", "has"),
+    [
+        ("s3://b", True),
+        ("dbfs:/x", True),
+        ("file:/x", True),
+        ("a:b", False),
+        ("/a:/b", False),
+        ("x/y", False),
+        ("", False),
+    ],
+)
+def test_a_path_with_a_scheme_is_none_of_this_machine(path: str, has: bool) -> None:
+    assert (has_scheme(path), is_elsewhere(path)) == (has, has)
