@@ -17,7 +17,7 @@ _CONFIGURATION = Path(__file__).with_name("mkdocs.yml")
 # what pages link to, beside one another
 _FOLDERS = ("docs", "benchmarks", "deploy", "proto")
 _SUFFIXES = frozenset({".ipynb", ".md", ".png", ".svg", ".yml", ".json", ".proto"})
-_FILES = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")
+_FILES = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/examples/sessions.py")
 # by the question that a reader comes with; the decisions follow
 SECTIONS: Mapping[str, Sequence[str]] = {
     "Start": ("README.md",),
