@@ -17,7 +17,7 @@ _CONFIGURATION = Path(__file__).with_name("mkdocs.yml")
 # what pages link to, beside one another
 _FOLDERS = ("docs", "benchmarks", "deploy", "proto")
 _SUFFIXES = frozenset({".ipynb", ".md", ".png", ".svg", ".yml", ".json", ".proto"})
-_FILES = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/examples/sessions.py")
+_FILES = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")
 # by the question that a reader comes with; the decisions follow
 SECTIONS: Mapping[str, Sequence[str]] = {
     "Start": ("README.md",),
@@ -87,5 +87,6 @@ def decisions(root: Path = ROOT) -> list[Path]:
 def _staged(root: Path) -> Iterator[Path]:
     """Yield the files of the site."""
     yield from (root / name for name in _FILES)
+    yield from sorted((root / "docs" / "examples").glob("*.py"))
     for folder in _FOLDERS:
         yield from (path for path in sorted((root / folder).rglob("*")) if path.suffix in _SUFFIXES)
