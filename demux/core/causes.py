@@ -1,4 +1,8 @@
-"""The closed list of reasons why a record is in quarantine."""
+"""The closed list of reasons why a record is in quarantine.
+
+`bronze_ingest/unwrap.py` gives those of wrapper and name, `deserializer/decoders/schema_decision.py` those of schemas,
+`deserializer/decoders/arrow.py` that of a payload. `tools/runbook/advice.yml` says what they mean to a person on call.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The quarantine table where only Spark can reach or write it; `quarantine.py` says what it is for."""
+"""The quarantine table where only Spark can reach or write it; `file_quarantine.py` has the same for all others."""
 
 from __future__ import annotations
 

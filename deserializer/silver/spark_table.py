@@ -1,4 +1,4 @@
-"""A game's silver table that only Spark can reach or write; what is in `silver.py` for all others."""
+"""A game's silver table that only Spark can reach or write; `file_table.py` has the same for all others."""
 
 from __future__ import annotations
 

@@ -13,6 +13,12 @@ from demux.cli.app import COMMANDS
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+PACKAGES = ("demux", "producer", "bronze_ingest", "install_workflow", "deserializer")
+MODULES = {
+    path.name
+    for folder in (*PACKAGES, "tests", "tools", "benchmarks", "docs/examples")
+    for path in (ROOT / folder).rglob("*.py")
+}
 # most lines of pages that everybody reads
 LONGEST = {"README.md": 150, "CONTRIBUTING.md": 80, "ARCHITECTURE.md": 120}
 
@@ -32,6 +38,23 @@ def test_every_link_leads_to_a_file_and_a_heading(page: Path) -> None:
         assert target.exists(), f"{page.name}: {file or source}"
         if anchor:
             assert anchor in anchors(target.read_text("utf-8")), f"{page.name}: {file}#{anchor}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_module_that_a_page_names_exists(page: Path) -> None:
+    if page.name != "CHANGELOG.md":
+        named = set(re.findall(r"`(?:[\w/-]*/)?([\w-]+\.py)`", page.read_text("utf-8")))
+        assert sorted(named - MODULES) == []
+
+
+def test_every_module_that_a_docstring_or_a_comment_names_exists() -> None:
+    named = {
+        (path.relative_to(ROOT).as_posix(), name)
+        for package in PACKAGES
+        for path in (ROOT / package).rglob("*.py")
+        for name in re.findall(r"`(?:[\w/-]*/)?([\w-]+\.py)`", path.read_text("utf-8"))
+    }
+    assert sorted(one for one in named if one[1] not in MODULES) == []
 
 
 @pytest.mark.parametrize("name", LONGEST)

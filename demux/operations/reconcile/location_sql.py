@@ -9,6 +9,7 @@ from dataclasses import fields
 from typing import TypeAlias
 
 from demux.core.causes import RemovalReason, Stage
+from demux.core.settings.source import SourceKind
 from demux.operations.reconcile.balance import Grain, RecordLocations, SourceLocations
 
 # the columns that say where a record is, in a view of one row for each record
@@ -22,7 +23,8 @@ _ROW = "game_name AS game, record_id AS id"
 _POSITION = 'origin, topic, "partition", "offset", record_id'
 _HAS_POSITION = '(topic IS NOT NULL AND "partition" IS NOT NULL AND "offset" IS NOT NULL)'
 # a source table with positions may hold one as often as it likes
-_UNIQUE = f"NOT (origin = 'delta' AND {_HAS_POSITION}) AS is_unique"
+_FROM_DELTA = f"origin = '{SourceKind.DELTA.value}'"
+_UNIQUE = f"NOT ({_FROM_DELTA} AND {_HAS_POSITION}) AS is_unique"
 
 
 def both_readings(name: str, *, same: bool) -> str:
@@ -110,7 +112,7 @@ SELECT '' AS topic, 0 AS "partition", 0 AS "offset", TRUE AS is_before, TRUE AS 
 """
 # records whose table has no position: bronze gives them a number for an id
 NUMBERED_IN_SOURCE = f"SELECT COUNT(*) FROM source WHERE is_before AND NOT {_HAS_POSITION}"
-NUMBERED_TAKEN = f"SELECT COUNT(*) FROM records WHERE origin = 'delta' AND NOT {_HAS_POSITION}"
+NUMBERED_TAKEN = f"SELECT COUNT(*) FROM records WHERE {_FROM_DELTA} AND NOT {_HAS_POSITION}"
 
 # log, partition, first and last offset, how many there are
 SEEN = 'SELECT log, "partition", MIN("offset"), MAX("offset"), COUNT("offset") FROM offsets GROUP BY ALL'

@@ -1,4 +1,4 @@
-"""Where games and bronze offsets, as whoever knows the engines tells the ledger; and holes in Kafka's offsets. Pure."""
+"""The offsets of games and of bronze that the ledger compares with; and holes in Kafka's offsets. Pure."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class SourceOffsets:
     given_up: Mapping[Part, Sequence[Range]] = field(default_factory=dict)
 
 
-# by key, without those that offsets at the beginning, or without a known offset
+# by the game's key; a game with no offset, or an unknown one, has none
 OffsetsReader = Callable[[Collection[str]], Mapping[str, GameOffset]]
 
 
