@@ -1,6 +1,6 @@
 """The fleet's flow: the offset of each game, what it has still to read, one Spark job for all, then the commits.
 
-Games whose tables only Spark can write are decoded one by one, in the same round (`by_spark.py`).
+Games whose tables only Spark can write are decoded one by one, in the same round (`spark_writer.py`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What balances and what does not: how often each record is in which table, and what that means. Pure.
 
-Counting is the engine's (`counting.py`): it gives tallies, one for all records that are in the same tables. What they
+Counting is the engine's (`tallies.py`): it gives tallies, one for all records that are in the same tables. What they
 mean is decided here.
 """
 

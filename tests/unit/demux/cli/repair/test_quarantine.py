@@ -214,10 +214,10 @@ def test_a_time_that_no_calendar_has_hides_nothing_else(quarantine: Quarantine, 
     assert "    from delta, topic t, partition 0, offset 11" in quarantine("show", "t/0/11").output.splitlines()
 
 
-def test_a_root_that_only_spark_reaches_is_refused_and_one_without_tables_is_empty(tmp_path: Path) -> None:
+def test_a_root_whose_tables_only_spark_opens_is_refused_and_one_without_tables_is_empty(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["quarantine", "list", "--root", "hdfs://host/demux"])
     assert isinstance(result.exception, SettingsInvalid)
-    assert "is reached by Spark alone" in result.exception.cause
+    assert "cannot be opened without Spark" in result.exception.cause
     empty = CliRunner().invoke(app, ["quarantine", "list", "--root", str(tmp_path)])
     assert (empty.exit_code, empty.output) == (0, "0 rows in quarantine, in 0 groups\n")
     assert not (tmp_path / "nowhere").exists()
