@@ -1,4 +1,4 @@
-"""A root's tables as the engines need them, by files or by Spark; and which of them take files written without Spark."""
+"""A root's tables as the engines need them, by files or by Spark; and which of them take files."""
 
 from __future__ import annotations
 

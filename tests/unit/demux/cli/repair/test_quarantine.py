@@ -191,7 +191,7 @@ def test_show_takes_the_newest_records_first(quarantine: Quarantine) -> None:
 def test_what_is_not_there_is_told(quarantine: Quarantine) -> None:
     with pytest.raises(SettingsInvalid, match=r"Quarantine has no such record 't/0/9'"):
         quarantine("show", "t/0/9")
-    with pytest.raises(GameUnknown, match=r"Nobody has seen a game 'Chess'. Did you mean 'chess'?"):
+    with pytest.raises(GameUnknown, match=r"No game 'Chess' is known. Did you mean 'chess'?"):
         quarantine("list", "--game", "Chess")
     with pytest.raises(SettingsInvalid, match="--since '2026-02-30' is no date"):
         quarantine("list", "--since", "2026-02-30")
