@@ -40,8 +40,10 @@ def reached(settings: Settings, why: str) -> Layout:
 
     Raises:
         SettingsInvalid: only Spark opens its tables.
+        StorageFailed: no client and no mount has the root.
     """
     layout = layout_of(settings)
+    layout.storage.require_reached(layout.root)
     if not layout.storage.reaches(layout.root):
         raise SettingsInvalid(
             f"The tables under {layout.root} cannot be opened without Spark, and {why}.",

@@ -215,7 +215,8 @@ def test_a_time_that_no_calendar_has_hides_nothing_else(quarantine: Quarantine, 
 
 
 def test_a_root_whose_tables_only_spark_opens_is_refused_and_one_without_tables_is_empty(tmp_path: Path) -> None:
-    result = CliRunner().invoke(app, ["quarantine", "list", "--root", "hdfs://host/demux"])
+    mount = ["--set", f"store.mounts={{hdfs://host: {tmp_path}}}"]
+    result = CliRunner().invoke(app, ["quarantine", "list", "--root", "hdfs://host/demux", *mount])
     assert isinstance(result.exception, SettingsInvalid)
     assert "cannot be opened without Spark" in result.exception.cause
     empty = CliRunner().invoke(app, ["quarantine", "list", "--root", str(tmp_path)])
