@@ -78,7 +78,7 @@ def _require_none_forgotten(spark: SparkSession, layout: Layout) -> None:
         raise ForgottenWouldReturn(
             f"A rebuild from the source may bring back {counted(forgotten, 'record')} that were forgotten on request.",
             "Remove them from the source first; `demux rebuild --bronze --accept-return` then takes in what it has, "
-            "and `demux forget` must be given once more for whoever is still there.",
+            "and `demux forget` must be given once more for persons who are still there.",
             records=forgotten,
         )
 

@@ -89,8 +89,8 @@ def _writer(tables: file_sink.OpenTables, layout: Layout, sink: Sink) -> Callabl
         return partial(file_sink.write_batch, tables)
     if sink is Sink.FILES:
         raise SettingsInvalid(
-            f"The tables under {layout.root} cannot be written as files: only Spark reaches them, or "
-            "they have features that only Spark's own writer gives.",
+            f"The tables under {layout.root} cannot be written as files: they are on a mount, or in a store that "
+            "`deltalake` does not open, or they have features that only Spark's own writer gives.",
             "Set `run.sink` to auto or spark.",
         )
     return spark_sink.write_batch

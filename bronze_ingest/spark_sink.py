@@ -1,4 +1,4 @@
-"""Bronze and quarantine by Spark's own Delta writer: for tables that only Spark can reach or write."""
+"""Bronze and quarantine by Spark's own Delta writer: for tables that only Spark can open or write."""
 
 from __future__ import annotations
 

@@ -144,7 +144,7 @@ class Root:
 
         Raises:
             RemovalUnfinished: a removal of tables was interrupted.
-            SettingsInvalid: only Spark reaches the root.
+            SettingsInvalid: only Spark opens the root's tables.
         """
         return self.status_reader()()
 
@@ -203,12 +203,12 @@ class Root:
         """Return which game would run where, what would change, and which games wait; as `demux plan` of this machine.
 
         Args:
-            spark: a session, for a root that only Spark reaches.
+            spark: a session, for a root whose tables only Spark opens.
             warn: takes a sentence, where a registry cannot be asked.
 
         Raises:
             PlanRefused: the plan would end more games than the settings allow.
-            TableUnsuited: only Spark reaches the root.
+            TableUnsuited: there is no session, and only Spark opens the root's tables.
         """
         from demux.core.schemas.game_discovery import registered_if_asked
         from install_workflow.planning.plan import left_out

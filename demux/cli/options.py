@@ -64,7 +64,7 @@ WHEEL = typer.Option(
 )
 DISCOVERED = typer.Option(False, "--discovered", help="Also take the games that bronze has.")
 TAKE_OVER = typer.Option(
-    False, "--take-over", help="Go on where another command has claimed the deployment, because it is dead."
+    False, "--take-over", help="Continue where another command has claimed the deployment, because it is dead."
 )
 
 

@@ -1,6 +1,6 @@
 """The libraries that an extra of the wheel installs: loaded where they are used, and an error that names the extra.
 
-A task on a cluster needs none of them (docs/decisions/0029).
+A task on a cluster needs none of them, but for `kafka` in the task of bronze (docs/decisions/0029).
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ def game_offsets(spark: SparkSession | None, layout: Layout) -> Callable[[Collec
             return {}
         app_id = position_id(spark, layout)
         names = sorted(keys)
-        with ThreadPoolExecutor(_THREADS, thread_name_prefix="stands") as pool:
+        with ThreadPoolExecutor(_THREADS, thread_name_prefix="offsets") as pool:
             found = pool.map(lambda key: _game_offset(layout, key, app_id), names)
             return {key: read_source for key, read_source in zip(names, found, strict=True) if read_source is not None}
 

@@ -20,7 +20,7 @@ def status_reader(settings: Settings) -> Callable[[], Status]:
     """Return what reads the status of the root of these settings, again and again.
 
     Raises:
-        SettingsInvalid: only Spark reaches the root.
+        SettingsInvalid: only Spark opens the root's tables.
     """
     layout = reached(settings, "the status is read without Spark")
     reader = StatusReader(layout)
@@ -36,17 +36,19 @@ def status_reader(settings: Settings) -> Callable[[], Status]:
 
 
 def reached(settings: Settings, why: str) -> Layout:
-    """Return the root's layout; `why` it must be reached goes into the error.
+    """Return the root's layout; `why` its tables are opened without Spark goes into the error.
 
     Raises:
-        SettingsInvalid: only Spark reaches it.
+        SettingsInvalid: only Spark opens its tables.
+        StorageFailed: no client and no mount has the root.
     """
     layout = layout_of(settings)
+    layout.storage.require_reached(layout.root)
     if not layout.storage.reaches(layout.root):
         raise SettingsInvalid(
-            f"The root {layout.root} is reached by Spark alone, and {why}.",
+            f"The tables under {layout.root} cannot be opened without Spark, and {why}.",
             "Name a root in a folder or in an object store, with `pip install 'protobuf-demux[tables]'`; "
-            "`demux plan` and `reconcile` start Spark where the root asks for it.",
+            "`demux plan` and `reconcile` start Spark for a root on a mount.",
             root=layout.root,
         )
     return layout

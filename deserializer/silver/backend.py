@@ -1,4 +1,4 @@
-"""A root's tables as the engines need them, whoever writes them; and which of them take files written without Spark."""
+"""A root's tables as the engines need them, by files or by Spark; and which of them take files."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Tables:
         return SilverBySpark(self.spark, self.layout.storage, path)
 
     def position(self, game: str, table: GameTable) -> BronzeOffset:
-        """Return how far the game is decoded, as its table says, whoever decoded it.
+        """Return how far the game is decoded, as its table says, whichever engine decoded it.
 
         Raises:
             TableLost: there is no table, and a stream has written one.
@@ -115,13 +115,14 @@ def tables_of(spark: SparkSession | None, layout: Layout, app_id: str, sink: Sin
     """Return how an engine opens the tables of a root.
 
     Raises:
-        SettingsInvalid: the sink is `files`, and the root is not reached without Spark.
+        SettingsInvalid: the sink is `files`, and only Spark opens the root's tables.
         TableUnsuited: the sink is `files`, and quarantine asks for Spark's writer.
     """
     is_reached = layout.storage.reaches(layout.root)
     if not is_reached and sink is Sink.FILES:
         raise SettingsInvalid(
-            f"The tables under {layout.root} cannot be written as files: only Spark reaches them.",
+            f"The tables under {layout.root} cannot be written as files: they are on a mount, or in a store that "
+            "`deltalake` does not open.",
             "Set `run.sink` to auto or spark.",
         )
     takes_files = is_reached and sink is not Sink.SPARK and _takes_files(layout, sink)

@@ -1,4 +1,4 @@
-"""The quarantine table where only Spark can reach or write it; `file_quarantine.py` has the same for all others."""
+"""The quarantine table where only Spark can open or write it; `file_quarantine.py` says what it is for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A game's silver table that only Spark can reach or write; `file_table.py` has the same for all others."""
+"""A game's silver table that only Spark can open or write; what `file_table.py` is for all others."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ import typer
 
 from demux.cli.options import DECODER, GAMES, JSON, QUIET, ROOT, SET, SETTINGS, WAIT, ObjectStore, settings_of
 
-EVERY = typer.Option(None, help="Go on for ever, one round every 30s, 5m or 1h.", metavar="TIME")
+EVERY = typer.Option(None, help="Repeat until Ctrl-C, one round every 30s, 5m or 1h.", metavar="TIME")
 
 
 def init(
@@ -63,7 +63,9 @@ def ingest(
         metavar="FOLDER",
     ),
     accept_gaps: bool = typer.Option(
-        False, "--accept-gaps", help="Go on where Kafka has lost records that were not read yet; writes the gap down."
+        False,
+        "--accept-gaps",
+        help="Continue where Kafka has lost records that were not read yet; writes the gap down.",
     ),
 ) -> None:
     """Take everything new in the source into bronze, or into quarantine.

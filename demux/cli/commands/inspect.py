@@ -68,7 +68,7 @@ def show(
 ) -> None:
     """Show the newest rows of a game's silver table.
 
-    Starts Spark only with --spark, or where only Spark reaches the tables.
+    Starts Spark only with --spark, or where only Spark opens the tables.
 
     Example: `demux show chess --rows 3`
     """
@@ -95,7 +95,7 @@ def reconcile(
     Records in the source = bronze + retired + quarantine + dropped + forgotten; bronze + retired = silver +
     quarantine + dropped + waiting. Retired is what `demux maintain` took out of bronze, being old; dropped what
     `demux quarantine drop` took away; forgotten what `demux forget` did. Changes nothing, and may run at any time.
-    Starts Spark only with --spark, or where only Spark reaches the tables.
+    Starts Spark only with --spark, or where only Spark opens the tables.
 
     Example: `demux reconcile --game chess --rounds`
     """

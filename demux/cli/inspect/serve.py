@@ -33,7 +33,7 @@ def serve(settings: Settings, port: int, host: str, allow_host: list[str], metri
     try:
         server.start()
         if host not in LOOPBACK:
-            warn(f"Whoever reaches {host} sees the status: there is no login. Put a proxy that asks for one before it.")
+            warn(f"Everyone who reaches {host} sees the status: there is no login. Put a proxy with one before it.")
         console.print(f"The status is at {server.url} (Ctrl-C ends it)", soft_wrap=True)
         stop.wait()
     finally:

@@ -19,7 +19,9 @@ def ask_to_remove(yes: bool) -> None:
     if yes:
         return
     if not can_ask():
-        raise SettingsInvalid("Nobody can be asked, and --yes is not given.", "Give --yes; nothing was removed.")
+        raise SettingsInvalid(
+            "There is no terminal to ask on, and --yes is not given.", "Give --yes; nothing was removed."
+        )
     ask("Remove all this?")
 
 

@@ -248,7 +248,7 @@ class _Forgetting:
         return self._scope.layout.storage.table_exists(self._scope.layout.silver(names_of(game).key))
 
     def _decode(self, task: Task) -> None:
-        """Decode what waits of a game by the engine of the settings; a failure is printed, and its rows wait."""
+        """Decode the waiting rows of a game by the engine of the settings; a failure is printed, and the rows stay."""
         place = self._session()
         ended = tuple(drain((task,), decode_of(place, place.settings.task_engine), place.stop))
         place.control.close_round([record_of(end, uuid.uuid4().hex[:12]) for end in ended], None)

@@ -85,8 +85,8 @@ def left_text(found: Iterable[SearchResult], unreadable_too: bool) -> Iterator[T
         )
     if suspect:
         yield Text(
-            f"Nobody can read {counted_rows(suspect)} of quarantine with one of the texts in the bytes: look there "
-            "(`demux quarantine show`), and give --unreadable-too to remove that as well.",
+            f"Unreadable, with one of the texts in the bytes: {counted_rows(suspect)} of quarantine. Look there "
+            "(`demux quarantine show`), and give --unreadable-too to remove them as well.",
             "yellow",
         )
 

@@ -140,7 +140,7 @@ def _filter_of(settings: Settings, choice: QuarantineFilter, since: str | None) 
     """Return where the tables are, and which rows are chosen.
 
     Raises:
-        SettingsInvalid: only Spark reaches the root, or `--since` is no time.
+        SettingsInvalid: only Spark opens the root's tables, or `--since` is no time.
         GameUnknown: no table has the game.
     """
     choice = replace(choice, since=_moment("--since", since))

@@ -1,6 +1,6 @@
 """A Delta table of records that the driver reads and writes by itself: the control tables.
 
-Without Spark where the table is reached so, and by Spark elsewhere.
+Without Spark where `deltalake` opens the table, and by Spark elsewhere.
 """
 
 from __future__ import annotations

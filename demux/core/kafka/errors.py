@@ -40,7 +40,7 @@ def certificate_refused(kafka: KafkaSettings, reason: str) -> KafkaRefused:
     return KafkaRefused(
         f"The certificate of the broker at {kafka.bootstrap_servers} is not trusted: {reason}.",
         "Name the authority that signed it under kafka.truststore, and under kafka.bootstrap_servers a host that "
-        "stands in it.",
+        "it names.",
         **_about(kafka, reason),
     )
 

@@ -147,7 +147,7 @@ def locked(
 
     In a store it is a lease: after a process that died, the next one waits for half a minute.
 
-    A root that only Spark reaches has no lock, nor has one that tasks of a job share. There the scheduler must keep
+    A root on a mount has no lock, nor has one that tasks of a job share. There the scheduler must keep
     runs apart, as a job does with `max_concurrent_runs` 1; tasks of different games may work side by side, as Delta's
     commits to a store are safe between processes. On a disk of this machine they are not.
 

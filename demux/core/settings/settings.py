@@ -121,8 +121,8 @@ class RunSettings(Section):
     sink: Sink = Field(
         default=Sink.AUTO,
         description="Who writes bronze, and silver with the fleet: files (each task its own, one commit for all of "
-        "them), spark (Spark's Delta writer), or auto: files where the root is reached without Spark (a folder, or a "
-        "store with the extra `tables`) and the table asks for nothing more. It may change at any time.",
+        "them), spark (Spark's Delta writer), or auto: files where Spark is not needed to open the root's tables (a "
+        "folder, or a store, with the extra `tables`) and the table asks for nothing more. It may change at any time.",
     )
     bronze_s: float = Field(
         default=60.0,

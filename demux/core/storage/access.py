@@ -5,7 +5,7 @@ Where nothing is said, each client takes the cloud's own way: environment, insta
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from demux.core.storage.location import Scheme
@@ -118,16 +118,3 @@ class StoreAccess:
             "spark.hadoop.fs.s3a.connection.ssl.enabled": "false" if self.is_plain_http else None,
         }
         return {name: value for name, value in said.items() if value is not None}
-
-    @staticmethod
-    def of_spark(conf: Callable[[str], str | None]) -> StoreAccess:
-        """Return what such properties say; the inverse of `spark_conf`, but for `ca_file`, which is Java's matter."""
-        path_style = conf(_PATH_STYLE)
-        return StoreAccess(
-            conf(_ENDPOINT),
-            conf(_REGION_OF),
-            conf(_ACCESS_KEY),
-            conf(_SECRET_KEY),
-            conf(_SESSION_TOKEN),
-            None if path_style is None else path_style.lower() == "true",
-        )

@@ -66,6 +66,20 @@ class Storage:
         """Return the same, and whether the client is installed."""
         return _has_tables() and self.reaches(path)
 
+    def require_reached(self, path: str) -> None:
+        """Check that a client or a mount has the path.
+
+        Raises:
+            StorageFailed: none has.
+        """
+        if self._where(path).scheme is Scheme.OTHER:
+            raise StorageFailed(
+                f"No client reaches {path}.",
+                "Name a folder, s3://, abfss:// or gs://; or mount its file system on every machine, and set "
+                "`store.mounts`.",
+                path=path,
+            )
+
     def is_store(self, path: str) -> bool:
         """Return whether the path is one of an object store."""
         return self._where(path).scheme in {Scheme.S3, Scheme.AZURE, Scheme.GCS}
@@ -283,14 +297,8 @@ class Storage:
         return where.url, options
 
     def _at(self, path: str) -> tuple[Backend, str]:
+        self.require_reached(path)
         where = self._where(path)
-        if where.scheme is Scheme.OTHER:
-            raise StorageFailed(
-                f"No client reaches {path}.",
-                "Name a folder, s3://, abfss:// or gs://; or mount its file system on every machine, and set "
-                "`store.mounts`.",
-                path=path,
-            )
         if self.access.unity_catalog is not None and where.scheme is not Scheme.FILE:
             # an error of its own, where the client would have one of its provider
             self.access.unity_catalog.credentials()

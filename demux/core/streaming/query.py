@@ -39,7 +39,7 @@ class AvailableNow:
 
 @dataclass(frozen=True, slots=True)
 class Every:
-    """Go on until `stop` is set; a batch under way finishes.
+    """Repeat until `stop` is set; a batch under way finishes.
 
     Attributes:
         seconds: a batch begins at most so often.

@@ -137,7 +137,7 @@ def write_down(
     """Write down which records go: from here on they will, even if the process is killed.
 
     Args:
-        spark: the session, where only Spark reaches the root.
+        spark: the session, where only Spark opens the root's tables.
         layout: where the tables are.
         request: the request.
         rows: in the columns `FOUND`: one for each row of bronze that goes, and for each record that bronze has not.

@@ -1,4 +1,4 @@
-"""Maintenance of one table by Spark: where the root is elsewhere, or a table asks for what only Spark knows."""
+"""Maintenance of one table by Spark: where the root is on a mount, or a table asks for what only Spark knows."""
 
 from __future__ import annotations
 

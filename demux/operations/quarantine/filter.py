@@ -99,7 +99,7 @@ def require_game(game: str | None, known: Iterable[str]) -> None:
     near = [lower[name] for name in get_close_matches(game.lower(), lower, n=_MOST_NEAR)]
     hint = f" Did you mean {' or '.join(repr(printable(name)) for name in near)}?" if near else ""
     raise GameUnknown(
-        f"Nobody has seen a game {printable(game)!r}.{hint}",
+        f"No game {printable(game)!r} is known.{hint}",
         "See `demux status` for the games; names are exact, upper and lower case included.",
         game=game,
         near=tuple(near),

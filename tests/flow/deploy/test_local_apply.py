@@ -92,6 +92,6 @@ def test_where_nobody_can_be_asked_nothing_is_removed_without_a_yes(done: Root, 
     root = copy(done)
     said = command("destroy", "--tables", "--checkpoints", "--root", str(root.folder))
     assert said.code == 2
-    assert said.err.startswith("SETTINGS_INVALID Nobody can be asked, and --yes is not given.")
+    assert said.err.startswith("SETTINGS_INVALID There is no terminal to ask on, and --yes is not given.")
     assert root.everything() == done.everything()
     assert set(known(root)) == {"chess", "go"}

@@ -138,7 +138,7 @@ def test_the_command_says_what_goes_and_asks_and_status_counts_it_as_done(
     refused = command(*old)
     assert (refused.code, refused.err.splitlines()[0]) == (
         2,
-        "SETTINGS_INVALID Nobody can be asked, and --yes is not given.",
+        "SETTINGS_INVALID There is no terminal to ask on, and --yes is not given.",
     )
     assert dropped(root) == []
     assert command(*old, "--yes").code == 0
@@ -152,7 +152,7 @@ def test_the_command_says_what_goes_and_asks_and_status_counts_it_as_done(
     unknown = command("quarantine", "replay", "--game", "ches", *where)
     assert (unknown.code, unknown.err.splitlines()[0]) == (
         2,
-        "GAME_UNKNOWN Nobody has seen a game 'ches'. Did you mean 'chess'?",
+        "GAME_UNKNOWN No game 'ches' is known. Did you mean 'chess'?",
     )
 
 

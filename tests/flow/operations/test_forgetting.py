@@ -181,7 +181,7 @@ def test_what_means_everybody_or_nobody_or_cannot_be_meant_removes_nothing(root:
     ):
         said = forget(root, "--yes", where=where)
         assert (said.code, said.err.splitlines()[0][: len(words)]) == (2, words)
-    assert forget(root, "--game", "ches").err.startswith("GAME_UNKNOWN Nobody has seen a game 'ches'. Did you mean")
+    assert forget(root, "--game", "ches").err.startswith("GAME_UNKNOWN No game 'ches' is known. Did you mean")
     looked = forget(root, "--dry-run", where=f"player.name = {quoted(strange)}")
     assert (looked.code, lines(looked)) == (0, [["chess", "1", "1", "0", "1", "1"]])
     assert "nothing was removed" in looked.out.splitlines()
@@ -191,5 +191,5 @@ def test_what_means_everybody_or_nobody_or_cannot_be_meant_removes_nothing(root:
     assert (said.code, names(root, "chess"), offsets(root.bronze())) == (7, [ANN, BOB], [1, 2, 3, 4])
     waits, suspect = said.out.splitlines()[-2:]
     assert waits.startswith("1 row of bronze could not be searched, as they are not decoded yet")
-    assert suspect.startswith("Nobody can read 1 row of quarantine with one of the texts in the bytes")
+    assert suspect.startswith("Unreadable, with one of the texts in the bytes: 1 row of quarantine.")
     balanced(root)

@@ -24,12 +24,19 @@ from tests.support.data.statuses import known
 CHECKOUT = Path(__file__).parents[5]
 
 
-@pytest.mark.parametrize("root", ["hdfs://host/demux", "s3a://bucket/a%20b", "file://host/share"])
-def test_a_root_that_only_spark_reaches_is_refused_with_what_to_do_instead(root: str) -> None:
+@pytest.mark.parametrize("root", ["hdfs://host/demux", "s3a://bucket/a%20b"])
+def test_a_root_whose_tables_only_spark_opens_is_refused_with_what_to_do_instead(root: str) -> None:
     with pytest.raises(SettingsInvalid) as caught:
-        status_reader(settings_of(None, root, []))
+        status_reader(settings_of(None, root, ["store.mounts={hdfs://host: /mnt/hdfs}"]))
     assert root in caught.value.cause
     assert caught.value.remedy.startswith("Name a root in a folder")
+
+
+@pytest.mark.parametrize("root", ["hdfs://host/demux", "file://host/share"])
+def test_a_root_that_nothing_reaches_is_refused_with_what_to_do_instead(root: str) -> None:
+    with pytest.raises(StorageFailed) as caught:
+        status_reader(settings_of(None, root, []))
+    assert caught.value.cause == f"No client reaches {root}."
 
 
 def test_games_that_wait_have_the_reason_that_the_plan_gives() -> None:

@@ -77,6 +77,6 @@ def test_why_the_command_must_be_run_again_is_said() -> None:
     ]
     waits, suspect = printed(left_text(found, unreadable_too=False))
     assert waits.startswith("2,000 rows of bronze could not be searched, as they are not decoded yet")
-    assert suspect.startswith("Nobody can read 1 row of quarantine with one of the texts in the bytes")
+    assert suspect.startswith("Unreadable, with one of the texts in the bytes: 1 row of quarantine.")
     assert printed(left_text(found, unreadable_too=True)) == [waits]
     assert printed(left_text([SearchResult("go", unreadable=5)], unreadable_too=False)) == []

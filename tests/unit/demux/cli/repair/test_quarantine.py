@@ -191,7 +191,7 @@ def test_show_takes_the_newest_records_first(quarantine: Quarantine) -> None:
 def test_what_is_not_there_is_told(quarantine: Quarantine) -> None:
     with pytest.raises(SettingsInvalid, match=r"Quarantine has no such record 't/0/9'"):
         quarantine("show", "t/0/9")
-    with pytest.raises(GameUnknown, match=r"Nobody has seen a game 'Chess'. Did you mean 'chess'?"):
+    with pytest.raises(GameUnknown, match=r"No game 'Chess' is known. Did you mean 'chess'?"):
         quarantine("list", "--game", "Chess")
     with pytest.raises(SettingsInvalid, match="--since '2026-02-30' is no date"):
         quarantine("list", "--since", "2026-02-30")
@@ -214,10 +214,11 @@ def test_a_time_that_no_calendar_has_hides_nothing_else(quarantine: Quarantine, 
     assert "    from delta, topic t, partition 0, offset 11" in quarantine("show", "t/0/11").output.splitlines()
 
 
-def test_a_root_that_only_spark_reaches_is_refused_and_one_without_tables_is_empty(tmp_path: Path) -> None:
-    result = CliRunner().invoke(app, ["quarantine", "list", "--root", "hdfs://host/demux"])
+def test_a_root_whose_tables_only_spark_opens_is_refused_and_one_without_tables_is_empty(tmp_path: Path) -> None:
+    mount = ["--set", f"store.mounts={{hdfs://host: {tmp_path}}}"]
+    result = CliRunner().invoke(app, ["quarantine", "list", "--root", "hdfs://host/demux", *mount])
     assert isinstance(result.exception, SettingsInvalid)
-    assert "is reached by Spark alone" in result.exception.cause
+    assert "cannot be opened without Spark" in result.exception.cause
     empty = CliRunner().invoke(app, ["quarantine", "list", "--root", str(tmp_path)])
     assert (empty.exit_code, empty.output) == (0, "0 rows in quarantine, in 0 groups\n")
     assert not (tmp_path / "nowhere").exists()

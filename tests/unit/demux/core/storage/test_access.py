@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from pydantic import ValidationError
 
@@ -35,13 +33,6 @@ def test_what_is_said_reaches_the_client_the_tables_and_spark() -> None:
         "spark.hadoop.fs.s3a.path.style.access": "true",
         "spark.hadoop.fs.s3a.connection.ssl.enabled": "false",
     }
-
-
-def test_what_a_session_has_is_read_back() -> None:
-    assert StoreAccess.of_spark(lambda name: LOCAL.spark_conf().get(name)) == replace(
-        LOCAL, region="us-east-1", path_style=True
-    )
-    assert StoreAccess.of_spark(lambda _: None) == StoreAccess()
 
 
 def test_where_nothing_is_said_the_cloud_decides() -> None:
