@@ -110,7 +110,10 @@ def named(error: BaseException) -> DemuxError:
 def _session_lost(error: BaseException) -> SessionLost | None:
     """Return the error of a server that went away, or forgot the session; None for any other error."""
     text = f"{type(error).__name__}: {error}"
-    if "connect" not in type(error).__module__ or not any(sign in text for sign in _SESSION_LOST):
+    # the client's own error of its tries is one of all PySpark
+    if "connect" not in type(error).__module__ and type(error).__name__ != "RetriesExceeded":
+        return None
+    if not any(sign in text for sign in _SESSION_LOST):
         return None
     reason = text.strip().splitlines()[0][:300].rstrip(".")
     return SessionLost(

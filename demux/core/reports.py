@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,4 +42,4 @@ class GameReport:
     rows_quarantined: int
     schema_ids: tuple[int, ...]
     rows_waiting: int = 0
-    bytes_in: int = 0
+    bytes_in: int = field(default=0, compare=False)

@@ -111,7 +111,8 @@ def _is_there(storage: Storage, folder: Folder) -> bool:
         case RootPart.TABLES:
             return storage.table_exists(folder.path)
         case RootPart.CHECKPOINTS:
-            return bool(storage.names(folder.path))
+            # Hadoop's client leaves objects without bytes, which mark folders
+            return any(file.bytes for file in storage.files(folder.path))
 
 
 def _counted(spark: SparkSession, folder: Folder) -> Folder:

@@ -20,6 +20,7 @@ from demux.cli.output.round_report import failures_of, round_content, round_tabl
 from demux.cli.repair.maintain import maintain_if_due
 from demux.core.control.deployments_table import copy_record
 from demux.core.delta.bronze_games import games_in_bronze
+from demux.core.error_mapping import named
 from demux.core.errors import DemuxError, ErrorKind, ExitCode, GameUnknown, SessionLost, SettingsInvalid
 from demux.core.names import is_key, names_of
 from demux.core.reports import GameReport, IngestReport
@@ -124,11 +125,13 @@ def reconnecting(work: Callable[[Callable[[], None]], None]) -> None:
     while True:
         try:
             return work(worked)
-        except SessionLost as error:
-            tries -= 1
-            if not tries:
+        except Exception as error:
+            lost, tries = named(error), tries - 1
+            if not isinstance(lost, SessionLost):
                 raise
-            console.print(f"{error}\nconnecting again …", style="yellow", soft_wrap=True)
+            if not tries:
+                raise lost from error
+            console.print(f"{lost}\nconnecting again …", style="yellow", soft_wrap=True)
 
 
 def _warn_of_unused_names(settings: Settings) -> None:

@@ -16,7 +16,7 @@ import pyarrow as pa
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random
 
 from demux.core.columns.arrow import arrow_fields, table_of
-from demux.core.columns.types import Struct
+from demux.core.columns.types import Map, Struct
 from demux.core.delta.commit import append_rows
 from demux.core.delta.scan import only_spark_reads
 from demux.core.error_mapping import named
@@ -84,7 +84,15 @@ class RecordTable:
             table = self.storage.create_table(self.path, spark_struct(self.columns).jsonValue())
             append_rows(self.storage, table, self.path, self.columns, batches)
             return
-        records = [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
+        maps = [isinstance(column.type, Map) for column in self.columns]
+        records = [
+            tuple(
+                dict(value) if is_map and value is not None else value
+                for value, is_map in zip(row.values(), maps, strict=True)
+            )
+            for batch in batches
+            for row in batch.to_pylist()
+        ]
         # a process that makes the table at the same time gets a conflict error, and appends the next time
         _RETRYING(self._write, records, "append")
 

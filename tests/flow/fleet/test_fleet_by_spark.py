@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 
 from demux.core.settings.settings import Settings
 from deserializer.fleet.round import Fleet
-from deserializer.silver.append import Appending
+from deserializer.silver.spark_table import SilverBySpark
 from tests.support.flow.fleet import EVENT, FLEET, STREAM, crash_after, settled, without_errors
 from tests.support.flow.root import Root, wrapper
 
@@ -91,7 +91,7 @@ def test_a_root_elsewhere_has_the_same_tables_and_may_come_back(
 ) -> None:
     here, undisturbed = copy(sent), done.copied_to(tmp_path / "undisturbed")
     away = elsewhere(here)
-    with crash_after(Appending, "quarantine_rows"), pytest.raises(KeyboardInterrupt):
+    with crash_after(SilverBySpark, "append"), pytest.raises(KeyboardInterrupt):
         away.run()
     # nothing is remembered of the crash but what the tables say
     without_errors(away.run())

@@ -183,7 +183,7 @@ def test_the_wrong_protocol_is_told_as_no_answer(
 
 def test_a_trust_store_that_is_not_there_is_a_mistake_of_the_settings(security: Secured, secure_broker: Broker) -> None:
     error = told(secure(security, secure_broker, "scram", truststore="/nowhere/ca.pem"), SettingsInvalid)
-    assert "ssl.ca.location" in error.cause
+    assert "kafka.truststore (/nowhere/ca.pem) failed" in error.cause
 
 
 def test_somebody_elses_topic_on_a_secure_broker_stays(security: Secured, secure_broker: Broker) -> None:

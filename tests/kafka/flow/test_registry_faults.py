@@ -223,9 +223,9 @@ def test_what_is_known_is_decoded_while_no_registry_answers_and_the_rest_waits_i
     assert said == {
         "half": f"{url} it broke off its answer.",
         "cold": f"{second} it was not reached: [Errno 111] Connection refused.",
-        "busy": f"{url} it answered 429 (slow down).",
+        "busy": f"{url} it answered 429 (slow down), and asks to wait 1 s.",
         "sick": f"{url} it answered 500 (Error in the backend data store).",
-        "page": f"{url} it answered with something that is not JSON.",
+        "page": f"{url} it answered with a page for people.",
     }
     second_told = story.told[1]
     assert second_told.names("warm") == ["ann", "ann"]

@@ -243,7 +243,7 @@ def test_a_file_that_is_gone_before_its_batch_comes_again_is_a_failure_and_not_n
             stand_in.mkdir()
         with pytest.raises(StorageFailed) as raised:
             archive.run()
-        assert raised.value.cause == f"The archived file file:{path} is gone since this batch was begun."
+        assert raised.value.cause == f"The archived file file://{path} is gone since this batch was begun."
     path.rmdir()
     (archive.root / "elsewhere").rename(path)
     assert values(archive.run()) == [b"a", b"b"]
