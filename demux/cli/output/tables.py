@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import zip_longest
 from typing import Literal
 
 from rich import box
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.padding import Padding
+from rich.segment import Segment
 from rich.table import Column, Table
 from rich.text import Text
 
@@ -20,10 +22,18 @@ _MOST_NAMES = 5
 
 
 class FittingTable(Table):
-    """A table that becomes a list, of each row the first cell and then the others, on a terminal that is too narrow."""
+    """A table that becomes a list, of each row the first cell and then the others, on a terminal that is too narrow.
+
+    In a file or a pipe its cells are as wide as they are: rich would take a millisecond a row to fit them to a width.
+    """
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Yield the table, or the list."""
+        if not console.is_terminal:
+            lines = self._plain_lines()
+            if max(map(cell_len, lines)) <= options.max_width:
+                yield Segment("".join(f"{line}\n" for line in lines))
+                return
         if self._least_width() <= options.max_width:
             yield from super().__rich_console__(console, options)
             return
@@ -32,6 +42,25 @@ class FittingTable(Table):
             values = [f"{head} {_line(cell)}" for head, cell in zip(heads, others, strict=True) if _line(cell)]
             yield Text(_line(first), "bold", overflow="fold")
             yield Padding(Text(", ".join(values), overflow="fold"), (0, 0, 0, 2))
+
+    def _plain_lines(self) -> list[str]:
+        heads = [str(column.header) for column in self.columns]
+        rows = [[str(cell).split("\n") for cell in row] for row in zip(*(c.cells for c in self.columns), strict=True)]
+        cells = [[head, *(line for row in rows for line in row[at])] for at, head in enumerate(heads)]
+        widths = [max(map(cell_len, column)) for column in cells]
+        lines = ["", self._plain_line(heads, widths), f" {'─' * (sum(widths) + 2 * len(widths) - 2)}"]
+        for row, described in zip(rows, self.rows, strict=True):
+            lines += [self._plain_line(parts, widths) for parts in zip_longest(*row, fillvalue="")]
+            lines += [""] if described.end_section else []
+        return [*lines, ""]
+
+    def _plain_line(self, cells: Sequence[str], widths: Sequence[int]) -> str:
+        blanks = [" " * (width - cell_len(cell)) for cell, width in zip(cells, widths, strict=True)]
+        padded = [
+            blank + cell if column.justify == "right" else cell + blank
+            for cell, blank, column in zip(cells, blanks, self.columns, strict=True)
+        ]
+        return f" {'  '.join(padded)}".rstrip()
 
     def _least_width(self) -> int:
         # a column has a space behind it, and the box another one before it

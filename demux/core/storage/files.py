@@ -72,13 +72,18 @@ class Storage:
         Raises:
             StorageFailed: none has.
         """
-        if self._where(path).scheme is Scheme.OTHER:
+        self._reached(path)
+
+    def _reached(self, path: str) -> Location:
+        where = self._where(path)
+        if where.scheme is Scheme.OTHER:
             raise StorageFailed(
                 f"No client reaches {path}.",
                 "Name a folder, s3://, abfss:// or gs://; or mount its file system on every machine, and set "
                 "`store.mounts`.",
                 path=path,
             )
+        return where
 
     def is_store(self, path: str) -> bool:
         """Return whether the path is one of an object store."""
@@ -297,8 +302,7 @@ class Storage:
         return where.url, options
 
     def _at(self, path: str) -> tuple[Backend, str]:
-        self.require_reached(path)
-        where = self._where(path)
+        where = self._reached(path)
         if self.access.unity_catalog is not None and where.scheme is not Scheme.FILE:
             # an error of its own, where the client would have one of its provider
             self.access.unity_catalog.credentials()

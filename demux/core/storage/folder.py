@@ -90,7 +90,7 @@ class LocalFolder:
 
     def names(self, folder: str) -> list[str]:
         """Return the names in a folder, without Hadoop's checksums."""
-        names = (one.name for one in Path(folder).iterdir()) if _is_folder(folder) else ()
+        names = os.listdir(folder) if _is_folder(folder) else ()
         return sorted(name for name in names if not _CHECKSUM.fullmatch(name))
 
     def state(self, folder: str) -> FolderState | None:
