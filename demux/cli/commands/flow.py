@@ -105,6 +105,7 @@ def deserialize(
     root: str | None = ROOT,
     changes: list[str] = SET,
     decoder: str | None = DECODER,
+    json: bool = JSON,
     quiet: bool = QUIET,
     wait: bool = WAIT,
     ignore_unknown: bool = typer.Option(
@@ -119,7 +120,7 @@ def deserialize(
     """
     from demux.cli.run.run import deserialize as work
 
-    work(settings_of(settings_file, root, changes, decoder), games, keys, wait, ignore_unknown)
+    work(settings_of(settings_file, root, changes, decoder), games, keys, json, wait, ignore_unknown)
 
 
 def demo(

@@ -6,7 +6,19 @@ from pathlib import Path
 
 import typer
 
-from demux.cli.options import GAME, JSON, QUIET, ROOT, SET, SETTINGS, TAKE_TURNS, YES, command_group, settings_of
+from demux.cli.options import (
+    BY_SPARK,
+    GAME,
+    JSON,
+    QUIET,
+    ROOT,
+    SET,
+    SETTINGS,
+    TAKE_TURNS,
+    YES,
+    command_group,
+    settings_of,
+)
 from demux.core.causes import OF_BRONZE, Cause, Stage
 
 quarantine = command_group("List, show, replay and drop records in quarantine.")
@@ -102,7 +114,9 @@ def drop(
     game: str | None = GAME,
     cause: list[Cause] = CAUSES,
     stage: Stage | None = typer.Option(None, help="Only records that this stage quarantined."),
-    dry_run: bool = typer.Option(False, "--dry-run", help="Only say what would go."),
+    dry_run: bool = typer.Option(False, "--dry-run", help="Only say what would go; starts no Spark."),
+    json: bool = JSON,
+    by_spark: bool = BY_SPARK,
     settings_file: Path | None = SETTINGS,
     root: str | None = ROOT,
     changes: list[str] = SET,
@@ -119,4 +133,4 @@ def drop(
     """
     from demux.cli.repair.quarantine import drop as work
 
-    work(settings_of(settings_file, root, changes), older_than, game, cause, stage, dry_run, wait, yes)
+    work(settings_of(settings_file, root, changes), older_than, game, cause, stage, dry_run, json, by_spark, wait, yes)

@@ -66,14 +66,15 @@ def round_content(result: Round, seconds: float) -> RoundJson:
             "rows_bronze": took_in.rows_bronze,
             "rows_quarantined": took_in.rows_quarantined,
         },
-        "games": [_game_json(end) for end in result.ended],
+        "games": [game_content(end) for end in result.ended],
         "waiting": [waiting.game for waiting in result.plan.waiting],
         "complete": result.complete,
         "seconds": round(seconds, 3),
     }
 
 
-def _game_json(end: TaskEnd[GameReport]) -> DecodedGameJson:
+def game_content(end: TaskEnd[GameReport]) -> DecodedGameJson:
+    """Return how a game's task ended as JSON data."""
     report = end.report
     return {
         "game": end.task.game,

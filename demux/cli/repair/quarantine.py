@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 
+from pyspark.sql import SparkSession
 from rich.text import Text
 
-from demux.cli.command import command_context, console
+from demux.cli.command import command_context, console, session_to_look
 from demux.cli.output.print_json import print_json
 from demux.cli.output.questions import ask_to_remove
 from demux.cli.repair.per_game import each_game
-from demux.cli.repair.quarantine_text import drop_text, groups_content, groups_text, records_content, records_text
+from demux.cli.repair.quarantine_text import (
+    drop_content,
+    drop_text,
+    groups_content,
+    groups_text,
+    records_content,
+    records_text,
+)
 from demux.core.causes import OF_BRONZE, Cause, Stage
 from demux.core.errors import DemuxError, SettingsInvalid
-from demux.core.root.layout import Layout, require_root
+from demux.core.root.layout import Layout, layout_of, require_root
 from demux.core.root.lock import Access
 from demux.core.schemas.registry_selection import game_schemas
 from demux.core.settings.settings import Settings
@@ -26,10 +35,11 @@ from demux.operations.quarantine.drop import droppable
 from demux.operations.quarantine.filter import QuarantineFilter, require_game
 from demux.operations.quarantine.reader import QuarantineReader, games_of, schemas_of
 from demux.operations.quarantine.records import DecodedRecord, QuarantineRecord, decode_record
-from demux.pipeline.context import CommandContext
+from demux.pipeline.context import HeldRoot, root_of
 from demux.pipeline.status import reached
 
 _SAMPLE_FIELDS = 20
+_NONE = Text("nothing in quarantine is meant by this")
 
 
 def list_groups(
@@ -74,7 +84,7 @@ def show(
     elif found:
         _print(records_text(found, rows))
     else:
-        console.print("nothing in quarantine is meant by this")
+        _print([_NONE])
 
 
 def replay(settings: Settings, game: str | None, cause: list[Cause], since: str | None, wait: bool) -> None:
@@ -87,8 +97,8 @@ def replay(settings: Settings, game: str | None, cause: list[Cause], since: str 
     with command_context(settings, "quarantine replay", Access.TURNS, wait=wait) as place:
         games = games_in_quarantine(place.spark, place.layout, choice)
         if not games:
-            _require_seen(place, game)
-            console.print("nothing in quarantine is meant by this")
+            _require_seen(place, place.spark, game)
+            _print([_NONE])
 
         def decode(name: str) -> str:
             report = replay_game(place.spark, place.layout, place.schemas, name, choice, place.settings.run.sink)
@@ -104,10 +114,14 @@ def drop(
     cause: list[Cause],
     stage: Stage | None,
     dry_run: bool,
+    json: bool,
+    by_spark: bool,
     wait: bool,
     yes: bool,
 ) -> None:
     """Take old records out of quarantine for good; what goes is listed before, and you are asked."""
+    if json and not dry_run:
+        raise SettingsInvalid("--json is of --dry-run.", "Give both, or leave out --json; nothing was dropped.")
     now = datetime.now(timezone.utc)
     before = moment_of(older_than, now, "--older-than")
     if before > now:
@@ -115,17 +129,23 @@ def drop(
     if game is not None and stage is Stage.BRONZE:
         raise SettingsInvalid("Records of stage bronze have no game.", "Leave out --game, or --stage bronze.")
     choice = QuarantineFilter(game, tuple(cause), stage, before=before)
-    access = Access.LOOK if dry_run else Access.TURNS
-    with command_context(settings, "quarantine drop", access, wait=wait) as place:
+    if dry_run:
+        with session_to_look(settings, "quarantine drop", by_spark=by_spark) as spark:
+            found = droppable(spark, layout_of(settings), choice)
+            if not found:
+                _require_seen(root_of(settings, spark, threading.Event()), spark, game)
+        if json:
+            print_json(drop_content(found, before))
+        else:
+            _print([*drop_text(found, before), Text("nothing was dropped")] if found else [_NONE])
+        return
+    with command_context(settings, "quarantine drop", Access.TURNS, wait=wait) as place:
         found = droppable(place.spark, place.layout, choice)
         if not found:
-            _require_seen(place, game)
-            console.print("nothing in quarantine is meant by this")
+            _require_seen(place, place.spark, game)
+            _print([_NONE])
             return
         _print(drop_text(found, before))
-        if dry_run:
-            console.print("nothing was dropped")
-            return
         # a question takes its time
         with place.away():
             ask_to_remove(yes)
@@ -174,13 +194,13 @@ def _require_replayable(causes: Iterable[Cause]) -> None:
         )
 
 
-def _require_seen(place: CommandContext, game: str | None) -> None:
+def _require_seen(place: HeldRoot, spark: SparkSession | None, game: str | None) -> None:
     """Check that a game without such rows is a game at all; raises as `require_game`."""
     from deserializer.redecode.redecoder import require_game as require_in_bronze
 
     if game is not None and game not in (known := place.control.known_games()):
         try:
-            require_in_bronze(place.spark, place.layout, game)
+            require_in_bronze(spark, place.layout, game)
         except DemuxError:
             require_game(game, known)
 

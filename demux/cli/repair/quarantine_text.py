@@ -10,6 +10,8 @@ from rich.text import Text
 from demux.cli.output.documents.repairs import (
     ContentJson,
     DecodedFieldJson,
+    DropJson,
+    DroppableJson,
     GroupJson,
     QuarantineJson,
     RecordJson,
@@ -114,6 +116,14 @@ def drop_text(found: Sequence[Droppable], before: datetime) -> Iterator[Text]:
             f"- and {counted_rows(rows_of(found[_MOST_LINES:]))} of {len(found) - _MOST_LINES} more causes and games"
         )
     yield Text(f"{counted_rows(rows_of(found))} quarantined before {_moment(before)}")
+
+
+def drop_content(found: Sequence[Droppable], before: datetime) -> DropJson:
+    """Return the same as JSON data."""
+    groups: list[DroppableJson] = [
+        {"stage": one.stage, "cause": one.cause, "game": one.game, "rows": one.rows} for one in found
+    ]
+    return {"before": before.isoformat(), "rows": rows_of(found), "groups": groups}
 
 
 def _whose(key: GroupKey) -> str:

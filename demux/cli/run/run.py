@@ -16,7 +16,7 @@ from rich.text import Text
 from demux.cli.command import command_context, console, print_failure
 from demux.cli.output.print_json import print_json
 from demux.cli.output.progress import RoundProgress
-from demux.cli.output.round_report import failures_of, round_content, round_table
+from demux.cli.output.round_report import failures_of, game_content, round_content, round_table
 from demux.cli.repair.maintain import maintain_if_due
 from demux.core.control.deployments_table import copy_record
 from demux.core.delta.bronze_games import games_in_bronze
@@ -164,7 +164,9 @@ def for_ever(place: CommandContext, pause_s: float, once: Callable[[], object]) 
             return
 
 
-def deserialize(settings: Settings, games: list[str], keys: list[str], wait: bool, ignore_unknown: bool) -> None:
+def deserialize(
+    settings: Settings, games: list[str], keys: list[str], json: bool, wait: bool, ignore_unknown: bool
+) -> None:
     """Decode the new bronze rows of one game or several into their silver tables; a game's failure stops no other."""
     wanted = _wanted(games, keys)
     _warn_of_unused_names(settings)
@@ -172,7 +174,7 @@ def deserialize(settings: Settings, games: list[str], keys: list[str], wait: boo
         games = _found(place, wanted, ignore_unknown=ignore_unknown)
         tasks = tuple(Task(name, names_of(name).task_key, "this machine") for name in games)
         with console.status(Text(f"decoding {', '.join(printable(task.game) for task in tasks)} …")):
-            ended = run_games(place, tasks, _PrintEnded())
+            ended = run_games(place, tasks, _PrintEnded(json=json))
     raise typer.Exit(_worst(ended, complete=len(ended) == len(tasks)))
 
 
@@ -231,9 +233,15 @@ def _unknown_key(key: str) -> GameUnknown:
 class _PrintEnded(Observer):
     """Prints how each game's task ended."""
 
+    def __init__(self, *, json: bool) -> None:
+        """Print sentences, and JSON beside them."""
+        self._json = json
+
     def ended(self, end: TaskEnd[GameReport]) -> None:
         """Print it."""
         name = printable(end.task.game)
+        if self._json:
+            print_json(game_content(end), indent=None)
         if end.report is None:
             print_failure(f"{end.task.game}: {end.error}")
             return

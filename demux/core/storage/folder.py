@@ -90,8 +90,10 @@ class LocalFolder:
 
     def names(self, folder: str) -> list[str]:
         """Return the names in a folder, without Hadoop's checksums."""
-        names = os.listdir(folder) if _is_folder(folder) else ()
-        return sorted(name for name in names if not _CHECKSUM.fullmatch(name))
+        if not _is_folder(folder):
+            return []
+        with os.scandir(folder) as entries:
+            return sorted(entry.name for entry in entries if not _CHECKSUM.fullmatch(entry.name))
 
     def state(self, folder: str) -> FolderState | None:
         """Return what is in a folder; the time first, so that a later change has another one."""

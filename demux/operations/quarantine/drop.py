@@ -24,8 +24,9 @@ from demux.core.causes import Stage
 from demux.core.columns.spark import spark_struct
 from demux.core.columns.types import Struct
 from demux.core.delta import rewrite_rows
-from demux.core.delta.parquet_writer import TableWriter, append_files, stamped, suits
+from demux.core.delta.parquet_writer import TableWriter, append_files, stamped
 from demux.core.delta.rewrite_rows import chosen_rows, open_to_replace, without_rows
+from demux.core.delta.scan import is_readable, only_spark_reads
 from demux.core.errors import TaskInterrupted
 from demux.core.extras import deltalake
 from demux.core.root.layout import Layout
@@ -62,10 +63,17 @@ class Droppable:
     rows: int
 
 
-def droppable(spark: SparkSession, layout: Layout, choice: QuarantineFilter) -> tuple[Droppable, ...]:
-    """Return how many rows of quarantine are meant, by stage, cause and game; those with most rows first."""
-    if not layout.storage.table_exists(layout.quarantine):
-        return ()
+def droppable(spark: SparkSession | None, layout: Layout, choice: QuarantineFilter) -> tuple[Droppable, ...]:
+    """Return how many rows of quarantine are meant, by stage, cause and game; those with most rows first.
+
+    Args:
+        spark: the session; None to read without Spark.
+        layout: where the tables are.
+        choice: which rows.
+
+    Raises:
+        TableUnsuited: only Spark reads quarantine, and there is no session.
+    """
     rows: Counter[tuple[str, str, str | None]] = Counter()
     for stage, cause, name, number in _counted(spark, layout, choice):
         rows[stage, cause, name if stage == Stage.SILVER.value else None] += number
@@ -74,18 +82,23 @@ def droppable(spark: SparkSession, layout: Layout, choice: QuarantineFilter) -> 
 
 
 def _counted(
-    spark: SparkSession, layout: Layout, choice: QuarantineFilter
+    spark: SparkSession | None, layout: Layout, choice: QuarantineFilter
 ) -> Iterator[tuple[str, str, str | None, int]]:
     """Yield stage, cause and game name with a number of such rows; some more than once."""
-    table = layout.storage.known_table(layout.quarantine)
-    if table is None or not suits(table):
+    storage, path = layout.storage, layout.quarantine
+    if not storage.table_exists(path):
+        return
+    table = storage.known_table(path)
+    if table is not None and is_readable(table):
+        for rows in chosen_rows(storage, table, path, _LOOKED_AT, choice.among):
+            found = pa.Table.from_batches([rows]).group_by([*_COUNTED_BY]).aggregate([([], "count_all")])
+            for one in found.to_pylist():
+                yield one["stage"], one["cause"], one["game_name"], one["count_all"]
+    elif spark is None:
+        raise only_spark_reads(path)
+    else:
         for row in chosen(spark, layout, choice).groupBy(*_COUNTED_BY).count().collect():
             yield row["stage"], row["cause"], row["game_name"], row["count"]
-        return
-    for rows in chosen_rows(layout.storage, table, layout.quarantine, _LOOKED_AT, choice.among):
-        found = pa.Table.from_batches([rows]).group_by([*_COUNTED_BY]).aggregate([([], "count_all")])
-        for one in found.to_pylist():
-            yield one["stage"], one["cause"], one["game_name"], one["count_all"]
 
 
 def drop(spark: SparkSession, layout: Layout, choice: QuarantineFilter, now: datetime) -> None:

@@ -137,6 +137,8 @@ def test_games_are_decoded_by_name_and_by_key_and_leave_their_records(
     assert sorted(line.split(" to silver")[0] for line in said.out.splitlines()) == [
         f"{game}: {last.rows_in:,} rows: {last.rows_silver:,}" for game, last in sorted(history.last.items())
     ]
+    again = json.loads(command("deserialize", "--game", "chess", "--json", "--root", str(root.folder)).out)
+    assert (again["game"], again["rows_in"], again["error"]) == ("chess", 0, None)
 
 
 def test_a_task_has_nothing_to_do_for_games_that_bronze_has_no_rows_of(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -135,6 +136,10 @@ def test_the_command_says_what_goes_and_asks_and_status_counts_it_as_done(
     assert (looked.code, looked.err) == (0, "")
     assert looked.out.splitlines()[: len(lines)] == lines
     assert looked.out.splitlines()[-1] == "nothing was dropped"
+    document = json.loads(command(*old, "--dry-run", "--json").out)
+    assert [(group["cause"], group["rows"]) for group in document["groups"]] == [
+        (one.cause, one.rows) for one in groups
+    ]
     refused = command(*old)
     assert (refused.code, refused.err.splitlines()[0]) == (
         2,

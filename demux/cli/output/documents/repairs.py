@@ -102,6 +102,23 @@ class HeaderJson(TypedDict):
     value: str | None
 
 
+class DropJson(TypedDict):
+    """What `quarantine drop --dry-run` finds: rows quarantined before then."""
+
+    before: str
+    rows: int
+    groups: list[DroppableJson]
+
+
+class DroppableJson(TypedDict):
+    """Rows that would go; `game` is null for records without one."""
+
+    stage: str
+    cause: str
+    game: str | None
+    rows: int
+
+
 class BackfillsJson(TypedDict):
     """The newest backfills of a root (`--status`)."""
 
@@ -212,7 +229,7 @@ class IngestedJson(TypedDict):
 
 
 class DecodedGameJson(TypedDict):
-    """A game of the round; of one that failed, `error` says why and no rows are counted."""
+    """A game, on a line of its own for `deserialize`; of one that failed, `error` says why and no rows are counted."""
 
     game: str
     rows_in: int

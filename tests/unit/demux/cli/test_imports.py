@@ -43,6 +43,7 @@ def test_a_look_at_a_root_loads_no_spark(tmp_path: Path, words: list[str]) -> No
         ["plan"],
         ["show", "chess"],
         ["quarantine", "list"],
+        ["quarantine", "drop", "--older-than", "0s", "--dry-run"],
         ["reconcile"],
         ["backfill", "--from", "2000-01-01", "--dry-run"],
         ["forget", "--where", "_record_id = 't/0/1'", "--dry-run"],

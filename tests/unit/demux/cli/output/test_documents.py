@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from demux.cli.app import app
 from demux.cli.output.print_json import DOCUMENTS
-from demux.cli.output.round_report import round_content
+from demux.cli.output.round_report import game_content, round_content
 from demux.cli.repair.forget_text import found_content
 from demux.core.causes import Cause
 from demux.core.control.games_and_rounds import Control, KnownGame
@@ -71,6 +71,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("schemas check", ["schemas", "check", "g.proto"], ExitCode.GAMES_FAILED),
         ("quarantine list", ["quarantine", "list"], ExitCode.OK),
         ("quarantine show", ["quarantine", "show"], ExitCode.OK),
+        ("quarantine drop --dry-run", ["quarantine", "drop", "--older-than", "0s", "--dry-run"], ExitCode.OK),
         ("backfill --status", ["backfill", "--status"], ExitCode.OK),
         ("backfill --dry-run", ["backfill", "--from", "2000-01-01", "--dry-run"], ExitCode.OK),
         ("maintain", ["maintain", "--dry-run", "--set", "maintain.bronze_days=1"], ExitCode.OK),
@@ -117,6 +118,8 @@ def test_a_round_is_a_document_with_the_error_of_a_game() -> None:
     plan = make_plan(["chess", HOSTILE, "other"], {}, GamesSettings(limit=2), 20)
     content = round_content(Round("r", IngestReport(5, 4, 1), plan, ends, True), 2.0)
     check("run", json.dumps(content))
+    for end in ends:
+        check("deserialize", json.dumps(game_content(end)))
     assert content["games"][0]["seconds"] == 1.235
     assert content["games"][1]["error"] == {
         "condition": "CHECKPOINT_LOST",

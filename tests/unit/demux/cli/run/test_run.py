@@ -127,7 +127,7 @@ def test_games_that_were_stopped_before_they_began_are_an_interruption(
     monkeypatch.setattr(flow, "command_context", stopped)
     monkeypatch.setattr(flow, "_found", lambda place, wanted, ignore_unknown: list(wanted))
     with pytest.raises(typer.Exit) as end:
-        flow.deserialize(Settings(), games=["chess", "chess"], keys=["go"], wait=False, ignore_unknown=False)
+        flow.deserialize(Settings(), games=["chess", "chess"], keys=["go"], json=False, wait=False, ignore_unknown=False)
     assert end.value.exit_code == ExitCode.INTERRUPTED
 
 
@@ -139,7 +139,7 @@ class Closing:
 
 
 def deserialize(games: list[str], keys: list[str]) -> None:
-    flow.deserialize(Settings(), games=games, keys=keys, wait=False, ignore_unknown=False)
+    flow.deserialize(Settings(), games=games, keys=keys, json=False, wait=False, ignore_unknown=False)
 
 
 def test_without_a_game_there_is_nothing_to_deserialize() -> None:
