@@ -58,6 +58,23 @@ class KafkaTopic:
     is_readable: bool = True
 
 
+class _Heard:
+    """Hears what clients are told, and knows no client.
+
+    A client that was part of a cycle would end when Python next looks for cycles: in any thread, in the middle of
+    anything, and its threads wait for that one.
+    """
+
+    def __init__(self) -> None:
+        self.reasons: list[KafkaReason] = []
+
+    def add(self, error: KafkaError) -> None:
+        reason = _reason(error)
+        if reason.sentence not in {heard.sentence for heard in self.reasons}:
+            _LOG.warning("%s", reason.sentence)
+        self.reasons = [*self.reasons[-20:], reason]
+
+
 class KafkaCluster:
     """The brokers under `kafka.bootstrap_servers`; connects with the first call.
 
@@ -72,7 +89,7 @@ class KafkaCluster:
         self._kafka = kafka
         self._environ = environ
         self._client: AdminClient | None = None
-        self._told: list[KafkaReason] = []
+        self._heard = _Heard()
 
     def topic_names(self) -> list[str]:
         """Return the names of all topics that we may see."""
@@ -181,7 +198,7 @@ class KafkaCluster:
     def reason(self, error: KafkaError) -> KafkaReason:
         """Return why; a client that only ran out of time is asked for what it heard until then."""
         reason = _reason(error)
-        return most_telling([*self._told, reason]) if reason.is_late else reason
+        return most_telling([*self._heard.reasons, reason]) if reason.is_late else reason
 
     @property
     def _admin(self) -> AdminClient:
@@ -193,16 +210,10 @@ class KafkaCluster:
     def _options(self) -> dict[str, Any]:
         options = librdkafka_options(self._kafka, self._environ).revealed()
         # what a client would log, many times a second, we hear too
-        return {**options, "error_cb": self._hear, "log_level": 0}
-
-    def _hear(self, error: KafkaError) -> None:
-        reason = _reason(error)
-        if reason.sentence not in {told.sentence for told in self._told}:
-            _LOG.warning("%s", reason.sentence)
-        self._told = [*self._told[-20:], reason]
+        return {**options, "error_cb": self._heard.add, "log_level": 0}
 
     def _made(self, make: Callable[[], _Result]) -> _Result:
-        self._told = []
+        self._heard.reasons = []
         try:
             return make()
         except KafkaException as error:
@@ -216,12 +227,12 @@ class KafkaCluster:
 
     def _answer(self, what: str, future: Future[Any], unless: str | None = None, *, returned: Any = None) -> Any:
         """Return the call's result, or `returned` when it has none; None when the broker says `unless`."""
-        self._told = []
+        self._heard.reasons = []
         while not future.done():
             wait([future], timeout=_STEP_S)
             # serves error_cb
             self._admin.poll(0)
-            if refusal := next((reason for reason in self._told if reason.is_refusal), None):
+            if refusal := next((reason for reason in self._heard.reasons if reason.is_refusal), None):
                 raise error_of(self._kafka, what, refusal)
         failed = future.exception()
         if failed is None:
@@ -259,7 +270,7 @@ class KafkaCluster:
                     ends.pop(partition, None)
             if time.monotonic() > deadline:
                 late = KafkaReason("_TIMED_OUT", f"no more records of topic {name}")
-                raise error_of(self._kafka, f"read topic {name}", most_telling([*self._told, late]))
+                raise error_of(self._kafka, f"read topic {name}", most_telling([*self._heard.reasons, late]))
 
 
 def _reason(error: KafkaError) -> KafkaReason:
