@@ -1,6 +1,7 @@
 """Our Kafka settings as the options of the two clients: librdkafka in this process, Java's under Spark.
 
-Resolves secrets, which are kept apart from the rest and out of every `repr`; apart from that, pure.
+Resolves secrets, which are kept apart from the rest and out of every `repr`, and reads Java's trust stores; apart from
+that, pure.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from enum import Enum
 from pathlib import PurePosixPath
 
 from demux.core.errors import SettingsInvalid
+from demux.core.kafka.trust_store import trusted_certificates
 from demux.core.secrets import is_reference, is_secret_option, resolve
 from demux.core.settings.source import KafkaSettings, SaslMechanism
 
@@ -95,7 +97,7 @@ def librdkafka_options(kafka: KafkaSettings, environ: Mapping[str, str]) -> Clie
     found: dict[str, str | None] = {
         "bootstrap.servers": kafka.bootstrap_servers,
         "security.protocol": kafka.security_protocol.value,
-        **_librdkafka_stores(kafka),
+        **_librdkafka_stores(kafka, environ),
         **_librdkafka_login(kafka),
     }
     known = _LIBRDKAFKA_NAMES.split()
@@ -165,21 +167,22 @@ def _options(found: Mapping[str, str | None], environ: Mapping[str, str]) -> Cli
     )
 
 
-def _librdkafka_stores(kafka: KafkaSettings) -> Mapping[str, str | None]:
+def _librdkafka_stores(kafka: KafkaSettings, environ: Mapping[str, str]) -> Mapping[str, str | None]:
     found: dict[str, str | None] = {}
-    if kafka.truststore is not None:
-        if store_type(kafka.truststore) is not StoreType.PEM:
-            raise _unreadable("kafka.truststore", kafka.truststore, "a PEM file")
-        found["ssl.ca.location"] = kafka.truststore
+    match kafka.truststore and store_type(kafka.truststore):
+        case StoreType.PEM:
+            found["ssl.ca.location"] = kafka.truststore
+        case StoreType():
+            password = kafka.truststore_password and resolve(kafka.truststore_password, environ)
+            found["ssl.ca.pem"] = trusted_certificates(str(kafka.truststore), password)
     match kafka.keystore and store_type(kafka.keystore):
         case StoreType.PEM:
             found["ssl.certificate.location"] = found["ssl.key.location"] = kafka.keystore
             found["ssl.key.password"] = kafka.key_password
-        case StoreType.PKCS12:
+        case StoreType():
+            # one in Java's own format is refused by the client
             found["ssl.keystore.location"] = kafka.keystore
             found["ssl.keystore.password"] = kafka.keystore_password
-        case StoreType.JKS:
-            raise _unreadable("kafka.keystore", str(kafka.keystore), "a PEM or PKCS12 file")
     return found
 
 
@@ -253,14 +256,6 @@ def _quoted(text: str) -> str:
     for character, escaped in (("\\", r"\\"), ('"', r"\""), ("\n", r"\n"), ("\r", r"\r")):
         text = text.replace(character, escaped)
     return f'"{text}"'
-
-
-def _unreadable(setting: str, path: str, better: str) -> SettingsInvalid:
-    return SettingsInvalid(
-        f"librdkafka, which asks the broker about its topics, cannot read the store {path}.",
-        f"Name {better} under {setting}; Spark's client reads that too.",
-        path=path,
-    )
 
 
 def _login_in(line: str) -> Mapping[str, str]:

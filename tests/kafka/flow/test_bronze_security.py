@@ -31,8 +31,9 @@ def own_pem(security: Secured, user: str) -> dict[str, Any]:
 
 
 def own_stores(security: Secured, user: str) -> dict[str, Any]:
+    trust = {"truststore": str(security.authority.trust.pkcs12), "truststore_password": "secret:env/STORE"}
     keys = {"keystore": str(security.clients[user].pkcs12), "keystore_password": "secret:env/STORE"}
-    return {**pem(security), **keys}
+    return {"security_protocol": "SSL", **trust, **keys}
 
 
 def login(mechanism: str) -> Callable[[Secured, str], dict[str, Any]]:

@@ -39,7 +39,6 @@ class Command(Protocol):
 
 def run(
     words: Sequence[str],
-    preexec: Callable[[], None] | None = None,
     environment: Mapping[str, str] = MappingProxyType({}),
     folder: Path = PROJECT,
 ) -> Said:
@@ -52,7 +51,6 @@ def run(
         text=True,
         timeout=_PATIENCE_S,
         check=False,
-        preexec_fn=preexec,
     )
     return Said(ended.returncode, ended.stdout, ended.stderr)
 

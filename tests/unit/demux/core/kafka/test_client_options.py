@@ -13,6 +13,7 @@ from confluent_kafka.admin import AdminClient
 from demux.core.errors import SecretMissing, SettingsInvalid
 from demux.core.kafka.client_options import StoreType, java_options, librdkafka_options, store_type
 from demux.core.settings.source import KafkaSettings
+from tools.servers.tls.certificates import STORE_PASSWORD, Authority
 
 PLANTED = 'pa"ss\\word\n\u00fc\U0001f3b2;$'
 SECRETS = {"PW": PLANTED, "KEY": "key-password"}
@@ -146,23 +147,41 @@ def test_stores_that_both_clients_read(
     assert java_options(settings, SECRETS).revealed() == {f"kafka.{k}": v for k, v in {**ssl, **java}.items()}
 
 
+@pytest.mark.parametrize("ending", ["p12", "pfx", "jks"])
+def test_librdkafka_gets_the_certificates_of_a_java_trust_store_as_pem(tmp_path: Path, ending: str) -> None:
+    trust = Authority(tmp_path, "authority").trust
+    store = trust.pkcs12.rename(tmp_path / f"trust.{ending}")
+    settings = kafka(security_protocol="SSL", truststore=str(store), truststore_password="secret:env/STORE")
+    options = librdkafka_options(settings, {"STORE": STORE_PASSWORD})
+    assert options.plain["ssl.ca.pem"] == trust.pem.read_text(encoding="utf-8")
+    assert options.secret == {}
+
+
 @pytest.mark.parametrize(
-    ("stores", "remedy"),
+    ("data", "password", "why"),
     [
-        ({"truststore": "ca.jks"}, "Name a PEM file under kafka.truststore; Spark's client reads that too."),
-        ({"truststore": "ca.p12"}, "Name a PEM file under kafka.truststore; Spark's client reads that too."),
-        ({"keystore": "own.jks"}, "Name a PEM or PKCS12 file under kafka.keystore; Spark's client reads that too."),
+        (bytes.fromhex("feedfeed00000002"), "x", "is in Java's own format (JKS), which librdkafka cannot read"),
+        (b"", "x", "does not open: it is no PKCS#12 store, or has another password"),
+        (None, "other", "does not open: it is no PKCS#12 store, or has another password"),
     ],
 )
-def test_stores_that_only_java_reads(stores: dict[str, str], remedy: str) -> None:
-    settings = kafka(security_protocol="SSL", truststore_password="secret:env/PW", **stores)
-    assert java_options(settings, SECRETS).plain["kafka.security.protocol"] == "SSL"
+def test_a_trust_store_that_librdkafka_cannot_have_is_refused(
+    tmp_path: Path, data: bytes | None, password: str, why: str
+) -> None:
+    store = Authority(tmp_path, "authority").trust.pkcs12
+    if data is not None:
+        store.write_bytes(data)
+    settings = kafka(security_protocol="SSL", truststore=str(store), truststore_password="secret:env/STORE")
     with pytest.raises(SettingsInvalid) as failure:
-        librdkafka_options(settings, SECRETS)
-    assert failure.value.cause == (
-        f"librdkafka, which asks the broker about its topics, cannot read the store {next(iter(stores.values()))}."
-    )
-    assert failure.value.remedy == remedy
+        librdkafka_options(settings, {"STORE": password})
+    assert failure.value.cause == f"The trust store {store} {why}."
+    # a task reads it by Java's client alone
+    assert java_options(settings, {"STORE": password}).plain["kafka.security.protocol"] == "SSL"
+
+
+def test_a_trust_store_that_is_not_there_is_refused() -> None:
+    with pytest.raises(SettingsInvalid, match=r"The trust store /nowhere/ca\.p12 cannot be read: No such file"):
+        librdkafka_options(kafka(security_protocol="SSL", truststore="/nowhere/ca.p12"), {})
 
 
 @pytest.mark.parametrize(
