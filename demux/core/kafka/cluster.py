@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -40,6 +40,8 @@ _SENDING: Mapping[str, Any] = {
 _READ = frozenset({AclOperation.READ, AclOperation.ALL})
 # the end of a partition; and that we may not join a group, which we never do
 _NOT_FAILURES = frozenset({"_PARTITION_EOF", "GROUP_AUTHORIZATION_FAILED"})
+# of a topic that was just made, or whose broker went away
+_NO_LEADER = frozenset({"LEADER_NOT_AVAILABLE", "NOT_LEADER_FOR_PARTITION"})
 _Result = TypeVar("_Result")
 
 
@@ -108,7 +110,7 @@ class KafkaCluster:
             include_authorized_operations=True,
             request_timeout=self._kafka.connect_timeout_s,
         )
-        found = self._answer(f"{verb} topic {name}", asked[name], unless="UNKNOWN_TOPIC_OR_PART")
+        found = self._answer(f"{verb} topic {name}", asked[name], unless=("UNKNOWN_TOPIC_OR_PART",))
         if found is None:
             return None
         allowed = found.authorized_operations
@@ -119,7 +121,7 @@ class KafkaCluster:
         """Return the new topic, with the brokers' own number of replicas; None when there was one already."""
         new = NewTopic(name, num_partitions=partitions, replication_factor=-1, config=dict(config or {}))
         made = self._admin.create_topics([new], request_timeout=self._kafka.connect_timeout_s)[name]
-        if self._answer(f"create topic {name}", made, unless="TOPIC_ALREADY_EXISTS", returned=True) is None:
+        if self._answer(f"create topic {name}", made, unless=("TOPIC_ALREADY_EXISTS",), returned=True) is None:
             return None
         # a broker may hear of the topic later than the one that made it
         return self._until(f"find the new topic {name}", lambda: self.topic(name))
@@ -127,7 +129,7 @@ class KafkaCluster:
     def delete(self, name: str) -> None:
         """Delete the topic; returns when it is gone."""
         gone = self._admin.delete_topics([name], request_timeout=self._kafka.connect_timeout_s)[name]
-        self._answer(f"delete topic {name}", gone, unless="UNKNOWN_TOPIC_OR_PART")
+        self._answer(f"delete topic {name}", gone, unless=("UNKNOWN_TOPIC_OR_PART",))
         self._until(f"see topic {name} gone", lambda: self.topic(name) is None or None)
 
     def first_offsets(self, name: str, partitions: int) -> dict[int, int]:
@@ -142,7 +144,7 @@ class KafkaCluster:
         """Return the topic's `max.message.bytes`; None when we may not know it."""
         resource = ConfigResource(ResourceType.TOPIC, name)
         asked = self._admin.describe_configs([resource], request_timeout=self._kafka.connect_timeout_s)[resource]
-        found = self._answer(f"describe topic {name}", asked, unless="TOPIC_AUTHORIZATION_FAILED")
+        found = self._answer(f"describe topic {name}", asked, unless=("TOPIC_AUTHORIZATION_FAILED",))
         return None if found is None else int(found["max.message.bytes"].value)
 
     def producer(self, max_batch_bytes: int | None = None) -> Producer:
@@ -221,12 +223,18 @@ class KafkaCluster:
 
     def _offsets(self, name: str, partitions: int, spec: OffsetSpec) -> dict[int, int]:
         asked = {TopicPartition(name, partition): spec for partition in range(partitions)}
-        answers = self._admin.list_offsets(asked, request_timeout=self._kafka.connect_timeout_s)
         what = f"read the offsets of topic {name}"
-        return {at.partition: self._answer(what, answer).offset for at, answer in answers.items()}
 
-    def _answer(self, what: str, future: Future[Any], unless: str | None = None, *, returned: Any = None) -> Any:
-        """Return the call's result, or `returned` when it has none; None when the broker says `unless`."""
+        def found() -> dict[int, int] | None:
+            answers = self._admin.list_offsets(asked, request_timeout=self._kafka.connect_timeout_s)
+            results = {at.partition: self._answer(what, answer, _NO_LEADER) for at, answer in answers.items()}
+            known = {partition: result.offset for partition, result in results.items() if result is not None}
+            return known if len(known) == len(results) else None
+
+        return self._until(what, found)
+
+    def _answer(self, what: str, future: Future[Any], unless: Collection[str] = (), *, returned: Any = None) -> Any:
+        """Return the call's result, or `returned` when it has none; None when the broker says one of `unless`."""
         self._heard.reasons = []
         while not future.done():
             wait([future], timeout=_STEP_S)
@@ -240,7 +248,7 @@ class KafkaCluster:
             return returned if result is None else result
         if not isinstance(failed, KafkaException):
             raise failed
-        if failed.args[0].name() == unless:
+        if failed.args[0].name() in unless:
             return None
         self._admin.poll(0)
         raise self.failure(what, failed.args[0])

@@ -207,6 +207,17 @@ class TestWhoseTopic:
         assert clean_up(registry, KafkaSink(kafka, {})).target is False
         assert dict(KafkaCluster(kafka, {}).end_offsets(name, 1)) == {0: 1}
 
+    def test_the_offsets_of_a_topic_are_known_as_soon_as_it_is_made(self, kafka: KafkaSettings) -> None:
+        cluster, nothing = KafkaCluster(kafka, {}), dict.fromkeys(range(20), 0)
+        for number in range(3):
+            name = f"{kafka.topics[0]}_{number}"
+            # its partitions may have no leader yet
+            assert cluster.create(name, len(nothing)) is not None
+            assert (cluster.first_offsets(name, len(nothing)), cluster.end_offsets(name, len(nothing))) == (
+                nothing,
+                nothing,
+            )
+
     def test_a_topic_that_was_made_again_is_somebody_elses(self, kafka: KafkaSettings) -> None:
         run(kafka)
         delete_topic(kafka.bootstrap_servers, kafka.topics[0])
