@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from demux.core.columns.arrow import table_of
+from demux.core.columns.arrow import python_rows, table_of
 from demux.core.delta.scan import data_files, open_readable, scan
 from demux.core.storage.files import Storage
 
@@ -51,7 +51,7 @@ def newest_rows(storage: Storage, path: str, most: int) -> SilverSample:
     newest = rows.take(pc.sort_indices(rows, _ORDER)[:most])
     count = len(rows) if since is None else pc.sum(actions.column(_ROWS)).as_py()
     row = pa.struct(list(newest.schema))
-    return SilverSample(tuple(newest.column_names), [_with_dicts(one, row) for one in newest.to_pylist()], count)
+    return SilverSample(tuple(newest.column_names), [_with_dicts(one, row) for one in python_rows(newest)], count)
 
 
 def newest_rows_by_spark(spark: SparkSession, path: str, most: int) -> SilverSample:
@@ -64,7 +64,7 @@ def newest_rows_by_spark(spark: SparkSession, path: str, most: int) -> SilverSam
     return SilverSample(tuple(frame.columns), rows, frame.count())
 
 
-def _since(files: pa.Table, most: int) -> datetime | None:
+def _since(files: pa.Table, most: int) -> pa.Scalar | None:
     """Return a time of decoding that the newest rows do not come before; None where the log does not say one.
 
     A file has all its rows from one round, so its lower bound is the time of each.
@@ -76,12 +76,10 @@ def _since(files: pa.Table, most: int) -> datetime | None:
     bounds = [_FIRST, _LAST, _ROWS]
     if not set(bounds) <= set(files.column_names) or any(files.column(name).null_count for name in bounds):
         return None
-    left = most
-    for file in files.select(bounds).sort_by([(_FIRST, "descending")]).to_pylist():
-        left -= file[_ROWS]
-        if left <= 0:
-            at: datetime = file[_FIRST]
-            return at if at.tzinfo else at.replace(tzinfo=timezone.utc)
+    ordered = files.select(bounds).sort_by([(_FIRST, "descending")])
+    for at, rows in enumerate(accumulate(ordered.column(_ROWS).to_pylist())):
+        if rows >= most:
+            return ordered.column(_FIRST)[at]
     return None
 
 
