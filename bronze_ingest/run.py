@@ -48,7 +48,7 @@ def ingest(
     Raises:
         SettingsInvalid, SourceMissing, KafkaUnavailable, KafkaRefused, TopicMissing, OffsetsLost: as for
             `wrapper_stream`.
-        CheckpointLost: bronze is there and its checkpoint is not.
+        CheckpointLost: bronze is there, and its checkpoint is not, or is damaged.
     """
     layout = layout_of(settings)
     wrapper = wrapper_format(settings)

@@ -6,6 +6,7 @@ again, at any time: Spark refuses another number of sources than a checkpoint ha
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 
 from pyspark.sql import Column as SparkColumn
@@ -21,7 +22,7 @@ from bronze_ingest.kafka.lost_offsets import TopicState, kafka_offsets, source_l
 from bronze_ingest.kafka.source import kafka_stream
 from bronze_ingest.kafka.topic_history import follow, require_offsets
 from demux.core.columns.spark import spark_type
-from demux.core.errors import SettingsInvalid, SourceMissing
+from demux.core.errors import CheckpointLost, SettingsInvalid, SourceMissing
 from demux.core.root.layout import Layout, layout_of
 from demux.core.settings.settings import Settings
 from demux.core.settings.source import ArchiveSettings, SourceKind
@@ -41,6 +42,7 @@ def wrapper_stream(spark: SparkSession, settings: Settings, accept_gaps: bool = 
     Raises:
         SourceMissing: there is no table or archive, or it has no BINARY column `value`.
         SettingsInvalid: bronze was filled from another kind of source; or as for `require_same_reading`.
+        CheckpointLost: as for `kind_of`.
         KafkaUnavailable, KafkaRefused, TopicMissing: as for `topics_now`.
         OffsetsLost: as for `follow`.
     """
@@ -143,13 +145,35 @@ def _require_same_kind(layout: Layout, kind: SourceKind) -> None:
     line = source_line(layout.storage.read_text(f"{layout.bronze_checkpoint}/offsets/{begun}"), KAFKA)
     if line is None:
         return
-    if '"reservoirId"' in line:
-        before = SourceKind.DELTA
-    else:
-        before = SourceKind.FILES if kafka_offsets(line) is None else SourceKind.KAFKA
+    before = kind_of(line)
     if before is not kind:
         raise SettingsInvalid(
             f"Bronze was filled from `source.kind: {before.value}`, and cannot continue from `{kind.value}`.",
             "Take another root, or fill bronze again with `demux rebuild --bronze`.",
             before=before.value,
         )
+
+
+def kind_of(line: str) -> SourceKind:
+    """Return the kind of the source that wrote this line into a checkpoint's log of offsets.
+
+    Raises:
+        CheckpointLost: no source of ours writes such a line.
+    """
+    if kafka_offsets(line) is not None:
+        return SourceKind.KAFKA
+    try:
+        offset = json.loads(line)
+    except ValueError:
+        offset = None
+    match offset:
+        case {"reservoirId": _}:
+            return SourceKind.DELTA
+        case {"logOffset": _}:
+            return SourceKind.FILES
+        case _:
+            raise CheckpointLost(
+                f"The checkpoint of bronze has an offset that is of no Kafka topic, Delta table or archive: {line}.",
+                "Put the checkpoint back as it was, or fill bronze again with `demux rebuild --bronze`.",
+                line=line,
+            )

@@ -142,7 +142,7 @@ class RangeRetired(DemuxError):
 
 
 class CheckpointLost(DemuxError):
-    """A query wrote a table, and its checkpoint, which knows what it has read, is gone or older than the table."""
+    """A query wrote a table, and its checkpoint is gone, damaged or older: what the query has read is unknown."""
 
     condition = "CHECKPOINT_LOST"
 
