@@ -28,7 +28,7 @@ from demux.core.streaming.bronze_offset import BronzeOffset
 from demux.core.streaming.checkpoints import end_of, read_checkpoint
 from demux.core.tables import GAPS, TOPICS
 from demux.operations.erasure.results import ALL_READ
-from demux.operations.reconcile.read_offsets import GameOffset, Part, Range, SourceOffsets
+from demux.operations.reconcile.offsets import GameOffset, Part, Range, SourceOffsets
 from demux.operations.reconcile.table_snapshots import last_batches, session_for
 
 _THREADS = 8

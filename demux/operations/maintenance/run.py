@@ -30,7 +30,7 @@ from demux.operations.maintenance.old_rounds import remove_old_rounds
 from demux.operations.maintenance.report import HeldBack, Table, TableKind, TableMaintenance, Vacuum
 from demux.operations.maintenance.state import MaintenanceState, SparkTableState, read_state, write_state
 from demux.operations.maintenance.unread_files import UnreadBronze
-from demux.operations.reconcile.read_offsets import OffsetsReader
+from demux.operations.reconcile.offsets import OffsetsReader
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from demux.core.root.layout import Layout
 from demux.core.tables import BRONZE, DROPPED, QUARANTINE, REMOVED, SOURCE_OPTIONAL
 from demux.operations.reconcile.duckdb_engine import Engine, register
 from demux.operations.reconcile.location_sql import both_readings
-from demux.operations.reconcile.read_offsets import OffsetsReader, SourceOffsets, unchanged_offsets
+from demux.operations.reconcile.offsets import OffsetsReader, SourceOffsets, unchanged_offsets
 from demux.operations.reconcile.table_snapshots import Snapshot, silver_keys, silver_snapshots, snapshot
 
 _COUNTED = frozenset(

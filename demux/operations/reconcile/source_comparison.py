@@ -29,7 +29,7 @@ from demux.operations.reconcile.location_sql import (
     SEEN,
     TAKEN_VIEWS,
 )
-from demux.operations.reconcile.read_offsets import Part, Range, SeenOffsets, SourceOffsets, holes
+from demux.operations.reconcile.offsets import Part, Range, SeenOffsets, SourceOffsets, holes
 from demux.operations.reconcile.tallies import tallies_of, with_examples
 
 _MOST_RANGES = 100

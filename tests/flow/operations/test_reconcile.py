@@ -21,7 +21,7 @@ from demux.core.errors import GameUnknown, TableUnsuited, TaskFailed
 from demux.core.settings.settings import Engine
 from demux.operations.quarantine.filter import QuarantineFilter
 from demux.operations.reconcile.balance import DifferenceExample, Grain, Ledger, LedgerFault, SourceAccount
-from demux.operations.reconcile.read_offsets import GameOffset
+from demux.operations.reconcile.offsets import GameOffset
 from demux.operations.reconcile.reconcile import reconcile
 from demux.pipeline.read_offsets import game_offsets, source_offsets
 from deserializer.redecode.redecoder import Redecoder, rebuild

@@ -22,7 +22,7 @@ from demux.operations.maintenance.report import Table, TableKind, Vacuum
 from demux.operations.maintenance.run import MaintenanceRequest, TableMaintainer
 from demux.operations.maintenance.spark_table import maintain_by_spark, upkeep_session, vacuum
 from demux.operations.maintenance.tables import tables_of
-from demux.operations.reconcile.read_offsets import GameOffset
+from demux.operations.reconcile.offsets import GameOffset
 from tests.support.spark.tables import bronze_row, read, write, write_bronze
 
 TARGET = 2**20

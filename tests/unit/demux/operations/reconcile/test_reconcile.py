@@ -21,7 +21,7 @@ from demux.core.names import names_of
 from demux.core.root.layout import Layout
 from demux.core.tables import BRONZE, DROPPED, QUARANTINE, REMOVED, SILVER_ORIGIN
 from demux.operations.reconcile.balance import Account, DifferenceExample, Ledger, LedgerFault, SourceAccount
-from demux.operations.reconcile.read_offsets import GameOffset, SourceOffsets
+from demux.operations.reconcile.offsets import GameOffset, SourceOffsets
 from demux.operations.reconcile.reconcile import reconcile
 
 CHECKOUT = Path(__file__).parents[5]
