@@ -129,7 +129,7 @@ class CommandContext(HeldRoot):
                 self.catalog.register_bronze()
         except DemuxError as error:
             logging.getLogger("demux").warning("%s", error)
-            self.warn(f"{error.cause} {error.remedy}")
+            self.warn(f"{error.message} {error.remedy}")
 
     def deserialize(self, game: str) -> GameReport:
         """Run the silver stage for one game."""

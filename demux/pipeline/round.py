@@ -131,7 +131,7 @@ def record_of(end: TaskEnd[GameReport], round_id: str) -> TaskRecord:
         report.schema_ids if report else (),
         end.seconds,
         error.condition if error else None,
-        f"{error.cause} {error.remedy}" if error else None,
+        f"{error.message} {error.remedy}" if error else None,
         _now(),
     )
 

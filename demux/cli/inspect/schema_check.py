@@ -146,7 +146,7 @@ def check(registry: NamedRegistry, subject: str, new: Candidate, *, by_name: boo
     try:
         old = compile_schema(latest)
     except SchemaInvalid as invalid:
-        return replace(result, problem=invalid.cause.rstrip("."))
+        return replace(result, problem=invalid.message.rstrip("."))
     if old.message in new.messages or not (by_name or imported):
         message = old.message if old.message in new.messages else new.messages[0]
         proposed = replace(new.schema, subject=subject, message=message)
@@ -160,7 +160,7 @@ def check(registry: NamedRegistry, subject: str, new: Candidate, *, by_name: boo
         return replace(result, comparison=compare(old, compile_schema(proposed), table))
     except SchemaInvalid as invalid:
         reason = invalid.fields.get("reason")
-        problem = invalid.cause.rstrip(".") if reason is None else f"it does not compile any more: {reason}"
+        problem = invalid.message.rstrip(".") if reason is None else f"it does not compile any more: {reason}"
         return replace(result, problem=problem, at_fault=True)
 
 
@@ -178,7 +178,7 @@ def _compiled(file: Path, schema: RegisteredSchema) -> CompiledSchema:
         return compile_schema(schema)
     except SchemaInvalid as invalid:
         raise SchemaInvalid(
-            f"{file} does not compile: {invalid.fields.get('reason', invalid.cause)}.",
+            f"{file} does not compile: {invalid.fields.get('reason', invalid.message)}.",
             "Correct it, or name the folder that its imports start at with --import-root.",
             file=str(file),
         ) from invalid

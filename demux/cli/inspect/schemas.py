@@ -159,7 +159,7 @@ class _RegistryQueries:
                 if len(self._names) == 1:
                     raise
                 self.exit_code = silent.exit_code
-                self.problems.append(f"registry {name}: {silent.cause}")
+                self.problems.append(f"registry {name}: {silent.message}")
                 continue
             yield from ((one, subject) for subject in subjects)
 
@@ -169,7 +169,7 @@ class _RegistryQueries:
         try:
             yield
         except SchemaInvalid as invalid:
-            self.problems.append(f"{what}: {invalid.cause}")
+            self.problems.append(f"{what}: {invalid.message}")
 
 
 def _names(settings: Settings, games: Sequence[str] = (), subjects: Sequence[str] = ()) -> list[str]:
@@ -203,7 +203,7 @@ def _meant(settings: Settings, registry: str, game: str | None, schema_id: int) 
         shared = shared_by(schema, compile_files(schema))
         meant = choose(shared, None, schemas, frozenset(opened.opened.subjects()))
         if isinstance(meant, ForeignSchema):
-            raise SettingsInvalid(meant.cause, "If the game means it, name its subject in games.subjects_of.")
+            raise SettingsInvalid(meant.message, "If the game means it, name its subject in games.subjects_of.")
         return schema.used_as(SubjectVersion(meant.subject, meant.version, meant.message))
     schema = _open(settings, registry).schema(schema_id)
     if schema.others:

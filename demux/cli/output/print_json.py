@@ -41,4 +41,4 @@ def print_json(document: Mapping[str, Any], indent: int | None = 2) -> None:
 
 def error_json(error: DemuxError) -> plans.ErrorJson:
     """Return an error as a document has it."""
-    return {"condition": error.condition, "cause": error.cause, "remedy": error.remedy}
+    return {"condition": error.condition, "message": error.message, "remedy": error.remedy}

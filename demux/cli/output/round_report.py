@@ -54,7 +54,7 @@ def round_table(result: Round, seconds: float) -> RenderableType:
 def failures_of(result: Round) -> list[str]:
     """Return a line for each different failure."""
     errors = ((end.task.game, end.error) for end in result.ended if end.error is not None)
-    return failure_lines((game, f"{error.condition} {error.cause} {error.remedy}") for game, error in errors)
+    return failure_lines((game, f"{error.condition} {error.message} {error.remedy}") for game, error in errors)
 
 
 def round_content(result: Round, seconds: float) -> RoundJson:

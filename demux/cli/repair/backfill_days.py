@@ -278,7 +278,7 @@ def tell_undated(undated: Mapping[str, int]) -> None:
 
 
 def _failed(days: Iterable[Day], error: DemuxError) -> tuple[Day, ...]:
-    return failed(days, error.condition, f"{error.cause} {error.remedy}")
+    return failed(days, error.condition, f"{error.message} {error.remedy}")
 
 
 def _now() -> datetime:

@@ -275,7 +275,9 @@ def _require_columns(scope: SearchScope, games: Iterable[str]) -> None:
         try:
             fit(scope.predicate, columns[game])
         except PredicateInvalid as error:
-            raise PredicateInvalid(f"Of the game {printable(game)}: {error.cause}", error.remedy, game=game) from error
+            raise PredicateInvalid(
+                f"Of the game {printable(game)}: {error.message}", error.remedy, game=game
+            ) from error
     if missing and all(missing.values()):
         nearest = [path for game, lacks in missing.items() for path in near(lacks[0], columns[game])]
         first = next(iter(missing.values()))[0]

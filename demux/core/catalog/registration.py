@@ -167,7 +167,7 @@ class CatalogRegistration:
                 tag(lambda statement: self._spark.sql(statement).collect(), table, columns, tags)
             self._tagged.add((table.name, by))
         except (*SPARK_ERRORS, DemuxError) as error:
-            _LOG.warning("The tags of %s are not as the schema says: %s", table.full_name, named(error).cause)
+            _LOG.warning("The tags of %s are not as the schema says: %s", table.full_name, named(error).message)
 
 
 def tag(run: Run, table: CatalogTable, columns: Struct, tags: Tags) -> None:
@@ -248,4 +248,4 @@ def _catalog_error(table: CatalogTable, error: BaseException, what: str, remedy:
     failure = named(error)
     if failure.kind is ErrorKind.TRANSIENT:
         return failure
-    return CatalogRefused(f"{what}: {failure.cause}", remedy, table=table.full_name)
+    return CatalogRefused(f"{what}: {failure.message}", remedy, table=table.full_name)

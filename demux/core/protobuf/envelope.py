@@ -106,7 +106,7 @@ def envelope_of(settings: WrapperSettings) -> Envelope:
         )
         shape = shape_of(descriptor)
     except SchemaInvalid as error:
-        raise _invalid([f"wrapper: {error.fields.get('reason', error.cause)}"]) from error
+        raise _invalid([f"wrapper: {error.fields.get('reason', error.message)}"]) from error
     except _EnvelopeMistake as mistake:
         raise _invalid([f"wrapper.proto: {mistake}"]) from mistake
     mistakes: list[str] = []

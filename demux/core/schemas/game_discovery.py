@@ -58,5 +58,5 @@ def registered_if_asked(settings: Settings, registries: Registries, warn: Callab
         return registered_games(settings, registries)
     except DemuxError as error:
         logging.getLogger("demux").warning("games.subjects: %s", error)
-        warn(f"Games that only the registry has are left out: {error.cause}")
+        warn(f"Games that only the registry has are left out: {error.message}")
         return RegisteredGames()

@@ -259,7 +259,7 @@ class SchemaStore:
                 try:
                     known.subjects[registry.name] = frozenset(registry.opened().subjects())
                 except DemuxError as error:
-                    _LOG.warning("The subjects of the registry %s are not known: %s", registry.name, error.cause)
+                    _LOG.warning("The subjects of the registry %s are not known: %s", registry.name, error.message)
                     return known.subjects_in_use(registry.name)
             return known.subjects[registry.name]
 
@@ -346,8 +346,8 @@ def _registered(registry: GameRegistry, ref: SchemaRef) -> RegisteredSchema:
     if ref.schema_id is None:
         raise SchemaUnknown("The record has no schema id.", "Correct the producer.")
     if ref.schema_id <= 0:
-        cause = f"Schema id {ref.schema_id} is not positive."
-        raise SchemaUnknown(cause, "Correct the producer.", schema_id=ref.schema_id)
+        message = f"Schema id {ref.schema_id} is not positive."
+        raise SchemaUnknown(message, "Correct the producer.", schema_id=ref.schema_id)
     return registry.opened().schema(ref.schema_id)
 
 

@@ -107,11 +107,11 @@ class ForeignSchema:
     """A schema of subjects that are not the game's; its rows are not decoded.
 
     Attributes:
-        cause: whose it is, as a sentence.
+        message: whose it is, as a sentence.
     """
 
     schema_id: int
-    cause: str
+    message: str
 
 
 def choose(

@@ -23,7 +23,7 @@ class GameHealth(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """How a task failed: `sentence` is the cause and the remedy."""
+    """How a task failed: `sentence` is the message and the remedy."""
 
     condition: str
     sentence: str

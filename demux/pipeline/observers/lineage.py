@@ -150,7 +150,7 @@ class Lineage(Observer):
         if error is not None:
             failure = named(error)
             facets["errorMessage"] = error_message_run.ErrorMessageRunFacet(
-                f"{failure.condition} {failure.cause} {failure.remedy}", "python", producer=PRODUCER
+                f"{failure.condition} {failure.message} {failure.remedy}", "python", producer=PRODUCER
             )
         job_type = job_type_job.JobTypeJobFacet("BATCH", "DEMUX", kind, producer=PRODUCER)
         return RunEvent(

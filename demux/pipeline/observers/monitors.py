@@ -42,7 +42,7 @@ def monitors_of(settings: Settings, environ: Mapping[str, str], warn: Callable[[
                 found.append(make(settings, environ))
         except Exception as error:  # a command must not fail for what monitors it
             missing = missing_extra(error)
-            why = f"{missing.cause} {missing.remedy}" if missing else f"{type(error).__name__}: {error}"
+            why = f"{missing.message} {missing.remedy}" if missing else f"{type(error).__name__}: {error}"
             _say_once(warn, f"The environment asks for {what}, and nothing is sent. {why}")
     return found
 

@@ -207,7 +207,7 @@ def test_tables_that_only_spark_reads_are_counted_by_spark_and_refused_without_i
         assert found.differences[-1].examples == (DifferenceExample(stray, None, "chess"),)
     with pytest.raises(TableUnsuited) as caught:
         ledger(root)
-    assert root.layout.quarantine in caught.value.cause
+    assert root.layout.quarantine in caught.value.message
     assert caught.value.remedy == "Run the same command with --spark."
 
 

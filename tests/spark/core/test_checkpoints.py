@@ -77,7 +77,7 @@ def test_a_table_that_is_gone_is_refused_where_its_query_has_ended_a_batch(spark
     make_checkpoint(folder, begun=0, done=0)
     with pytest.raises(TableLost) as lost:
         require(spark, folder)
-    assert lost.value.cause == (
+    assert lost.value.message == (
         f"The table {folder}/table is gone, and the query that wrote it has its checkpoint {folder}/checkpoint."
     )
     assert lost.value.remedy == (
@@ -99,7 +99,7 @@ def test_a_table_with_rows_and_no_checkpoint_is_refused(spark: SparkSession, fol
     make_table(folder, 0)
     with pytest.raises(CheckpointLost) as lost:
         require(spark, folder)
-    assert lost.value.cause == (
+    assert lost.value.message == (
         f"The table {folder}/table was written by a query whose checkpoint {folder}/checkpoint is gone."
     )
     assert lost.value.remedy == (

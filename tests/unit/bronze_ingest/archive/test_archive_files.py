@@ -281,7 +281,7 @@ def test_a_file_that_cannot_be_opened_is_a_failure_with_its_name(
     make(path)
     with pytest.raises(StorageFailed) as raised:
         open_archive(f"file:{path}")
-    assert raised.value.cause == f"The archived file file:{tmp_path}/a\\u000ab.bin cannot be read: {reason}."
+    assert raised.value.message == f"The archived file file:{tmp_path}/a\\u000ab.bin cannot be read: {reason}."
     assert raised.value.remedy.startswith("Put the file back")
 
 

@@ -76,7 +76,7 @@ def test_a_value_may_have_an_equals_sign_in_it() -> None:
 def test_a_change_without_an_equals_sign_is_refused(change: str) -> None:
     with pytest.raises(SettingsInvalid) as refused:
         settings_of(None, None, [change])
-    assert refused.value.cause == f"--set {change!r} has no `=`."
+    assert refused.value.message == f"--set {change!r} has no `=`."
 
 
 def test_all_mistakes_of_all_places_are_told_at_once(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -120,6 +120,6 @@ def test_a_round_is_a_document_with_the_error_of_a_game() -> None:
     assert content["games"][0]["seconds"] == 1.235
     assert content["games"][1]["error"] == {
         "condition": "CHECKPOINT_LOST",
-        "cause": "It is gone.",
+        "message": "It is gone.",
         "remedy": "Make it again.",
     }

@@ -159,7 +159,7 @@ def test_stores_that_only_java_reads(stores: dict[str, str], remedy: str) -> Non
     assert java_options(settings, SECRETS).plain["kafka.security.protocol"] == "SSL"
     with pytest.raises(SettingsInvalid) as failure:
         librdkafka_options(settings, SECRETS)
-    assert failure.value.cause == (
+    assert failure.value.message == (
         f"librdkafka, which asks the broker about its topics, cannot read the store {next(iter(stores.values()))}."
     )
     assert failure.value.remedy == remedy

@@ -215,7 +215,7 @@ def test_a_table_that_cannot_be_read_is_named_with_what_reads_it(tables: Tables)
     log.write_text(mapped, encoding="utf-8")
     with pytest.raises(TableUnsuited) as caught:
         tables.ledger()
-    assert f"Only Spark reads the table {path}: " in caught.value.cause
+    assert f"Only Spark reads the table {path}: " in caught.value.message
     assert caught.value.remedy == "Run the same command with --spark."
 
 
