@@ -72,10 +72,10 @@ EXACTLY_ONCE = (
     ),
     Fault(
         "older-checkpoint-accepted",
-        "demux/core/streaming/checkpoints.py",
+        "bronze_ingest/run.py",
         "if written is None or written <= found.begun:",
         "if written is None or written >= 0:",
-        "tests/spark/core/test_checkpoints.py::test_a_checkpoint_that_is_older_than_its_table_is_refused",
+        "tests/spark/bronze/test_run.py::test_a_checkpoint_that_is_older_than_its_table_is_refused",
     ),
     Fault(
         "stream-quarantine-without-its-lock",
