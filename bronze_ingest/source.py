@@ -25,7 +25,7 @@ from demux.core.columns.spark import spark_type
 from demux.core.errors import CheckpointLost, SettingsInvalid, SourceMissing
 from demux.core.root.layout import Layout, layout_of
 from demux.core.settings.settings import Settings
-from demux.core.settings.source import ArchiveSettings, SourceKind
+from demux.core.settings.source import ArchiveSettings, KafkaSettings, SourceKind
 from demux.core.streaming.checkpoints import read_checkpoint
 from demux.core.tables import SOURCE_OPTIONAL
 
@@ -49,14 +49,14 @@ def wrapper_stream(spark: SparkSession, settings: Settings, accept_gaps: bool = 
     layout = layout_of(settings)
     _require_same_kind(layout, settings.source.kind)
     require_same_reading(layout, settings.archive)
-    archive = _archive(spark, settings, layout)
+    archive = _archive(spark, settings.archive, layout)
     match settings.source.kind:
         case SourceKind.FILES:
             return archive
         case SourceKind.DELTA:
-            return _columns(_delta_stream(spark, settings), SourceKind.DELTA).unionByName(archive)
+            return _columns(_delta_stream(spark, settings, layout), SourceKind.DELTA).unionByName(archive)
         case SourceKind.KAFKA:
-            made = follow(spark, layout, _topics(settings), accept_gaps)
+            made = follow(spark, layout, _topics(settings.kafka), accept_gaps)
             return _columns(kafka_stream(spark, settings.kafka, made), SourceKind.KAFKA).unionByName(archive)
 
 
@@ -66,25 +66,26 @@ def check_source(spark: SparkSession, settings: Settings) -> None:
     Raises:
         SourceMissing, KafkaUnavailable, KafkaRefused, TopicMissing, OffsetsLost: as for `wrapper_stream`.
     """
+    layout = layout_of(settings)
     match settings.source.kind:
         case SourceKind.KAFKA:
-            require_offsets(spark, layout_of(settings), _topics(settings))
+            require_offsets(spark, layout, _topics(settings.kafka))
         case SourceKind.DELTA:
-            _delta_stream(spark, settings)
+            _delta_stream(spark, settings, layout)
         case SourceKind.FILES:
-            _archive(spark, settings, layout_of(settings))
+            _archive(spark, settings.archive, layout)
 
 
-def _topics(settings: Settings) -> Mapping[str, TopicState]:
+def _topics(kafka: KafkaSettings) -> Mapping[str, TopicState]:
     # the client is an extra, and only this source needs it
     from bronze_ingest.kafka.topic_metadata import topics_now
 
-    return topics_now(settings.kafka)
+    return topics_now(kafka)
 
 
-def _archive(spark: SparkSession, settings: Settings, layout: Layout) -> DataFrame:
-    if settings.archive.path is not None:
-        return archive_stream(spark, settings.archive)
+def _archive(spark: SparkSession, archive: ArchiveSettings, layout: Layout) -> DataFrame:
+    if archive.path is not None:
+        return archive_stream(spark, archive)
     return archive_stream(spark, ArchiveSettings(path=_no_archive(layout)))
 
 
@@ -110,9 +111,9 @@ def _columns(frame: DataFrame, kind: SourceKind) -> DataFrame:
     )
 
 
-def _delta_stream(spark: SparkSession, settings: Settings) -> DataFrame:
+def _delta_stream(spark: SparkSession, settings: Settings, layout: Layout) -> DataFrame:
     path = settings.source_path
-    if not layout_of(settings).storage.table_exists(path):
+    if not layout.storage.table_exists(path):
         raise SourceMissing(
             f"There is no Delta table of wrappers at {path}.",
             "Run `demux produce` to make one, or name yours in `source.path`.",

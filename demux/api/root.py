@@ -246,7 +246,7 @@ class Root:
         """
         from demux.core.streaming.session import session
 
-        return session(self.settings.spark, logs_of(self.settings), s3_access(self.settings))
+        return session(self.settings.spark, logs_of(self.settings.root), s3_access(self.settings))
 
     def run(self, spark: SparkSession, *, wait: bool = False) -> Round:
         """Return what one round did: bronze takes in what is new, and each game with new rows is decoded.

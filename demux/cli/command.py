@@ -107,7 +107,7 @@ def command_context(
         RemovalUnfinished: see `after_removal`.
     """
     with locked(settings.root, command, wait, access, _hold(settings, command, access)) as hold:
-        log_to(logs_of(settings), settings.log.format)
+        log_to(logs_of(settings.root), settings.log.format)
         yield from _with_spark(settings, after_removal, hold, threading.Event())
 
 
@@ -118,7 +118,7 @@ def held_root(settings: Settings, command: str, access: Access, *, wait: bool = 
     from install_workflow.destroy.apply import require_whole
 
     with locked(settings.root, command, wait, access, _hold(settings, command, access)) as hold:
-        log_to(logs_of(settings), settings.log.format)
+        log_to(logs_of(settings.root), settings.log.format)
         stopping = threading.Event()
         with _signals_caught(stopping):
             require_whole(layout_of(settings))
@@ -181,7 +181,7 @@ def _with_spark(
         require_whole(layout_of(settings))
     shared = has_session()
     with console.status("starting Spark …"):
-        spark = session(settings.spark, logs_of(settings), s3_access(settings))
+        spark = session(settings.spark, logs_of(settings.root), s3_access(settings))
     progress = ProgressLog()
     # after the session: PySpark sets a handler of its own that cancels every job
     with _signals_caught(stopping):

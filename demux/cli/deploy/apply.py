@@ -57,8 +57,8 @@ def apply(
             "--plan and --discovered exclude each other: a saved plan is applied as it was saved.",
             "Save it by `demux plan --discovered --out FILE`, or leave out one of the two.",
         )
-    workspace, found = Workspace(WorkspaceConnection()), wheel_for(settings, wheel)
-    turn = begin(workspace, settings, take_over)
+    workspace, found = Workspace(WorkspaceConnection()), wheel_for(settings.databricks, wheel)
+    turn = begin(workspace, settings.databricks, take_over)
     read = _from_file(saved, workspace, settings, found, turn) if saved is not None else None
     coming = read or _made(workspace, settings, found, turn, discovered)
     if not force:

@@ -44,7 +44,7 @@ def _destroy_deployment(
     settings: Settings, take_over: bool, yes: bool, place: CommandContext | None = None, found: tuple[Folder, ...] = ()
 ) -> None:
     workspace = Workspace(WorkspaceConnection())
-    turn = begin(workspace, settings, take_over)
+    turn = begin(workspace, settings.databricks, take_over)
     removal = preview_removal(workspace, settings, turn)
     granted = preview_revoking(workspace.connection, settings.databricks)
     if text := revoking_text(granted):

@@ -24,9 +24,12 @@ def bundle(settings: Settings, out: Path, discovered: bool, wheel: str | None) -
     """Write a Databricks Asset Bundle that installs what `demux apply` would, and upload the wheel that it names."""
     deployment_of(settings.databricks)
     require_exportable(settings)
-    workspace, found = Workspace(WorkspaceConnection()), wheel_for(settings, wheel)
+    workspace, found = Workspace(WorkspaceConnection()), wheel_for(settings.databricks, wheel)
     outlook = preview_deployment(
-        workspace, settings, found, games_seen(read_deployment_lock(workspace, settings), settings, discovered)
+        workspace,
+        settings,
+        found,
+        games_seen(read_deployment_lock(workspace, settings.databricks), settings, discovered),
     )
     files = bundle_files(outlook.jobs, settings, found.path)
     with _bundle_errors(out):

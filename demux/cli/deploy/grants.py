@@ -107,7 +107,9 @@ def _preview(settings: Settings) -> GrantsPreview:
     # mistakes in the settings come before those of the login
     place_of(settings.databricks)
     connection = WorkspaceConnection()
-    return preview_grants(connection, settings, known=read_deployment_lock(Workspace(connection), settings).games)
+    return preview_grants(
+        connection, settings, known=read_deployment_lock(Workspace(connection), settings.databricks).games
+    )
 
 
 def _print_call(made: Sequence[GrantChange]) -> None:

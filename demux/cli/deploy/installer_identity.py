@@ -11,31 +11,31 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from demux.cli.command import console
-from demux.core.settings.settings import Settings
+from demux.core.settings.databricks import DatabricksSettings
 from demux.core.text import printable
 from install_workflow.databricks.apply.deploy import deployment_of
 from install_workflow.databricks.apply.deployment_lock import DeploymentLock, InstallerId, LocalPresence, OnClaim
 from install_workflow.databricks.jobs.jobs_api import Workspace
 
 
-def deployment_lock_of(workspace: Workspace, settings: Settings) -> DeploymentLock:
+def deployment_lock_of(workspace: Workspace, settings: DatabricksSettings) -> DeploymentLock:
     """Return our turn at changing the deployment, not yet begun; raises as `deployment_of`."""
     process = f"{os.getpid()}-{uuid.uuid4().hex[:8]}"
     who = InstallerId(
         f"{_user()}@{socket.gethostname()}", process, LocalPresence(_cache() / "protobuf-demux" / "installers")
     )
-    folder, name = settings.databricks.wheel_path or "", deployment_of(settings.databricks)
+    folder, name = settings.wheel_path or "", deployment_of(settings)
     return DeploymentLock(workspace.connection, folder, name, who, lambda: datetime.now(timezone.utc), uuid.uuid4().hex)
 
 
-def begin(workspace: Workspace, settings: Settings, take_over: bool) -> DeploymentLock:
+def begin(workspace: Workspace, settings: DatabricksSettings, take_over: bool) -> DeploymentLock:
     """Return our turn, begun; raises as `DeploymentLock.begin`."""
     turn = deployment_lock_of(workspace, settings)
     turn.begin(OnClaim.TAKE_OVER if take_over else OnClaim.REFUSE)
     return turn
 
 
-def read_deployment_lock(workspace: Workspace, settings: Settings) -> DeploymentLock:
+def read_deployment_lock(workspace: Workspace, settings: DatabricksSettings) -> DeploymentLock:
     """Return our turn, not begun, with the record as it is; raises as `DeploymentLock.look`."""
     turn = deployment_lock_of(workspace, settings)
     turn.look()

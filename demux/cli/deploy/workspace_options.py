@@ -10,6 +10,7 @@ from demux.core.control.games_and_rounds import Control
 from demux.core.root.layout import layout_of
 from demux.core.schemas.game_discovery import registered_games
 from demux.core.schemas.registry_selection import Registries
+from demux.core.settings.databricks import DatabricksSettings
 from demux.core.settings.settings import Settings
 from install_workflow.databricks.apply.apply_jobs import JobStep
 from install_workflow.databricks.apply.deploy import FileStep, deployment_of
@@ -20,9 +21,9 @@ from install_workflow.databricks.jobs.job import wheel_folder
 from install_workflow.planning.round_plan import balance_since, preview_round
 
 
-def wheel_for(settings: Settings, given: str | None) -> Wheel:
+def wheel_for(settings: DatabricksSettings, given: str | None) -> Wheel:
     """Return the wheel of the deployment; raises as `find_wheel`."""
-    return find_wheel(given, wheel_folder(settings.databricks.wheel_path or "", deployment_of(settings.databricks)))
+    return find_wheel(given, wheel_folder(settings.wheel_path or "", deployment_of(settings)))
 
 
 def games_seen(turn: DeploymentLock, settings: Settings, discovered: bool) -> DiscoveredGames:

@@ -31,8 +31,8 @@ def plan_workspace(
     """
     deployment_of(settings.databricks)
     workspace = Workspace(WorkspaceConnection())
-    found = wheel_for(settings, wheel)
-    turn = deployment_lock_of(workspace, settings)
+    found = wheel_for(settings.databricks, wheel)
+    turn = deployment_lock_of(workspace, settings.databricks)
     if json:
         turn.look()
     else:

@@ -35,10 +35,10 @@ from demux.core.protobuf.schema.comments import CommentSource, comment_source, w
 from demux.core.protobuf.schema.message_selection import has_message
 from demux.core.protobuf.schema.option_tags import Tags, tags_of
 from demux.core.protobuf.schema.protoc import CompiledSchema
-from demux.core.root.layout import layout_of
+from demux.core.root.layout import Layout
 from demux.core.schemas.ref import SchemaRef
 from demux.core.schemas.store import SchemaStore
-from demux.core.settings.settings import Settings
+from demux.core.settings.databricks import DatabricksSettings
 from demux.core.spark.classic import SPARK_ERRORS
 
 _LOG = logging.getLogger("demux")
@@ -54,11 +54,19 @@ class CatalogRegistration:
     Safe to share between threads. Each table is looked up once in the life of a process.
     """
 
-    def __init__(self, spark: SparkSession, settings: Settings, schemas: SchemaStore, *, has_tags: bool) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        layout: Layout,
+        settings: DatabricksSettings,
+        schemas: SchemaStore,
+        *,
+        has_tags: bool,
+    ) -> None:
         """Prepare; `has_tags` says whether the catalog is Unity Catalog."""
         self._spark = spark
-        self._settings = settings.databricks
-        self._layout = layout_of(settings)
+        self._settings = settings
+        self._layout = layout
         self._schemas = schemas
         self._has_tags = has_tags
         self._making = threading.Lock()

@@ -50,13 +50,13 @@ def storage_for(settings: Settings, environ: Mapping[str, str]) -> Storage:
     return Storage.here(access_of(settings.store, environ, settings.root), settings.store.mounts)
 
 
-def logs_of(settings: Settings) -> Path:
+def logs_of(root: str) -> Path:
     """Return the folder of log files: below a root on this machine, else beside us.
 
     On Databricks it is a temporary one of this process: many tasks share a driver, and may not write where they begin.
     """
-    if not is_elsewhere(settings.root):
-        return Path(Layout(settings.root).logs)
+    if not is_elsewhere(root):
+        return Path(Layout(root).logs)
     if on_databricks():
         return Path(tempfile.gettempdir()) / f"demux-logs-{os.getpid()}"
     return Path("demux-logs")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from demux.core.errors import DemuxError
 from demux.core.names import invalid_reason
 from demux.core.schemas.registry_selection import DEFAULT, Registries, registry_name_for
 from demux.core.settings.games import games_named
-from demux.core.settings.settings import Settings
+from demux.core.settings.settings import GameRegistrySettings, Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,18 +38,18 @@ def registered_games(settings: Settings, registries: Registries) -> RegisteredGa
     if settings.games.subjects is None:
         return RegisteredGames()
     named: set[str] = set()
-    for registry in _asked(settings):
+    for registry in _asked(settings.registries):
         found = games_named(settings.games.subjects, registries.of(registry).subjects())
-        named |= {game for game in found if registry_name_for(game, settings) == registry}
+        named |= {game for game in found if registry_name_for(game, settings.registries) == registry}
     reasons = {game: invalid_reason(game, settings.games.max_name_bytes) for game in named}
     left_out = tuple((game, reason) for game, reason in sorted(reasons.items()) if reason)
     return RegisteredGames(frozenset(game for game, reason in reasons.items() if not reason), left_out)
 
 
-def _asked(settings: Settings) -> tuple[str, ...]:
+def _asked(registries: Mapping[str, GameRegistrySettings]) -> tuple[str, ...]:
     # where a pattern takes every game, there may be no other registry at all
-    takes_all = any("*" in registry.games for registry in settings.registries.values())
-    return (*(() if takes_all else (DEFAULT,)), *settings.registries)
+    takes_all = any("*" in registry.games for registry in registries.values())
+    return (*(() if takes_all else (DEFAULT,)), *registries)
 
 
 def registered_if_asked(settings: Settings, registries: Registries, warn: Callable[[str], None]) -> RegisteredGames:

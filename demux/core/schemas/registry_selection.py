@@ -14,14 +14,14 @@ from demux.core.registry.protocol import ErasableRegistry
 from demux.core.root.layout import storage_for
 from demux.core.schemas.subject_choice import GameSchemas
 from demux.core.settings.games import SubjectRule
-from demux.core.settings.settings import RegistrySettings, Settings
+from demux.core.settings.settings import GameRegistrySettings, RegistrySettings, Settings
 
 DEFAULT = "default"
 
 
-def registry_name_for(game: str, settings: Settings) -> str:
+def registry_name_for(game: str, registries: Mapping[str, GameRegistrySettings]) -> str:
     """Return the name of the first registry with a pattern that the game's name suits, else `default`."""
-    for name, registry in settings.registries.items():
+    for name, registry in registries.items():
         if any(fnmatchcase(game, pattern) for pattern in registry.games):
             return name
     return DEFAULT
@@ -29,7 +29,7 @@ def registry_name_for(game: str, settings: Settings) -> str:
 
 def game_schemas(game: str, settings: Settings) -> GameSchemas:
     """Return where the game's schemas are, and which of them are the game's, by the settings."""
-    name = registry_name_for(game, settings)
+    name = registry_name_for(game, settings.registries)
     games = settings.games
     return GameSchemas(
         name, SubjectRule(game, games.subjects, games.subjects_of), registry_settings(settings, name).messages
@@ -105,7 +105,9 @@ def unused_names(settings: Settings, registries: Registries) -> tuple[str, ...]:
         messages = registry_settings(settings, registry).messages
         named[registry] += [(f"{section}.messages", subject) for subject in messages]
     for game, subjects in settings.games.subjects_of.items():
-        named[registry_name_for(game, settings)] += [(f"games.subjects_of.{game}", subject) for subject in subjects]
+        named[registry_name_for(game, settings.registries)] += [
+            (f"games.subjects_of.{game}", subject) for subject in subjects
+        ]
     found: list[str] = []
     for registry, settings_of_it in named.items():
         if settings_of_it:
