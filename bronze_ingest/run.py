@@ -42,9 +42,6 @@ def ingest(
     A second run ingests only what is new; after a crash it finishes the batch under way.
 
     Args:
-        spark: the session.
-        settings: all settings.
-        trigger: when batches begin, and when to end.
         accept_gaps: whether to continue where the broker has lost unread records, and to record the gap.
         on_batch: called with the report of each batch.
 

@@ -24,7 +24,6 @@ def records(path: str, file: ArchiveFile, layout: ArchiveFormat) -> Iterator[pa.
     Args:
         path: the file as Spark names it, such as `file:/archive/a.bin`.
         file: opened, at its beginning.
-        layout: how the records are laid out.
 
     Raises:
         StorageFailed: the file cannot be read.

@@ -44,12 +44,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TableReader:
-    """A Delta table of a root, which is read when a method is called.
-
-    Attributes:
-        path: the path or URI.
-        storage: how its files are reached.
-    """
+    """A Delta table of a root, which is read when a method is called."""
 
     path: str
     storage: Storage

@@ -95,11 +95,7 @@ def command_context(
     SIGINT and SIGTERM set `stop`: what is under way finishes. A second signal ends the process at once.
 
     Args:
-        settings: all settings.
         command: its name, which other commands show.
-        access: what the command does with the root.
-        wait: wait for the lock.
-        after_removal: what to do where a removal was interrupted.
 
     Raises:
         RootLocked, StorageFailed: as `demux.core.root.lock.locked`.
@@ -144,7 +140,6 @@ def session_to_look(
     """Yield None, or a session where one is asked for or nothing else reaches the tables; takes no lock.
 
     Args:
-        settings: all settings.
         command: its name, which other commands show.
         by_spark: whether a session is asked for.
         also: paths of further tables that the command reads.

@@ -30,9 +30,6 @@ class HeldRoot:
     """A root that is locked for one command, without a session.
 
     Attributes:
-        settings: all settings.
-        schemas: the schemas in use.
-        control: the control tables.
         stop: once set, what is under way finishes.
         hold: the root, as the command holds it; None where the command only looks.
         warn: shows a sentence to the person who began the command.
@@ -80,9 +77,7 @@ class CommandContext(HeldRoot):
     """A root that is locked for one command, and the session that works on it.
 
     Attributes:
-        spark: the session.
         tables: keeps processes of the same command apart that write one table.
-        catalog: where the tables are registered.
     """
 
     spark: SparkSession

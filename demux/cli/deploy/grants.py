@@ -74,7 +74,6 @@ def take_back(found: GrantsPreview, before: Callable[[], None]) -> Sequence[Demu
     """Take back all that is ours, print each call, and return what was refused; our record goes if nothing was.
 
     Args:
-        found: what takes it back.
         before: called before each call.
 
     Raises:

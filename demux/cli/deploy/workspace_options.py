@@ -31,8 +31,6 @@ def games_seen(turn: DeploymentLock, settings: Settings, discovered: bool) -> Di
 
     Args:
         turn: ours, with the record as it is.
-        settings: all settings.
-        discovered: whether to look at bronze.
 
     Raises:
         DemuxError: as `registered_games`, and as `session_to_look`.

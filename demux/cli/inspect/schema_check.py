@@ -25,8 +25,6 @@ class NamedRegistry:
     """A registry of the settings.
 
     Attributes:
-        name: its name there.
-        opened: the registry itself.
         messages: which message payloads of a subject hold, where the settings say so.
     """
 
@@ -67,9 +65,7 @@ class SubjectCheck:
     """What a file does to a subject.
 
     Attributes:
-        registry: the name of the registry.
         level: the compatibility mode that it holds the subject to; None where it knows none.
-        latest: the subject's latest version.
         message: the message that payloads of the subject hold.
         comparison: what differs; None where there is nothing to compare.
         problem: why not, without a full stop; it breaks the subject where the file is at fault.
@@ -101,7 +97,6 @@ def candidate(file: Path, roots: Sequence[Path]) -> Candidate:
     """Return the file, compiled once with the imports that it finds below the roots; reads files.
 
     Args:
-        file: the `.proto` file.
         roots: the folders that import paths start at; none = the nearest folder around the file that has its imports.
 
     Raises:
@@ -126,9 +121,6 @@ def check(registry: NamedRegistry, subject: str, new: Candidate, *, by_name: boo
     It takes the place of the schema where that holds a message of the file, or of the import that has its path.
 
     Args:
-        registry: where the subject is.
-        subject: its name.
-        new: the file.
         by_name: whether it must be such a part; else its first message takes the place of the subject's.
 
     Raises:

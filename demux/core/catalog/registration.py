@@ -179,14 +179,7 @@ class CatalogRegistration:
 
 
 def tag(run: Run, table: CatalogTable, columns: Struct, tags: Tags) -> None:
-    """Give the table and its top-level columns the tags that they do not have yet; a second call changes nothing.
-
-    Args:
-        run: runs a statement on Unity Catalog.
-        table: the table.
-        columns: its columns.
-        tags: what it should have.
-    """
+    """Give the table and its top-level columns the tags that they do not have yet; a second call changes nothing."""
     if not tags:
         return
     of_table, of_columns = held_tags(table)

@@ -42,7 +42,6 @@ class FolderRegistry:
     Args:
         folder: a path or URI: where `registry.yml` and the `.proto` files are.
         made_by: the mark on what is registered through this object.
-        storage: how files are reached.
     """
 
     def __init__(self, folder: str | Path, made_by: str | None = None, storage: Storage | None = None) -> None:

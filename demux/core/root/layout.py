@@ -40,10 +40,6 @@ def layout_of(settings: Settings) -> Layout:
 def storage_for(settings: Settings, environ: Mapping[str, str]) -> Storage:
     """Return how this process reaches files by the settings.
 
-    Args:
-        settings: all settings.
-        environ: where `secret:env/NAME` is looked up.
-
     Raises:
         SecretMissing: as `demux.core.secrets.resolve`.
     """
@@ -95,12 +91,7 @@ def require_root(layout: Layout, *, may_be_new: bool = False) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The paths under one root; `key` is a game's key (`demux.core.names`), never its name.
-
-    Attributes:
-        root: a folder or URI.
-        storage: how its files are reached without Spark.
-    """
+    """The paths under one root; `key` is a game's key (`demux.core.names`), never its name."""
 
     root: str
     storage: Storage = field(default_factory=Storage)

@@ -18,7 +18,6 @@ class RegisteredGames:
     """The games that subjects name; empty where they were not asked for (`games.subjects`).
 
     Attributes:
-        games: those that can have a table.
         left_out: those that cannot, each with the sentence why, by name.
     """
 

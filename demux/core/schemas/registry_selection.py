@@ -56,10 +56,8 @@ def open_registry(
     """Return the registry of this name; resolves its secrets, and asks it nothing yet.
 
     Args:
-        settings: all settings.
         name: `default`, or a key of `registries`.
         made_by: the mark on what is registered through it.
-        environ: where `secret:env/NAME` is looked up.
 
     Raises:
         SettingsInvalid: there is no such registry, or its certificate files cannot be used.

@@ -97,7 +97,6 @@ class _LookupState:
     """All that is known, why some refs are not, and what the registry did not answer.
 
     Attributes:
-        known: all that is known.
         refused: what the registry answered about refs that have no usable schema.
         unanswered: why there was no answer about a ref.
         unavailable: why the registry did not answer at all; what was not asked for then is unanswered too.
@@ -133,10 +132,7 @@ class SchemaStore:
         """Prepare.
 
         Args:
-            spark: the session.
             spark: the session; None where the tables are reached without it.
-            layout: where the tables of schemas and of approvals are.
-            registry_of: says which registry a game has.
             table_lock: keeps processes apart that write the table; None where no other one does.
         """
         self._table = RecordTable(spark, layout.storage, layout.schemas, SCHEMAS)

@@ -138,8 +138,6 @@ def write_down(
 
     Args:
         spark: the session, where only Spark opens the root's tables.
-        layout: where the tables are.
-        request: the request.
         rows: in the columns `FOUND`: one for each row of bronze that goes, and for each record that bronze has not.
         now: the time (UTC).
     """
@@ -178,8 +176,6 @@ def carry_out(
 
     Args:
         spark: the session, for tables that only Spark reads or writes.
-        layout: where the tables are.
-        request: the request.
         read_batch: as in `search.searched`, where the game may have read more since that was written
             down; None for a request of this moment.
 

@@ -52,8 +52,6 @@ class SearchScope:
 
     Attributes:
         spark: the session, for tables that only Spark reads; None where there is none.
-        layout: where the tables are.
-        schemas: the schemas in use.
         predicate: as it was parsed.
         unreadable_too: whether rows that cannot be read go where their bytes have a text that is sought.
     """
@@ -135,8 +133,6 @@ def searched(scope: SearchScope, game: str, read_batch: int) -> Iterator[SearchO
     """Yield what is found of a game; its rows can be had once, while the block runs.
 
     Args:
-        scope: what is searched.
-        game: the exact name.
         read_batch: the last batch of bronze that the game has read whole; -1 for none, `ALL_READ` for all.
 
     Raises:

@@ -39,8 +39,6 @@ class MaintenanceRequest:
 
     Attributes:
         settings: how long what is kept.
-        vacuum: whether old files go.
-        dry_run: only say what would be done.
         now: the time (UTC).
         new_id: for the rows that go.
         threads: that maintain tables at the same time.
@@ -62,8 +60,6 @@ class TableMaintainer:
 
     Attributes:
         spark: the session; None: only to look, at tables that are read without it.
-        layout: where the tables are.
-        request: what is asked for.
         offsets_of: says the offsets of games in bronze.
         give_way: called between two steps: others may have the root then.
         stop: once set, no other table begins.

@@ -16,7 +16,6 @@ def tables_of(
     """Return the tables that are there: bronze first, then quarantine, control and silver by name.
 
     Args:
-        layout: where the tables are.
         settings: by which columns silver tables are ordered.
         names: the games' exact names by key, as far as they are known.
         games: exact names; only their silver tables are meant then. None of them: all tables.

@@ -167,7 +167,6 @@ class Tally:
     Attributes:
         game: the exact name; None where no game is known, as with records that never became a bronze row.
         places: the tables that have each of them.
-        records: how many they are.
         first_batch: the first batch of bronze that has one; None where none has.
         last_batch: the last one.
     """

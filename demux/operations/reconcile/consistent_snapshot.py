@@ -45,7 +45,6 @@ class ConsistentSnapshot:
     """Versions that fit together.
 
     Attributes:
-        bronze: bronze.
         quarantine: quarantine before silver was read, and after it.
         dropped: what was dropped from it.
         removed: what was removed from bronze.
@@ -75,10 +74,6 @@ def read(
     """Return the versions to count; opens each table's log, takes no lock.
 
     Args:
-        spark: the session, where there is one.
-        layout: where the tables are.
-        offsets_of: says the offsets of games, by key.
-        source_offsets: says the offset of bronze in its source.
         games: the exact names; None: all games.
 
     Raises:

@@ -83,10 +83,6 @@ def register_silver(
     """Make all rows of the silver tables known to the engine, as one table: game, _record_id.
 
     Args:
-        engine: the engine.
-        storage: how the tables' files are reached.
-        spark: the session.
-        tables: the tables by key.
         names: the games' exact names by key; a key that no game has is its own name.
     """
     schema = _schema(_SILVER)

@@ -38,11 +38,7 @@ def reconcile(
 
     Args:
         spark: the session, where there is one: it reads what nothing else can.
-        layout: where the tables are.
-        offsets_of: says the offsets of games, by key.
-        source_offsets: says the offset of bronze in its source.
         games: the exact names; None: all games, and the source.
-        grain: what there is an account of.
 
     Raises:
         GameUnknown: no table has a record of one of the games.

@@ -20,7 +20,6 @@ class Instrument:
 
     Attributes:
         name: as it is sent.
-        kind: what it does with a value.
         unit: by UCUM.
         attributes: what its series differ by, beside `demux.root`.
         meaning: a sentence.

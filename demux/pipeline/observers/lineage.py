@@ -58,11 +58,8 @@ class Lineage(Observer):
         """Prepare for one run.
 
         Args:
-            settings: all settings.
-            layout: where the tables are.
             environ: `OPENLINEAGE_NAMESPACE` is that of the jobs; without it, it is the root's URI.
             send: takes events in order.
-            columns: those of a table.
         """
         self._settings = settings
         self._layout = layout

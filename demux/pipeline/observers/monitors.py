@@ -27,8 +27,6 @@ def monitors_of(settings: Settings, environ: Mapping[str, str], warn: Callable[[
     """Return what learns of one run of a command; what cannot be had is said once, and the command does without.
 
     Args:
-        settings: all settings.
-        environ: the environment.
         warn: shows a sentence to the person who began the command.
     """
     makers: list[tuple[Callable[[Mapping[str, str]], object], str, _Maker]] = [

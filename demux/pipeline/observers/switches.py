@@ -29,7 +29,6 @@ def lineage_asked(environ: Mapping[str, str], folders: Sequence[Path] = ()) -> b
     """Return whether events of lineage are asked for: by a URL, a transport, or a file of settings.
 
     Args:
-        environ: the environment.
         folders: where OpenLineage's client looks for openlineage.yml.
     """
     if environ.get("OPENLINEAGE_DISABLED", "").strip().lower() == "true":

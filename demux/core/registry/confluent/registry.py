@@ -39,7 +39,6 @@ class ConfluentRegistry:
     free one of `schema2.proto` …, where an import is called so), and `message` is None. Subjects may share an id.
 
     Args:
-        rest: how to reach it.
         made_by: the mark on what is registered through this object (`demux.core.registry.confluent.ownership_marks`).
     """
 
@@ -185,7 +184,6 @@ class Registrar:
     """Registers schemas, each content once.
 
     Args:
-        resources: the registry.
         made_by: the mark on what is registered here; None = no mark.
     """
 
