@@ -205,7 +205,7 @@ class Root:
             PlanRefused: the plan would end more games than the settings allow.
             TableUnsuited: there is no session, and only Spark opens the root's tables.
         """
-        from demux.core.schemas.game_discovery import registered_if_asked
+        from demux.core.schemas.registry_selection import registered_if_asked
         from install_workflow.planning.plan import left_out
         from install_workflow.planning.round_plan import preview_round
 

@@ -15,9 +15,10 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+import typer
 from rich.console import Console
 
-from demux.core.errors import StorageFailed
+from demux.core.errors import ExitCode, SettingsInvalid, StorageFailed
 from demux.core.extras import on_databricks
 from demux.core.log_format import formatter_of
 from demux.core.root.layout import layout_of, logs_of, require_root, s3_access
@@ -228,3 +229,31 @@ def _signals_caught(stopping: threading.Event) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def ask_to_remove(yes: bool) -> None:
+    """Ask, unless the answer was given before; end the command unless it is yes.
+
+    Raises:
+        SettingsInvalid: there is no terminal to ask on.
+    """
+    if yes:
+        return
+    if not can_ask():
+        raise SettingsInvalid(
+            "There is no terminal to ask on, and --yes is not given.", "Give --yes; nothing was removed."
+        )
+    ask("Remove all this?")
+
+
+def can_ask() -> bool:
+    """Return whether there is a terminal to ask on."""
+    # a task on a cluster may have no standard input at all
+    return sys.stdin is not None and sys.stdin.isatty()
+
+
+def ask(question: str, *, err: bool = False) -> None:
+    """Ask, and end the command unless the answer is yes; with `err` on standard error, where the output is JSON."""
+    if not typer.confirm(question, err=err):
+        console.print("nothing was changed")
+        raise typer.Exit(ExitCode.INTERRUPTED)

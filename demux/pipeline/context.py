@@ -18,8 +18,7 @@ from demux.core.extras import on_databricks
 from demux.core.reports import GameReport, IngestReport
 from demux.core.root.layout import Layout, layout_of
 from demux.core.root.lock import Hold, TableLock, table_lock, unlocked
-from demux.core.schemas.game_discovery import RegisteredGames, registered_if_asked
-from demux.core.schemas.registry_selection import Registries, game_schemas
+from demux.core.schemas.registry_selection import RegisteredGames, Registries, game_schemas, registered_if_asked
 from demux.core.schemas.store import GameRegistry, SchemaStore
 from demux.core.settings.settings import Settings
 from demux.core.streaming.query import TAKE_ALL, Trigger

@@ -5,13 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from demux.cli.command import console
-from demux.cli.deploy.deploy_text import plan_text
+from demux.cli.command import ask, can_ask, console
 from demux.cli.deploy.grants import grants_left_out, make_grants
-from demux.cli.deploy.installer_identity import begin
 from demux.cli.deploy.local_plan import apply_here
-from demux.cli.deploy.workspace_options import games_seen, print_step, wheel_for
-from demux.cli.output.questions import ask, can_ask
+from demux.cli.deploy.workspace import begin, games_seen, plan_text, print_step, wheel_for
 from demux.core.errors import SettingsInvalid
 from demux.core.settings.settings import Settings
 from install_workflow.databricks.api.client import WorkspaceConnection

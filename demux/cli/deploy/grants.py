@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from demux.cli.command import console
-from demux.cli.deploy.installer_identity import read_deployment_lock
+from demux.cli.command import ask, can_ask, console
+from demux.cli.deploy.workspace import read_deployment_lock
 from demux.cli.output.print_json import print_json
-from demux.cli.output.questions import ask, can_ask
 from demux.core.errors import DemuxError
 from demux.core.settings.settings import Settings
 from demux.core.text import counted, printable

@@ -18,6 +18,7 @@ from rich.table import Table
 
 from demux.cli.command import (
     Pace,
+    ask_to_remove,
     command_context,
     console,
     held_root,
@@ -25,7 +26,6 @@ from demux.cli.command import (
     session_to_look,
 )
 from demux.cli.output.print_json import print_json
-from demux.cli.output.questions import ask_to_remove
 from demux.cli.repair.forget_text import found_content, found_text, left_text, removed_text
 from demux.core.delta.bronze_games import games_in_bronze
 from demux.core.errors import ExitCode, PredicateInvalid, SettingsInvalid, TableUnsuited

@@ -23,9 +23,8 @@ from demux.core.root.layout import Layout, layout_of
 from demux.core.root.lock import Access
 from demux.core.settings.settings import Settings
 from demux.operations.maintenance.report import TableMaintenance, Vacuum
-from demux.operations.maintenance.run import MaintenanceRequest, TableMaintainer
+from demux.operations.maintenance.run import MaintenanceRequest, TableMaintainer, tables_of
 from demux.operations.maintenance.state import count_from, next_due, require_safe
-from demux.operations.maintenance.tables import tables_of
 from demux.pipeline.context import CommandContext
 from demux.pipeline.read_offsets import game_offsets
 

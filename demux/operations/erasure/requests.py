@@ -31,7 +31,7 @@ from demux.core.root.layout import Layout
 from demux.core.spark.connect import new_session
 from demux.core.storage.files import Storage
 from demux.core.tables import FORGET, POSITION, REMOVED
-from demux.operations.erasure.found_rows import BATCH, FOUND
+from demux.operations.erasure.payload_matching import BATCH, FOUND
 from demux.operations.erasure.results import FORGOTTEN_ROWS, RemovedRows
 from demux.operations.reconcile.duckdb_engine import Engine, batches_of, counting_engine, keep
 from demux.operations.reconcile.table_snapshots import snapshot

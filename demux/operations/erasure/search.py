@@ -31,8 +31,19 @@ from demux.core.schemas.ref import SchemaRef
 from demux.core.schemas.store import SchemaStore
 from demux.core.spark.connect import new_session
 from demux.core.tables import POSITION
-from demux.operations.erasure.found_rows import BATCH, FOUND, JUDGED, FoundIn, judged_rows, matching_rows
-from demux.operations.erasure.payload_matching import LOOKED_AT, REF, MatchVerdict, PayloadQuery, Writing
+from demux.operations.erasure.payload_matching import (
+    BATCH,
+    FOUND,
+    JUDGED,
+    LOOKED_AT,
+    REF,
+    FoundIn,
+    MatchVerdict,
+    PayloadQuery,
+    Writing,
+    judged_rows,
+    matching_rows,
+)
 from demux.operations.erasure.results import ALL_READ, SearchResult
 from demux.operations.predicate.ast import Predicate, paths_in, sought_in
 from demux.operations.predicate.binder import fit, missing_from

@@ -1,7 +1,7 @@
 """What balances and what does not: how often each record is in which table, and what that means. Pure.
 
-Counting is the engine's (`tallies.py`): it gives tallies, one for all records that are in the same tables. What they
-mean is decided here.
+Counting is the engine's (`duckdb_engine.py`): it gives tallies, one for all records that are in the same tables. What
+they mean is decided here.
 """
 
 from __future__ import annotations
