@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import locale
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,12 +12,15 @@ import pyarrow.compute as pc
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
-from bronze_ingest.archive.file_open import local_path, open_archive
-from bronze_ingest.archive.formats import records
-from bronze_ingest.archive.record_batch import ARCHIVED, CUT
+from bronze_ingest.archive.byte_reader import FileContent
+from bronze_ingest.archive.delimited import delimited
+from bronze_ingest.archive.file_open import ArchiveFile, local_path, open_archive
+from bronze_ingest.archive.ndjson import ndjson
+from bronze_ingest.archive.parquet import parquet
+from bronze_ingest.archive.record_batch import ARCHIVED, CUT, RecordRows, batch_of
 from demux.core.columns.spark import spark_struct
 from demux.core.errors import SettingsInvalid, SourceMissing, StorageFailed
-from demux.core.settings.source import ArchiveSettings, CleanUp
+from demux.core.settings.source import ArchiveFormat, ArchiveSettings, CleanUp
 from demux.core.spark.map_in_arrow import ArrowFunction, map_in_arrow
 from demux.core.text import printable
 
@@ -165,3 +168,33 @@ def _java_has(text: str) -> bool:
     except UnicodeEncodeError:  # also of a byte that is no UTF-8, half of a surrogate pair in Python
         return False
     return True
+
+
+def records(path: str, file: ArchiveFile, layout: ArchiveFormat) -> Iterator[pa.RecordBatch]:
+    """Return the file's rows in order, in the columns of `ARCHIVED`; nothing for an empty file.
+
+    A batch has at most `MAX_BATCH_ROWS` rows and `MAX_BATCH_BYTES`; a larger record has a batch of its own. A row
+    whose `refused_sentence` is not NULL is a malformed piece. The same file gives the same rows each time.
+
+    Args:
+        path: the file as Spark names it, such as `file:/archive/a.bin`.
+        file: opened, at its beginning.
+
+    Raises:
+        StorageFailed: the file cannot be read.
+    """
+    match layout:
+        case ArchiveFormat.DELIMITED:
+            return _batches(path, file, delimited)
+        case ArchiveFormat.NDJSON:
+            return _batches(path, file, ndjson)
+        case ArchiveFormat.PARQUET:
+            return parquet(path, file)
+
+
+def _batches(
+    path: str, file: ArchiveFile, read: Callable[[FileContent], Iterator[RecordRows]]
+) -> Iterator[pa.RecordBatch]:
+    content = FileContent(path, file)
+    for rows in read(content) if content.broken is None else [content.rest(0, b"", "")]:
+        yield batch_of(path, rows)

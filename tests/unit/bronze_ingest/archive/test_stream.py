@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bronze_ingest.archive.file_open import ArchiveFile, arrow_uri, local_path, open_archive
-from bronze_ingest.archive.formats import records
 from bronze_ingest.archive.record_batch import MAX_BATCH_BYTES, MAX_PIECE_BYTES, MAX_RECORD_BYTES
+from bronze_ingest.archive.stream import records
 from demux.core.errors import StorageFailed
 from demux.core.settings.source import ArchiveFormat
 from tests.support.data.archives import (
