@@ -39,14 +39,14 @@ def json_page() -> str:
     parts = [_HEAD + "\n".join(rows)]
     for name, schema in sorted(found["$defs"].items()):
         text, _, attributes = schema.get("description", "").partition("Attributes:")
-        parts += ["", f"## {name}", cell(text), ""]
+        parts += ["", f"## {name}", cell(text).replace("None", "null"), ""]
         if values := schema.get("enum"):
             parts.append(f"One of {', '.join(f'`{value}`' for value in values)}.")
             continue
         parts += ["| field | |", "| --- | --- |"]
         notes = dict(_ATTRIBUTE.findall(attributes))
         for field, kind in schema["properties"].items():
-            note = f": {cell(notes[field]).rstrip('.')}" if field in notes else ""
+            note = f": {cell(notes[field]).rstrip('.').replace('None', 'null')}" if field in notes else ""
             missing = "" if field in schema["required"] else "; may be missing"
             parts.append(f"| `{field}` | {_type_text(kind)}{note}{missing} |")
     return "\n".join(parts)

@@ -59,13 +59,8 @@ def failures_of(result: Round) -> list[str]:
 
 def round_content(result: Round, seconds: float) -> RoundJson:
     """Return the same as JSON data."""
-    took_in = result.ingested
     return {
-        "bronze": {
-            "rows_in": took_in.rows_in,
-            "rows_bronze": took_in.rows_bronze,
-            "rows_quarantined": took_in.rows_quarantined,
-        },
+        "bronze": result.ingested,
         "games": [_game_json(end) for end in result.ended],
         "waiting": [waiting.game for waiting in result.plan.waiting],
         "complete": result.complete,

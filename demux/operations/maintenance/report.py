@@ -81,7 +81,7 @@ class HeldBack:
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceSums:
-    """What was done to the tables of a kind; as `TableMaintenance`."""
+    """What was done to the tables of a kind; `removed` and `removed_bytes` are None where they are not counted."""
 
     kind: TableKind
     tables: int
