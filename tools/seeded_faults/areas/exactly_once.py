@@ -25,7 +25,7 @@ EXACTLY_ONCE = (
         "deserializer/offsets/unread_files.py",
         "BronzeOffset(commit.version, index) >= since",
         "BronzeOffset(commit.version, index) > since",
-        "tests/unit/deserializer/offsets/test_pending.py::test_what_was_read_does_not_come_again",
+        "tests/unit/deserializer/offsets/test_unread_files.py::test_what_was_read_does_not_come_again",
     ),
     Fault(
         "table-lock-not-taken",
@@ -39,7 +39,7 @@ EXACTLY_ONCE = (
         "deserializer/silver/file_quarantine.py",
         "with self._lock(self.path):",
         "if True:",
-        "tests/unit/deserializer/silver/test_fleet_quarantine.py::test_quarantine_is_made_and_written_while_its_lock_is_held",
+        "tests/unit/deserializer/silver/test_file_quarantine.py::test_quarantine_is_made_and_written_while_its_lock_is_held",
     ),
     Fault(
         "stream-batch-without-transaction",
