@@ -48,7 +48,6 @@ class OpenTables:
     """Tables that are opened once; later calls read only what is new in their logs.
 
     Attributes:
-        storage: how they are reached.
         opened: those that are open, by path.
     """
 

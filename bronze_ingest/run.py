@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from bronze_ingest import file_sink, spark_sink
 from bronze_ingest.archive.batches import with_files
@@ -17,12 +18,14 @@ from demux.core.columns.spark import columns_in_json, columns_of_spark
 from demux.core.columns.types import Struct
 from demux.core.delta.app_transactions import Batch
 from demux.core.delta.batch_commit import BatchCounts
+from demux.core.delta.log import newest_transaction
 from demux.core.delta.parquet_writer import schema_json
-from demux.core.errors import DemuxError, SettingsInvalid
+from demux.core.errors import CheckpointLost, DemuxError, SettingsInvalid, TableLost
 from demux.core.reports import IngestReport
 from demux.core.root.layout import Layout, layout_of
 from demux.core.settings.settings import Settings, Sink
-from demux.core.streaming.checkpoints import require_checkpoint
+from demux.core.storage.files import Storage
+from demux.core.streaming.checkpoints import read_checkpoint
 from demux.core.streaming.query import TAKE_ALL, Trigger, run_query
 
 
@@ -39,16 +42,13 @@ def ingest(
     A second run ingests only what is new; after a crash it finishes the batch under way.
 
     Args:
-        spark: the session.
-        settings: all settings.
-        trigger: when batches begin, and when to end.
         accept_gaps: whether to continue where the broker has lost unread records, and to record the gap.
         on_batch: called with the report of each batch.
 
     Raises:
         SettingsInvalid, SourceMissing, KafkaUnavailable, KafkaRefused, TopicMissing, OffsetsLost: as for
             `wrapper_stream`.
-        CheckpointLost: bronze is there and its checkpoint is not.
+        CheckpointLost, TableLost: as for `require_checkpoint`.
     """
     layout = layout_of(settings)
     wrapper = wrapper_format(settings)
@@ -60,15 +60,7 @@ def ingest(
         counts.append(write_batch(layout, frame, wrapper, batch))
         on_batch(_report(counts[-1:]))
 
-    require_checkpoint(
-        spark,
-        layout.storage,
-        layout.bronze_checkpoint,
-        layout.bronze,
-        layout.quarantine,
-        f"stage = '{Stage.BRONZE.value}'",
-        "demux rebuild --bronze",
-    )
+    require_checkpoint(spark, layout)
     _require_columns(spark, tables, layout, wrapper)
     source = wrapper_stream(spark, settings, accept_gaps)
     watched = with_files(layout.storage, layout.bronze_checkpoint, one_batch)
@@ -79,6 +71,52 @@ def ingest(
         check_source(spark, settings)
         raise
     return _report(counts)
+
+
+def require_checkpoint(spark: SparkSession, layout: Layout) -> None:
+    """Check that bronze still has the checkpoint of the query that wrote it, and not an older copy of it.
+
+    Without it the query would restart and write everything a second time; with an older one Delta would take new
+    batches for old ones and skip them without a word.
+
+    Raises:
+        CheckpointLost: the checkpoint is gone, has lost its offsets, or is older than the table.
+        TableLost: the checkpoint is there, and the table is gone: what that held would not come back.
+    """
+    storage, table, checkpoint = layout.storage, layout.bronze, layout.bronze_checkpoint
+    found = read_checkpoint(storage, checkpoint)
+    if not storage.table_exists(table):
+        # every batch that is done has made the table
+        if found.done >= 0:
+            raise TableLost(
+                f"The table {table} is gone, and the query that wrote it has its checkpoint {checkpoint}.",
+                "Run `demux rebuild --bronze` to make the table again from its source, or put the table back.",
+                table=table,
+                checkpoint=checkpoint,
+            )
+        return
+    if found.query_id is not None and found.begun >= 0:
+        written = newest_transaction(storage, table, found.query_id)
+        if written is None or written <= found.begun:
+            return
+        state = f"is older than the table: it knows batch {found.begun}, the table has batch {written}"
+    elif _has_rows(spark, storage, table) or _has_rows(spark, storage, layout.quarantine, Stage.BRONZE):
+        state = "is gone"
+    else:
+        return
+    raise CheckpointLost(
+        f"The table {table} was written by a query whose checkpoint {checkpoint} {state}.",
+        "Run `demux rebuild --bronze` to make the table again from its source, or put the checkpoint back.",
+        table=table,
+        checkpoint=checkpoint,
+    )
+
+
+def _has_rows(spark: SparkSession, storage: Storage, table: str, stage: Stage | None = None) -> bool:
+    if not storage.table_exists(table):
+        return False
+    rows = spark.read.format("delta").load(table)
+    return bool((rows if stage is None else rows.where(F.col("stage") == stage.value)).limit(1).count())
 
 
 def _writer(tables: file_sink.OpenTables, layout: Layout, sink: Sink) -> Callable[..., BatchCounts]:

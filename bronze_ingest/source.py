@@ -6,6 +6,7 @@ again, at any time: Spark refuses another number of sources than a checkpoint ha
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 
 from pyspark.sql import Column as SparkColumn
@@ -21,10 +22,10 @@ from bronze_ingest.kafka.lost_offsets import TopicState, kafka_offsets, source_l
 from bronze_ingest.kafka.source import kafka_stream
 from bronze_ingest.kafka.topic_history import follow, require_offsets
 from demux.core.columns.spark import spark_type
-from demux.core.errors import SettingsInvalid, SourceMissing
+from demux.core.errors import CheckpointLost, SettingsInvalid, SourceMissing
 from demux.core.root.layout import Layout, layout_of
 from demux.core.settings.settings import Settings
-from demux.core.settings.source import ArchiveSettings, SourceKind
+from demux.core.settings.source import ArchiveSettings, KafkaSettings, SourceKind
 from demux.core.streaming.checkpoints import read_checkpoint
 from demux.core.tables import SOURCE_OPTIONAL
 
@@ -41,20 +42,21 @@ def wrapper_stream(spark: SparkSession, settings: Settings, accept_gaps: bool = 
     Raises:
         SourceMissing: there is no table or archive, or it has no BINARY column `value`.
         SettingsInvalid: bronze was filled from another kind of source; or as for `require_same_reading`.
+        CheckpointLost: as for `kind_of`.
         KafkaUnavailable, KafkaRefused, TopicMissing: as for `topics_now`.
         OffsetsLost: as for `follow`.
     """
     layout = layout_of(settings)
     _require_same_kind(layout, settings.source.kind)
     require_same_reading(layout, settings.archive)
-    archive = _archive(spark, settings, layout)
+    archive = _archive(spark, settings.archive, layout)
     match settings.source.kind:
         case SourceKind.FILES:
             return archive
         case SourceKind.DELTA:
-            return _columns(_delta_stream(spark, settings), SourceKind.DELTA).unionByName(archive)
+            return _columns(_delta_stream(spark, settings, layout), SourceKind.DELTA).unionByName(archive)
         case SourceKind.KAFKA:
-            made = follow(spark, layout, _topics(settings), accept_gaps)
+            made = follow(spark, layout, _topics(settings.kafka), accept_gaps)
             return _columns(kafka_stream(spark, settings.kafka, made), SourceKind.KAFKA).unionByName(archive)
 
 
@@ -64,25 +66,26 @@ def check_source(spark: SparkSession, settings: Settings) -> None:
     Raises:
         SourceMissing, KafkaUnavailable, KafkaRefused, TopicMissing, OffsetsLost: as for `wrapper_stream`.
     """
+    layout = layout_of(settings)
     match settings.source.kind:
         case SourceKind.KAFKA:
-            require_offsets(spark, layout_of(settings), _topics(settings))
+            require_offsets(spark, layout, _topics(settings.kafka))
         case SourceKind.DELTA:
-            _delta_stream(spark, settings)
+            _delta_stream(spark, settings, layout)
         case SourceKind.FILES:
-            _archive(spark, settings, layout_of(settings))
+            _archive(spark, settings.archive, layout)
 
 
-def _topics(settings: Settings) -> Mapping[str, TopicState]:
+def _topics(kafka: KafkaSettings) -> Mapping[str, TopicState]:
     # the client is an extra, and only this source needs it
     from bronze_ingest.kafka.topic_metadata import topics_now
 
-    return topics_now(settings.kafka)
+    return topics_now(kafka)
 
 
-def _archive(spark: SparkSession, settings: Settings, layout: Layout) -> DataFrame:
-    if settings.archive.path is not None:
-        return archive_stream(spark, settings.archive)
+def _archive(spark: SparkSession, archive: ArchiveSettings, layout: Layout) -> DataFrame:
+    if archive.path is not None:
+        return archive_stream(spark, archive)
     return archive_stream(spark, ArchiveSettings(path=_no_archive(layout)))
 
 
@@ -108,9 +111,9 @@ def _columns(frame: DataFrame, kind: SourceKind) -> DataFrame:
     )
 
 
-def _delta_stream(spark: SparkSession, settings: Settings) -> DataFrame:
+def _delta_stream(spark: SparkSession, settings: Settings, layout: Layout) -> DataFrame:
     path = settings.source_path
-    if not layout_of(settings).storage.table_exists(path):
+    if not layout.storage.table_exists(path):
         raise SourceMissing(
             f"There is no Delta table of wrappers at {path}.",
             "Run `demux produce` to make one, or name yours in `source.path`.",
@@ -143,13 +146,35 @@ def _require_same_kind(layout: Layout, kind: SourceKind) -> None:
     line = source_line(layout.storage.read_text(f"{layout.bronze_checkpoint}/offsets/{begun}"), KAFKA)
     if line is None:
         return
-    if '"reservoirId"' in line:
-        before = SourceKind.DELTA
-    else:
-        before = SourceKind.FILES if kafka_offsets(line) is None else SourceKind.KAFKA
+    before = kind_of(line)
     if before is not kind:
         raise SettingsInvalid(
             f"Bronze was filled from `source.kind: {before.value}`, and cannot continue from `{kind.value}`.",
             "Take another root, or fill bronze again with `demux rebuild --bronze`.",
             before=before.value,
         )
+
+
+def kind_of(line: str) -> SourceKind:
+    """Return the kind of the source that wrote this line into a checkpoint's log of offsets.
+
+    Raises:
+        CheckpointLost: no source of ours writes such a line.
+    """
+    if kafka_offsets(line) is not None:
+        return SourceKind.KAFKA
+    try:
+        offset = json.loads(line)
+    except ValueError:
+        offset = None
+    match offset:
+        case {"reservoirId": _}:
+            return SourceKind.DELTA
+        case {"logOffset": _}:
+            return SourceKind.FILES
+        case _:
+            raise CheckpointLost(
+                f"The checkpoint of bronze has an offset that is of no Kafka topic, Delta table or archive: {line}.",
+                "Put the checkpoint back as it was, or fill bronze again with `demux rebuild --bronze`.",
+                line=line,
+            )

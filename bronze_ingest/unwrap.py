@@ -35,7 +35,6 @@ class WrapperFormat:
     """How a record is wrapped, and which names are let through.
 
     Attributes:
-        envelope: the compiled envelope.
         wrapper: the frame before it.
         payload: where the payload's schema id is.
         max_name_bytes: longest game name in UTF-8 bytes.
@@ -95,7 +94,6 @@ def unwrap(values: pa.Array, headers: pa.Array, wrapper: WrapperFormat, malforme
     Args:
         values: BINARY; NULL is not a wrapper.
         headers: ARRAY<STRUCT<key: STRING, value: BINARY>>.
-        wrapper: how they are wrapped.
         malformed: STRING, what is wrong where a row is a piece of a file and no record.
     """
     envelope, refused = wrapper.envelope, _Refusals(len(values))

@@ -36,9 +36,7 @@ class DeltaSink:
     (UTC, microseconds), key BINARY, headers ARRAY<STRUCT<key STRING, value BINARY>>.
 
     Args:
-        path: the table's path or URI.
         topic: what the column `topic` says.
-        storage: how the table is reached.
     """
 
     def __init__(self, path: str, topic: str = "events", storage: Storage | None = None) -> None:

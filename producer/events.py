@@ -60,7 +60,6 @@ def payloads(writer: EventWriter, words: Words, now_us: int) -> list[bytes]:
     """Return one payload per row of words, in order.
 
     Args:
-        writer: whose events they are.
         words: shape (n, 8).
         now_us: microseconds since 1970; events happened in the hour before.
     """

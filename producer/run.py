@@ -41,7 +41,6 @@ def produce(
     Args:
         request: what to produce.
         registry: where the schemas go; make it with `made_by=MADE_BY`, so that `clean_up` knows them.
-        sink: where the records go.
         now: the time of the first record, with a time zone; events happened in the hour before.
         on_progress: called after each batch with the number of records in it.
 
@@ -118,7 +117,6 @@ class ProduceRequest:
         faults: the kinds of fault, equally often.
         seed: the random seed; the same seed continues after the target's last event.
         resend: how many of the target's newest messages are sent again first.
-        batch_events: how many events are sent at a time.
     """
 
     events: int = 20_000

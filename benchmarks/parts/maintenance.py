@@ -21,8 +21,7 @@ from demux.core.settings.maintenance import MaintainSettings
 from demux.core.storage.files import Storage
 from demux.operations.maintenance import spark_table as by_spark
 from demux.operations.maintenance.report import Table, Vacuum
-from demux.operations.maintenance.run import MaintenanceRequest, TableMaintainer
-from demux.operations.maintenance.tables import tables_of
+from demux.operations.maintenance.run import MaintenanceRequest, TableMaintainer, tables_of
 
 TITLE = "Maintenance of many small tables"
 

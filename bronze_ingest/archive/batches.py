@@ -21,7 +21,7 @@ from demux.core.streaming.checkpoints import StreamCheckpoint, read_checkpoint
 from demux.core.text import printable
 
 _NOTE = "archive.json"
-_FROM_WORKER = re.compile(r"\[STORAGE_FAILED\] (?P<cause>The archived file .*?\.) (?P<remedy>(?:Put|Correct) .*)")
+_FROM_WORKER = re.compile(r"\[STORAGE_FAILED\] (?P<message>The archived file .*?\.) (?P<remedy>(?:Put|Correct) .*)")
 
 OnBatch = Callable[[DataFrame, Batch], None]
 Reading = dict[str, str | None]
@@ -87,7 +87,7 @@ def with_files(storage: Storage, checkpoint: str, on_batch: OnBatch) -> OnBatch:
             found = None if isinstance(error, DemuxError) else _FROM_WORKER.search(str(error))
             if found is None:
                 raise
-            raise StorageFailed(found["cause"], found["remedy"]) from error
+            raise StorageFailed(found["message"], found["remedy"]) from error
 
     return watched
 

@@ -66,7 +66,6 @@ class FileContent:
         """Return all that is left as one malformed piece.
 
         Args:
-            start: where the piece begins.
             begun: the piece's bytes that were read already.
             reason: what is wrong with it; empty where nothing but `broken` is.
         """

@@ -34,7 +34,6 @@ class TopicState:
     """A topic as the broker has it now.
 
     Attributes:
-        name: its name.
         topic_id: the broker's own id of it; a topic that is deleted and made again has another one.
         earliest: by partition, the first offset that can be read.
         latest: by partition, the offset that the next record will get.
@@ -51,12 +50,8 @@ class Gap:
     """Offsets of one partition that cannot be read any more.
 
     Attributes:
-        topic: the topic.
         topic_id: the id of the topic that had them; None when it is not known.
-        partition: the partition.
-        first: the first lost offset.
         end: one behind the last lost offset; None when their number is unknown.
-        loss: why they are gone.
     """
 
     topic: str
@@ -80,9 +75,7 @@ def gaps(
     """Return the offsets that the stream needs and the broker does not have, in order of topic and partition.
 
     Args:
-        needed: the offsets of the stream.
         begun: where the batch ends that was begun and must come again; nothing when there is none.
-        now: the topics that the broker has, by name.
         known_ids: the id of each topic when it was read last.
     """
     return tuple(
@@ -114,8 +107,6 @@ def begins(needed: Offsets, now: Mapping[str, TopicState], left: Mapping[tuple[s
     """Return where topics begin that are new to the stream; those that begin at 0 throughout are left out.
 
     Args:
-        needed: the offsets of the stream.
-        now: the topics that the broker has, by name.
         left: by topic id and partition, the offset of the stream when it stopped reading the topic.
     """
     found = {

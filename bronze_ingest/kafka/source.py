@@ -19,8 +19,6 @@ def kafka_stream(spark: SparkSession, kafka: KafkaSettings, incarnations: Mappin
     """Return a streaming frame of the topics' records: value, the columns of `SOURCE_OPTIONAL`, record_id.
 
     Args:
-        spark: the session.
-        kafka: the settings.
         incarnations: how often a topic of this name was made, where that is more than once; its offsets restart
             each time, and its record ids must not.
 

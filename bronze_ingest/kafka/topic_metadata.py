@@ -10,9 +10,9 @@ import re
 from collections.abc import Mapping
 
 from bronze_ingest.kafka.lost_offsets import TopicState
-from demux.core.errors import TopicMissing
+from demux.core.errors import SettingsInvalid, TopicMissing
 from demux.core.kafka.cluster import KafkaCluster, KafkaTopic
-from demux.core.kafka.errors import not_permitted, pattern_refused
+from demux.core.kafka.reasons import not_permitted
 from demux.core.settings.source import KafkaSettings
 
 
@@ -40,7 +40,12 @@ def _names(cluster: KafkaCluster, kafka: KafkaSettings) -> list[str]:
     try:
         pattern = re.compile(kafka.topic_pattern)
     except re.error as error:
-        raise pattern_refused(kafka, str(error)) from None
+        raise SettingsInvalid(
+            f"kafka.topic_pattern {kafka.topic_pattern} is no regular expression that Python reads too: {error}.",
+            "Correct it, or name the topics under kafka.topics.",
+            bootstrap_servers=kafka.bootstrap_servers,
+            reason=str(error),
+        ) from None
     names = sorted(name for name in cluster.topic_names() if pattern.fullmatch(name))
     if not names:
         raise _missing(kafka, f"topics {kafka.topic_pattern}")

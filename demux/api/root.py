@@ -44,12 +44,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TableReader:
-    """A Delta table of a root, which is read when a method is called.
-
-    Attributes:
-        path: the path or URI.
-        storage: how its files are reached.
-    """
+    """A Delta table of a root, which is read when a method is called."""
 
     path: str
     storage: Storage
@@ -210,7 +205,7 @@ class Root:
             PlanRefused: the plan would end more games than the settings allow.
             TableUnsuited: there is no session, and only Spark opens the root's tables.
         """
-        from demux.core.schemas.game_discovery import registered_if_asked
+        from demux.core.schemas.registry_selection import registered_if_asked
         from install_workflow.planning.plan import left_out
         from install_workflow.planning.round_plan import preview_round
 
@@ -246,7 +241,7 @@ class Root:
         """
         from demux.core.streaming.session import session
 
-        return session(self.settings.spark, logs_of(self.settings), s3_access(self.settings))
+        return session(self.settings.spark, logs_of(self.settings.root), s3_access(self.settings))
 
     def run(self, spark: SparkSession, *, wait: bool = False) -> Round:
         """Return what one round did: bronze takes in what is new, and each game with new rows is decoded.

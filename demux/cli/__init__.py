@@ -15,6 +15,6 @@ def main() -> None:
         missing = missing_extra(error)
         if missing is None:
             raise
-        sys.stderr.write(f"{missing.condition} {missing.cause}\n{missing.remedy}\n")
+        sys.stderr.write(f"{missing.condition} {missing.message}\n{missing.remedy}\n")
         sys.exit(missing.exit_code)
     run()

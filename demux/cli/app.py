@@ -160,6 +160,6 @@ def run() -> None:
             logging.getLogger("demux").exception("%s", told.condition)
         errors.print(told.condition, style="bold red", end=" ")
         # a sentence may hold names from outside
-        for line in f"{told.cause}\n{told.remedy}".split("\n"):
+        for line in f"{told.message}\n{told.remedy}".split("\n"):
             errors.print(printable(line))
         sys.exit(told.exit_code)

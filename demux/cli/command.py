@@ -15,9 +15,10 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+import typer
 from rich.console import Console
 
-from demux.core.errors import StorageFailed
+from demux.core.errors import ExitCode, SettingsInvalid, StorageFailed
 from demux.core.extras import on_databricks
 from demux.core.log_format import formatter_of
 from demux.core.root.layout import layout_of, logs_of, require_root, s3_access
@@ -95,11 +96,7 @@ def command_context(
     SIGINT and SIGTERM set `stop`: what is under way finishes. A second signal ends the process at once.
 
     Args:
-        settings: all settings.
         command: its name, which other commands show.
-        access: what the command does with the root.
-        wait: wait for the lock.
-        after_removal: what to do where a removal was interrupted.
 
     Raises:
         RootLocked, StorageFailed: as `demux.core.root.lock.locked`.
@@ -107,7 +104,7 @@ def command_context(
         RemovalUnfinished: see `after_removal`.
     """
     with locked(settings.root, command, wait, access, _hold(settings, command, access)) as hold:
-        log_to(logs_of(settings), settings.log.format)
+        log_to(logs_of(settings.root), settings.log.format)
         yield from _with_spark(settings, after_removal, hold, threading.Event())
 
 
@@ -118,7 +115,7 @@ def held_root(settings: Settings, command: str, access: Access, *, wait: bool = 
     from install_workflow.destroy.apply import require_whole
 
     with locked(settings.root, command, wait, access, _hold(settings, command, access)) as hold:
-        log_to(logs_of(settings), settings.log.format)
+        log_to(logs_of(settings.root), settings.log.format)
         stopping = threading.Event()
         with _signals_caught(stopping):
             require_whole(layout_of(settings))
@@ -144,7 +141,6 @@ def session_to_look(
     """Yield None, or a session where one is asked for or nothing else reaches the tables; takes no lock.
 
     Args:
-        settings: all settings.
         command: its name, which other commands show.
         by_spark: whether a session is asked for.
         also: paths of further tables that the command reads.
@@ -181,7 +177,7 @@ def _with_spark(
         require_whole(layout_of(settings))
     shared = has_session()
     with console.status("starting Spark …"):
-        spark = session(settings.spark, logs_of(settings), s3_access(settings))
+        spark = session(settings.spark, logs_of(settings.root), s3_access(settings))
     progress = ProgressLog()
     # after the session: PySpark sets a handler of its own that cancels every job
     with _signals_caught(stopping):
@@ -233,3 +229,31 @@ def _signals_caught(stopping: threading.Event) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def ask_to_remove(yes: bool) -> None:
+    """Ask, unless the answer was given before; end the command unless it is yes.
+
+    Raises:
+        SettingsInvalid: there is no terminal to ask on.
+    """
+    if yes:
+        return
+    if not can_ask():
+        raise SettingsInvalid(
+            "There is no terminal to ask on, and --yes is not given.", "Give --yes; nothing was removed."
+        )
+    ask("Remove all this?")
+
+
+def can_ask() -> bool:
+    """Return whether there is a terminal to ask on."""
+    # a task on a cluster may have no standard input at all
+    return sys.stdin is not None and sys.stdin.isatty()
+
+
+def ask(question: str, *, err: bool = False) -> None:
+    """Ask, and end the command unless the answer is yes; with `err` on standard error, where the output is JSON."""
+    if not typer.confirm(question, err=err):
+        console.print("nothing was changed")
+        raise typer.Exit(ExitCode.INTERRUPTED)

@@ -1,4 +1,4 @@
-"""Every way a command can fail: a condition, one sentence of cause, one of remedy.
+"""Every way a command can fail: a condition, a message and a remedy, one sentence each.
 
 A bad row is not an error (it goes to quarantine, see `causes`). An error stops a command or one game.
 """
@@ -36,7 +36,7 @@ class DemuxError(Exception):
     Attributes:
         condition: the kind of failure in UPPER_SNAKE, stable over releases.
         kind: transient or terminal, decided where the error is made.
-        cause: one sentence, what happened.
+        message: one sentence, what happened.
         remedy: one sentence, what to do.
         fields: the values that the sentences were made from.
     """
@@ -45,19 +45,19 @@ class DemuxError(Exception):
     kind: ClassVar[ErrorKind] = ErrorKind.TERMINAL
     exit_code: ClassVar[ExitCode] = ExitCode.UNEXPECTED
 
-    def __init__(self, cause: str, remedy: str, **fields: object) -> None:
-        super().__init__(f"[{self.condition}] {cause} {remedy}")
-        self.cause = cause
+    def __init__(self, message: str, remedy: str, /, **fields: object) -> None:
+        super().__init__(f"[{self.condition}] {message} {remedy}")
+        self.message = message
         self.remedy = remedy
         self.fields = fields
 
     def __reduce__(self) -> tuple[object, ...]:
         # a worker's error reaches the driver
-        return (_again, (type(self), self.cause, self.remedy, self.fields))
+        return (_again, (type(self), self.message, self.remedy, self.fields))
 
 
-def _again(kind: type[DemuxError], cause: str, remedy: str, fields: dict[str, object]) -> DemuxError:
-    return kind(cause, remedy, **fields)
+def _again(kind: type[DemuxError], message: str, remedy: str, fields: dict[str, object]) -> DemuxError:
+    return kind(message, remedy, **fields)
 
 
 class SettingsInvalid(DemuxError):
@@ -142,7 +142,7 @@ class RangeRetired(DemuxError):
 
 
 class CheckpointLost(DemuxError):
-    """A query wrote a table, and its checkpoint, which knows what it has read, is gone or older than the table."""
+    """A query wrote a table, and its checkpoint is gone, damaged or older: what the query has read is unknown."""
 
     condition = "CHECKPOINT_LOST"
 

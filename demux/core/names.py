@@ -28,7 +28,6 @@ def invalid_reason(name: str, max_bytes: int) -> str | None:
     """A sentence saying why records of this game go to quarantine, or None when the name can be used.
 
     Args:
-        name: the game name as it came.
         max_bytes: longest name in UTF-8 bytes.
     """
     if not name:

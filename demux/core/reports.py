@@ -27,7 +27,6 @@ class GameReport:
     """What one run of one game did, in rows, and the schema ids that it met.
 
     Attributes:
-        game: the exact name.
         rows_in: read from bronze.
         rows_silver: of these, decoded.
         rows_quarantined: of these, in quarantine.

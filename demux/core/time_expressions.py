@@ -25,7 +25,6 @@ def moment_of(text: str, now: datetime, option: str) -> datetime:
     hours (`h`), days (`d`) or weeks (`w`).
 
     Args:
-        text: what was written.
         now: the time (UTC).
         option: the option's name, for the error.
 

@@ -18,8 +18,7 @@ from demux.core.extras import on_databricks
 from demux.core.reports import GameReport, IngestReport
 from demux.core.root.layout import Layout, layout_of
 from demux.core.root.lock import Hold, TableLock, table_lock, unlocked
-from demux.core.schemas.game_discovery import RegisteredGames, registered_if_asked
-from demux.core.schemas.registry_selection import Registries, game_schemas
+from demux.core.schemas.registry_selection import RegisteredGames, Registries, game_schemas, registered_if_asked
 from demux.core.schemas.store import GameRegistry, SchemaStore
 from demux.core.settings.settings import Settings
 from demux.core.streaming.query import TAKE_ALL, Trigger
@@ -30,9 +29,6 @@ class HeldRoot:
     """A root that is locked for one command, without a session.
 
     Attributes:
-        settings: all settings.
-        schemas: the schemas in use.
-        control: the control tables.
         stop: once set, what is under way finishes.
         hold: the root, as the command holds it; None where the command only looks.
         warn: shows a sentence to the person who began the command.
@@ -80,9 +76,7 @@ class CommandContext(HeldRoot):
     """A root that is locked for one command, and the session that works on it.
 
     Attributes:
-        spark: the session.
         tables: keeps processes of the same command apart that write one table.
-        catalog: where the tables are registered.
     """
 
     spark: SparkSession
@@ -129,7 +123,7 @@ class CommandContext(HeldRoot):
                 self.catalog.register_bronze()
         except DemuxError as error:
             logging.getLogger("demux").warning("%s", error)
-            self.warn(f"{error.cause} {error.remedy}")
+            self.warn(f"{error.message} {error.remedy}")
 
     def deserialize(self, game: str) -> GameReport:
         """Run the silver stage for one game."""
@@ -147,7 +141,7 @@ def place_of(
     """Return what the stages need; `tables` where other processes write the same tables at the same time."""
     layout = layout_of(settings)
     schemas = SchemaStore(spark, layout, registry_of(settings, os.environ), tables)
-    catalog = CatalogRegistration(spark, settings, schemas, has_tags=on_databricks())
+    catalog = CatalogRegistration(spark, layout, settings.databricks, schemas, has_tags=on_databricks())
     # a stream commits by Spark, and where it continues within a commit, by files
     return CommandContext(
         settings,

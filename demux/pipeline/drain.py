@@ -20,7 +20,6 @@ def drain(tasks: tuple[Task, ...], decode: Decode, stop: threading.Event) -> Ite
     stopped on its way says how many rows wait.
 
     Args:
-        tasks: what to run.
         decode: decodes a round of them.
         stop: once set, no further round begins.
     """

@@ -1,4 +1,4 @@
-"""Where the games and bronze stand, as the ledger asks it: games by their tables, bronze by its checkpoint.
+"""The offsets of the games in bronze, by their tables, and of bronze in its source, by its checkpoint.
 
 Reads small files; changes nothing. What is not known for sure is left out: the ledger then calls a record waiting.
 """
@@ -28,7 +28,7 @@ from demux.core.streaming.bronze_offset import BronzeOffset
 from demux.core.streaming.checkpoints import end_of, read_checkpoint
 from demux.core.tables import GAPS, TOPICS
 from demux.operations.erasure.results import ALL_READ
-from demux.operations.reconcile.read_offsets import GameOffset, Part, Range, SourceOffsets
+from demux.operations.reconcile.offsets import GameOffset, Part, Range, SourceOffsets
 from demux.operations.reconcile.table_snapshots import last_batches, session_for
 
 _THREADS = 8
@@ -45,7 +45,7 @@ def game_offsets(spark: SparkSession | None, layout: Layout) -> Callable[[Collec
         names = sorted(keys)
         with ThreadPoolExecutor(_THREADS, thread_name_prefix="offsets") as pool:
             found = pool.map(lambda key: _game_offset(layout, key, app_id), names)
-            return {key: read_source for key, read_source in zip(names, found, strict=True) if read_source is not None}
+            return {key: offset for key, offset in zip(names, found, strict=True) if offset is not None}
 
     return read_offsets
 
@@ -53,14 +53,14 @@ def game_offsets(spark: SparkSession | None, layout: Layout) -> Callable[[Collec
 def read_batch(spark: SparkSession | None, layout: Layout, game: str) -> int:
     """Return the last batch of bronze that a game has read whole; -1 where it is unknown, `ALL_READ` for all."""
     key = names_of(game).key
-    read_source = game_offsets(spark, layout)([key]).get(key)
-    if read_source is None:
+    offset = game_offsets(spark, layout)([key]).get(key)
+    if offset is None:
         return -1
-    if read_source.version > newest_version(layout.storage, layout.bronze):
+    if offset.version > newest_version(layout.storage, layout.bronze):
         return ALL_READ
     writer = read_checkpoint(layout.storage, layout.bronze_checkpoint).query_id
-    batches = {} if writer is None else last_batches(layout.storage, layout.bronze, writer, [read_source.version])
-    return batches.get(read_source.version, -1)
+    batches = {} if writer is None else last_batches(layout.storage, layout.bronze, writer, [offset.version])
+    return batches.get(offset.version, -1)
 
 
 def _game_offset(layout: Layout, key: str, app_id: str) -> GameOffset | None:

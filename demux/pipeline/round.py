@@ -29,7 +29,6 @@ class Round:
     Attributes:
         round_id: its id in the control table.
         ingested: what bronze took in.
-        plan: the plan that was applied.
         ended: how each game's task ended, by game name; games without new rows have none.
         complete: every task that had something to do was begun.
     """
@@ -56,9 +55,7 @@ def run_round(
     left.
 
     Args:
-        place: the root.
         decode: decodes the games of a round; the same one for all rounds of a process.
-        trigger: when bronze's batches begin, and when its query ends.
         observer: learns of the progress.
     """
     watched, round_id = _observers(place, observer), _new_id()
@@ -131,7 +128,7 @@ def record_of(end: TaskEnd[GameReport], round_id: str) -> TaskRecord:
         report.schema_ids if report else (),
         end.seconds,
         error.condition if error else None,
-        f"{error.cause} {error.remedy}" if error else None,
+        f"{error.message} {error.remedy}" if error else None,
         _now(),
     )
 

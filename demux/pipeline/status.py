@@ -67,4 +67,4 @@ def reasons_of(facts: Facts, settings: Settings) -> Mapping[str, str]:
 
 
 def _refused(error: DemuxError) -> str:
-    return f"the plan is refused: {error.cause} {error.remedy}"
+    return f"the plan is refused: {error.message} {error.remedy}"

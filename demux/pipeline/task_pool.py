@@ -30,7 +30,6 @@ class TaskEnd(Generic[Report]):
     """How a task ended: with a report or with an error.
 
     Attributes:
-        task: the task.
         report: what it did; None when it failed.
         error: why it failed; None when it did not.
         seconds: how long it took, waits between tries included.
@@ -54,10 +53,7 @@ def run_tasks(
     """Yield how each task ended, in order of time; a task that was not begun when `stop` was set is left out.
 
     Args:
-        spark: the session.
-        tasks: what to run.
         work: does one task; called from several threads.
-        settings: parallelism, retries and waits.
         stop: once set, tasks under way finish and no other begins.
     """
 

@@ -197,7 +197,7 @@ class _TableEvolution:
                 cause = Cause.UNKNOWN_SCHEMA
             case SchemaInvalid():
                 cause = Cause.INVALID_SCHEMA
-        self.by_ref[ref] = Refusal(cause, answer.cause, may_pass=True)
+        self.by_ref[ref] = Refusal(cause, answer.message, may_pass=True)
 
     def take_all(self, subject: Sequence[_SchemaUse]) -> None:
         """Decide about the schemas of one subject."""
@@ -221,7 +221,7 @@ class _TableEvolution:
         try:
             self.by_ref[one.ref] = self._fitted(one.schema)
         except SchemaInvalid as invalid:
-            self.by_ref[one.ref] = Refusal(Cause.INVALID_SCHEMA, invalid.cause, may_pass=True)
+            self.by_ref[one.ref] = Refusal(Cause.INVALID_SCHEMA, invalid.message, may_pass=True)
 
     def _fits_behind(self, leading: CompiledSchema, older: CompiledSchema) -> bool:
         """Return whether the leading schema can be taken after the older one."""

@@ -40,7 +40,7 @@ def run_job(
         return _run(spark, storage, tasks, quarantine, query_id, now)
     except Exception as error:
         games = sorted({work.game for work in works})
-        _LOG.warning("a job over %d games failed: %s", len(games), named(error).cause)
+        _LOG.warning("a job over %d games failed: %s", len(games), named(error).message)
         if len(games) == 1:
             return [WrittenGame(games[0], error=named(error))], []
         first = frozenset(games[: len(games) // 2])

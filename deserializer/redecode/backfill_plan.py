@@ -61,7 +61,7 @@ class Day:
         counts: what was done.
         seconds: how long that took, as its share of what was done together.
         condition: of the error, where it failed.
-        sentence: cause and remedy.
+        sentence: message and remedy.
     """
 
     game: str

@@ -40,7 +40,7 @@ from deserializer.offsets.bronze_files import file_session
 from deserializer.silver.backend import tables_of
 from deserializer.silver.file_table import SilverTable
 from deserializer.silver.fit import fit
-from deserializer.silver.rewrite import MOST_BYTES, SAME_ROWS, replace_rows
+from deserializer.silver.rewrite import MOST_BYTES, replace_rows
 
 _RESCUED = "_rescued"
 _HELD = f"{_RESCUED} IS NOT NULL"
@@ -129,9 +129,7 @@ def _fill_by_files(storage: Storage, path: str, columns: Struct, fill: ArrowFunc
     added = rewritten(storage, path, sizes, Struct((*columns, *SILVER_ORIGIN)), filled)
     if not sum(changed):
         remove_files(storage, path, [file.path for file in added])
-    elif opened is None or not replace_beside(
-        storage, opened, path, Replacement("UPDATE", sizes, added, mark=SAME_ROWS)
-    ):
+    elif opened is None or not replace_beside(storage, opened, path, Replacement("UPDATE", sizes, added)):
         raise TaskInterrupted(f"Another process rewrote {path} meanwhile.", "Run the same command again.")
     return sum(changed), sum(left)
 

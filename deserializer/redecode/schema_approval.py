@@ -97,4 +97,4 @@ def _refs_in_bronze(spark: SparkSession | None, layout: Layout, game: str) -> Ma
 def _require_known(schemas: SchemaStore, game: str, schema_ids: tuple[int, ...]) -> None:
     answers = schemas.lookup([SchemaRef(schema_id) for schema_id in schema_ids], game)
     for unknown in (answer for answer in answers.values() if isinstance(answer, SchemaUnknown)):
-        raise NothingToApprove(unknown.cause, "See `demux schemas list` for the schemas that there are.", game=game)
+        raise NothingToApprove(unknown.message, "See `demux schemas list` for the schemas that there are.", game=game)

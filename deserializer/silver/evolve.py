@@ -36,7 +36,7 @@ def say(spark: SparkSession, saying: Iterable[str]) -> None:
         for statement in saying:
             spark.sql(statement)
     except SPARK_ERRORS as error:
-        _LOG.warning("A table's comments cannot follow its newest schema: %s", named(error).cause)
+        _LOG.warning("A table's comments cannot follow its newest schema: %s", named(error).message)
 
 
 def evolve(spark: SparkSession, table: str, columns: Struct, message: str | None = None) -> None:

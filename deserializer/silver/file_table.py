@@ -27,7 +27,7 @@ from demux.core.storage.files import Storage
 from demux.core.tables import SILVER_RESERVED
 from deserializer.silver.auto_compaction import is_due, keep_up
 from deserializer.silver.comments import Description
-from deserializer.silver.rewrite import SAME_ROWS, retyped, widen_by_files
+from deserializer.silver.rewrite import retyped, widen_by_files
 
 
 @dataclass(slots=True)
@@ -233,7 +233,6 @@ class SilverTable:
             transactions,
             schema,
             comment,
-            SAME_ROWS if rebuilt is None else None,
         )
         if not replacement.commit(self._storage, table, self.path):
             raise TaskInterrupted(

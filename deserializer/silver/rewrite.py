@@ -28,8 +28,6 @@ from demux.core.storage.files import Storage
 from demux.core.tables import SILVER_ORIGIN
 
 _LOG = logging.getLogger("demux")
-# what such a commit has as its `userMetadata`
-SAME_ROWS = "demux: the same rows, rewritten"
 # of a table's files that one process rewrites; of more, Spark's tasks have a part each
 MOST_BYTES = 512 * 2**20
 
@@ -104,7 +102,7 @@ def widen_by_files(
         return False
     _LOG.info("%s gets wider columns: it is rewritten", path, extra={"table": path})
     files = rewritten(storage, path, sizes, columns_of_spark(wider), lambda rows: rows)
-    replacement = Replacement("WRITE", sizes, files, schema=wider.jsonValue(), description=description, mark=SAME_ROWS)
+    replacement = Replacement("WRITE", sizes, files, schema=wider.jsonValue(), description=description)
     if replacement.commit(storage, table, path):
         return True
     remove_files(storage, path, [file.path for file in files])
@@ -112,9 +110,8 @@ def widen_by_files(
 
 
 def replace_rows(rows: DataFrame, table: str, **options: str) -> None:
-    """Put these rows into the place of the table's own, in one commit with the mark; `options` of Delta's writer."""
-    writer = rows.write.format("delta").mode("overwrite").option("userMetadata", SAME_ROWS)
-    writer.options(**options).save(table)
+    """Put these rows into the place of the table's own, in one commit; `options` of Delta's writer."""
+    rows.write.format("delta").mode("overwrite").options(**options).save(table)
 
 
 def in_columns(

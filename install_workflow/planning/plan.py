@@ -13,7 +13,7 @@ from typing import Any
 from demux.core.control.games_and_rounds import Load
 from demux.core.errors import PlanRefused
 from demux.core.names import names_of
-from demux.core.schemas.game_discovery import RegisteredGames
+from demux.core.schemas.registry_selection import RegisteredGames
 from demux.core.settings.games import GamesSettings, Policy
 from demux.core.text import printable
 from install_workflow.planning.rebalance import Balance, GameMove, balance, pack, weights_ms

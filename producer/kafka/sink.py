@@ -33,8 +33,6 @@ class KafkaSink:
     DescribeConfigs batches are cut to the topic's `max.message.bytes`. No group is joined.
 
     Args:
-        kafka: the settings.
-        environ: the environment, for secrets.
         partitions: how many partitions the topic is made with.
     """
 
@@ -274,9 +272,6 @@ class ClusterMarks:
 
     A mark holds for the topic of that name *and id*: a later topic of the same name is not marked by
     it. A crash between the making of a topic and its mark leaves a topic without one, which no command removes.
-
-    Args:
-        cluster: where the topics are.
     """
 
     def __init__(self, cluster: KafkaCluster) -> None:

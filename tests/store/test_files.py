@@ -161,11 +161,11 @@ def test_a_bucket_that_is_not_there_and_a_wrong_key_are_refused_in_a_sentence(
 ) -> None:
     with pytest.raises(StorageFailed) as no_bucket:
         in_store.write("s3://nowhere/x", b"x")
-    assert no_bucket.value.cause == "The store did not write s3://nowhere/x: the bucket does not exist."
+    assert no_bucket.value.message == "The store did not write s3://nowhere/x: the bucket does not exist."
     stranger = Storage(StoreAccess(object_store.url, access_key=ACCESS_KEY, secret_key="wrong"))
     with pytest.raises(StorageFailed) as refused:
         stranger.write("s3://demux/x", b"x")
-    assert refused.value.cause.startswith("The store refused to write s3://demux/x: ")
+    assert refused.value.message.startswith("The store refused to write s3://demux/x: ")
     assert "Check the credentials" in refused.value.remedy
     with pytest.raises(StorageFailed, match="Check the credentials"):
         stranger.table("s3://demux/x")

@@ -34,7 +34,7 @@ def page(sources: Mapping[str, str]) -> str:
 
     def rows(error: type[DemuxError]) -> list[tuple[str, str]]:
         found = [
-            ("<br>or: ".join(each.causes), "<br>or: ".join(each.remedies)) for each in said.get(error.__name__, ())
+            ("<br>or: ".join(each.messages), "<br>or: ".join(each.remedies)) for each in said.get(error.__name__, ())
         ]
         # where all of it is made at run time, there is nothing to look for
         return [row for row in found if any(cell.strip(f"{OPEN}:. ") for cell in row)]

@@ -17,7 +17,7 @@ OPEN = "…"
 class Said:
     """What one place in the code says; more than one text where it chooses between them."""
 
-    causes: tuple[str, ...]
+    messages: tuple[str, ...]
     remedies: tuple[str, ...]
 
 
@@ -40,8 +40,8 @@ def _of(node: ast.AST, scopes: Sequence[ast.AST], conditions: Collection[str]) -
     """Yield each error that is made below the node, with its class; `scopes` are around it, the module first."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in conditions:
         # an error whose sentences were made elsewhere has them as one pair
-        cause, remedy = node.args if len(node.args) == 2 else (ast.Constant(OPEN), ast.Constant(OPEN))
-        yield node.func.id, Said(_texts(cause, scopes), _texts(remedy, scopes))
+        message, remedy = node.args if len(node.args) == 2 else (ast.Constant(OPEN), ast.Constant(OPEN))
+        yield node.func.id, Said(_texts(message, scopes), _texts(remedy, scopes))
     inner = [*scopes, node] if isinstance(node, ast.FunctionDef) else scopes
     for child in ast.iter_child_nodes(node):
         yield from _of(child, inner, conditions)

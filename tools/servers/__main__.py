@@ -36,7 +36,7 @@ def main(words: Sequence[str], environment: Mapping[str, str]) -> int:
             case _:
                 return _lock()
     except DemuxError as error:
-        print(f"{error.condition} {error.cause}\n{error.remedy}", file=sys.stderr)
+        print(f"{error.condition} {error.message}\n{error.remedy}", file=sys.stderr)
         return int(error.exit_code)
 
 

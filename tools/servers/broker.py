@@ -5,10 +5,9 @@ from __future__ import annotations
 import logging
 import os
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
@@ -18,12 +17,11 @@ from tools.servers.java import JAVA, SHORT_LIVED
 from tools.servers.listeners import SECURE, Listener, Security, security_properties
 from tools.servers.packages import KAFKA, cache_folder, installed
 from tools.servers.ports import HOST, free_ports
-from tools.servers.process import Launch, Life, ServerProcess
+from tools.servers.process import Launch, Life, Server
 
 # any will do, and the same one lets a broker find its data again
 _CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
 _CONTROLLER = "CONTROLLER"
-_START_S = 60.0
 _FORMAT_S = 60.0
 # the client tells of every attempt that was refused
 _SILENT = logging.getLogger("tools.servers.silent")
@@ -84,61 +82,27 @@ class BrokerSettings:
     properties: Mapping[str, str] = field(default_factory=dict)
 
 
-class Broker:
-    """A broker that was started here; stopped when the block ends.
+class Broker(Server):
+    """A broker; started again, it has its data of before."""
 
-    Attributes:
-        log: the file that its output goes to.
-    """
+    start_s = 60.0
 
     def __init__(self, launch: Launch, ports: Mapping[Listener, int]) -> None:
-        self._launch = launch
         self._ports = ports
-        self.log = launch.log
-        self._process = ServerProcess(launch)
-        self._wait()
+        super().__init__(launch)
 
     @property
     def bootstrap(self) -> str:
         """The plain listener as `host:port`."""
         return self.address(Listener.PLAINTEXT)
 
-    @property
-    def pid(self) -> int:
-        """The process id."""
-        return self._process.pid
-
     def address(self, listener: Listener) -> str:
         """Return the listener as `host:port`."""
         return f"{HOST}:{self._ports[listener]}"
 
-    def stop(self) -> None:
-        """Let it write everything down and end; the data stays in its folder."""
-        self._process.stop()
-
-    def kill(self) -> None:
-        """End it at once, as a crash would."""
-        self._process.kill()
-
-    def restart(self) -> None:
-        """Stop it if it still runs, and start it on the same ports and data; returns when it answers."""
-        self._process.stop()
-        self._process = ServerProcess(self._launch)
-        self._wait()
-
-    def __enter__(self) -> Broker:
-        """The broker itself."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Stop it."""
-        self.stop()
-
-    def _wait(self) -> None:
+    def _probe(self) -> Callable[[], bool]:
         client = AdminClient({"bootstrap.servers": self.bootstrap, "reconnect.backoff.max.ms": 200}, logger=_SILENT)
-        self._process.wait_until(lambda: _answers(client), _START_S)
+        return lambda: _answers(client)
 
 
 def start_broker(folder: Path, settings: BrokerSettings | None = None, security: Security | None = None) -> Broker:

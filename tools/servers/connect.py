@@ -2,64 +2,35 @@
 
 from __future__ import annotations
 
-import socket
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 
 import pyspark
 
 from demux.core.settings.settings import SparkSettings
 from demux.core.streaming.session import classic_conf
-from tools.servers.ports import free_ports
-from tools.servers.process import Launch, Life, ServerProcess
+from tools.servers.ports import free_ports, listens
+from tools.servers.process import Launch, Life, Server
 
 _CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
-_START_S = 180.0
 
 
-class ConnectServer:
-    """A server that was started here; stopped when the block ends.
+class ConnectServer(Server):
+    """A server; started again, it knows no session of before.
 
     Attributes:
         url: for `spark.remote`.
-        log: the file that its output goes to.
     """
 
+    start_s = 180.0
+
     def __init__(self, launch: Launch) -> None:
-        """Start it, and return when it answers."""
-        self._launch = launch
         self.url = f"sc://127.0.0.1:{launch.ports[0]}"
-        self.log = launch.log
-        self._process = self._started()
+        super().__init__(launch)
 
-    def stop(self) -> None:
-        """Let it end, with all its sessions."""
-        self._process.stop()
-
-    def kill(self) -> None:
-        """End it at once, as a crash would."""
-        self._process.kill()
-
-    def restart(self) -> None:
-        """Stop it if it still runs, and start it on the same port; it knows no session of before."""
-        self._process.stop()
-        self._process = self._started()
-
-    def __enter__(self) -> ConnectServer:
-        """The server itself."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Stop it."""
-        self.stop()
-
-    def _started(self) -> ServerProcess:
-        process = ServerProcess(self._launch)
-        process.wait_until(lambda: _listens(self._launch.ports[0]), _START_S)
-        return process
+    def _probe(self) -> Callable[[], bool]:
+        return lambda: listens(self._launch.ports[0])
 
 
 def start_connect(folder: Path, settings: SparkSettings) -> ConnectServer:
@@ -83,11 +54,3 @@ def start_connect(folder: Path, settings: SparkSettings) -> ConnectServer:
     environment = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
     launch = Launch("Spark Connect server", words, folder, folder / "spark.log", environment, [port], Life.WITH_STARTER)
     return ConnectServer(launch)
-
-
-def _listens(port: int) -> bool:
-    try:
-        with socket.create_connection(("127.0.0.1", port), timeout=1):
-            return True
-    except OSError:
-        return False

@@ -131,7 +131,7 @@ def _start(folder: Path, ports: Ports, warn: Callable[[str], None]) -> None:
     try:
         store = start_object_store(folder / "store", ObjectStoreSettings(ports.store, life=Life.DETACHED))
     except PackagesUnavailable as error:
-        warn(f"{error.cause} {error.remedy}")
+        warn(f"{error.message} {error.remedy}")
     else:
         _add(folder, "S3 server", store.url, store.pid)
 

@@ -48,3 +48,12 @@ def must_be_free(port: int, server: str) -> None:
             "Stop that process, or give another port (see --help).",
             port=port,
         )
+
+
+def listens(port: int) -> bool:
+    """Return whether a process accepts connections on the port."""
+    try:
+        socket.create_connection((HOST, port), 1.0).close()
+    except OSError:
+        return False
+    return True

@@ -5,10 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
+from types import TracebackType
+from typing import ClassVar
+
+from typing_extensions import Self
 
 from tools.servers.errors import ServerFailed, last_lines
 from tools.servers.ports import must_be_free
@@ -116,6 +121,65 @@ class ServerProcess:
         if self._watch is not None:
             self._watch.kill()
             self._watch.communicate()
+
+
+class Server(ABC):
+    """A server that answers.
+
+    Attributes:
+        start_s: how long it may take to answer.
+        log: the file that its output goes to.
+    """
+
+    start_s: ClassVar[float]
+
+    def __init__(self, launch: Launch) -> None:
+        """Start it, and return when it answers.
+
+        Raises:
+            PortTaken: another process listens on one of its ports.
+            ServerFailed: it did not start; with the end of its log.
+        """
+        self._launch = launch
+        self.log = launch.log
+        self._process = self._started()
+
+    @property
+    def pid(self) -> int:
+        """The process id."""
+        return self._process.pid
+
+    def stop(self) -> None:
+        """Let it end."""
+        self._process.stop()
+
+    def kill(self) -> None:
+        """End it at once, as a crash would."""
+        self._process.kill()
+
+    def restart(self) -> None:
+        """Stop it if it still runs, and start it on the same ports and files; returns when it answers."""
+        self._process.stop()
+        self._process = self._started()
+
+    def __enter__(self) -> Self:
+        """The server itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop it."""
+        self._process.stop()
+
+    @abstractmethod
+    def _probe(self) -> Callable[[], bool]:
+        """Return what says whether the server answers; asked for once at each start."""
+
+    def _started(self) -> ServerProcess:
+        process = ServerProcess(self._launch)
+        process.wait_until(self._probe(), self.start_s)
+        return process
 
 
 def started_at(pid: int) -> str | None:

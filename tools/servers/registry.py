@@ -6,21 +6,19 @@ import base64
 import os
 import ssl
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from http.client import HTTPException
 from pathlib import Path
-from types import TracebackType
 
 from tools.servers.java import JAVA, SHORT_LIVED
 from tools.servers.packages import REGISTRY, cache_folder, installed
 from tools.servers.ports import HOST, free_ports
-from tools.servers.process import Launch, Life, ServerProcess
+from tools.servers.process import Launch, Life, Server
 from tools.servers.tls.certificates import KeyStore
 
 # the part of its API that speaks as Confluent's does
 API = "/apis/ccompat/v7"
-_START_S = 90.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,54 +61,23 @@ class RegistrySecurity:
     audience: str
 
 
-class Registry:
-    """A registry that was started here; stopped when the block ends.
+class Registry(Server):
+    """A registry; started again, it is empty.
 
     Attributes:
         url: the Confluent-compatible API.
-        log: the file that its output goes to.
     """
 
+    start_s = 90.0
+
     def __init__(self, launch: Launch, url: str, security: RegistrySecurity | None) -> None:
-        self._launch = launch
         self._security = security
         self.url = url
-        self.log = launch.log
-        self._process = self._started()
+        super().__init__(launch)
 
-    @property
-    def pid(self) -> int:
-        """The process id."""
-        return self._process.pid
-
-    def stop(self) -> None:
-        """Let it end; what it knew is forgotten."""
-        self._process.stop()
-
-    def kill(self) -> None:
-        """End it at once, as a crash would."""
-        self._process.kill()
-
-    def restart(self) -> None:
-        """Stop it if it still runs, and start it empty on the same port; returns when it answers."""
-        self._process.stop()
-        self._process = self._started()
-
-    def __enter__(self) -> Registry:
-        """The registry itself."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Stop it."""
-        self.stop()
-
-    def _started(self) -> ServerProcess:
-        process = ServerProcess(self._launch)
-        opener, request = _probe(self.url, self._security)
-        process.wait_until(lambda: _answers(opener, request), _START_S)
-        return process
+    def _probe(self) -> Callable[[], bool]:
+        opener, request = _question(self.url, self._security)
+        return lambda: _answers(opener, request)
 
 
 def start_registry(
@@ -168,7 +135,9 @@ def _guarded(security: RegistrySecurity, port: int) -> dict[str, str]:
     }
 
 
-def _probe(url: str, security: RegistrySecurity | None) -> tuple[urllib.request.OpenerDirector, urllib.request.Request]:
+def _question(
+    url: str, security: RegistrySecurity | None
+) -> tuple[urllib.request.OpenerDirector, urllib.request.Request]:
     """A request that only a registry which is up answers with 200."""
     request = urllib.request.Request(f"{url}/subjects")
     trusted = ssl.create_default_context(cafile=security.trust_store if security else None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -21,6 +22,8 @@ they came in; what is not ASCII is escaped.
 | command | prints |
 | --- | --- |
 """
+# of a docstring's block, as pydantic has it: a name, and what follows until the next one
+_ATTRIBUTE = re.compile(r"^    (\w+): (.+(?:\n        .+)*)", re.MULTILINE)
 _WORDS = {"string": "text", "integer": "integer", "number": "number", "boolean": "true or false", "null": "null"}
 
 
@@ -35,10 +38,17 @@ def json_page() -> str:
     rows = [f"| `demux {name}` | {_type_text(schema)} |" for name, schema in found["commands"].items()]
     parts = [_HEAD + "\n".join(rows)]
     for name, schema in sorted(found["$defs"].items()):
-        parts += ["", f"## {name}", cell(schema.get("description", "")), "", "| field | |", "| --- | --- |"]
+        text, _, attributes = schema.get("description", "").partition("Attributes:")
+        parts += ["", f"## {name}", cell(text).replace("None", "null"), ""]
+        if values := schema.get("enum"):
+            parts.append(f"One of {', '.join(f'`{value}`' for value in values)}.")
+            continue
+        parts += ["| field | |", "| --- | --- |"]
+        notes = dict(_ATTRIBUTE.findall(attributes))
         for field, kind in schema["properties"].items():
-            note = "" if field in schema["required"] else "; may be missing"
-            parts.append(f"| `{field}` | {_type_text(kind)}{note} |")
+            note = f": {cell(notes[field]).rstrip('.').replace('None', 'null')}" if field in notes else ""
+            missing = "" if field in schema["required"] else "; may be missing"
+            parts.append(f"| `{field}` | {_type_text(kind)}{note}{missing} |")
     return "\n".join(parts)
 
 
@@ -46,9 +56,14 @@ def _schemas() -> dict[str, Any]:
     kinds = [(name, TypeAdapter[object](kind)) for name, kind in DOCUMENTS.items()]
     by_command, shared = TypeAdapter.json_schemas([(name, "serialization", kind) for name, kind in kinds])
     found: dict[str, Any] = {**shared, "commands": {name: by_command[name, "serialization"] for name, _ in kinds}}
-    # titles repeat the names
     for definition in found["$defs"].values():
-        for part in (definition, *definition["properties"].values()):
+        fields = definition.get("properties", {})
+        # what a dataclass has a default for is there all the same
+        if given := [name for name in fields if "default" in fields[name]]:
+            definition["required"] = [*definition.get("required", []), *given]
+        for part in (definition, *fields.values()):
+            part.pop("default", None)
+            # titles repeat the names
             part.pop("title", None)
     return found
 

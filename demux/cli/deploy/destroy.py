@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import typer
 
-from demux.cli.command import console
-from demux.cli.deploy.deploy_text import removal_text
+from demux.cli.command import ask_to_remove, console
 from demux.cli.deploy.grants import raise_first, revoking_text, take_back
-from demux.cli.deploy.installer_identity import begin
 from demux.cli.deploy.local_plan import destroy_here, list_parts, place_to_remove, print_parts, remove_parts
-from demux.cli.deploy.workspace_options import print_step
-from demux.cli.output.questions import ask_to_remove
+from demux.cli.deploy.workspace import begin, print_step, removal_text
 from demux.core.control.deployments_table import forget_deployment, has_deployment
 from demux.core.errors import DemuxError
 from demux.core.settings.settings import Settings
@@ -44,7 +41,7 @@ def _destroy_deployment(
     settings: Settings, take_over: bool, yes: bool, place: CommandContext | None = None, found: tuple[Folder, ...] = ()
 ) -> None:
     workspace = Workspace(WorkspaceConnection())
-    turn = begin(workspace, settings, take_over)
+    turn = begin(workspace, settings.databricks, take_over)
     removal = preview_removal(workspace, settings, turn)
     granted = preview_revoking(workspace.connection, settings.databricks)
     if text := revoking_text(granted):

@@ -7,8 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from demux.cli.command import console
-from demux.cli.deploy.installer_identity import read_deployment_lock
-from demux.cli.deploy.workspace_options import games_seen, print_step, wheel_for
+from demux.cli.deploy.workspace import games_seen, print_step, read_deployment_lock, wheel_for
 from demux.core.errors import SettingsInvalid, StorageFailed
 from demux.core.settings.settings import Settings
 from demux.core.text import printable
@@ -24,9 +23,12 @@ def bundle(settings: Settings, out: Path, discovered: bool, wheel: str | None) -
     """Write a Databricks Asset Bundle that installs what `demux apply` would, and upload the wheel that it names."""
     deployment_of(settings.databricks)
     require_exportable(settings)
-    workspace, found = Workspace(WorkspaceConnection()), wheel_for(settings, wheel)
+    workspace, found = Workspace(WorkspaceConnection()), wheel_for(settings.databricks, wheel)
     outlook = preview_deployment(
-        workspace, settings, found, games_seen(read_deployment_lock(workspace, settings), settings, discovered)
+        workspace,
+        settings,
+        found,
+        games_seen(read_deployment_lock(workspace, settings.databricks), settings, discovered),
     )
     files = bundle_files(outlook.jobs, settings, found.path)
     with _bundle_errors(out):

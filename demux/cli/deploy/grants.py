@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from demux.cli.command import console
-from demux.cli.deploy.installer_identity import read_deployment_lock
+from demux.cli.command import ask, can_ask, console
+from demux.cli.deploy.workspace import read_deployment_lock
 from demux.cli.output.print_json import print_json
-from demux.cli.output.questions import ask, can_ask
 from demux.core.errors import DemuxError
 from demux.core.settings.settings import Settings
 from demux.core.text import counted, printable
@@ -74,7 +73,6 @@ def take_back(found: GrantsPreview, before: Callable[[], None]) -> Sequence[Demu
     """Take back all that is ours, print each call, and return what was refused; our record goes if nothing was.
 
     Args:
-        found: what takes it back.
         before: called before each call.
 
     Raises:
@@ -107,7 +105,9 @@ def _preview(settings: Settings) -> GrantsPreview:
     # mistakes in the settings come before those of the login
     place_of(settings.databricks)
     connection = WorkspaceConnection()
-    return preview_grants(connection, settings, known=read_deployment_lock(Workspace(connection), settings).games)
+    return preview_grants(
+        connection, settings, known=read_deployment_lock(Workspace(connection), settings.databricks).games
+    )
 
 
 def _print_call(made: Sequence[GrantChange]) -> None:

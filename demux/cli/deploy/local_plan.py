@@ -7,9 +7,8 @@ from datetime import datetime, timezone
 
 import typer
 
-from demux.cli.command import AfterRemoval, command_context, console
+from demux.cli.command import AfterRemoval, ask, ask_to_remove, can_ask, command_context, console
 from demux.cli.output.progress import print_left_out
-from demux.cli.output.questions import ask, ask_to_remove, can_ask
 from demux.core.root.lock import Access
 from demux.core.settings.settings import Settings
 from demux.core.text import first_few, printable

@@ -5,10 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from demux.cli.command import console
-from demux.cli.deploy.deploy_text import plan_content, plan_text
 from demux.cli.deploy.grants import grants_left_out
-from demux.cli.deploy.installer_identity import deployment_lock_of, print_busy
-from demux.cli.deploy.workspace_options import games_seen, wheel_for
+from demux.cli.deploy.workspace import deployment_lock_of, games_seen, plan_content, plan_text, print_busy, wheel_for
 from demux.cli.output.print_json import print_json
 from demux.core.errors import StorageFailed
 from demux.core.settings.settings import Settings
@@ -31,8 +29,8 @@ def plan_workspace(
     """
     deployment_of(settings.databricks)
     workspace = Workspace(WorkspaceConnection())
-    found = wheel_for(settings, wheel)
-    turn = deployment_lock_of(workspace, settings)
+    found = wheel_for(settings.databricks, wheel)
+    turn = deployment_lock_of(workspace, settings.databricks)
     if json:
         turn.look()
     else:

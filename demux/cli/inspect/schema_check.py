@@ -25,8 +25,6 @@ class NamedRegistry:
     """A registry of the settings.
 
     Attributes:
-        name: its name there.
-        opened: the registry itself.
         messages: which message payloads of a subject hold, where the settings say so.
     """
 
@@ -67,9 +65,7 @@ class SubjectCheck:
     """What a file does to a subject.
 
     Attributes:
-        registry: the name of the registry.
         level: the compatibility mode that it holds the subject to; None where it knows none.
-        latest: the subject's latest version.
         message: the message that payloads of the subject hold.
         comparison: what differs; None where there is nothing to compare.
         problem: why not, without a full stop; it breaks the subject where the file is at fault.
@@ -101,7 +97,6 @@ def candidate(file: Path, roots: Sequence[Path]) -> Candidate:
     """Return the file, compiled once with the imports that it finds below the roots; reads files.
 
     Args:
-        file: the `.proto` file.
         roots: the folders that import paths start at; none = the nearest folder around the file that has its imports.
 
     Raises:
@@ -126,9 +121,6 @@ def check(registry: NamedRegistry, subject: str, new: Candidate, *, by_name: boo
     It takes the place of the schema where that holds a message of the file, or of the import that has its path.
 
     Args:
-        registry: where the subject is.
-        subject: its name.
-        new: the file.
         by_name: whether it must be such a part; else its first message takes the place of the subject's.
 
     Raises:
@@ -146,7 +138,7 @@ def check(registry: NamedRegistry, subject: str, new: Candidate, *, by_name: boo
     try:
         old = compile_schema(latest)
     except SchemaInvalid as invalid:
-        return replace(result, problem=invalid.cause.rstrip("."))
+        return replace(result, problem=invalid.message.rstrip("."))
     if old.message in new.messages or not (by_name or imported):
         message = old.message if old.message in new.messages else new.messages[0]
         proposed = replace(new.schema, subject=subject, message=message)
@@ -160,7 +152,7 @@ def check(registry: NamedRegistry, subject: str, new: Candidate, *, by_name: boo
         return replace(result, comparison=compare(old, compile_schema(proposed), table))
     except SchemaInvalid as invalid:
         reason = invalid.fields.get("reason")
-        problem = invalid.cause.rstrip(".") if reason is None else f"it does not compile any more: {reason}"
+        problem = invalid.message.rstrip(".") if reason is None else f"it does not compile any more: {reason}"
         return replace(result, problem=problem, at_fault=True)
 
 
@@ -178,7 +170,7 @@ def _compiled(file: Path, schema: RegisteredSchema) -> CompiledSchema:
         return compile_schema(schema)
     except SchemaInvalid as invalid:
         raise SchemaInvalid(
-            f"{file} does not compile: {invalid.fields.get('reason', invalid.cause)}.",
+            f"{file} does not compile: {invalid.fields.get('reason', invalid.message)}.",
             "Correct it, or name the folder that its imports start at with --import-root.",
             file=str(file),
         ) from invalid

@@ -103,13 +103,12 @@ def _use_text(use: SubjectVersion) -> str:
 
 def schema_content(schema: RegisteredSchema) -> SchemaTextJson:
     """Return the same as JSON data."""
-    uses = (schema.use, *schema.others)
     return {
         "schema_id": schema.schema_id,
-        "subjects": [{"subject": use.subject, "version": use.version, "message": use.message} for use in uses],
+        "subjects": [schema.use, *schema.others],
         "path": schema.path,
         "text": schema.text,
-        "references": [{"path": each.path, "text": each.text} for each in schema.references],
+        "references": list(schema.references),
     }
 
 
@@ -295,8 +294,8 @@ def _change_json(change: SchemaChange) -> FieldComparisonJson:
         "old": change.old,
         "new": change.new,
         "wire": change.wire.value,
-        "backward": {"wire": change.backward.wire.value, "why": change.backward.why},
-        "forward": {"wire": change.forward.wire.value, "why": change.forward.why},
+        "backward": change.backward,
+        "forward": change.forward,
         "refused": sorted(direction.value for direction in change.refused),
         "silver": {"effect": change.effect.value, "sentence": change.silver},
     }

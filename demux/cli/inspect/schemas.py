@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from datetime import datetime, timezone
 from pathlib import Path
@@ -41,13 +41,13 @@ from demux.core.schemas.registry_selection import (
 )
 from demux.core.schemas.store import SchemaStore
 from demux.core.schemas.subject_choice import ForeignSchema, choose, shared_by
-from demux.core.settings.settings import Settings
+from demux.core.settings.settings import GameRegistrySettings, Settings
 from demux.core.text import printable
 
 
 def list_all(settings: Settings, registry: str | None, json: bool) -> None:
     """List the schemas of all registries: id, subject, version, message, compatibility mode."""
-    asked = _RegistryQueries(settings, [registry] if registry else _names(settings))
+    asked = _RegistryQueries(settings, [registry] if registry else _names(settings.registries))
     found: list[Listed] = []
     for one, subject in asked.subjects():
         with asked.problems_of(f"subject {subject} cannot be used"):
@@ -80,7 +80,7 @@ def show(settings: Settings, schema_id: int, columns: bool, game: str | None, re
 def diff(settings: Settings, old_id: int, new_id: int, game: str | None, registry: str, json: bool) -> None:
     """Show what differs between two schemas, on the wire and for a silver table that the older one has filled."""
     old, new = (_meant(settings, registry, game, schema_id) for schema_id in (old_id, new_id))
-    opened = _open(settings, registry_name_for(game, settings) if game is not None else registry)
+    opened = _open(settings, registry_name_for(game, settings.registries) if game is not None else registry)
     before = [version for version in opened.versions(old.subject) if version.version < old.version]
     comparison = compare(compile_schema(old), compile_schema(new), table_of(compiled_versions([*before, old])))
     if json:
@@ -102,7 +102,7 @@ def check_file(
 ) -> None:
     """Say which games a changed .proto file would break, and how; exit code 3 if it breaks any."""
     new = candidate(file, import_root)
-    asked = _RegistryQueries(settings, [registry] if registry else _names(settings, game, subject))
+    asked = _RegistryQueries(settings, [registry] if registry else _names(settings.registries, game, subject))
     wanted = frozenset([*subject, *game, *(f"{name}-value" for name in game)])
     checks: list[SubjectCheck] = []
     seen: set[str] = set()
@@ -127,7 +127,7 @@ def approve(settings: Settings, game: str, schema: list[int], by_spark: bool) ->
     from demux.pipeline.context import registry_of
     from deserializer.redecode.schema_approval import approve_schemas
 
-    registry, now = registry_name_for(game, settings), datetime.now(timezone.utc)
+    registry, now = registry_name_for(game, settings.registries), datetime.now(timezone.utc)
     # one commit to a table of its own: a running command need not end for it
     with session_to_look(settings, "schemas approve", by_spark=by_spark) as session:
         store = SchemaStore(session, layout_of(settings), registry_of(settings, os.environ), table_lock(settings.root))
@@ -159,7 +159,7 @@ class _RegistryQueries:
                 if len(self._names) == 1:
                     raise
                 self.exit_code = silent.exit_code
-                self.problems.append(f"registry {name}: {silent.cause}")
+                self.problems.append(f"registry {name}: {silent.message}")
                 continue
             yield from ((one, subject) for subject in subjects)
 
@@ -169,14 +169,16 @@ class _RegistryQueries:
         try:
             yield
         except SchemaInvalid as invalid:
-            self.problems.append(f"{what}: {invalid.cause}")
+            self.problems.append(f"{what}: {invalid.message}")
 
 
-def _names(settings: Settings, games: Sequence[str] = (), subjects: Sequence[str] = ()) -> list[str]:
+def _names(
+    registries: Mapping[str, GameRegistrySettings], games: Sequence[str] = (), subjects: Sequence[str] = ()
+) -> list[str]:
     """Return the names of the registries that the games are in, or of all."""
     if games and not subjects:
-        return list(dict.fromkeys(registry_name_for(game, settings) for game in games))
-    return [DEFAULT, *settings.registries]
+        return list(dict.fromkeys(registry_name_for(game, registries) for game in games))
+    return [DEFAULT, *registries]
 
 
 def _require(games: Sequence[str], subjects: Sequence[str], seen: Set[str]) -> None:
@@ -203,7 +205,7 @@ def _meant(settings: Settings, registry: str, game: str | None, schema_id: int) 
         shared = shared_by(schema, compile_files(schema))
         meant = choose(shared, None, schemas, frozenset(opened.opened.subjects()))
         if isinstance(meant, ForeignSchema):
-            raise SettingsInvalid(meant.cause, "If the game means it, name its subject in games.subjects_of.")
+            raise SettingsInvalid(meant.message, "If the game means it, name its subject in games.subjects_of.")
         return schema.used_as(SubjectVersion(meant.subject, meant.version, meant.message))
     schema = _open(settings, registry).schema(schema_id)
     if schema.others:

@@ -21,7 +21,6 @@ def status_text(status: Status, most_games: int | None = None) -> RenderableType
     """Return the problems, and a line for each game.
 
     Args:
-        status: of the root.
         most_games: games to show at most, the most urgent ones; None for all.
     """
     games = sorted(status.games, key=lambda game: (_URGENCY[game.state], not game.quarantined, game.game))

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import typer
+from pydantic_core import to_jsonable_python
 
 from demux.cli.output.documents import looks, plans, repairs, schemas
 from demux.core.errors import DemuxError
@@ -37,10 +38,15 @@ DOCUMENTS: Mapping[str, type] = {
 
 
 def print_json(document: Mapping[str, Any], indent: int | None = 2) -> None:
-    """Print a document on standard output, in ASCII, so that no name can do anything to a terminal."""
-    typer.echo(json.dumps(document, indent=indent))
+    """Print a document on standard output."""
+    typer.echo(as_json(document, indent))
+
+
+def as_json(document: Mapping[str, Any], indent: int | None = None) -> str:
+    """Return a document in ASCII, so that no name can do anything to a terminal."""
+    return json.dumps(document, indent=indent, default=to_jsonable_python)
 
 
 def error_json(error: DemuxError) -> plans.ErrorJson:
     """Return an error as a document has it."""
-    return {"condition": error.condition, "cause": error.cause, "remedy": error.remedy}
+    return {"condition": error.condition, "message": error.message, "remedy": error.remedy}

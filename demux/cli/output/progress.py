@@ -18,7 +18,7 @@ from rich.progress import (
 
 from demux.cli.command import console
 from demux.core.reports import GameReport, IngestReport
-from demux.core.schemas.game_discovery import RegisteredGames
+from demux.core.schemas.registry_selection import RegisteredGames
 from demux.core.text import printable
 from demux.pipeline.observers.observer import Observer
 from demux.pipeline.task_pool import TaskEnd

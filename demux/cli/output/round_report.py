@@ -54,18 +54,13 @@ def round_table(result: Round, seconds: float) -> RenderableType:
 def failures_of(result: Round) -> list[str]:
     """Return a line for each different failure."""
     errors = ((end.task.game, end.error) for end in result.ended if end.error is not None)
-    return failure_lines((game, f"{error.condition} {error.cause} {error.remedy}") for game, error in errors)
+    return failure_lines((game, f"{error.condition} {error.message} {error.remedy}") for game, error in errors)
 
 
 def round_content(result: Round, seconds: float) -> RoundJson:
     """Return the same as JSON data."""
-    took_in = result.ingested
     return {
-        "bronze": {
-            "rows_in": took_in.rows_in,
-            "rows_bronze": took_in.rows_bronze,
-            "rows_quarantined": took_in.rows_quarantined,
-        },
+        "bronze": result.ingested,
         "games": [game_content(end) for end in result.ended],
         "waiting": [waiting.game for waiting in result.plan.waiting],
         "complete": result.complete,

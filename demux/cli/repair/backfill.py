@@ -40,7 +40,7 @@ def backfill(
         raise SettingsInvalid("--json is of --status and --dry-run.", "Give one of the two, or leave out --json.")
     if status:
         with session_to_look(settings, "backfill") as spark:
-            print_status(spark, settings, json)
+            print_status(spark, layout_of(settings), settings.run.parallelism, json)
     elif rescued:
         with command_context(settings, "backfill", Access.TURNS, wait=wait) as place:
             _from_rescued(place, game)
@@ -48,7 +48,7 @@ def backfill(
         wanted, layout = _asked(game, since, until), layout_of(settings)
         by_spark = layout.storage.table_exists(layout.bronze) and plain_bronze(layout) is None
         with session_to_look(settings, "backfill", by_spark=by_spark) as spark:
-            print_estimate(spark, settings, wanted, json)
+            print_estimate(spark, layout, wanted, settings.run.parallelism, json)
     else:
         wanted = _asked(game, since, until)
         with command_context(settings, "backfill", Access.TURNS, wait=wait) as place:

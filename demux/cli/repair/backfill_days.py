@@ -23,8 +23,7 @@ from demux.core.delta.bronze_games import games_in_bronze
 from demux.core.error_mapping import named
 from demux.core.errors import DemuxError, ErrorKind, ExitCode, RangeInvalid
 from demux.core.names import names_of
-from demux.core.root.layout import Layout, layout_of
-from demux.core.settings.settings import Settings
+from demux.core.root.layout import Layout
 from demux.core.text import counted, counted_rows, first_few, printable
 from demux.operations.quarantine.filter import require_game
 from demux.pipeline.context import CommandContext
@@ -199,18 +198,19 @@ class Backfilling:
             raise typer.Exit(ExitCode.INTERRUPTED)
 
 
-def print_estimate(spark: SparkSession | None, settings: Settings, wanted: BackfillRequest, json: bool) -> None:
+def print_estimate(
+    spark: SparkSession | None, layout: Layout, wanted: BackfillRequest, parallelism: int, json: bool
+) -> None:
     """Print how much there is to do, and about how long that takes; without a session where bronze is plain files.
 
     Raises:
         GameUnknown, RangeInvalid: as `Backfilling`.
     """
-    layout = layout_of(settings)
     found, _, undated = _days_to_do(spark, layout, wanted)
     days = [day for day in found if day.state is not DayState.DONE]
     loads = Control(spark, layout).history().loads
     rates = {game: load.seconds / load.rows for game, load in loads.items() if load.seconds is not None and load.rows}
-    seconds = estimate(days, rates, settings.run.parallelism)
+    seconds = estimate(days, rates, parallelism)
     games = {day.game for day in days}
     rows = sum(day.rows for day in days)
     if json:
@@ -229,10 +229,9 @@ def print_estimate(spark: SparkSession | None, settings: Settings, wanted: Backf
     console.print("nothing was decoded")
 
 
-def print_status(spark: SparkSession | None, settings: Settings, json: bool) -> None:
+def print_status(spark: SparkSession | None, layout: Layout, parallelism: int, json: bool) -> None:
     """Print the newest backfills of the root; without a session where the table is reached without one."""
-    found = backfills(spark, layout_of(settings), _LISTED)
-    parallelism = settings.run.parallelism
+    found = backfills(spark, layout, _LISTED)
     if json:
         print_json({"backfills": [backfill_content(one, parallelism) for one in found]})
     else:
@@ -278,7 +277,7 @@ def tell_undated(undated: Mapping[str, int]) -> None:
 
 
 def _failed(days: Iterable[Day], error: DemuxError) -> tuple[Day, ...]:
-    return failed(days, error.condition, f"{error.cause} {error.remedy}")
+    return failed(days, error.condition, f"{error.message} {error.remedy}")
 
 
 def _now() -> datetime:

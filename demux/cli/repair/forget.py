@@ -18,6 +18,7 @@ from rich.table import Table
 
 from demux.cli.command import (
     Pace,
+    ask_to_remove,
     command_context,
     console,
     held_root,
@@ -25,7 +26,6 @@ from demux.cli.command import (
     session_to_look,
 )
 from demux.cli.output.print_json import print_json
-from demux.cli.output.questions import ask_to_remove
 from demux.cli.repair.forget_text import found_content, found_text, left_text, removed_text
 from demux.core.delta.bronze_games import games_in_bronze
 from demux.core.errors import ExitCode, PredicateInvalid, SettingsInvalid, TableUnsuited
@@ -275,7 +275,9 @@ def _require_columns(scope: SearchScope, games: Iterable[str]) -> None:
         try:
             fit(scope.predicate, columns[game])
         except PredicateInvalid as error:
-            raise PredicateInvalid(f"Of the game {printable(game)}: {error.cause}", error.remedy, game=game) from error
+            raise PredicateInvalid(
+                f"Of the game {printable(game)}: {error.message}", error.remedy, game=game
+            ) from error
     if missing and all(missing.values()):
         nearest = [path for game, lacks in missing.items() for path in near(lacks[0], columns[game])]
         first = next(iter(missing.values()))[0]

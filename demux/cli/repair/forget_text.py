@@ -38,21 +38,7 @@ def found_text(found: Sequence[SearchResult]) -> Iterator[RenderableType]:
 
 def found_content(found: Iterable[SearchResult]) -> ForgetJson:
     """Return the same as JSON data."""
-    return {
-        "games": [
-            {
-                "game": one.game,
-                "silver": one.silver,
-                "bronze": one.bronze,
-                "quarantine": one.quarantine,
-                "unreadable": one.unreadable,
-                "suspect": one.suspect,
-                "unsearched": one.unsearched,
-                "lacks": list(one.lacks),
-            }
-            for one in found
-        ]
-    }
+    return {"games": list(found)}
 
 
 def removed_text(removed: Sequence[RemovedRows]) -> Iterator[RenderableType]:

@@ -23,9 +23,8 @@ from demux.core.root.layout import Layout, layout_of
 from demux.core.root.lock import Access
 from demux.core.settings.settings import Settings
 from demux.operations.maintenance.report import TableMaintenance, Vacuum
-from demux.operations.maintenance.run import MaintenanceRequest, TableMaintainer
+from demux.operations.maintenance.run import MaintenanceRequest, TableMaintainer, tables_of
 from demux.operations.maintenance.state import count_from, next_due, require_safe
-from demux.operations.maintenance.tables import tables_of
 from demux.pipeline.context import CommandContext
 from demux.pipeline.read_offsets import game_offsets
 
@@ -63,7 +62,7 @@ def maintain(
                 _go_on,
                 stop,
             )
-            done = _maintained(upkeep, settings, known, games, json)
+            done = _maintained(upkeep, known, games, json)
     else:
         with command_context(settings, "maintain", Access.TURNS, wait=wait) as place:
             _require_known(place.spark, place.layout, games)
@@ -101,7 +100,7 @@ def _maintain_root(
         game_offsets(place.spark, place.layout),
     )
     upkeep = TableMaintainer(place.spark, place.layout, request, offsets_of, Pace(place, _STEP_S), place.stop)
-    return _maintained(upkeep, place.settings, place.control.known_games(), games, json)
+    return _maintained(upkeep, place.control.known_games(), games, json)
 
 
 def _request(settings: Settings, games: Collection[str], vacuum: Vacuum, *, dry_run: bool) -> MaintenanceRequest:
@@ -110,10 +109,10 @@ def _request(settings: Settings, games: Collection[str], vacuum: Vacuum, *, dry_
 
 
 def _maintained(
-    upkeep: TableMaintainer, settings: Settings, known: Iterable[str], games: Collection[str], json: bool
+    upkeep: TableMaintainer, known: Iterable[str], games: Collection[str], json: bool
 ) -> tuple[TableMaintenance, ...]:
     """Return what was done to each table, once it is printed."""
-    tables = tables_of(upkeep.layout, settings.maintain, {names_of(game).key: game for game in known}, games)
+    tables = tables_of(upkeep.layout, upkeep.request.settings, {names_of(game).key: game for game in known}, games)
     done: list[TableMaintenance] = []
     with console.status(Text("maintaining …")) as status:
         for one in upkeep.run(tables):

@@ -40,19 +40,7 @@ def done_content(done: Sequence[TableMaintenance], held_back: Sequence[HeldBack]
     ]
     return {
         "dry_run": dry_run,
-        "tables": [
-            {
-                "kind": one.kind.value,
-                "tables": one.tables,
-                "files_before": one.files_before,
-                "files_after": one.files_after,
-                "bytes_after": one.bytes_after,
-                "removed": one.removed,
-                "removed_bytes": one.removed_bytes,
-                "rows": one.rows,
-            }
-            for one in sums(done)
-        ],
+        "tables": list(sums(done)),
         "held_back": [
             {"game": one.game, "since": None if one.since is None else one.since.isoformat(), "files": one.files}
             for one in held_back

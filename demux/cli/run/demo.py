@@ -66,7 +66,9 @@ def demo(
         if failures:
             console.print(round_table(result, time.monotonic() - began))
     print_status(settings)
-    console.print(f"{time.monotonic() - began:.0f} s; Spark's log is {logs_of(settings) / 'spark.log'}", soft_wrap=True)
+    console.print(
+        f"{time.monotonic() - began:.0f} s; Spark's log is {logs_of(settings.root) / 'spark.log'}", soft_wrap=True
+    )
     first = result.plan.tasks[0].game if result.plan.tasks else "chess"
     console.print(_next_steps(first, options), soft_wrap=True)
     raise typer.Exit(exit_code(result))

@@ -204,7 +204,7 @@ def _found(place: CommandContext, wanted: Mapping[str, str | None], *, ignore_un
             error = _unknown_key(key) if name is None else no_rows_of(name)
             if not ignore_unknown:
                 raise error
-            console.print(f"{printable(error.cause)} There is nothing to do.", style="yellow", soft_wrap=True)
+            console.print(f"{printable(error.message)} There is nothing to do.", style="yellow", soft_wrap=True)
     return sorted(known[key] for key in wanted if key in known)
 
 

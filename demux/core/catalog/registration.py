@@ -35,10 +35,10 @@ from demux.core.protobuf.schema.comments import CommentSource, comment_source, w
 from demux.core.protobuf.schema.message_selection import has_message
 from demux.core.protobuf.schema.option_tags import Tags, tags_of
 from demux.core.protobuf.schema.protoc import CompiledSchema
-from demux.core.root.layout import layout_of
+from demux.core.root.layout import Layout
 from demux.core.schemas.ref import SchemaRef
 from demux.core.schemas.store import SchemaStore
-from demux.core.settings.settings import Settings
+from demux.core.settings.databricks import DatabricksSettings
 from demux.core.spark.classic import SPARK_ERRORS
 
 _LOG = logging.getLogger("demux")
@@ -54,11 +54,19 @@ class CatalogRegistration:
     Safe to share between threads. Each table is looked up once in the life of a process.
     """
 
-    def __init__(self, spark: SparkSession, settings: Settings, schemas: SchemaStore, *, has_tags: bool) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        layout: Layout,
+        settings: DatabricksSettings,
+        schemas: SchemaStore,
+        *,
+        has_tags: bool,
+    ) -> None:
         """Prepare; `has_tags` says whether the catalog is Unity Catalog."""
         self._spark = spark
-        self._settings = settings.databricks
-        self._layout = layout_of(settings)
+        self._settings = settings
+        self._layout = layout
         self._schemas = schemas
         self._has_tags = has_tags
         self._making = threading.Lock()
@@ -167,18 +175,11 @@ class CatalogRegistration:
                 tag(lambda statement: self._spark.sql(statement).collect(), table, columns, tags)
             self._tagged.add((table.name, by))
         except (*SPARK_ERRORS, DemuxError) as error:
-            _LOG.warning("The tags of %s are not as the schema says: %s", table.full_name, named(error).cause)
+            _LOG.warning("The tags of %s are not as the schema says: %s", table.full_name, named(error).message)
 
 
 def tag(run: Run, table: CatalogTable, columns: Struct, tags: Tags) -> None:
-    """Give the table and its top-level columns the tags that they do not have yet; a second call changes nothing.
-
-    Args:
-        run: runs a statement on Unity Catalog.
-        table: the table.
-        columns: its columns.
-        tags: what it should have.
-    """
+    """Give the table and its top-level columns the tags that they do not have yet; a second call changes nothing."""
     if not tags:
         return
     of_table, of_columns = held_tags(table)
@@ -248,4 +249,4 @@ def _catalog_error(table: CatalogTable, error: BaseException, what: str, remedy:
     failure = named(error)
     if failure.kind is ErrorKind.TRANSIENT:
         return failure
-    return CatalogRefused(f"{what}: {failure.cause}", remedy, table=table.full_name)
+    return CatalogRefused(f"{what}: {failure.message}", remedy, table=table.full_name)

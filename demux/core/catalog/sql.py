@@ -141,8 +141,6 @@ def set_tags(
     """Return the SQL that sets what differs, one statement for each table or column; takes no tag away.
 
     Args:
-        table: the table.
-        wanted: its tags.
         columns: its columns' tags, by name.
         held: its tags now.
         held_columns: its columns' tags now, by name.

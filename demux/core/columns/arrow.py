@@ -112,7 +112,6 @@ def project(columns: list[pa.Array], writer: Struct, table: Struct, length: int)
         columns: the writer's columns.
         writer: their types and numbers.
         table: the wished columns.
-        length: the number of rows.
     """
     index = {column.number: position for position, column in enumerate(writer)}
     projected = []

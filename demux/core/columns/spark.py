@@ -113,8 +113,6 @@ def with_columns(
     Columns that are there keep their types and their metadata; those that only the table has come first.
 
     Args:
-        schema: the table's.
-        columns: what the table is to have.
         message: the full name of the message that it holds; the first column says so where none does yet.
         comments: whether columns that are there get the comments of `columns`, where these have one.
     """

@@ -97,7 +97,6 @@ def unique_name(name: str, number: int, taken: set[str]) -> str:
     """Return `name`, or `name__<number>` where a name that differs only in case is taken.
 
     Args:
-        name: the wished name.
         number: the Protobuf field number, which tells equal names apart.
         taken: lower-case names in use at this level; the result is added to it.
     """

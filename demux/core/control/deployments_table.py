@@ -38,7 +38,7 @@ def copy_record(spark: SparkSession, layout: Layout, folder: Path) -> bool:
         # removed while we looked
         return False
     except Exception as error:
-        _log.warning("the record of the deployment in %s was not copied: %s", folder, named(error).cause)
+        _log.warning("the record of the deployment in %s was not copied: %s", folder, named(error).message)
         return False
 
 

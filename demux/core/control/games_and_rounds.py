@@ -74,7 +74,6 @@ class KnownGame:
     """A game that was seen in bronze.
 
     Attributes:
-        name: the exact game name.
         cluster: the cluster that its task runs on; None while it waits to be admitted.
         since: when that was (UTC).
     """
@@ -179,7 +178,6 @@ class Control:
         """Append the records of a finished round, in one transaction; others may append at the same time.
 
         Args:
-            records: how each task ended.
             bronze_version: every game was looked at up to here; None when the round was not complete.
         """
         records = tuple(records)
@@ -228,8 +226,6 @@ def approved(table: RecordTable, game: str, registry: str) -> frozenset[int]:
 
     Args:
         table: `approvals_of` the root.
-        game: the exact name.
-        registry: its name in the settings.
     """
     rows = table.select("SELECT DISTINCT game_name, registry, schema_id FROM {records}")
     return frozenset(row["schema_id"] for row in rows if (row["game_name"], row["registry"]) == (game, registry))

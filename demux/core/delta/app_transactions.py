@@ -45,7 +45,6 @@ def transactions(storage: Storage, table: str, prefix: str, known: Transactions 
     """Return the transactions of all applications whose id begins like this.
 
     Args:
-        storage: how files are reached.
         table: the table's path; it need not be there.
         prefix: of the ids.
         known: what an earlier call returned: then only newer commits are read, if they are all there.

@@ -37,13 +37,7 @@ class BatchCounts:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a batch goes.
-
-    Attributes:
-        table: path of the good rows' table.
-        quarantine: path of the quarantine table.
-        partition_by: the partition columns of `table`.
-    """
+    """Where a batch goes."""
 
     table: str
     quarantine: str
@@ -54,8 +48,6 @@ def commit(batch: Batch, target: Target, rows: DataFrame, refused: Callable[[], 
     """Write the batch and return its counts; safe to call again for the same batch.
 
     Args:
-        batch: the transactions' identity.
-        target: where to write.
         rows: every row of the batch in the table's columns, and `REFUSED`: true for the bad ones.
         refused: makes the quarantine rows of the batch.
     """

@@ -32,7 +32,6 @@ class Replacement:
     Attributes:
         operation: what the table's history says of it.
         removed: sizes in bytes by path, as the log has it.
-        added: the new files.
         transactions: versions of application transactions by id.
         schema: the table's from then on, as Spark writes schemas; None: it stays.
         description: what the table says of itself; None: what it said before.
@@ -55,9 +54,7 @@ class Replacement:
         It is not where another writer has made that commit: what is replaced may be another thing then.
 
         Args:
-            storage: how the table is reached.
             table: the table as it was read; `replaces_files` allows it.
-            path: its path or URI.
 
         Raises:
             OSError: the disk, or a file system without hard links; nothing was committed.
@@ -76,11 +73,8 @@ def append_after(
     not at all.
 
     Args:
-        storage: how the table is reached.
         version: the table's newest, as far as is known; its protocol and its schema take the files.
-        table: the table's path or URI.
         files: what is appended, named by plain ASCII.
-        transactions: versions of application transactions by id.
 
     Raises:
         OSError: the disk, or a file system without hard links; nothing was committed.
@@ -96,11 +90,9 @@ def join_after(
     """Put files in place of others that have the same rows, as `append_after`; this version was read just now.
 
     Args:
-        storage: how the table is reached.
         version: the table's newest.
         table: the path or URI of an unpartitioned table.
         removed: sizes in bytes by path, as the log has it.
-        added: the new files.
     """
     now_ms = int(time.time() * 1000)
     actions = [_info(now_ms, "OPTIMIZE", {}, is_append=False), *_moved(removed, added, now_ms, {}, is_change=False)]
@@ -116,11 +108,7 @@ def append_rows(
     A commit whose answer is lost is not made again: the commit's file says whose it is.
 
     Args:
-        storage: how the table is reached.
         table: the table as it was read; it is read again where others have written it since.
-        path: its path or URI.
-        columns: the table's.
-        rows: in these columns.
 
     Raises:
         OSError: the disk, or a file system without hard links; nothing was committed.
@@ -148,9 +136,7 @@ def alter_after(
     It is not where another writer has made that commit. Everything else of the table's metadata stays.
 
     Args:
-        storage: how the table is reached.
         table: the table as it was read, at its newest version as far as is known.
-        path: its path or URI.
         schema: as Spark writes schemas: the columns that are there, with their types, and further ones.
         description: what the table says of itself; None: what it said before.
 

@@ -23,11 +23,8 @@ class _ColumnChunk:
     """What a footer says of a column in one row group; a copy, as pyarrow's own points into what may be gone.
 
     Attributes:
-        kind: its physical type.
-        logical: its logical type.
         nulls: how many NULLs it has; None where that is not known.
         bounds: the least and the greatest value; None without values, or where they are not known.
-        is_empty: whether it has no values.
     """
 
     kind: str

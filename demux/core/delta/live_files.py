@@ -29,8 +29,6 @@ def live_files(storage: Storage, table: str, names: Iterable[str]) -> Collection
     Reads the newest checkpoint and the commits after it, each by one request: `deltalake` asks for more.
 
     Args:
-        storage: how the table is reached.
-        table: its path or URI.
         names: of its log's files.
     """
     names = tuple(names)

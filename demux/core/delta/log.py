@@ -27,7 +27,6 @@ class AddedFile:
     Attributes:
         path: below the table, or absolute, decoded from the log's own writing.
         partition: value of the partition column; None for the NULL partition, or a table that has no such column.
-        bytes: its size.
         rows: how many it has; None where the log does not say.
         whole: whether all its rows count: it has no deletion vector.
     """
@@ -61,7 +60,6 @@ class PartitionGrowth:
     """What came to a partitioned table after a version.
 
     Attributes:
-        version: the table's version now.
         commits: the commits since, in order; None when the log does not reach back.
     """
 
@@ -112,9 +110,7 @@ def commit_in(version: int, text: str, column: str) -> Commit:
     """Return what a commit file says.
 
     Args:
-        version: the commit's.
         text: the commit file's, one JSON action on each line.
-        column: the partition column.
     """
     added: list[AddedFile] = []
     removed: dict[str, str | None] = {}

@@ -253,11 +253,6 @@ def commit_files(
     """Append the files to the table, once for each batch; where the batch is there already, they are removed.
 
     Args:
-        storage: how the table is reached.
-        table: its path or URI.
-        files: what is appended.
-        partition_by: the column that partitions it.
-        batch: which the files are of.
         into: the table, open at any version.
     """
     into.update_incremental()

@@ -43,8 +43,6 @@ class RecordTable:
 
     Attributes:
         spark: the session; None where tables are only read, and reached without it.
-        storage: how files are reached without Spark.
-        path: the path or URI.
         columns: what it is made with.
     """
 

@@ -59,9 +59,6 @@ def delete_rows(
     """Delete rows in one commit; return how many there were, None where that is not possible without Spark.
 
     Args:
-        storage: how the table is reached.
-        path: the table's path or URI.
-        gone: which rows go.
         columns: those of the table that `gone` looks at.
         partition: the value of each partition column, where rows of one partition go; empty: the table has none.
         mark: the commit's `userMetadata`; None: none.
@@ -125,12 +122,9 @@ def rewritten(
     """Return new files, in no commit yet, with the rows of files of a table after a change.
 
     Args:
-        storage: how the table is reached.
-        path: the table's path or URI.
         sizes: in bytes by path, as `sizes_of` gives them.
         columns: the table's, also of the rows that `changed` takes and gives; NULL where a file has none.
         changed: returns what the rows of a batch become; is called in several threads.
-        partition_by: the table's partition column, if it has one.
     """
 
     def written(file: str) -> list[TableFile]:

@@ -37,7 +37,6 @@ class DataFile:
     """A Parquet file of a table.
 
     Attributes:
-        path: its path or URI.
         size: in bytes.
         constants: the values of columns that the file does not have, as those of its partition.
     """
@@ -85,8 +84,6 @@ def data_files(table: deltalake.DeltaTable, path: str, among: pc.Expression | No
     """Return the files of an open table.
 
     Args:
-        table: the table.
-        path: its path or URI.
         among: which files, by the columns of `get_add_actions(flatten=True)`; None: all.
     """
     actions = table_of(table.get_add_actions(flatten=True))

@@ -67,10 +67,7 @@ class HttpClient:
     Args:
         url: where it is, without secrets.
         authorize: returns the headers that say who we are; called for each request.
-        tries: how often and how long a call is tried.
-        certificates: what TLS needs.
         secrets: texts that no failure may repeat.
-        sleep: waits.
     """
 
     def __init__(
@@ -106,10 +103,7 @@ class HttpClient:
         """Return the answer to a request that is made once, to be called within `try_again`.
 
         Args:
-            method: such as `GET`.
             path: without the host, quoted.
-            query: behind the path.
-            content: what is sent.
             headers: beside those that say who we are.
 
         Raises:

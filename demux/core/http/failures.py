@@ -84,9 +84,6 @@ def refusal(
 
     Args:
         status: the HTTP status, 300 or more.
-        phrase: the HTTP reason phrase.
-        content: the body.
-        headers: those of the answer.
     """
     body = _object(content)
     code = body.get("error_code")

@@ -117,7 +117,6 @@ def java_options(kafka: KafkaSettings, environ: Mapping[str, str]) -> ClientOpti
     """Return the options of Spark's Kafka source, each name with the prefix `kafka.`.
 
     Args:
-        kafka: the settings.
         environ: the environment, for secrets, and to see that Databricks keeps the client's classes elsewhere.
 
     Raises:

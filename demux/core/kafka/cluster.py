@@ -51,7 +51,6 @@ class KafkaTopic:
 
     Attributes:
         topic_id: its id, which no other topic ever has, whatever its name.
-        partitions: how many partitions it has.
         is_readable: whether we may read it, as far as the broker says: one without ACLs says nothing.
     """
 
@@ -81,10 +80,6 @@ class KafkaCluster:
     """The brokers under `kafka.bootstrap_servers`; connects with the first call.
 
     Every call raises KafkaUnavailable, KafkaRefused, SettingsInvalid or StorageFailed, see `error_of`.
-
-    Args:
-        kafka: the settings.
-        environ: the environment, for secrets.
     """
 
     def __init__(self, kafka: KafkaSettings, environ: Mapping[str, str]) -> None:

@@ -5,15 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from demux.core.errors import DemuxError, SettingsInvalid, StorageFailed
-from demux.core.kafka.errors import (
-    certificate_refused,
-    login_refused,
-    not_permitted,
-    own_certificate_refused,
-    token_refused,
-    unavailable,
-)
+from demux.core.errors import DemuxError, KafkaRefused, KafkaUnavailable, SettingsInvalid, StorageFailed
 from demux.core.settings.source import KafkaSettings
 
 _LOGIN = frozenset({"_AUTHENTICATION", "SASL_AUTHENTICATION_FAILED", "UNSUPPORTED_SASL_MECHANISM"})
@@ -70,27 +62,76 @@ class KafkaReason:
 
 def error_of(kafka: KafkaSettings, what: str, reason: KafkaReason) -> DemuxError:
     """Return the error of a call that failed for this reason; `what` was tried, such as `write to topic events`."""
+    why = reason.sentence
     if reason.is_permission:
-        return not_permitted(kafka, what, reason.sentence)
-    if reason.code in _LOGIN:
-        return (token_refused if "token" in reason.text.lower() else login_refused)(kafka, reason.sentence)
-    if reason.is_foreign_authority:
-        return certificate_refused(kafka, reason.sentence)
-    if reason.is_own_certificate:
-        return own_certificate_refused(kafka, reason.sentence)
+        return not_permitted(kafka, what, why)
+    if reason.is_refusal:
+        return _refusal(kafka, reason)
     if reason.code in _NO_ANSWER or reason.code == "_SSL":
-        return unavailable(kafka, reason.sentence)
-    if reason.code in _ORDER:
-        return SettingsInvalid(
-            f"The broker cannot {what}: {reason.sentence}.", "Correct kafka.topics.", reason=reason.text
+        return KafkaUnavailable(
+            f"No broker answered at {kafka.bootstrap_servers} ({kafka.security_protocol.value}) "
+            f"within {kafka.connect_timeout_s:g} s: {why}.",
+            "Start the broker, or correct kafka.bootstrap_servers and kafka.security_protocol.",
+            **_about(kafka, why),
         )
+    if reason.code in _ORDER:
+        return SettingsInvalid(f"The broker cannot {what}: {why}.", "Correct kafka.topics.", reason=reason.text)
     if reason.code == "_INVALID_ARG":
         return SettingsInvalid(
-            f"The settings under kafka cannot be used: {_with_files(kafka, reason.sentence)}.",
+            f"The settings under kafka cannot be used: {_with_files(kafka, why)}.",
             "Correct them; the files that they name must be on every machine.",
             reason=reason.text,
         )
-    return StorageFailed(f"The broker cannot {what}: {reason.sentence}.", "Run again later.", reason=reason.text)
+    return StorageFailed(f"The broker cannot {what}: {why}.", "Run again later.", reason=reason.text)
+
+
+def _refusal(kafka: KafkaSettings, reason: KafkaReason) -> KafkaRefused:
+    """Return the error of a login or a certificate that one side does not accept."""
+    servers, why = kafka.bootstrap_servers, reason.sentence
+    if reason.is_foreign_authority:
+        return KafkaRefused(
+            f"The certificate of the broker at {servers} is not trusted: {why}.",
+            "Name the authority that signed it under kafka.truststore, and under kafka.bootstrap_servers a host that "
+            "it names.",
+            **_about(kafka, why),
+        )
+    if reason.is_own_certificate:
+        return KafkaRefused(
+            f"The broker at {servers} does not accept our certificate: {why}.",
+            "Name a certificate that it trusts, with its key, under kafka.keystore.",
+            **_about(kafka, why),
+        )
+    if "token" in reason.text.lower():
+        return KafkaRefused(
+            f"The token endpoint {kafka.token_url} gives no token to {_user(kafka)}: {why}.",
+            "Correct kafka.token_url, kafka.username and the secret behind kafka.password.",
+            **_about(kafka, why),
+        )
+    mechanism = kafka.sasl_mechanism.value if kafka.sasl_mechanism else kafka.security_protocol.value
+    return KafkaRefused(
+        f"The broker at {servers} refused the login of {_user(kafka)} by {mechanism}: {why}.",
+        "Correct kafka.username and the secret behind kafka.password.",
+        **_about(kafka, why),
+    )
+
+
+def not_permitted(kafka: KafkaSettings, what: str, why: str) -> KafkaRefused:
+    """Return the error of a missing permission; `what` follows "may not", such as `write to topic events`."""
+    return KafkaRefused(
+        f"At the broker {kafka.bootstrap_servers}, {_user(kafka)} may not {what}: {why}.",
+        "Have the broker's administrator grant it (an ACL).",
+        **_about(kafka, why),
+    )
+
+
+def _about(kafka: KafkaSettings, why: str) -> dict[str, object]:
+    return {"bootstrap_servers": kafka.bootstrap_servers, "reason": why}
+
+
+def _user(kafka: KafkaSettings) -> str:
+    if kafka.username is not None:
+        return f"user {kafka.username}"
+    return "a client without a login" if kafka.keystore is None else "the owner of our certificate"
 
 
 def _with_files(kafka: KafkaSettings, sentence: str) -> str:

@@ -21,27 +21,31 @@ def trusted_certificates(path: str, password: str | None) -> str:
     try:
         data = Path(path).read_bytes()
     except OSError as error:
-        raise _unusable(path, f"cannot be read: {error.strerror or error}", "Correct kafka.truststore.") from None
+        raise SettingsInvalid(
+            f"The trust store {path} cannot be read: {error.strerror or error}.",
+            "Correct kafka.truststore.",
+            path=path,
+        ) from None
     if data.startswith(_JKS):
-        raise _unusable(
-            path,
-            "is in Java's own format (JKS), which librdkafka cannot read",
+        raise SettingsInvalid(
+            f"The trust store {path} is in Java's own format (JKS), which librdkafka cannot read.",
             "Make a PKCS#12 store of it: keytool -importkeystore -srckeystore OLD -destkeystore NEW.p12 -deststoretype "
             "PKCS12; Spark's client reads that too.",
+            path=path,
         )
     try:
         found = pkcs12.load_pkcs12(data, None if password is None else password.encode())
     except ValueError:
-        raise _unusable(
-            path,
-            "does not open: it is no PKCS#12 store, or has another password",
+        raise SettingsInvalid(
+            f"The trust store {path} does not open: it is no PKCS#12 store, or has another password.",
             "Correct kafka.truststore and the secret behind kafka.truststore_password.",
+            path=path,
         ) from None
     certificates = [one.certificate for one in (found.cert, *found.additional_certs) if one is not None]
     if not certificates:
-        raise _unusable(path, "has no certificate", "Name a store with the authority that signed the broker's.")
+        raise SettingsInvalid(
+            f"The trust store {path} has no certificate.",
+            "Name a store with the certificate of the authority that signed the broker's.",
+            path=path,
+        )
     return "".join(one.public_bytes(Encoding.PEM).decode() for one in certificates)
-
-
-def _unusable(path: str, why: str, remedy: str) -> SettingsInvalid:
-    return SettingsInvalid(f"The trust store {path} {why}.", remedy, path=path)

@@ -62,9 +62,6 @@ class Envelope:
     """A compiled envelope, and where among its columns game, schema id and payload are.
 
     Attributes:
-        descriptor_set: serialized `FileDescriptorSet` of the envelope.
-        message: the envelope's full name.
-        columns: its columns, by the column rules.
         game: the column of the game: STRING, or a whole number.
         no_game: the value, as text, that means no game: empty, `0`, or the name of an enum's number 0.
         game_names: the names that an enum gives to games; None where the game is a string or an integer.
@@ -106,7 +103,7 @@ def envelope_of(settings: WrapperSettings) -> Envelope:
         )
         shape = shape_of(descriptor)
     except SchemaInvalid as error:
-        raise _invalid([f"wrapper: {error.fields.get('reason', error.cause)}"]) from error
+        raise _invalid([f"wrapper: {error.fields.get('reason', error.message)}"]) from error
     except _EnvelopeMistake as mistake:
         raise _invalid([f"wrapper.proto: {mistake}"]) from mistake
     mistakes: list[str] = []

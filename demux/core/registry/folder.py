@@ -42,7 +42,6 @@ class FolderRegistry:
     Args:
         folder: a path or URI: where `registry.yml` and the `.proto` files are.
         made_by: the mark on what is registered through this object.
-        storage: how files are reached.
     """
 
     def __init__(self, folder: str | Path, made_by: str | None = None, storage: Storage | None = None) -> None:
@@ -283,8 +282,8 @@ def _of_subject(manifest: Manifest, subject: str) -> list[ManifestEntry]:
     return sorted(found, key=lambda entry: entry.version)
 
 
-def _invalid(cause: str, **fields: object) -> SchemaInvalid:
-    return SchemaInvalid(cause, "Correct the registry's folder.", **fields)
+def _invalid(message: str, **fields: object) -> SchemaInvalid:
+    return SchemaInvalid(message, "Correct the registry's folder.", **fields)
 
 
 @contextmanager
@@ -295,9 +294,9 @@ def _folder_errors(path: str) -> Iterator[None]:
     except (SchemaInvalid, SchemaUnknown):
         raise
     except (DemuxError, OSError) as error:
-        cause = error.cause if isinstance(error, DemuxError) else f"{error.strerror or error}."
+        message = error.message if isinstance(error, DemuxError) else f"{error.strerror or error}."
         raise RegistryUnavailable(
-            f"The registry cannot use {path}: {cause}",
+            f"The registry cannot use {path}: {message}",
             "Check that the folder is there and may be used; then run again.",
             path=path,
         ) from error

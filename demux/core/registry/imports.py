@@ -24,7 +24,6 @@ def transitive_imports(text: str, read: Callable[[str], str | None]) -> tuple[Im
     """Return every file that the text needs, in order of path.
 
     Args:
-        text: the `.proto` text to start from.
         read: gives the text behind an import path, or None where there is no such file (protoc has the last word).
     """
     found: dict[str, str] = {}

@@ -31,12 +31,9 @@ class ManifestEntry:
 
     Attributes:
         schema_id: 1 … 2^31-1; entries of several subjects may share it where they have the same text.
-        subject: the name that its versions share.
         version: at least 1, unique in the subject.
         file: the `.proto` file, relative to the folder.
         import_root: where its imports start, relative to the folder; empty = the folder itself.
-        message: the full name of the message, or None.
-        made_by: who registered it, or None.
         line: its line in the manifest, from 1; 0 for an entry not written yet.
     """
 
@@ -63,7 +60,6 @@ def read_manifest(text: str | None, name: str) -> Manifest:
 
     Args:
         text: the whole file, or None when there is none yet.
-        name: what to call the file in messages.
 
     Raises:
         SchemaInvalid: it is not YAML, or has mistakes; the sentence lists all of them by line.

@@ -27,7 +27,6 @@ class NewSchema:
     """A schema to register.
 
     Attributes:
-        subject: the name that its versions share.
         path: its own import path.
         references: every file it needs, those of its imports included; `google/protobuf/*` may be left out.
         message: the full name of the message that payloads hold; None = the first message of the file.
@@ -45,7 +44,6 @@ class SubjectVersion:
     """A version of a subject.
 
     Attributes:
-        subject: the name that its versions share.
         version: unique in the subject, at least 1, growing.
         message: the full name of the message that payloads hold; None = the first message of the file.
     """
@@ -69,7 +67,6 @@ class RegisteredSchema:
 
     Attributes:
         schema_id: unique in the registry, at least 1, never given to another text.
-        subject: the name that its versions share.
         version: unique in the subject, at least 1, growing.
         text: the `.proto` text, or its serialized form where that was registered (`serialized_schema`).
         path: its own import path.

@@ -40,23 +40,19 @@ def layout_of(settings: Settings) -> Layout:
 def storage_for(settings: Settings, environ: Mapping[str, str]) -> Storage:
     """Return how this process reaches files by the settings.
 
-    Args:
-        settings: all settings.
-        environ: where `secret:env/NAME` is looked up.
-
     Raises:
         SecretMissing: as `demux.core.secrets.resolve`.
     """
     return Storage.here(access_of(settings.store, environ, settings.root), settings.store.mounts)
 
 
-def logs_of(settings: Settings) -> Path:
+def logs_of(root: str) -> Path:
     """Return the folder of log files: below a root on this machine, else beside us.
 
     On Databricks it is a temporary one of this process: many tasks share a driver, and may not write where they begin.
     """
-    if not is_elsewhere(settings.root):
-        return Path(Layout(settings.root).logs)
+    if not is_elsewhere(root):
+        return Path(Layout(root).logs)
     if on_databricks():
         return Path(tempfile.gettempdir()) / f"demux-logs-{os.getpid()}"
     return Path("demux-logs")
@@ -95,12 +91,7 @@ def require_root(layout: Layout, *, may_be_new: bool = False) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The paths under one root; `key` is a game's key (`demux.core.names`), never its name.
-
-    Attributes:
-        root: a folder or URI.
-        storage: how its files are reached without Spark.
-    """
+    """The paths under one root; `key` is a game's key (`demux.core.names`), never its name."""
 
     root: str
     storage: Storage = field(default_factory=Storage)

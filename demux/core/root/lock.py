@@ -152,10 +152,8 @@ def locked(
     commits to a store are safe between processes. On a disk of this machine they are not.
 
     Args:
-        root: the root's path.
         command: what the holder is called in the sentence that a second command prints.
         wait: wait for the other command to end, or for our turn, instead of refusing.
-        access: what the command does with the root.
         hold: what is taken; by default files of this machine.
 
     Raises:

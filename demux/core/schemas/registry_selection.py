@@ -1,27 +1,33 @@
-"""Which registry a game's schemas are in, and the registries of the settings, each opened once."""
+"""Which registry a game's schemas are in, and which games the registries name.
+
+The registries of the settings are each opened once.
+"""
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
 from demux.core.errors import DemuxError, SettingsInvalid
+from demux.core.names import invalid_reason
 from demux.core.registry.folder import FolderRegistry
 from demux.core.registry.protocol import ErasableRegistry
 from demux.core.root.layout import storage_for
 from demux.core.schemas.subject_choice import GameSchemas
-from demux.core.settings.games import SubjectRule
-from demux.core.settings.settings import RegistrySettings, Settings
+from demux.core.settings.games import SubjectRule, games_named
+from demux.core.settings.settings import GameRegistrySettings, RegistrySettings, Settings
 
 DEFAULT = "default"
 
 
-def registry_name_for(game: str, settings: Settings) -> str:
+def registry_name_for(game: str, registries: Mapping[str, GameRegistrySettings]) -> str:
     """Return the name of the first registry with a pattern that the game's name suits, else `default`."""
-    for name, registry in settings.registries.items():
+    for name, registry in registries.items():
         if any(fnmatchcase(game, pattern) for pattern in registry.games):
             return name
     return DEFAULT
@@ -29,7 +35,7 @@ def registry_name_for(game: str, settings: Settings) -> str:
 
 def game_schemas(game: str, settings: Settings) -> GameSchemas:
     """Return where the game's schemas are, and which of them are the game's, by the settings."""
-    name = registry_name_for(game, settings)
+    name = registry_name_for(game, settings.registries)
     games = settings.games
     return GameSchemas(
         name, SubjectRule(game, games.subjects, games.subjects_of), registry_settings(settings, name).messages
@@ -56,10 +62,8 @@ def open_registry(
     """Return the registry of this name; resolves its secrets, and asks it nothing yet.
 
     Args:
-        settings: all settings.
         name: `default`, or a key of `registries`.
         made_by: the mark on what is registered through it.
-        environ: where `secret:env/NAME` is looked up.
 
     Raises:
         SettingsInvalid: there is no such registry, or its certificate files cannot be used.
@@ -105,7 +109,9 @@ def unused_names(settings: Settings, registries: Registries) -> tuple[str, ...]:
         messages = registry_settings(settings, registry).messages
         named[registry] += [(f"{section}.messages", subject) for subject in messages]
     for game, subjects in settings.games.subjects_of.items():
-        named[registry_name_for(game, settings)] += [(f"games.subjects_of.{game}", subject) for subject in subjects]
+        named[registry_name_for(game, settings.registries)] += [
+            (f"games.subjects_of.{game}", subject) for subject in subjects
+        ]
     found: list[str] = []
     for registry, settings_of_it in named.items():
         if settings_of_it:
@@ -121,3 +127,51 @@ def _sentence(setting: str, subject: str, subjects: Iterable[str]) -> str:
     near = get_close_matches(subject, subjects, n=1)
     hint = f"; the nearest name is {near[0]!r}" if near else ""
     return f"{setting} names the subject {subject!r}, which the registry does not have, so it never applies{hint}"
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredGames:
+    """The games that subjects name; empty where they were not asked for (`games.subjects`).
+
+    Attributes:
+        left_out: those that cannot, each with the sentence why, by name.
+    """
+
+    games: frozenset[str] = frozenset()
+    left_out: tuple[tuple[str, str], ...] = ()
+
+
+def registered_games(settings: Settings, registries: Registries) -> RegisteredGames:
+    """Return the games that `games.subjects` finds, each in the registry that has the game's schemas.
+
+    Asks each registry once for its list of subjects, and none without `games.subjects`.
+
+    Raises:
+        RegistryUnavailable, RegistryRefused, SchemaInvalid: as `SchemaRegistry.subjects`.
+        SecretMissing, SettingsInvalid: as `open_registry`.
+    """
+    if settings.games.subjects is None:
+        return RegisteredGames()
+    named: set[str] = set()
+    for registry in _asked(settings.registries):
+        found = games_named(settings.games.subjects, registries.of(registry).subjects())
+        named |= {game for game in found if registry_name_for(game, settings.registries) == registry}
+    reasons = {game: invalid_reason(game, settings.games.max_name_bytes) for game in named}
+    left_out = tuple((game, reason) for game, reason in sorted(reasons.items()) if reason)
+    return RegisteredGames(frozenset(game for game, reason in reasons.items() if not reason), left_out)
+
+
+def _asked(registries: Mapping[str, GameRegistrySettings]) -> tuple[str, ...]:
+    # where a pattern takes every game, there may be no other registry at all
+    takes_all = any("*" in registry.games for registry in registries.values())
+    return (*(() if takes_all else (DEFAULT,)), *registries)
+
+
+def registered_if_asked(settings: Settings, registries: Registries, warn: Callable[[str], None]) -> RegisteredGames:
+    """Return the games that the registries name; none, and a warning, where a registry cannot be asked."""
+    try:
+        return registered_games(settings, registries)
+    except DemuxError as error:
+        logging.getLogger("demux").warning("games.subjects: %s", error)
+        warn(f"Games that only the registry has are left out: {error.message}")
+        return RegisteredGames()

@@ -97,7 +97,6 @@ class _LookupState:
     """All that is known, why some refs are not, and what the registry did not answer.
 
     Attributes:
-        known: all that is known.
         refused: what the registry answered about refs that have no usable schema.
         unanswered: why there was no answer about a ref.
         unavailable: why the registry did not answer at all; what was not asked for then is unanswered too.
@@ -133,10 +132,7 @@ class SchemaStore:
         """Prepare.
 
         Args:
-            spark: the session.
             spark: the session; None where the tables are reached without it.
-            layout: where the tables of schemas and of approvals are.
-            registry_of: says which registry a game has.
             table_lock: keeps processes apart that write the table; None where no other one does.
         """
         self._table = RecordTable(spark, layout.storage, layout.schemas, SCHEMAS)
@@ -259,7 +255,7 @@ class SchemaStore:
                 try:
                     known.subjects[registry.name] = frozenset(registry.opened().subjects())
                 except DemuxError as error:
-                    _LOG.warning("The subjects of the registry %s are not known: %s", registry.name, error.cause)
+                    _LOG.warning("The subjects of the registry %s are not known: %s", registry.name, error.message)
                     return known.subjects_in_use(registry.name)
             return known.subjects[registry.name]
 
@@ -346,8 +342,8 @@ def _registered(registry: GameRegistry, ref: SchemaRef) -> RegisteredSchema:
     if ref.schema_id is None:
         raise SchemaUnknown("The record has no schema id.", "Correct the producer.")
     if ref.schema_id <= 0:
-        cause = f"Schema id {ref.schema_id} is not positive."
-        raise SchemaUnknown(cause, "Correct the producer.", schema_id=ref.schema_id)
+        message = f"Schema id {ref.schema_id} is not positive."
+        raise SchemaUnknown(message, "Correct the producer.", schema_id=ref.schema_id)
     return registry.opened().schema(ref.schema_id)
 
 

@@ -25,8 +25,6 @@ class GameSchemas:
     """Where the schemas of a game are, and which of them are the game's, by the settings.
 
     Attributes:
-        registry: the name of the registry in the settings.
-        rule: which subjects hold the game's schemas.
         messages: which message payloads of a subject hold, where the rows do not say.
     """
 
@@ -45,7 +43,6 @@ class SharedSchema:
     """The text under an id, compiled, and every version of a subject that has the id.
 
     Attributes:
-        schema_id: the id in the registry.
         descriptor_set: a serialized `FileDescriptorSet`, the file itself last.
         uses: in order of subject and version; none where the registry names no subject.
     """
@@ -107,11 +104,11 @@ class ForeignSchema:
     """A schema of subjects that are not the game's; its rows are not decoded.
 
     Attributes:
-        cause: whose it is, as a sentence.
+        message: whose it is, as a sentence.
     """
 
     schema_id: int
-    cause: str
+    message: str
 
 
 def choose(
@@ -127,7 +124,6 @@ def choose(
     Args:
         shared: what the registry has under the record's id.
         indexes: the record's message indexes, such as `1,0`; None where it does not say.
-        game: which schemas are the game's.
         subjects: every subject of the registry, as far as they are known.
 
     Raises:

@@ -36,7 +36,6 @@ class Contract:
     """What one game's table does with changed schemas.
 
     Attributes:
-        mode: see `SchemaChanges`.
         frozen: see `Frozen`; counts in mode FREEZE.
         approved: ids of the schemas, in the game's registry, that a person has approved; they count in mode ASK.
         game: whose it is, by its exact name, for messages.
@@ -83,7 +82,6 @@ class SubjectRule:
     """Which subjects hold a game's schemas.
 
     Attributes:
-        game: the exact name.
         expression: the setting `games.subjects`; None: the subjects NAME and NAME-value hold the game's schemas.
         named: the setting `games.subjects_of`: further subjects, by game.
     """

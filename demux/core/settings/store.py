@@ -94,11 +94,6 @@ class StoreSettings(Section):
 def access_of(store: StoreSettings, environ: Mapping[str, str], root: str) -> StoreAccess:
     """Return the endpoint and the credentials, with the secrets that the settings refer to.
 
-    Args:
-        store: the settings.
-        environ: where `secret:env/NAME` is looked up.
-        root: the path or URI of the root.
-
     Raises:
         SecretMissing: as `demux.core.secrets.resolve`.
     """

@@ -31,7 +31,6 @@ def run_tasks_over(
     Parts, results and what the work refers to travel by value; workers import this package as they have it.
 
     Args:
-        spark: the session.
         parts: of what is to be done; none is no job.
         work: called with one part, in a worker.
     """

@@ -14,8 +14,6 @@ class StoredFile:
     """A file in a listing.
 
     Attributes:
-        key: its key.
-        bytes: its size.
         modified_ms: when it was written, in milliseconds since 1970.
     """
 

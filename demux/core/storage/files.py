@@ -41,7 +41,6 @@ class Storage:
     machine that fails raises an `OSError`, a store a `DemuxError`.
 
     Attributes:
-        access: endpoint and credentials.
         mounts: folders of this machine that have other file systems, by the prefix that Spark has for them.
     """
 
@@ -269,13 +268,11 @@ class Storage:
         """Add rows to a Delta table, or put them in place of its own, in one commit; makes it where it is not.
 
         Args:
-            path: a path or URI.
             rows: in the table's columns.
             mode: whether they are added.
             table: the table as it was read: what another process has committed since then is a conflict.
             name: of a new table.
             description: of a new table.
-            transactions: versions of application transactions by id.
         """
         uri, options = self._table(path)
         done = [deltalake.Transaction(app_id, version) for app_id, version in transactions.items()]

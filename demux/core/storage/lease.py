@@ -79,8 +79,6 @@ class Lease:
         """Prepare.
 
         Args:
-            storage: how the path is reached.
-            path: the object's.
             holder: the holder's name, which other commands show.
             now: gives the time for people.
             period_s: how long others wait for a holder that is dead.

@@ -63,7 +63,6 @@ class Location:
     """A file or a folder.
 
     Attributes:
-        scheme: the kind of store.
         container: the bucket, or `container@account.host` in Azure; empty on this machine and for a mount.
         key: the path below the container, without a slash before or behind it; on this machine the path itself.
     """
@@ -84,7 +83,6 @@ def locate(path: str, mounts: Mapping[str, str] = MappingProxyType({})) -> Locat
     Slashes that follow each other count as one, and `.` and `..` are resolved, as Hadoop does.
 
     Args:
-        path: a URI or a path.
         mounts: folders of this machine by the prefix, `scheme://container/path`, that Spark has for what they hold.
     """
     found = _URI.fullmatch(path)

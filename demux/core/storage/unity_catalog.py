@@ -160,8 +160,6 @@ def credentials_in(answer: object, url: str, asked_s: float) -> TemporaryCredent
     """Return the credentials of an answer.
 
     Args:
-        answer: the JSON.
-        url: of which path they are.
         asked_s: when they were asked for, in seconds since 1970.
 
     Raises:

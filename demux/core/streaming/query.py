@@ -72,12 +72,8 @@ def run_query(
     Kafka's source fails for ever at an unfinished batch whose topic got a partition since (SPARK-53560).
 
     Args:
-        storage: how files are reached.
-        source: a streaming frame.
-        checkpoint: the checkpoint's path.
         query_name: shown in logs and the Spark UI.
         on_batch: writes one micro-batch; what it writes must be safe to write again for the same `Batch`.
-        trigger: when batches begin, and when the query ends.
 
     Raises:
         DemuxError: what `on_batch` raised, or the query's own failure in our words.

@@ -99,8 +99,6 @@ def session(settings: SparkSettings, logs: Path, s3: StoreAccess | None = None) 
     goes to `logs/spark.log`, and a second call returns the same session.
 
     Args:
-        settings: of the session.
-        logs: the folder of its log.
         s3: how a new session reaches S3; None where it need not.
 
     Raises:

@@ -31,7 +31,7 @@ from demux.core.root.layout import Layout
 from demux.core.spark.connect import new_session
 from demux.core.storage.files import Storage
 from demux.core.tables import FORGET, POSITION, REMOVED
-from demux.operations.erasure.found_rows import BATCH, FOUND
+from demux.operations.erasure.payload_matching import BATCH, FOUND
 from demux.operations.erasure.results import FORGOTTEN_ROWS, RemovedRows
 from demux.operations.reconcile.duckdb_engine import Engine, batches_of, counting_engine, keep
 from demux.operations.reconcile.table_snapshots import snapshot
@@ -138,8 +138,6 @@ def write_down(
 
     Args:
         spark: the session, where only Spark opens the root's tables.
-        layout: where the tables are.
-        request: the request.
         rows: in the columns `FOUND`: one for each row of bronze that goes, and for each record that bronze has not.
         now: the time (UTC).
     """
@@ -178,8 +176,6 @@ def carry_out(
 
     Args:
         spark: the session, for tables that only Spark reads or writes.
-        layout: where the tables are.
-        request: the request.
         read_batch: as in `search.searched`, where the game may have read more since that was written
             down; None for a request of this moment.
 

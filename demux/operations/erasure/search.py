@@ -31,8 +31,19 @@ from demux.core.schemas.ref import SchemaRef
 from demux.core.schemas.store import SchemaStore
 from demux.core.spark.connect import new_session
 from demux.core.tables import POSITION
-from demux.operations.erasure.found_rows import BATCH, FOUND, JUDGED, FoundIn, judged_rows, matching_rows
-from demux.operations.erasure.payload_matching import LOOKED_AT, REF, MatchVerdict, PayloadQuery, Writing
+from demux.operations.erasure.payload_matching import (
+    BATCH,
+    FOUND,
+    JUDGED,
+    LOOKED_AT,
+    REF,
+    FoundIn,
+    MatchVerdict,
+    PayloadQuery,
+    Writing,
+    judged_rows,
+    matching_rows,
+)
 from demux.operations.erasure.results import ALL_READ, SearchResult
 from demux.operations.predicate.ast import Predicate, paths_in, sought_in
 from demux.operations.predicate.binder import fit, missing_from
@@ -52,8 +63,6 @@ class SearchScope:
 
     Attributes:
         spark: the session, for tables that only Spark reads; None where there is none.
-        layout: where the tables are.
-        schemas: the schemas in use.
         predicate: as it was parsed.
         unreadable_too: whether rows that cannot be read go where their bytes have a text that is sought.
     """
@@ -135,8 +144,6 @@ def searched(scope: SearchScope, game: str, read_batch: int) -> Iterator[SearchO
     """Yield what is found of a game; its rows can be had once, while the block runs.
 
     Args:
-        scope: what is searched.
-        game: the exact name.
         read_batch: the last batch of bronze that the game has read whole; -1 for none, `ALL_READ` for all.
 
     Raises:

@@ -40,7 +40,6 @@ def retirable(spark: SparkSession, layout: Layout, before: datetime, passed: Map
     be replayed has its key and headers in bronze alone.
 
     Args:
-        spark: the session.
         layout: where the tables are; bronze must be there.
         before: the time (UTC).
         passed: by exact name, the last batch of which the game has read every row.
@@ -88,8 +87,6 @@ def begin(
     A second call would write them down twice: `finish` what was begun first.
 
     Args:
-        spark: the session.
-        layout: where the tables are.
         state: nothing may be on its way out.
         rows: of `retirable`.
         request: a new id.
@@ -117,8 +114,6 @@ def finish(
     is on its way.
 
     Args:
-        spark: the session.
-        layout: where the tables are.
         state: what is on its way.
         unread: says what the games have still to read, as of now.
         between: lets others have the root for a moment.

@@ -18,7 +18,6 @@ class LiveFile:
 
     Attributes:
         partition: the value of the table's partition column; None without one.
-        bytes: its size.
         written_ms: when it was written, in milliseconds since 1970.
         is_ascii: whether its path in the log has no other letters.
     """
@@ -35,7 +34,6 @@ class Joining:
 
     Attributes:
         partition: where they are; None in a table without partitions.
-        files: how many they are.
         bytes: their sizes together.
     """
 

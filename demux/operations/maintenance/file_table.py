@@ -40,7 +40,6 @@ def maintain_files(
     """Return what was joined or ordered, and the table's last order; what fits already is only looked at.
 
     Args:
-        storage: how the table is reached.
         table: the table; it must be there.
         target: size in bytes up to which files are joined.
         last: when its rows were brought together last.
@@ -96,8 +95,6 @@ def unneeded(storage: Storage, path: str, keep: timedelta) -> dict[str, int]:
     """Return the files below a table that no version of the last time needs: path below the table, and bytes.
 
     Args:
-        storage: how the table is reached.
-        path: the table.
         keep: how long a file stays that was removed from the table, or never was in it; counted in whole hours.
     """
     table = storage.table(path)

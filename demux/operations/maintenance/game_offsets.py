@@ -13,7 +13,7 @@ from demux.core.root.layout import Layout
 from demux.core.storage.files import Storage
 from demux.core.streaming.checkpoints import read_checkpoint
 from demux.operations.maintenance.unread_files import UnreadBronze, UnreadRows, unread_in
-from demux.operations.reconcile.read_offsets import OffsetsReader
+from demux.operations.reconcile.offsets import OffsetsReader
 from demux.operations.reconcile.table_snapshots import last_batches, silver_keys
 
 

@@ -33,9 +33,7 @@ def remove_old_rounds(spark: SparkSession | None, layout: Layout, before: dateti
 
     Args:
         spark: the session; None where the table is reached without it.
-        layout: where the table is.
         before: the time (UTC).
-        dry_run: only count them.
 
     Returns:
         How many they are.

@@ -31,8 +31,6 @@ class Table:
     """A table to be maintained.
 
     Attributes:
-        kind: what it is for.
-        path: where it is.
         name: its path below the root.
         order: columns by which its rows are brought together.
     """
@@ -48,15 +46,12 @@ class TableMaintenance:
     """What was done to a table.
 
     Attributes:
-        table: which.
         files_before: files of the newest version before.
         files_after: and after.
         bytes_after: their sizes together.
         removed: files that no table needed any more; None where they are not counted.
         removed_bytes: their sizes together; None where they are not counted.
         rows: rows that were retired, or were too old.
-        seconds: how long it took.
-        error: why it ended before its time.
     """
 
     table: Table
@@ -75,7 +70,6 @@ class HeldBack:
     """A game that has still to read what bronze's newest version has not got any more.
 
     Attributes:
-        game: the exact name.
         since: when the first came that it has still to read; None where unknown.
         files: how many stay for it; None where they are not counted.
     """
@@ -87,7 +81,7 @@ class HeldBack:
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceSums:
-    """What was done to the tables of a kind; as `TableMaintenance`."""
+    """What was done to the tables of a kind; `removed` and `removed_bytes` are None where they are not counted."""
 
     kind: TableKind
     tables: int

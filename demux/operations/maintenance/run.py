@@ -7,7 +7,7 @@ anywhere and called again, it does what is left.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 from demux.core.delta.scan import only_spark_reads
 from demux.core.error_mapping import named
 from demux.core.extras import deltalake
+from demux.core.names import names_of
 from demux.core.root.layout import Layout
 from demux.core.settings.maintenance import MaintainSettings
 from demux.core.storage.files import Storage
@@ -30,7 +31,7 @@ from demux.operations.maintenance.old_rounds import remove_old_rounds
 from demux.operations.maintenance.report import HeldBack, Table, TableKind, TableMaintenance, Vacuum
 from demux.operations.maintenance.state import MaintenanceState, SparkTableState, read_state, write_state
 from demux.operations.maintenance.unread_files import UnreadBronze
-from demux.operations.reconcile.read_offsets import OffsetsReader
+from demux.operations.reconcile.offsets import OffsetsReader
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +40,6 @@ class MaintenanceRequest:
 
     Attributes:
         settings: how long what is kept.
-        vacuum: whether old files go.
-        dry_run: only say what would be done.
         now: the time (UTC).
         new_id: for the rows that go.
         threads: that maintain tables at the same time.
@@ -62,8 +61,6 @@ class TableMaintainer:
 
     Attributes:
         spark: the session; None: only to look, at tables that are read without it.
-        layout: where the tables are.
-        request: what is asked for.
         offsets_of: says the offsets of games in bronze.
         give_way: called between two steps: others may have the root then.
         stop: once set, no other table begins.
@@ -260,3 +257,39 @@ def _groups(tables: Iterable[Table], size: int) -> Iterator[list[Table]]:
 
 def _go_on() -> None:
     return
+
+
+def tables_of(
+    layout: Layout, settings: MaintainSettings, names: Mapping[str, str], games: Collection[str]
+) -> tuple[Table, ...]:
+    """Return the tables that are there: bronze first, then quarantine, control and silver by name.
+
+    Args:
+        settings: by which columns silver tables are ordered.
+        names: the games' exact names by key, as far as they are known.
+        games: exact names; only their silver tables are meant then. None of them: all tables.
+    """
+    if games:
+        keys = sorted(names_of(game).key for game in games)
+        found = _silver(layout, settings, {**names, **{names_of(game).key: game for game in games}}, keys)
+    else:
+        keys = layout.storage.names(f"{layout.root}/silver")
+        found = _all(layout, settings, names, keys)
+    return tuple(table for table in found if layout.storage.table_exists(table.path))
+
+
+def _all(
+    layout: Layout, settings: MaintainSettings, names: Mapping[str, str], keys: Collection[str]
+) -> Iterator[Table]:
+    yield Table(TableKind.BRONZE, layout.bronze, "bronze")
+    yield Table(TableKind.QUARANTINE, layout.quarantine, "quarantine")
+    for name in layout.storage.names(f"{layout.root}/control"):
+        yield Table(TableKind.CONTROL, f"{layout.root}/control/{name}", f"control/{name}")
+    yield from _silver(layout, settings, names, keys)
+
+
+def _silver(
+    layout: Layout, settings: MaintainSettings, names: Mapping[str, str], keys: Collection[str]
+) -> Iterator[Table]:
+    for key in keys:
+        yield Table(TableKind.SILVER, layout.silver(key), f"silver/{key}", settings.order_of(names.get(key)))

@@ -38,8 +38,6 @@ def maintain_by_spark(
 
     Args:
         spark: an `upkeep_session`.
-        storage: how files are reached.
-        table: the table.
         seen: as it was the last time.
         dry_run: return what there is.
     """
@@ -73,8 +71,6 @@ def vacuum(
 
     Args:
         spark: an `upkeep_session`.
-        storage: how files are reached.
-        table: the table.
         seen: as `maintain_by_spark` left it.
         keep: how long a file stays that was removed from the table; counted in whole hours.
     """

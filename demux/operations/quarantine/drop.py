@@ -108,9 +108,6 @@ def drop(spark: SparkSession, layout: Layout, choice: QuarantineFilter, now: dat
     until a VACUUM.
 
     Args:
-        spark: the session.
-        layout: where the tables are.
-        choice: which rows.
         now: the time of dropping (UTC).
     """
     finish_drop(spark, layout, choice)

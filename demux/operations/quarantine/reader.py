@@ -150,7 +150,7 @@ def _opened(layout: Layout, path: str) -> deltalake.DeltaTable | None:
         return None
     except TableUnsuited as error:
         raise TableUnsuited(
-            error.cause,
+            error.message,
             "`demux reconcile --spark` counts it; `SELECT * FROM delta.` and its path in backticks shows its rows.",
             table=path,
         ) from error

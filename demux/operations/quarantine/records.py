@@ -46,7 +46,6 @@ class DecodedRecord:
     """A record with what its bytes hold.
 
     Attributes:
-        record: the record.
         message: the full name of the message that they should be; None where unknown.
         dump: what they hold; None where there are none.
     """
@@ -101,14 +100,7 @@ class KeptSchemas:
 
 
 def decode_record(record: QuarantineRecord, game: GameSchemas, schemas: KeptSchemas, most: int) -> DecodedRecord:
-    """Return the record with what its bytes hold.
-
-    Args:
-        record: the record.
-        game: where the game's schemas are.
-        schemas: those that are kept.
-        most: how many fields are shown.
-    """
+    """Return the record with what its bytes hold."""
     if record.content is None:
         return DecodedRecord(record, None, None)
     message = None

@@ -60,7 +60,6 @@ class QuarantineGroup:
     """Rows with the same key.
 
     Attributes:
-        key: what they have in common.
         rows: how many they are.
         first: when the first one was quarantined (UTC); None where no row says so.
         last: when the last one was.

@@ -1,7 +1,7 @@
 """What balances and what does not: how often each record is in which table, and what that means. Pure.
 
-Counting is the engine's (`tallies.py`): it gives tallies, one for all records that are in the same tables. What they
-mean is decided here.
+Counting is the engine's (`duckdb_engine.py`): it gives tallies, one for all records that are in the same tables. What
+they mean is decided here.
 """
 
 from __future__ import annotations
@@ -167,7 +167,6 @@ class Tally:
     Attributes:
         game: the exact name; None where no game is known, as with records that never became a bronze row.
         places: the tables that have each of them.
-        records: how many they are.
         first_batch: the first batch of bronze that has one; None where none has.
         last_batch: the last one.
     """

@@ -24,7 +24,7 @@ from demux.core.root.layout import Layout
 from demux.core.tables import BRONZE, DROPPED, QUARANTINE, REMOVED, SOURCE_OPTIONAL
 from demux.operations.reconcile.duckdb_engine import Engine, register
 from demux.operations.reconcile.location_sql import both_readings
-from demux.operations.reconcile.read_offsets import OffsetsReader, SourceOffsets, unchanged_offsets
+from demux.operations.reconcile.offsets import OffsetsReader, SourceOffsets, unchanged_offsets
 from demux.operations.reconcile.table_snapshots import Snapshot, silver_keys, silver_snapshots, snapshot
 
 _COUNTED = frozenset(
@@ -45,7 +45,6 @@ class ConsistentSnapshot:
     """Versions that fit together.
 
     Attributes:
-        bronze: bronze.
         quarantine: quarantine before silver was read, and after it.
         dropped: what was dropped from it.
         removed: what was removed from bronze.
@@ -75,10 +74,6 @@ def read(
     """Return the versions to count; opens each table's log, takes no lock.
 
     Args:
-        spark: the session, where there is one.
-        layout: where the tables are.
-        offsets_of: says the offsets of games, by key.
-        source_offsets: says the offset of bronze in its source.
         games: the exact names; None: all games.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The engine that counts: DuckDB, in this process.
+"""The engine that counts: DuckDB, in this process; and its tallies, as the data that decisions are made from.
 
 It has what is copied into it, and reads no file, no other variable of this process and no network. What does not fit
 into memory is in a temporary folder, which is removed when the block ends.
@@ -7,9 +7,10 @@ into memory is in a temporary folder, which is removed when the block ends.
 from __future__ import annotations
 
 import os
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import astuple, fields, replace
 from tempfile import TemporaryDirectory
 from typing import TypeAlias
 
@@ -21,6 +22,15 @@ from demux.core.columns.arrow import arrow_fields
 from demux.core.columns.types import Column, Primitive, Struct
 from demux.core.extras import duckdb
 from demux.core.storage.files import Storage
+from demux.operations.reconcile.balance import (
+    DifferenceExample,
+    Grain,
+    LedgerDifference,
+    LedgerFault,
+    Tally,
+    differences,
+)
+from demux.operations.reconcile.location_sql import Counted, examples_in, tallies_in
 from demux.operations.reconcile.table_snapshots import FileRows, Snapshot, frame_batches
 
 Engine: TypeAlias = "duckdb.DuckDBPyConnection"
@@ -28,6 +38,7 @@ Engine: TypeAlias = "duckdb.DuckDBPyConnection"
 _MEMORY = "300MiB"
 # each one needs memory of its own
 _MOST_THREADS = 4
+_MOST_EXAMPLES = 20
 
 
 @contextmanager
@@ -83,10 +94,6 @@ def register_silver(
     """Make all rows of the silver tables known to the engine, as one table: game, _record_id.
 
     Args:
-        engine: the engine.
-        storage: how the tables' files are reached.
-        spark: the session.
-        tables: the tables by key.
         names: the games' exact names by key; a key that no game has is its own name.
     """
     schema = _schema(_SILVER)
@@ -155,3 +162,37 @@ def batches_of(engine: Engine, query: str, columns: Struct, most_rows: int = 10_
 
 def _schema(columns: Struct) -> pa.Schema:
     return pa.schema(arrow_fields(columns))
+
+
+def tallies_of(engine: Engine, counted: Counted, grain: Grain = Grain.GAME) -> list[Tally]:
+    """Return the tallies of the records of a reading."""
+    end = 1 + len(fields(counted))
+    rows = engine.execute(tallies_in(counted, grain)).fetchall()
+    return [Tally(row[0], counted(*row[1:end]), *row[end:]) for row in rows]
+
+
+def with_examples(
+    engine: Engine, spark: SparkSession | None, bronze: Snapshot, counted: Counted, tallies: Sequence[Tally]
+) -> tuple[LedgerDifference, ...]:
+    """Return the differences with their first examples; counts once more, and only where there are any."""
+    found = differences(tallies)
+    if not found:
+        return ()
+    wrong = {
+        (tally.game, tally.places.kind.value, *map(int, astuple(tally.places)))
+        for tally in tallies
+        if tally.places.kind is not None
+    }
+    places = [(field.name, pa.int64()) for field in fields(counted)]
+    schema = pa.schema([("game", pa.string()), ("kind", pa.string()), *places])
+    engine.register("wrong", pa.table(list(zip(*wrong, strict=True)), schema=schema))
+    rows = engine.execute(examples_in(counted), {"most": _MOST_EXAMPLES}).fetchall()
+    strays = {record for kind, _, record, _ in rows if kind == LedgerFault.STRAY.value}
+    owners: dict[str, str] = {}
+    if strays:
+        register(engine, spark, "everywhere", bronze, ("record_id", strays))
+        owners = dict(engine.execute("SELECT record_id, game_name FROM everywhere").fetchall())
+    by_difference: defaultdict[tuple[LedgerFault, str | None], list[DifferenceExample]] = defaultdict(list)
+    for kind, game, record, batch in sorted(rows, key=lambda row: (row[3] is None, row[3], str(row[2]))):
+        by_difference[LedgerFault(kind), game].append(DifferenceExample(str(record), batch, owners.get(record)))
+    return tuple(replace(one, examples=tuple(by_difference[one.kind, one.game])) for one in found)

@@ -31,7 +31,6 @@ def both_readings(name: str, *, same: bool) -> str:
     """Return the view `name` of the tables `name_before` and `name_now`: their rows, and in which of the two each is.
 
     Args:
-        name: of the view.
         same: whether both are one version of the table, which then is read once.
     """
     now = f"SELECT *, {'TRUE' if same else 'NULL'} AS is_before, TRUE AS is_now FROM {name}_now"

@@ -14,12 +14,18 @@ from demux.core.storage.files import Storage
 from demux.core.text import first_few, printable
 from demux.operations.reconcile.balance import Account, Grain, Ledger, RecordLocations, Tally, accounts, confirmed
 from demux.operations.reconcile.consistent_snapshot import ConsistentSnapshot, read, register_twice
-from demux.operations.reconcile.duckdb_engine import Engine, counting_engine, register, register_silver
+from demux.operations.reconcile.duckdb_engine import (
+    Engine,
+    counting_engine,
+    register,
+    register_silver,
+    tallies_of,
+    with_examples,
+)
 from demux.operations.reconcile.location_sql import GAMES, PLACES_VIEWS
-from demux.operations.reconcile.read_offsets import OffsetsReader, SourceOffsets
+from demux.operations.reconcile.offsets import OffsetsReader, SourceOffsets
 from demux.operations.reconcile.source_comparison import of_source
 from demux.operations.reconcile.table_snapshots import last_batches
-from demux.operations.reconcile.tallies import tallies_of, with_examples
 
 _BOUNDS = pa.schema([("game", pa.string()), ("bound", pa.int64())])
 
@@ -38,11 +44,7 @@ def reconcile(
 
     Args:
         spark: the session, where there is one: it reads what nothing else can.
-        layout: where the tables are.
-        offsets_of: says the offsets of games, by key.
-        source_offsets: says the offset of bronze in its source.
         games: the exact names; None: all games, and the source.
-        grain: what there is an account of.
 
     Raises:
         GameUnknown: no table has a record of one of the games.

@@ -20,7 +20,7 @@ from demux.operations.reconcile.balance import (
     intake,
 )
 from demux.operations.reconcile.consistent_snapshot import ConsistentSnapshot, register_twice
-from demux.operations.reconcile.duckdb_engine import Engine
+from demux.operations.reconcile.duckdb_engine import Engine, tallies_of, with_examples
 from demux.operations.reconcile.location_sql import (
     INNER_HOLES,
     NO_SOURCE,
@@ -29,8 +29,7 @@ from demux.operations.reconcile.location_sql import (
     SEEN,
     TAKEN_VIEWS,
 )
-from demux.operations.reconcile.read_offsets import Part, Range, SeenOffsets, SourceOffsets, holes
-from demux.operations.reconcile.tallies import tallies_of, with_examples
+from demux.operations.reconcile.offsets import Part, Range, SeenOffsets, SourceOffsets, holes
 
 _MOST_RANGES = 100
 _MOST_SHOWN = 20

@@ -23,8 +23,6 @@ class TableFacts:
     """What a table's log says of it.
 
     Attributes:
-        files: how many it has now.
-        bytes: their size.
         rows: how many they have; None where the log does not say.
     """
 

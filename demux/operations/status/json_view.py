@@ -48,7 +48,7 @@ COLUMNS = (
 _PROBLEMS = 20
 _NAMES_OF_PROBLEM = 20
 _NOTES = 20
-# of a sentence, the cause begins it and the remedy ends it
+# of a sentence, the message begins it and the remedy ends it
 _FIRST_CHARACTERS, _LAST_CHARACTERS = 700, 300
 
 

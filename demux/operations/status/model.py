@@ -23,7 +23,7 @@ class GameHealth(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """How a task failed: `sentence` is the cause and the remedy."""
+    """How a task failed: `sentence` is the message and the remedy."""
 
     condition: str
     sentence: str
@@ -44,7 +44,6 @@ class GameStatus:
     """One game.
 
     Attributes:
-        game: its exact name.
         key: the name of its table.
         state: the most urgent of what holds.
         reason: why it waits to be admitted; None when it does not.
@@ -148,7 +147,6 @@ class Status:
     """A root at a moment.
 
     Attributes:
-        root: where it is.
         at: when it was read (UTC).
         games: by name.
         rounds: the last ones, the newest last.

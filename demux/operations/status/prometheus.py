@@ -35,8 +35,6 @@ def metrics(status: Status, counts: ServerCounts, most_games: int = MOST_GAMES) 
     """Return all metrics.
 
     Args:
-        status: the status.
-        counts: what the server did.
         most_games: how many games have series of their own.
     """
     return "".join(

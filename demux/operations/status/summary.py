@@ -42,8 +42,6 @@ def status_of(
     """Return what the facts say.
 
     Args:
-        root: where the tables are.
-        facts: what was read.
         now: the time (UTC).
         reasons: why a game is not admitted, by name.
         schemas_of: where a game's schemas are.

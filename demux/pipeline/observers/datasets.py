@@ -31,8 +31,6 @@ class DatasetField:
     Attributes:
         name: its name; `_element` in an array, `key` and `value` in a map.
         type: Delta's name of the type; `struct`, `array` or `map` where it has parts.
-        description: its comment.
-        fields: its parts.
     """
 
     name: str

@@ -58,11 +58,8 @@ class Lineage(Observer):
         """Prepare for one run.
 
         Args:
-            settings: all settings.
-            layout: where the tables are.
             environ: `OPENLINEAGE_NAMESPACE` is that of the jobs; without it, it is the root's URI.
             send: takes events in order.
-            columns: those of a table.
         """
         self._settings = settings
         self._layout = layout
@@ -150,7 +147,7 @@ class Lineage(Observer):
         if error is not None:
             failure = named(error)
             facets["errorMessage"] = error_message_run.ErrorMessageRunFacet(
-                f"{failure.condition} {failure.cause} {failure.remedy}", "python", producer=PRODUCER
+                f"{failure.condition} {failure.message} {failure.remedy}", "python", producer=PRODUCER
             )
         job_type = job_type_job.JobTypeJobFacet("BATCH", "DEMUX", kind, producer=PRODUCER)
         return RunEvent(

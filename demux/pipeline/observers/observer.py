@@ -10,7 +10,7 @@ from datetime import datetime, timezone
 from enum import Enum
 
 from demux.core.reports import GameReport, IngestReport
-from demux.core.schemas.game_discovery import RegisteredGames
+from demux.core.schemas.registry_selection import RegisteredGames
 from demux.pipeline.task_pool import TaskEnd
 from install_workflow.planning.plan import Plan
 

@@ -22,8 +22,16 @@ from opentelemetry.sdk.resources import SERVICE_NAME, SERVICE_VERSION, OTELResou
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
-from demux.pipeline.observers.game_series import GameSeries
-from demux.pipeline.observers.instruments import GAME, GAME_FRESHNESS, GAME_LAG, INSTRUMENTS, ROOT, Instrument, Kind
+from demux.pipeline.observers.instruments import (
+    GAME,
+    GAME_FRESHNESS,
+    GAME_LAG,
+    INSTRUMENTS,
+    ROOT,
+    GameSeries,
+    Instrument,
+    Kind,
+)
 
 _SCOPE = "demux"
 LAST_SEND_S = 5.0

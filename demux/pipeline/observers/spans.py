@@ -189,7 +189,7 @@ def _ingested(report: IngestReport) -> dict[str, _Value]:
 def _fail(span: Span, error: BaseException) -> None:
     failure = named(error)
     span.set_attribute(of.ERROR, failure.condition)
-    span.set_status(Status(StatusCode.ERROR, failure.cause))
+    span.set_status(Status(StatusCode.ERROR, failure.message))
 
 
 def _ns(at: datetime) -> int:

@@ -11,7 +11,7 @@ from demux.core.control.deployment_record import GamePlacement, RecordedGame
 from demux.core.control.games_and_rounds import Load
 from demux.core.errors import PlanRefused
 from demux.core.names import names_of
-from demux.core.schemas.game_discovery import RegisteredGames
+from demux.core.schemas.registry_selection import RegisteredGames
 from demux.core.settings.games import Policy
 from demux.core.settings.settings import Engine, Settings
 from install_workflow.databricks.diff.changes import WorkspacePlan

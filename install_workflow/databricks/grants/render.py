@@ -46,7 +46,7 @@ def content_of(plan: GrantsPlan, outcome: GrantOutcome | None = None) -> dict[st
 
     Its fields: plan_id, changes (action, kind, on, principal, privilege, reason), foreign (kind, on, principal,
     privileges, reads, wanted), waiting (game, reason); of the outcome: done (kind, on, principal, privilege), failed
-    (condition, cause, remedy).
+    (condition, message, remedy).
     """
     content: dict[str, Any] = {
         "plan_id": plan.plan_id,
@@ -60,7 +60,7 @@ def content_of(plan: GrantsPlan, outcome: GrantOutcome | None = None) -> dict[st
     if outcome is not None:
         content["done"] = [{"kind": kind_of(grant.on), **asdict(grant)} for grant in sorted(outcome.done)]
         content["failed"] = [
-            {"condition": each.condition, "cause": each.cause, "remedy": each.remedy} for each in outcome.failed
+            {"condition": each.condition, "message": each.message, "remedy": each.remedy} for each in outcome.failed
         ]
     return content
 

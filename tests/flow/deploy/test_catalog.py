@@ -94,7 +94,7 @@ def test_a_table_of_that_name_elsewhere_is_left_and_told_and_the_rows_are_in(
     conflict = ended["chess"]
     assert isinstance(conflict, CatalogConflict)
     path = cataloged.silver_path("chess")
-    assert conflict.cause == (
+    assert conflict.message == (
         f"The catalog has a spark_catalog.demux_s.chess already at file:{theirs}, and this one is at {path}."
     )
     assert ended["go"] is None
@@ -125,7 +125,7 @@ def test_a_catalog_that_refuses_fails_the_games_task_and_holds_up_nothing(
     send(root, "chess")
     (end,) = root.run().ended
     assert isinstance(end.error, CatalogRefused)
-    assert end.error.cause.startswith("The catalog did not register nowhere.silver.chess: ")
+    assert end.error.message.startswith("The catalog did not register nowhere.silver.chess: ")
     assert end.error.remedy.endswith("give `--set databricks.catalog=null`.")
     assert "The catalog did not register nowhere.bronze.bronze: " in caplog.text
     assert [row["name"] for row in root.silver("chess")] == ["ann"]

@@ -215,7 +215,7 @@ def test_a_worker_that_raises_says_so_and_a_passing_failure_is_tried_again(
 
     monkeypatch.setattr("deserializer.fleet.spark_job.write_games", refusing)
     root.produce(events=40, games=2, versions=2, fault_rate=0.0)
-    assert {end.error.cause for end in root.run().ended if end.error} == {"It is wrong."}
+    assert {end.error.message for end in root.run().ended if end.error} == {"It is wrong."}
 
 
 def test_a_replay_between_the_fleet_and_a_stream_is_no_lost_checkpoint(taken_in: Root, copy: Copy) -> None:

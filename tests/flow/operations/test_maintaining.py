@@ -19,9 +19,8 @@ from demux.cli.repair.maintain import maintain_if_due
 from demux.core.errors import ExitCode
 from demux.core.settings.maintenance import MaintainSettings
 from demux.operations.maintenance.report import TableKind, TableMaintenance, Vacuum
-from demux.operations.maintenance.run import MaintenanceRequest, TableMaintainer
+from demux.operations.maintenance.run import MaintenanceRequest, TableMaintainer, tables_of
 from demux.operations.maintenance.state import MaintenanceState, next_due, read_state, write_state
-from demux.operations.maintenance.tables import tables_of
 from demux.operations.reconcile.balance import Ledger
 from demux.pipeline.read_offsets import game_offsets
 from tests.support.flow import crash

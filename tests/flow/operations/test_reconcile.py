@@ -21,7 +21,7 @@ from demux.core.errors import GameUnknown, TableUnsuited, TaskFailed
 from demux.core.settings.settings import Engine
 from demux.operations.quarantine.filter import QuarantineFilter
 from demux.operations.reconcile.balance import DifferenceExample, Grain, Ledger, LedgerFault, SourceAccount
-from demux.operations.reconcile.read_offsets import GameOffset
+from demux.operations.reconcile.offsets import GameOffset
 from demux.operations.reconcile.reconcile import reconcile
 from demux.pipeline.read_offsets import game_offsets, source_offsets
 from deserializer.redecode.redecoder import Redecoder, rebuild
@@ -207,7 +207,7 @@ def test_tables_that_only_spark_reads_are_counted_by_spark_and_refused_without_i
         assert found.differences[-1].examples == (DifferenceExample(stray, None, "chess"),)
     with pytest.raises(TableUnsuited) as caught:
         ledger(root)
-    assert root.layout.quarantine in caught.value.cause
+    assert root.layout.quarantine in caught.value.message
     assert caught.value.remedy == "Run the same command with --spark."
 
 

@@ -198,7 +198,7 @@ def test_no_source_is_an_error_that_says_what_to_do(root: Root) -> None:
     with pytest.raises(SourceMissing) as failure:
         root.run()
     assert failure.value.condition == "SOURCE_MISSING"
-    assert failure.value.cause == f"There is no Delta table of wrappers at {root.folder}/source."
+    assert failure.value.message == f"There is no Delta table of wrappers at {root.folder}/source."
     assert "demux produce" in failure.value.remedy
 
 

@@ -148,7 +148,7 @@ class TestLargeRecords:
             KafkaSink(kafka.model_copy(update={"compression": Compression.NONE}), {}).write(
                 records(b"good", bytes(20_000), b"good")
             )
-        assert failure.value.cause == (
+        assert failure.value.message == (
             "Of 3 records the broker acknowledged 2: a record of 20,003 bytes is above the 10,000 bytes of the "
             "topic's max.message.bytes."
         )

@@ -93,7 +93,7 @@ def test_a_broker_that_goes_away_for_good_is_told_with_what_it_has(mortal: Broke
     acknowledged = failure.value.fields["acknowledged"]
     assert isinstance(acknowledged, int)
     assert 0 < acknowledged < COUNT
-    assert failure.value.cause.startswith(
+    assert failure.value.message.startswith(
         f"Of {COUNT:,} records the broker acknowledged {acknowledged:,}: {mortal.bootstrap}"
     )
     assert failure.value.remedy == (
@@ -108,8 +108,8 @@ def test_no_broker_at_the_start_is_told_in_time_with_host_port_and_listener() ->
         KafkaSink(settings(f"127.0.0.1:{port}", "t", connect_timeout_s=2.0), {}).position()
     assert time.monotonic() - started < 10
     assert failure.value.kind is ErrorKind.TRANSIENT
-    assert failure.value.cause.startswith(f"No broker answered at 127.0.0.1:{port} (PLAINTEXT) within 2 s: ")
-    assert "Connection refused" in failure.value.cause
+    assert failure.value.message.startswith(f"No broker answered at 127.0.0.1:{port} (PLAINTEXT) within 2 s: ")
+    assert "Connection refused" in failure.value.message
 
 
 def test_a_host_without_an_address_is_told_by_name() -> None:

@@ -53,13 +53,13 @@ def test_no_broker_at_the_start_is_told_within_30_seconds_with_host_and_listener
     error = root.refused(KafkaUnavailable, connect_timeout_s=KafkaSettings().connect_timeout_s)
     assert time.monotonic() - started < 30
     assert error.kind is ErrorKind.TRANSIENT
-    assert error.cause.startswith(f"No broker answered at 127.0.0.1:{port} (PLAINTEXT) within 10 s: ")
+    assert error.message.startswith(f"No broker answered at 127.0.0.1:{port} (PLAINTEXT) within 10 s: ")
     assert error.remedy == "Start the broker, or correct kafka.bootstrap_servers and kafka.security_protocol."
 
 
 def test_a_host_without_an_address_is_told_by_name(spark: SparkSession, tmp_path: Path) -> None:
     error = Intake.at(spark, tmp_path, "no.such.host.invalid:9092", "t").refused(KafkaUnavailable)
-    assert error.cause == (
+    assert error.message == (
         "No broker answered at no.such.host.invalid:9092 (PLAINTEXT) within 10 s: "
         "no.such.host.invalid:9092/bootstrap: Failed to resolve 'no.such.host.invalid:9092': Name or service not known."
     )
@@ -69,7 +69,7 @@ def test_a_port_where_nobody_answers_is_told_as_well(spark: SparkSession, tmp_pa
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"127.0.0.1:{silent.getsockname()[1]}"
         error = Intake.at(spark, tmp_path, address, "t", connect_timeout_s=1.0).refused(KafkaUnavailable)
-    assert error.cause.startswith(f"No broker answered at {address} (PLAINTEXT) within 1 s: ")
+    assert error.message.startswith(f"No broker answered at {address} (PLAINTEXT) within 1 s: ")
 
 
 @pytest.mark.both_lanes
@@ -91,7 +91,7 @@ def test_a_broker_that_is_killed_in_the_middle_of_a_batch_and_comes_back_loses_n
     with monkeypatch.context() as patch:
         patch.setattr("bronze_ingest.file_sink.write_batch", write_without_broker)
         error = root.refused(KafkaUnavailable)
-    assert error.cause.startswith(f"No broker answered at {mortal.bootstrap} (PLAINTEXT) within 3 s: ")
+    assert error.message.startswith(f"No broker answered at {mortal.bootstrap} (PLAINTEXT) within 3 s: ")
     checkpoint = read_checkpoint(root.layout.storage, root.layout.bronze_checkpoint)
     assert (checkpoint.unfinished, len(payloads(root))) == (1, 10)
     mortal.restart()
@@ -129,12 +129,12 @@ def test_a_broker_that_lost_its_log_is_told_and_offsets_given_out_again_get_ids_
     shutil.rmtree(mortal.log.parent / "data" / "cut-0")
     mortal.restart()
     error = root.refused(OffsetsLost)
-    assert error.cause == (
+    assert error.message == (
         "Offsets that the stream needs are lost, as the broker's log ends before them: "
         "topic cut, partition 0: offsets 0 to 2 (3 records)."
     )
     put(to, "cut", *numbered(10, 1))
-    assert "topic cut, partition 0: offsets 1 to 2 (2 records)." in root.refused(OffsetsLost).cause
+    assert "topic cut, partition 0: offsets 1 to 2 (2 records)." in root.refused(OffsetsLost).message
     assert root.ingest(accept_gaps=True) == IngestReport(0, 0, 0)
     put(to, "cut", *numbered(11, 3))
     assert root.ingest() == IngestReport(3, 3, 0)

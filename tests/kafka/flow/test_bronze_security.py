@@ -101,7 +101,7 @@ def test_encryption_alone_reads_what_anybody_may(root: Make, topic: str, secure_
 def test_a_wrong_password_is_told_without_the_password(root: Make, topic: str, secure_broker: Broker, way: str) -> None:
     error = root(way, topic, password="secret:env/BAD").refused(KafkaRefused)
     mechanism = {"PLAIN": "PLAIN", "SCRAM": "SCRAM-SHA-512"}[way]
-    assert error.cause.startswith(
+    assert error.message.startswith(
         f"The broker at {secure_broker.address(Listener.SASL_SSL)} refused the login of user admin by {mechanism}: "
     )
     assert error.remedy == "Correct kafka.username and the secret behind kafka.password."
@@ -112,7 +112,7 @@ def test_a_certificate_of_a_strange_authority_is_told(
     root: Make, topic: str, secure_broker: Broker, security: Secured
 ) -> None:
     error = root("SCRAM", topic, truststore=str(security.stranger.trust.pem)).refused(KafkaRefused)
-    assert error.cause.startswith(
+    assert error.message.startswith(
         f"The certificate of the broker at {secure_broker.address(Listener.SASL_SSL)} is not trusted: "
     )
     assert error.remedy.startswith("Name the authority that signed it under kafka.truststore")
@@ -125,10 +125,10 @@ def test_a_missing_permission_is_told_with_the_topic_and_reading_is_all_that_is_
     address = secure_broker.address(Listener.SASL_SSL)
     taken = root("SCRAM", topic, "alice")
     error = taken.refused(KafkaRefused)
-    assert error.cause.startswith(f"At the broker {address}, user alice may not read topic behind: ")
+    assert error.message.startswith(f"At the broker {address}, user alice may not read topic behind: ")
     assert error.remedy == "Have the broker's administrator grant it (an ACL)."
     allow(topic, "DESCRIBE")
-    assert taken.refused(KafkaRefused).cause == (
+    assert taken.refused(KafkaRefused).message == (
         f"At the broker {address}, user alice may not read topic behind: the broker grants other operations only."
     )
     allow(topic, "READ")
@@ -142,19 +142,19 @@ def test_the_three_refusals_are_three_sentences(root: Make, topic: str, security
         root("SCRAM", topic, truststore=str(security.stranger.trust.pem)).refused(KafkaRefused),
         root("SCRAM", topic, "alice").refused(KafkaRefused),
     ]
-    assert len({error.cause for error in errors}) == len({error.remedy for error in errors}) == 3
+    assert len({error.message for error in errors}) == len({error.remedy for error in errors}) == 3
 
 
 def test_no_certificate_where_one_is_asked_for_is_told(root: Make, topic: str, secure_broker: Broker) -> None:
     error = root("certificate PEM", topic, keystore=None, connect_timeout_s=5.0).refused(KafkaRefused)
-    assert error.cause.startswith(
+    assert error.message.startswith(
         f"The broker at {secure_broker.address(Listener.MTLS)} does not accept our certificate: "
     )
 
 
 def test_a_token_that_is_not_given_is_told(root: Make, topic: str, security: Secured) -> None:
     error = root("OAUTHBEARER", topic, password="secret:env/BAD").refused(KafkaRefused)
-    assert error.cause.startswith(f"The token endpoint {security.identity.token_url} gives no token to user admin: ")
+    assert error.message.startswith(f"The token endpoint {security.identity.token_url} gives no token to user admin: ")
     assert "planted" not in f"{error!r} {error.fields}"
 
 
@@ -168,16 +168,16 @@ def test_the_wrong_protocol_is_told(
 ) -> None:
     settings = {"keystore": None, "connect_timeout_s": 3.0, "bootstrap_servers": secure_broker.address(listener)}
     error = root("certificate PEM", topic, **{**settings, **changes}).refused(KafkaUnavailable)
-    assert secure_broker.address(listener) in error.cause
+    assert secure_broker.address(listener) in error.message
 
 
 def test_a_trust_store_that_cannot_be_opened_is_a_mistake_of_the_settings(root: Make, topic: str) -> None:
     error = root("SCRAM", topic, truststore="/nowhere/ca.pem").refused(SettingsInvalid)
-    assert error.cause.startswith("The settings under kafka cannot be used: Failed to create admin client: ")
-    assert "kafka.truststore (/nowhere/ca.pem) failed" in error.cause
+    assert error.message.startswith("The settings under kafka cannot be used: Failed to create admin client: ")
+    assert "kafka.truststore (/nowhere/ca.pem) failed" in error.message
     assert error.remedy == "Correct them; the files that they name must be on every machine."
     error = root("certificate PKCS12", topic, keystore_password="secret:env/BAD").refused(SettingsInvalid)
-    assert "kafka.keystore (" in error.cause
+    assert "kafka.keystore (" in error.message
     assert "planted" not in f"{error!r} {error.fields}"
 
 
@@ -185,5 +185,5 @@ def test_a_login_line_that_cannot_be_read_is_not_repeated(root: Make, topic: str
     own = {"sasl_mechanism": None, "username": None, "password": None}
     options = {"sasl.mechanism": "PLAIN", "sasl.jaas.config": "secret:env/LINE"}
     error = root("PLAIN", topic, **own, options=options).refused(SettingsInvalid)
-    assert "sasl.jaas.config" in error.cause
+    assert "sasl.jaas.config" in error.message
     assert "planted" not in f"{error!r} {error.fields}"

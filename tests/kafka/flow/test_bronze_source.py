@@ -300,9 +300,9 @@ def test_an_empty_topic_is_no_failure_and_what_comes_later_is_read(
 def test_a_topic_that_is_not_there_is_named(broker: Broker, root: Make) -> None:
     make_topic(broker.bootstrap, "there")
     error = root("there", "nowhere", "elsewhere").refused(TopicMissing)
-    assert error.cause == f"The broker at {broker.bootstrap} has no topic nowhere, elsewhere."
+    assert error.message == f"The broker at {broker.bootstrap} has no topic nowhere, elsewhere."
     assert error.remedy == "Make the topic, or correct kafka.topics or kafka.topic_pattern."
     error = root(topic_pattern="no such .*").refused(TopicMissing)
-    assert error.cause == f"The broker at {broker.bootstrap} has no topics no such .*."
+    assert error.message == f"The broker at {broker.bootstrap} has no topics no such .*."
     error = root(topic_pattern="(").refused(SettingsInvalid)
-    assert error.cause.startswith("kafka.topic_pattern ( is no regular expression that Python reads too: missing )")
+    assert error.message.startswith("kafka.topic_pattern ( is no regular expression that Python reads too: missing )")

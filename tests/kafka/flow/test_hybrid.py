@@ -219,7 +219,7 @@ def test_a_file_that_is_gone_before_its_batch_comes_again_stops_the_run_until_so
     gone.unlink()
     with pytest.raises(StorageFailed) as raised:
         hybrid.ingest(path=None)
-    assert raised.value.cause == f"The archived file file://{gone} is gone since this batch was begun."
+    assert raised.value.message == f"The archived file file://{gone} is gone since this batch was begun."
     gone.write_bytes(content)
     hybrid.ingest()
     assert hybrid.payloads() == both(b"x", b"a")

@@ -32,7 +32,7 @@ def test_a_rebuild_that_would_lose_records_is_refused_until_they_are_given_up(
     forget(broker.bootstrap, "rebuilt", {1: 2})
     with pytest.raises(OffsetsLost) as refused:
         rebuild_bronze(spark, settings)
-    assert refused.value.cause == (
+    assert refused.value.message == (
         "A rebuild would lose records that the source does not have any more: "
         "topic rebuilt, partition 1: offsets 0 to 1."
     )

@@ -243,7 +243,7 @@ def test_a_file_that_is_gone_before_its_batch_comes_again_is_a_failure_and_not_n
             stand_in.mkdir()
         with pytest.raises(StorageFailed) as raised:
             archive.run()
-        assert raised.value.cause == f"The archived file file://{path} is gone since this batch was begun."
+        assert raised.value.message == f"The archived file file://{path} is gone since this batch was begun."
     path.rmdir()
     (archive.root / "elsewhere").rename(path)
     assert values(archive.run()) == [b"a", b"b"]
@@ -269,7 +269,7 @@ def test_files_of_a_batch_that_failed_are_not_read_in_another_way(make: Make, ch
     archive.settings = before.model_copy(update=changes)
     with pytest.raises(SettingsInvalid) as raised:
         archive.run()
-    assert raised.value.cause == (
+    assert raised.value.message == (
         f"Batch 0 of bronze was interrupted, and has files of {archive.folder} that were read with "
         "`archive.format: delimited` and `archive.pattern: null`."
     )
@@ -310,7 +310,7 @@ def test_a_file_of_which_quarantine_would_keep_but_a_part_is_never_deleted(make:
     archive.put("b.bin", b"b")
     with pytest.raises(StorageFailed) as raised:
         archive.run()
-    assert raised.value.cause == (
+    assert raised.value.message == (
         f"The archived file file:{large} has a malformed piece that is too large for quarantine, and "
         "`archive.clean: delete` would delete it."
     )

@@ -19,10 +19,9 @@ from demux.core.tables import ROUNDS
 from demux.operations.maintenance.compaction_plan import LastSort
 from demux.operations.maintenance.old_rounds import remove_old_rounds
 from demux.operations.maintenance.report import Table, TableKind, Vacuum
-from demux.operations.maintenance.run import MaintenanceRequest, TableMaintainer
+from demux.operations.maintenance.run import MaintenanceRequest, TableMaintainer, tables_of
 from demux.operations.maintenance.spark_table import maintain_by_spark, upkeep_session, vacuum
-from demux.operations.maintenance.tables import tables_of
-from demux.operations.reconcile.read_offsets import GameOffset
+from demux.operations.reconcile.offsets import GameOffset
 from tests.support.spark.tables import bronze_row, read, write, write_bronze
 
 TARGET = 2**20

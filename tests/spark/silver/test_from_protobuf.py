@@ -88,7 +88,7 @@ def test_the_descriptors_folder_is_an_absolute_path_under_the_root(root: str, fo
 def test_a_root_without_a_local_path_is_named_in_the_reason_against_it() -> None:
     missing = native_decoder(has_from_protobuf=True, root="s3://bucket/data")
     assert isinstance(missing, RuntimeMissing)
-    assert missing.cause.endswith("from a local path, and the root is s3://bucket/data.")
+    assert missing.message.endswith("from a local path, and the root is s3://bucket/data.")
 
 
 V1, V3 = compiled(VERSION_1, 1), compiled(VERSION_3, 2)

@@ -86,9 +86,9 @@ def test_retired_rows_of_the_days_are_counted_by_game(spark: SparkSession, tmp_p
     found = retired_rows(spark, layout, ["chess", "poker"], None)
     whole = day + timedelta(days=1)
     cause = f"Bronze does not have 3 rows of the game chess any more; it is whole from {whole} on."
-    assert {game: error.cause for game, error in found.items()} == {"chess": cause}
+    assert {game: error.message for game, error in found.items()} == {"chess": cause}
     (error,) = retired_rows(spark, layout, ["chess"], Span(day, day)).values()
-    assert "Bronze does not have 1 row of" in error.cause
+    assert "Bronze does not have 1 row of" in error.message
     assert retired_rows(spark, layout, ["chess"], Span(day + timedelta(days=1), day + timedelta(days=9))) == {}
 
 

@@ -209,5 +209,5 @@ def test_a_game_that_bronze_does_not_have_is_not_rebuilt(
     write_quarantine(layout.quarantine, quarantine_row("Chess", 0, Cause.UNKNOWN_SCHEMA, 1, ANN))
     with pytest.raises(GameUnknown) as unknown:
         rebuild(Redecoder(spark, layout, schemas), "Chess")
-    assert unknown.value.cause == "Bronze has no rows of a game Chess."
+    assert unknown.value.message == "Bronze has no rows of a game Chess."
     assert left(layout) == [("t/0/0", "Chess", "UNKNOWN_SCHEMA")]

@@ -235,7 +235,7 @@ def test_a_request_that_is_denied_is_asked_once_and_names_its_permission(
     with proxy.failing(kind, Fault.DENIED, times=100) as hit, pytest.raises(StorageFailed) as failed:
         operation(storage, root)
     assert len(hit) == 1
-    assert failed.value.cause.startswith("The store refused to ")
+    assert failed.value.message.startswith("The store refused to ")
     assert permission in failed.value.remedy
 
 
@@ -311,7 +311,7 @@ def test_a_store_that_goes_on_refusing_is_a_failure_that_may_pass(
     finally:
         proxy.decide = lambda _: None
     assert failed.value.kind is ErrorKind.TRANSIENT
-    assert f"write s3://demux/{tmp_path.name}/x" in failed.value.cause
+    assert f"write s3://demux/{tmp_path.name}/x" in failed.value.message
 
 
 def test_each_operation_asks_once(storage: Storage, proxy: StoreProxy, tmp_path: Path) -> None:

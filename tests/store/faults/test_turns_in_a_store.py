@@ -31,7 +31,7 @@ def test_a_command_in_its_pause_lets_those_in_who_take_turns_and_nobody_of_its_o
                 pass
             with pytest.raises(RootLocked) as refused:
                 of("ingest").take(wait=False)
-            said = refused.value.cause
+            said = refused.value.message
             assert said.startswith(f"`demux run` (process {os.getpid()} on ")
             assert f"is at work on {root}, since 20" in said
             with pytest.raises(TaskInterrupted), run.tables(f"{root}/quarantine"):

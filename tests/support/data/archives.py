@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bronze_ingest.archive.file_open import ArchiveFile
-from bronze_ingest.archive.formats import records
 from bronze_ingest.archive.record_batch import MAX_BATCH_ROWS, SCHEMA
+from bronze_ingest.archive.stream import records
 from demux.core.columns.arrow import arrow_fields
 from demux.core.settings.source import ArchiveFormat
 from demux.core.tables import SOURCE_OPTIONAL

@@ -32,7 +32,7 @@ from demux.pipeline.round import run_all
 def main(refused: str, shut_out: str, curious: str) -> None:
     """Run the three commands."""
     settings = settings_of(Path(refused), None, [])
-    session(settings.spark, logs_of(settings))
+    session(settings.spark, logs_of(settings.root))
     ends = [
         said(lambda: command("ingest", "-c", refused)),
         said(lambda: command("run", "-c", shut_out)),

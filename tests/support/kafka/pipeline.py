@@ -68,7 +68,7 @@ def ends(result: Round) -> dict[str, str]:
 
 def sentences(result: Round) -> dict[str, str]:
     """Return what is said of each game that failed."""
-    return {end.task.game: end.error.cause for end in result.ended if end.error is not None}
+    return {end.task.game: end.error.message for end in result.ended if end.error is not None}
 
 
 def replayed(root: Root) -> dict[str, tuple[int, int]]:

@@ -180,7 +180,7 @@ def test_a_target_that_cannot_be_written_is_a_storage_failure(tmp_path: Path) ->
     (tmp_path / "file").write_text("")
     with pytest.raises(StorageFailed) as failure:
         run(str(tmp_path / "file" / "source"))
-    assert str(tmp_path / "file" / "source") in failure.value.cause
+    assert str(tmp_path / "file" / "source") in failure.value.message
 
 
 def test_a_registry_that_does_not_answer_sends_nothing(path: str) -> None:

@@ -32,7 +32,7 @@ DECODING = (
         "demux/core/columns/arrow.py",
         "array.null_count, array.offset, [inside]",
         "array.null_count, 0, [inside]",
-        "tests/unit/demux/core/columns/test_projection.py::test_a_slice_of_lists_that_get_another_type_gives_its_own_rows",
+        "tests/unit/demux/core/columns/test_arrow_projection.py::test_a_slice_of_lists_that_get_another_type_gives_its_own_rows",
     ),
     Fault(
         "field-without-column-lost",

@@ -46,7 +46,7 @@ DEPLOYMENT = (
         "demux/core/settings/games.py",
         r'return rf"\A(?:{expression})\z"',
         r'return rf"(?:{expression})"',
-        "tests/unit/demux/core/settings/test_subject_pattern.py::test_a_game_is_what_the_group_has_where_the_whole_subject_suits",
+        "tests/unit/demux/core/settings/test_games.py::test_a_game_is_what_the_group_has_where_the_whole_subject_suits",
     ),
     Fault(
         "secret-in-what-is-printed",

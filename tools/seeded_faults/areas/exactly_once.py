@@ -25,7 +25,7 @@ EXACTLY_ONCE = (
         "deserializer/offsets/unread_files.py",
         "BronzeOffset(commit.version, index) >= since",
         "BronzeOffset(commit.version, index) > since",
-        "tests/unit/deserializer/offsets/test_pending.py::test_what_was_read_does_not_come_again",
+        "tests/unit/deserializer/offsets/test_unread_files.py::test_what_was_read_does_not_come_again",
     ),
     Fault(
         "table-lock-not-taken",
@@ -39,7 +39,7 @@ EXACTLY_ONCE = (
         "deserializer/silver/file_quarantine.py",
         "with self._lock(self.path):",
         "if True:",
-        "tests/unit/deserializer/silver/test_fleet_quarantine.py::test_quarantine_is_made_and_written_while_its_lock_is_held",
+        "tests/unit/deserializer/silver/test_file_quarantine.py::test_quarantine_is_made_and_written_while_its_lock_is_held",
     ),
     Fault(
         "stream-batch-without-transaction",
@@ -72,10 +72,10 @@ EXACTLY_ONCE = (
     ),
     Fault(
         "older-checkpoint-accepted",
-        "demux/core/streaming/checkpoints.py",
+        "bronze_ingest/run.py",
         "if written is None or written <= found.begun:",
         "if written is None or written >= 0:",
-        "tests/spark/core/test_checkpoints.py::test_a_checkpoint_that_is_older_than_its_table_is_refused",
+        "tests/spark/bronze/test_run.py::test_a_checkpoint_that_is_older_than_its_table_is_refused",
     ),
     Fault(
         "stream-quarantine-without-its-lock",

@@ -10,7 +10,7 @@ INTAKE = (
         "producer/records.py",
         "if size < 128 else",
         "if size <= 128 else",
-        "tests/unit/producer/test_wrapper_encoding.py::test_a_wrapper_is_the_same_bytes_as_protobufs_own",
+        "tests/unit/producer/test_records.py::test_a_wrapper_is_the_same_bytes_as_protobufs_own",
     ),
     Fault(
         "key-of-another-game",
@@ -47,14 +47,14 @@ INTAKE = (
         "bronze_ingest/archive/delimited.py",
         "if size > 0x7F:",
         "if size > 0x80:",
-        "tests/unit/bronze_ingest/archive/test_archive_files.py::test_a_length_is_read_however_many_bytes_it_takes",
+        "tests/unit/bronze_ingest/archive/test_stream.py::test_a_length_is_read_however_many_bytes_it_takes",
     ),
     Fault(
         "one-expired-offset-passed-over",
         "bronze_ingest/kafka/lost_offsets.py",
         "if at < first:",
         "if at + 1 < first:",
-        "tests/unit/bronze_ingest/kafka/test_offsets.py::test_what_expired_is_lost_up_to_the_first_record_that_is_there",
+        "tests/unit/bronze_ingest/kafka/test_lost_offsets.py::test_what_expired_is_lost_up_to_the_first_record_that_is_there",
     ),
     Fault(
         "lost-refused-row",

@@ -14,10 +14,10 @@ LEDGER = (
     ),
     Fault(
         "hole-behind-the-last-offset",
-        "demux/operations/reconcile/read_offsets.py",
+        "demux/operations/reconcile/offsets.py",
         "ranges += [(seen.last + 1, end)] if end is not None and seen.last + 1 < end else []",
         "ranges += [(seen.last + 1, end)] if end is not None and seen.last + 2 < end else []",
-        "tests/unit/demux/operations/reconcile/test_read_offsets.py::test_a_hole_of_one_offset_is_told_wherever_it_is",
+        "tests/unit/demux/operations/reconcile/test_offsets.py::test_a_hole_of_one_offset_is_told_wherever_it_is",
     ),
     Fault(
         "last-batch-never-due",

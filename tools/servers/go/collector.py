@@ -8,52 +8,39 @@ from __future__ import annotations
 
 import json
 import os
-import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from tools.servers.go.program import GoProgram, built
 from tools.servers.packages import LOCKS, cache_folder
-from tools.servers.ports import HOST, free_ports
-from tools.servers.process import Launch, Life, ServerProcess
+from tools.servers.ports import HOST, free_ports, listens
+from tools.servers.process import Launch, Life, Server
 
 PROGRAM = GoProgram("OpenTelemetry Collector", LOCKS / "collector", ".")
-_START_S = 30.0
 
 
-class Collector:
-    """A collector that was started here; stopped when the block ends.
+class Collector(Server):
+    """A collector.
 
     Attributes:
         url: its endpoint.
     """
 
+    start_s = 30.0
+
     def __init__(self, launch: Launch, received: Path) -> None:
         self.url = f"http://{HOST}:{launch.ports[0]}"
         self._received = received
-        self._process = ServerProcess(launch)
-        self._process.wait_until(lambda: _listens(launch.ports[0]), _START_S)
+        super().__init__(launch)
 
-    def __enter__(self) -> Collector:
-        """The collector itself."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Stop it."""
-        self._process.stop()
-
-    def stop(self) -> list[Mapping[str, Any]]:
+    def stop_and_read(self) -> list[Mapping[str, Any]]:
         """Stop it, and return what it has received: messages of OTLP, as their JSON has them."""
-        self._process.stop()
-        return list(self._messages())
+        self.stop()
+        return [json.loads(line) for line in self._received.read_text(encoding="utf-8").splitlines()]
 
-    def _messages(self) -> Iterator[Mapping[str, Any]]:
-        for line in self._received.read_text(encoding="utf-8").splitlines():
-            yield json.loads(line)
+    def _probe(self) -> Callable[[], bool]:
+        return lambda: listens(self._launch.ports[0])
 
 
 def start_collector(folder: Path) -> Collector:
@@ -76,11 +63,3 @@ def start_collector(folder: Path) -> Collector:
     words = [str(built(PROGRAM, cache_folder(os.environ))), "--config", str(settings)]
     launch = Launch(PROGRAM.name, words, folder, folder / "collector.log", {}, (port,), Life.WITH_STARTER)
     return Collector(launch, received)
-
-
-def _listens(port: int) -> bool:
-    try:
-        socket.create_connection((HOST, port), 1.0).close()
-    except OSError:
-        return False
-    return True

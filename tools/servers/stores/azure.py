@@ -14,16 +14,16 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Callable
 from datetime import datetime, timezone
 from pathlib import Path
-from types import TracebackType
 
 from filelock import FileLock
 
 from tools.servers.errors import PackagesUnavailable, ServerFailed, last_lines
 from tools.servers.packages import LOCKS, cache_folder
 from tools.servers.ports import HOST, free_ports
-from tools.servers.process import Launch, Life, ServerProcess
+from tools.servers.process import Launch, Life, Server
 
 PACKAGES = LOCKS / "azurite"
 ACCOUNT = "demux"
@@ -32,23 +32,22 @@ ACCOUNT_KEY = base64.b64encode(b"demux-on-loopback").decode()
 _PROGRAM = "node_modules/azurite/dist/src/blob/main.js"
 _API = "2021-08-06"
 _INSTALL_S = 600
-_START_S = 60.0
+_ANSWER_S = 60.0
 
 
-class AzureStore:
-    """A server that was started here; stopped when the block ends.
+class AzureStore(Server):
+    """A server.
 
     Attributes:
         url: its endpoint, with the account.
-        log: the file that its output goes to.
     """
+
+    start_s = 60.0
 
     def __init__(self, launch: Launch) -> None:
         self.url = f"http://{HOST}:{launch.ports[0]}/{ACCOUNT}"
-        self.log = launch.log
         self._port = launch.ports[0]
-        self._process = ServerProcess(launch)
-        self._process.wait_until(self._answers, _START_S)
+        super().__init__(launch)
 
     def create_container(self, name: str) -> None:
         """Make a container.
@@ -69,15 +68,8 @@ class AzureStore:
                 f"Azurite did not make the container {name}: HTTP status {status}.", last_lines(self.log)
             )
 
-    def __enter__(self) -> AzureStore:
-        """The server itself."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Stop it."""
-        self._process.stop()
+    def _probe(self) -> Callable[[], bool]:
+        return self._answers
 
     def _answers(self) -> bool:
         try:
@@ -87,7 +79,7 @@ class AzureStore:
         return True
 
     def _asked(self, method: str, path: str, headers: dict[str, str]) -> int:
-        connection = http.client.HTTPConnection(HOST, self._port, timeout=_START_S)
+        connection = http.client.HTTPConnection(HOST, self._port, timeout=_ANSWER_S)
         try:
             connection.request(method, path, headers=headers)
             return connection.getresponse().status

@@ -10,21 +10,20 @@ import os
 import re
 import urllib.error
 import urllib.request
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 
 from tools.servers.go.program import GoProgram, built
 from tools.servers.packages import LOCKS, cache_folder
 from tools.servers.ports import HOST, free_ports
-from tools.servers.process import Launch, Life, ServerProcess
+from tools.servers.process import Launch, Life, Server
 
 PROGRAM = GoProgram("S3 server", LOCKS / "versitygw", "github.com/versity/versitygw/cmd/versitygw")
 REGION = "us-east-1"
 # of a server that only this machine reaches
 ACCESS_KEY = "demux"
 SECRET_KEY = "demux-on-loopback"
-_START_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,50 +41,23 @@ class ObjectStoreSettings:
     life: Life = Life.WITH_STARTER
 
 
-class ObjectStore:
-    """A server that was started here; stopped when the block ends.
+class ObjectStore(Server):
+    """A server, whose log has a line for each request; started again, it has its data of before.
 
     Attributes:
         url: its endpoint.
-        log: the file that its output goes to: a line for each request.
         folder: holds a folder for each bucket.
     """
 
+    start_s = 30.0
+
     def __init__(self, launch: Launch, folder: Path) -> None:
-        self._launch = launch
         self.url = f"http://{HOST}:{launch.ports[0]}"
-        self.log = launch.log
         self.folder = folder
-        self._process = ServerProcess(launch)
-        self._wait()
+        super().__init__(launch)
 
-    @property
-    def pid(self) -> int:
-        """The process id."""
-        return self._process.pid
-
-    def stop(self) -> None:
-        """End it; the data stays in its folder."""
-        self._process.stop()
-
-    def restart(self) -> None:
-        """Stop it if it still runs, and start it on the same port and data; returns when it answers."""
-        self._process.stop()
-        self._process = ServerProcess(self._launch)
-        self._wait()
-
-    def __enter__(self) -> ObjectStore:
-        """The server itself."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Stop it."""
-        self.stop()
-
-    def _wait(self) -> None:
-        self._process.wait_until(lambda: _answers(self.url), _START_S)
+    def _probe(self) -> Callable[[], bool]:
+        return lambda: _answers(self.url)
 
 
 def start_object_store(folder: Path, settings: ObjectStoreSettings | None = None) -> ObjectStore:

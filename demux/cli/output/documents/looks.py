@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 # pydantic takes none of `typing` before Python 3.12
 from typing_extensions import TypedDict
+
+from demux.operations.reconcile.balance import Account, LedgerDifference, OffsetHole, SourceAccount
 
 
 class StatusJson(TypedDict):
@@ -47,68 +50,27 @@ class ShowJson(TypedDict):
     rows: list[dict[str, Any]]
 
 
+@dataclass(frozen=True, slots=True)
+class AccountJson(Account):
+    """Rows of a game; `batch` is null without `--rounds`."""
+
+    # without `field`, the property of `Account` would be its default
+    balances: bool = field(kw_only=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DifferenceJson(LedgerDifference):
+    """What is wrong with so many rows, and the first 20 of them."""
+
+    meaning: str
+
+
 class LedgerJson(TypedDict):
     """Where every record is."""
 
     balances: bool
-    source: SourceAccountJson | None
+    source: SourceAccount | None
     accounts: list[AccountJson]
     differences: list[DifferenceJson]
-    holes: list[HoleJson]
+    holes: list[OffsetHole]
     notes: list[str]
-
-
-class SourceAccountJson(TypedDict):
-    """Records of the source; `source` is null where it cannot be counted."""
-
-    bronze: int
-    quarantined: int
-    source: int | None
-    dropped: int
-    retired: int
-    forgotten: int
-
-
-class AccountJson(TypedDict):
-    """Rows of a game; `batch` is null without `--rounds`."""
-
-    game: str
-    batch: int | None
-    bronze: int
-    silver: int
-    quarantined: int
-    waiting: int
-    missing: int
-    surplus: int
-    dropped: int
-    retired: int
-    balances: bool
-
-
-class DifferenceJson(TypedDict):
-    """What is wrong with so many rows, and the first 20 of them."""
-
-    kind: str
-    game: str | None
-    rows: int
-    first_batch: int | None
-    last_batch: int | None
-    examples: list[ExampleJson]
-    meaning: str
-
-
-class ExampleJson(TypedDict):
-    """A record; `owner` is the game whose bronze has it."""
-
-    record_id: str
-    batch: int | None
-    owner: str | None
-
-
-class HoleJson(TypedDict):
-    """Offsets of a partition that are not there; each range is its first offset, and the one behind its last."""
-
-    log: str
-    partition: int
-    offsets: int
-    ranges: list[tuple[int, int]]

@@ -129,5 +129,5 @@ class ErrorJson(TypedDict):
     """An error of the runbook."""
 
     condition: str
-    cause: str
+    message: str
     remedy: str

@@ -6,6 +6,9 @@ from __future__ import annotations
 from typing_extensions import NotRequired, TypedDict
 
 from demux.cli.output.documents.plans import ErrorJson
+from demux.core.reports import IngestReport
+from demux.operations.erasure.results import SearchResult
+from demux.operations.maintenance.report import MaintenanceSums
 
 
 class QuarantineJson(TypedDict):
@@ -154,46 +157,16 @@ class BackfillEstimateJson(TypedDict):
 class ForgetJson(TypedDict):
     """What `forget --dry-run` finds."""
 
-    games: list[FoundJson]
-
-
-class FoundJson(TypedDict):
-    """Rows of a game that would go; `game` is null for records without one.
-
-    Rows that stay: `unreadable` ones of quarantine cannot be decided, `suspect` ones of these have a text of --where in
-    their bytes, `unsearched` ones of bronze are not decoded yet. `lacks` are columns of --where that the table has not.
-    """
-
-    game: str | None
-    silver: int
-    bronze: int
-    quarantine: int
-    unreadable: int
-    suspect: int
-    unsearched: int
-    lacks: list[str]
+    games: list[SearchResult]
 
 
 class MaintenanceJson(TypedDict):
     """What was done to the tables, or would be."""
 
     dry_run: bool
-    tables: list[MaintainedTablesJson]
+    tables: list[MaintenanceSums]
     held_back: list[HeldBackJson]
     failed: list[FailedTableJson]
-
-
-class MaintainedTablesJson(TypedDict):
-    """The tables of a kind; `removed` and `removed_bytes` are null where they are not counted."""
-
-    kind: str
-    tables: int
-    files_before: int
-    files_after: int
-    bytes_after: int
-    removed: int | None
-    removed_bytes: int | None
-    rows: int
 
 
 class HeldBackJson(TypedDict):
@@ -213,19 +186,11 @@ class FailedTableJson(ErrorJson):
 class RoundJson(TypedDict):
     """A round, on a line of its own; `complete` is false where it was interrupted."""
 
-    bronze: IngestedJson
+    bronze: IngestReport
     games: list[DecodedGameJson]
     waiting: list[str]
     complete: bool
     seconds: float
-
-
-class IngestedJson(TypedDict):
-    """What bronze took in."""
-
-    rows_in: int
-    rows_bronze: int
-    rows_quarantined: int
 
 
 class DecodedGameJson(TypedDict):

@@ -5,6 +5,9 @@ from __future__ import annotations
 # pydantic takes none of `typing` before Python 3.12
 from typing_extensions import NotRequired, TypedDict
 
+from demux.core.protobuf.compatibility.changes import ReadEffect
+from demux.core.registry.protocol import ImportedFile, SubjectVersion
+
 
 class SchemaJson(TypedDict):
     """A version of a subject."""
@@ -34,25 +37,10 @@ class SchemaTextJson(TypedDict):
     """A schema's text, the subjects that have it, and the files that it imports from the registry."""
 
     schema_id: int
-    subjects: list[SubjectJson]
+    subjects: list[SubjectVersion]
     path: str
     text: str
-    references: list[FileJson]
-
-
-class SubjectJson(TypedDict):
-    """A version of a subject, and the message that it holds; null for the first one of the file."""
-
-    subject: str
-    version: int
-    message: str | None
-
-
-class FileJson(TypedDict):
-    """A `.proto` file."""
-
-    path: str
-    text: str
+    references: list[ImportedFile]
 
 
 class SilverColumnsJson(TypedDict):
@@ -89,17 +77,10 @@ class FieldComparisonJson(TypedDict):
     old: str | None
     new: str | None
     wire: str
-    backward: ReadingJson
-    forward: ReadingJson
+    backward: ReadEffect
+    forward: ReadEffect
     refused: list[str]
     silver: EffectJson
-
-
-class ReadingJson(TypedDict):
-    """What one version reads of the other."""
-
-    wire: str
-    why: str
 
 
 class EffectJson(TypedDict):

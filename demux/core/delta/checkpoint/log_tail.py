@@ -64,8 +64,6 @@ def read_tail(storage: Storage, table: str, known: Mapping[int, bytes]) -> LogTa
     """Return the end of a table's log; None where it is not a checkpoint in one file and all commits since.
 
     Args:
-        storage: how the table is reached.
-        table: its path or URI.
         known: compressed texts of commits by version that this process has made: they are not read again.
     """
     log = f"{table}/_delta_log"

@@ -45,8 +45,6 @@ def compare(old: CompiledSchema, new: CompiledSchema, table: Struct | None = Non
     """Return all that differs between two versions, and what the game's table makes of the newer one.
 
     Args:
-        old: the older version.
-        new: the newer version.
         table: the table's payload columns before the newer one; None = as the older version alone makes them.
 
     Raises:

@@ -63,7 +63,6 @@ class TableFit:
         """Return the effect of a field that keeps its column and fills it differently.
 
         Args:
-            numbers: the field.
             sentence: what differs, with `{column}` for the column's path; empty where only a JSON text would differ.
         """
         reached = self._table.reach(numbers)

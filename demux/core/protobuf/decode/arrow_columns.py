@@ -46,7 +46,6 @@ class ArrowRules:
 
         Args:
             parsed: one column `f<number>` for each field of the shape.
-            shape: the message.
         """
         bad: list[Rows] = []
         columns = [self._field(parsed.column(f"f{field.number}"), field, bad) for field in shape.fields]

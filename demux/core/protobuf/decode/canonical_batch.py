@@ -110,7 +110,6 @@ class QuickCheck:
         """Return for each payload whether it is surely canonical.
 
         Args:
-            payloads: all that came.
             read: what the parser of the lowered message made of them (`read_all`).
         """
         try:

@@ -49,7 +49,6 @@ class Canonical:
         """Return the positions of the payloads that are canonical, a range where all are, and the others.
 
         Args:
-            payloads: all that came.
             read: what the fast parser made of them (`demux.core.protobuf.decode.canonical_batch.read_all`).
         """
         payloads = Payloads.of(payloads)

@@ -111,8 +111,6 @@ class PayloadDecoder:
         Costs nothing for payloads that the fast parser read, where the table has a column for each of their fields.
 
         Args:
-            given: what was decoded.
-            decoded: what it was decoded to.
             table: columns into which the schema's fit, or which are too few for it (`demux.core.columns.schema_merge`).
         """
         some = decoded.good if drops(self.columns, table) else decoded.doubtful

@@ -68,7 +68,6 @@ class ReferenceParser:
 
     Attributes:
         message: the class that parses (`demux.core.protobuf.schema.descriptor_pool.Readable`).
-        shape: the column rules of the message.
         pool: the schema's own pool, for JSON text.
     """
 
@@ -174,7 +173,6 @@ def column_value(field: FieldMapping, present: dict[int, Anything], pool: Descri
     """Return the value of a field's column in a row.
 
     Args:
-        field: the field.
         present: the values of the message's fields that are on the wire, by number.
         pool: the schema's own pool, for JSON text.
 

@@ -41,8 +41,6 @@ class RescueFill:
 
         Args:
             row: values by column name, as Arrow gives them to Python.
-            leftover: of the row's payload.
-            table: the payload columns.
         """
         try:
             parsed = self._message.FromString(leftover)

@@ -39,8 +39,6 @@ class Leftovers:
         """Return what a payload that the reference takes holds beyond the table's columns; None for nothing.
 
         Args:
-            payload: the bytes.
-            table: the payload columns.
             row: what they hold already (`rescue_fill`); a field whose column is not free is left over.
         """
         message = self._message()

@@ -66,7 +66,6 @@ class PayloadEncoder:
 
         Args:
             columns: by lower-case name, in the types of the column rules or narrower ones.
-            count: how many rows they have.
         """
         if not self.shape.fields:
             return EncodedBatch(pa.array([b""] * count, pa.binary()), {})

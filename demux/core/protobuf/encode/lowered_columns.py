@@ -53,7 +53,6 @@ class LoweredColumns:
         Args:
             columns: the table's columns by lower-case name.
             schema: the writer's, a column `f<number>` for each field.
-            count: how many rows there are.
             faults: gets the rows that cannot be written.
         """
         present = pa.array(np.ones(count, dtype=bool))

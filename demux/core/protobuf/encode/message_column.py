@@ -26,7 +26,6 @@ class MessageColumn:
         places: the places of the columns in the frame: of a struct with the fields, or of each field's column.
         is_struct: whether it is one struct, whose NULL is a NULL payload.
         descriptor_set: a serialized `FileDescriptorSet`, without comments.
-        message: the full name of the message.
         prefix: the frame before each payload; empty for none.
     """
 

@@ -73,8 +73,6 @@ def comments_of(descriptor_set: bytes, message: str, columns: Struct) -> Comment
 
     Args:
         descriptor_set: a serialized `FileDescriptorSet`; one without `SourceCodeInfo` says nothing.
-        message: the full name of the message, which the set has.
-        columns: its columns, as `demux.core.protobuf.schema.column_mapping` makes them.
     """
     files = FileDescriptorSet.FromString(descriptor_set)
     said = {name: text for file in files.file for name, text in _comments_in(file)}

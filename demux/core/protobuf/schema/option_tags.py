@@ -57,7 +57,6 @@ def tags_of(descriptor_set: bytes, message: str) -> Tags:
 
     Args:
         descriptor_set: a serialized `FileDescriptorSet`, with the files that declare the options.
-        message: the full name of the message, which the set has.
     """
     pool = pool_of(FileDescriptorSet.FromString(descriptor_set))
     descriptor = pool.FindMessageTypeByName(message)

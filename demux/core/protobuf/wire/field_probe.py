@@ -53,7 +53,6 @@ class FieldProbe:
         Of a field that comes twice, one time behind the place where the payload is broken, the one before counts.
 
         Args:
-            payload: the bytes, broken or not.
             numbers: of the fields from the payload inwards, all but the last one messages.
 
         Raises:

@@ -69,9 +69,7 @@ def dump(payload: bytes, message: Descriptor | None = None, most: int = 100) -> 
     digits: that is a guess.
 
     Args:
-        payload: the bytes.
         message: what they should be; None where unknown.
-        most: how many fields are shown.
     """
     walk = _WireWalk(payload, most)
     try:

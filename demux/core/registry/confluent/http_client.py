@@ -126,13 +126,13 @@ class Rest:
         token, user = self._settings.token, self._settings.username
         who = "our token" if token else f"the user {user!r}" if user else None
         if rejected.status == 403:
-            cause = f"does not permit it to {who}" if who else "does not permit it without an account"
+            refusal = f"does not permit it to {who}" if who else "does not permit it without an account"
             remedy = "Grant the permission, or use another account."
         else:
-            cause = f"does not accept {who}" if who else "wants an account"
+            refusal = f"does not accept {who}" if who else "wants an account"
             remedy = "Correct registry.username and registry.password, or registry.token."
         return RegistryRefused(
-            f"The registry at {self.url} {cause}: {rejected.message}.", remedy, url=self.url, status=rejected.status
+            f"The registry at {self.url} {refusal}: {rejected.message}.", remedy, url=self.url, status=rejected.status
         )
 
     def _not_trusted(self, distrusted: CertificateRefused) -> RegistryRefused:

@@ -39,7 +39,6 @@ class ConfluentRegistry:
     free one of `schema2.proto` …, where an import is called so), and `message` is None. Subjects may share an id.
 
     Args:
-        rest: how to reach it.
         made_by: the mark on what is registered through this object (`demux.core.registry.confluent.ownership_marks`).
     """
 
@@ -100,8 +99,8 @@ class ConfluentRegistry:
         """Return one id per schema, in the same order; a file that several import is looked at once."""
         for schema in schemas:
             if mistake := schema_mistake(schema):
-                cause = f"The schema of {schema.subject!r} cannot be kept: {mistake}."
-                raise SchemaInvalid(cause, "Change it.", subject=schema.subject)
+                message = f"The schema of {schema.subject!r} cannot be kept: {mistake}."
+                raise SchemaInvalid(message, "Change it.", subject=schema.subject)
         registrar = Registrar(self._resources, self._made_by)
         return tuple(registrar.register(schema) for schema in schemas)
 
@@ -185,7 +184,6 @@ class Registrar:
     """Registers schemas, each content once.
 
     Args:
-        resources: the registry.
         made_by: the mark on what is registered here; None = no mark.
     """
 
@@ -210,8 +208,8 @@ class Registrar:
 
     def _import(self, file: ImportedFile, needed: tuple[ImportedFile, ...], above: tuple[str, ...]) -> ReferenceTo:
         if file.path in above:
-            cause = f"The import {file.path!r} needs itself: {' -> '.join((*above, file.path))}."
-            raise SchemaInvalid(cause, "Take one of these imports away.", subject=file.path)
+            message = f"The import {file.path!r} needs itself: {' -> '.join((*above, file.path))}."
+            raise SchemaInvalid(message, "Take one of these imports away.", subject=file.path)
         own = self._imports(file.text, needed, (*above, file.path))
         if file not in self._places:
             self._places[file] = self._registered(OwnershipMark(file.path, file.text, own))

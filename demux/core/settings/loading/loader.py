@@ -77,7 +77,7 @@ def load(
         defaults: dotted keys that the command has defaults of its own for.
 
     Raises:
-        SettingsInvalid: anything is wrong in any place; `cause` has one line per mistake (the first 100),
+        SettingsInvalid: anything is wrong in any place; `message` has one line per mistake (the first 100),
             `fields["mistakes"]` has all these lines.
     """
     layers = (

@@ -62,7 +62,7 @@ def test_games_their_rows_and_their_quarantine_are_values(root: Root) -> None:
 def test_a_game_without_a_table_is_an_error_that_names_it(root: Root, game: str) -> None:
     with pytest.raises(GameUnknown) as caught:
         root.silver(game)
-    assert repr(game)[1:-1] in caught.value.cause
+    assert repr(game)[1:-1] in caught.value.message
 
 
 def test_changes_are_settings_and_mistakes_are_named(tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ def test_a_root_that_is_not_there_is_no_empty_one(tmp_path: Path, monkeypatch: p
     monkeypatch.chdir(tmp_path)
     error = error_of(str(tmp_path / "rot"), LOOKS[look])
     assert isinstance(error, SettingsInvalid)
-    assert error.cause == f"There is no root {tmp_path / 'rot'}."
+    assert error.message == f"There is no root {tmp_path / 'rot'}."
     assert "--root" in error.remedy
 
 
@@ -93,7 +93,7 @@ def test_a_file_is_no_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, look
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").touch()
     error = error_of(str(tmp_path / "file"), LOOKS[look])
-    assert error.cause == f"The root {tmp_path / 'file'} is a file, not a folder."
+    assert error.message == f"The root {tmp_path / 'file'} is a file, not a folder."
 
 
 @pytest.mark.parametrize("look", LOOKS)
@@ -108,7 +108,7 @@ def test_a_root_that_may_not_be_read_is_no_empty_one(
     with denied(f"{layout.root}/{part}"):
         error = error_of(layout.root, LOOKS[look])
     assert isinstance(error, StorageFailed)
-    assert f"The root {layout.root} cannot be read: Permission denied" in error.cause
+    assert f"The root {layout.root} cannot be read: Permission denied" in error.message
     assert "read permission" in error.remedy
 
 
@@ -119,8 +119,8 @@ def test_a_log_that_is_cut_is_damage_and_not_a_table_for_spark(layout: Layout, l
         log.write_text(content, encoding="utf-8")
     error = error_of(layout.root, LOOKS[look])
     assert isinstance(error, TableDamaged)
-    assert f"The table {layout.root}/" in error.cause
-    assert "\n" not in error.cause
+    assert f"The table {layout.root}/" in error.message
+    assert "\n" not in error.message
     assert "backup" in error.remedy
 
 

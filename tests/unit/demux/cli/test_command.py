@@ -76,7 +76,7 @@ def test_a_value_may_have_an_equals_sign_in_it() -> None:
 def test_a_change_without_an_equals_sign_is_refused(change: str) -> None:
     with pytest.raises(SettingsInvalid) as refused:
         settings_of(None, None, [change])
-    assert refused.value.cause == f"--set {change!r} has no `=`."
+    assert refused.value.message == f"--set {change!r} has no `=`."
 
 
 def test_all_mistakes_of_all_places_are_told_at_once(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,8 +91,8 @@ def test_all_mistakes_of_all_places_are_told_at_once(elsewhere: Path, monkeypatc
 
 
 def test_logs_are_below_a_root_on_this_machine_and_beside_us_for_a_remote_one(elsewhere: Path) -> None:
-    assert logs_of(settings_of(None, "root", [])) == elsewhere / "root" / "logs"
-    assert logs_of(settings_of(None, "s3://bucket/root", [])) == Path("demux-logs")
+    assert logs_of(settings_of(None, "root", []).root) == elsewhere / "root" / "logs"
+    assert logs_of(settings_of(None, "s3://bucket/root", []).root) == Path("demux-logs")
 
 
 @pytest.mark.parametrize("root", ["s3://bucket/root", "/Volumes/main/demux/files/root"])
@@ -101,7 +101,7 @@ def test_a_task_of_a_job_has_a_log_folder_of_its_own_and_none_in_a_volume(
 ) -> None:
     monkeypatch.setattr("platform.system", lambda: "Linux")
     monkeypatch.setenv("DATABRICKS_RUNTIME_VERSION", "17.3")
-    assert logs_of(settings_of(None, root, [])) == Path(tempfile.gettempdir()) / f"demux-logs-{os.getpid()}"
+    assert logs_of(settings_of(None, root, []).root) == Path(tempfile.gettempdir()) / f"demux-logs-{os.getpid()}"
 
 
 @pytest.mark.parametrize(("runtime", "printed"), [("", ""), ("17.3", "WARNING demux MainThread: it is late\n")])

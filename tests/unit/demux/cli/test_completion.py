@@ -56,6 +56,8 @@ def completed(
 ) -> list[str]:
     """The lines that a shell's script gets for these words, the last of which is completed."""
     monkeypatch.setattr(sys, "argv", ["demux"])
+    # else it is called as what runs the tests
+    monkeypatch.setattr(sys.modules["__main__"], "__package__", None)
     monkeypatch.setenv("_DEMUX_COMPLETE", f"complete_{shell}")
     monkeypatch.setenv("COMP_WORDS", "\n".join(["demux", *words]))
     monkeypatch.setenv("COMP_CWORD", str(len(words)))

@@ -45,7 +45,7 @@ def test_a_full_or_forbidden_storage_is_terminal_and_says_that_nothing_is_lost(e
     told = named(error)
     assert isinstance(told, StorageFailed)
     assert told.kind is ErrorKind.TERMINAL
-    assert told.cause.startswith(f"The storage refused to work ({sign}): ")
+    assert told.message.startswith(f"The storage refused to work ({sign}): ")
     assert told.remedy.endswith("nothing is lost.")
 
 
@@ -66,19 +66,19 @@ def test_a_full_or_forbidden_storage_is_terminal_and_says_that_nothing_is_lost(e
 def test_a_rival_or_a_lost_worker_is_transient(text: str) -> None:
     told = named(RuntimeError(text))
     assert isinstance(told, TaskInterrupted)
-    assert (told.kind, told.cause) == (ErrorKind.TRANSIENT, f"The work was interrupted: RuntimeError: {text}.")
+    assert (told.kind, told.message) == (ErrorKind.TRANSIENT, f"The work was interrupted: RuntimeError: {text}.")
 
 
 def test_a_failure_without_a_name_of_its_own_keeps_its_sentence_and_points_to_the_log() -> None:
     told = named(KeyError("col_chess_game_7"))
     assert isinstance(told, TaskFailed)
-    assert (told.kind, told.cause) == (ErrorKind.TERMINAL, "KeyError: 'col_chess_game_7'.")
+    assert (told.kind, told.message) == (ErrorKind.TERMINAL, "KeyError: 'col_chess_game_7'.")
     assert "log file" in told.remedy
 
 
 def test_the_deepest_cause_of_a_java_trace_is_the_sentence() -> None:
     told = named(RuntimeError(JAVA_TRACE))
-    assert told.cause == (
+    assert told.message == (
         "The storage refused to work (No space left on device): java.io.IOException: No space left on device."
     )
 
@@ -93,7 +93,7 @@ def test_the_deepest_cause_of_a_java_trace_is_the_sentence() -> None:
     ],
 )
 def test_a_sentence_is_one_short_line_with_one_full_stop(error: Exception, cause: str) -> None:
-    assert named(error).cause == cause
+    assert named(error).message == cause
 
 
 def test_what_a_worker_raised_is_the_sentence_and_not_what_java_says_of_it() -> None:
@@ -104,13 +104,13 @@ def test_what_a_worker_raised_is_the_sentence_and_not_what_java_says_of_it() -> 
         "ValueError: Length of names (13) does not match length of arrays (15)\n\n"
         "\tat org.apache.spark.api.python.BasePythonRunner\nCaused by: java.lang.Exception: less\n"
     )
-    assert named(RuntimeError(text)).cause == "ValueError: Length of names (13) does not match length of arrays (15)."
+    assert named(RuntimeError(text)).message == "ValueError: Length of names (13) does not match length of arrays (15)."
 
 
 def test_the_sentences_of_an_error_are_its_text() -> None:
     error = DemuxError("It broke.", "Mend it.", part="wheel")
     assert str(error) == "[UNEXPECTED] It broke. Mend it."
-    assert (error.cause, error.remedy, error.fields) == ("It broke.", "Mend it.", {"part": "wheel"})
+    assert (error.message, error.remedy, error.fields) == ("It broke.", "Mend it.", {"part": "wheel"})
 
 
 def test_a_conflict_of_two_writers_is_transient_even_when_it_names_the_file() -> None:
@@ -140,10 +140,12 @@ class SparkConnectGrpcException(Exception):
 def test_a_connect_server_that_went_away_is_told_with_what_to_do(text: str) -> None:
     error = named(SparkConnectGrpcException(text))
     assert isinstance(error, SessionLost)
-    assert error.cause.startswith("The Spark Connect server does not answer, or does not know this session any more: ")
+    assert error.message.startswith(
+        "The Spark Connect server does not answer, or does not know this session any more: "
+    )
     assert error.remedy.startswith("See that the server of `spark.remote` runs")
 
 
 def test_what_else_a_connect_server_says_is_no_lost_session() -> None:
     assert not isinstance(named(SparkConnectGrpcException("[DIVIDE_BY_ZERO] Division by zero.")), SessionLost)
-    assert "Spark Connect server" not in named(OSError("StatusCode.UNAVAILABLE")).cause
+    assert "Spark Connect server" not in named(OSError("StatusCode.UNAVAILABLE")).message

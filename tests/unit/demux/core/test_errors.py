@@ -48,7 +48,7 @@ def test_exit_codes_never_change_between_releases() -> None:
 @pytest.mark.parametrize("error", EVERY, ids=lambda error: error.condition)
 def test_an_error_of_a_worker_reaches_the_driver_whole(error: type[DemuxError]) -> None:
     (again,) = pickle.loads(pickle.dumps([error("What was.", "What to do.", path="/a")]))
-    assert (type(again), again.cause, again.remedy, again.fields, str(again)) == (
+    assert (type(again), again.message, again.remedy, again.fields, str(again)) == (
         error,
         "What was.",
         "What to do.",

@@ -34,8 +34,8 @@ def missing(reference: str, environ: Mapping[str, str] | None = None) -> str:
     assert PLANTED not in shown
     assert TOKEN not in shown
     head = f"There is no secret {reference}: "
-    assert error.cause.startswith(head)
-    return error.cause.removeprefix(head)
+    assert error.message.startswith(head)
+    return error.message.removeprefix(head)
 
 
 class TestReferences:
@@ -205,7 +205,7 @@ def refused(
         load(file, environ or {}, overrides or {})
     shown = "".join(traceback.format_exception(raised.value)) + repr(raised.value.fields)
     assert PLANTED not in shown
-    return raised.value.cause
+    return raised.value.message
 
 
 class TestLiteralSecrets:

@@ -136,7 +136,7 @@ def test_a_failure_stays_with_its_game() -> None:
     assert (chess.report, chess.error) == ("chess after 1", None)
     assert (go.report, go.error) == (None, lost)
     assert isinstance(ludo.error, TaskFailed)
-    assert ludo.error.cause == "ValueError: no such thing."
+    assert ludo.error.message == "ValueError: no such thing."
     assert isinstance(xo.error, StorageFailed)
 
 

@@ -249,7 +249,7 @@ def test_a_table_that_asks_takes_what_was_approved_and_waits_for_the_rest() -> N
     with pytest.raises(ApprovalNeeded) as raised:
         decide(AFTER_V1, answers, contract=replace(ASKING, approved=frozenset({12})))
     assert raised.value.schema_ids == (13,)
-    assert raised.value.cause == (
+    assert raised.value.message == (
         "The game waits until its changed schemas are approved: schema 13 adds column board.opening STRING, adds "
         "column clocks ARRAY<BIGINT>."
     )
@@ -334,4 +334,4 @@ def test_a_schema_of_another_game_is_refused_whatever_the_table_has() -> None:
     for table in (NO_TABLE, AFTER_V1):
         decisions = decide(table, {SchemaRef(31): foreign})
         assert decisions.columns == table
-        assert decisions.by_ref == {SchemaRef(31): Refusal(Cause.SCHEMA_CONFLICT, foreign.cause, may_pass=True)}
+        assert decisions.by_ref == {SchemaRef(31): Refusal(Cause.SCHEMA_CONFLICT, foreign.message, may_pass=True)}

@@ -125,7 +125,7 @@ def test_a_plan_of_too_many_columns_is_not_for_it() -> None:
 def test_without_the_class_it_is_missing_whatever_the_root() -> None:
     missing = native_decoder(has_from_protobuf=False, root="/data")
     assert isinstance(missing, RuntimeMissing)
-    assert missing.cause == "Spark's from_protobuf is not on the class path."
+    assert missing.message == "Spark's from_protobuf is not on the class path."
 
 
 def test_from_spark_3_5_on_it_needs_no_folder_for_descriptors() -> None:

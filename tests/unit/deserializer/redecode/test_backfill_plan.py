@@ -77,7 +77,7 @@ def test_either_end_may_be_left_out() -> None:
 def test_a_range_that_ends_before_it_begins_is_refused() -> None:
     with pytest.raises(RangeInvalid) as refused:
         asked([], at("2026-01-03T00:00:00+00:00"), at("2026-01-02T23:59:59+00:00"))
-    assert refused.value.cause == "The range begins on 2026-01-03 and ends on 2026-01-02, before that."
+    assert refused.value.message == "The range begins on 2026-01-03 and ends on 2026-01-02, before that."
 
 
 def test_a_span_is_sql_of_its_two_days_alone() -> None:
@@ -199,7 +199,7 @@ def test_a_range_that_bronze_does_not_have_is_told_with_the_one_that_it_has() ->
     wanted = BackfillRequest((), FIRST, None)
     with pytest.raises(RangeInvalid) as refused:
         require_found([], wanted, Span(date(2025, 1, 1), date(2025, 12, 31)))
-    assert (refused.value.cause, refused.value.remedy) == (
+    assert (refused.value.message, refused.value.remedy) == (
         "Bronze has no record of these games in the range from 2026-01-01 without a last one.",
         "It has records from 2025-01-01 to 2025-12-31: name a range in there.",
     )

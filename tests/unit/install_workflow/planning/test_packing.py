@@ -131,7 +131,7 @@ def test_more_pinned_games_than_a_cluster_may_have_are_refused() -> None:
     assert set(pack("abc", {}, 2, pinned).values()) == {"big", "small"}
     with pytest.raises(PlanRefused) as refused:
         pack("abc", {}, 1, pinned)
-    assert refused.value.cause == "games.pinned puts 2 games on big, and run.streams_per_cluster is 1."
+    assert refused.value.message == "games.pinned puts 2 games on big, and run.streams_per_cluster is 1."
     assert refused.value.remedy == "Pin some of them to another cluster, or raise run.streams_per_cluster."
     assert refused.value.fields == {"cluster": "big", "games": ("a", "b")}
 

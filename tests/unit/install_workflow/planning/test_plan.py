@@ -152,7 +152,7 @@ def test_two_games_that_would_share_a_table_are_refused(monkeypatch: pytest.Monk
     monkeypatch.setattr(plan_module, "names_of", lambda game: GameNames(game, "same"))
     with pytest.raises(PlanRefused) as refused:
         make_plan(["chess", "go"], {}, AUTO, 20)
-    assert refused.value.cause == "The games 'chess' and 'go' would share the table same."
+    assert refused.value.message == "The games 'chess' and 'go' would share the table same."
     assert refused.value.fields == {"games": ("chess", "go")}
 
 

@@ -117,12 +117,12 @@ def f(a):
     raise Broken("A was." if a else f"B {a!r} was.", remedy, a=a)
 def g(told):
     remedy = "Not meant."
-    return Broken(told.cause, _MORE)
+    return Broken(told.message, _MORE)
 def h(told):
     return Broken(*told)
 """
     (said,) = said_in({"a.py": source}, {"Broken"}).values()
-    assert [(each.causes, each.remedies) for each in said] == [
+    assert [(each.messages, each.remedies) for each in said] == [
         (
             ("A was.", "B … was."),
             ("Try.", "Call …."),

@@ -379,7 +379,7 @@ def test_a_wrong_token_is_one_sentence(
     monkeypatch.setenv("DATABRICKS_TOKEN", "dapi-hunter2")
     with pytest.raises(WorkspaceRefused) as refused:
         demux(*words)
-    assert refused.value.cause == f"The workspace {fake.url} does not accept our login: Invalid access token."
+    assert refused.value.message == f"The workspace {fake.url} does not accept our login: Invalid access token."
     assert "hunter2" not in str(refused.value)
 
 

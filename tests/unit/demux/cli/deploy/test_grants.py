@@ -82,7 +82,7 @@ def test_an_unknown_principal_fails_the_command_in_the_end(fake: FakeWorkspace) 
     fake.users.known = frozenset({"chess-team"})
     result = run("apply", "--json", "--set", "grants.games={chess: [chess-team, nobody]}")
     assert isinstance(result.exception, WorkspaceRefused)
-    assert "does not know nobody" in json.loads(result.stdout)["failed"][0]["cause"]
+    assert "does not know nobody" in json.loads(result.stdout)["failed"][0]["message"]
     assert fake.catalog.may_select("main.silver.chess", ["chess-team"])
 
 

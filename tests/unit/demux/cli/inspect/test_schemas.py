@@ -233,7 +233,7 @@ def test_a_game_is_its_subject_with_or_without_value(folder: Path) -> None:
     assert told("check", file, "--game", "chess")["subjects"] == []
     refused = run("check", file, "--game", "nix").exception
     assert isinstance(refused, SettingsInvalid)
-    assert refused.cause == "The registry has no subject of 'nix'."
+    assert refused.message == "The registry has no subject of 'nix'."
 
 
 def test_a_changed_import_breaks_the_games_that_use_it(folder: Path) -> None:
@@ -258,13 +258,13 @@ def test_imports_are_found_below_the_roots_that_are_named(folder: Path) -> None:
     changed(folder, SHARED, "b/shared/place.proto")
     with pytest.raises(SchemaInvalid) as refused:
         candidate(Path(file), [])
-    assert refused.value.cause.startswith(f"{file} does not compile: go.proto:1:")
+    assert refused.value.message.startswith(f"{file} does not compile: go.proto:1:")
     found = candidate(Path(file), [Path("a"), Path("b")])
     assert (found.schema.path, found.messages) == ("games/go.proto", ("games.go.Event",))
     assert found.schema.references == (ImportedFile("shared/place.proto", SHARED),)
     with pytest.raises(SettingsInvalid) as outside:
         candidate(Path(file), [Path("b")])
-    assert outside.value.cause == f"{file} is below no --import-root."
+    assert outside.value.message == f"{file} is below no --import-root."
 
 
 def test_the_message_that_the_settings_name_is_the_one_that_counts(folder: Path) -> None:
@@ -295,7 +295,7 @@ def test_a_file_that_cannot_be_read_is_a_mistake_of_the_command_line(
         (folder / "x.proto").write_bytes(content)
     with pytest.raises(SettingsInvalid) as refused:
         candidate(Path("x.proto"), [])
-    assert refused.value.cause.startswith(f"x.proto {cause}")
+    assert refused.value.message.startswith(f"x.proto {cause}")
 
 
 def test_a_subject_whose_latest_version_does_not_compile_is_said_and_is_not_the_files_fault(folder: Path) -> None:
@@ -407,10 +407,10 @@ def test_an_id_of_several_subjects_is_shown_as_each_game_means_it(folder: Path) 
     for words in (("show", "7", "--columns"), ("diff", "7", "7")):
         open_question = run(*words, *settings)
         assert isinstance(open_question.exception, SettingsInvalid)
-        assert "abc-value (First), zed-value (Second)" in open_question.exception.cause
+        assert "abc-value (First), zed-value (Second)" in open_question.exception.message
     foreign = run("show", "7", "--game", "chess", "--set", "games.subjects=(?P<game>.+)-value", *settings)
     assert isinstance(foreign.exception, SettingsInvalid)
-    assert "the game abc's" in foreign.exception.cause
+    assert "the game abc's" in foreign.exception.message
 
 
 def test_a_schema_is_approved_without_spark(folder: Path) -> None:

@@ -28,7 +28,7 @@ CHECKOUT = Path(__file__).parents[5]
 def test_a_root_whose_tables_only_spark_opens_is_refused_with_what_to_do_instead(root: str) -> None:
     with pytest.raises(SettingsInvalid) as caught:
         status_reader(settings_of(None, root, ["store.mounts={hdfs://host: /mnt/hdfs}"]))
-    assert root in caught.value.cause
+    assert root in caught.value.message
     assert caught.value.remedy.startswith("Name a root in a folder")
 
 
@@ -36,7 +36,7 @@ def test_a_root_whose_tables_only_spark_opens_is_refused_with_what_to_do_instead
 def test_a_root_that_nothing_reaches_is_refused_with_what_to_do_instead(root: str) -> None:
     with pytest.raises(StorageFailed) as caught:
         status_reader(settings_of(None, root, []))
-    assert caught.value.cause == f"No client reaches {root}."
+    assert caught.value.message == f"No client reaches {root}."
 
 
 def test_games_that_wait_have_the_reason_that_the_plan_gives() -> None:

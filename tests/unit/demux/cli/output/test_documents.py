@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 from typer.testing import CliRunner
 
 from demux.cli.app import app
-from demux.cli.output.print_json import DOCUMENTS
+from demux.cli.output.print_json import DOCUMENTS, as_json
 from demux.cli.output.round_report import game_content, round_content
 from demux.cli.repair.forget_text import found_content
 from demux.core.causes import Cause
@@ -94,10 +94,10 @@ def test_what_is_said_of_a_workspace_is_what_the_page_has(here: Path, demux: Dem
 def test_what_would_be_forgotten_is_a_document_that_does_not_name_the_person() -> None:
     found = [SearchResult("chess", 2, 3, 1, unsearched=4), SearchResult(None, lacks=("user_name",))]
     content = found_content(found)
-    check("forget --dry-run", json.dumps(content))
-    assert [(one["game"], one["silver"], one["lacks"]) for one in content["games"]] == [
-        ("chess", 2, []),
-        (None, 0, ["user_name"]),
+    check("forget --dry-run", as_json(content))
+    assert [(one.game, one.silver, one.lacks) for one in content["games"]] == [
+        ("chess", 2, ()),
+        (None, 0, ("user_name",)),
     ]
 
 
@@ -117,12 +117,12 @@ def test_a_round_is_a_document_with_the_error_of_a_game() -> None:
     )
     plan = make_plan(["chess", HOSTILE, "other"], {}, GamesSettings(limit=2), 20)
     content = round_content(Round("r", IngestReport(5, 4, 1), plan, ends, True), 2.0)
-    check("run", json.dumps(content))
+    check("run", as_json(content))
     for end in ends:
-        check("deserialize", json.dumps(game_content(end)))
+        check("deserialize", as_json(game_content(end)))
     assert content["games"][0]["seconds"] == 1.235
     assert content["games"][1]["error"] == {
         "condition": "CHECKPOINT_LOST",
-        "cause": "It is gone.",
+        "message": "It is gone.",
         "remedy": "Make it again.",
     }

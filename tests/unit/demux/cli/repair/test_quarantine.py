@@ -218,7 +218,7 @@ def test_a_root_whose_tables_only_spark_opens_is_refused_and_one_without_tables_
     mount = ["--set", f"store.mounts={{hdfs://host: {tmp_path}}}"]
     result = CliRunner().invoke(app, ["quarantine", "list", "--root", "hdfs://host/demux", *mount])
     assert isinstance(result.exception, SettingsInvalid)
-    assert "cannot be opened without Spark" in result.exception.cause
+    assert "cannot be opened without Spark" in result.exception.message
     empty = CliRunner().invoke(app, ["quarantine", "list", "--root", str(tmp_path)])
     assert (empty.exit_code, empty.output) == (0, "0 rows in quarantine, in 0 groups\n")
     assert not (tmp_path / "nowhere").exists()

@@ -78,7 +78,7 @@ def test_a_time_is_a_number_and_a_unit(text: str, seconds: float) -> None:
 def test_what_is_no_time_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(SettingsInvalid) as refused:
         seconds_of(text)
-    assert (refused.value.cause, refused.value.remedy) == (f"--every {text!r} is not a time.", "Write 30s, 5m or 1h.")
+    assert (refused.value.message, refused.value.remedy) == (f"--every {text!r} is not a time.", "Write 30s, 5m or 1h.")
 
 
 @pytest.mark.parametrize("text", ["9" * 30, "9" * 400, "99999999999h"])

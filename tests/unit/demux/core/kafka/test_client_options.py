@@ -174,7 +174,7 @@ def test_a_trust_store_that_librdkafka_cannot_have_is_refused(
     settings = kafka(security_protocol="SSL", truststore=str(store), truststore_password="secret:env/STORE")
     with pytest.raises(SettingsInvalid) as failure:
         librdkafka_options(settings, {"STORE": password})
-    assert failure.value.cause == f"The trust store {store} {why}."
+    assert failure.value.message == f"The trust store {store} {why}."
     # a task reads it by Java's client alone
     assert java_options(settings, {"STORE": password}).plain["kafka.security.protocol"] == "SSL"
 

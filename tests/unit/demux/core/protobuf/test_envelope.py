@@ -71,8 +71,8 @@ def column_at(found: Envelope, path: tuple[int, ...] | None) -> Column:
 def mistakes(file: Path, **fields: Any) -> str:
     with pytest.raises(SettingsInvalid) as refused:
         envelope(file, **fields)
-    assert refused.value.fields["mistakes"] == tuple(refused.value.cause.split("\n"))
-    return refused.value.cause
+    assert refused.value.fields["mistakes"] == tuple(refused.value.message.split("\n"))
+    return refused.value.message
 
 
 def test_without_settings_the_envelope_is_our_own() -> None:

@@ -92,7 +92,7 @@ def test_a_bad_file_fails_its_own_schema_only(tmp_path: Path) -> None:
     for schema_id in range(2, 7):
         with pytest.raises(SchemaInvalid) as failure:
             registry.schema(schema_id)
-        said[schema_id] = failure.value.cause.removeprefix(f"{folder / MANIFEST} ")
+        said[schema_id] = failure.value.message.removeprefix(f"{folder / MANIFEST} ")
     assert said == {
         2: "line 3 (id 2): the file 'gone.proto' is not there.",
         3: "line 4 (id 3): the file '../outside.proto' is absolute or has empty, `.` or `..` parts.",
@@ -124,7 +124,7 @@ def test_a_missing_folder_or_manifest_is_transient(tmp_path: Path) -> None:
         with pytest.raises(RegistryUnavailable) as failure:
             FolderRegistry(folder).schema(1)
         assert (failure.value.kind, failure.value.exit_code) == (ErrorKind.TRANSIENT, ExitCode.TRANSIENT)
-        assert failure.value.cause == f"The registry cannot use {folder / MANIFEST}: No such file or directory."
+        assert failure.value.message == f"The registry cannot use {folder / MANIFEST}: No such file or directory."
 
 
 def test_a_folder_that_cannot_be_made_is_transient(tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ schemas:
 """
     with pytest.raises(SchemaInvalid) as failure:
         read_manifest(text, "registry.yml")
-    assert failure.value.cause == (
+    assert failure.value.message == (
         "registry.yml has mistakes: line 6: id 0 is not from 1 to 2147483647; "
         "line 6: version -1 is not from 1 to 2147483647; line 7: id is not a number; line 7: subject is not a text; "
         "line 7: file is missing; line 7: 'colour' is none of id, subject, version, file, import_root, message, "
@@ -81,4 +81,4 @@ schemas:
 def test_what_is_not_a_manifest_is_refused_with_the_line(text: str, mistake: str) -> None:
     with pytest.raises(SchemaInvalid) as failure:
         read_manifest(text, "registry.yml")
-    assert failure.value.cause.startswith(f"registry.yml has mistakes: {mistake}")
+    assert failure.value.message.startswith(f"registry.yml has mistakes: {mistake}")

@@ -18,7 +18,7 @@ def test_the_second_command_is_refused_and_told_who_is_at_work(tmp_path: Path) -
     root = str(tmp_path)
     with locked(root, "run", wait=False), pytest.raises(RootLocked) as refused, locked(root, "ingest", wait=False):
         pass
-    assert refused.value.cause == f"`demux run` (process {os.getpid()}) is at work on {root}."
+    assert refused.value.message == f"`demux run` (process {os.getpid()}) is at work on {root}."
     assert "--wait" in refused.value.remedy
 
 
@@ -91,7 +91,7 @@ def test_a_root_that_cannot_be_a_folder_is_a_failure_of_the_storage(tmp_path: Pa
     file.write_text("here first", encoding="utf-8")
     with pytest.raises(StorageFailed) as failed, locked(str(file / "root"), "run", wait=False):
         pass
-    assert failed.value.cause == f"The root {file / 'root'} cannot be written: Not a directory."
+    assert failed.value.message == f"The root {file / 'root'} cannot be written: Not a directory."
     assert file.read_text(encoding="utf-8") == "here first"
 
 
@@ -99,7 +99,7 @@ def test_a_holder_that_cannot_be_written_leaves_the_root_free(tmp_path: Path) ->
     (tmp_path / ".demux.holder").mkdir()
     with pytest.raises(StorageFailed) as failed, locked(str(tmp_path), "run", wait=False):
         pass
-    assert failed.value.cause == f"The root {tmp_path} cannot be written: Is a directory."
+    assert failed.value.message == f"The root {tmp_path} cannot be written: Is a directory."
     (tmp_path / ".demux.holder").rmdir()
     with locked(str(tmp_path), "run", wait=False):
         pass

@@ -25,7 +25,10 @@ def test_a_game_takes_the_first_registry_with_a_pattern_that_suits_its_name() ->
             "odd": {"games": ["[x]"], "path": "c"},
         }
     )
-    names = {game: registry_name_for(game, several) for game in ("chess", "Chess", "go-9x9", "go", "[x]", "x", "poker")}
+    names = {
+        game: registry_name_for(game, several.registries)
+        for game in ("chess", "Chess", "go-9x9", "go", "[x]", "x", "poker")
+    }
     assert names == {
         "chess": "board",
         "Chess": "default",

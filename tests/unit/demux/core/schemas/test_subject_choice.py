@@ -75,7 +75,7 @@ def test_of_two_own_subjects_with_one_meaning_the_first_by_name_and_its_oldest_v
 def test_two_own_subjects_with_different_messages_leave_the_question_open() -> None:
     with pytest.raises(SubjectAmbiguous) as open_question:
         choose(shared("zed", "zed-value"), None, game("zed", zed_value="two.Second"), frozenset())
-    assert "'zed' (two.First), 'zed-value' (two.Second)" in open_question.value.cause
+    assert "'zed' (two.First), 'zed-value' (two.Second)" in open_question.value.message
 
 
 def test_a_game_with_subjects_of_its_own_takes_no_other_subjects_schema() -> None:
@@ -113,7 +113,7 @@ def test_subjects_of_no_game_that_mean_different_messages_are_an_open_question()
     for order in permutations(uses):
         with pytest.raises(SubjectAmbiguous) as open_question:
             choose(shared(*order), None, game("zed"), frozenset())
-        assert open_question.value.cause == (
+        assert open_question.value.message == (
             "Schema 7 is of several subjects that mean different messages, 'abc' (two.First), 'xyz' (two.Second), and "
             "nothing says which of them the game's records hold."
         )

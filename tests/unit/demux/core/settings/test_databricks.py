@@ -29,7 +29,9 @@ def mistakes(**databricks: object) -> list[str]:
     with pytest.raises(SettingsInvalid) as caught:
         loaded(**databricks)
     # a rule over several fields has no place of its own
-    return [line.removeprefix("command line: ").removeprefix("settings: ") for line in caught.value.cause.splitlines()]
+    return [
+        line.removeprefix("command line: ").removeprefix("settings: ") for line in caught.value.message.splitlines()
+    ]
 
 
 def test_without_a_name_there_is_no_workspace_and_nothing_else_is_needed() -> None:
@@ -184,7 +186,7 @@ def test_a_deployment_with_the_fleet_has_a_task_for_each_cluster_and_nothing_els
     assert load(None, {}, {**fleet, "databricks.granularity": "cluster"}).granularity is Granularity.CLUSTER
     with pytest.raises(SettingsInvalid) as caught:
         load(None, {}, {**fleet, "databricks.granularity": "game"})
-    assert caught.value.cause == (
+    assert caught.value.message == (
         "settings: run.engine: fleet decodes all games of a cluster in one task, so databricks.granularity: game is "
         "not for it; leave that out, or set run.engine: stream"
     )
@@ -207,7 +209,7 @@ def test_a_key_that_is_nearly_one_of_a_nested_section_is_found(tmp_path: Path) -
     with pytest.raises(SettingsInvalid) as caught:
         load(file, {}, {})
     expected = "databricks.cluster.nod_type: unknown key; did you mean 'databricks.cluster.node_type'?"
-    assert caught.value.cause == f"{file}:3: {expected}"
+    assert caught.value.message == f"{file}:3: {expected}"
 
 
 @pytest.mark.parametrize(

@@ -59,4 +59,4 @@ def test_a_game_has_columns_of_its_own_or_those_of_all() -> None:
 def test_what_nobody_can_mean_is_refused_by_name(changes: dict[str, str], sentence: str) -> None:
     with pytest.raises(SettingsInvalid) as refused:
         settings(**changes)
-    assert sentence in refused.value.cause
+    assert sentence in refused.value.message

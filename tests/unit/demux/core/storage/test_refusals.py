@@ -31,8 +31,8 @@ def test_a_refusal_says_what_was_asked_and_what_to_do(
 ) -> None:
     error = refusal("write", "s3://bucket/key", kind, text)
     assert (error.condition, error.kind) == (condition, passes)
-    assert "write s3://bucket/key: " in error.cause
-    assert words in f"{error.cause} {error.remedy}"
+    assert "write s3://bucket/key: " in error.message
+    assert words in f"{error.message} {error.remedy}"
 
 
 def test_a_signed_url_is_not_repeated() -> None:
@@ -57,7 +57,7 @@ def test_a_refusal_names_the_permission_in_the_words_of_the_cloud(uri: str, verb
 def test_all_that_a_client_says_is_in_one_line_without_colours_and_its_own_source() -> None:
     said = "Generic S3 error\n  \x1b[31m↳\x1b[0m Error performing PUT\n  ↳ 503 SlowDown\n\nDebug source:\nGeneric {"
     error = refusal("write", "s3://bucket/key", "GenericError", said)
-    assert error.cause == (
+    assert error.message == (
         "The store failed to write s3://bucket/key: Generic S3 error Error performing PUT 503 SlowDown."
     )
 
@@ -92,7 +92,7 @@ def test_all_that_a_client_says_is_in_one_line_without_colours_and_its_own_sourc
 )
 def test_what_other_clients_say_of_a_store_is_said_in_the_same_words(text: str, cause: str, kind: ErrorKind) -> None:
     error = named(OSError(text))
-    assert error.cause.startswith(cause)
+    assert error.message.startswith(cause)
     assert error.kind is kind
 
 

@@ -29,7 +29,7 @@ def test_all_rows_of_a_table_are_somebody_only_where_there_is_one(found: SearchR
         return
     with pytest.raises(PredicateMatchesAll) as refused:
         require_some(WHERE, [SearchResult("go", silver=1, table_rows=9), found])
-    assert refused.value.cause == "The predicate means every row of chess."
+    assert refused.value.message == "The predicate means every row of chess."
     assert refused.value.exit_code == 2
 
 
@@ -37,7 +37,7 @@ def test_all_rows_of_a_table_are_somebody_only_where_there_is_one(found: SearchR
 def test_a_predicate_names_a_column(where: str) -> None:
     with pytest.raises(PredicateMatchesAll) as refused:
         require_some(parse(where), [])
-    assert refused.value.cause == "The predicate names no column, so it means all rows or none."
+    assert refused.value.message == "The predicate names no column, so it means all rows or none."
     require_some(parse(f"({where}) AND name = 'ann'"), [])
 
 

@@ -107,7 +107,7 @@ def test_what_can_never_be_equal_is_refused_and_nothing_is_cast(text: str, cause
     with pytest.raises(PredicateInvalid) as refused:
         fit(parse(text), COLUMNS)
     place = "In the predicate, " if not at else "In the predicate "
-    assert (refused.value.cause, refused.value.fields["at"]) == (place + cause, at)
+    assert (refused.value.message, refused.value.fields["at"]) == (place + cause, at)
 
 
 def test_columns_that_are_not_there_are_said_as_they_were_written_each_once() -> None:
@@ -116,7 +116,7 @@ def test_columns_that_are_not_there_are_said_as_they_were_written_each_once() ->
     assert missing_from(parse("PLAYER.NAME = 'x'"), COLUMNS) == ()
     with pytest.raises(PredicateInvalid) as refused:
         fit(parse("scor = 1"), COLUMNS)
-    assert refused.value.cause == "No table that is meant has the column scor. Did you mean score?"
+    assert refused.value.message == "No table that is meant has the column scor. Did you mean score?"
     assert refused.value.fields == {"column": "scor", "near": ("score",)}
 
 
@@ -136,7 +136,7 @@ def test_near_columns_are_named(missing: str, nearest: tuple[str, ...]) -> None:
 
 def test_a_hostile_name_is_made_safe_for_the_terminal() -> None:
     said = unknown_column("x\x1b[31m", ("y\u202e",))
-    assert said.cause == r"No table that is meant has the column x\u001b[31m. Did you mean y\u202e?"
+    assert said.message == r"No table that is meant has the column x\u001b[31m. Did you mean y\u202e?"
 
 
 def test_the_operator_is_kept() -> None:

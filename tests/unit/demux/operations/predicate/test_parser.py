@@ -155,7 +155,7 @@ def test_anything_else_is_refused_with_its_place(text: str, at: int) -> None:
 def test_what_is_wrong_is_said_without_whom_it_names(text: str, cause: str) -> None:
     with pytest.raises(PredicateInvalid) as refused:
         parse(text)
-    assert refused.value.cause == cause
+    assert refused.value.message == cause
 
 
 @given(st.text())

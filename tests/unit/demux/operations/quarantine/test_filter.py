@@ -33,7 +33,7 @@ def test_an_unknown_game_is_told_with_those_that_are_spelled_nearly_so() -> None
     require_game("chess", ["chess"])
     with pytest.raises(GameUnknown) as caught:
         require_game("Ches\x1b", ["chess", "CHESS", "go", "checkers"])
-    assert caught.value.cause == "No game 'Ches\\\\u001b' is known. Did you mean 'CHESS' or 'checkers'?"
+    assert caught.value.message == "No game 'Ches\\\\u001b' is known. Did you mean 'CHESS' or 'checkers'?"
     assert caught.value.fields["near"] == ("CHESS", "checkers")
     with pytest.raises(GameUnknown) as caught:
         require_game("x" * 100_000, [])

@@ -22,7 +22,7 @@ from demux.operations.reconcile.balance import (
     SourceLocations,
     Tally,
 )
-from demux.operations.reconcile.duckdb_engine import Engine, counting_engine
+from demux.operations.reconcile.duckdb_engine import Engine, counting_engine, tallies_of, with_examples
 from demux.operations.reconcile.location_sql import (
     INNER_HOLES,
     NO_SOURCE,
@@ -32,7 +32,6 @@ from demux.operations.reconcile.location_sql import (
     both_readings,
 )
 from demux.operations.reconcile.table_snapshots import Snapshot
-from demux.operations.reconcile.tallies import tallies_of, with_examples
 
 Rows = Sequence[Mapping[str, object]]
 

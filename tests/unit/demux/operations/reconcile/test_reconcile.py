@@ -21,7 +21,7 @@ from demux.core.names import names_of
 from demux.core.root.layout import Layout
 from demux.core.tables import BRONZE, DROPPED, QUARANTINE, REMOVED, SILVER_ORIGIN
 from demux.operations.reconcile.balance import Account, DifferenceExample, Ledger, LedgerFault, SourceAccount
-from demux.operations.reconcile.read_offsets import GameOffset, SourceOffsets
+from demux.operations.reconcile.offsets import GameOffset, SourceOffsets
 from demux.operations.reconcile.reconcile import reconcile
 
 CHECKOUT = Path(__file__).parents[5]
@@ -215,7 +215,7 @@ def test_a_table_that_cannot_be_read_is_named_with_what_reads_it(tables: Tables)
     log.write_text(mapped, encoding="utf-8")
     with pytest.raises(TableUnsuited) as caught:
         tables.ledger()
-    assert f"Only Spark reads the table {path}: " in caught.value.cause
+    assert f"Only Spark reads the table {path}: " in caught.value.message
     assert caught.value.remedy == "Run the same command with --spark."
 
 

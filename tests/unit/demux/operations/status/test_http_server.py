@@ -311,5 +311,5 @@ def test_a_server_that_was_stopped_frees_its_port_at_once() -> None:
 def test_an_address_that_cannot_be_used_is_said_in_a_sentence(host: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(SettingsInvalid) as caught:
         StatusServer(SiteCache(lambda: STATUS), host, int(taken.getsockname()[1]))
-    assert caught.value.cause.startswith(f"The address {host} port ")
+    assert caught.value.message.startswith(f"The address {host} port ")
     assert caught.value.remedy == "Give another one with --port or --host, or end what has it."

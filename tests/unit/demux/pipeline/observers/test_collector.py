@@ -33,7 +33,7 @@ def test_a_collector_has_the_spans_and_metrics_of_a_command_when_it_has_ended(tm
     with start_collector(tmp_path) as collector:
         done = observe(OTEL_EXPORTER_OTLP_ENDPOINT=collector.url, OTEL_RESOURCE_ATTRIBUTES="deployment=test")
         assert (done.returncode, done.stdout, done.stderr) == (0, "Telemetry\n", "")
-        messages = collector.stop()
+        messages = collector.stop_and_read()
     resources = [one for message in messages for one in message.get("resourceSpans", [])]
     resource = attributes_of(resources[0]["resource"])
     assert (resource["service.name"], resource["deployment"]) == ("demux", "test")
@@ -63,7 +63,7 @@ def test_a_collector_has_the_spans_and_metrics_of_a_command_when_it_has_ended(tm
 def test_the_name_of_the_service_is_what_the_environment_says(tmp_path: Path) -> None:
     with start_collector(tmp_path) as collector:
         observe(OTEL_EXPORTER_OTLP_ENDPOINT=collector.url, OTEL_SERVICE_NAME="games", OTEL_METRICS_EXPORTER="none")
-        messages = collector.stop()
+        messages = collector.stop_and_read()
     assert ["resourceSpans" in message for message in messages] == [True]
     assert attributes_of(messages[0]["resourceSpans"][0]["resource"])["service.name"] == "games"
 

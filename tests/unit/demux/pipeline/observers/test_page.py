@@ -6,8 +6,7 @@ import re
 from pathlib import Path
 
 from demux.core.extras import EXTRA_OF
-from demux.pipeline.observers.game_series import MOST_GAMES, OTHER
-from demux.pipeline.observers.instruments import INSTRUMENTS
+from demux.pipeline.observers.instruments import INSTRUMENTS, MOST_GAMES, OTHER
 from demux.pipeline.observers.lineage_sender import PATIENCE_S as LINEAGE_PATIENCE_S
 from demux.pipeline.observers.observer import RoundStage
 from demux.pipeline.observers.signals import LAST_SEND_S

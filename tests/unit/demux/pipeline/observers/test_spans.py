@@ -15,7 +15,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from demux.core.errors import KafkaUnavailable
 from demux.core.settings.settings import Engine
-from demux.pipeline.observers.game_series import MOST_GAMES, OTHER
+from demux.pipeline.observers.instruments import MOST_GAMES, OTHER
 from demux.pipeline.observers.observer import Observer, Observers, RoundStage
 from demux.pipeline.observers.signals import Signals
 from demux.pipeline.observers.spans import MOST_GAME_SPANS, Telemetry

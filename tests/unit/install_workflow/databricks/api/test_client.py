@@ -60,7 +60,7 @@ def install(connection: WorkspaceConnection, *jobs: Job) -> None:
 def test_a_wrong_token_is_refused_at_once_and_never_shown(fake: FakeWorkspace, waits: list[float]) -> None:
     with pytest.raises(WorkspaceRefused) as refused:
         Workspace(connected(fake, waits, token="dapi-hunter2")).find(DEPLOYMENT, set())
-    assert refused.value.cause == f"The workspace {fake.url} does not accept our login: Invalid access token."
+    assert refused.value.message == f"The workspace {fake.url} does not accept our login: Invalid access token."
     assert refused.value.remedy == "Set DATABRICKS_TOKEN to a valid token of this workspace, or log in again."
     assert "hunter2" not in str(refused.value)
     assert waits == []
@@ -135,7 +135,7 @@ def test_no_permission_to_create_is_one_sentence(fake: FakeWorkspace, connection
     fake.users.creators = frozenset({"bob@example.org"})
     no = refusal(connection, ONE)
     assert isinstance(no, Denied)
-    assert no.cause == (
+    assert no.message == (
         f"At the workspace {fake.url}, we were not permitted to create the job Game_Protobufs_wrapper_prod_001: "
         "User ann@example.org is not authorized to create jobs."
     )
@@ -145,7 +145,7 @@ def test_no_permission_to_create_is_one_sentence(fake: FakeWorkspace, connection
 def test_no_permission_on_run_as_is_one_sentence(fake: FakeWorkspace, connection: WorkspaceConnection) -> None:
     fake.users.run_as = frozenset()
     no = refusal(connection, changed(ONE, run_as={"service_principal_name": "0b1e"}))
-    assert no.cause == (
+    assert no.message == (
         f"At the workspace {fake.url}, we may not let a job run as another principal: "
         "User ann@example.org does not have permission to set run_as to 0b1e."
     )
@@ -158,7 +158,7 @@ def test_an_unknown_node_type_is_a_mistake_in_the_settings(
     fake.jobs.compute.node_types = frozenset({"i3.xlarge"})
     no = refusal(connection, ONE)
     assert isinstance(no, SettingsInvalid)
-    assert "Node type m6g.xlarge is not supported" in no.cause
+    assert "Node type m6g.xlarge is not supported" in no.message
     assert "databricks.cluster.node_type" in no.remedy
 
 
@@ -170,7 +170,7 @@ def test_an_unknown_node_type_is_a_mistake_in_the_settings(
     ],
 )
 def test_other_mistakes_come_with_the_servers_reason(connection: WorkspaceConnection, wrong: dict[str, Any]) -> None:
-    assert "refused to create the job" in refusal(connection, changed(ONE, **wrong)).cause
+    assert "refused to create the job" in refusal(connection, changed(ONE, **wrong)).message
 
 
 def test_an_unknown_principal_is_named(fake: FakeWorkspace, connection: WorkspaceConnection) -> None:
@@ -178,7 +178,7 @@ def test_an_unknown_principal_is_named(fake: FakeWorkspace, connection: Workspac
     fake.users.known = frozenset()
     no = refusal(connection, replace(ONE, permissions=(ANALYSTS,)))
     assert isinstance(no, Missing)
-    assert "Principal analysts does not exist" in no.cause
+    assert "Principal analysts does not exist" in no.message
 
 
 def test_no_permission_to_change_a_job_is_not_mistaken_for_a_deleted_one(
@@ -187,7 +187,7 @@ def test_no_permission_to_change_a_job_is_not_mistaken_for_a_deleted_one(
     install(connection, ONE)
     fake.faults.plan(Fault(Way.DENIED, path="jobs/reset"))
     no = refusal(connection, changed(ONE, timeout_seconds=60))
-    assert no.cause.endswith("change the job Game_Protobufs_wrapper_prod_001: Access was withdrawn.")
+    assert no.message.endswith("change the job Game_Protobufs_wrapper_prod_001: Access was withdrawn.")
 
 
 @pytest.mark.parametrize(

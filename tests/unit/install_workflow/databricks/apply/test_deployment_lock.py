@@ -117,7 +117,7 @@ def test_who_comes_while_another_installs_is_told_who_and_how_long(ann: Installe
         said.append(locked.value)
 
     ann.apply(tell=come)
-    assert said[0].cause == "Another command installs prod since 12:03:04 UTC (ann@laptop, process 1-ann)."
+    assert said[0].message == "Another command installs prod since 12:03:04 UTC (ann@laptop, process 1-ann)."
     assert said[0].remedy == "Wait until 12:18:04 UTC, or give --take-over if it is dead."
 
 

@@ -102,7 +102,7 @@ def test_two_installers_at_once_double_nothing_wherever_the_second_one_comes(
         ann.connection.before = lambda: None
         for lost in errors.values():
             assert isinstance(lost, DeploymentLocked | TaskInterrupted), (number, lost)
-            assert re.match(LOSERS, lost.cause), number
+            assert re.match(LOSERS, lost.message), number
         outcomes.add(frozenset(errors))
         assert len(errors) < 2, number
         ann.apply()

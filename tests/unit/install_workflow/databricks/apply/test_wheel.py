@@ -115,7 +115,7 @@ def test_a_build_that_fails_says_why_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text('[project]\nname = "x"\n', encoding="utf-8")
     with pytest.raises(SettingsInvalid, match="The wheel cannot be built") as refused:
         find_wheel(None, FOLDER, tmp_path)
-    assert "\n" not in refused.value.cause
+    assert "\n" not in refused.value.message
 
 
 def test_each_deployment_has_a_folder_of_its_own() -> None:

@@ -403,7 +403,7 @@ def test_a_job_is_not_made_beside_one_of_its_name_that_has_no_tag() -> None:
     name = ONE.settings["name"]
     with pytest.raises(PlanRefused) as refused:
         require_no_twin(compare([ONE], [], [ForeignJob(70, name), ForeignJob(60, name, "dev")]))
-    assert refused.value.cause == (
+    assert refused.value.message == (
         f"There are jobs without our tag whose names the plan would give once more: 70 ({name})."
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from demux.core.control.games_and_rounds import Load
 from demux.core.names import names_of
-from demux.core.schemas.game_discovery import RegisteredGames
+from demux.core.schemas.registry_selection import RegisteredGames
 from demux.core.settings.loading.loader import load
 from install_workflow.databricks.diff.deployed_games import DiscoveredGames, plan_games
 from install_workflow.databricks.jobs.build import make_jobs

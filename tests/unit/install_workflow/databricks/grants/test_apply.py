@@ -328,7 +328,7 @@ def test_a_principal_that_nobody_knows_is_named_and_others_go_on(fake: FakeWorks
     fake.users.known = frozenset({"chess-team", "go-team"})
     games = {"chess": ["chess-team", "nobody", "no-one"], "go": ["go-team", "nobody"]}
     outcome = installer.apply(grants__games=games)
-    assert [error.cause for error in outcome.failed] == [
+    assert [error.message for error in outcome.failed] == [
         f"The workspace {fake.url} does not know no-one, nobody: their grants were left out."
     ]
     assert granted(fake) == EXPECTED
@@ -356,7 +356,7 @@ def test_what_an_admin_grants_after_we_were_denied_is_the_admins(fake: FakeWorks
         if each.kind != "catalog":
             each.owner = fake.users.me
     outcome = installer.apply()
-    assert [error.cause for error in outcome.failed] == [
+    assert [error.message for error in outcome.failed] == [
         f"At the workspace {fake.url}, we were not permitted to change the grants on main: "
         "User does not have MANAGE on Catalog 'main'."
     ]
@@ -387,7 +387,7 @@ def test_a_table_dropped_meanwhile_is_told_and_others_go_on(fake: FakeWorkspace,
     outlook = installer.look()
     del fake.catalog.held["table", CHESS]
     outcome = apply(outlook)
-    assert [error.cause for error in outcome.failed] == [
+    assert [error.message for error in outcome.failed] == [
         "The table main.silver.chess was dropped since the plan was made."
     ]
     assert fake.catalog.may_select(GO, ["go-team"])

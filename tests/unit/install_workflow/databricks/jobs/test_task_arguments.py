@@ -139,7 +139,7 @@ def test_the_first_registry_that_suits_a_game_is_the_first_on_a_cluster_too() ->
     written = settings(registries={"special": {"games": ["chess*"]}, "everything": {"games": ["*"]}})
     there = read(arguments(written).deserialize)
     assert list(there.registries) == ["special", "everything"]
-    assert registry_name_for("chess", there) == registry_name_for("chess", written) == "special"
+    assert registry_name_for("chess", there.registries) == registry_name_for("chess", written.registries) == "special"
 
 
 def test_what_the_command_line_makes_of_the_root_is_not_repeated() -> None:

@@ -211,7 +211,7 @@ def test_too_many_fields_to_compare_are_refused() -> None:
     body = "T0 root = 1; " + " ".join(f"message {name} {{ {fields} }}" for name in names)
     with pytest.raises(SchemaInvalid) as refused:
         compared(body, body)
-    assert refused.value.cause == "Message 't.M' unfolds into more than 20000 columns."
+    assert refused.value.message == "Message 't.M' unfolds into more than 20000 columns."
 
 
 def test_a_table_keeps_what_earlier_versions_made() -> None:

@@ -125,5 +125,5 @@ def test_what_leads_nowhere_or_to_two_places_is_said(
 ) -> None:
     with pytest.raises(SchemaInvalid) as invalid:
         with_message(schema(), indexes, configured)
-    assert invalid.value.cause.startswith(f"Schema 7 ('chess-value' version 3) {cause}")
+    assert invalid.value.message.startswith(f"Schema 7 ('chess-value' version 3) {cause}")
     assert invalid.value.remedy.startswith(remedy)

@@ -65,7 +65,7 @@ class TestFailing:
         fake.faults.extend([fault] * 3)
         with pytest.raises(RegistryUnavailable) as failure:
             connect(retries=2).schema(schema_id)
-        assert failure.value.cause.startswith(f"The registry at {fake.url} gave no usable answer: it {what}")
+        assert failure.value.message.startswith(f"The registry at {fake.url} gave no usable answer: it {what}")
         assert failure.value.exit_code is ExitCode.TRANSIENT
         assert len(fake.faults) == 0
         assert len(waits) == 4
@@ -151,7 +151,7 @@ class TestAccounts:
         fake.account = "Basic other"
         with pytest.raises(RegistryRefused) as failure:
             connect(environ=SECRETS, **account).schema(1)
-        assert failure.value.cause == f"The registry at {fake.url} {sentence}"
+        assert failure.value.message == f"The registry at {fake.url} {sentence}"
         assert failure.value.exit_code is ExitCode.USAGE
         assert waits == []
 

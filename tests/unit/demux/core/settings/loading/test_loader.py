@@ -32,7 +32,7 @@ def _mistakes(file: Path, text: str | bytes, environ: dict[str, str] | None = No
     file.write_bytes(text.encode() if isinstance(text, str) else text)
     with pytest.raises(SettingsInvalid) as caught:
         load(file, environ or {}, overrides)
-    return caught.value.cause.replace(f"{file.parent}/", "").split("\n")
+    return caught.value.message.replace(f"{file.parent}/", "").split("\n")
 
 
 def _loaded(file: Path, text: str, environ: dict[str, str] | None = None, **overrides: object) -> Settings:
@@ -76,14 +76,14 @@ def test_the_default_file_is_read_from_the_working_directory(file: Path, monkeyp
 def test_a_file_that_was_named_must_be_there(file: Path) -> None:
     with pytest.raises(SettingsInvalid, match="demux init") as caught:
         load(file, {}, {})
-    assert caught.value.cause == f"{file}: there is no such file; `demux init` writes one"
+    assert caught.value.message == f"{file}: there is no such file; `demux init` writes one"
     assert caught.value.exit_code is ExitCode.USAGE
 
 
 def test_a_folder_in_place_of_the_file_is_a_mistake(tmp_path: Path) -> None:
     with pytest.raises(SettingsInvalid) as caught:
         load(tmp_path, {}, {})
-    assert caught.value.cause == f"{tmp_path}: cannot be read: Is a directory"
+    assert caught.value.message == f"{tmp_path}: cannot be read: Is a directory"
 
 
 def test_the_command_line_comes_before_the_environment_and_that_before_the_file(file: Path) -> None:
@@ -242,7 +242,7 @@ def test_a_file_of_nothing_but_mistakes_shows_the_first_hundred_and_keeps_all(fi
     file.write_text("".join(f"key_{number}: 1\n" for number in range(150)))
     with pytest.raises(SettingsInvalid) as caught:
         load(file, {}, {})
-    lines = caught.value.cause.split("\n")
+    lines = caught.value.message.split("\n")
     assert (len(lines), lines[-1]) == (101, "and 50 more mistakes")
     assert len(caught.value.fields["mistakes"]) == 150  # type: ignore[arg-type]
 
@@ -287,7 +287,7 @@ def _outcome(file: Path, environ: dict[str, str], overrides: dict[str, object]) 
     try:
         load(file, environ, overrides)
     except SettingsInvalid as error:
-        return error.cause.split("\n")
+        return error.message.split("\n")
     return []
 
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from demux.pipeline.observers.game_series import MOST_GAMES, OTHER, GameSeries
+from demux.pipeline.observers.instruments import MOST_GAMES, OTHER, GameSeries
 from tests.support.observed import BEGAN
 
 

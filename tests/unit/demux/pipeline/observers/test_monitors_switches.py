@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from demux.pipeline.observers.switches import lineage_asked, signals_asked
+from demux.pipeline.observers.monitors import lineage_asked, signals_asked
 
 HTTP = ("otlp_proto_http",)
 ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"

@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bronze_ingest.archive.file_open import ArchiveFile, arrow_uri, local_path, open_archive
-from bronze_ingest.archive.formats import records
 from bronze_ingest.archive.record_batch import MAX_BATCH_BYTES, MAX_PIECE_BYTES, MAX_RECORD_BYTES
+from bronze_ingest.archive.stream import records
 from demux.core.errors import StorageFailed
 from demux.core.settings.source import ArchiveFormat
 from tests.support.data.archives import (
@@ -281,7 +281,7 @@ def test_a_file_that_cannot_be_opened_is_a_failure_with_its_name(
     make(path)
     with pytest.raises(StorageFailed) as raised:
         open_archive(f"file:{path}")
-    assert raised.value.cause == f"The archived file file:{tmp_path}/a\\u000ab.bin cannot be read: {reason}."
+    assert raised.value.message == f"The archived file file:{tmp_path}/a\\u000ab.bin cannot be read: {reason}."
     assert raised.value.remedy.startswith("Put the file back")
 
 

@@ -29,7 +29,7 @@ def test_all_mistakes_are_said_at_once() -> None:
     games = {"chess": [], "go": [" "], "two\nlines": ["x"], "tag": ["{{job.id}}"]}
     with pytest.raises(SettingsInvalid) as caught:
         load(None, {}, {"grants.games": games, "grants.patterns": {"": ["x"]}})
-    assert caught.value.cause.splitlines() == [
+    assert caught.value.message.splitlines() == [
         "command line: grants.games.chess: a list: expected one principal or more",
         "command line: grants.games.go.0: ' ': expected the name of a principal",
         "command line: grants.games.tag.0: '{{job.id}}': expected the name of a principal",

@@ -37,7 +37,7 @@ def test_a_command_in_its_pause_lets_those_in_who_take_turns_and_nobody_of_its_o
                 pass
             with pytest.raises(RootLocked) as refused, locked(root, "destroy", wait=False):
                 pass
-            assert refused.value.cause == f"`demux run` (process {os.getpid()}) is at work on {root}."
+            assert refused.value.message == f"`demux run` (process {os.getpid()}) is at work on {root}."
         assert run.visits == before + 1
         with run.away(stop):
             pass

@@ -106,13 +106,13 @@ def test_each_kind_of_failure_has_its_own_error_and_sentence(
     reason: KafkaReason, kind: type[DemuxError], cause: str
 ) -> None:
     told = error_of(KAFKA, "create topic t", reason)
-    assert (type(told), told.cause) == (kind, cause)
+    assert (type(told), told.message) == (kind, cause)
 
 
 def test_who_may_not_is_named_with_and_without_a_login() -> None:
     certificate = KafkaSettings.model_validate({"security_protocol": "SSL", "keystore": "own.pem"})
-    assert "the owner of our certificate may not write" in error_of(certificate, "write to topic t", ACL).cause
-    assert "a client without a login may not write" in error_of(KafkaSettings(), "write to topic t", ACL).cause
+    assert "the owner of our certificate may not write" in error_of(certificate, "write to topic t", ACL).message
+    assert "a client without a login may not write" in error_of(KafkaSettings(), "write to topic t", ACL).message
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,7 @@ import pytest
 
 from demux.core.errors import RegistryUnavailable
 from demux.core.registry.folder import FolderRegistry
-from demux.core.schemas.game_discovery import RegisteredGames, registered_games
-from demux.core.schemas.registry_selection import Registries
+from demux.core.schemas.registry_selection import RegisteredGames, Registries, registered_games
 from demux.core.settings.settings import Settings
 from tests.fakes.registry_server import FakeRegistry, serving
 

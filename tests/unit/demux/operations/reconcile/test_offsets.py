@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from demux.operations.reconcile.balance import OffsetHole
-from demux.operations.reconcile.read_offsets import (
+from demux.operations.reconcile.offsets import (
     GameOffset,
     Range,
     SeenOffsets,

@@ -5,7 +5,7 @@ import json
 
 from rich.console import Console
 
-from demux.cli.inspect.reconcile_text import ledger_content, ledger_text
+from demux.cli.inspect.reconcile import ledger_content, ledger_text
 from demux.operations.reconcile.balance import (
     Account,
     DifferenceExample,
