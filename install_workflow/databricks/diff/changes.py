@@ -9,8 +9,10 @@ from enum import Enum
 from typing import Any
 
 from demux.core.errors import PlanRefused
+from demux.core.settings.databricks.compute import Compute
 from demux.core.text import counted
 from install_workflow.databricks.diff.details import (
+    SERVERLESS,
     Detail,
     DifferenceKind,
     Places,
@@ -21,6 +23,7 @@ from install_workflow.databricks.diff.details import (
 )
 from install_workflow.databricks.diff.drift import sides
 from install_workflow.databricks.diff.fields import comparable
+from install_workflow.databricks.jobs.environment import is_serverless
 from install_workflow.databricks.jobs.job import (
     OWNER_TAG,
     PART_TAG,
@@ -36,7 +39,12 @@ from install_workflow.planning.plan import digest
 
 MAX_REMOVED_SHARE = 0.25
 
-_OTHERS = {"cluster": "cluster setting", "job": "job setting", "permission": "permission"}
+_OTHERS = {
+    "cluster": "cluster setting",
+    "environment": "environment setting",
+    "job": "job setting",
+    "permission": "permission",
+}
 
 
 class JobAction(Enum):
@@ -118,6 +126,22 @@ class WorkspacePlan:
         """By which engine the games are decoded once the plan is applied; None where there are no games."""
         jobs = (comparable(change.job.settings) for change in self.changes if change.job is not None)
         return _engine(jobs)
+
+    @property
+    def compute(self) -> str | None:
+        """What the tasks run on once the plan is applied, as `databricks.compute` has it; None without such tasks."""
+        jobs = [change.job.settings for change in self.changes if change.job is not None]
+        if any(is_serverless(task) for job in jobs for task in job.get("tasks", ())):
+            return Compute.SERVERLESS.value
+        modes = {each["new_cluster"].get("data_security_mode") for job in jobs for each in job.get("job_clusters", ())}
+        named = {"USER_ISOLATION": Compute.STANDARD.value, "SINGLE_USER": Compute.DEDICATED.value}
+        return next((named[mode] for mode in sorted(filter(None, modes)) if mode in named), None)
+
+    @property
+    def paid_tasks(self) -> int:
+        """How many tasks of the plan run on serverless compute, each paid for by itself."""
+        jobs = (change.job.settings for change in self.changes if change.job is not None)
+        return sum(is_serverless(task) for job in jobs for task in job.get("tasks", ()))
 
 
 def compare(
@@ -219,8 +243,7 @@ def _change(
     name = str(job.settings.get("name", ""))
     if deployed is None:
         added = tuple(task_details(job.part, {}, wanted, were, will_be))
-        clusters = len(wanted.get("job_clusters", {}))
-        reason = f"no such job yet: {counted(len(added), 'task')} on {counted(clusters, 'cluster')}"
+        reason = f"no such job yet: {counted(len(added), 'task')} on {_where(wanted)}"
         return JobChange(JobAction.CREATE, job.part, name, None, (JobCall.CREATE,), reason, added, job)
     job, wanted = _run_by_owner(job, deployed, now, wanted)
     both = sides(now, wanted, deployed.filled)
@@ -232,6 +255,10 @@ def _change(
     details = (*settings, *permissions)
     reason = f"{why}{_summary(details)}" if settings else _summary(details)
     return JobChange(action, job.part, name, deployed.job_id, calls, reason, details, job)
+
+
+def _where(wanted: Mapping[str, Any]) -> str:
+    return SERVERLESS if wanted.get("environments") else counted(len(wanted.get("job_clusters", {})), "cluster")
 
 
 def _run_by_owner(

@@ -14,7 +14,7 @@ from install_workflow.databricks.diff.fields import CLUSTER, JOB, FieldOrigin, J
 
 Object = Mapping[str, Any]
 
-_SUBJECTS = {"tasks": "task", "job_clusters": "cluster"}
+_SUBJECTS = {"tasks": "task", "job_clusters": "cluster", "environments": "environment"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What starts a job, and who gets notifications of its runs, as the Jobs API has it. Pure."""
+"""What starts a job, and what is watched of its runs, as the Jobs API has it. Pure."""
 
 from __future__ import annotations
 
@@ -6,13 +6,26 @@ import math
 from datetime import timedelta
 from typing import Any
 
-from demux.core.settings.databricks import (
-    NotificationSettings,
-    RunAsSettings,
-    ScheduleKind,
-    ScheduleSettings,
-    TableCondition,
-)
+from demux.core.settings.databricks.access import RunAsSettings
+from demux.core.settings.databricks.deployment import DatabricksSettings
+from demux.core.settings.databricks.monitoring import HealthSettings
+from demux.core.settings.databricks.schedule import ScheduleKind, ScheduleSettings, TableCondition
+
+# the events of notifications and the metrics of health, by our names
+_EVENTS = {
+    "start": "on_start",
+    "success": "on_success",
+    "failure": "on_failure",
+    "slow": "on_duration_warning_threshold_exceeded",
+    "backlog": "on_streaming_backlog_exceeded",
+}
+_METRICS = {
+    "duration_s": "RUN_DURATION_SECONDS",
+    "backlog_bytes": "STREAMING_BACKLOG_BYTES",
+    "backlog_files": "STREAMING_BACKLOG_FILES",
+    "backlog_records": "STREAMING_BACKLOG_RECORDS",
+    "backlog_s": "STREAMING_BACKLOG_SECONDS",
+}
 
 
 def started_by(settings: ScheduleSettings) -> dict[str, Any]:
@@ -44,25 +57,27 @@ def started_every(interval: timedelta, settings: ScheduleSettings) -> dict[str, 
     return {"trigger": {"periodic": {"interval": count, "unit": unit}, **_paused(settings)}}
 
 
-def notification_json(settings: NotificationSettings) -> dict[str, Any]:
-    """Return the fields of a job for notifications."""
-    emails = {
-        "on_start": settings.emails_on_start,
-        "on_success": settings.emails_on_success,
-        "on_failure": settings.emails_on_failure,
-    }
-    webhooks = {
-        "on_start": settings.webhooks_on_start,
-        "on_success": settings.webhooks_on_success,
-        "on_failure": settings.webhooks_on_failure,
-    }
+def watched_by(databricks: DatabricksSettings) -> dict[str, Any]:
+    """Return the fields of a job for its health and for notifications."""
+    settings = databricks.notifications
     fields = {
-        "email_notifications": {event: sorted(set(to)) for event, to in emails.items() if to},
-        "webhook_notifications": {
-            event: [{"id": each} for each in sorted(set(to))] for event, to in webhooks.items() if to
+        "email_notifications": {
+            event: sorted(set(to)) for name, event in _EVENTS.items() if (to := getattr(settings, f"emails_on_{name}"))
         },
+        "webhook_notifications": {
+            event: [{"id": each} for each in sorted(set(to))]
+            for name, event in _EVENTS.items()
+            if (to := getattr(settings, f"webhooks_on_{name}"))
+        },
+        "health": _health(databricks.health),
     }
     return {name: value for name, value in fields.items() if value}
+
+
+def _health(settings: HealthSettings) -> dict[str, Any]:
+    limits = {metric: getattr(settings, name) for name, metric in _METRICS.items()}
+    rules = [{"metric": each, "op": "GREATER_THAN", "value": most} for each, most in limits.items() if most is not None]
+    return {"rules": rules} if rules else {}
 
 
 def run_as(settings: RunAsSettings) -> dict[str, Any]:

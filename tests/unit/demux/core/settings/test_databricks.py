@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 
 from demux.core.errors import SettingsInvalid
-from demux.core.settings.databricks import AccessLevel, Granularity, ScheduleKind, is_remote
+from demux.core.settings.databricks.access import AccessLevel
+from demux.core.settings.databricks.deployment import Granularity
+from demux.core.settings.databricks.schedule import ScheduleKind
+from demux.core.settings.databricks.values import is_remote
 from demux.core.settings.loading.loader import load
 from demux.core.settings.settings import Settings
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from demux.core.http.client import Tries
-from demux.core.settings.databricks import PrincipalKind
+from demux.core.settings.databricks.access import PrincipalKind
 from install_workflow.databricks.api.client import WorkspaceConnection
 from install_workflow.databricks.apply.apply_jobs import apply
 from install_workflow.databricks.diff.changes import WorkspacePlan, compare

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from demux.core.errors import PlanRefused, SettingsInvalid
 from demux.core.names import MAX_NAME_BYTES, invalid_reason, names_of
-from demux.core.settings.databricks import AccessLevel, PrincipalKind
+from demux.core.settings.databricks.access import AccessLevel, PrincipalKind
 from demux.core.settings.loading.loader import load
 from demux.core.settings.settings import Settings
 from demux.core.settings.spark_conf import TABLE_CONF as CONF
