@@ -8,11 +8,11 @@ from pathlib import Path
 
 from demux.cli.command import console
 from demux.cli.deploy.installer_identity import read_deployment_lock
+from demux.cli.deploy.login import connect
 from demux.cli.deploy.workspace_options import games_seen, print_step, wheel_for
 from demux.core.errors import SettingsInvalid, StorageFailed
 from demux.core.settings.settings import Settings
 from demux.core.text import printable
-from install_workflow.databricks.api.client import WorkspaceConnection
 from install_workflow.databricks.apply.deploy import FileCall, FileStep, deployment_of, preview_deployment, upload_wheel
 from install_workflow.databricks.apply.wheel import upload_files
 from install_workflow.databricks.diff.asset_bundle import HEAD, bundle_files, require_exportable
@@ -24,7 +24,7 @@ def bundle(settings: Settings, out: Path, discovered: bool, wheel: str | None) -
     """Write a Databricks Asset Bundle that installs what `demux apply` would, and upload the wheel that it names."""
     deployment_of(settings.databricks)
     require_exportable(settings)
-    workspace, found = Workspace(WorkspaceConnection()), wheel_for(settings, wheel)
+    workspace, found = Workspace(connect(settings)), wheel_for(settings, wheel)
     outlook = preview_deployment(
         workspace, settings, found, games_seen(read_deployment_lock(workspace, settings), settings, discovered)
     )

@@ -18,6 +18,8 @@ from install_workflow.databricks.jobs.task_arguments import AS_KEY, AS_NAME, eng
 Places = Mapping[str, tuple[str, str]]
 
 _LISTED = frozenset({"tasks", "job_clusters", "environments"})
+# who gives out credentials, which are none
+_NO_SECRETS = frozenset({"store.credentials"})
 SERVERLESS = "serverless compute"
 _PARAMETERS = "python_wheel_task.parameters"
 
@@ -244,6 +246,6 @@ def _shown(path: str, value: Any) -> Any:
         return {field: _shown(field, inner) for field, inner in value.items()}
     if isinstance(value, list):
         return [_shown(path, inner) for inner in value]
-    if isinstance(value, str) and is_secret_option(path) and not is_reference(value):
+    if isinstance(value, str) and path not in _NO_SECRETS and is_secret_option(path) and not is_reference(value):
         return value if value.startswith("{{secrets/") else "***"
     return value

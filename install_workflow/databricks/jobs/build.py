@@ -21,7 +21,7 @@ from install_workflow.databricks.jobs.cluster import (
 )
 from install_workflow.databricks.jobs.environment import compute_json
 from install_workflow.databricks.jobs.job import OWNER_TAG, PART_TAG, ROOT_TAG, Job, Permission, root_tag
-from install_workflow.databricks.jobs.schedule import run_as, started_by, started_every, watched_by
+from install_workflow.databricks.jobs.schedule import OF_RUNS, OF_STREAMS, run_as, started_by, started_every, watched_by
 from install_workflow.databricks.jobs.task import (
     KAFKA_CLIENT,
     MAINTAIN,
@@ -108,7 +108,11 @@ def _main(make: TaskMaker, part: str, after_bronze: Sequence[TaskJson], clusters
 def _part(make: TaskMaker, part: str, clusters: Mapping[str, Sequence[Task]]) -> Job:
     databricks = make.settings.databricks
     tasks = [task for name, games in clusters.items() for task in make.games(name, games, [])]
-    return _job(make.settings, part, {**_queue(databricks), **_compute(make, clusters, tasks), "tasks": tasks})
+    return _job(
+        make.settings,
+        part,
+        {**_queue(databricks), **watched_by(databricks, OF_STREAMS), **_compute(make, clusters, tasks), "tasks": tasks},
+    )
 
 
 def _continuous(settings: Settings, main: str) -> Job:
@@ -119,7 +123,7 @@ def _continuous(settings: Settings, main: str) -> Job:
 def _maintain(make: TaskMaker, interval: timedelta) -> Job:
     databricks = make.settings.databricks
     starts = started_every(interval, databricks.schedule)
-    body = {**_queue(databricks), **starts, **_timeout(databricks), **watched_by(databricks)}
+    body = {**_queue(databricks), **starts, **_timeout(databricks), **watched_by(databricks, OF_RUNS)}
     tasks = [make.maintain()]
     return _job(make.settings, MAINTAIN, {**body, **_compute(make, [MAINTAIN], tasks), "tasks": tasks})
 

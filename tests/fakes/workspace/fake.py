@@ -13,6 +13,8 @@ from tests.fakes.workspace.http.exchange import Answer, Refused, Request, answer
 from tests.fakes.workspace.http.faults import Fault, Faults, When
 from tests.fakes.workspace.jobs.jobs import Jobs
 from tests.fakes.workspace.jobs.runs import Runs
+from tests.fakes.workspace.oauth import PREFIX as OAUTH
+from tests.fakes.workspace.oauth import OAuth
 from tests.fakes.workspace.path_credentials import PathCredentials
 from tests.fakes.workspace.permissions import Permissions
 from tests.fakes.workspace.secrets import Secrets
@@ -29,6 +31,7 @@ class FakeWorkspace:
 
     Attributes:
         token: the bearer token that is let in.
+        oauth: who gets a token by OAuth.
         secrets: its secrets.
         path_credentials: what it gives out for paths of an external location.
         users: who asks, and what they may do.
@@ -45,6 +48,7 @@ class FakeWorkspace:
     """
 
     token: str = "fake-token"
+    oauth: OAuth = field(default_factory=OAuth)
     secrets: Secrets = field(default_factory=Secrets)
     path_credentials: PathCredentials = field(default_factory=PathCredentials)
     users: Users = field(default_factory=Users)
@@ -82,6 +86,8 @@ class FakeWorkspace:
         try:
             if request.path == _ABOUT:
                 return self.about or answered({"oidc_endpoint": f"{self.url}/oidc", "workspace_id": "1"}), None
+            if request.path.startswith(OAUTH):
+                return self.oauth.answer(request, authorization, self.url, self.token), None
             self._let_in(authorization)
         except Refused as refused:
             return refused.answer, None
