@@ -266,6 +266,11 @@ class Settings(Section):
                 "run.sink: files is not for databricks.compute: serverless, where Spark's tasks reach no network; set "
                 "run.sink: auto or spark"
             )
+        if databricks.compute_kind is Compute.SERVERLESS and self.run.engine is Engine.FLEET:
+            wrong.append(
+                "run.engine: fleet is not for databricks.compute: serverless, where Spark reads no single files of a "
+                "table; set run.engine: auto or stream"
+            )
         if databricks.compute_kind is not Compute.DEDICATED and needs_key(self.store, self.root):
             wrong.append(
                 f"root is in GCS, and on databricks.compute: {databricks.compute_kind.value} a task has no identity of "

@@ -84,6 +84,10 @@ def test_on_serverless_compute_a_task_has_a_pack_of_games_and_one_of_each_game_i
             {"_root": "gs://bucket/demux"},
             "root is in GCS, and on databricks.compute: serverless a task has no identity",
         ),
+        (
+            {"_run__engine": "fleet"},
+            "run.engine: fleet is not for databricks.compute: serverless, where Spark reads no",
+        ),
         ({"clusters": "{bigg: {workers: 2}}", "cluster__node_type": "a"}, "databricks.clusters.bigg: no such cluster"),
     ],
 )

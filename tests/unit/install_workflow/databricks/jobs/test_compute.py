@@ -93,8 +93,9 @@ def test_without_clusters_a_pack_of_games_is_a_task_and_the_kafka_client_is_bron
 
 
 def test_a_task_says_which_pack_it_has_also_where_it_is_a_further_part() -> None:
-    games = [f"{number:05}{'X' * 75}" for number in range(150)]
-    (job,) = make_jobs(tasks_of(games, 1000), settings(run__engine="fleet", maintain__every="never"), WHEEL)
+    games = [f"{number:05}{'X' * 75}" for number in range(140)]
+    chosen = settings(run__streams_per_cluster="140", maintain__every="never")
+    (job,) = make_jobs(tasks_of(games, 140), chosen, WHEEL)
     keys = [key for key in tasks_in(job) if key != "bronze"]
     assert keys[1] == "deserialize_cluster_001_PART2"
     assert {cluster_of(key, tasks_in(job)[key]) for key in keys} == {"cluster_001"}
