@@ -34,10 +34,17 @@ def write_settings(folder: Path, **changes: dict[str, Any]) -> None:
         YAML().dump(merged, file)
 
 
-def write_serverless(folder: Path, **databricks: Any) -> None:
-    """Write demux.yml with the least that a deployment needs, which is on serverless compute, and what is given."""
+def write_serverless(folder: Path, every: str = "never", **databricks: Any) -> None:
+    """Write demux.yml with the least that a deployment needs, which is on serverless compute, and what is given.
+
+    Args:
+        folder: where.
+        every: how often tables are maintained.
+        databricks: settings of the workspace.
+    """
     least = {"name": "prod", "wheel_path": "/Volumes/main/ops/wheels"}
     settings = {**SETTINGS, "root": "s3://bucket/demux", "databricks": {**least, **databricks}}
+    settings |= {"maintain": {"every": every}}
     with (folder / "demux.yml").open("w", encoding="utf-8") as file:
         YAML().dump(settings, file)
 
