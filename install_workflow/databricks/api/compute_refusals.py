@@ -15,11 +15,11 @@ _SETTINGS: Mapping[str, str] = {
     "cluster_log_conf": "log_path",
     "custom_tags": "tags",
     "data_security_mode": "",
-    "driver_instance_pool_id": "driver_instance_pool",
+    "driver_instance_pool_id": "driver_instance_pool_id",
     "driver_node_type_id": "driver_node_type",
     "gcp_attributes": "gcp",
     "init_scripts": "init_scripts",
-    "instance_pool_id": "instance_pool",
+    "instance_pool_id": "instance_pool_id",
     "node_type_id": "node_type",
     "num_workers": "workers",
     "runtime_engine": "photon",
@@ -39,7 +39,7 @@ _KNOWN = (
     (
         re.compile(r"(budget|usage) policy", re.IGNORECASE),
         "does not let us use the budget policy that the settings name",
-        "Correct databricks.serverless.budget_policy, or have the role User granted on that policy.",
+        "Correct databricks.serverless.budget_policy_id, or have the role User granted on that policy.",
     ),
     (
         re.compile(r"serverless.{0,60}(not (enabled|available|supported|allowed)|disabled)", re.IGNORECASE | re.DOTALL),
@@ -50,7 +50,7 @@ _KNOWN = (
     (
         re.compile(r"instance pool", re.IGNORECASE),
         "does not take the instance pool that the settings name",
-        "Correct databricks.cluster.instance_pool and driver_instance_pool (`databricks instance-pools list`).",
+        "Correct databricks.cluster.instance_pool_id and driver_instance_pool_id (`databricks instance-pools list`).",
     ),
     (
         re.compile(r"not (authorized|allowed|permitted) to create clusters?|cluster creation", re.IGNORECASE),

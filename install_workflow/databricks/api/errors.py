@@ -68,7 +68,8 @@ def refused(host: str, doing: str, rejected: HttpRejected) -> DemuxError:
             **about,
         )
     if rejected.status in {400, 403} and (known := compute_refusal(host, reason)):
-        return SettingsInvalid(*known, **about)
+        cause, remedy = known
+        return SettingsInvalid(cause, remedy, **about)
     if rejected.status == 403:
         return Denied(
             f"At the workspace {host}, we were not permitted to {doing}: {reason}.",

@@ -20,11 +20,13 @@ MAX_CLUSTERS_PER_JOB = 100
 _DEFAULT_WORKERS = 1
 # `deserialize_` before it must fit into the 100 characters of a task's key
 _KEY = re.compile(r"[A-Za-z0-9_-]{1,88}")
+# what a further task of a cluster's games ends in
+_PART = re.compile(r"_PART\d+$")
 # how the Clusters API says that there is no worker
 _SINGLE_NODE_CONF: Mapping[str, str] = {"spark.databricks.cluster.profile": "singleNode", "spark.master": "local[*]"}
 _SINGLE_NODE_TAGS: Mapping[str, str] = {"ResourceClass": "SingleNode"}
 _SIZE = frozenset({"workers", "min_workers", "max_workers"})
-_MACHINES = frozenset({"node_type", "driver_node_type", "instance_pool", "driver_instance_pool"})
+_MACHINES = frozenset({"node_type", "driver_node_type", "instance_pool_id", "driver_instance_pool_id"})
 # of each cloud: the names of its settings in the Clusters API
 _BOUGHT: Mapping[str, Mapping[str, str]] = {
     "aws": {
@@ -66,8 +68,8 @@ def _new_cluster(key: str, databricks: DatabricksSettings) -> dict[str, Any]:
         "custom_tags": dict(sorted(tags.items())),
         "node_type_id": nodes.node_type,
         "driver_node_type_id": nodes.driver_node_type,
-        "instance_pool_id": nodes.instance_pool,
-        "driver_instance_pool_id": nodes.driver_instance_pool,
+        "instance_pool_id": nodes.instance_pool_id,
+        "driver_instance_pool_id": nodes.driver_instance_pool_id,
         "runtime_engine": None if nodes.photon is None else "PHOTON" if nodes.photon else "STANDARD",
         "policy_id": settings.policy_id,
         "apply_policy_default_values": settings.policy_id is not None,
@@ -128,9 +130,9 @@ def by_cluster(tasks: Iterable[Task]) -> dict[str, list[Task]]:
 
 
 def _require_legal(name: str) -> None:
-    if name == BRONZE or not _KEY.fullmatch(name):
+    if name == BRONZE or not _KEY.fullmatch(name) or _PART.search(name):
         raise PlanRefused(
             f"A job cannot have a cluster {name!r} for games.",
-            f"Give it up to 88 letters, digits, `-` and `_`, and not the name {BRONZE}.",
+            f"Give it up to 88 letters, digits, `-` and `_`, not the name {BRONZE}, and no end such as _PART2.",
             cluster=name,
         )

@@ -49,7 +49,7 @@ def compute_json(
     keys = sorted({task["environment_key"] for task in tasks if "environment_key" in task})
     fields = {
         "performance_target": None if serverless.performance is None else serverless.performance.value,
-        "budget_policy_id": serverless.budget_policy,
+        "budget_policy_id": serverless.budget_policy_id,
         "environments": [
             {
                 "environment_key": key,

@@ -31,7 +31,6 @@ class FakeWorkspace:
 
     Attributes:
         token: the bearer token that is let in.
-        oauth: who gets a token by OAuth.
         secrets: its secrets.
         path_credentials: what it gives out for paths of an external location.
         users: who asks, and what they may do.
@@ -44,11 +43,11 @@ class FakeWorkspace:
         faults: which calls fail.
         url: where it answers.
         calls: every request that was let in, in order, with those that failed.
+        oauth: who gets a token by OAuth.
         about: what it says of itself before a login; None = what a workspace says.
     """
 
     token: str = "fake-token"
-    oauth: OAuth = field(default_factory=OAuth)
     secrets: Secrets = field(default_factory=Secrets)
     path_credentials: PathCredentials = field(default_factory=PathCredentials)
     users: Users = field(default_factory=Users)
@@ -62,6 +61,7 @@ class FakeWorkspace:
     url: str = ""
     calls: list[Request] = field(default_factory=list)
     about: Answer | None = None
+    oauth: OAuth = field(default_factory=OAuth)
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def __post_init__(self) -> None:

@@ -51,11 +51,11 @@ class NodeSettings(Section):
         default=None, description="Node type of the cloud, such as i3.xlarge. Default: what the policy or pool says."
     )
     driver_node_type: Token | None = Field(default=None, description="Node type of the driver. Default: node_type.")
-    instance_pool: Token | None = Field(
+    instance_pool_id: Token | None = Field(
         default=None, description="Id of the instance pool of the workers, in place of node_type."
     )
-    driver_instance_pool: Token | None = Field(
-        default=None, description="Id of the instance pool of the driver. Default: instance_pool."
+    driver_instance_pool_id: Token | None = Field(
+        default=None, description="Id of the instance pool of the driver. Default: instance_pool_id."
     )
     workers: Annotated[int, Field(ge=0, le=1000)] | None = Field(
         default=None, description="Workers of a cluster; 0: a single node. Default: 1, unless it scales by itself."
@@ -79,10 +79,10 @@ class NodeSettings(Section):
                 raise rule("workers, or min_workers and max_workers, not both")
             if self.max_workers <= self.min_workers:
                 raise rule("max_workers must be more than min_workers")
-        if self.instance_pool is not None and (self.node_type or self.driver_node_type):
-            raise rule("node_type and driver_node_type, or instance_pool, not both: a pool has one kind of machine")
-        if self.driver_instance_pool is not None and self.instance_pool is None:
-            raise rule("driver_instance_pool needs instance_pool")
+        if self.instance_pool_id is not None and (self.node_type or self.driver_node_type):
+            raise rule("node_type and driver_node_type, or instance_pool_id, not both: a pool has one kind of machine")
+        if self.driver_instance_pool_id is not None and self.instance_pool_id is None:
+            raise rule("driver_instance_pool_id needs instance_pool_id")
         return self
 
 
@@ -122,8 +122,8 @@ class ClusterSettings(NodeSettings):
         if len(clouds) > 1:
             raise rule(f"{' and '.join(clouds)}: a workspace is in one cloud")
         bought = [f"{name}.{key}" for name, keys in clouds.items() for key in keys if key not in IDENTITIES]
-        if bought and self.instance_pool is not None:
-            raise rule(f"{', '.join(bought)}: not for instance_pool, as the pool says how its machines are bought")
+        if bought and self.instance_pool_id is not None:
+            raise rule(f"{', '.join(bought)}: not for instance_pool_id, as the pool says how its machines are bought")
         if (self.log_region is None) == (self.log_path or "").startswith("s3:"):
             raise rule("log_path of s3:// needs log_region, and no other does")
         return self

@@ -53,7 +53,7 @@ class ServerlessSettings(Section):
         description="PERFORMANCE_OPTIMIZED: starts within seconds. STANDARD: starts within minutes, and costs less. "
         "Default: what the workspace says.",
     )
-    budget_policy: Token | None = Field(
+    budget_policy_id: Token | None = Field(
         default=None, description="Id of the serverless budget (usage) policy, whose tags the cost gets."
     )
 
@@ -93,9 +93,9 @@ def changed_keys(section: Section) -> list[str]:
 
 
 def _needs_machines(cluster: ClusterSettings) -> list[str]:
-    if cluster.node_type or cluster.instance_pool or cluster.policy_id:
+    if cluster.node_type or cluster.instance_pool_id or cluster.policy_id:
         return []
-    bare = "cluster.node_type, cluster.instance_pool or cluster.policy_id"
+    bare = "cluster.node_type, cluster.instance_pool_id or cluster.policy_id"
     return [f"a job cluster needs {bare}; for no cluster at all set compute: serverless, and take out cluster"]
 
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from demux.core.errors import SettingsInvalid, WorkspaceRefused
+from demux.core.errors import PlanRefused, SettingsInvalid, WorkspaceRefused
 from tests.conftest import Golden
 from tests.fakes.workspace.fake import FakeWorkspace
-from tests.support.databricks.deployments import Demux, write_serverless
+from tests.support.databricks.deployments import Demux, small_wheel, write_serverless
 
 FORBIDS = "The cluster policy at the workspace"
 POLICY: dict[str, Any] = {"policy_id": "P1"}
-POOL: dict[str, Any] = {"instance_pool": "pool-1"}
+POOL: dict[str, Any] = {"instance_pool_id": "pool-1"}
 
 
 def job(fake: FakeWorkspace) -> dict[str, Any]:
@@ -65,6 +65,35 @@ def test_games_go_from_clusters_to_serverless_compute_and_back_and_none_is_lost(
     assert "compute standard." in demux("plan")
 
 
+def test_a_saved_plan_of_serverless_jobs_is_applied_with_its_wheel_and_with_no_other(
+    here: Path, fake: FakeWorkspace, demux: Demux
+) -> None:
+    write_serverless(here)
+    demux("plan", "--out", "plan.json")
+    small_wheel(here, "another")
+    with pytest.raises(PlanRefused, match="was saved for the wheel"):
+        demux("apply", "--plan", "plan.json", "--yes")
+    small_wheel(here)
+    demux("apply", "--plan", "plan.json", "--yes")
+    assert "1 to keep" in demux("plan")
+
+
+def test_a_changed_environment_is_one_line_and_one_call(here: Path, fake: FakeWorkspace, demux: Demux) -> None:
+    write_serverless(here)
+    demux("apply", "--yes")
+    small_wheel(here, "another")
+    write_serverless(here, serverless={"environment_version": "5"})
+    said = demux("plan")
+    assert "~ environment default: spec.environment_version changed" not in said
+    assert "~ environment default: environment_version changed from 4 to 5" in said
+    assert "~ environment default: dependencies changed from /Volumes/main/ops/wheels/prod/protobuf_demux" in said
+    demux("apply", "--yes")
+    assert fake.counted()["POST /api/2.2/jobs/reset"] == 1
+    # by hand: it is seen, and taken back
+    job(fake)["environments"][0]["spec"]["base_environment"] = "/Workspace/base.yaml"
+    assert "- environment default: base_environment /Workspace/base.yaml removed: set by hand" in demux("plan")
+
+
 def test_a_workspace_without_serverless_compute_says_which_setting_to_change(
     here: Path, fake: FakeWorkspace, demux: Demux
 ) -> None:
@@ -90,7 +119,7 @@ def test_a_workspace_with_nothing_but_serverless_compute_says_which_setting_to_c
     ("path", "element", "settings", "remedy"),
     [
         ("node_type_id", {"type": "fixed", "value": "m5.large"}, {"node_type": "i3.xlarge"}, "node_type as"),
-        ("instance_pool_id", {"type": "forbidden"}, {"instance_pool": "x"}, "instance_pool as"),
+        ("instance_pool_id", {"type": "forbidden"}, {"instance_pool_id": "x"}, "instance_pool_id as"),
         ("runtime_engine", {"type": "allowlist", "values": ["STANDARD"]}, {"photon": True}, "photon as"),
         ("spark_conf.spark.a", {"type": "fixed", "value": "1"}, {"spark_conf": {"spark.a": "2"}}, "spark_conf, there"),
         ("aws_attributes.availability", {"type": "forbidden"}, {"aws": {"availability": "SPOT"}}, "aws, there avail"),
@@ -125,12 +154,12 @@ def test_a_policy_that_forbids_an_access_mode_names_the_setting_for_it(
 @pytest.mark.parametrize(
     ("known", "databricks", "what", "remedy"),
     [
-        ("pools", {"cluster": POOL}, "does not take the instance pool", "Correct databricks.cluster.instance_pool"),
+        ("pools", {"cluster": POOL}, "does not take the instance pool", "Correct databricks.cluster.instance_pool_id"),
         (
             "budget_policies",
-            {"serverless": {"budget_policy": "b"}},
+            {"serverless": {"budget_policy_id": "b"}},
             "does not let us use the budget policy",
-            "Correct databricks.serverless.budget_policy",
+            "Correct databricks.serverless.budget_policy_id",
         ),
         ("spark_versions", {"cluster": {"node_type": "a"}}, "has not the runtime", "Set databricks.cluster.spark_ver"),
     ],

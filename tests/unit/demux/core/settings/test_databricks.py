@@ -41,7 +41,7 @@ def test_without_a_name_there_is_no_workspace_and_nothing_else_is_needed() -> No
 
 def test_a_name_needs_a_kind_of_node_and_a_place_for_the_wheel() -> None:
     assert mistakes(cluster__node_type=None, compute="dedicated", wheel_path=None) == [
-        "databricks: name needs wheel_path; a job cluster needs cluster.node_type, cluster.instance_pool or "
+        "databricks: name needs wheel_path; a job cluster needs cluster.node_type, cluster.instance_pool_id or "
         "cluster.policy_id; for no cluster at all set compute: serverless, and take out cluster"
     ]
     assert loaded(cluster__node_type=None, cluster__policy_id="A1B2").databricks.cluster.policy_id == "A1B2"

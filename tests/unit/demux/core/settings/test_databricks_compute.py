@@ -38,7 +38,7 @@ def mistake(**databricks: Any) -> str:
         ({}, Compute.SERVERLESS),
         ({"cluster__node_type": "i3.xlarge"}, Compute.DEDICATED),
         ({"cluster__policy_id": "A1"}, Compute.DEDICATED),
-        ({"cluster__instance_pool": "p"}, Compute.DEDICATED),
+        ({"cluster__instance_pool_id": "p"}, Compute.DEDICATED),
         ({"cluster__policy_id": "A1", "cluster__photon": "false"}, Compute.DEDICATED),
         ({"compute": "standard", "cluster__node_type": "i3.xlarge"}, Compute.STANDARD),
         ({"compute": "dedicated", "cluster__aws__zone": "auto", "cluster__node_type": "a"}, Compute.DEDICATED),
@@ -54,8 +54,8 @@ def test_the_compute_is_the_one_asked_for_else_dedicated_where_a_cluster_is_desc
 def test_half_a_description_of_a_cluster_is_no_serverless_job() -> None:
     said = mistake(cluster__photon="true")
     assert said == (
-        "databricks: a job cluster needs cluster.node_type, cluster.instance_pool or cluster.policy_id; for no cluster "
-        "at all set compute: serverless, and take out cluster"
+        "databricks: a job cluster needs cluster.node_type, cluster.instance_pool_id or cluster.policy_id; for no "
+        "cluster at all set compute: serverless, and take out cluster"
     )
 
 
@@ -99,8 +99,8 @@ def test_a_single_cluster_is_one_that_the_plan_makes_or_that_a_game_is_pinned_to
     named = "{bronze: {workers: 2}, maintain: {workers: 1}, cluster_003: {workers: 4}, big: {workers: 8}}"
     found = loaded(clusters=named, cluster__node_type="a", _games__pinned="{chess: big}").databricks.clusters
     assert found["big"].workers == 8
-    assert "node_type and driver_node_type, or instance_pool" in mistake(
-        clusters="{bronze: {node_type: a, instance_pool: b}}", cluster__node_type="a"
+    assert "node_type and driver_node_type, or instance_pool_id" in mistake(
+        clusters="{bronze: {node_type: a, instance_pool_id: b}}", cluster__node_type="a"
     )
 
 
@@ -128,19 +128,19 @@ def test_standard_clusters_refuse_what_their_access_mode_cannot_do_and_dedicated
 
 
 def test_settings_of_serverless_compute_are_for_it_alone() -> None:
-    assert mistake(cluster__node_type="a", serverless__budget_policy="b", serverless__environment_version="3") == (
-        "databricks: serverless.environment_version, serverless.budget_policy: for compute: serverless alone"
+    assert mistake(cluster__node_type="a", serverless__budget_policy_id="b", serverless__environment_version="3") == (
+        "databricks: serverless.environment_version, serverless.budget_policy_id: for compute: serverless alone"
     )
 
 
 @pytest.mark.parametrize(
     ("cluster", "said"),
     [
-        ({"instance_pool": "p", "node_type": "a"}, "node_type and driver_node_type, or instance_pool, not both"),
-        ({"driver_instance_pool": "p", "node_type": "a"}, "driver_instance_pool needs instance_pool"),
+        ({"instance_pool_id": "p", "node_type": "a"}, "node_type and driver_node_type, or instance_pool_id, not both"),
+        ({"driver_instance_pool_id": "p", "node_type": "a"}, "driver_instance_pool_id needs instance_pool_id"),
         (
-            {"instance_pool": "p", "aws__availability": "SPOT"},
-            "aws.availability: not for instance_pool, as the pool says",
+            {"instance_pool_id": "p", "aws__availability": "SPOT"},
+            "aws.availability: not for instance_pool_id, as the pool says",
         ),
         ({"node_type": "a", "aws__zone": "a", "gcp__zone": "b"}, "aws and gcp: a workspace is in one cloud"),
         ({"node_type": "a", "log_path": "s3://b/logs"}, "log_path of s3:// needs log_region, and no other does"),

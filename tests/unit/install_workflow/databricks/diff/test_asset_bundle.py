@@ -155,7 +155,7 @@ COMPUTES: dict[str, dict[str, Any]] = {
         "kafka.bootstrap_servers": "broker:9092",
         "kafka.topics": "events",
         "databricks.serverless.performance": "STANDARD",
-        "databricks.serverless.budget_policy": "b-1",
+        "databricks.serverless.budget_policy_id": "b-1",
         "databricks.health.duration_s": "3600",
         "databricks.notifications.webhooks_on_slow": "a-1",
     },

@@ -24,8 +24,8 @@ def below(section: str, **values: str) -> dict[str, Any]:
 EVENTS = ("start", "success", "failure", "slow", "backlog")
 # what a cluster may have beside its machines
 EVERYTHING = {
-    "instance_pool": "p",
-    "driver_instance_pool": "q",
+    "instance_pool_id": "p",
+    "driver_instance_pool_id": "q",
     "photon": "true",
     "single_user": "analysts",
     "environment": "{A: b}",
@@ -56,7 +56,10 @@ VARIANTS: list[dict[str, Any]] = [
     below("databricks.cluster.azure", availability="SPOT_AZURE", first_on_demand="1", spot_price="1"),
     below("databricks.cluster.gcp", availability="PREEMPTIBLE_GCP", first_on_demand="1", zone="HA")
     | below("databricks.cluster.gcp", service_account="a@b"),
-    {"databricks.cluster.node_type": None, **below("databricks.serverless", performance="STANDARD", budget_policy="b")},
+    {
+        "databricks.cluster.node_type": None,
+        **below("databricks.serverless", performance="STANDARD", budget_policy_id="b"),
+    },
     {"databricks.cluster.min_workers": "1", "databricks.cluster.max_workers": "4"},
     {
         **{f"databricks.notifications.emails_on_{event}": "[a@b.org]" for event in EVENTS},

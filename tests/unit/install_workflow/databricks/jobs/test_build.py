@@ -358,7 +358,7 @@ def test_a_clusters_session_decides_as_our_own_does() -> None:
     assert {key: _CONF[key] for key in CONF} == CONF
 
 
-@pytest.mark.parametrize("cluster", ["bronze", "a b", "", "x" * 89, "クラスタ"])
+@pytest.mark.parametrize("cluster", ["bronze", "a b", "", "x" * 89, "クラスタ", "big_PART2"])
 def test_a_cluster_that_no_job_can_have_is_refused(cluster: str) -> None:
     with pytest.raises(PlanRefused, match="cannot have a cluster"):
         make_jobs([Task("chess", "deserialize_chess", cluster)], settings(), WHEEL)

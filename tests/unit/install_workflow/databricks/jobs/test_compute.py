@@ -66,7 +66,7 @@ def clusters_of(job: Job) -> dict[str, dict[str, Any]]:
 
 
 def test_a_job_on_serverless_compute(golden: Golden) -> None:
-    more = {"databricks.serverless.performance": "STANDARD", "databricks.serverless.budget_policy": "b-1"}
+    more = {"databricks.serverless.performance": "STANDARD", "databricks.serverless.budget_policy_id": "b-1"}
     golden("databricks/serverless.json", text_of(of({**KAFKA, **WATCHED, **more}, ["chess", "go"])))
 
 
@@ -146,8 +146,8 @@ def test_a_single_cluster_has_what_is_its_own_and_else_what_all_have() -> None:
 
 def test_a_pool_has_the_machines_and_a_single_cluster_may_have_others() -> None:
     given = {
-        "databricks.cluster.instance_pool": "pool-1",
-        "databricks.cluster.driver_instance_pool": "pool-2",
+        "databricks.cluster.instance_pool_id": "pool-1",
+        "databricks.cluster.driver_instance_pool_id": "pool-2",
         "databricks.clusters": "{bronze: {node_type: c6g.large}}",
     }
     made = clusters_of(of(given, ["chess"])[0])
