@@ -23,7 +23,7 @@ from install_workflow.databricks.diff.details import (
 )
 from install_workflow.databricks.diff.drift import sides
 from install_workflow.databricks.diff.fields import comparable
-from install_workflow.databricks.jobs.environment import is_serverless
+from install_workflow.databricks.jobs.environment import compute_in, is_serverless
 from install_workflow.databricks.jobs.job import (
     OWNER_TAG,
     PART_TAG,
@@ -130,12 +130,8 @@ class WorkspacePlan:
     @property
     def compute(self) -> str | None:
         """What the tasks run on once the plan is applied, as `databricks.compute` has it; None without such tasks."""
-        jobs = [change.job.settings for change in self.changes if change.job is not None]
-        if any(is_serverless(task) for job in jobs for task in job.get("tasks", ())):
-            return Compute.SERVERLESS.value
-        modes = {each["new_cluster"].get("data_security_mode") for job in jobs for each in job.get("job_clusters", ())}
-        named = {"USER_ISOLATION": Compute.STANDARD.value, "SINGLE_USER": Compute.DEDICATED.value}
-        return next((named[mode] for mode in sorted(filter(None, modes)) if mode in named), None)
+        found = compute_in(change.job.settings for change in self.changes if change.job is not None)
+        return None if found is None else found.value
 
     @property
     def paid_tasks(self) -> int:
@@ -160,7 +156,9 @@ def compare(
     wanted = {job.part: comparable(job.settings) for job in sorted(desired, key=lambda job: job.part)}
     were, will_be = (places((part, side[part].get("tasks", {})) for part in side) for side in (now, wanted))
     jobs = {job.part: job for job in desired}
-    why = _engine_changes(now.values(), wanted.values())
+    why = _engine_changes(now.values(), wanted.values()) + _compute_changes(
+        compute_in(job.settings for job in kept.values()), compute_in(job.settings for job in desired)
+    )
     stay = [
         _change(jobs[part], kept.get(part), now.get(part, {}), wanted[part], were, will_be, why)
         for part in called_first({part: parts_called(settings) for part, settings in wanted.items()})
@@ -316,6 +314,11 @@ def _engine_changes(now: Iterable[Mapping[str, Any]], wanted: Iterable[Mapping[s
     """Return the beginning of the reason of what changes with the engine; "" where that stays."""
     before, after = _engine(now), _engine(wanted)
     return f"engine {before} becomes {after}: " if before and after and before != after else ""
+
+
+def _compute_changes(before: Compute | None, after: Compute | None) -> str:
+    """Return the beginning of the reason of what changes with the compute; "" where that stays."""
+    return f"compute {before.value} becomes {after.value}: " if before and after and before is not after else ""
 
 
 def _engine(jobs: Iterable[Mapping[str, Any]]) -> str | None:

@@ -12,6 +12,12 @@ from install_workflow.databricks.jobs.cluster import BRONZE, job_clusters
 
 # a task of games on serverless compute, by the key that `cluster_tasks` gives it
 _PACK = re.compile(r"deserialize_([A-Za-z0-9_-]+?)(?:_PART\d+)?")
+_MODES = {
+    "USER_ISOLATION": Compute.STANDARD,
+    "DATA_SECURITY_MODE_STANDARD": Compute.STANDARD,
+    "SINGLE_USER": Compute.DEDICATED,
+    "DATA_SECURITY_MODE_DEDICATED": Compute.DEDICATED,
+}
 # environments of a job: of all tasks, and of the bronze task where it needs a client of Kafka
 DEFAULT, KAFKA = "default", "kafka"
 
@@ -64,6 +70,16 @@ def compute_json(
 def is_serverless(task: Mapping[str, Any]) -> bool:
     """Return whether a task of the Jobs API that runs our wheel runs on serverless compute."""
     return "environment_key" in task and "job_cluster_key" not in task
+
+
+def compute_in(jobs: Iterable[Mapping[str, Any]]) -> Compute | None:
+    """Return what the tasks of these jobs of the Jobs API run on; None where they do not say it."""
+    jobs = list(jobs)
+    if any(is_serverless(task) for job in jobs for task in job.get("tasks", ())):
+        return Compute.SERVERLESS
+    clusters = [each.get("new_cluster", {}) for job in jobs for each in job.get("job_clusters", ())]
+    modes = {cluster.get("data_security_mode") for cluster in clusters}
+    return next((compute for mode, compute in _MODES.items() if mode in modes), None)
 
 
 def cluster_of(task_key: str, task: Mapping[str, Any]) -> str | None:
