@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 from databricks.sdk.service import compute, jobs
+from hypothesis import given
+from hypothesis import strategies as st
 
+from demux.core.errors import PlanRefused
 from demux.core.settings.databricks.compute import Performance
 from demux.core.settings.databricks.machines import AwsAvailability, AzureAvailability, GcpAvailability
 from demux.core.settings.loading.loader import load
@@ -19,7 +22,16 @@ from install_workflow.databricks.jobs.task import KAFKA_CLIENT
 from install_workflow.planning.plan import Task
 from install_workflow.planning.rebalance import pack
 from tests.conftest import Golden
-from tests.unit.install_workflow.databricks.jobs.test_build import WHEEL, require_taken, tasks_in, tasks_of, text_of
+from tests.unit.install_workflow.databricks.jobs.test_build import (
+    WHEEL,
+    games,
+    games_in,
+    named,
+    require_taken,
+    tasks_in,
+    tasks_of,
+    text_of,
+)
 
 LEAST = {"root": "s3://bucket/demux", "databricks.name": "prod", "databricks.wheel_path": "/Volumes/main/ops/wheels"}
 KAFKA = {"source.kind": "kafka", "kafka.bootstrap_servers": "broker:9092", "kafka.topics": "events"}
@@ -55,8 +67,8 @@ def settings(**changes: Any) -> Settings:
     return load(None, {}, {**LEAST, **{key.replace("__", "."): value for key, value in changes.items()}})
 
 
-def of(given: dict[str, Any], games: list[str], **pinned: str) -> tuple[Job, ...]:
-    made = make_jobs(tasks_of(games, pinned=pinned), load(None, {}, {**LEAST, **given}), WHEEL)
+def of(changes: dict[str, Any], names: list[str], **pinned: str) -> tuple[Job, ...]:
+    made = make_jobs(tasks_of(names, pinned=pinned), load(None, {}, {**LEAST, **changes}), WHEEL)
     require_taken(made)
     return made
 
@@ -71,13 +83,13 @@ def test_a_job_on_serverless_compute(golden: Golden) -> None:
 
 
 def test_a_job_on_standard_clusters(golden: Golden) -> None:
-    given = {"databricks.compute": "standard", "databricks.cluster.node_type": "i3.xlarge", "maintain.every": "never"}
-    golden("databricks/standard.json", text_of(of(given, ["chess", "go"])))
+    changes = {"databricks.compute": "standard", "databricks.cluster.node_type": "i3.xlarge", "maintain.every": "never"}
+    golden("databricks/standard.json", text_of(of(changes, ["chess", "go"])))
 
 
 def test_a_job_on_dedicated_clusters_as_platform_teams_write_it(golden: Golden) -> None:
-    given = {**TEAM, "databricks.compute": "dedicated", "databricks.cluster.single_user": "games-jobs"}
-    golden("databricks/dedicated.json", text_of(of({**given, "maintain.every": "never"}, ["chess", "go"], go="big")))
+    changes = {**TEAM, "databricks.compute": "dedicated", "databricks.cluster.single_user": "games-jobs"}
+    golden("databricks/dedicated.json", text_of(of({**changes, "maintain.every": "never"}, ["chess", "go"], go="big")))
 
 
 def test_without_clusters_a_pack_of_games_is_a_task_and_the_kafka_client_is_bronzes_alone() -> None:
@@ -92,10 +104,35 @@ def test_without_clusters_a_pack_of_games_is_a_task_and_the_kafka_client_is_bron
     assert not any("libraries" in task or "job_cluster_key" in task for task in job.settings["tasks"])
 
 
+@given(games, st.integers(1, 6), st.integers(0, 12))
+def test_every_game_is_in_one_task_with_an_environment_and_the_next_plan_finds_its_pack(
+    names: set[str], per_pack: int, more: int
+) -> None:
+    chosen = settings(
+        run__streams_per_cluster=per_pack, databricks__tasks_per_job=max(3, per_pack) + more, maintain__every="never"
+    )
+    packed = tasks_of(names, per_pack)
+    try:
+        made = make_jobs(packed, chosen, WHEEL)
+    except PlanRefused as refused:
+        # bronze's own job has no room for as many jobs
+        if refused.fields["tasks"] in range(chosen.databricks.tasks_per_job + 1):
+            raise
+        return
+    require_taken(made)
+    found: dict[str, str | None] = {}
+    for job in made:
+        environments = {each["environment_key"] for each in job.settings.get("environments", ())}
+        for key, task in tasks_in(job).items():
+            assert "run_job_task" in task or task["environment_key"] in environments
+            found |= dict.fromkeys(games_in(task), cluster_of(key, task))
+    assert found == {named(task.game): task.cluster for task in packed}
+
+
 def test_a_task_says_which_pack_it_has_also_where_it_is_a_further_part() -> None:
-    games = [f"{number:05}{'X' * 75}" for number in range(140)]
+    long = [f"{number:05}{'X' * 75}" for number in range(140)]
     chosen = settings(run__streams_per_cluster="140", maintain__every="never")
-    (job,) = make_jobs(tasks_of(games, 140), chosen, WHEEL)
+    (job,) = make_jobs(tasks_of(long, 140), chosen, WHEEL)
     keys = [key for key in tasks_in(job) if key != "bronze"]
     assert keys[1] == "deserialize_cluster_001_PART2"
     assert {cluster_of(key, tasks_in(job)[key]) for key in keys} == {"cluster_001"}
@@ -145,12 +182,12 @@ def test_a_single_cluster_has_what_is_its_own_and_else_what_all_have() -> None:
 
 
 def test_a_pool_has_the_machines_and_a_single_cluster_may_have_others() -> None:
-    given = {
+    changes = {
         "databricks.cluster.instance_pool_id": "pool-1",
         "databricks.cluster.driver_instance_pool_id": "pool-2",
         "databricks.clusters": "{bronze: {node_type: c6g.large}}",
     }
-    made = clusters_of(of(given, ["chess"])[0])
+    made = clusters_of(of(changes, ["chess"])[0])
     assert (made["cluster_001"]["instance_pool_id"], made["cluster_001"]["driver_instance_pool_id"]) == (
         "pool-1",
         "pool-2",
@@ -166,8 +203,8 @@ def test_a_pool_has_the_machines_and_a_single_cluster_may_have_others() -> None:
     ],
 )
 def test_logs_go_to_a_folder_of_a_kind_that_the_api_knows(path: str, region: str, destination: dict[str, Any]) -> None:
-    given = {"databricks.cluster.node_type": "a", "databricks.cluster.log_path": path}
-    (job, _) = of({**given, "databricks.cluster.log_region": region}, [])
+    changes = {"databricks.cluster.node_type": "a", "databricks.cluster.log_path": path}
+    (job, _) = of({**changes, "databricks.cluster.log_region": region}, [])
     assert clusters_of(job)["bronze"]["cluster_log_conf"] == destination
 
 
