@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Mapping
 
@@ -12,7 +13,10 @@ from pyspark.sql import functions as F
 from demux.core.kafka.client_options import ClientOptions, java_options
 from demux.core.settings.source import KafkaSettings
 from demux.core.settings.types import epoch_ms
+from demux.core.spark.session_conf import get_conf, set_conf
 from demux.core.tables import SOURCE_OPTIONAL
+
+_LOG = logging.getLogger("demux")
 
 
 def kafka_stream(spark: SparkSession, kafka: KafkaSettings, incarnations: Mapping[str, int]) -> DataFrame:
@@ -75,14 +79,15 @@ def _hide_in_plans(spark: SparkSession, options: ClientOptions) -> None:
 
     Spark hides by itself only what has a telling name, and nothing where a plan is not resolved yet.
     """
-    shared = spark.conf.get("spark.redaction.string.regex", None)
+    shared = get_conf(spark, "spark.redaction.string.regex")
     texts, named = "spark.sql.redaction.string.regex", "spark.sql.redaction.options.regex"
     for conf, before, pattern in (
-        (texts, spark.conf.get(texts, shared), options.secrets_in_plans()),
-        (named, spark.conf.get(named), options.secret_names()),
+        (texts, get_conf(spark, texts, shared), options.secrets_in_plans()),
+        (named, get_conf(spark, named), options.secret_names()),
     ):
-        if pattern is not None and pattern not in (before or ""):
-            spark.conf.set(conf, f"{before}|{pattern}" if before else pattern)
+        is_shown = pattern is not None and pattern not in (before or "")
+        if is_shown and not set_conf(spark, conf, f"{before}|{pattern}" if before else str(pattern)):
+            _LOG.warning("this compute does not let %s be set: plans may show options of Kafka", conf)
 
 
 def _record_id(incarnations: Mapping[str, int]) -> SparkColumn:

@@ -8,10 +8,10 @@ from pathlib import Path
 from demux.cli.command import ask, can_ask, console
 from demux.cli.deploy.grants import grants_left_out, make_grants
 from demux.cli.deploy.local_plan import apply_here
+from demux.cli.deploy.login import connect
 from demux.cli.deploy.workspace import begin, games_seen, plan_text, print_step, wheel_for
 from demux.core.errors import SettingsInvalid
 from demux.core.settings.settings import Settings
-from install_workflow.databricks.api.client import WorkspaceConnection
 from install_workflow.databricks.apply.deploy import (
     deployment_of,
     install,
@@ -54,7 +54,7 @@ def apply(
             "--plan and --discovered exclude each other: a saved plan is applied as it was saved.",
             "Save it by `demux plan --discovered --out FILE`, or leave out one of the two.",
         )
-    workspace, found = Workspace(WorkspaceConnection()), wheel_for(settings.databricks, wheel)
+    workspace, found = Workspace(connect(settings)), wheel_for(settings.databricks, wheel)
     turn = begin(workspace, settings.databricks, take_over)
     read = _from_file(saved, workspace, settings, found, turn) if saved is not None else None
     coming = read or _made(workspace, settings, found, turn, discovered)

@@ -7,12 +7,12 @@ import typer
 from demux.cli.command import ask_to_remove, console
 from demux.cli.deploy.grants import raise_first, revoking_text, take_back
 from demux.cli.deploy.local_plan import destroy_here, list_parts, place_to_remove, print_parts, remove_parts
+from demux.cli.deploy.login import connect
 from demux.cli.deploy.workspace import begin, print_step, removal_text
 from demux.core.control.deployments_table import forget_deployment, has_deployment
 from demux.core.errors import DemuxError
 from demux.core.settings.settings import Settings
 from demux.pipeline.context import CommandContext
-from install_workflow.databricks.api.client import WorkspaceConnection
 from install_workflow.databricks.apply.deploy import deployment_of, preview_removal, remove_all
 from install_workflow.databricks.grants.apply import preview_revoking
 from install_workflow.databricks.jobs.jobs_api import Workspace
@@ -40,7 +40,7 @@ def destroy(settings: Settings, tables: bool, checkpoints: bool, take_over: bool
 def _destroy_deployment(
     settings: Settings, take_over: bool, yes: bool, place: CommandContext | None = None, found: tuple[Folder, ...] = ()
 ) -> None:
-    workspace = Workspace(WorkspaceConnection())
+    workspace = Workspace(connect(settings))
     turn = begin(workspace, settings.databricks, take_over)
     removal = preview_removal(workspace, settings, turn)
     granted = preview_revoking(workspace.connection, settings.databricks)

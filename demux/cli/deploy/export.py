@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from demux.cli.command import console
+from demux.cli.deploy.login import connect
 from demux.cli.deploy.workspace import games_seen, print_step, read_deployment_lock, wheel_for
 from demux.core.errors import SettingsInvalid, StorageFailed
 from demux.core.settings.settings import Settings
 from demux.core.text import printable
-from install_workflow.databricks.api.client import WorkspaceConnection
 from install_workflow.databricks.apply.deploy import FileCall, FileStep, deployment_of, preview_deployment, upload_wheel
 from install_workflow.databricks.apply.wheel import upload_files
 from install_workflow.databricks.diff.asset_bundle import HEAD, bundle_files, require_exportable
@@ -23,7 +23,7 @@ def bundle(settings: Settings, out: Path, discovered: bool, wheel: str | None) -
     """Write a Databricks Asset Bundle that installs what `demux apply` would, and upload the wheel that it names."""
     deployment_of(settings.databricks)
     require_exportable(settings)
-    workspace, found = Workspace(WorkspaceConnection()), wheel_for(settings.databricks, wheel)
+    workspace, found = Workspace(connect(settings)), wheel_for(settings.databricks, wheel)
     outlook = preview_deployment(
         workspace,
         settings,

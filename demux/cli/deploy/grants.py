@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from demux.cli.command import ask, can_ask, console
+from demux.cli.deploy.login import connect
 from demux.cli.deploy.workspace import read_deployment_lock
 from demux.cli.output.print_json import print_json
 from demux.core.errors import DemuxError
 from demux.core.settings.settings import Settings
 from demux.core.text import counted, printable
-from install_workflow.databricks.api.client import WorkspaceConnection
 from install_workflow.databricks.grants.apply import GrantsPreview, preview_grants
 from install_workflow.databricks.grants.apply import apply as apply_grants
 from install_workflow.databricks.grants.desired import place_of
@@ -104,7 +104,7 @@ def grants_left_out(settings: Settings) -> str:
 def _preview(settings: Settings) -> GrantsPreview:
     # mistakes in the settings come before those of the login
     place_of(settings.databricks)
-    connection = WorkspaceConnection()
+    connection = connect(settings)
     return preview_grants(
         connection, settings, known=read_deployment_lock(Workspace(connection), settings.databricks).games
     )

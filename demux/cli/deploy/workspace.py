@@ -17,7 +17,7 @@ from demux.core.control.games_and_rounds import Control
 from demux.core.names import names_of
 from demux.core.root.layout import layout_of
 from demux.core.schemas.registry_selection import Registries, registered_games
-from demux.core.settings.databricks import DatabricksSettings
+from demux.core.settings.databricks.deployment import DatabricksSettings
 from demux.core.settings.settings import Settings
 from demux.core.text import printable
 from install_workflow.databricks.apply.apply_jobs import CallMoment, JobStep

@@ -38,7 +38,7 @@ from demux.core.protobuf.schema.protoc import CompiledSchema
 from demux.core.root.layout import Layout
 from demux.core.schemas.ref import SchemaRef
 from demux.core.schemas.store import SchemaStore
-from demux.core.settings.databricks import DatabricksSettings
+from demux.core.settings.databricks.deployment import DatabricksSettings
 from demux.core.spark.classic import SPARK_ERRORS
 
 _LOG = logging.getLogger("demux")

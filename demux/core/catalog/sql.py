@@ -13,7 +13,7 @@ from urllib.parse import unquote
 from demux.core.names import names_of, quoted, sql_string
 from demux.core.protobuf.schema.option_tags import MAX_TAGS
 from demux.core.root.layout import Layout
-from demux.core.settings.databricks import DatabricksSettings
+from demux.core.settings.databricks.deployment import DatabricksSettings
 
 # a table's or a column's tags by key
 TagsByKey = Mapping[str, str]

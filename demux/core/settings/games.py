@@ -12,7 +12,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from demux.core.names import MAX_NAME_BYTES
-from demux.core.settings.databricks import Principal
+from demux.core.settings.databricks.values import Principal
 from demux.core.settings.types import Game, Section, Text
 
 

@@ -14,7 +14,8 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, model_validator
 
 from demux.core.secrets import FORMS
-from demux.core.settings.databricks import DatabricksSettings, Granularity
+from demux.core.settings.databricks.compute import Compute
+from demux.core.settings.databricks.deployment import DatabricksSettings, Granularity, is_packed
 from demux.core.settings.games import GamesSettings, GrantsSettings
 from demux.core.settings.maintenance import MaintainSettings
 from demux.core.settings.source import (
@@ -26,7 +27,7 @@ from demux.core.settings.source import (
     SourceSettings,
     WrapperSettings,
 )
-from demux.core.settings.store import StoreSettings
+from demux.core.settings.store import StoreSettings, needs_key
 from demux.core.settings.types import Location, Secret, Section, Text, Url, rule
 
 
@@ -247,7 +248,35 @@ class Settings(Section):
             self._require_suited_to_fleet()
         if self.granularity is Granularity.GAME and self.databricks.tasks_per_job < self.run.streams_per_cluster:
             raise rule("databricks.tasks_per_job must not be less than run.streams_per_cluster")
+        if self.databricks.name is not None and (wrong := self._refused_by_compute()):
+            raise rule("; ".join(wrong))
         return self
+
+    def _refused_by_compute(self) -> list[str]:
+        databricks = self.databricks
+        known = {*self.games.pinned.values(), "bronze", "maintain"}
+        wrong = [
+            f"databricks.clusters.{name}: no such cluster; name bronze, maintain, cluster_001 and so on, or what "
+            "games.pinned names"
+            for name in databricks.clusters
+            if name not in known and not is_packed(name)
+        ]
+        if databricks.compute_kind is Compute.SERVERLESS and self.run.sink is Sink.FILES:
+            wrong.append(
+                "run.sink: files is not for databricks.compute: serverless, where Spark's tasks reach no network; set "
+                "run.sink: auto or spark"
+            )
+        if databricks.compute_kind is Compute.SERVERLESS and self.run.engine is Engine.FLEET:
+            wrong.append(
+                "run.engine: fleet is not for databricks.compute: serverless, where Spark reads no single files of a "
+                "table; set run.engine: auto or stream"
+            )
+        if databricks.compute_kind is not Compute.DEDICATED and needs_key(self.store, self.root):
+            wrong.append(
+                f"root is in GCS, and on databricks.compute: {databricks.compute_kind.value} a task has no identity of "
+                "the cloud; set store.service_account, or databricks.compute: dedicated"
+            )
+        return wrong
 
     def _require_suited_to_fleet(self) -> None:
         if self.decoder is Decoder.FROM_PROTOBUF:
@@ -276,9 +305,9 @@ class Settings(Section):
 
     @property
     def granularity(self) -> Granularity:
-        """What one task of a deployment runs: with the fleet, which is one task's work, all games of a cluster."""
-        usual = Granularity.CLUSTER if self.task_engine is Engine.FLEET else Granularity.GAME
-        return self.databricks.granularity or usual
+        """What one task of a deployment runs: with the fleet, or on serverless compute, all games of a cluster."""
+        by_cluster = self.task_engine is Engine.FLEET or self.databricks.compute_kind is Compute.SERVERLESS
+        return self.databricks.granularity or (Granularity.CLUSTER if by_cluster else Granularity.GAME)
 
     @property
     def source_path(self) -> str:

@@ -91,6 +91,21 @@ class StoreSettings(Section):
         return self
 
 
+def has_keys(store: StoreSettings) -> bool:
+    """Return whether the settings have credentials of a store."""
+    return any((store.access_key, store.account_key, store.sas_token, store.service_account))
+
+
+def needs_key(store: StoreSettings, root: str) -> bool:
+    """Return whether a machine without an identity of the cloud reaches the root by a key alone, and there is none."""
+    return locate(root).scheme is Scheme.GCS and not has_keys(store)
+
+
+def takes_unity_catalog(store: StoreSettings, root: str) -> bool:
+    """Return whether a machine without an identity of the cloud reaches the root by Unity Catalog's credentials."""
+    return locate(root).scheme in {Scheme.S3, Scheme.AZURE} and not has_keys(store)
+
+
 def access_of(store: StoreSettings, environ: Mapping[str, str], root: str) -> StoreAccess:
     """Return the endpoint and the credentials, with the secrets that the settings refer to.
 

@@ -18,12 +18,15 @@ from pyspark.sql import DataFrame, SparkSession
 from demux.core.error_mapping import named
 from demux.core.errors import RuntimeMissing, SettingsInvalid
 from demux.core.spark.classic import is_classic
+from demux.core.spark.session_conf import set_conf
 
 # of a request that the server does not answer; by default the client tries for ten minutes
 _TRIES = 8
 _BEAT_S = 5.0
 # a process that is stopped for so long loses its batch, and another one may have it
 _PATIENCE_S = 60.0
+# what a view says before there is anything to say
+_NOTHING = "nothing"
 _POLL_S = 0.05
 
 
@@ -61,7 +64,7 @@ def new_session(spark: SparkSession) -> SparkSession:
     before, has = given.conf.getAll, made.conf.getAll
     for name, value in before.items():
         if has.get(name) != value and made.conf.isModifiable(name):
-            made.conf.set(name, value)
+            set_conf(made, name, value)
     return made  # type: ignore[no-any-return]
 
 
@@ -73,7 +76,9 @@ class Handover:
         self._spark = spark
         self._handle = handle
         self._name = f"demux_{uuid.uuid4().hex}"
-        self._done = ""
+        self._done = _NOTHING
+        for what in ("offer", "answer", "beat"):
+            self._say(what, _NOTHING)
 
     def offer(self) -> Callable[[DataFrame, int], None]:
         """Return the function of `foreachBatch`, which runs at the server, and needs nothing of this package there."""
@@ -81,16 +86,16 @@ class Handover:
 
     def look(self) -> None:
         """Write the batch that is offered, if there is one; raises nothing of it: the query fails, and says so."""
-        offered = self._spark.conf.get(f"{self._name}.offer", "") or ""
-        if offered in {"", self._done}:
+        offered = self._spark.table(f"{self._name}_offer").columns[0]
+        if offered == self._done:
             return
         self._done = offered
         try:
             self._handle(self._spark.table(self._name), int(offered))
         except Exception:
-            self._answer(f"{offered} failed")
+            self._say("answer", f"{offered} failed")
         else:
-            self._answer(f"{offered} done")
+            self._say("answer", f"{offered} done")
 
     @contextmanager
     def beating(self) -> Iterator[None]:
@@ -102,7 +107,7 @@ class Handover:
             while not ended.wait(_BEAT_S):
                 count += 1
                 try:
-                    self._spark.conf.set(f"{self._name}.beat", str(count))
+                    self._say("beat", str(count))
                 except Exception:  # a server that went away; the query says it
                     return
 
@@ -114,8 +119,9 @@ class Handover:
             ended.set()
             thread.join()
 
-    def _answer(self, answer: str) -> None:
-        self._spark.conf.set(f"{self._name}.answer", answer)
+    def _say(self, what: str, word: str) -> None:
+        # a view's column is read without a job; properties of its own no session on serverless compute may have
+        self._spark.range(0).toDF(word).createOrReplaceTempView(f"{self._name}_{what}")
 
 
 def _configure(spark: Any, conf: Mapping[str, str]) -> None:
@@ -139,15 +145,15 @@ def _offering(name: str, poll_s: float, patience_s: float) -> Callable[[DataFram
 
         spark = frame.sparkSession
         frame.createOrReplaceTempView(name)
-        spark.conf.set(f"{name}.offer", str(batch_id))
+        spark.range(0).toDF(str(batch_id)).createOrReplaceTempView(f"{name}_offer")
         beat, seen = "", time.monotonic()
         while True:
-            answer = spark.conf.get(f"{name}.answer", "")
+            answer = spark.table(f"{name}_answer").columns[0]
             if answer == f"{batch_id} done":
                 return
             if answer == f"{batch_id} failed":
                 raise RuntimeError(f"the process that writes batch {batch_id} failed; it says why")
-            now = spark.conf.get(f"{name}.beat", "") or ""
+            now = spark.table(f"{name}_beat").columns[0]
             if now != beat:
                 beat, seen = now, time.monotonic()
             elif time.monotonic() - seen > patience_s:

@@ -17,6 +17,7 @@ from pyspark.sql.types import StructType
 
 from demux.core.columns.arrow import MAX_BATCH_BYTES, MAX_BATCH_ROWS
 from demux.core.spark.classic import map_in_arrow_unchecked
+from demux.core.spark.session_conf import get_conf, set_conf
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -114,15 +115,15 @@ def batches_within_memory(frame: DataFrame, sizes: Sizes) -> Iterator[None]:
     Spark counts rows and not bytes: 10,000 rows of 10 MB would be one batch. The setting is the session's own; the
     frame of a streaming batch has a session to itself. A smaller number that the user has set stays.
     """
-    conf = frame.sparkSession.conf
-    before = int(conf.get(_ROWS_PER_BATCH) or 0)
+    spark = frame.sparkSession
+    before = int(get_conf(spark, _ROWS_PER_BATCH) or 0)
     rows = rows_per_batch(sizes)
     # 0 and less mean without limit
-    conf.set(_ROWS_PER_BATCH, str(min(rows, before) if before > 0 else rows))
+    set_conf(spark, _ROWS_PER_BATCH, str(min(rows, before) if before > 0 else rows))
     try:
         yield
     finally:
-        conf.set(_ROWS_PER_BATCH, str(before))
+        set_conf(spark, _ROWS_PER_BATCH, str(before))
 
 
 def gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -6,12 +6,12 @@ import re
 
 from demux.core.errors import DemuxError, SettingsInvalid, WorkspaceRefused, WorkspaceUnavailable
 from demux.core.http.failures import CertificateRefused, HttpRejected, HttpUnusable
+from install_workflow.databricks.api.compute_refusals import compute_refusal
 
 _TOKEN = re.compile(r"(invalid|expired|revoked).{0,20}token|token.{0,20}(invalid|expired|revoked)", re.IGNORECASE)
 _RUN_AS = re.compile(r"run[_ ]as|service principal", re.IGNORECASE)
 # an older way to say 404
 _NO_JOB = re.compile(r"Job \d+ does not exist")
-_NODE_TYPE = re.compile(r"node[_ ]type", re.IGNORECASE)
 
 
 class Missing(WorkspaceRefused):
@@ -67,6 +67,9 @@ def refused(host: str, doing: str, rejected: HttpRejected) -> DemuxError:
             "Have the role Service Principal User granted on it, or correct databricks.run_as.",
             **about,
         )
+    if rejected.status in {400, 403} and (known := compute_refusal(host, reason)):
+        cause, remedy = known
+        return SettingsInvalid(cause, remedy, **about)
     if rejected.status == 403:
         return Denied(
             f"At the workspace {host}, we were not permitted to {doing}: {reason}.",
@@ -77,12 +80,6 @@ def refused(host: str, doing: str, rejected: HttpRejected) -> DemuxError:
         return Missing(
             f"The workspace {host}, asked to {doing}, does not know what that needs: {reason}.",
             "Make the plan again, and correct the names in the section databricks of the settings.",
-            **about,
-        )
-    if rejected.status == 400 and _NODE_TYPE.search(reason):
-        return SettingsInvalid(
-            f"The workspace {host} has not the node type that the settings name: {reason}.",
-            "Set databricks.cluster.node_type to one that it has (`databricks clusters list-node-types`).",
             **about,
         )
     return WorkspaceRefused(

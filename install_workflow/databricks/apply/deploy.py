@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from demux.core.errors import PlanRefused, SettingsInvalid
-from demux.core.settings.databricks import DatabricksSettings
+from demux.core.settings.databricks.deployment import DatabricksSettings
 from demux.core.settings.settings import Settings
 from install_workflow.databricks.api.workspace_files import files_in, is_empty_folder, remove, remove_empty, upload
 from install_workflow.databricks.apply.apply_jobs import CallMoment, JobStep, apply

@@ -20,6 +20,7 @@ from demux.core.errors import PlanRefused, SettingsInvalid
 from demux.core.http.failures import one_line
 from install_workflow.databricks.api.client import WorkspaceConnection
 from install_workflow.databricks.api.workspace_files import size, upload
+from install_workflow.databricks.jobs.environment import requirements_of
 from install_workflow.databricks.jobs.oversized_settings import SettingsFile, settings_paths
 
 CHECKOUT = Path(__file__).parents[3]
@@ -74,8 +75,13 @@ def is_our_wheel(path: str) -> bool:
 
 def wheels_of(jobs: Iterable[Mapping[str, Any]]) -> frozenset[str]:
     """Return the paths of the wheels that the jobs' tasks run, from the jobs' settings."""
+    jobs = list(jobs)
     libraries = (library for job in jobs for task in job.get("tasks", []) for library in task.get("libraries", []))
-    return frozenset(library["whl"] for library in libraries if "whl" in library)
+    required = (requirement for job in jobs for requirement in requirements_of(job))
+    return frozenset(
+        [*(library["whl"] for library in libraries if "whl" in library)]
+        + [path for path in required if path.endswith(".whl")]
+    )
 
 
 def must_upload(connection: WorkspaceConnection, wheel: Wheel) -> bool:

@@ -25,6 +25,8 @@ _PLAIN = re.compile(r"(?!(?:true|false|yes|no|on|off|null|y|n)$)[A-Za-z]\w*", re
 _DEV, _MAX_NAME = "-dev", 40
 # beside a bucket or container there is only that of someone else
 _BUCKET = re.compile(r"\w[\w+.-]*://[^/]+/*")
+# where a value may be a variable
+_VARIABLE_FIELDS = frozenset({"parameters", "whl", "dependencies", "node_type_id"})
 _PROD_ROOT = "/Workspace/Users/${workspace.current_user.userName}/.bundle/${bundle.name}/${bundle.target}"
 
 
@@ -160,7 +162,7 @@ def _replaced_text(name: str, text: str, settings: Settings, texts: Mapping[str,
             field=name,
         )
     # a tag, an e-mail address or a property may read like a node type
-    return texts.get(text, text) if name in {"parameters", "whl", "node_type_id"} else text
+    return texts.get(text, text) if name in _VARIABLE_FIELDS else text
 
 
 def _key(settings: Settings, part: str) -> str:

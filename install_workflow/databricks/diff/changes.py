@@ -9,8 +9,10 @@ from enum import Enum
 from typing import Any
 
 from demux.core.errors import PlanRefused
+from demux.core.settings.databricks.compute import Compute
 from demux.core.text import counted
 from install_workflow.databricks.diff.details import (
+    SERVERLESS,
     Detail,
     DifferenceKind,
     Places,
@@ -21,6 +23,7 @@ from install_workflow.databricks.diff.details import (
 )
 from install_workflow.databricks.diff.drift import sides
 from install_workflow.databricks.diff.fields import comparable
+from install_workflow.databricks.jobs.environment import compute_in, is_serverless
 from install_workflow.databricks.jobs.job import (
     OWNER_TAG,
     PART_TAG,
@@ -36,7 +39,12 @@ from install_workflow.planning.plan import digest
 
 MAX_REMOVED_SHARE = 0.25
 
-_OTHERS = {"cluster": "cluster setting", "job": "job setting", "permission": "permission"}
+_OTHERS = {
+    "cluster": "cluster setting",
+    "environment": "environment setting",
+    "job": "job setting",
+    "permission": "permission",
+}
 
 
 class JobAction(Enum):
@@ -119,6 +127,18 @@ class WorkspacePlan:
         jobs = (comparable(change.job.settings) for change in self.changes if change.job is not None)
         return _engine(jobs)
 
+    @property
+    def compute(self) -> str | None:
+        """What the tasks run on once the plan is applied, as `databricks.compute` has it; None without such tasks."""
+        found = compute_in(change.job.settings for change in self.changes if change.job is not None)
+        return None if found is None else found.value
+
+    @property
+    def paid_tasks(self) -> int:
+        """How many tasks of the plan run on serverless compute, each paid for by itself."""
+        jobs = (change.job.settings for change in self.changes if change.job is not None)
+        return sum(is_serverless(task) for job in jobs for task in job.get("tasks", ()))
+
 
 def compare(
     desired: Sequence[Job], deployed: Sequence[DeployedJob], foreign: Sequence[ForeignJob] = ()
@@ -136,7 +156,9 @@ def compare(
     wanted = {job.part: comparable(job.settings) for job in sorted(desired, key=lambda job: job.part)}
     were, will_be = (places((part, side[part].get("tasks", {})) for part in side) for side in (now, wanted))
     jobs = {job.part: job for job in desired}
-    why = _engine_changes(now.values(), wanted.values())
+    why = _engine_changes(now.values(), wanted.values()) + _compute_changes(
+        compute_in(job.settings for job in kept.values()), compute_in(job.settings for job in desired)
+    )
     stay = [
         _change(jobs[part], kept.get(part), now.get(part, {}), wanted[part], were, will_be, why)
         for part in called_first({part: parts_called(settings) for part, settings in wanted.items()})
@@ -219,8 +241,7 @@ def _change(
     name = str(job.settings.get("name", ""))
     if deployed is None:
         added = tuple(task_details(job.part, {}, wanted, were, will_be))
-        clusters = len(wanted.get("job_clusters", {}))
-        reason = f"no such job yet: {counted(len(added), 'task')} on {counted(clusters, 'cluster')}"
+        reason = f"no such job yet: {counted(len(added), 'task')} on {_where(wanted)}"
         return JobChange(JobAction.CREATE, job.part, name, None, (JobCall.CREATE,), reason, added, job)
     job, wanted = _run_by_owner(job, deployed, now, wanted)
     both = sides(now, wanted, deployed.filled)
@@ -232,6 +253,10 @@ def _change(
     details = (*settings, *permissions)
     reason = f"{why}{_summary(details)}" if settings else _summary(details)
     return JobChange(action, job.part, name, deployed.job_id, calls, reason, details, job)
+
+
+def _where(wanted: Mapping[str, Any]) -> str:
+    return SERVERLESS if wanted.get("environments") else counted(len(wanted.get("job_clusters", {})), "cluster")
 
 
 def _run_by_owner(
@@ -289,6 +314,11 @@ def _engine_changes(now: Iterable[Mapping[str, Any]], wanted: Iterable[Mapping[s
     """Return the beginning of the reason of what changes with the engine; "" where that stays."""
     before, after = _engine(now), _engine(wanted)
     return f"engine {before} becomes {after}: " if before and after and before != after else ""
+
+
+def _compute_changes(before: Compute | None, after: Compute | None) -> str:
+    """Return the beginning of the reason of what changes with the compute; "" where that stays."""
+    return f"compute {before.value} becomes {after.value}: " if before and after and before is not after else ""
 
 
 def _engine(jobs: Iterable[Mapping[str, Any]]) -> str | None:

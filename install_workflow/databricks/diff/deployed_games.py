@@ -15,7 +15,7 @@ from demux.core.schemas.registry_selection import RegisteredGames
 from demux.core.settings.games import Policy
 from demux.core.settings.settings import Engine, Settings
 from install_workflow.databricks.diff.changes import WorkspacePlan
-from install_workflow.databricks.jobs.cluster import BRONZE
+from install_workflow.databricks.jobs.environment import cluster_of
 from install_workflow.databricks.jobs.job import DeployedJob, JobJson
 from install_workflow.databricks.jobs.task_arguments import TaskGames, engine_of, parse_task_games
 from install_workflow.planning.plan import Plan, left_out, make_plan
@@ -118,12 +118,7 @@ def _tasks(deployed: Iterable[DeployedJob]) -> Iterator[tuple[str | None, str | 
     for job in sorted(deployed, key=lambda job: job.job_id):
         for task in job.settings.get("tasks", []):
             key = str(task.get("task_key", ""))
-            yield _cluster(task), engine_of(key, task), parse_task_games(key, task)
-
-
-def _cluster(task: Mapping[str, Any]) -> str | None:
-    key = task.get("job_cluster_key")
-    return None if key in {None, BRONZE} else str(key)
+            yield cluster_of(key, task), engine_of(key, task), parse_task_games(key, task)
 
 
 Places = tuple[GamePlacement, ...]
@@ -182,7 +177,7 @@ def _places(jobs: Iterable[tuple[int, JobJson]], known: Iterable[str]) -> Places
                     str(settings.get("name", "")),
                     job_id,
                     str(task.get("task_key", "")),
-                    task.get("job_cluster_key"),
+                    cluster_of(str(task.get("task_key", "")), task),
                 )
                 found.setdefault(key, place)
     return tuple(found[key] for key in sorted(found))

@@ -10,13 +10,17 @@ from typing import Any
 from demux.core.names import names_of
 from demux.core.secrets import is_reference, is_secret_option
 from demux.core.text import first_few
+from install_workflow.databricks.jobs.environment import is_serverless
 from install_workflow.databricks.jobs.job import Permission
 from install_workflow.databricks.jobs.task_arguments import AS_KEY, AS_NAME, engine_of, options, parse_task_games
 
 # by game: part and task that it runs in
 Places = Mapping[str, tuple[str, str]]
 
-_LISTED = frozenset({"tasks", "job_clusters"})
+_LISTED = frozenset({"tasks", "job_clusters", "environments"})
+# who gives out credentials, which are none
+_NO_SECRETS = frozenset({"store.credentials"})
+SERVERLESS = "serverless compute"
 _PARAMETERS = "python_wheel_task.parameters"
 
 
@@ -69,7 +73,7 @@ def places(tasks: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[str, tuple[st
 def settings_details(
     part: str, before: Mapping[str, Any], after: Mapping[str, Any], were: Places, will_be: Places
 ) -> Iterator[Detail]:
-    """Yield what differs in the settings: tasks first, then clusters, then the job's own fields.
+    """Yield what differs in the settings: tasks first, then clusters and environments, then the job's own fields.
 
     Args:
         part: the job's part.
@@ -81,7 +85,10 @@ def settings_details(
     yield from task_details(part, before, after, were, will_be)
     clusters = before.get("job_clusters", {}), after.get("job_clusters", {})
     for key in sorted({*clusters[0], *clusters[1]}):
-        yield from _cluster(key, clusters[0].get(key), clusters[1].get(key))
+        yield from _named(f"cluster {key}", "new_cluster", clusters[0].get(key), clusters[1].get(key))
+    environments = before.get("environments", {}), after.get("environments", {})
+    for key in sorted({*environments[0], *environments[1]}):
+        yield from _named(f"environment {key}", "spec", environments[0].get(key), environments[1].get(key))
     rest = [{field: value for field, value in side.items() if field not in _LISTED} for side in (before, after)]
     yield from _fields("job", "", rest[0], rest[1])
 
@@ -165,12 +172,14 @@ def _games(
         yield Detail(DifferenceKind.CHANGED, f"task {key}", "game", old[game], new[game], "named another way")
 
 
-def _cluster(key: str, before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -> Iterator[Detail]:
-    subject = f"cluster {key}"
+def _named(
+    subject: str, inner: str, before: Mapping[str, Any] | None, after: Mapping[str, Any] | None
+) -> Iterator[Detail]:
+    """Yield what differs in a cluster or an environment; its fields are in the object `inner`."""
     if before is None or after is None:
         yield Detail(DifferenceKind.ADDED if before is None else DifferenceKind.REMOVED, subject)
     else:
-        yield from _fields(subject, "", before.get("new_cluster", before), after.get("new_cluster", after))
+        yield from _fields(subject, "", before.get(inner, before), after.get(inner, after))
 
 
 def _fields(subject: str, path: str, before: Any, after: Any) -> Iterator[Detail]:
@@ -220,7 +229,7 @@ def _brief(key: str, task: Mapping[str, Any]) -> dict[str, Any]:
     known = {
         "games": [*games_of(key, task).values()],
         "engine": engine_of(key, task),
-        "cluster": task.get("job_cluster_key"),
+        "cluster": SERVERLESS if is_serverless(task) else task.get("job_cluster_key"),
     }
     return {name: value for name, value in known.items() if value}
 
@@ -237,6 +246,6 @@ def _shown(path: str, value: Any) -> Any:
         return {field: _shown(field, inner) for field, inner in value.items()}
     if isinstance(value, list):
         return [_shown(path, inner) for inner in value]
-    if isinstance(value, str) and is_secret_option(path) and not is_reference(value):
+    if isinstance(value, str) and path not in _NO_SECRETS and is_secret_option(path) and not is_reference(value):
         return value if value.startswith("{{secrets/") else "***"
     return value

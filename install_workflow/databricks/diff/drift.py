@@ -14,7 +14,7 @@ from install_workflow.databricks.diff.fields import CLUSTER, JOB, FieldOrigin, J
 
 Object = Mapping[str, Any]
 
-_SUBJECTS = {"tasks": "task", "job_clusters": "cluster"}
+_SUBJECTS = {"tasks": "task", "job_clusters": "cluster", "environments": "environment"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ class _DriftComparison:
                 return None, None
         # one of our own fields may as well be gone from the settings
         if new is not None or field.origin is not FieldOrigin.OURS:
-            self.by_hand.add((subject, path.removeprefix("new_cluster.")))
+            self.by_hand.add((subject, path.removeprefix("new_cluster.").removeprefix("spec.")))
         return old, new
 
     def _keyed(

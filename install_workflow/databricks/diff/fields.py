@@ -93,16 +93,17 @@ def _hands(names: str) -> dict[str, JobField]:
 
 
 _EVENTS = {
-    **dict.fromkeys(("on_start", "on_success", "on_failure"), _OUR_SET),
     **dict.fromkeys(
         (
+            "on_start",
+            "on_success",
+            "on_failure",
             "on_duration_warning_threshold_exceeded",
-            "on_maintenance_complete",
-            "on_maintenance_start",
             "on_streaming_backlog_exceeded",
         ),
-        _HANDS_SET,
+        _OUR_SET,
     ),
+    **dict.fromkeys(("on_maintenance_complete", "on_maintenance_start"), _HANDS_SET),
 }
 _PAUSE = {"pause_status": _ours("UNPAUSED")}
 _WAITS = {"min_time_between_triggers_seconds": _OURS, "wait_after_last_change_seconds": _OURS}
@@ -135,8 +136,18 @@ FIELDS: Mapping[str, Mapping[str, JobField]] = {
         "edit_mode": _server("EDITABLE"),
         "format": _WRITE_ONLY,
         "parameters": JobField(FieldOrigin.HAND, ValueComparison.KEYED, key="name"),
-        "environments": JobField(FieldOrigin.HAND, ValueComparison.KEYED, key="environment_key"),
-        **_hands("deployment duration_target environment_variables git_source health notification_settings triggers"),
+        "environments": JobField(FieldOrigin.OURS, ValueComparison.KEYED, "JobEnvironment", "environment_key"),
+        "health": _object("JobsHealthRules"),
+        **_hands("deployment duration_target environment_variables git_source notification_settings triggers"),
+    },
+    "JobsHealthRules": {"rules": _OUR_SET},
+    "JobEnvironment": {"environment_key": _OURS, "spec": _object("Environment")},
+    "Environment": {
+        "environment_version": _OURS,
+        "dependencies": _OUR_SET,
+        # the earlier name of the version, which an answer may still have
+        "client": JobField(FieldOrigin.SERVER, same_as="environment_version"),
+        **_hands("base_environment java_dependencies project_environment"),
     },
     "QueueSettings": {"enabled": _OURS},
     "CronSchedule": {"quartz_cron_expression": _OURS, "timezone_id": _OURS, **_PAUSE, "sql_condition": _HAND},
@@ -169,7 +180,11 @@ FIELDS: Mapping[str, Mapping[str, JobField]] = {
         "apply_policy_default_values": _WRITE_ONLY,
         "spark_conf": JobField(FieldOrigin.OURS, ValueComparison.MAP),
         "custom_tags": JobField(FieldOrigin.OURS, ValueComparison.MAP),
-        "spark_env_vars": JobField(FieldOrigin.HAND, ValueComparison.MAP),
+        "spark_env_vars": JobField(FieldOrigin.OURS, ValueComparison.MAP),
+        "instance_pool_id": _OURS,
+        # they run in this order
+        "init_scripts": _OURS,
+        "cluster_log_conf": _OURS,
         "driver_node_type_id": JobField(FieldOrigin.SERVER, same_as="node_type_id"),
         # the values depend on the cloud or on a pool, and no document lists them
         "driver_instance_pool_id": JobField(FieldOrigin.SERVER, same_as="instance_pool_id"),
@@ -183,8 +198,8 @@ FIELDS: Mapping[str, Mapping[str, JobField]] = {
         "gcp_attributes": _object("GcpAttributes", FieldOrigin.SERVER),
         "workload_type": _object("WorkloadType", FieldOrigin.SERVER),
         **_hands(
-            "autotermination_minutes cluster_log_conf cluster_name dependency_mode docker_image "
-            "driver_node_type_flexibility init_scripts instance_pool_id is_single_node kind remote_disk_throughput "
+            "autotermination_minutes cluster_name dependency_mode docker_image "
+            "driver_node_type_flexibility is_single_node kind remote_disk_throughput "
             "ssh_public_keys total_initial_remote_disk_size use_ml_runtime worker_node_type_flexibility"
         ),
     },
@@ -194,7 +209,8 @@ FIELDS: Mapping[str, Mapping[str, JobField]] = {
         "spot_bid_price_percent": _server(100),
         "zone_id": _SERVER,
         **_hands("ebs_volume_count ebs_volume_iops ebs_volume_size ebs_volume_throughput ebs_volume_type"),
-        **_hands("first_on_demand instance_profile_arn"),
+        "first_on_demand": _OURS,
+        "instance_profile_arn": _OURS,
     },
     "AzureAttributes": {
         "availability": _server("ON_DEMAND_AZURE"),
@@ -207,7 +223,8 @@ FIELDS: Mapping[str, Mapping[str, JobField]] = {
         "zone_id": _SERVER,
         "boot_disk_size": _SERVER,
         "first_on_demand": _server(1),
-        **_hands("confidential_compute_type google_service_account local_ssd_count use_preemptible_executors"),
+        "google_service_account": _OURS,
+        **_hands("confidential_compute_type local_ssd_count use_preemptible_executors"),
     },
     "WorkloadType": {"clients": _object("ClientsTypes", FieldOrigin.SERVER)},
     "ClientsTypes": {"jobs": _server(True), "notebooks": _server(True)},
@@ -216,6 +233,7 @@ FIELDS: Mapping[str, Mapping[str, JobField]] = {
         "depends_on": _OUR_SET,
         "run_if": _ours("ALL_SUCCESS"),
         "job_cluster_key": _OURS,
+        "environment_key": _OURS,
         "python_wheel_task": _object("PythonWheelTask"),
         "run_job_task": _object("RunJobTask"),
         "libraries": _OUR_SET,
@@ -227,7 +245,7 @@ FIELDS: Mapping[str, Mapping[str, JobField]] = {
         "webhook_notifications": _object("WebhookNotifications", FieldOrigin.HAND),
         **_hands(
             "ai_runtime_task alert_task clean_rooms_notebook_task compute condition_task dashboard_task dbt_cloud_task "
-            "dbt_platform_task dbt_task description disable_auto_optimization disabled environment_key "
+            "dbt_platform_task dbt_task description disable_auto_optimization disabled "
             "environment_variables_key existing_cluster_id for_each_task gen_ai_compute_task health new_cluster "
             "notebook_task notification_settings pipeline_task power_bi_task python_operator_task spark_jar_task "
             "spark_python_task spark_submit_task sql_task"

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from demux.core.settings.settings import Engine
-from demux.core.text import first_few, printable
+from demux.core.text import counted, first_few, printable
 from install_workflow.databricks.diff.changes import JobAction, JobChange, WorkspacePlan
 from install_workflow.databricks.diff.details import Detail, DifferenceKind
 from install_workflow.databricks.jobs.job import ForeignJob
@@ -46,7 +46,7 @@ def as_text(plan: WorkspacePlan, with_kept: bool = False) -> str:
     jobs = count_actions(done, (each for each in JobAction if each in done or each is not JobAction.REMOVE_DOUBLE))
     games = f"{plan.removed_games} of {plan.deployed_games} games removed"
     engine = f"; engine {printable(plan.engine)}" if plan.engine else ""
-    return "\n".join([*lines, f"Plan {plan.plan_id}: jobs: {jobs}; {games}{engine}."])
+    return "\n".join([*lines, f"Plan {plan.plan_id}: jobs: {jobs}; {games}{engine}{_compute_text(plan)}."])
 
 
 def with_names(plan: WorkspacePlan, names: Mapping[str, str]) -> WorkspacePlan:
@@ -61,11 +61,18 @@ def with_names(plan: WorkspacePlan, names: Mapping[str, str]) -> WorkspacePlan:
 
 
 def content_of(plan: WorkspacePlan, *, with_jobs: bool = False) -> dict[str, Any]:
-    """Return the plan as JSON data: plan_id, engine, the fields of `WorkspacePlan`; the jobs themselves if asked."""
+    """Return the plan as JSON data: plan_id, engine, compute, the fields of `WorkspacePlan`; its jobs if asked."""
     without = None if with_jobs else {"changes": {"__all__": {"job"}}}
     fields = PLAN.dump_python(plan, mode="json", exclude=without)
     first = {name: fields.pop(name) for name in ("state_id", "deployed_games", "removed_games")}
-    return {"plan_id": plan.plan_id, **first, "engine": plan.engine, **fields}
+    return {"plan_id": plan.plan_id, **first, "engine": plan.engine, "compute": plan.compute, **fields}
+
+
+def _compute_text(plan: WorkspacePlan) -> str:
+    if plan.compute is None:
+        return ""
+    paid = f", {counted(plan.paid_tasks, 'task')}, each paid for by itself" if plan.paid_tasks else ""
+    return f"; compute {plan.compute}{paid}"
 
 
 def _job_line(change: JobChange) -> str:

@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 
 from demux.core.control.record_format import RecordFormat
 from demux.core.errors import DemuxError, PlanRefused, SettingsInvalid, TaskInterrupted, WorkspaceRefused
-from demux.core.settings.databricks import DatabricksSettings
+from demux.core.settings.databricks.deployment import DatabricksSettings
 from demux.core.settings.settings import Settings
 from install_workflow.databricks.api.client import WorkspaceConnection
 from install_workflow.databricks.api.errors import Denied, Missing

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 
 from demux.core.errors import SettingsInvalid
 from demux.core.names import names_of
-from demux.core.settings.databricks import DatabricksSettings
+from demux.core.settings.databricks.deployment import DatabricksSettings
 from demux.core.settings.games import GrantsSettings
 from install_workflow.databricks.diff.deployed_games import running
 from install_workflow.databricks.jobs.job import DeployedJob

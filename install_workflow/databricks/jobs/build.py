@@ -8,25 +8,29 @@ from datetime import timedelta
 from typing import Any
 
 from demux.core.errors import PlanRefused, SettingsInvalid
-from demux.core.settings.databricks import (
-    MAX_TASKS_PER_JOB,
-    DatabricksSettings,
-    Granularity,
-    PermissionSettings,
-    PrincipalKind,
-    ScheduleKind,
-)
+from demux.core.settings.databricks.access import PermissionSettings, PrincipalKind
+from demux.core.settings.databricks.compute import Compute
+from demux.core.settings.databricks.deployment import MAX_TASKS_PER_JOB, DatabricksSettings, Granularity
+from demux.core.settings.databricks.schedule import ScheduleKind
 from demux.core.settings.settings import Engine, Settings
 from install_workflow.databricks.jobs.cluster import (
     BRONZE,
     MAX_CLUSTERS_PER_JOB,
     MAX_CONTEXTS,
     by_cluster,
-    job_clusters,
 )
+from install_workflow.databricks.jobs.environment import compute_json
 from install_workflow.databricks.jobs.job import OWNER_TAG, PART_TAG, ROOT_TAG, Job, Permission, root_tag
-from install_workflow.databricks.jobs.schedule import notification_json, run_as, started_by, started_every
-from install_workflow.databricks.jobs.task import MAINTAIN, TaskJson, TaskMaker, cluster_tasks, maker, run_job
+from install_workflow.databricks.jobs.schedule import OF_RUNS, OF_STREAMS, run_as, started_by, started_every, watched_by
+from install_workflow.databricks.jobs.task import (
+    KAFKA_CLIENT,
+    MAINTAIN,
+    TaskJson,
+    TaskMaker,
+    cluster_tasks,
+    maker,
+    run_job,
+)
 from install_workflow.planning.plan import Task
 
 ALL = "all"
@@ -97,14 +101,18 @@ def _main(make: TaskMaker, part: str, after_bronze: Sequence[TaskJson], clusters
         tasks.append(make.discovered([task["task_key"] for task in tasks]))
     starts = {} if databricks.schedule.kind is ScheduleKind.CONTINUOUS else started_by(databricks.schedule)
     # who gets notifications of the games' own jobs would get two
-    body = {**starts, **_timeout(databricks), **notification_json(databricks.notifications)}
-    return _job(make.settings, part, {**_queue(databricks), **body, **_clustered(databricks, clusters), "tasks": tasks})
+    body = {**starts, **_timeout(databricks), **watched_by(databricks)}
+    return _job(make.settings, part, {**_queue(databricks), **body, **_compute(make, clusters, tasks), "tasks": tasks})
 
 
 def _part(make: TaskMaker, part: str, clusters: Mapping[str, Sequence[Task]]) -> Job:
     databricks = make.settings.databricks
     tasks = [task for name, games in clusters.items() for task in make.games(name, games, [])]
-    return _job(make.settings, part, {**_queue(databricks), **_clustered(databricks, clusters), "tasks": tasks})
+    return _job(
+        make.settings,
+        part,
+        {**_queue(databricks), **watched_by(databricks, OF_STREAMS), **_compute(make, clusters, tasks), "tasks": tasks},
+    )
 
 
 def _continuous(settings: Settings, main: str) -> Job:
@@ -115,8 +123,9 @@ def _continuous(settings: Settings, main: str) -> Job:
 def _maintain(make: TaskMaker, interval: timedelta) -> Job:
     databricks = make.settings.databricks
     starts = started_every(interval, databricks.schedule)
-    body = {**_queue(databricks), **starts, **_timeout(databricks), **notification_json(databricks.notifications)}
-    return _job(make.settings, MAINTAIN, {**body, **_clustered(databricks, [MAINTAIN]), "tasks": [make.maintain()]})
+    body = {**_queue(databricks), **starts, **_timeout(databricks), **watched_by(databricks, OF_RUNS)}
+    tasks = [make.maintain()]
+    return _job(make.settings, MAINTAIN, {**body, **_compute(make, [MAINTAIN], tasks), "tasks": tasks})
 
 
 def _job(settings: Settings, part: str, body: Mapping[str, Any]) -> Job:
@@ -158,8 +167,8 @@ def _queue(databricks: DatabricksSettings) -> dict[str, Any]:
     return {"queue": {"enabled": databricks.queue}}
 
 
-def _clustered(databricks: DatabricksSettings, clusters: Iterable[str]) -> dict[str, Any]:
-    return {"job_clusters": job_clusters(clusters, databricks.cluster)}
+def _compute(make: TaskMaker, clusters: Iterable[str], tasks: Iterable[TaskJson]) -> dict[str, Any]:
+    return compute_json(make.settings.databricks, clusters, tasks, make.wheel, KAFKA_CLIENT)
 
 
 def _require_room(tasks: int, settings: Settings) -> None:
@@ -191,6 +200,8 @@ def require_contexts(clusters: Mapping[str, Sequence[Task]], settings: Settings)
     Raises:
         PlanRefused: one has more tasks.
     """
+    if settings.databricks.compute_kind is Compute.SERVERLESS:
+        return
     for cluster, games in clusters.items():
         if (tasks := _weight(games, settings.granularity)) > MAX_CONTEXTS:
             raise PlanRefused(
@@ -204,7 +215,12 @@ def require_contexts(clusters: Mapping[str, Sequence[Task]], settings: Settings)
 def fits(clusters: Mapping[str, Sequence[Task]], settings: Settings, others: int) -> bool:
     """Return whether one job has room for all games and the `others` tasks, which need one more cluster."""
     tasks = sum(_weight(games, settings.granularity) for games in clusters.values())
-    return tasks + others <= settings.databricks.tasks_per_job and len(clusters) < MAX_CLUSTERS_PER_JOB
+    return tasks + others <= settings.databricks.tasks_per_job and len(clusters) < _most_clusters(settings)
+
+
+def _most_clusters(settings: Settings) -> int:
+    is_serverless = settings.databricks.compute_kind is Compute.SERVERLESS
+    return MAX_TASKS_PER_JOB if is_serverless else MAX_CLUSTERS_PER_JOB
 
 
 def split(clusters: Mapping[str, Sequence[Task]], settings: Settings) -> dict[str, tuple[str, ...]]:
@@ -225,7 +241,7 @@ def split(clusters: Mapping[str, Sequence[Task]], settings: Settings) -> dict[st
             tasks=most,
         )
     usual = 1 if granularity is Granularity.CLUSTER else settings.run.per_cluster
-    room = max(1, min(MAX_CLUSTERS_PER_JOB, tasks_per_job // max(most, usual)))
+    room = max(1, min(_most_clusters(settings), tasks_per_job // max(most, usual)))
     parts: dict[str, list[str]] = {}
     for cluster, part in _part_of(sorted(clusters), room).items():
         parts.setdefault(part, []).append(cluster)

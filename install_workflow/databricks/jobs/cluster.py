@@ -7,7 +7,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from demux.core.errors import PlanRefused
-from demux.core.settings.databricks import ClusterSettings, SecurityMode
+from demux.core.settings.databricks.cluster import ClusterSettings, NodeSettings
+from demux.core.settings.databricks.compute import Compute
+from demux.core.settings.databricks.deployment import DatabricksSettings
 from demux.core.settings.spark_conf import TABLE_CONF
 from install_workflow.planning.plan import Task
 
@@ -18,44 +20,99 @@ MAX_CLUSTERS_PER_JOB = 100
 _DEFAULT_WORKERS = 1
 # `deserialize_` before it must fit into the 100 characters of a task's key
 _KEY = re.compile(r"[A-Za-z0-9_-]{1,88}")
+# what a further task of a cluster's games ends in
+_PART = re.compile(r"_PART\d+$")
 # how the Clusters API says that there is no worker
 _SINGLE_NODE_CONF: Mapping[str, str] = {"spark.databricks.cluster.profile": "singleNode", "spark.master": "local[*]"}
 _SINGLE_NODE_TAGS: Mapping[str, str] = {"ResourceClass": "SingleNode"}
+_SIZE = frozenset({"workers", "min_workers", "max_workers"})
+_MACHINES = frozenset({"node_type", "driver_node_type", "instance_pool_id", "driver_instance_pool_id"})
+# of each cloud: the names of its settings in the Clusters API
+_BOUGHT: Mapping[str, Mapping[str, str]] = {
+    "aws": {
+        "spot_price_percent": "spot_bid_price_percent",
+        "zone": "zone_id",
+        "instance_profile": "instance_profile_arn",
+    },
+    "azure": {"spot_price": "spot_bid_max_price"},
+    "gcp": {"zone": "zone_id", "service_account": "google_service_account"},
+}
+_KIND_OF_PLACE = {
+    "/Volumes": "volumes",
+    "/Workspace": "workspace",
+    "dbfs:": "dbfs",
+    "s3:": "s3",
+    "abfss:": "abfss",
+    "gs:": "gcs",
+}
 
 
-def job_clusters(keys: Iterable[str], settings: ClusterSettings) -> list[dict[str, Any]]:
+def job_clusters(keys: Iterable[str], databricks: DatabricksSettings) -> list[dict[str, Any]]:
     """Return the job clusters of these keys as the Jobs API has them, sorted by key."""
-    return [{"job_cluster_key": key, "new_cluster": _new_cluster(settings)} for key in sorted(keys)]
+    return [{"job_cluster_key": key, "new_cluster": _new_cluster(key, databricks)} for key in sorted(keys)]
 
 
-def _new_cluster(settings: ClusterSettings) -> dict[str, Any]:
-    cluster: dict[str, Any] = {
-        "data_security_mode": _mode(settings.security_mode),
-        "spark_version": settings.spark_version,
-        **_size(settings),
-    }
+def _new_cluster(key: str, databricks: DatabricksSettings) -> dict[str, Any]:
+    settings = databricks.cluster
+    nodes = _nodes(settings, databricks.clusters.get(key))
+    size = _size(nodes)
     # a cluster's session has other defaults, and is not ours to make
-    conf = {**settings.spark_conf, **TABLE_CONF}
-    if cluster.get("num_workers") == 0:
+    conf, tags = {**settings.spark_conf, **TABLE_CONF}, dict(settings.tags)
+    if size.get("num_workers") == 0:
         conf |= _SINGLE_NODE_CONF
-        cluster["custom_tags"] = dict(_SINGLE_NODE_TAGS)
-    if settings.node_type is not None:
-        cluster["node_type_id"] = settings.node_type
-    if settings.policy_id is not None:
-        cluster |= {"policy_id": settings.policy_id, "apply_policy_default_values": True}
-    return {**cluster, "spark_conf": dict(sorted(conf.items()))}
+        tags |= _SINGLE_NODE_TAGS
+    fields = {
+        "data_security_mode": _mode(databricks.compute_kind),
+        "spark_version": settings.spark_version,
+        **size,
+        "custom_tags": dict(sorted(tags.items())),
+        "node_type_id": nodes.node_type,
+        "driver_node_type_id": nodes.driver_node_type,
+        "instance_pool_id": nodes.instance_pool_id,
+        "driver_instance_pool_id": nodes.driver_instance_pool_id,
+        "runtime_engine": None if nodes.photon is None else "PHOTON" if nodes.photon else "STANDARD",
+        "policy_id": settings.policy_id,
+        "apply_policy_default_values": settings.policy_id is not None,
+        "single_user_name": settings.single_user,
+        **{f"{cloud}_attributes": _bought(settings, cloud) for cloud in _BOUGHT},
+        "spark_env_vars": dict(sorted(settings.environment.items())),
+        "init_scripts": [_place(script) for script in settings.init_scripts],
+        "cluster_log_conf": {} if settings.log_path is None else _place(settings.log_path, settings.log_region),
+        "spark_conf": dict(sorted(conf.items())),
+    }
+    # 0 workers is a number of workers, all else that is empty is not said
+    return {name: value for name, value in fields.items() if value or name == "num_workers"}
 
 
-def _mode(mode: SecurityMode) -> str:
-    match mode:
-        case SecurityMode.DEDICATED:
-            return "SINGLE_USER"
+def _nodes(settings: ClusterSettings, own: NodeSettings | None) -> NodeSettings:
+    """Return the machines of a cluster: its own, and what those leave out as all clusters have it."""
+    usual = {name: getattr(settings, name) for name in NodeSettings.model_fields}
+    given = {} if own is None else {name: value for name, value in own if value is not None}
+    for group in (_SIZE, _MACHINES):
+        if group & given.keys():
+            usual = {name: value for name, value in usual.items() if name not in group}
+    return NodeSettings(**{**usual, **given})
 
 
-def _size(settings: ClusterSettings) -> dict[str, Any]:
-    if settings.min_workers is not None:
-        return {"autoscale": {"min_workers": settings.min_workers, "max_workers": settings.max_workers}}
-    return {"num_workers": _DEFAULT_WORKERS if settings.workers is None else settings.workers}
+def _mode(compute: Compute) -> str:
+    return "USER_ISOLATION" if compute is Compute.STANDARD else "SINGLE_USER"
+
+
+def _size(nodes: NodeSettings) -> dict[str, Any]:
+    if nodes.min_workers is not None:
+        return {"autoscale": {"min_workers": nodes.min_workers, "max_workers": nodes.max_workers}}
+    return {"num_workers": _DEFAULT_WORKERS if nodes.workers is None else nodes.workers}
+
+
+def _bought(settings: ClusterSettings, cloud: str) -> dict[str, Any]:
+    given = getattr(settings, cloud).model_dump(mode="json", exclude_none=True)
+    return {_BOUGHT[cloud].get(name, name): value for name, value in given.items()}
+
+
+def _place(path: str, region: str | None = None) -> dict[str, Any]:
+    """Return a file or folder as the Clusters API has it: by the kind of its storage."""
+    kind = next(kind for begin, kind in _KIND_OF_PLACE.items() if path.startswith(begin))
+    return {kind: {"destination": path, **({} if region is None else {"region": region})}}
 
 
 def by_cluster(tasks: Iterable[Task]) -> dict[str, list[Task]]:
@@ -73,9 +130,9 @@ def by_cluster(tasks: Iterable[Task]) -> dict[str, list[Task]]:
 
 
 def _require_legal(name: str) -> None:
-    if name == BRONZE or not _KEY.fullmatch(name):
+    if name == BRONZE or not _KEY.fullmatch(name) or _PART.search(name):
         raise PlanRefused(
             f"A job cannot have a cluster {name!r} for games.",
-            f"Give it up to 88 letters, digits, `-` and `_`, and not the name {BRONZE}.",
+            f"Give it up to 88 letters, digits, `-` and `_`, not the name {BRONZE}, and no end such as _PART2.",
             cluster=name,
         )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from demux.core.errors import PlanRefused
-from demux.core.settings.databricks import AccessLevel, PrincipalKind
+from demux.core.settings.databricks.access import AccessLevel, PrincipalKind
 
 # a job's settings as JSON of the Jobs API 2.2
 JobJson = Mapping[str, Any]

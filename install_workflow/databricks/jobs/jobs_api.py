@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from demux.core.errors import TaskInterrupted
-from demux.core.settings.databricks import AccessLevel, PrincipalKind
+from demux.core.settings.databricks.access import AccessLevel, PrincipalKind
 from install_workflow.databricks.api.client import WorkspaceConnection
 from install_workflow.databricks.api.errors import Denied, Missing
 from install_workflow.databricks.jobs.job import (

@@ -1,18 +1,41 @@
-"""What starts a job, and who gets notifications of its runs, as the Jobs API has it. Pure."""
+"""What starts a job, and what is watched of its runs, as the Jobs API has it. Pure."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from datetime import timedelta
+from enum import Enum
 from typing import Any
 
-from demux.core.settings.databricks import (
-    NotificationSettings,
-    RunAsSettings,
-    ScheduleKind,
-    ScheduleSettings,
-    TableCondition,
-)
+from demux.core.settings.databricks.access import RunAsSettings
+from demux.core.settings.databricks.deployment import DatabricksSettings
+from demux.core.settings.databricks.monitoring import HealthSettings
+from demux.core.settings.databricks.schedule import ScheduleKind, ScheduleSettings, TableCondition
+
+
+class RunEvent(Enum):
+    """What is told of a run; the values are fields of the Jobs API."""
+
+    START = "on_start"
+    SUCCESS = "on_success"
+    FAILURE = "on_failure"
+    SLOW = "on_duration_warning_threshold_exceeded"
+    BACKLOG = "on_streaming_backlog_exceeded"
+
+
+# of a job that another one starts, and of one without streams
+OF_STREAMS = (RunEvent.BACKLOG,)
+OF_RUNS = (RunEvent.START, RunEvent.SUCCESS, RunEvent.FAILURE)
+
+# metric of the Jobs API, and the event that it causes, by setting
+_METRICS = {
+    "duration_s": ("RUN_DURATION_SECONDS", RunEvent.SLOW),
+    "backlog_bytes": ("STREAMING_BACKLOG_BYTES", RunEvent.BACKLOG),
+    "backlog_files": ("STREAMING_BACKLOG_FILES", RunEvent.BACKLOG),
+    "backlog_records": ("STREAMING_BACKLOG_RECORDS", RunEvent.BACKLOG),
+    "backlog_s": ("STREAMING_BACKLOG_SECONDS", RunEvent.BACKLOG),
+}
 
 
 def started_by(settings: ScheduleSettings) -> dict[str, Any]:
@@ -44,25 +67,30 @@ def started_every(interval: timedelta, settings: ScheduleSettings) -> dict[str, 
     return {"trigger": {"periodic": {"interval": count, "unit": unit}, **_paused(settings)}}
 
 
-def notification_json(settings: NotificationSettings) -> dict[str, Any]:
-    """Return the fields of a job for notifications."""
-    emails = {
-        "on_start": settings.emails_on_start,
-        "on_success": settings.emails_on_success,
-        "on_failure": settings.emails_on_failure,
-    }
-    webhooks = {
-        "on_start": settings.webhooks_on_start,
-        "on_success": settings.webhooks_on_success,
-        "on_failure": settings.webhooks_on_failure,
-    }
+def watched_by(databricks: DatabricksSettings, events: Collection[RunEvent] = tuple(RunEvent)) -> dict[str, Any]:
+    """Return the fields of a job for its health and for notifications, as far as they are about these events."""
+    settings = databricks.notifications
+    asked = [(each.name.lower(), each) for each in RunEvent if each in events]
+    emails = {event.value: getattr(settings, f"emails_on_{name}") for name, event in asked}
+    webhooks = {event.value: getattr(settings, f"webhooks_on_{name}") for name, event in asked}
     fields = {
         "email_notifications": {event: sorted(set(to)) for event, to in emails.items() if to},
         "webhook_notifications": {
             event: [{"id": each} for each in sorted(set(to))] for event, to in webhooks.items() if to
         },
+        "health": _health(databricks.health, events),
     }
     return {name: value for name, value in fields.items() if value}
+
+
+def _health(settings: HealthSettings, events: Collection[RunEvent]) -> dict[str, Any]:
+    limits = [(*each, getattr(settings, name)) for name, each in _METRICS.items()]
+    rules = [
+        {"metric": metric, "op": "GREATER_THAN", "value": most}
+        for metric, event, most in limits
+        if most is not None and event in events
+    ]
+    return {"rules": rules} if rules else {}
 
 
 def run_as(settings: RunAsSettings) -> dict[str, Any]:

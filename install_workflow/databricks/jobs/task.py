@@ -8,10 +8,11 @@ from typing import Any
 
 from demux.core.control.deployment_record import record_folder
 from demux.core.names import names_of
-from demux.core.settings.databricks import Granularity
+from demux.core.settings.databricks.deployment import Granularity
 from demux.core.settings.settings import Settings
 from demux.core.settings.source import SourceKind
 from install_workflow.databricks.jobs.cluster import BRONZE
+from install_workflow.databricks.jobs.environment import place_json
 from install_workflow.databricks.jobs.oversized_settings import in_groups, require_legal
 from install_workflow.databricks.jobs.task_arguments import TaskArguments, arguments, is_replaced
 from install_workflow.planning.plan import Task
@@ -42,10 +43,9 @@ class TaskMaker:
         """Return the task of the bronze stream."""
         databricks = self.settings.databricks
         record = record_folder(databricks.wheel_path or "", databricks.name or "")
-        task = self._wheel_task(BRONZE, BRONZE, ("ingest", "--deployment-record", record, *self.told.ingest), ())
-        if self.settings.source.kind is SourceKind.KAFKA:
-            task["libraries"].append({"pypi": {"package": KAFKA_CLIENT}})
-        return task
+        more = (KAFKA_CLIENT,) if self.settings.source.kind is SourceKind.KAFKA else ()
+        parameters = ("ingest", "--deployment-record", record, *self.told.ingest)
+        return self._wheel_task(BRONZE, BRONZE, parameters, (), more)
 
     def games(self, cluster: str, tasks: Sequence[Task], after: Iterable[str]) -> list[TaskJson]:
         """Return the tasks of the games on a cluster, by game name: one for each, or one for all of them."""
@@ -73,19 +73,20 @@ class TaskMaker:
         parameters = ("deserialize", *games, "--ignore-unknown", *self.told.deserialize)
         return self._wheel_task(key, cluster, parameters, after)
 
-    def _wheel_task(self, key: str, cluster: str, parameters: Sequence[str], after: Iterable[str]) -> TaskJson:
+    def _wheel_task(
+        self, key: str, cluster: str, parameters: Sequence[str], after: Iterable[str], more: Sequence[str] = ()
+    ) -> TaskJson:
         databricks = self.settings.databricks
         require_legal(key, parameters)
         task = {
             "task_key": key,
             **_depends_on(after),
-            "job_cluster_key": cluster,
+            **place_json(databricks, cluster, self.wheel, more),
             "python_wheel_task": {
                 "package_name": PACKAGE,
                 "entry_point": ENTRY_POINT,
                 "parameters": list(parameters),
             },
-            "libraries": [{"whl": self.wheel}],
         }
         if databricks.retries:
             task |= {

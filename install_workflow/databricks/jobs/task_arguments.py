@@ -12,9 +12,12 @@ from pydantic import BaseModel
 
 from demux.core.errors import SettingsInvalid
 from demux.core.names import MAX_NAME_BYTES, invalid_reason, is_key
-from demux.core.settings.databricks import Granularity, is_remote
+from demux.core.settings.databricks.compute import Compute
+from demux.core.settings.databricks.deployment import Granularity
+from demux.core.settings.databricks.values import is_remote
 from demux.core.settings.maintenance import MaintainSettings
 from demux.core.settings.settings import Engine, Settings
+from demux.core.settings.store import CredentialSource, takes_unity_catalog
 from install_workflow.databricks.jobs.job import wheel_folder
 from install_workflow.databricks.jobs.oversized_settings import (
     ROOM_BESIDE_GAMES,
@@ -86,7 +89,7 @@ def arguments(settings: Settings) -> TaskArguments:
         SettingsInvalid: a path that no cluster reaches, or a value that the workspace would replace.
         PlanRefused: they are more than a file may have.
     """
-    values, databricks = changed_values(settings), settings.databricks
+    values, databricks = _of_tasks(settings), settings.databricks
     folder = wheel_folder(databricks.wheel_path or "", databricks.name or "")
     beside_games = {Granularity.GAME: ROOM_FOR_SETTINGS, Granularity.CLUSTER: ROOM_BESIDE_GAMES}
     # a cluster has a session of its own
@@ -103,6 +106,16 @@ def arguments(settings: Settings) -> TaskArguments:
         *(maintain_files if settings.maintain.interval is not None else ()),
     )
     return TaskArguments(ingest, deserialize, apply, maintain, tuple({file.path: file for file in files}.values()))
+
+
+def _of_tasks(settings: Settings) -> dict[str, object]:
+    """Return what the tasks get: not our login, and how a machine without an identity of the cloud reaches the root."""
+    values = {key: value for key, value in changed_values(settings).items() if not key.startswith("databricks.login.")}
+    databricks = settings.databricks
+    by_itself = databricks.compute_kind is Compute.DEDICATED or databricks.cluster.environment
+    if not by_itself and takes_unity_catalog(settings.store, settings.root):
+        values["store.credentials"] = CredentialSource.UNITY_CATALOG
+    return dict(sorted(values.items()))
 
 
 def changed(settings: Settings) -> dict[str, str]:

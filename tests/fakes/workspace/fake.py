@@ -13,6 +13,8 @@ from tests.fakes.workspace.http.exchange import Answer, Refused, Request, answer
 from tests.fakes.workspace.http.faults import Fault, Faults, When
 from tests.fakes.workspace.jobs.jobs import Jobs
 from tests.fakes.workspace.jobs.runs import Runs
+from tests.fakes.workspace.oauth import PREFIX as OAUTH
+from tests.fakes.workspace.oauth import OAuth
 from tests.fakes.workspace.path_credentials import PathCredentials
 from tests.fakes.workspace.permissions import Permissions
 from tests.fakes.workspace.secrets import Secrets
@@ -41,6 +43,7 @@ class FakeWorkspace:
         faults: which calls fail.
         url: where it answers.
         calls: every request that was let in, in order, with those that failed.
+        oauth: who gets a token by OAuth.
         about: what it says of itself before a login; None = what a workspace says.
     """
 
@@ -58,6 +61,7 @@ class FakeWorkspace:
     url: str = ""
     calls: list[Request] = field(default_factory=list)
     about: Answer | None = None
+    oauth: OAuth = field(default_factory=OAuth)
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def __post_init__(self) -> None:
@@ -82,6 +86,8 @@ class FakeWorkspace:
         try:
             if request.path == _ABOUT:
                 return self.about or answered({"oidc_endpoint": f"{self.url}/oidc", "workspace_id": "1"}), None
+            if request.path.startswith(OAUTH):
+                return self.oauth.answer(request, authorization, self.url, self.token), None
             self._let_in(authorization)
         except Refused as refused:
             return refused.answer, None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import resource
 from collections.abc import Callable
 
 from tests.support.flow import process
@@ -17,16 +16,15 @@ _LIMIT_BYTES = 33_000_000
 _REMEDY = "Free space or grant write permission on the root, then run the same command again; nothing is lost."
 
 
-def no_large_files() -> None:
-    """Let the operating system refuse to let any file grow beyond the limit, as a full disk does; also for root."""
-    resource.setrlimit(resource.RLIMIT_FSIZE, (_LIMIT_BYTES, _LIMIT_BYTES))
+# the operating system refuses to let any file grow beyond the limit, as a full disk does; also for root
+_NO_LARGE_FILES = ("sh", "-c", f'ulimit -f {_LIMIT_BYTES // 512} && exec "$@"', "sh")
 
 
 def test_a_disk_that_is_full_stops_bronze_with_a_clear_error_and_nothing_is_lost(root: Root) -> None:
     # random bytes: no compression makes them fit
     small, large = b"", random.Random(1).randbytes(_LIMIT_BYTES)
     root.send([wrapper("chess", 1, small), wrapper("chess", 1, large)])
-    said = process.run([process.DEMUX, "ingest", "--root", str(root.folder)], no_large_files)
+    said = process.run([*_NO_LARGE_FILES, process.DEMUX, "ingest", "--root", str(root.folder)])
     assert said.code == 4
     assert said.err.startswith("STORAGE_FAILED The storage refused to work (File too large): ")
     assert said.err.endswith(f"\n{_REMEDY}\n")

@@ -86,15 +86,16 @@ def test_a_job_finds_its_games_by_itself_and_decodes_them(deployment: Deployment
     assert settings_of(deployment) == before
 
 
-def test_a_deployment_changes_its_engine_and_neither_loses_nor_doubles_a_row(
+def test_a_deployment_changes_its_engine_and_its_compute_and_neither_loses_nor_doubles_a_row(
     deployment: Deployment, command: Command
 ) -> None:
     games = ("chess", "go")
     for number, engine in enumerate(("stream", "fleet", "stream")):
         deployment.wish(run={"engine": engine, "retry_wait_s": 0}, games={"allow": list(games)})
         said = deployment.install(command)
-        # the games' task, and the one that looks for games
-        assert f"becomes {engine}: 2 tasks changed" in said.out or not number
+        # each task has another place, that of the games and the one that looks for games another engine, too
+        compute = {"stream": "dedicated becomes serverless", "fleet": "serverless becomes dedicated"}[engine]
+        assert f"becomes {engine}: compute {compute}: 3 tasks changed" in said.out or not number
         deployment.send(*games)
         for key in ("bronze", "deserialize_cluster_001"):
             assert command(*deployment.parameters(key)).code == 0, engine

@@ -34,6 +34,21 @@ def write_settings(folder: Path, **changes: dict[str, Any]) -> None:
         YAML().dump(merged, file)
 
 
+def write_serverless(folder: Path, every: str = "never", **databricks: Any) -> None:
+    """Write demux.yml with the least that a deployment needs, which is on serverless compute, and what is given.
+
+    Args:
+        folder: where.
+        every: how often tables are maintained.
+        databricks: settings of the workspace.
+    """
+    least = {"name": "prod", "wheel_path": "/Volumes/main/ops/wheels"}
+    settings = {**SETTINGS, "root": "s3://bucket/demux", "databricks": {**least, **databricks}}
+    settings |= {"maintain": {"every": every}}
+    with (folder / "demux.yml").open("w", encoding="utf-8") as file:
+        YAML().dump(settings, file)
+
+
 def small_wheel(folder: Path, text: str = "one", compression: int = zipfile.ZIP_STORED) -> Path:
     """The file of a wheel that has one module with this text."""
     path = folder / WHEEL_NAME

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from demux.core.settings.databricks import AccessLevel, PrincipalKind
+from demux.core.settings.databricks.access import AccessLevel, PrincipalKind
 from install_workflow.databricks.jobs.job import OWNER_TAG, PART_TAG, Job, Permission
 
 DEPLOYMENT = "prod"

@@ -26,6 +26,7 @@ from demux.core.root.layout import Layout
 from demux.core.settings.settings import RegistrySettings
 from demux.core.storage.files import Storage
 from demux.core.streaming.session import SHORT_LIVED
+from install_workflow.databricks.jobs.environment import cluster_of
 from install_workflow.databricks.jobs.task_arguments import options
 from tests.fakes.registry_server import FakeRegistry
 from tests.fakes.workspace.fake import FakeWorkspace
@@ -94,15 +95,10 @@ class Deployment:
             hadoop.set(name.removeprefix("spark.hadoop."), value)
 
     def wish(self, **sections: Mapping[str, Any]) -> None:
-        """Write demux.yml."""
-        databricks = {
-            "name": "prod",
-            "cluster": {"node_type": "i3.xlarge"},
-            "wheel_path": WHEELS,
-            "auto_apply": True,
-            "granularity": "cluster",
-            **sections.pop("databricks", {}),
-        }
+        """Write demux.yml: of a deployment on serverless compute, or on clusters where the fleet asks for them."""
+        databricks = {"name": "prod", "wheel_path": WHEELS, "auto_apply": True, **sections.pop("databricks", {})}
+        if sections.get("run", {}).get("engine") == "fleet":
+            databricks["cluster"] = {"node_type": "i3.xlarge"}
         settings = {
             "root": f"{self.uri}/root",
             "source": {"path": f"{self.uri}/source"},
@@ -163,9 +159,10 @@ class Deployment:
         return found
 
     def clusters(self) -> dict[str, str]:
-        """The cluster of each game that a task is told by its name."""
+        """The cluster or pack of each game that a task is told by its name."""
         given = ((task, options(task["python_wheel_task"]["parameters"])) for task in self._tasks())
-        return {game: task["job_cluster_key"] for task, told in given for game in told.get("game", ())}
+        placed = ((cluster_of(task["task_key"], task), told) for task, told in given)
+        return {game: str(cluster) for cluster, told in placed for game in told.get("game", ())}
 
     def silver(self, game: str) -> Rows:
         """The rows of the game's table."""

@@ -155,7 +155,16 @@ class TestRules:
             ),
             (
                 [{"task_key": "a", "python_wheel_task": {}}],
+                "An environment is required for serverless task a. Please define one using `environments` and "
+                "`environment_key`.",
+            ),
+            (
+                [{"task_key": "a", "notebook_task": {}}],
                 "Task 'a': One of job_cluster_key, new_cluster, or existing_cluster_id must be specified.",
+            ),
+            (
+                [{"task_key": "a", "environment_key": "x", "python_wheel_task": {}}],
+                "Task 'a' refers to the environment 'x', which is not defined.",
             ),
             (
                 [task("a", run_job_task={"job_id": 7})],
@@ -213,6 +222,63 @@ class TestRules:
         self, client: WorkspaceClient, more: dict[str, Any], why: str
     ) -> None:
         assert refusal(client, job(**more)) == why
+
+    @pytest.mark.parametrize(
+        ("change", "why"),
+        [
+            ({"instance_pool_id": "p"}, "The field 'node_type_id' cannot be supplied when an instance pool ID is"),
+            ({"driver_instance_pool_id": "p"}, "The field 'driver_instance_pool_id' cannot be supplied without"),
+            (
+                {"aws_attributes": {"zone_id": "a"}, "gcp_attributes": {"zone_id": "b"}},
+                "Only one of aws_attributes, gcp",
+            ),
+            ({"data_security_mode": "USER_ISOLATION", "single_user_name": "a"}, "single_user_name can only be set for"),
+            (
+                {"cluster_log_conf": {"s3": {"destination": "s3://b/l"}}},
+                "Either region or endpoint must be set for the",
+            ),
+        ],
+    )
+    def test_machines_that_cannot_be_are_refused(
+        self, client: WorkspaceClient, change: dict[str, Any], why: str
+    ) -> None:
+        settings = job(job_clusters=[{"job_cluster_key": "a", "new_cluster": {**CLUSTER, **change}}])
+        assert refusal(client, settings).startswith(why)
+
+    @pytest.mark.parametrize(
+        ("of_task", "spec", "why"),
+        [
+            (
+                {"libraries": [{"whl": "/a.whl"}]},
+                {"environment_version": "4"},
+                "Libraries field is not supported for serverless task, please specify libraries in environment.",
+            ),
+            ({}, {}, "Environment 'e': environment_version is required."),
+            ({}, {"client": "1", "environment_version": "4"}, "Only one of client and environment_version can be"),
+        ],
+    )
+    def test_environments_that_cannot_be_are_refused(
+        self, client: WorkspaceClient, of_task: dict[str, Any], spec: dict[str, Any], why: str
+    ) -> None:
+        serverless = {"task_key": "a", "environment_key": "e", "python_wheel_task": {}, **of_task}
+        settings = {"name": "demux", "tasks": [serverless], "environments": [{"environment_key": "e", "spec": spec}]}
+        assert refusal(client, settings).startswith(why)
+
+    @pytest.mark.parametrize(
+        ("more", "why"),
+        [
+            (
+                {"health": {"rules": [{"metric": "ROWS", "op": "GREATER_THAN", "value": 1}]}},
+                "Invalid health rule for the",
+            ),
+            (
+                {"email_notifications": {"on_duration_warning_threshold_exceeded": ["a@b.org"]}},
+                "on_duration_warning_threshold_exceeded requires a health rule for RUN_DURATION_SECONDS.",
+            ),
+        ],
+    )
+    def test_limits_that_cannot_be_are_refused(self, client: WorkspaceClient, more: dict[str, Any], why: str) -> None:
+        assert refusal(client, job(**more)).startswith(why)
 
     def test_a_refused_change_leaves_the_job_as_it_is(self, client: WorkspaceClient) -> None:
         job_id = create(client, job())

@@ -41,6 +41,7 @@ class WorkspacePlanJson(TypedDict):
     deployed_games: int
     removed_games: int
     engine: str | None
+    compute: str | None
     changes: list[JobChangeJson]
     foreign: list[ForeignJobJson]
     wheel: WheelJson

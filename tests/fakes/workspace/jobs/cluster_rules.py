@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+_ATTRIBUTES = frozenset({"aws_attributes", "azure_attributes", "gcp_attributes"})
 _SINGLE = {"spark.databricks.cluster.profile": "singleNode"}
 
 
@@ -19,17 +20,29 @@ class Compute:
         spark_versions: the runtimes there are; None = every one.
         policies: the cluster policies by id, as their definitions have them: an element for each path, such as
             `spark_conf.spark.speculation: {type: fixed, value: "true"}`.
+        pools: the instance pools there are, by id; None = every one.
+        budget_policies: the serverless budget policies there are; None = every one.
+        serverless: whether the workspace has serverless compute.
+        classic: whether it has clusters.
         cloud: aws, azure, or unknown: one whose defaults our table does not know.
     """
 
     node_types: frozenset[str] | None = None
     spark_versions: frozenset[str] | None = None
     policies: dict[str, Mapping[str, Mapping[str, Any]]] = field(default_factory=dict)
+    pools: frozenset[str] | None = None
+    budget_policies: frozenset[str] | None = None
+    serverless: bool = True
+    classic: bool = True
     cloud: str = "aws"
 
     def problems(self, cluster: Mapping[str, Any]) -> Iterator[str]:
         """Everything that is wrong with a `new_cluster`, as sentences."""
+        if not self.classic:
+            yield "Only serverless compute is supported in the workspace."
         yield from _size(cluster)
+        yield from self._pools(cluster)
+        yield from _per_cloud(cluster)
         if not {"node_type_id", "instance_pool_id", "policy_id"} & cluster.keys():
             yield "Cluster validation error: Missing required field: settings.cluster_spec.new_cluster.node_type_id"
         yield from self._unknown(cluster)
@@ -51,8 +64,28 @@ class Compute:
         for path, element in self.policies.get(str(cluster.get("policy_id")), {}).items():
             holder, name = _place(copy.deepcopy(dict(cluster)), path)
             given = holder.get(name)
-            if element.get("type") == "fixed" and given not in (None, element["value"]):
-                yield f'Validation failed for {path}, must be {element["value"]} (is "{given}")'
+            match element.get("type"):
+                case "fixed" if given not in (None, element["value"]):
+                    yield f'Validation failed for {path}, must be {element["value"]} (is "{given}")'
+                case "forbidden" if given is not None:
+                    yield f'Validation failed for {path}, the value must not be present (is "{given}")'
+                case "allowlist" if given not in (None, *element["values"]):
+                    allowed = ", ".join(map(str, element["values"]))
+                    yield f'Validation failed for {path}, the value must be one of {allowed} (is "{given}")'
+
+    def _pools(self, cluster: Mapping[str, Any]) -> Iterator[str]:
+        for name in ("instance_pool_id", "driver_instance_pool_id"):
+            given = cluster.get(name)
+            if given is not None and self.pools is not None and given not in self.pools:
+                yield f"Can't find an instance pool with the provided id: {given}."
+        for name in ("node_type_id", "driver_node_type_id"):
+            if name in cluster and "instance_pool_id" in cluster:
+                yield f"The field '{name}' cannot be supplied when an instance pool ID is provided."
+        if "driver_instance_pool_id" in cluster and "instance_pool_id" not in cluster:
+            yield "The field 'driver_instance_pool_id' cannot be supplied without 'instance_pool_id'."
+        for name in _ATTRIBUTES:
+            if "instance_pool_id" in cluster and "availability" in cluster.get(name, {}):
+                yield f"The field '{name}.availability' cannot be supplied when an instance pool ID is provided."
 
     def _unknown(self, cluster: Mapping[str, Any]) -> Iterator[str]:
         for name in ("node_type_id", "driver_node_type_id"):
@@ -71,6 +104,17 @@ def _place(cluster: dict[str, Any], path: str) -> tuple[dict[str, Any], str]:
     """The object that a policy's path is about, made if it is not there, and the name in it."""
     top, _, inner = path.partition(".")
     return (cluster.setdefault(top, {}), inner) if inner else (cluster, top)
+
+
+def _per_cloud(cluster: Mapping[str, Any]) -> Iterator[str]:
+    given = sorted(_ATTRIBUTES & cluster.keys())
+    if len(given) > 1:
+        yield f"Only one of {', '.join(given)} can be specified."
+    if cluster.get("data_security_mode") == "USER_ISOLATION" and "single_user_name" in cluster:
+        yield "single_user_name can only be set for clusters in single user access mode."
+    s3 = cluster.get("cluster_log_conf", {}).get("s3", {"region": "-"})
+    if not {"region", "endpoint"} & s3.keys():
+        yield "Either region or endpoint must be set for the S3 log destination."
 
 
 def _size(cluster: Mapping[str, Any]) -> Iterator[str]:

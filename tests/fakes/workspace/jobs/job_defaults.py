@@ -52,6 +52,9 @@ def kept(settings: Mapping[str, Any], compute: Compute = _NO_POLICIES) -> dict[s
             {**each, "new_cluster": _kept_cluster(each.get("new_cluster", {}), compute)}
             for each in result["job_clusters"]
         ]
+    if "environments" in result:
+        result["environments"] = [_kept_environment(each) for each in result["environments"]]
+        result.setdefault("performance_target", "PERFORMANCE_OPTIMIZED")
     return {**result, **{name: _kept_starter(result[name]) for name in _STARTERS if name in result}}
 
 
@@ -73,6 +76,13 @@ def _kept_cluster(cluster: Mapping[str, Any], compute: Compute) -> dict[str, Any
         result.setdefault("driver_node_type_id", cluster["node_type_id"])
     clouds = {name: {**value, **result[name]} for name, value in _CLOUDS[compute.cloud].items() if name in _ATTRIBUTES}
     return {**result, **clouds}
+
+
+def _kept_environment(environment: Mapping[str, Any]) -> dict[str, Any]:
+    spec = environment.get("spec", {})
+    # the earlier name of the version is given back beside it
+    version = {"client": spec["environment_version"]} if "environment_version" in spec else {}
+    return {**environment, "spec": {**version, **spec}}
 
 
 def _kept_starter(starter: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,6 +18,12 @@ _KEY = re.compile(r"[\w-]+", re.ASCII)
 # kinds of task that bring no code of ours to a cluster
 _WITHOUT_CLUSTER = frozenset({"run_job_task", "condition_task", "for_each_task", "sql_task", "pipeline_task"})
 _WHERE = frozenset({"job_cluster_key", "new_cluster", "existing_cluster_id", "environment_key"})
+_METRICS = frozenset(
+    {
+        "RUN_DURATION_SECONDS",
+        *(f"STREAMING_BACKLOG_{unit}" for unit in ("BYTES", "FILES", "RECORDS", "SECONDS")),
+    }
+)
 _STARTERS = ("schedule", "continuous", "trigger")
 
 
@@ -45,10 +51,15 @@ def problems(settings: Mapping[str, Any], jobs: frozenset[int], compute: Compute
     yield from _keys("job_cluster_key", clusters)
     yield from _dependencies(tasks)
     keys = {cluster.get("job_cluster_key") for cluster in clusters}
+    environments = settings.get("environments", [])
+    yield from _keys("environment_key", environments)
     for task in tasks:
         yield from _parameters(task)
-        yield from _place(task, keys)
+        yield from _place(task, keys, compute)
+        yield from _serverless(task, {each.get("environment_key") for each in environments}, compute)
         yield from _called(task, jobs)
+    yield from _environments(environments)
+    yield from _watched(settings, compute)
     for each in [*clusters, *tasks]:
         if "new_cluster" in each:
             yield from compute.problems(each["new_cluster"])
@@ -114,7 +125,48 @@ def _parameters(task: Mapping[str, Any]) -> Iterator[str]:
             )
 
 
-def _place(task: Mapping[str, Any], clusters: set[Any]) -> Iterator[str]:
+def _serverless(task: Mapping[str, Any], environments: set[Any], compute: Compute) -> Iterator[str]:
+    """What is wrong with a task on serverless compute; how a workspace without it says so is not tried."""
+    key, named = task.get("task_key"), task.get("environment_key")
+    if named is None:
+        return
+    if not compute.serverless:
+        yield f"Task '{key}': Serverless compute is not enabled for this workspace."
+    if named not in environments:
+        yield f"Task '{key}' refers to the environment '{named}', which is not defined."
+    if "libraries" in task:
+        yield "Libraries field is not supported for serverless task, please specify libraries in environment."
+
+
+def _environments(environments: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    for each in environments:
+        spec = each.get("spec", {})
+        if "client" in spec and "environment_version" in spec:
+            yield "Only one of client and environment_version can be specified."
+        if not {"client", "environment_version", "base_environment"} & spec.keys():
+            yield f"Environment '{each.get('environment_key')}': environment_version is required."
+
+
+def _watched(settings: Mapping[str, Any], compute: Compute) -> Iterator[str]:
+    """What is wrong with health, notifications and budget policy."""
+    rules = settings.get("health", {}).get("rules", [])
+    metrics = [rule.get("metric") for rule in rules]
+    for metric, count in Counter(metrics).items():
+        if count > 1 or metric not in _METRICS:
+            yield f"Invalid health rule for the metric '{metric}'."
+    for rule in rules:
+        if rule.get("op") != "GREATER_THAN" or not isinstance(rule.get("value"), int) or rule["value"] <= 0:
+            yield f"Invalid health rule for the metric '{rule.get('metric')}': expected GREATER_THAN a positive number."
+    for way in ("email_notifications", "webhook_notifications"):
+        asked = settings.get(way, {}).get("on_duration_warning_threshold_exceeded")
+        if asked and "RUN_DURATION_SECONDS" not in metrics:
+            yield "on_duration_warning_threshold_exceeded requires a health rule for RUN_DURATION_SECONDS."
+    policy = settings.get("budget_policy_id")
+    if policy is not None and compute.budget_policies is not None and policy not in compute.budget_policies:
+        yield f"The budget policy {policy} does not exist or you do not have permission to use it."
+
+
+def _place(task: Mapping[str, Any], clusters: set[Any], compute: Compute) -> Iterator[str]:
     """What is wrong with where the task runs."""
     key, named = task.get("task_key"), task.get("job_cluster_key")
     if named is not None and named not in clusters:
@@ -122,7 +174,12 @@ def _place(task: Mapping[str, Any], clusters: set[Any]) -> Iterator[str]:
     given, without = _WHERE & task.keys(), _WITHOUT_CLUSTER & task.keys()
     if len(given) > 1 or (given and without):
         yield f"Task '{key}' cannot have all of: {', '.join(sorted(given | without))}."
-    if not given and not without:
+    if not given and not without and compute.serverless and "python_wheel_task" in task:
+        yield (
+            f"An environment is required for serverless task {key}. Please define one using `environments` and "
+            "`environment_key`."
+        )
+    elif not given and not without:
         yield f"Task '{key}': One of job_cluster_key, new_cluster, or existing_cluster_id must be specified."
 
 

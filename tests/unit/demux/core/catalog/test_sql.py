@@ -25,7 +25,7 @@ from demux.core.catalog.sql import (
 from demux.core.columns.types import Column, Primitive, Struct
 from demux.core.protobuf.schema.option_tags import MAX_TAGS, Tags
 from demux.core.root.layout import Layout
-from demux.core.settings.databricks import DatabricksSettings
+from demux.core.settings.databricks.deployment import DatabricksSettings
 from tests.conftest import Golden
 
 LAYOUT = Layout("s3://bucket/it's a root")

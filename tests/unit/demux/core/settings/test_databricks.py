@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 
 from demux.core.errors import SettingsInvalid
-from demux.core.settings.databricks import AccessLevel, Granularity, ScheduleKind, is_remote
+from demux.core.settings.databricks.access import AccessLevel
+from demux.core.settings.databricks.deployment import Granularity
+from demux.core.settings.databricks.schedule import ScheduleKind
+from demux.core.settings.databricks.values import is_remote
 from demux.core.settings.loading.loader import load
 from demux.core.settings.settings import Settings
 
@@ -39,8 +42,9 @@ def test_without_a_name_there_is_no_workspace_and_nothing_else_is_needed() -> No
 
 
 def test_a_name_needs_a_kind_of_node_and_a_place_for_the_wheel() -> None:
-    assert mistakes(cluster__node_type=None, wheel_path=None) == [
-        "databricks: name needs cluster.node_type or cluster.policy_id; name needs wheel_path"
+    assert mistakes(cluster__node_type=None, compute="dedicated", wheel_path=None) == [
+        "databricks: name needs wheel_path; a job cluster needs cluster.node_type, cluster.instance_pool_id or "
+        "cluster.policy_id; for no cluster at all set compute: serverless, and take out cluster"
     ]
     assert loaded(cluster__node_type=None, cluster__policy_id="A1B2").databricks.cluster.policy_id == "A1B2"
 
@@ -144,16 +148,6 @@ def test_a_tag_that_says_whose_a_job_is_or_that_the_platform_sets_is_refused(tag
 def test_twenty_two_tags_of_ones_own_are_the_most() -> None:
     tags = {f"tag{number}": "x" for number in range(23)}
     assert mistakes(tags=tags)[0].endswith("expected 22 tags or fewer")
-
-
-@pytest.mark.parametrize("mode", ["shared", "standard", "USER_ISOLATION", "DATA_SECURITY_MODE_STANDARD"])
-def test_an_access_mode_that_the_tasks_cannot_run_in_is_refused_with_what_to_take(mode: str) -> None:
-    (line,) = mistakes(cluster__security_mode=mode)
-    assert line == (
-        f"databricks.cluster.security_mode: '{mode}': the tasks are not tried yet on clusters in shared (standard) "
-        "access mode; take dedicated, whose single user may be a group"
-    )
-    assert loaded(cluster__security_mode="dedicated").databricks == loaded().databricks
 
 
 def test_what_tables_hold_is_not_for_the_clusters_settings_to_change() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from demux.core import errors
+from demux.core.settings.databricks.compute import Compute
 from demux.core.settings.loading.loader import load
 from demux.core.settings.settings import Settings
 from install_workflow.databricks.jobs.build import make_jobs
@@ -16,7 +17,7 @@ from tests.conftest import GOLDEN
 
 ROOT = Path(__file__).parents[5]
 PAGE = (ROOT / "docs" / "databricks.md").read_text("utf-8")
-SECTION = PAGE.partition("## A first deployment\n")[2].partition("\n## ")[0]
+SECTION = PAGE.partition("## The shortest way\n")[2].partition("\n## The commands")[0]
 EXAMPLES = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
 
 
@@ -41,10 +42,12 @@ def test_each_line_of_the_transcripts_was_printed() -> None:
 
 
 def test_the_transcript_of_the_first_plan_has_every_job_that_the_example_makes(tmp_path: Path) -> None:
-    (example,) = re.findall(r"```yaml\n(.*?)```", SECTION, re.DOTALL)
+    example, _ = re.findall(r"```yaml\n(.*?)```", SECTION, re.DOTALL)
     file = tmp_path / "demux.yml"
     file.write_text(example)
     settings = load(file, {}, {})
+    assert set(settings.databricks.model_fields_set) == {"name", "wheel_path"}
+    assert settings.databricks.compute_kind is Compute.SERVERLESS
     tasks = (Task(game, f"deserialize_{game}", "cluster_001") for game in settings.games.allow)
     jobs = [job.settings["name"] for job in make_jobs(tasks, settings, "/Volumes/main/ops/wheels/a.whl")]
     first = SECTION.partition("$ demux plan\n")[2].partition("```")[0]

@@ -1,10 +1,11 @@
-"""A batch that a Connect server offers, and this process writes: both ends, over one session's properties."""
+"""A batch that a Connect server offers, and this process writes: both ends, over the temporary views of one session."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from typing import cast
 
 import pytest
@@ -15,39 +16,35 @@ from demux.core.spark.connect import Handover, _offering
 PATIENCE_S = 30.0
 
 
-class SharedConf:
-    """The properties of a session, as both of its processes see them."""
-
-    def __init__(self) -> None:
-        self.held: dict[str, str] = {}
-
-    def get(self, name: str, default: str) -> str:
-        return self.held.get(name, default)
-
-    def set(self, name: str, value: str) -> None:
-        self.held[name] = value
-
-
 class SharedSession:
-    """A session with its temporary views."""
+    """A session with its temporary views, as both of its processes see them; it lets no property be set."""
 
     def __init__(self) -> None:
-        self.conf = SharedConf()
-        self.views: dict[str, object] = {}
+        self.views: dict[str, Frame] = {}
 
-    def table(self, name: str) -> object:
+    def table(self, name: str) -> Frame:
         return self.views[name]
 
+    def range(self, end: int) -> Frame:
+        return Frame(self, f"range {end}")
 
-class OfferedFrame:
-    """A micro-batch at the server."""
+    def say(self, view: str, word: str) -> None:
+        self.views[view] = Frame(self, "range 0", (word,))
 
-    def __init__(self, session: SharedSession, rows: str) -> None:
-        self.sparkSession = session
-        self.rows = rows
+
+@dataclass(frozen=True)
+class Frame:
+    """A frame: a micro-batch at the server, or a message whose word is its column."""
+
+    sparkSession: SharedSession
+    rows: str
+    columns: tuple[str, ...] = ()
+
+    def toDF(self, *columns: str) -> Frame:
+        return replace(self, columns=columns)
 
     def createOrReplaceTempView(self, name: str) -> None:
-        self.sparkSession.views[name] = self.rows
+        self.sparkSession.views[name] = self
 
 
 def talk(handle: Callable[[DataFrame, int], None], *batches: int) -> SharedSession:
@@ -58,7 +55,7 @@ def talk(handle: Callable[[DataFrame, int], None], *batches: int) -> SharedSessi
 
     def server() -> None:
         for batch in batches:
-            offer(cast(DataFrame, OfferedFrame(session, f"rows {batch}")), batch)
+            offer(cast(DataFrame, Frame(session, f"rows {batch}")), batch)
 
     with ThreadPoolExecutor(1) as pool:
         offered = pool.submit(server)
@@ -71,8 +68,8 @@ def talk(handle: Callable[[DataFrame, int], None], *batches: int) -> SharedSessi
 
 
 def test_each_batch_is_written_once_and_the_server_waits_for_it() -> None:
-    seen: list[tuple[object, int]] = []
-    talk(lambda frame, batch: seen.append((frame, batch)), 0, 1, 7)
+    seen: list[tuple[str, int]] = []
+    talk(lambda frame, batch: seen.append((cast(Frame, frame).rows, batch)), 0, 1, 7)
     assert seen == [("rows 0", 0), ("rows 1", 1), ("rows 7", 7)]
 
 
@@ -90,13 +87,16 @@ def test_a_batch_that_fails_here_fails_the_query_and_no_further_one_is_written()
 
 def test_a_process_that_gives_no_sign_loses_its_batch() -> None:
     session = SharedSession()
+    session.say("demux_x_answer", "nothing")
+    session.say("demux_x_beat", "3")
     with pytest.raises(RuntimeError, match="the process that writes batch 5 is gone"):
-        _offering("demux_x", 0.001, 0.01)(cast(DataFrame, OfferedFrame(session, "rows")), 5)
-    assert session.conf.held == {"demux_x.offer": "5"}
+        _offering("demux_x", 0.001, 0.01)(cast(DataFrame, Frame(session, "rows")), 5)
+    assert session.table("demux_x_offer").columns == ("5",)
 
 
 def test_the_answer_to_an_older_batch_is_none_to_this_one() -> None:
     session = SharedSession()
-    session.conf.set("demux_x.answer", "4 done")
+    session.say("demux_x_answer", "4 done")
+    session.say("demux_x_beat", "3")
     with pytest.raises(RuntimeError, match="is gone"):
-        _offering("demux_x", 0.001, 0.01)(cast(DataFrame, OfferedFrame(session, "rows")), 5)
+        _offering("demux_x", 0.001, 0.01)(cast(DataFrame, Frame(session, "rows")), 5)

@@ -125,3 +125,5 @@ def test_each_deployment_has_a_folder_of_its_own() -> None:
 def test_the_wheels_of_jobs_are_those_of_their_tasks() -> None:
     tasks = [{"libraries": [{"whl": "/a.whl"}, {"pypi": {"package": "x"}}]}, {"libraries": []}, {"run_job_task": {}}]
     assert wheels_of([{"tasks": tasks}, {}]) == {"/a.whl"}
+    environment = {"environment_key": "default", "spec": {"dependencies": ["/b.whl", "confluent-kafka>=2.8"]}}
+    assert wheels_of([{"tasks": tasks}, {"environments": [environment]}]) == {"/a.whl", "/b.whl"}

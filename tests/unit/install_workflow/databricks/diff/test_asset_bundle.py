@@ -17,6 +17,7 @@ from install_workflow.databricks.jobs.build import make_jobs
 from install_workflow.databricks.jobs.job import Job, root_tag
 from install_workflow.planning.plan import Task
 from tests.conftest import Golden
+from tests.support.databricks.sdk_types import wrong_fields
 
 WHEEL = "/Volumes/main/ops/wheels/protobuf_demux-0.1.0+abc-py3-none-any.whl"
 SMALL = {
@@ -144,6 +145,86 @@ def test_a_bundle_is_taken_by_the_api_and_read_by_people(golden: Golden) -> None
         assert JobSettings.from_dict(job).as_dict() == job
     assert list(files) == ["databricks.yml", "resources/all.yml", "resources/maintain.yml"]
     golden("databricks/bundle.yml", "\n".join(f"==== {path}\n{text}" for path, text in files.items()))
+
+
+SERVERLESS = {key: value for key, value in SMALL.items() if key != "databricks.cluster.node_type"}
+COMPUTES: dict[str, dict[str, Any]] = {
+    "serverless": {
+        **SERVERLESS,
+        "source.kind": "kafka",
+        "kafka.bootstrap_servers": "broker:9092",
+        "kafka.topics": "events",
+        "databricks.serverless.performance": "STANDARD",
+        "databricks.serverless.budget_policy_id": "b-1",
+        "databricks.health.duration_s": "3600",
+        "databricks.notifications.webhooks_on_slow": "a-1",
+    },
+    "standard": {**SMALL, "databricks.compute": "standard", "databricks.cluster.aws.availability": "SPOT"},
+    "dedicated": {
+        **SMALL,
+        "databricks.compute": "dedicated",
+        "databricks.cluster.azure.spot_price": "-1",
+        "databricks.cluster.init_scripts": "[/Volumes/main/ops/scripts/a.sh]",
+        "databricks.cluster.log_path": "/Volumes/main/ops/logs/demux",
+        "databricks.clusters": "{bronze: {workers: 0}}",
+    },
+}
+# the fields of a bundle's main file that are used here; what a target may have
+MAIN = {"bundle", "include", "variables", "targets"}
+TARGET = {"mode", "default", "presets", "variables", "workspace"}
+
+
+@pytest.mark.parametrize("compute", COMPUTES)
+def test_each_field_of_a_bundle_is_one_of_the_sdks_types_and_its_targets_are_dev_and_prod(
+    compute: str, golden: Golden
+) -> None:
+    jobs, settings = deployment(COMPUTES[compute], ["chess", "将棋", "go"])
+    files = bundle_files(jobs, settings, WHEEL)
+    main = read(files["databricks.yml"])
+    assert set(main) == MAIN
+    assert {name: target["mode"] for name, target in main["targets"].items()} == {
+        "dev": "development",
+        "prod": "production",
+    }
+    assert all(set(target) <= TARGET for target in main["targets"].values())
+    for path, text in files.items():
+        for job in read(text).get("resources", {}).get("jobs", {}).values():
+            granted = job.pop("permissions")
+            assert [set(each) for each in granted] == [{"group_name", "level"}]
+            assert list(wrong_fields(JobSettings, job, path)) == []
+    for target in ("dev", "prod"):
+        for job in installed(files, target).values():
+            del job["permissions"]
+            assert list(wrong_fields(JobSettings, job, target)) == []
+            assert JobSettings.from_dict(job).as_dict() == job
+    if compute == "serverless":
+        golden("databricks/bundle_serverless.yml", "\n".join(f"==== {path}\n{text}" for path, text in files.items()))
+
+
+def test_a_bundle_on_serverless_compute_has_its_wheel_as_a_variable_and_no_node_type() -> None:
+    jobs, settings = deployment(COMPUTES["serverless"], ["chess"])
+    files = bundle_files(jobs, settings, WHEEL)
+    specs = [each["spec"] for each in read(files["resources/all.yml"])["resources"]["jobs"]["prod_all"]["environments"]]
+    assert [spec["dependencies"][0] for spec in specs] == ["${var.wheel}", "${var.wheel}"]
+    assert "node_type" not in read(files["databricks.yml"])["variables"]
+    assert not any("cluster" in text for text in (files["resources/maintain.yml"],))
+
+
+def test_a_field_that_the_sdk_does_not_know_is_seen() -> None:
+    wrong = {
+        "name": 1,
+        "tasks": [{"task_kez": "a"}],
+        "performance_target": "FAST",
+        "queue": {"enabled": "${var.queue}"},
+        "tags": ["a"],
+    }
+    assert list(wrong_fields(JobSettings, wrong, "job")) == [
+        "job.name: expected str, not 1",
+        "job.tasks.0: Task has no field task_kez",
+        "job.tasks.0: Task needs task_key",
+        "job.performance_target: 'FAST' is none of PerformanceTarget",
+        "job.tags: expected dict, not ['a']",
+    ]
 
 
 def test_a_bundle_of_a_fleet_says_so_and_its_targets_tell_the_tasks() -> None:

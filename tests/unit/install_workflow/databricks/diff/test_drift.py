@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from demux.core.http.client import Tries
-from demux.core.settings.databricks import PrincipalKind
+from demux.core.settings.databricks.access import PrincipalKind
 from install_workflow.databricks.api.client import WorkspaceConnection
 from install_workflow.databricks.apply.apply_jobs import apply
 from install_workflow.databricks.diff.changes import WorkspacePlan, compare
@@ -77,15 +77,14 @@ def said(found: list[Detail]) -> list[tuple[str, str, str, Any, Any, str]]:
 BY_HAND = [
     (cluster("runtime_engine"), "PHOTON", "cluster c", "runtime_engine"),
     (cluster("aws_attributes", "availability"), "SPOT", "cluster c", "aws_attributes.availability"),
-    (cluster("aws_attributes", "first_on_demand"), 1, "cluster c", "aws_attributes.first_on_demand"),
+    (cluster("aws_attributes", "ebs_volume_count"), 1, "cluster c", "aws_attributes.ebs_volume_count"),
     (cluster("aws_attributes", "spot_bid_price_percent"), 50, "cluster c", "aws_attributes.spot_bid_price_percent"),
-    (cluster("aws_attributes", "instance_profile_arn"), "arn", "cluster c", "aws_attributes.instance_profile_arn"),
     (cluster("azure_attributes", "availability"), "SPOT_AZURE", "cluster c", "azure_attributes.availability"),
     (cluster("azure_attributes", "spot_bid_max_price"), 0.5, "cluster c", "azure_attributes.spot_bid_max_price"),
     (cluster("gcp_attributes", "availability"), "PREEMPTIBLE_GCP", "cluster c", "gcp_attributes.availability"),
     (cluster("driver_node_type_id"), "r5.8xlarge", "cluster c", "driver_node_type_id"),
-    (cluster("init_scripts"), [{"workspace": {"destination": "/a.sh"}}], "cluster c", "init_scripts"),
-    (cluster("spark_env_vars", "A"), "1", "cluster c", "spark_env_vars.A"),
+    (cluster("ssh_public_keys"), ["ssh-rsa A"], "cluster c", "ssh_public_keys"),
+    (cluster("cluster_name"), "mine", "cluster c", "cluster_name"),
     (cluster("data_security_mode"), "USER_ISOLATION", "cluster c", "data_security_mode"),
     (("tasks", 0, "disabled"), True, "task deserialize_chess", "disabled"),
     (("tasks", 0, "description"), "mine", "task deserialize_chess", "description"),

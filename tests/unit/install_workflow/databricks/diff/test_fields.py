@@ -16,7 +16,25 @@ from install_workflow.databricks.diff.fields import FIELDS, JOB, FieldOrigin, Va
 from install_workflow.databricks.jobs.build import make_jobs
 from install_workflow.planning.plan import Task
 
-VARIANTS: list[dict[str, str]] = [
+
+def below(section: str, **values: str) -> dict[str, Any]:
+    return {f"{section}.{name}": value for name, value in values.items()}
+
+
+EVENTS = ("start", "success", "failure", "slow", "backlog")
+# what a cluster may have beside its machines
+EVERYTHING = {
+    "instance_pool_id": "p",
+    "driver_instance_pool_id": "q",
+    "photon": "true",
+    "single_user": "analysts",
+    "environment": "{A: b}",
+    "init_scripts": "[/Volumes/a/b/c/d.sh]",
+    "log_path": "/Volumes/a/b/c/logs",
+    "tags": "{team: games}",
+    "aws.instance_profile": "arn:aws:iam::1:instance-profile/x",
+}
+VARIANTS: list[dict[str, Any]] = [
     {},
     {"run.engine": "fleet", "databricks.schedule.kind": "continuous", "databricks.tasks_per_job": "3"},
     {"databricks.schedule.kind": "cron", "databricks.schedule.cron": "0 0 5 * * ?", "databricks.auto_apply": "true"},
@@ -33,10 +51,20 @@ VARIANTS: list[dict[str, str]] = [
         "databricks.schedule.min_interval_s": "60",
     },
     {"databricks.cluster.workers": "0", "databricks.cluster.policy_id": "p"},
+    {**{f"databricks.cluster.{name}": text for name, text in EVERYTHING.items()}, "databricks.cluster.node_type": None},
+    below("databricks.cluster.aws", availability="SPOT", first_on_demand="1", spot_price_percent="9", zone="a"),
+    below("databricks.cluster.azure", availability="SPOT_AZURE", first_on_demand="1", spot_price="1"),
+    below("databricks.cluster.gcp", availability="PREEMPTIBLE_GCP", first_on_demand="1", zone="HA")
+    | below("databricks.cluster.gcp", service_account="a@b"),
+    {
+        "databricks.cluster.node_type": None,
+        **below("databricks.serverless", performance="STANDARD", budget_policy_id="b"),
+    },
     {"databricks.cluster.min_workers": "1", "databricks.cluster.max_workers": "4"},
     {
-        **{f"databricks.notifications.emails_on_{event}": "[a@b.org]" for event in ("start", "success", "failure")},
-        **{f"databricks.notifications.webhooks_on_{event}": "[a-1]" for event in ("start", "success", "failure")},
+        **{f"databricks.notifications.emails_on_{event}": "[a@b.org]" for event in EVENTS},
+        **{f"databricks.notifications.webhooks_on_{event}": "[a-1]" for event in EVENTS},
+        **below("databricks.health", duration_s="60", backlog_s="5"),
         "databricks.run_as.service_principal": "robot",
         "databricks.job_timeout_s": "9",
         "databricks.task_timeout_s": "9",
@@ -96,7 +124,7 @@ def test_every_field_of_the_sdk_is_classified_and_every_entry_is_one(kind: str) 
 @pytest.mark.parametrize("kind", FIELDS)
 def test_what_is_taken_apart_is_of_that_type_and_what_may_be_ours_is_taken_apart(kind: str) -> None:
     hints = typing.get_type_hints(TYPES[kind])
-    whole = {(JOB, "run_as")}
+    whole = {(JOB, "run_as"), ("ClusterSpec", "init_scripts"), ("ClusterSpec", "cluster_log_conf")}
     for name, field in FIELDS[kind].items():
         inner = type_in(hints[name])
         if field.of:
@@ -124,9 +152,17 @@ def all_sent() -> set[tuple[str, str]]:
 
 
 def test_what_we_send_is_what_the_table_calls_ours() -> None:
-    # data_security_mode: the server has one where nobody says any; the last two are write-only
-    sent_too = {("ClusterSpec", "data_security_mode"), ("ClusterSpec", "apply_policy_default_values")}
-    sent_too |= {("TableUpdateTriggerConfiguration", "condition")}
+    # write-only, or the server has a value where nobody says any
+    sent_too = {("ClusterSpec", "apply_policy_default_values"), ("TableUpdateTriggerConfiguration", "condition")}
+    sent_too |= {("JobSettings", name) for name in ("budget_policy_id", "performance_target")}
+    sent_too |= {
+        ("ClusterSpec", name)
+        for name in ("data_security_mode", "driver_instance_pool_id", "runtime_engine", "single_user_name")
+    }
+    sent_too |= {("ClusterSpec", f"{cloud}_attributes") for cloud in ("aws", "azure", "gcp")}
+    sent_too |= {("AwsAttributes", name) for name in ("availability", "spot_bid_price_percent", "zone_id")}
+    sent_too |= {("AzureAttributes", name) for name in ("availability", "first_on_demand", "spot_bid_max_price")}
+    sent_too |= {("GcpAttributes", name) for name in ("availability", "first_on_demand", "zone_id")}
     ours = {
         (kind, name)
         for kind, fields in FIELDS.items()

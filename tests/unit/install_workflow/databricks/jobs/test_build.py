@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from demux.core.errors import PlanRefused, SettingsInvalid
 from demux.core.names import MAX_NAME_BYTES, invalid_reason, names_of
-from demux.core.settings.databricks import AccessLevel, PrincipalKind
+from demux.core.settings.databricks.access import AccessLevel, PrincipalKind
 from demux.core.settings.loading.loader import load
 from demux.core.settings.settings import Settings
 from demux.core.settings.spark_conf import TABLE_CONF as CONF
@@ -358,7 +358,7 @@ def test_a_clusters_session_decides_as_our_own_does() -> None:
     assert {key: _CONF[key] for key in CONF} == CONF
 
 
-@pytest.mark.parametrize("cluster", ["bronze", "a b", "", "x" * 89, "クラスタ"])
+@pytest.mark.parametrize("cluster", ["bronze", "a b", "", "x" * 89, "クラスタ", "big_PART2"])
 def test_a_cluster_that_no_job_can_have_is_refused(cluster: str) -> None:
     with pytest.raises(PlanRefused, match="cannot have a cluster"):
         make_jobs([Task("chess", "deserialize_chess", cluster)], settings(), WHEEL)

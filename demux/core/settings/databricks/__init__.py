@@ -1,0 +1,1 @@
+"""The settings of a Databricks workspace: its jobs, their compute, and who may do what with them."""

@@ -1,0 +1,129 @@
+"""The job clusters, and what one of them has of its own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, model_validator
+
+from demux.core.settings.databricks.machines import IDENTITIES, AwsSettings, AzureSettings, GcpSettings, given_keys
+from demux.core.settings.databricks.values import Tags, Token, require_no_secret
+from demux.core.settings.spark_conf import TABLE_CONF
+from demux.core.settings.types import Section, rule
+
+_FOLDER = re.compile(r"(?:/Volumes(?:/[^/\s{}$]+){4,}|dbfs:(?:/[^/\s{}$]+)+|s3://[^/\s{}$]+(?:/[^/\s{}$]+)*)/?")
+_SCRIPT = re.compile(r"(?:/Volumes(?:/[^/{}$]+){4,}|/Workspace(?:/[^/{}$]+)+|(?:s3|abfss|gs)://[^/\s{}$]+/[^\s{}$]+)")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def _conf(conf: Mapping[str, str]) -> Mapping[str, str]:
+    if ours := sorted(conf.keys() & TABLE_CONF.keys()):
+        raise ValueError(f"{', '.join(ours)}: what tables hold depends on these, and they are as demux sets them")
+    require_no_secret(conf)
+    return conf
+
+
+def _environment(variables: Mapping[str, str]) -> Mapping[str, str]:
+    if wrong := sorted(name for name in variables if not _VARIABLE.fullmatch(name)):
+        raise ValueError(f"{', '.join(wrong)}: expected letters, digits and _, as a variable of a shell has")
+    require_no_secret(variables)
+    return variables
+
+
+def _script(path: str) -> str:
+    if not _SCRIPT.fullmatch(path):
+        raise ValueError("expected a file below /Volumes or /Workspace, or of s3://, abfss:// or gs://")
+    return path
+
+
+def _log_folder(path: str) -> str:
+    if not _FOLDER.fullmatch(path):
+        raise ValueError("expected a folder in a volume, such as /Volumes/main/ops/logs/demux, or of dbfs:/ or s3://")
+    return path.rstrip("/")
+
+
+class NodeSettings(Section):
+    """Machines of a cluster, and how many."""
+
+    node_type: Token | None = Field(
+        default=None, description="Node type of the cloud, such as i3.xlarge. Default: what the policy or pool says."
+    )
+    driver_node_type: Token | None = Field(default=None, description="Node type of the driver. Default: node_type.")
+    instance_pool_id: Token | None = Field(
+        default=None, description="Id of the instance pool of the workers, in place of node_type."
+    )
+    driver_instance_pool_id: Token | None = Field(
+        default=None, description="Id of the instance pool of the driver. Default: instance_pool_id."
+    )
+    workers: Annotated[int, Field(ge=0, le=1000)] | None = Field(
+        default=None, description="Workers of a cluster; 0: a single node. Default: 1, unless it scales by itself."
+    )
+    min_workers: Annotated[int, Field(ge=1, le=1000)] | None = Field(
+        default=None, description="Least workers of a cluster that scales by itself, in place of `workers`."
+    )
+    max_workers: Annotated[int, Field(ge=2, le=1000)] | None = Field(
+        default=None, description="Most workers of a cluster that scales by itself."
+    )
+    photon: bool | None = Field(
+        default=None, description="Whether Photon runs the queries. Default: what the runtime or the policy says."
+    )
+
+    @model_validator(mode="after")
+    def _consistent(self) -> NodeSettings:
+        if (self.min_workers is None) != (self.max_workers is None):
+            raise rule("min_workers and max_workers belong together")
+        if self.min_workers is not None and self.max_workers is not None:
+            if self.workers is not None:
+                raise rule("workers, or min_workers and max_workers, not both")
+            if self.max_workers <= self.min_workers:
+                raise rule("max_workers must be more than min_workers")
+        if self.instance_pool_id is not None and (self.node_type or self.driver_node_type):
+            raise rule("node_type and driver_node_type, or instance_pool_id, not both: a pool has one kind of machine")
+        if self.driver_instance_pool_id is not None and self.instance_pool_id is None:
+            raise rule("driver_instance_pool_id needs instance_pool_id")
+        return self
+
+
+class ClusterSettings(NodeSettings):
+    """The job clusters that the games share."""
+
+    spark_version: Token = Field(
+        default="17.3.x-scala2.13", description="Databricks Runtime, as the Clusters API has it. Default: 17.3 LTS."
+    )
+    policy_id: Token | None = Field(default=None, description="Cluster policy; its defaults are applied.")
+    single_user: Annotated[str, Field(pattern=r"^[^{}$\x00-\x1f]{1,255}$")] | None = Field(
+        default=None,
+        description="For whom a dedicated cluster is: a user, a group or a service principal. Default: whom the job "
+        "runs as.",
+    )
+    spark_conf: Annotated[Mapping[str, str], AfterValidator(_conf)] = Field(
+        default={}, description="Further Spark properties; a secret only as {{secrets/SCOPE/KEY}}."
+    )
+    environment: Annotated[Mapping[str, str], AfterValidator(_environment)] = Field(
+        default={}, description="Environment variables; a secret only as {{secrets/SCOPE/KEY}}."
+    )
+    init_scripts: tuple[Annotated[str, AfterValidator(_script)], ...] = Field(
+        default=(), description="Scripts that each node runs before Spark starts: files of a volume or of a store."
+    )
+    log_path: Annotated[str, AfterValidator(_log_folder)] | None = Field(
+        default=None, description="Folder for the logs of the clusters: of a volume, dbfs:/ or s3://. Default: none."
+    )
+    log_region: Token | None = Field(default=None, description="Region of the bucket of `log_path`.")
+    tags: Tags = Field(default={}, description="Tags of the clusters alone; they get those of the jobs as well.")
+    aws: AwsSettings = Field(default=AwsSettings(), description="How machines are bought on AWS.")
+    azure: AzureSettings = Field(default=AzureSettings(), description="How machines are bought on Azure.")
+    gcp: GcpSettings = Field(default=GcpSettings(), description="How machines are bought on Google Cloud.")
+
+    @model_validator(mode="after")
+    def _consistent_machines(self) -> ClusterSettings:
+        clouds = {name: keys for name in ("aws", "azure", "gcp") if (keys := given_keys(getattr(self, name)))}
+        if len(clouds) > 1:
+            raise rule(f"{' and '.join(clouds)}: a workspace is in one cloud")
+        bought = [f"{name}.{key}" for name, keys in clouds.items() for key in keys if key not in IDENTITIES]
+        if bought and self.instance_pool_id is not None:
+            raise rule(f"{', '.join(bought)}: not for instance_pool_id, as the pool says how its machines are bought")
+        if (self.log_region is None) == (self.log_path or "").startswith("s3:"):
+            raise rule("log_path of s3:// needs log_region, and no other does")
+        return self
