@@ -1,4 +1,8 @@
-"""All games of a round whose tables take files: one Spark job that writes them, then the commits, by the driver."""
+"""All games of a round: one Spark job that writes their files, then the commits.
+
+The driver commits the files of a table that takes them. Of any other, Spark's writer copies the rows, and the files are
+removed.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,6 @@ from pyspark.sql import SparkSession
 from demux.core.delta.parquet_writer import TableFile, remove_files
 from demux.core.error_mapping import named
 from demux.core.errors import DemuxError
-from demux.core.names import names_of
 from demux.core.reports import GameReport, Period
 from demux.core.storage.files import Storage
 from deserializer.fleet.game_state import GameResult, GameStates, PendingGame
@@ -21,12 +24,15 @@ from deserializer.fleet.spark_job import run_job
 from deserializer.fleet.waves import error_of, write_in_waves
 from deserializer.fleet.worker import WrittenGame
 from deserializer.silver.backend import QuarantineTable
-from deserializer.silver.file_quarantine import Quarantine
 from deserializer.silver.file_table import SilverTable
+from deserializer.silver.spark_table import SilverBySpark
+
+# the least that Spark copies at the same time: it waits more than it works
+_COPIES = 4
 
 
-class ByFiles:
-    """Decodes games whose tables take files that Spark has not written."""
+class FileWriter:
+    """Decodes games."""
 
     def __init__(
         self,
@@ -50,9 +56,10 @@ class ByFiles:
         written, bad = self._written(due, now)
         refused = self._quarantined(due, written, bad)
         # upkeep takes as long as several commits: it begins while the others commit
-        games = sorted(due, key=lambda game: not _table_of(due[game]).needs_upkeep)
-        with ThreadPoolExecutor(self._threads, thread_name_prefix="commit") as pool:
-            yield from pool.map(lambda game: self._commit(due[game], written[game], refused), games)
+        by_files = sorted(_with(SilverTable, due), key=lambda game: not _needs_upkeep(due[game]))
+        for games, threads in ((by_files, self._threads), (_with(SilverBySpark, due), max(_COPIES, self._threads))):
+            with ThreadPoolExecutor(threads, thread_name_prefix="commit") as pool:
+                yield from pool.map(lambda game: self._commit(due[game], written[game], refused), games)
 
     def _written(
         self, due: Mapping[str, PendingGame], now: datetime
@@ -74,13 +81,8 @@ class ByFiles:
         """Commit the bad rows of all games, those too that fail later; return why that was not possible."""
         if not bad:
             return None
-        positions = {
-            names_of(game).key: due[game].after
-            for game, parts in written.items()
-            if any(part.rows_bad for part in parts)
-        }
+        positions = {game: due[game].after for game, parts in written.items() if any(part.rows_bad for part in parts)}
         try:
-            assert isinstance(self._quarantine, Quarantine), "or no game's table takes files"
             self._quarantine.append(bad, positions)
         except Exception as error:
             return named(error)
@@ -89,7 +91,7 @@ class ByFiles:
     def _commit(self, due: PendingGame, parts: Sequence[WrittenGame], refused: DemuxError | None) -> GameResult:
         """Commit a game's good rows and return how it ended; on a failure nothing of it is in its table."""
         began = time.time()
-        table = _table_of(due)
+        table = due.table
         files = [file for part in parts for file in part.silver]
         rows_bad = sum(part.rows_bad for part in parts)
         error = error_of(parts) or (refused if rows_bad else None)
@@ -97,7 +99,10 @@ class ByFiles:
         if error is None:
             try:
                 ids = self._games.schema_ids(due, {ref for part in parts for ref in part.refs})
-                table.append(files, self._app_id, due.after.number)
+                if isinstance(table, SilverTable):
+                    table.append(files, self._app_id, due.after.number)
+                else:
+                    table.append_files(files, self._app_id, due.after.number)
                 self._games.done(due)
             except Exception as failure:  # one game's failure must not stop its neighbours
                 error = named(failure)
@@ -115,6 +120,9 @@ class ByFiles:
         return GameResult(due.game, report, None, seconds, commit)
 
 
-def _table_of(due: PendingGame) -> SilverTable:
-    assert isinstance(due.table, SilverTable), "it takes files"
-    return due.table
+def _with(kind: type[object], due: Mapping[str, PendingGame]) -> list[str]:
+    return [game for game, one in due.items() if isinstance(one.table, kind)]
+
+
+def _needs_upkeep(due: PendingGame) -> bool:
+    return isinstance(due.table, SilverTable) and due.table.needs_upkeep

@@ -1,11 +1,8 @@
-"""The fleet's flow: the offset of each game, what it has still to read, one Spark job for all, then the commits.
-
-Games whose tables only Spark can write are decoded one by one, in the same round (`spark_writer.py`).
-"""
+"""The fleet's flow: the offset of each game, what it has still to read, one Spark job for all, then the commits."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 
 from pyspark.sql import SparkSession
@@ -17,13 +14,9 @@ from demux.core.root.layout import Layout
 from demux.core.root.lock import TableLock, unlocked
 from demux.core.schemas.store import SchemaStore
 from demux.core.settings.settings import Sink
-from deserializer.fleet.file_writer import ByFiles
-from deserializer.fleet.game_state import GameResult, GameStates, PendingGame
-from deserializer.fleet.spark_writer import BySpark
-from deserializer.silver.append import Appending
+from deserializer.fleet.file_writer import FileWriter
+from deserializer.fleet.game_state import GameResult, GameStates
 from deserializer.silver.backend import tables_of
-from deserializer.silver.file_table import SilverTable
-from deserializer.silver.spark_table import SilverBySpark
 
 
 class Fleet:
@@ -68,8 +61,7 @@ class Fleet:
         self._games = GameStates(spark, opened_by, schemas, most_rows)
         self._quarantine = opened_by.quarantine(tables)
         self._threads = max(threads, layout.storage.side_by_side(layout.root))
-        self._by_files = ByFiles(spark, layout.storage, self._games, self._quarantine, app_id, self._threads)
-        self._by_spark = BySpark(spark, self._games, Appending(layout, app_id, self._quarantine, tables), threads)
+        self._writer = FileWriter(spark, layout.storage, self._games, self._quarantine, app_id, self._threads)
 
     def decode(self, games: Iterable[str], now: datetime) -> Iterator[GameResult]:
         """Yield how each game ended, in order of time: its rows are in silver or in quarantine, up to its share.
@@ -88,10 +80,4 @@ class Fleet:
         for one in due.values():
             if not one.pieces:
                 yield GameResult(one.game, GameReport(one.game, 0, 0, 0, (), one.rows_waiting), None)
-        active = {game: one for game, one in due.items() if one.pieces}
-        yield from self._by_files.decode(_with(SilverTable, active), now)
-        yield from self._by_spark.decode(_with(SilverBySpark, active))
-
-
-def _with(kind: type[object], due: Mapping[str, PendingGame]) -> dict[str, PendingGame]:
-    return {game: one for game, one in due.items() if isinstance(one.table, kind)}
+        yield from self._writer.decode({game: one for game, one in due.items() if one.pieces}, now)

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import pyarrow as pa
 import pyspark
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from demux.core.columns.spark import COMMENT, columns_of_spark, message_in
+from demux.core.columns.spark import COMMENT, NUMBER, columns_of_spark, message_in
 from demux.core.columns.types import Struct
 from demux.core.delta import batch_commit as commits
 from demux.core.delta.app_transactions import Batch, transaction_of
+from demux.core.delta.parquet_writer import TableFile
 from demux.core.errors import TaskInterrupted
 from demux.core.names import quoted
 from demux.core.storage.files import Storage
+from demux.core.tables import SILVER_RESERVED
 from deserializer.silver.comments import Description, statements
 from deserializer.silver.evolve import evolve, say
 from deserializer.silver.file_table import payload_in, schema_of
+from deserializer.silver.staged_files import staged_rows
 
 # `ALTER COLUMN` takes several columns from Spark 4.0 on
 _AT_ONCE = not pyspark.__version__.startswith("3.")
@@ -119,6 +125,21 @@ class SilverBySpark:
             if transaction_of(self._storage, self.path, app_id) != version:
                 raise
         self._versions[app_id] = version
+
+    def append_files(self, files: Sequence[TableFile], app_id: str, version: int) -> None:
+        """Append the rows of files in the table's folder, which are removed; else as `append`."""
+        # columns that somebody else added get their default, or what they are generated from
+        ours = (one for one in self.schema.fields if NUMBER in one.metadata or one.name in SILVER_RESERVED)
+        with staged_rows(self._spark, self._storage, self.path, files, StructType([*ours])) as rows:
+            self.append(rows, app_id, version)
+
+    def ids_among(self, wanted: pa.ChunkedArray) -> frozenset[str]:
+        """Return which of these record ids (STRING) the table has."""
+        if not self._exists:
+            return frozenset()
+        asked = self._spark.createDataFrame([(each,) for each in wanted.to_pylist()], "_record_id STRING")
+        found = self._rows().select("_record_id").join(asked, "_record_id", "left_semi").distinct()
+        return frozenset(row[0] for row in found.collect())
 
     def _rows(self) -> DataFrame:
         return self._spark.read.format("delta").load(self.path)

@@ -91,9 +91,7 @@ class SearchOutcome:
 
 def session_of(spark: SparkSession) -> SparkSession:
     """Return a session to search with, which hands few rows at a time to Python: they may be large."""
-    session = new_session(spark)
-    session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "200")
-    return session
+    return new_session(spark, {"spark.sql.execution.arrow.maxRecordsPerBatch": "200"})
 
 
 def columns_of(spark: SparkSession | None, layout: Layout, game: str) -> Struct | None:

@@ -25,10 +25,7 @@ _CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
 
 def upkeep_session(spark: SparkSession, target: int) -> SparkSession:
     """Return a session with settings of its own, in which files are joined up to this size."""
-    session = new_session(spark)
-    for name, value in ((_SMALL, str(target // 2)), (_TARGET, str(target)), (_CHECK, "false")):
-        session.conf.set(name, value)
-    return session
+    return new_session(spark, {_SMALL: str(target // 2), _TARGET: str(target), _CHECK: "false"})
 
 
 def maintain_by_spark(
