@@ -10,16 +10,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from datetime import date
+from datetime import date, datetime, timezone
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from demux.core.columns.spark import spark_struct
 from demux.core.delta.app_transactions import Batch
-from demux.core.delta.batch_commit import REFUSED, RowSelection
+from demux.core.delta.batch_commit import REFUSED
+from demux.core.spark.map_in_arrow import map_in_arrow
+from demux.core.tables import QUARANTINE
+from deserializer.decoders.arrow import to_refused
 from deserializer.decoders.schema_decision import Decisions
 from deserializer.decoders.select import ARROW, RowDecoder
-from deserializer.silver.evolve import examined_rows, silver_rows
+from deserializer.silver.evolve import silver_rows
 from deserializer.silver.spark_quarantine import QuarantineBySpark
 from deserializer.silver.spark_table import SilverBySpark
 
@@ -44,7 +48,8 @@ def write_rows(
         put_good: writes rows to silver.
         decoder: of the good rows.
     """
-    bad = examined_rows(rows, decisions, game, batch, RowSelection.REFUSED).persist()
+    refused = to_refused(decisions, game, batch.query_id, batch.batch_id, datetime.now(timezone.utc))
+    bad = map_in_arrow(rows, refused, spark_struct(QUARANTINE)).persist()
     try:
         rows_bad = rows_of_days(bad)
         if rows_bad:

@@ -21,7 +21,7 @@ from demux.core.root.lock import TableLock
 from demux.core.streaming.bronze_offset import BronzeOffset
 from demux.core.tables import QUARANTINE
 from deserializer.silver.file_quarantine import transaction_id
-from deserializer.silver.staged_files import staged_rows
+from deserializer.silver.spark_table import staged_rows
 
 # a table that is not there yet can be made by one at a time
 ALONE = threading.Lock()

@@ -19,7 +19,7 @@ from demux.core.streaming.session import session, stop
 from tools.servers.connect import start_connect
 
 TITLE = "Spark's writer"
-_COMMAND = "python -m benchmarks.parts.spark_sink"
+_COMMAND = "python -m benchmarks.stores.spark_sink"
 # seconds a game
 _BARS = {20: 0.35, 200: 0.25}
 
