@@ -41,8 +41,8 @@ from demux.core.tables import QUARANTINE, SILVER_ORIGIN
 from demux.operations.quarantine.drop import chosen, droppable, finish_drop
 from demux.operations.quarantine.filter import QuarantineFilter
 from deserializer.decoders.arrow import INPUT, REF, SchemaBatch, by_ref, good_rows, parts_of
-from deserializer.decoders.batch_contents import contents_of
 from deserializer.decoders.schema_decision import Decisions
+from deserializer.silver.append import contents_of
 from deserializer.silver.backend import tables_of
 from deserializer.silver.evolve import silver_rows
 from deserializer.silver.file_table import SilverTable

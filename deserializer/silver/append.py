@@ -9,8 +9,11 @@ writer, decodes the rows again and leaves out the records that are in a table by
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import date, datetime, timezone
+from functools import reduce
+from operator import or_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -18,14 +21,36 @@ from pyspark.sql import functions as F
 from demux.core.columns.spark import spark_struct
 from demux.core.delta.app_transactions import Batch
 from demux.core.delta.batch_commit import REFUSED
-from demux.core.spark.map_in_arrow import map_in_arrow
+from demux.core.schemas.ref import SchemaRef
+from demux.core.spark.map_in_arrow import Sizes, map_in_arrow, sizes_column, sizes_in
 from demux.core.tables import QUARANTINE
-from deserializer.decoders.arrow import to_refused
+from deserializer.decoders.arrow import REF, to_refused
 from deserializer.decoders.schema_decision import Decisions
 from deserializer.decoders.select import ARROW, RowDecoder
 from deserializer.silver.evolve import silver_rows
 from deserializer.silver.spark_quarantine import QuarantineBySpark
 from deserializer.silver.spark_table import SilverBySpark
+
+
+@dataclass(frozen=True, slots=True)
+class BatchContents:
+    """What must be known of rows before they are decoded: how many, how many of each ref, how large payloads are."""
+
+    rows: int
+    refs: Mapping[SchemaRef, int]
+    sizes: Sizes
+
+
+def contents_of(frame: DataFrame) -> BatchContents:
+    """Return the contents of a frame with the columns of `INPUT`, in one pass over its rows."""
+    names = [column.name for column in REF]
+    counted = F.count(F.lit(1)).alias("rows")
+    found = frame.groupBy(*names).agg(sizes_column("payload").alias("sizes"), counted).collect()
+    return BatchContents(
+        sum(row.rows for row in found),
+        {SchemaRef(*(row[name] for name in names)): row.rows for row in found},
+        reduce(or_, (sizes_in(row.sizes) for row in found), Sizes()),
+    )
 
 
 def write_rows(

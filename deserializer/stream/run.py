@@ -25,11 +25,10 @@ from demux.core.streaming.bronze_offset import START, BronzeOffset
 from demux.core.streaming.checkpoints import end_of, read_checkpoint
 from demux.core.streaming.query import run_query
 from demux.core.streaming.session import has_protobuf_functions
-from deserializer.decoders.batch_contents import contents_of
 from deserializer.decoders.schema_decision import decide
 from deserializer.decoders.select import choose, native_decoder
 from deserializer.fleet.round import Fleet
-from deserializer.silver.append import unsettled, write_rows
+from deserializer.silver.append import contents_of, unsettled, write_rows
 from deserializer.silver.backend import ahead, tables_of
 from deserializer.silver.fit import fit
 from deserializer.silver.spark_quarantine import QuarantineBySpark
