@@ -3,7 +3,7 @@
 Where rows are appended, each commit carries the position that follows on the rows, as an application transaction. A
 writer that dies between the two leaves quarantine ahead of the table; whoever comes next, with any engine and any
 writer, decodes the rows again and leaves out the records that are in a table by then, whatever would become of them.
-`deserializer.fleet.file_writer` has the same order, with files.
+`deserializer.fleet.round` has the same order, with files.
 """
 
 from __future__ import annotations

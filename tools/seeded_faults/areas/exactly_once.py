@@ -94,7 +94,7 @@ EXACTLY_ONCE = (
     ),
     Fault(
         "quarantine-without-positions",
-        "deserializer/fleet/file_writer.py",
+        "deserializer/fleet/round.py",
         "self._quarantine.append(bad, positions)",
         "self._quarantine.append(bad, {})",
         "tests/flow/fleet/test_append.py"
