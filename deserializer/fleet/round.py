@@ -6,6 +6,7 @@ other, Spark's writer copies the rows, and the files are removed.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +19,7 @@ from demux.core.delta.bronze_games import metadata_of
 from demux.core.delta.parquet_writer import TableFile, remove_files
 from demux.core.error_mapping import named
 from demux.core.errors import DemuxError, TableUnsuited
+from demux.core.names import names_of
 from demux.core.reports import GameReport, Period
 from demux.core.root.layout import Layout
 from demux.core.root.lock import TableLock, unlocked
@@ -30,6 +32,8 @@ from deserializer.fleet.worker import WrittenGame
 from deserializer.silver.backend import tables_of
 from deserializer.silver.file_table import SilverTable
 from deserializer.silver.spark_table import SilverBySpark
+
+_LOG = logging.getLogger("demux")
 
 # the least that Spark copies at the same time: it waits more than it works
 _COPIES = 4
@@ -152,6 +156,8 @@ class Fleet:
                     table.append_files(files, self._app_id, due.after.number)
                 self._games.done(due)
             except Exception as failure:  # one game's failure must not stop its neighbours
+                if not isinstance(failure, DemuxError):
+                    _LOG.exception("%s failed", names_of(due.game).task_key, extra={"game": due.game})
                 error = named(failure)
         else:
             # what cannot be removed now is in no table, and VACUUM removes it
