@@ -184,6 +184,7 @@ def main() -> None:
     sizes = (f"--{name}={getattr(options, name)}" for name in ("games", "rows", "repeats"))
     subprocess.run([sys.executable, "-m", "benchmarks.parts.fleet", *sizes], check=True)
     subprocess.run([sys.executable, "-m", "benchmarks.stores.run"], check=True)
+    subprocess.run([sys.executable, "-m", "benchmarks.stores.spark_sink"], check=True)
     subprocess.run([sys.executable, "-m", "benchmarks.parts.looks"], check=True)
 
 

@@ -144,6 +144,9 @@ def _sentence(text: str) -> str:
         best = raised
     elif causes:
         best = causes[-1].removeprefix("Caused by: ")
+    elif lines[1:] and lines[1].startswith(": "):
+        # py4j says first which of its objects it called
+        best = lines[1].removeprefix(": ")
     else:
         best = lines[0] if lines else "unknown"
     return best[:300].rstrip(".")

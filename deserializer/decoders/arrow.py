@@ -7,19 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from demux.core.causes import Cause
-from demux.core.columns.arrow import arrow_type, project
+from demux.core.causes import Cause, Stage
+from demux.core.columns.arrow import arrow_fields, arrow_type, project
 from demux.core.columns.types import Column, Primitive, Struct
-from demux.core.delta.batch_commit import REFUSED, RowSelection
+from demux.core.delta.batch_commit import REFUSED
+from demux.core.delta.parquet_writer import stamped
 from demux.core.protobuf.decode.decoder import decoder_of
 from demux.core.schemas.ref import SchemaRef
 from demux.core.spark.map_in_arrow import ArrowFunction, Batches, gathered
-from demux.core.tables import POSITION, SILVER_ORIGIN
+from demux.core.tables import POSITION, QUARANTINE, SILVER_ORIGIN
 from deserializer.decoders.schema_decision import Decisions, Refusal, WriterSchema
 
 # the columns of a `SchemaRef`, in its order
@@ -33,7 +35,6 @@ REF = Struct(
 INPUT = Struct((*REF, Column("payload", Primitive.BINARY), *POSITION))
 # all of silver's last columns but the time of decoding, which Spark adds
 ORIGIN = Struct(SILVER_ORIGIN.columns[:-1])
-EXAMINED = Struct((*INPUT, Column("cause", Primitive.STRING), Column("sentence", Primitive.STRING)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,20 +87,13 @@ def to_silver(decisions: Decisions) -> ArrowFunction:
     return convert
 
 
-def to_examined(decisions: Decisions, which: RowSelection) -> ArrowFunction:
-    """Return a function that gives rows as they came, with cause and sentence where they do not decode."""
-    names = [column.name for column in EXAMINED]
+def to_refused(decisions: Decisions, game: str, query_id: str, batch_id: int, now: datetime) -> ArrowFunction:
+    """Return a function that gives what does not decode in the columns of quarantine, as `bad_rows`."""
 
     def convert(batches: Batches) -> Batches:
         for part in parts_of(batches, decisions):
-            sentences: list[str | None] = [None] * len(part.rows)
-            for row, sentence in part.bad:
-                sentences[row] = sentence
-            causes = [None if sentence is None else part.cause for sentence in sentences]
-            examined = pa.RecordBatch.from_arrays(
-                [*part.rows.columns, pa.array(causes, pa.string()), pa.array(sentences, pa.string())], names=names
-            )
-            yield examined.filter(examined.column("cause").is_valid()) if which is RowSelection.REFUSED else examined
+            if part.bad:
+                yield bad_rows(part, game, query_id, batch_id, now)
 
     return convert
 
@@ -158,6 +152,36 @@ def decode_part(
 def origin_of(part: SchemaBatch) -> list[pa.Array]:
     """Return the columns of `ORIGIN` of the good rows."""
     return [*_chosen(part, part.good), part.rescued]
+
+
+def good_rows(part: SchemaBatch, columns: Struct, now: datetime) -> pa.RecordBatch:
+    """Return what decoded in the columns of the silver table, decoded at this time."""
+    origin = origin_of(part)
+    fields = arrow_fields(columns)
+    decoded_at = pa.repeat(pa.scalar(now, fields[-1].type), len(part.good))
+    return pa.RecordBatch.from_arrays([*part.columns, *origin, decoded_at], schema=pa.schema(fields))
+
+
+def bad_rows(part: SchemaBatch, game: str, query_id: str, batch_id: int, now: datetime) -> pa.RecordBatch:
+    """Return what did not decode in the columns of quarantine, quarantined by this query and batch at this time."""
+    rows = part.rows.take(pa.array([row for row, _ in part.bad], pa.int64()))
+    sentences = pa.array([sentence for _, sentence in part.bad], pa.string())
+    told = pa.RecordBatch.from_arrays(
+        [*rows.columns, sentences], names=[*("bytes" if c.name == "payload" else c.name for c in INPUT), "sentence"]
+    )
+    return stamped(
+        told,
+        QUARANTINE,
+        stage=Stage.SILVER.value,
+        cause=part.cause,
+        game_name=game,
+        # bronze has the key and the headers of these rows
+        key=None,
+        headers=None,
+        query_id=query_id,
+        batch_id=batch_id,
+        quarantined_at=now,
+    )
 
 
 def _chosen(part: SchemaBatch, chosen: Sequence[int]) -> list[pa.Array]:

@@ -23,8 +23,6 @@ from deserializer.fleet.worker import GameFiles
 from deserializer.offsets.bronze_log import BronzeLog, require_readable
 from deserializer.offsets.unread_files import CommitsByGame, FileGroup, pending, take
 from deserializer.silver.backend import GameTable, QuarantineTable, Tables, ahead
-from deserializer.silver.file_quarantine import Quarantine
-from deserializer.silver.file_table import SilverTable
 from deserializer.silver.fit import fit, learn
 
 
@@ -38,7 +36,7 @@ class PendingGame:
         before: its offset.
         pieces: what is read; none where nothing is new.
         rows_waiting: about how many rows are left for later rounds.
-        settled: ids of records that an interrupted writer has put into a table already; of tables that take files.
+        settled: ids of records that an interrupted writer has put into a table already.
     """
 
     game: str
@@ -127,7 +125,8 @@ class GameStates:
 
     def work(self, due: PendingGame, paths: frozenset[str] | None = None) -> GameFiles:
         """Return the files to read, or those of these paths, and what to do with their rows."""
-        chosen = [(path, size) for path, size in self.files(due) if paths is None or path in paths]
+        files = [(file_path(self._bronze, file.path), file.bytes) for piece in due.pieces for file in piece.files]
+        chosen = [(path, size) for path, size in files if paths is None or path in paths]
         return GameFiles(
             self._opened_by.layout.storage,
             due.game,
@@ -138,25 +137,6 @@ class GameStates:
             due.after.number,
             due.settled,
         )
-
-    def files(self, due: PendingGame) -> list[tuple[str, int]]:
-        """Return the files that the game has to read, each with its bytes."""
-        return [(file_path(self._bronze, file.path), file.bytes) for piece in due.pieces for file in piece.files]
-
-    def decisions(self, due: PendingGame, refs: Mapping[SchemaRef, int]) -> Decisions:
-        """Return what to do with rows of these schema refs, once the table has all columns for it.
-
-        Args:
-            due: the game.
-            refs: how many rows have each.
-
-        Raises:
-            DemuxError: why that is not possible.
-        """
-        if refs.keys() - self.known(due.game).by_ref.keys():
-            for error in self.learn({due.game: refs}, {due.game: due}).values():
-                raise error
-        return self.known(due.game)
 
     def learn(
         self, refs: Mapping[str, Mapping[SchemaRef, int]], due: Mapping[str, PendingGame]
@@ -223,16 +203,14 @@ class GameStates:
             # a writer died between its two commits: at least what it had read is read again
             ends = [at for at, piece in enumerate(pieces, 1) if piece.after >= bad]
             taken = pieces[: max(len(taken), ends[0])] if ends else pieces
-            if isinstance(table, SilverTable):
-                settled = self._settled(game, table, taken, quarantine)
+            settled = self._settled(game, table, taken, quarantine)
         waiting = sum(piece.rows for piece in pieces[len(taken) :])
         return PendingGame(game, table, position, taken, waiting, settled)
 
     def _settled(
-        self, game: str, table: SilverTable, pieces: Iterable[FileGroup], quarantine: QuarantineTable
+        self, game: str, table: GameTable, pieces: Iterable[FileGroup], quarantine: QuarantineTable
     ) -> frozenset[str]:
         """Return the ids of the pieces' records that are in quarantine or in silver already."""
-        assert isinstance(quarantine, Quarantine), "or no game's table takes files"
         storage = self._opened_by.layout.storage
         columns = []
         for file in (file for piece in pieces for file in piece.files):

@@ -1,29 +1,42 @@
 """The fleet's flow: the offset of each game, what it has still to read, one Spark job for all, then the commits.
 
-Games whose tables only Spark can write are decoded one by one, in the same round (`spark_writer.py`).
+The job's tasks write files with the rows of all games. The driver commits the files of a table that takes them. Of any
+other, Spark's writer copies the rows, and the files are removed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import logging
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import datetime
 
 from pyspark.sql import SparkSession
 
 from demux.core.delta.bronze_games import metadata_of
-from demux.core.errors import TableUnsuited
-from demux.core.reports import GameReport
+from demux.core.delta.parquet_writer import TableFile, remove_files
+from demux.core.error_mapping import named
+from demux.core.errors import DemuxError, TableUnsuited
+from demux.core.names import names_of
+from demux.core.reports import GameReport, Period
 from demux.core.root.layout import Layout
 from demux.core.root.lock import TableLock, unlocked
 from demux.core.schemas.store import SchemaStore
 from demux.core.settings.settings import Sink
-from deserializer.fleet.file_writer import ByFiles
 from deserializer.fleet.game_state import GameResult, GameStates, PendingGame
-from deserializer.fleet.spark_writer import BySpark
-from deserializer.silver.append import Appending
+from deserializer.fleet.spark_job import run_job
+from deserializer.fleet.waves import error_of, write_in_waves
+from deserializer.fleet.worker import WrittenGame
 from deserializer.silver.backend import tables_of
 from deserializer.silver.file_table import SilverTable
 from deserializer.silver.spark_table import SilverBySpark
+
+_LOG = logging.getLogger("demux")
+
+# the least that Spark copies at the same time: it waits more than it works
+_COPIES = 4
 
 
 class Fleet:
@@ -68,8 +81,9 @@ class Fleet:
         self._games = GameStates(spark, opened_by, schemas, most_rows)
         self._quarantine = opened_by.quarantine(tables)
         self._threads = max(threads, layout.storage.side_by_side(layout.root))
-        self._by_files = ByFiles(spark, layout.storage, self._games, self._quarantine, app_id, self._threads)
-        self._by_spark = BySpark(spark, self._games, Appending(layout, app_id, self._quarantine, tables), threads)
+        self._spark = spark
+        self._layout = layout
+        self._app_id = app_id
 
     def decode(self, games: Iterable[str], now: datetime) -> Iterator[GameResult]:
         """Yield how each game ended, in order of time: its rows are in silver or in quarantine, up to its share.
@@ -89,9 +103,79 @@ class Fleet:
             if not one.pieces:
                 yield GameResult(one.game, GameReport(one.game, 0, 0, 0, (), one.rows_waiting), None)
         active = {game: one for game, one in due.items() if one.pieces}
-        yield from self._by_files.decode(_with(SilverTable, active), now)
-        yield from self._by_spark.decode(_with(SilverBySpark, active))
+        written, bad = self._written(active, now)
+        refused = self._quarantined(active, written, bad)
+        # upkeep takes as long as several commits: it begins while the others commit
+        by_files = sorted(_with(SilverTable, active), key=lambda game: not _needs_upkeep(active[game]))
+        copies = max(_COPIES, self._threads)
+        for names, threads in ((by_files, self._threads), (_with(SilverBySpark, active), copies)):
+            with ThreadPoolExecutor(threads, thread_name_prefix="commit") as pool:
+                yield from pool.map(lambda game: self._commit(active[game], written[game], refused), names)
+
+    def _written(
+        self, due: Mapping[str, PendingGame], now: datetime
+    ) -> tuple[dict[str, list[WrittenGame]], list[TableFile]]:
+        """Return what became of each game's files, by game, and the files for quarantine."""
+        games, quarantine = self._games, self._quarantine.path
+        return write_in_waves(
+            self._layout.storage,
+            [games.work(one) for one in due.values()],
+            lambda works: run_job(self._spark, self._layout.storage, works, quarantine, self._app_id, now),
+            games.known,
+            lambda refs: games.learn(refs, due),
+            lambda game, paths: games.work(due[game], paths),
+        )
+
+    def _quarantined(
+        self, due: Mapping[str, PendingGame], written: Mapping[str, Sequence[WrittenGame]], bad: Sequence[TableFile]
+    ) -> DemuxError | None:
+        """Commit the bad rows of all games, those too that fail later; return why that was not possible."""
+        if not bad:
+            return None
+        positions = {game: due[game].after for game, parts in written.items() if any(part.rows_bad for part in parts)}
+        try:
+            self._quarantine.append(bad, positions)
+        except Exception as error:
+            return named(error)
+        return None
+
+    def _commit(self, due: PendingGame, parts: Sequence[WrittenGame], refused: DemuxError | None) -> GameResult:
+        """Commit a game's good rows and return how it ended; on a failure nothing of it is in its table."""
+        began = time.time()
+        table = due.table
+        files = [file for part in parts for file in part.silver]
+        rows_bad = sum(part.rows_bad for part in parts)
+        error = error_of(parts) or (refused if rows_bad else None)
+        ids: tuple[int, ...] = ()
+        if error is None:
+            try:
+                ids = self._games.schema_ids(due, {ref for part in parts for ref in part.refs})
+                if isinstance(table, SilverTable):
+                    table.append(files, self._app_id, due.after.number)
+                else:
+                    table.append_files(files, self._app_id, due.after.number)
+                self._games.done(due)
+            except Exception as failure:  # one game's failure must not stop its neighbours
+                if not isinstance(failure, DemuxError):
+                    _LOG.exception("%s failed", names_of(due.game).task_key, extra={"game": due.game})
+                error = named(failure)
+        else:
+            # what cannot be removed now is in no table, and VACUUM removes it
+            with suppress(OSError, DemuxError):
+                remove_files(self._layout.storage, table.path, [file.path for file in files])
+        commit = Period(began, time.time())
+        seconds = sum(part.seconds for part in parts) + max(0.0, commit.ended_s - commit.began_s)
+        if error is not None:
+            self._games.forget(due.game)
+            return GameResult(due.game, None, error, seconds, commit)
+        rows_in = sum(part.rows_in for part in parts)
+        report = GameReport(due.game, rows_in, rows_in - rows_bad, rows_bad, ids, due.rows_waiting, due.bytes)
+        return GameResult(due.game, report, None, seconds, commit)
 
 
-def _with(kind: type[object], due: Mapping[str, PendingGame]) -> dict[str, PendingGame]:
-    return {game: one for game, one in due.items() if isinstance(one.table, kind)}
+def _with(kind: type[object], due: Mapping[str, PendingGame]) -> list[str]:
+    return [game for game, one in due.items() if isinstance(one.table, kind)]
+
+
+def _needs_upkeep(due: PendingGame) -> bool:
+    return isinstance(due.table, SilverTable) and due.table.needs_upkeep

@@ -19,17 +19,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from demux.core.causes import Stage
-from demux.core.columns.arrow import arrow_fields, filled
+from demux.core.columns.arrow import filled
 from demux.core.columns.types import Struct
-from demux.core.delta.parquet_writer import TableFile, TableWriter, remove_files, stamped
+from demux.core.delta.parquet_writer import TableFile, TableWriter, remove_files
 from demux.core.delta.scan import batch_rows
 from demux.core.error_mapping import named
 from demux.core.errors import BronzeRewritten, DemuxError
 from demux.core.schemas.ref import SchemaRef
 from demux.core.storage.files import Storage
 from demux.core.tables import QUARANTINE, SILVER_ORIGIN
-from deserializer.decoders.arrow import INPUT, REF, SchemaBatch, origin_of, parts_of
+from deserializer.decoders.arrow import INPUT, REF, bad_rows, good_rows, parts_of
 from deserializer.decoders.schema_decision import Decisions, UnknownRef
 from deserializer.fleet.days import DayCounts, among
 from deserializer.fleet.replaced_rows import ReplacedRows, RowsByDay
@@ -252,36 +251,6 @@ def _failed(work: GameFiles, failure: Exception) -> WrittenGame:
 def _rows(work: GameFiles, opened: Iterator[Any]) -> Iterator[pa.RecordBatch]:
     for rows in bronze_rows(opened, work.settled):
         yield rows if work.replaces is None else rows.filter(among(rows.column("timestamp"), work.replaces.span))
-
-
-def good_rows(part: SchemaBatch, columns: Struct, now: datetime) -> pa.RecordBatch:
-    """Return what decoded in the columns of the silver table, decoded at this time."""
-    origin = origin_of(part)
-    fields = arrow_fields(columns)
-    decoded_at = pa.repeat(pa.scalar(now, fields[-1].type), len(part.good))
-    return pa.RecordBatch.from_arrays([*part.columns, *origin, decoded_at], schema=pa.schema(fields))
-
-
-def bad_rows(part: SchemaBatch, game: str, query_id: str, batch_id: int, now: datetime) -> pa.RecordBatch:
-    """Return what did not decode in the columns of quarantine, quarantined by this query and batch at this time."""
-    rows = part.rows.take(pa.array([row for row, _ in part.bad], pa.int64()))
-    sentences = pa.array([sentence for _, sentence in part.bad], pa.string())
-    told = pa.RecordBatch.from_arrays(
-        [*rows.columns, sentences], names=[*("bytes" if c.name == "payload" else c.name for c in INPUT), "sentence"]
-    )
-    return stamped(
-        told,
-        QUARANTINE,
-        stage=Stage.SILVER.value,
-        cause=part.cause,
-        game_name=game,
-        # bronze has the key and the headers of these rows
-        key=None,
-        headers=None,
-        query_id=query_id,
-        batch_id=batch_id,
-        quarantined_at=now,
-    )
 
 
 def _reader(work: GameFiles) -> _Reader:

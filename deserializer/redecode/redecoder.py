@@ -37,9 +37,9 @@ from deserializer.offsets.logged_files import files_of_table
 from deserializer.redecode.replace_by_files import FileReplacement
 from deserializer.redecode.replace_by_spark import replace_by_spark
 from deserializer.redecode.source import BronzeRows, Redecoded, retired_rows
-from deserializer.silver.append import ALONE
 from deserializer.silver.backend import tables_of
 from deserializer.silver.file_table import SilverTable
+from deserializer.silver.spark_quarantine import ALONE
 
 # of bronze, which one task decodes; of more, Spark's tasks have a part each
 _MOST_BYTES = 512 * 2**20

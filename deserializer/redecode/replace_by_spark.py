@@ -19,15 +19,14 @@ from demux.core.schemas.store import SchemaStore
 from demux.core.spark.map_in_arrow import batches_within_memory
 from demux.core.streaming.bronze_offset import BronzeOffset
 from demux.operations.quarantine.filter import QuarantineFilter
-from deserializer.decoders.batch_contents import contents_of
 from deserializer.fleet.replaced_rows import day_counts, lost_rows
-from deserializer.offsets.bronze_files import file_session
 from deserializer.redecode.rebuilt_table import RebuiltTable, rebuilt_table
 from deserializer.redecode.source import BronzeRows, Redecoded
-from deserializer.silver.append import ALONE, day_of, rows_of_days, write_rows
+from deserializer.silver.append import contents_of, day_of, rows_of_days, write_rows
 from deserializer.silver.evolve import say
 from deserializer.silver.fit import fit
-from deserializer.silver.rewrite import replace_rows
+from deserializer.silver.rewrite import replace_rows, replacing_session
+from deserializer.silver.spark_quarantine import ALONE
 from deserializer.silver.spark_table import SilverBySpark
 
 
@@ -42,7 +41,7 @@ def replace_by_spark(
     accept_loss: bool,
 ) -> Redecoded:
     """Return what became of the rows; as `Redecoder.replace`."""
-    spark = file_session(spark)
+    spark = replacing_session(spark)
     game, contract = source.game, schemas.contract(source.game)
     everything = source.frame(spark, layout)
     rows = _without_forgotten(spark, layout, game, everything)

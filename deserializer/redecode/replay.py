@@ -40,16 +40,14 @@ from demux.core.spark.map_in_arrow import ArrowFunction, Batches, batches_within
 from demux.core.tables import QUARANTINE, SILVER_ORIGIN
 from demux.operations.quarantine.drop import chosen, droppable, finish_drop
 from demux.operations.quarantine.filter import QuarantineFilter
-from deserializer.decoders.arrow import INPUT, REF, SchemaBatch, by_ref, parts_of
-from deserializer.decoders.batch_contents import contents_of
+from deserializer.decoders.arrow import INPUT, REF, SchemaBatch, by_ref, good_rows, parts_of
 from deserializer.decoders.schema_decision import Decisions
-from deserializer.fleet.worker import good_rows
-from deserializer.offsets.bronze_files import file_session
+from deserializer.silver.append import contents_of
 from deserializer.silver.backend import tables_of
 from deserializer.silver.evolve import silver_rows
 from deserializer.silver.file_table import SilverTable
 from deserializer.silver.fit import fit
-from deserializer.silver.rewrite import replace_rows
+from deserializer.silver.rewrite import replace_rows, replacing_session
 from deserializer.silver.spark_table import SilverBySpark
 
 # of quarantine, which one process decodes
@@ -174,7 +172,7 @@ class _Replay:
     def by_spark(self, silver: SilverBySpark) -> ReplayReport:
         """Decode in Spark's tasks: the new rows of silver, then quarantine's rows that stay."""
         # read again inside the commit, which sees to it that no other came between
-        found = chosen(file_session(self.spark), self.layout, self.choice)
+        found = chosen(replacing_session(self.spark), self.layout, self.choice)
         rows = found.withColumnRenamed("bytes", "payload").select(*(column.name for column in INPUT))
         contents = contents_of(rows)
         if not contents.rows:

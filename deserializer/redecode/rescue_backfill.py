@@ -36,11 +36,10 @@ from demux.core.spark.map_in_arrow import ArrowFunction, Batches, map_in_arrow
 from demux.core.storage.files import Storage
 from demux.core.tables import SILVER_ORIGIN, SILVER_RESERVED
 from deserializer.decoders.schema_decision import SchemaLookup, WriterSchema
-from deserializer.offsets.bronze_files import file_session
 from deserializer.silver.backend import tables_of
 from deserializer.silver.file_table import SilverTable
 from deserializer.silver.fit import fit
-from deserializer.silver.rewrite import MOST_BYTES, replace_rows
+from deserializer.silver.rewrite import MOST_BYTES, replace_rows, replacing_session
 
 _RESCUED = "_rescued"
 _HELD = f"{_RESCUED} IS NOT NULL"
@@ -145,7 +144,7 @@ def _held_by_spark(spark: SparkSession, path: str) -> tuple[Mapping[str, int], s
 def _fill_by_spark(spark: SparkSession, path: str, columns: Struct, fill: ArrowFunction) -> tuple[int, int]:
     """Fill the rows in one commit; return how many changed, and how many still hold something."""
     everything = Struct((*columns, *SILVER_ORIGIN))
-    rows = file_session(spark).read.format("delta").load(path).where(_HELD)
+    rows = replacing_session(spark).read.format("delta").load(path).where(_HELD)
     rows = rows.select(*(F.col(quoted(column.name)) for column in everything))
     filled = map_in_arrow(rows, fill, spark_struct(Struct((*everything, _CHANGED))))
     changed, left = F.sum(F.col(_CHANGED.name).cast("long")), F.count(_RESCUED)

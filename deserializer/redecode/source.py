@@ -31,9 +31,9 @@ from deserializer.fleet.days import DayCounts, Span, among
 from deserializer.fleet.game_state import GameStates
 from deserializer.fleet.replaced_rows import lost_rows
 from deserializer.offsets.bronze_days import plain_bronze
-from deserializer.offsets.bronze_files import file_session
 from deserializer.silver.append import day_of
 from deserializer.silver.backend import ahead, tables_of
+from deserializer.silver.rewrite import replacing_session
 
 _ALL_ROWS = 2**62
 
@@ -190,7 +190,7 @@ def rows_by_day(spark: SparkSession, layout: Layout, games: Collection[str]) -> 
     """Return how many rows bronze has of each of these games, or of all, by day; None: those that say of no day."""
     found: defaultdict[str, dict[date | None, int]] = defaultdict(dict)
     if layout.storage.table_exists(layout.bronze):
-        bronze = file_session(spark).read.format("delta").load(layout.bronze)
+        bronze = replacing_session(spark).read.format("delta").load(layout.bronze)
         mine = bronze.where(F.col("game_name").isin([*games])) if games else bronze
         for row in mine.groupBy("game_name", day_of("timestamp")).count().collect():
             found[row.game_name][row.day] = row["count"]

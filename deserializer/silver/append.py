@@ -3,36 +3,54 @@
 Where rows are appended, each commit carries the position that follows on the rows, as an application transaction. A
 writer that dies between the two leaves quarantine ahead of the table; whoever comes next, with any engine and any
 writer, decodes the rows again and leaves out the records that are in a table by then, whatever would become of them.
-`deserializer.fleet.file_writer` has the same order, with files.
+`deserializer.fleet.round` has the same order, with files.
 """
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime, timezone
+from functools import reduce
+from operator import or_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from demux.core.delta import batch_commit as commits
+from demux.core.columns.spark import spark_struct
 from demux.core.delta.app_transactions import Batch
-from demux.core.delta.batch_commit import REFUSED, RowSelection
-from demux.core.names import names_of
-from demux.core.root.layout import Layout
-from demux.core.root.lock import TableLock
-from demux.core.streaming.bronze_offset import BronzeOffset
+from demux.core.delta.batch_commit import REFUSED
+from demux.core.schemas.ref import SchemaRef
+from demux.core.spark.map_in_arrow import Sizes, map_in_arrow, sizes_column, sizes_in
+from demux.core.tables import QUARANTINE
+from deserializer.decoders.arrow import REF, to_refused
 from deserializer.decoders.schema_decision import Decisions
 from deserializer.decoders.select import ARROW, RowDecoder
-from deserializer.silver.backend import QuarantineTable, ahead
-from deserializer.silver.evolve import examined_rows, silver_rows
-from deserializer.silver.file_quarantine import transaction_id
+from deserializer.silver.evolve import silver_rows
+from deserializer.silver.spark_quarantine import QuarantineBySpark
 from deserializer.silver.spark_table import SilverBySpark
 
-# a table that is not there yet can be made by one at a time
-ALONE = threading.Lock()
+
+@dataclass(frozen=True, slots=True)
+class BatchContents:
+    """What must be known of rows before they are decoded: how many, how many of each ref, how large payloads are."""
+
+    rows: int
+    refs: Mapping[SchemaRef, int]
+    sizes: Sizes
+
+
+def contents_of(frame: DataFrame) -> BatchContents:
+    """Return the contents of a frame with the columns of `INPUT`, in one pass over its rows."""
+    names = [column.name for column in REF]
+    counted = F.count(F.lit(1)).alias("rows")
+    found = frame.groupBy(*names).agg(sizes_column("payload").alias("sizes"), counted).collect()
+    return BatchContents(
+        sum(row.rows for row in found),
+        {SchemaRef(*(row[name] for name in names)): row.rows for row in found},
+        reduce(or_, (sizes_in(row.sizes) for row in found), Sizes()),
+    )
 
 
 def write_rows(
@@ -55,7 +73,8 @@ def write_rows(
         put_good: writes rows to silver.
         decoder: of the good rows.
     """
-    bad = examined_rows(rows, decisions, game, batch, RowSelection.REFUSED).persist()
+    refused = to_refused(decisions, game, batch.query_id, batch.batch_id, datetime.now(timezone.utc))
+    bad = map_in_arrow(rows, refused, spark_struct(QUARANTINE)).persist()
     try:
         rows_bad = rows_of_days(bad)
         if rows_bad:
@@ -78,81 +97,13 @@ def day_of(column: str) -> Column:
     return F.when(years, day).alias("day")
 
 
-@dataclass(frozen=True, slots=True)
-class Appending:
-    """Appends rows of the games of one root; may be shared by threads with a game each.
-
-    Attributes:
-        layout: where the tables are.
-        app_id: of positions.
-        quarantine: the quarantine table, as it was when it was refreshed.
-        lock: keeps other processes away while quarantine is written.
-    """
-
-    layout: Layout
-    app_id: str
-    quarantine: QuarantineTable
-    lock: TableLock
-
-    def append(
-        self,
-        rows: DataFrame,
-        game: str,
-        table: SilverBySpark,
-        after: BronzeOffset,
-        decisions: Decisions,
-        decoder: RowDecoder = ARROW,
-    ) -> int:
-        """Return how many rows do not decode, once all rows are in quarantine or silver; again, it adds nothing.
-
-        Args:
-            rows: of `unsettled`, in the columns of `INPUT`.
-            game: the exact name.
-            table: its table, with all columns that the decisions say.
-            after: the position that follows on the rows.
-            decisions: what to do with each row.
-            decoder: of the good rows.
-
-        Raises:
-            TaskInterrupted: as `SilverBySpark.append`; silver is as it was.
-        """
-        batch = Batch(self.app_id, after.number, retried=False)
-        bad = write_rows(
-            rows,
-            decisions,
-            game,
-            batch,
-            lambda bad: self.quarantine_rows(bad, game, after),
-            lambda good: table.append(good, self.app_id, after.number),
-            decoder,
-        )
-        return bad.total()
-
-    def quarantine_rows(self, bad: DataFrame, game: str, after: BronzeOffset) -> None:
-        """Append a game's bad rows to quarantine, with the position that follows on them."""
-        key = names_of(game).key
-        before = self.quarantine.position(key)
-        # Spark would take an older version for a write that was done already; what is there says enough then
-        is_known = before is not None and before >= after
-        transaction = Batch(transaction_id(self.app_id, key), after.number, retried=False)
-        with ALONE, self.lock(self.quarantine.path):
-            commits.append(bad, self.quarantine.path, None if is_known else transaction)
-
-    def unsettled(self, rows: DataFrame, game: str, table: SilverBySpark, before: BronzeOffset) -> DataFrame:
-        """Return those of the rows behind a position, by `record_id`, that an interrupted writer put into no table."""
-        if ahead(self.quarantine, game, before) is None:
-            return rows
-        spark = rows.sparkSession
-        mine = (F.col("query_id") == self.app_id) & (F.col("game_name") == game)
-        settled = [
-            spark.read.format("delta").load(path).where(mine).select("record_id")
-            for path in (self.layout.quarantine, self.layout.dropped)
-            if self.layout.storage.table_exists(path)
-        ]
-        if table.exists:
-            silver = spark.read.format("delta").load(table.path)
-            settled.append(silver.select(F.col("_record_id").alias("record_id")))
-        columns = rows.columns
-        for ids in settled:
-            rows = rows.join(ids, "record_id", "left_anti").select(*columns)
-        return rows
+def unsettled(rows: DataFrame, game: str, table: SilverBySpark, quarantine: QuarantineBySpark) -> DataFrame:
+    """Return those of the rows, by `record_id`, that an interrupted writer put into no table."""
+    settled = quarantine.records(game)
+    if table.exists:
+        silver = rows.sparkSession.read.format("delta").load(table.path)
+        settled.append(silver.select(F.col("_record_id").alias("record_id")))
+    columns = rows.columns
+    for ids in settled:
+        rows = rows.join(ids, "record_id", "left_anti").select(*columns)
+    return rows

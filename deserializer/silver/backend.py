@@ -94,12 +94,10 @@ class Tables:
 
     def quarantine(self, lock: TableLock) -> QuarantineTable:
         """Return the quarantine table; `lock` keeps other processes away while files are put into it."""
-        path, dropped = self.layout.quarantine, self.layout.dropped
-        return (
-            Quarantine(self.layout.storage, path, dropped, self.app_id, lock)
-            if self.takes_files
-            else QuarantineBySpark(self.layout.storage, path, self.app_id)
-        )
+        if self.takes_files:
+            return Quarantine(self.layout.storage, self.layout.quarantine, self.layout.dropped, self.app_id, lock)
+        assert self.spark is not None, "or it is not asked for"
+        return QuarantineBySpark(self.spark, self.layout, self.app_id, lock)
 
 
 def ahead(quarantine: QuarantineTable, game: str, position: BronzeOffset) -> BronzeOffset | None:

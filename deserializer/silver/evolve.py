@@ -9,17 +9,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from demux.core.causes import Stage
-from demux.core.columns.spark import MESSAGE, columns_of_spark, metadata_of, spark_struct, spark_type
+from demux.core.columns.spark import MESSAGE, columns_of_spark, metadata_of, spark_struct
 from demux.core.columns.types import Column, Struct
-from demux.core.delta.app_transactions import Batch
-from demux.core.delta.batch_commit import RowSelection
 from demux.core.error_mapping import named
 from demux.core.names import quoted
 from demux.core.spark.classic import SPARK_ERRORS
-from demux.core.spark.map_in_arrow import map_in_arrow
-from demux.core.tables import QUARANTINE, SILVER_ORIGIN
-from deserializer.decoders.arrow import EXAMINED, to_examined
+from demux.core.tables import SILVER_ORIGIN
 from deserializer.decoders.schema_decision import Decisions
 from deserializer.decoders.select import ARROW, RowDecoder
 from deserializer.silver.rewrite import retyped, widen
@@ -108,24 +103,3 @@ def _of_message(frame: DataFrame, columns: Sequence[Column], message: str | None
     first = columns[0]
     renamed = F.col(quoted(first.name)).alias(first.name, metadata={**metadata_of(first), MESSAGE: message})
     return frame.select(*(renamed if name == first.name else F.col(quoted(name)) for name in frame.columns))
-
-
-def examined_rows(frame: DataFrame, decisions: Decisions, game: str, batch: Batch, which: RowSelection) -> DataFrame:
-    """Return rows of a batch in the columns of `QUARANTINE`; a good one has a NULL cause."""
-    examined = map_in_arrow(frame, to_examined(decisions, which), spark_struct(EXAMINED))
-    stamped = (
-        examined.withColumnRenamed("payload", "bytes")
-        .withColumn("stage", F.lit(Stage.SILVER.value))
-        .withColumn("game_name", F.lit(game))
-        .withColumn("query_id", F.lit(batch.query_id))
-        .withColumn("batch_id", F.lit(batch.batch_id).cast("long"))
-        .withColumn("quarantined_at", F.current_timestamp())
-    )
-    known = set(stamped.columns)
-    # bronze has the key and the headers of these rows
-    return stamped.select(
-        *(
-            F.col(column.name) if column.name in known else F.lit(None).cast(spark_type(column.type)).alias(column.name)
-            for column in QUARANTINE
-        )
-    )

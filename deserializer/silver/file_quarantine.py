@@ -15,6 +15,7 @@ from demux.core.delta.parquet_writer import TableFile, append_files, remove_file
 from demux.core.delta.scan import table_rows
 from demux.core.errors import TaskInterrupted
 from demux.core.extras import deltalake
+from demux.core.names import names_of
 from demux.core.root.lock import TableLock
 from demux.core.storage.files import Storage
 from demux.core.streaming.bronze_offset import BronzeOffset
@@ -83,13 +84,14 @@ class Quarantine:
         return frozenset(found)
 
     def append(self, files: Sequence[TableFile], positions: Mapping[str, BronzeOffset]) -> None:
-        """Append files with bad rows, with the position of each game by key that has some; in one commit.
+        """Append files with bad rows, with the position of each game that has some; in one commit.
 
         Raises:
             TaskInterrupted: another process has put bad rows of these games here since `refresh`; nothing is done.
         """
         with self._lock(self.path):
-            seen = {key: self.position(key) for key in positions}
+            by_key = {names_of(game).key: position for game, position in positions.items()}
+            seen = {key: self.position(key) for key in by_key}
             if self._open is None:
                 self._open = self._storage.create_table(self.path, spark_struct(QUARANTINE).jsonValue())
             self._open.update_incremental()
@@ -99,7 +101,7 @@ class Quarantine:
                     f"Another process put bad rows of the same games into {self.path} meanwhile.",
                     "Run the same command again; nothing is lost.",
                 )
-            numbers = {transaction_id(self._app_id, key): position.number for key, position in positions.items()}
+            numbers = {transaction_id(self._app_id, key): position.number for key, position in by_key.items()}
             append_files(self._open, files, None, numbers)
             self._open.update_incremental()
             if is_due(self.path, self._open.version()):

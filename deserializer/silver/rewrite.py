@@ -24,6 +24,7 @@ from demux.core.delta.rewrite_rows import rewritten
 from demux.core.delta.scan import sizes_of
 from demux.core.extras import deltalake
 from demux.core.names import quoted
+from demux.core.spark.connect import new_session
 from demux.core.storage.files import Storage
 from demux.core.tables import SILVER_ORIGIN
 
@@ -107,6 +108,15 @@ def widen_by_files(
         return True
     remove_files(storage, path, [file.path for file in files])
     return False
+
+
+def replacing_session(spark: SparkSession) -> SparkSession:
+    """Return a session with settings of its own, in which `replace_rows` puts in rows of any days."""
+    conf = {
+        "spark.databricks.delta.replaceWhere.constraintCheck.enabled": "false",
+        "spark.sql.session.timeZone": "UTC",
+    }
+    return new_session(spark, conf)
 
 
 def replace_rows(rows: DataFrame, table: str, **options: str) -> None:

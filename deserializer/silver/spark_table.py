@@ -1,24 +1,42 @@
-"""A game's silver table that only Spark can open or write; what `file_table.py` is for all others."""
+"""A game's silver table that only Spark can open or write; what `file_table.py` is for all others.
+
+The fleet's tasks write its rows, too: to files beside the table's own, which are in no commit. Spark's writer copies
+them. What a process leaves behind that dies is removed by VACUUM.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import lru_cache
+
+import pyarrow as pa
 import pyspark
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from demux.core.columns.spark import COMMENT, columns_of_spark, message_in
+from demux.core.columns.spark import COMMENT, NUMBER, columns_of_spark, message_in
 from demux.core.columns.types import Struct
 from demux.core.delta import batch_commit as commits
 from demux.core.delta.app_transactions import Batch, transaction_of
-from demux.core.errors import TaskInterrupted
+from demux.core.delta.parquet_writer import TableFile, remove_files
+from demux.core.errors import DemuxError, TaskInterrupted
 from demux.core.names import quoted
+from demux.core.spark.connect import new_session
 from demux.core.storage.files import Storage
+from demux.core.storage.location import literal_path
+from demux.core.tables import SILVER_RESERVED
 from deserializer.silver.comments import Description, statements
 from deserializer.silver.evolve import evolve, say
 from deserializer.silver.file_table import payload_in, schema_of
 
 # `ALTER COLUMN` takes several columns from Spark 4.0 on
 _AT_ONCE = not pyspark.__version__.startswith("3.")
+# files beside a Delta table are not read as the Parquet files that they are, unless one says so
+_FORMAT_CHECK = "spark.databricks.delta.formatCheck.enabled"
+# of few rows: Spark takes longer to write code than to do without, above all to read the log for a transaction
+_INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+_FEW_ROWS = 50_000
 
 
 class SilverBySpark:
@@ -120,5 +138,41 @@ class SilverBySpark:
                 raise
         self._versions[app_id] = version
 
+    def append_files(self, files: Sequence[TableFile], app_id: str, version: int) -> None:
+        """Append the rows of files in the table's folder, which are removed; else as `append`."""
+        # columns that somebody else added get their default, or what they are generated from
+        ours = (one for one in self.schema.fields if NUMBER in one.metadata or one.name in SILVER_RESERVED)
+        with staged_rows(self._spark, self._storage, self.path, files, StructType([*ours])) as rows:
+            self.append(rows, app_id, version)
+
+    def ids_among(self, wanted: pa.ChunkedArray) -> frozenset[str]:
+        """Return which of these record ids (STRING) the table has."""
+        if not self._exists:
+            return frozenset()
+        asked = self._spark.createDataFrame([(each,) for each in wanted.to_pylist()], "_record_id STRING")
+        found = self._rows().select("_record_id").join(asked, "_record_id", "left_semi").distinct()
+        return frozenset(row[0] for row in found.collect())
+
     def _rows(self) -> DataFrame:
         return self._spark.read.format("delta").load(self.path)
+
+
+@contextmanager
+def staged_rows(
+    spark: SparkSession, storage: Storage, table: str, files: Sequence[TableFile], columns: StructType
+) -> Iterator[DataFrame]:
+    """Yield the rows of files in a table's folder, in these columns; then the files are removed."""
+    session = _copying_session(spark, sum(file.rows for file in files) <= _FEW_ROWS)
+    paths = [literal_path(f"{table}/{file.path}") for file in files]
+    try:
+        yield session.read.schema(columns).parquet(*paths) if paths else session.createDataFrame([], columns)
+    finally:
+        with suppress(OSError, DemuxError):
+            remove_files(storage, table, [file.path for file in files])
+
+
+@lru_cache(maxsize=4)
+def _copying_session(spark: SparkSession, is_small: bool) -> SparkSession:
+    """Return a session of this one that reads single files of tables; kept, as making one takes a while."""
+    conf = {_FORMAT_CHECK: "false", "spark.sql.session.timeZone": "UTC"}
+    return new_session(spark, {**conf, **(_INTERPRETED if is_small else {})})

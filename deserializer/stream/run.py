@@ -25,13 +25,13 @@ from demux.core.streaming.bronze_offset import START, BronzeOffset
 from demux.core.streaming.checkpoints import end_of, read_checkpoint
 from demux.core.streaming.query import run_query
 from demux.core.streaming.session import has_protobuf_functions
-from deserializer.decoders.batch_contents import contents_of
 from deserializer.decoders.schema_decision import decide
 from deserializer.decoders.select import choose, native_decoder
 from deserializer.fleet.round import Fleet
-from deserializer.silver.append import Appending
-from deserializer.silver.backend import tables_of
+from deserializer.silver.append import contents_of, unsettled, write_rows
+from deserializer.silver.backend import ahead, tables_of
 from deserializer.silver.fit import fit
+from deserializer.silver.spark_quarantine import QuarantineBySpark
 from deserializer.silver.spark_table import SilverBySpark
 from deserializer.stream.source import game_stream
 
@@ -74,9 +74,8 @@ def deserialize(
     if at.index:
         # a stream begins with a whole commit
         return _by_fleet(Fleet(spark, layout, schemas, most_rows=_ALL_ROWS, threads=1, tables=tables), game)
-    quarantine = opened.quarantine(tables)
+    quarantine = QuarantineBySpark(spark, layout, opened.app_id, tables)
     quarantine.refresh()
-    appending = Appending(layout, opened.app_id, quarantine, tables)
     native = native_decoder(has_protobuf_functions(spark), layout.root)
     reports: list[GameReport] = []
 
@@ -86,7 +85,7 @@ def deserialize(
         if after <= before:
             # the table was written, and then the process died
             return
-        rows = appending.unsettled(frame, game, table, before)
+        rows = frame if ahead(quarantine, game, before) is None else unsettled(frame, game, table, quarantine)
         contents = contents_of(rows)
         answers = schemas.lookup(contents.refs, game)
         contract = schemas.contract(game)
@@ -94,7 +93,15 @@ def deserialize(
         chosen = choose(decoder, native, decide(table.columns, answers, table.message, contract, rows=contents.refs))
         decisions = fit(spark, layout.storage, table, answers, contract, contents.refs)
         with batches_within_memory(rows, contents.sizes):
-            bad = appending.append(rows, game, table, after, decisions, chosen)
+            bad = write_rows(
+                rows,
+                decisions,
+                game,
+                Batch(opened.app_id, after.number, retried=False),
+                lambda bad: quarantine.append_rows(bad, game, after),
+                lambda good: table.append(good, opened.app_id, after.number),
+                chosen,
+            ).total()
         reports.append(GameReport(game, contents.rows, contents.rows - bad, bad, decisions.schema_ids()))
 
     if not _is_at(layout.storage, checkpoint, at):

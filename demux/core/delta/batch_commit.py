@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import Enum
 
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
@@ -17,13 +16,6 @@ from demux.core.delta.app_transactions import Batch
 
 # marks a row of the batch that has no place in the good table; not a column of any table
 REFUSED = "_refused"
-
-
-class RowSelection(Enum):
-    """Which rows of the batch a frame of quarantine rows holds."""
-
-    REFUSED = "refused"
-    ALL = "all"
 
 
 @dataclass(frozen=True, slots=True)

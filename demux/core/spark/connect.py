@@ -53,18 +53,21 @@ def open_remote(url: str, conf: Mapping[str, str]) -> SparkSession:
     return spark  # type: ignore[no-any-return]
 
 
-def new_session(spark: SparkSession) -> SparkSession:
-    """Return a session with settings of its own that begin as those of this one."""
+def new_session(spark: SparkSession, tuning: Mapping[str, str]) -> SparkSession:
+    """Return a session with settings of its own that begin as those of this one, but for these (see `set_conf`)."""
+    made: Any
     if is_classic(spark):
-        return spark.newSession()
-    from pyspark.sql.connect.session import SparkSession as RemoteSession
+        made = spark.newSession()
+    else:
+        from pyspark.sql.connect.session import SparkSession as RemoteSession
 
-    given: Any = spark
-    made: Any = RemoteSession(connection=given.client._builder)
-    before, has = given.conf.getAll, made.conf.getAll
-    for name, value in before.items():
-        if has.get(name) != value and made.conf.isModifiable(name):
-            set_conf(made, name, value)
+        given: Any = spark
+        made = RemoteSession(connection=given.client._builder)
+        before, has = given.conf.getAll, made.conf.getAll
+        changed = {name: value for name, value in before.items() if has.get(name) != value}
+        tuning = {**{name: value for name, value in changed.items() if made.conf.isModifiable(name)}, **tuning}
+    for name, value in tuning.items():
+        set_conf(made, name, value)
     return made  # type: ignore[no-any-return]
 
 

@@ -115,7 +115,10 @@ class _Erasure:
                 "Run the same command with --spark.",
                 table=self.path,
             )
-        session = _session(spark)
+        session = new_session(spark, {})
+        for name, value in _CONF.items():
+            # one that is refused fails here: the bytes would stay
+            session.conf.set(name, value)
         pairs = [(record_id, batch) for record_id, batches in portion.items() for batch in batches]
         same = {self.record_id: _ID, **({} if self.batch_id is None else {self.batch_id: "batch_id"})}
         written = session.createDataFrame(pairs, f"{_ID} string, batch_id long")
@@ -264,10 +267,3 @@ def _written(spark: SparkSession | None, layout: Layout, request: ErasureRequest
         return rows.filter(pc.and_(pc.and_(forgotten, is_request), is_game)).select([_ID, "batch_id"])
 
     yield from table.batches(spark, mine)
-
-
-def _session(spark: SparkSession) -> SparkSession:
-    session = new_session(spark)
-    for key, value in _CONF.items():
-        session.conf.set(key, value)
-    return session

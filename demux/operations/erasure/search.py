@@ -30,7 +30,6 @@ from demux.core.root.layout import Layout
 from demux.core.schemas.ref import SchemaRef
 from demux.core.schemas.store import SchemaStore
 from demux.core.spark.connect import new_session
-from demux.core.spark.session_conf import set_conf
 from demux.core.tables import POSITION
 from demux.operations.erasure.payload_matching import (
     BATCH,
@@ -101,9 +100,7 @@ class SearchOutcome:
 
 def session_of(spark: SparkSession) -> SparkSession:
     """Return a session to search with, which hands few rows at a time to Python: they may be large."""
-    session = new_session(spark)
-    set_conf(session, "spark.sql.execution.arrow.maxRecordsPerBatch", "200")
-    return session
+    return new_session(spark, {"spark.sql.execution.arrow.maxRecordsPerBatch": "200"})
 
 
 def columns_of(spark: SparkSession | None, layout: Layout, game: str) -> Struct | None:

@@ -12,7 +12,6 @@ from pyspark.sql import SparkSession
 from demux.core.delta.log import newest_version
 from demux.core.names import quoted
 from demux.core.spark.connect import new_session
-from demux.core.spark.session_conf import set_conf
 from demux.core.storage.files import Storage
 from demux.operations.maintenance.compaction_plan import LastSort
 from demux.operations.maintenance.report import Table, TableMaintenance
@@ -26,10 +25,7 @@ _CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
 
 def upkeep_session(spark: SparkSession, target: int) -> SparkSession:
     """Return a session with settings of its own, in which files are joined up to this size."""
-    session = new_session(spark)
-    for name, value in ((_SMALL, str(target // 2)), (_TARGET, str(target)), (_CHECK, "false")):
-        set_conf(session, name, value)
-    return session
+    return new_session(spark, {_SMALL: str(target // 2), _TARGET: str(target), _CHECK: "false"})
 
 
 def maintain_by_spark(

@@ -16,9 +16,9 @@ from demux.core.settings.settings import Engine
 from demux.core.storage.files import Storage
 from demux.core.streaming.bronze_offset import BronzeOffset
 from demux.pipeline.engines import decode_of
-from deserializer.silver.append import Appending
 from deserializer.silver.file_quarantine import Quarantine
 from deserializer.silver.file_table import SilverTable
+from deserializer.silver.spark_quarantine import QuarantineBySpark
 from deserializer.silver.spark_table import SilverBySpark
 from deserializer.stream.run import deserialize
 from tests.support.flow.crash import Crash
@@ -46,7 +46,7 @@ class Writer:
             decode("chess")
 
 
-BY_SPARK = ((Appending, "quarantine_rows"), (SilverBySpark, "append"))
+BY_SPARK = ((QuarantineBySpark, "append_rows"), (SilverBySpark, "append"))
 WRITERS = {
     "files": Writer({**FLEET, "sink": "files"}, (Quarantine, "append"), (SilverTable, "append")),
     "spark": Writer({**FLEET, "sink": "spark"}, *BY_SPARK),

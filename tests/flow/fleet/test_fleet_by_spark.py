@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 import pytest
+from delta.tables import DeltaTable as TableBySpark
 from deltalake import DeltaTable
 
 from demux.core.settings.settings import Settings
@@ -84,6 +86,30 @@ def test_a_table_that_asks_more_of_its_writers_goes_through_spark_and_its_neighb
         assert (writers(root, "chess")[0], writers(root, "go")[0]) == ("spark", of_go)
     without_errors(streams.run())
     assert root.everything() == streams.everything()
+
+
+def test_spark_computes_generated_columns_and_checks_constraints_and_no_file_is_left(root: Root) -> None:
+    root = with_run(root, retries=0)
+    schema_id, table = root.register("chess", EVENT), root.silver_path("chess")
+    message = root.message(schema_id)
+
+    def sent(first: int, *names: str) -> dict[str, object]:
+        records = [wrapper("chess", schema_id, message(name=name).SerializeToString()) for name in names]
+        root.send(records, first_offset=first)
+        return {end.task.game: end.error for end in root.run().ended}
+
+    assert sent(0, "ann") == {"chess": None}
+    columns = root.spark.read.format("delta").load(table).schema
+    shutil.rmtree(table)
+    made = TableBySpark.create(root.spark).location(table).addColumns(columns)
+    made.addColumn("loud", "STRING", generatedAlwaysAs="upper(name)").execute()
+    root.spark.sql(f"ALTER TABLE delta.`{table}` ADD CONSTRAINT known CHECK (name <> 'eve')")
+    assert sent(1, "bob") == {"chess": None}
+    error = sent(2, "cid", "eve")["chess"]
+    assert "known" in str(error)
+    assert [(row["name"], row["loud"]) for row in root.silver("chess")] == [("ann", "ANN"), ("bob", "BOB")]
+    # those of Spark have a number in their name, also those of a write that failed
+    assert [path.name for path in Path(table).glob("*.parquet") if "-c000" not in path.name] == []
 
 
 def test_a_root_elsewhere_has_the_same_tables_and_may_come_back(

@@ -25,8 +25,8 @@ from demux.core.settings.settings import Sink
 from demux.core.tables import REMOVED
 from deserializer.redecode.backfill_plan import BackfillRequest
 from deserializer.redecode.redecoder import Redecoder, rebuild
-from deserializer.silver.append import Appending
 from deserializer.silver.file_quarantine import Quarantine
+from deserializer.silver.spark_quarantine import QuarantineBySpark
 from install_workflow.planning.plan import Task
 from tests.support.flow import crash
 from tests.support.flow.fleet import FLEET, crash_after, without_errors
@@ -245,7 +245,7 @@ def test_a_backfill_that_dies_after_any_of_its_writes_is_ended_by_the_same_comma
     root = undisturbed.copied_to(undisturbed.folder.parent / "killed", run=settings)
     assert backfill(undisturbed, wanted) == [(HOSTILE, 2, 4, 3, 1), (HOSTILE, 3, 4, 3, 1)]
     # the fleet died as well, with bad rows in quarantine: the backfill ends its round first
-    owner, method = (Quarantine, "append") if sink is Sink.FILES else (Appending, "quarantine_rows")
+    owner, method = (Quarantine, "append") if sink is Sink.FILES else (QuarantineBySpark, "append_rows")
     with crash_after(owner, method), pytest.raises(KeyboardInterrupt):
         root.run()
     # days to do; bad rows; silver; quarantine; what is done

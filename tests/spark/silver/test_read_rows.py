@@ -18,8 +18,8 @@ from demux.core.root.layout import Layout
 from demux.core.schemas.store import SchemaStore
 from demux.core.tables import REMOVED, SILVER_ORIGIN
 from deserializer.fleet.days import Span
-from deserializer.offsets.bronze_files import file_session
 from deserializer.redecode.source import BronzeRows, read_rows, retired_rows
+from deserializer.silver.rewrite import replacing_session
 from tests.support.spark.registries import CountingRegistry, every_game
 from tests.support.spark.tables import MOMENT, bronze_row, write, write_bronze
 
@@ -38,7 +38,7 @@ def files(layout: Layout) -> list[str]:
 
 
 def taken(spark: SparkSession, layout: Layout, source: BronzeRows) -> list[str]:
-    rows = source.frame(file_session(spark), layout)
+    rows = source.frame(replacing_session(spark), layout)
     return sorted(row.record_id for row in rows.select("record_id").collect())
 
 

@@ -79,8 +79,8 @@ EXACTLY_ONCE = (
     ),
     Fault(
         "stream-quarantine-without-its-lock",
-        "deserializer/silver/append.py",
-        "with ALONE, self.lock(self.quarantine.path):",
+        "deserializer/silver/spark_quarantine.py",
+        "with ALONE, self._lock(self.path):",
         "with ALONE:",
         "tests/flow/fleet/test_append.py::test_quarantine_is_written_by_spark_while_its_lock_is_held",
     ),
@@ -94,7 +94,7 @@ EXACTLY_ONCE = (
     ),
     Fault(
         "quarantine-without-positions",
-        "deserializer/fleet/file_writer.py",
+        "deserializer/fleet/round.py",
         "self._quarantine.append(bad, positions)",
         "self._quarantine.append(bad, {})",
         "tests/flow/fleet/test_append.py"

@@ -89,6 +89,11 @@ def test_the_deepest_cause_of_a_java_trace_is_the_sentence() -> None:
         (ValueError(), "ValueError:."),
         (ValueError("It ends with a stop."), "ValueError: It ends with a stop."),
         (ValueError("first\nsecond"), "ValueError: first."),
+        # as py4j writes what the JVM raised
+        (
+            ValueError("An error occurred while calling o1.save.\n: a.b.Violated: known\n - name: eve"),
+            "a.b.Violated: known.",
+        ),
         (ValueError("x" * 1000), f"ValueError: {'x' * 288}."),
     ],
 )

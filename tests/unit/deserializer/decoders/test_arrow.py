@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 from demux.core.causes import Cause
 from demux.core.columns.arrow import arrow_fields
 from demux.core.columns.types import Struct
-from demux.core.delta.batch_commit import REFUSED, RowSelection
+from demux.core.delta.batch_commit import REFUSED
 from demux.core.errors import SchemaUnknown
 from demux.core.schemas.ref import SchemaRef
 from demux.core.settings.games import Contract, Frozen, SchemaChanges
-from deserializer.decoders.arrow import EXAMINED, INPUT, silver_columns, to_examined, to_silver
+from demux.core.tables import QUARANTINE
+from deserializer.decoders.arrow import INPUT, silver_columns, to_refused, to_silver
 from deserializer.decoders.schema_decision import Decisions, SchemaLookup, decide
 from tests.support.data.chess import EMPTY, VERSION_1, VERSION_3, compiled, payload
 
@@ -32,6 +33,7 @@ ANSWERS: dict[SchemaRef, SchemaLookup] = {
     SchemaRef(None): SchemaUnknown("The record has no schema id.", "Correct the producer."),
 }
 DECISIONS = decide(Struct(()), ANSWERS)
+MOMENT = datetime(2025, 1, 2, tzinfo=timezone.utc)
 
 ANNA = payload(V1, user_name="anna", moves=3)
 BERT = payload(V3, player="bert", moves=-1, board={"blitz": True, "opening": "ruy"}, clocks=[1, 2**40])
@@ -63,7 +65,6 @@ def columns_of(ref: Ref) -> dict[str, int | str | None]:
 
 def batch(some: Sequence[Row], first: int = 0) -> pa.RecordBatch:
     """Rows of bronze; record ids count from `first`."""
-    moment = datetime(2025, 1, 2, tzinfo=timezone.utc)
     records = [
         {
             **columns_of(ref),
@@ -72,7 +73,7 @@ def batch(some: Sequence[Row], first: int = 0) -> pa.RecordBatch:
             "topic": "events",
             "partition": 1,
             "offset": first + number,
-            "timestamp": moment,
+            "timestamp": MOMENT,
             "record_id": f"r{first + number}",
         }
         for number, (ref, data) in enumerate(some)
@@ -84,8 +85,8 @@ def silver(some: Sequence[Row], decisions: Decisions = DECISIONS) -> list[dict[s
     return as_rows(to_silver(decisions)(iter([batch(some)])), "_record_id")
 
 
-def examined(some: Sequence[Row], which: RowSelection) -> list[dict[str, Any]]:
-    return as_rows(to_examined(DECISIONS, which)(iter([batch(some)])), "record_id")
+def refusals(some: Sequence[Row]) -> list[dict[str, Any]]:
+    return as_rows(to_refused(DECISIONS, "chess", "query", 7, MOMENT)(iter([batch(some)])), "record_id")
 
 
 def as_rows(batches: Iterable[pa.RecordBatch], record_id: str) -> list[dict[str, Any]]:
@@ -96,14 +97,13 @@ def as_rows(batches: Iterable[pa.RecordBatch], record_id: str) -> list[dict[str,
 def test_rows_of_two_versions_come_into_the_columns_of_one_table() -> None:
     anna, bert = silver([(11, ANNA), (13, BERT)])
     origin = {"_origin": "delta", "_topic": "events", "_partition": 1, "_rescued": None, REFUSED: False}
-    moment = datetime(2025, 1, 2, tzinfo=timezone.utc)
     assert anna == {
         **{"user_name": "anna", "moves": 3, "board": None, "clocks": None, "_schema_id": 11},
-        **{**origin, "_offset": 0, "_timestamp": moment, "_record_id": "r0"},
+        **{**origin, "_offset": 0, "_timestamp": MOMENT, "_record_id": "r0"},
     }
     assert bert == {
         **{"user_name": "bert", "moves": -1, "board": {"blitz": True, "opening": "ruy"}, "clocks": [1, 2**40]},
-        **{**origin, "_schema_id": 13, "_offset": 1, "_timestamp": moment, "_record_id": "r1"},
+        **{**origin, "_schema_id": 13, "_offset": 1, "_timestamp": MOMENT, "_record_id": "r1"},
     }
 
 
@@ -149,8 +149,8 @@ def test_a_message_without_fields_is_a_row_of_its_origin_alone() -> None:
 
 def test_each_refused_row_has_its_cause_and_its_sentence() -> None:
     some: list[Row] = [(11, ANNA), (11, TRUNCATED), (99, ANNA), (None, BERT)]
-    refused = examined(some, RowSelection.REFUSED)
-    assert [(row["record_id"], row["cause"], row["payload"]) for row in refused] == [
+    refused = refusals(some)
+    assert [(row["record_id"], row["cause"], row["bytes"]) for row in refused] == [
         ("r1", Cause.MALFORMED_PAYLOAD.value, TRUNCATED),
         ("r2", Cause.UNKNOWN_SCHEMA.value, ANNA),
         ("r3", Cause.UNKNOWN_SCHEMA.value, BERT),
@@ -160,12 +160,10 @@ def test_each_refused_row_has_its_cause_and_its_sentence() -> None:
         "The record has no schema id.",
     ]
     assert refused[0]["sentence"]
-
-
-def test_all_rows_of_a_batch_are_examined_and_a_good_one_has_no_cause() -> None:
-    everything = examined([(11, ANNA), (11, TRUNCATED)], RowSelection.ALL)
-    assert [row["cause"] for row in everything] == [None, Cause.MALFORMED_PAYLOAD.value]
-    assert list(everything[0]) == [column.name for column in EXAMINED]
+    assert {(row["stage"], row["game_name"], row["query_id"], row["batch_id"]) for row in refused} == {
+        ("silver", "chess", "query", 7)
+    }
+    assert list(refused[0]) == [column.name for column in QUARANTINE]
 
 
 def test_a_row_that_names_its_schema_by_guid_has_the_id_of_that_schema() -> None:
@@ -173,7 +171,7 @@ def test_a_row_that_names_its_schema_by_guid_has_the_id_of_that_schema() -> None
     assert (good["user_name"], good["_schema_id"], good[REFUSED]) == ("bert", 13, False)
     assert (bad["_schema_id"], bad[REFUSED]) == (13, True)
     assert (framed["user_name"], framed["_schema_id"], framed[REFUSED]) == ("anna", 11, False)
-    (refused,) = examined([("0f", b"\xff")], RowSelection.REFUSED)
+    (refused,) = refusals([("0f", b"\xff")])
     assert (refused["schema_id"], refused["schema_guid"], refused["cause"]) == (None, "0f", "MALFORMED_PAYLOAD")
 
 
@@ -189,7 +187,7 @@ def test_two_schemas_with_the_same_message_name_decode_each_its_own_rows() -> No
 
 def test_an_empty_batch_gives_no_rows() -> None:
     assert silver([]) == []
-    assert examined([], RowSelection.ALL) == []
+    assert refusals([]) == []
 
 
 @given(rows)
@@ -203,12 +201,7 @@ def test_every_row_comes_out_once_whatever_stands_beside_it(some: list[Row]) -> 
 @given(rows)
 def test_a_row_is_refused_in_silver_exactly_when_it_has_a_cause(some: list[Row]) -> None:
     refused = {row["_record_id"] for row in silver(some) if row[REFUSED]}
-    assert {row["record_id"] for row in examined(some, RowSelection.REFUSED)} == refused
-    everything = examined(some, RowSelection.ALL)
-    assert {row["record_id"] for row in everything if row["cause"] is not None} == refused
-    refs = [{name: row[name] for name in ("schema_id", "schema_guid", "message_indexes")} for row in everything]
-    assert refs == [columns_of(ref) for ref, _ in some]
-    assert [row["payload"] for row in everything] == [data for _, data in some]
+    assert {row["record_id"] for row in refusals(some)} == refused
 
 
 @given(rows, st.integers(1, 5))
