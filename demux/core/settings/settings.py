@@ -268,8 +268,8 @@ class Settings(Section):
             )
         if databricks.compute_kind is Compute.SERVERLESS and self.run.engine is Engine.FLEET:
             wrong.append(
-                "run.engine: fleet is not for databricks.compute: serverless, where Spark reads no single files of a "
-                "table; set run.engine: auto or stream"
+                "run.engine: fleet is not for databricks.compute: serverless, where Spark's tasks reach no network and "
+                "cannot write files; set run.engine: auto or stream"
             )
         if databricks.compute_kind is not Compute.DEDICATED and needs_key(self.store, self.root):
             wrong.append(
