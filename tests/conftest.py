@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
-from collections.abc import Callable, Iterator
+import threading
+import traceback
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from _pytest.faulthandler import fault_handler_stderr_fd_key
 from hypothesis import HealthCheck, settings
 
 from tests.support.order import file_of, group_of, rank, read_costs
@@ -51,6 +55,26 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     costs = read_costs()
     ranks = {nodeid: rank(nodeid, costs) for nodeid in {file_of(item.nodeid) for item in items}}
     items.sort(key=lambda item: ranks[file_of(item.nodeid)])
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Say where a test hangs before its time is out: a worker that is ended then says nothing."""
+    patience_s = float(item.config.getini("timeout")) - 10
+    timer = threading.Timer(patience_s, _print_where_it_is, [item.config.stash[fault_handler_stderr_fd_key]])
+    timer.daemon = True
+    if patience_s > 0:
+        timer.start()
+    try:
+        return (yield)
+    finally:
+        timer.cancel()
+
+
+def _print_where_it_is(stderr: int) -> None:
+    # faulthandler prints a hundred threads at most, and a session with streams has more
+    frame = sys._current_frames()[threading.main_thread().ident or 0]
+    os.write(stderr, "".join(["the main thread is at:\n", *traceback.format_stack(frame)]).encode())
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -234,7 +234,7 @@ def test_indexes_or_settings_that_lead_to_no_message_make_the_schema_invalid_and
 ) -> None:
     lost, odd = SchemaRef(1, None, "2"), SchemaRef(1, None, "-1")
     answers = SchemaStore(spark, layout, every_game(registry, {"chess": "g.Nothing"})).lookup([ONE, lost, odd], "chess")
-    assert {ref: getattr(answer, "cause", None) for ref, answer in answers.items()} == {
+    assert {ref: getattr(answer, "message", None) for ref, answer in answers.items()} == {
         ONE: "Schema 1 ('chess' version 1) has no message 'g.Nothing', which is named for its subject.",
         lost: "Schema 1 ('chess' version 1) has no message at the indexes 2.",
         odd: "Schema 1 ('chess' version 1) has no message at the indexes -1.",
