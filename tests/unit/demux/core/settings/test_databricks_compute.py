@@ -86,7 +86,7 @@ def test_on_serverless_compute_a_task_has_a_pack_of_games_and_one_of_each_game_i
         ),
         (
             {"_run__engine": "fleet"},
-            "run.engine: fleet is not for databricks.compute: serverless, where Spark reads no",
+            "run.engine: fleet is not for databricks.compute: serverless, where Spark's tasks reach no",
         ),
         ({"clusters": "{bigg: {workers: 2}}", "cluster__node_type": "a"}, "databricks.clusters.bigg: no such cluster"),
     ],
