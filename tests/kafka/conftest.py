@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -23,13 +22,6 @@ from tools.servers.tls.security import Secured, secured
 
 # room for a record of 10 MB
 _MAX_MESSAGE_BYTES = 20_000_000
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _clients_end_with_their_tests() -> Iterator[None]:
-    """End the clients that a caught error still holds: each waits for threads of its own, and they would be many."""
-    yield
-    gc.collect()
 
 
 @pytest.fixture(scope="session")

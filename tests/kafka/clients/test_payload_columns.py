@@ -41,8 +41,10 @@ def test_what_confluent_writes_is_decoded_and_what_is_encoded_confluent_reads(
     registry: Registry, message: str, fields: dict[str, object]
 ) -> None:
     cls = classes(FRAMED)(message)
-    client = SchemaRegistryClient({"url": registry.url})
-    write = ProtobufSerializer(cls, client, {"subject.name.strategy": lambda *_: "column-value"})
+    client = SchemaRegistryClient({"url": registry.url, "timeout": 30})
+    # its own way asks the registry for associations, which this one has none of
+    subject = {"subject.name.strategy": lambda *_: "column-value"}
+    write = ProtobufSerializer(cls, client, subject)
     sent = [write(cls(**fields), CONTEXT), write(cls(), CONTEXT)]
     schemas = schemas_of_subject(open_named_registry(registry.url), "column-value", message)
     column = PayloadColumn(0, WrapperFraming.CONFLUENT, decide_column(schemas))
@@ -54,7 +56,7 @@ def test_what_confluent_writes_is_decoded_and_what_is_encoded_confluent_reads(
     prefix = frame_bytes(newest.schema_id, indexes_of_message(newest.descriptor_set, message))
     target = MessageColumn((0,), True, newest.descriptor_set, message, prefix)
     (encoded,) = to_payloads(target, "value", "unwritten")(iter([decoded]))
-    read = ProtobufDeserializer(cls, {"use.deprecated.format": False}, client)
+    read = ProtobufDeserializer(cls, {"use.deprecated.format": False, **subject}, client)
     assert [read(data, CONTEXT) for data in encoded.column("value").to_pylist()] == [cls(**fields), cls()]
 
 
