@@ -81,7 +81,8 @@ def test_a_broker_that_is_killed_in_the_middle_and_comes_back_has_each_record_on
 
 
 def test_a_broker_that_goes_away_for_good_is_told_with_what_it_has(mortal: Broker) -> None:
-    options = {"delivery.timeout.ms": "3000", "queue.buffering.max.messages": str(QUEUE), "linger.ms": "1"}
+    # small batches, so that the broker is gone before a busy machine has sent them all
+    options = {"delivery.timeout.ms": "3000", "queue.buffering.max.messages": str(QUEUE), "batch.num.messages": "10"}
     sink = KafkaSink(settings(mortal.bootstrap, "gone", options=options), {})
     sink.write(records(b"first"))
     with ThreadPoolExecutor(1) as pool:
