@@ -138,8 +138,7 @@ class StatusReader:
         if len(paths) < len(files):
             self._notes[f"Only the newest {_MOST_RECORDS:,} tasks on record are shown."] = None
         unknown = [path for path in paths if path not in self._records]
-        with self._pool() as pool:
-            known = self._records | dict(zip(unknown, pool.map(self._records_in, unknown), strict=True))
+        known = self._records | dict(zip(unknown, self._each(self._records_in, unknown), strict=True))
         self._records = {path: known[path] for path in paths}
         found = (one for path in reversed(paths) for one in known[path])
         return tuple(sorted(found, key=lambda one: one.finished_at))
@@ -153,17 +152,19 @@ class StatusReader:
     def _tables(self, games: Iterable[str]) -> tuple[dict[str, TableFacts], frozenset[str]]:
         """Return the silver tables by game, and the games whose table cannot be read."""
         names = sorted(games)
-        with self._pool() as pool:
-            looked = dict(zip(names, pool.map(self._silver_table, names), strict=True))
+        looked = dict(zip(names, self._each(self._silver_table, names), strict=True))
         for name, found in looked.items():
             if isinstance(found, Exception):
                 self._note(self._layout.silver(names_of(name).key), found)
         unreadable = frozenset(name for name, found in looked.items() if isinstance(found, Exception))
         return {name: found for name, found in looked.items() if isinstance(found, TableFacts)}, unreadable
 
-    def _pool(self) -> ThreadPoolExecutor:
-        threads = _THREADS * self._storage.side_by_side(self._layout.root)
-        return ThreadPoolExecutor(threads, thread_name_prefix="status")
+    def _each(self, read: Callable[[str], Found], names: Sequence[str]) -> list[Found]:
+        beside = self._storage.side_by_side(self._layout.root)
+        if beside == 1:  # a folder answers at once: threads would wait for each other
+            return [read(name) for name in names]
+        with ThreadPoolExecutor(_THREADS * beside, thread_name_prefix="status") as pool:
+            return list(pool.map(read, names))
 
     def _silver_table(self, game: str) -> TableFacts | Exception | None:
         path = self._layout.silver(names_of(game).key)
