@@ -11,7 +11,6 @@ from demux.cli.output.documents.repairs import (
     ContentJson,
     DecodedFieldJson,
     DropJson,
-    DroppableJson,
     GroupJson,
     QuarantineJson,
     RecordJson,
@@ -21,9 +20,8 @@ from demux.core.causes import Stage
 from demux.core.protobuf.wire.wire_dump import Dump, DumpedField
 from demux.core.schemas.ref import SchemaRef
 from demux.core.text import counted, counted_rows, printable
-from demux.operations.quarantine.drop import Droppable, rows_of
 from demux.operations.quarantine.records import DecodedRecord, QuarantineRecord
-from demux.operations.quarantine.summary import GroupKey, QuarantineGroup, total
+from demux.operations.quarantine.summary import Droppable, GroupKey, QuarantineGroup, total
 
 _MOST_CHARACTERS = 300
 _MOST_BYTES = 256
@@ -113,17 +111,14 @@ def drop_text(found: Sequence[Droppable], before: datetime) -> Iterator[Text]:
         yield Text(f"- drop {counted_rows(one.rows)} {printable(one.cause)} {game}")
     if len(found) > _MOST_LINES:
         yield Text(
-            f"- and {counted_rows(rows_of(found[_MOST_LINES:]))} of {len(found) - _MOST_LINES} more causes and games"
+            f"- and {counted_rows(total(found[_MOST_LINES:]))} of {len(found) - _MOST_LINES} more causes and games"
         )
-    yield Text(f"{counted_rows(rows_of(found))} quarantined before {_moment(before)}")
+    yield Text(f"{counted_rows(total(found))} quarantined before {_moment(before)}")
 
 
 def drop_content(found: Sequence[Droppable], before: datetime) -> DropJson:
     """Return the same as JSON data."""
-    groups: list[DroppableJson] = [
-        {"stage": one.stage, "cause": one.cause, "game": one.game, "rows": one.rows} for one in found
-    ]
-    return {"before": before.isoformat(), "rows": rows_of(found), "groups": groups}
+    return {"before": before.isoformat(), "rows": total(found), "groups": [*found]}
 
 
 def _whose(key: GroupKey) -> str:

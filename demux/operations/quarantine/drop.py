@@ -9,8 +9,7 @@ Files are written again without Spark; Spark's MERGE and DELETE do the same for 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Protocol
 
@@ -33,6 +32,7 @@ from demux.core.root.layout import Layout
 from demux.core.storage.files import Storage
 from demux.core.tables import DROPPED
 from demux.operations.quarantine.filter import QuarantineFilter
+from demux.operations.quarantine.summary import Droppable
 
 # what tells a row of quarantine from all others, but for copies that its source holds
 _IDENTITY = ("stage", "cause", "game_name", "record_id", "quarantined_at")
@@ -51,16 +51,6 @@ class RowCondition(Protocol):
 
     def sql(self) -> str:
         """Return the same as a SQL condition."""
-
-
-@dataclass(frozen=True, slots=True)
-class Droppable:
-    """Rows of a cause: `game` is None at stage bronze, where a name that was refused is no game."""
-
-    stage: str
-    cause: str
-    game: str | None
-    rows: int
 
 
 def droppable(spark: SparkSession | None, layout: Layout, choice: QuarantineFilter) -> tuple[Droppable, ...]:
@@ -204,11 +194,6 @@ def _finish_by_spark(spark: SparkSession, layout: Layout, choice: QuarantineFilt
 
 def _identities(rows: pa.RecordBatch) -> Iterator[tuple[object, ...]]:
     return zip(*(rows.column(name).to_pylist() for name in _IDENTITY), strict=True)
-
-
-def rows_of(found: Sequence[Droppable]) -> int:
-    """Return how many rows these are."""
-    return sum(one.rows for one in found)
 
 
 def chosen(spark: SparkSession, layout: Layout, choice: QuarantineFilter) -> DataFrame:

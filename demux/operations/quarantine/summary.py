@@ -147,9 +147,9 @@ class NewestRows:
         return tuple(RowLocation(-file, -row) for _, file, row in sorted(self._heap, reverse=True))
 
 
-def total(groups: Iterable[QuarantineGroup]) -> int:
-    """Return how many rows the groups have."""
-    return sum(group.rows for group in groups)
+def total(counted: Iterable[QuarantineGroup | Droppable]) -> int:
+    """Return how many rows these are."""
+    return sum(one.rows for one in counted)
 
 
 def _counted(rows: pa.Table, keys: list[str]) -> pa.Table:
@@ -183,3 +183,13 @@ def _times(*times: datetime | None) -> Iterator[datetime]:
 
 def _order(key: GroupKey) -> tuple[str, str, str, int, str, bool]:
     return key.cause, key.game or "", key.stage, key.schema_id or 0, key.guid or "", key.others
+
+
+@dataclass(frozen=True, slots=True)
+class Droppable:
+    """Rows of a cause: `game` is None at stage bronze, where a name that was refused is no game."""
+
+    stage: str
+    cause: str
+    game: str | None
+    rows: int

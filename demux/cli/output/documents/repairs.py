@@ -9,6 +9,7 @@ from demux.cli.output.documents.plans import ErrorJson
 from demux.core.reports import IngestReport
 from demux.operations.erasure.results import SearchResult
 from demux.operations.maintenance.report import MaintenanceSums
+from demux.operations.quarantine.summary import Droppable
 
 
 class QuarantineJson(TypedDict):
@@ -110,16 +111,7 @@ class DropJson(TypedDict):
 
     before: str
     rows: int
-    groups: list[DroppableJson]
-
-
-class DroppableJson(TypedDict):
-    """Rows that would go; `game` is null for records without one."""
-
-    stage: str
-    cause: str
-    game: str | None
-    rows: int
+    groups: list[Droppable]
 
 
 class BackfillsJson(TypedDict):
