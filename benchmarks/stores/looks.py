@@ -32,7 +32,7 @@ def looks(folder: Path, sizes: Sizes, store: StoreSettings, slow: SlowStore, lat
     """Return how long it takes to look at a root."""
     local = folder / "looks"
     fill(str(local), sizes.most, _QUARANTINED * sizes.most)
-    said = [f"store.{key}={value}" for key, value in store.model_dump().items() if value is not None]
+    said = [f"store.{key}={value}" for key, value in store.model_dump(mode="json", exclude_defaults=True).items()]
     _upload(local, said)
     slow.wait(latency_s)
     late = f"{sizes.most:,} games, {1000 * latency_s:g} ms on each request"

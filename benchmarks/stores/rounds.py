@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType
 
 from benchmarks.stores.bars import Bar
 from benchmarks.support.points import DISK, SLOW, STORE, Point
-from benchmarks.support.roots import Bench, BenchRoot, Spent
+from benchmarks.support.roots import PARALLELISM, Bench, BenchRoot, Spent, Watch
 from benchmarks.support.sizes import Sizes
 from demux.core.settings.settings import Sink
 from demux.core.settings.store import StoreSettings
 from tools.servers.stores.proxy import Request
+from tools.servers.stores.s3 import ObjectStore
 from tools.servers.stores.slow import SlowStore
 
 LATENCY_S = 0.03
@@ -42,13 +47,18 @@ class Found:
     requests: list[str] = field(default_factory=list)
 
 
-def at_once(bench: Bench, sizes: Sizes, store: StoreSettings, found: Found) -> Iterator[None]:
-    """Measure decoding in a store that answers at once, and Spark's own writer there; yields after each figure."""
+def at_once(bench: Bench, sizes: Sizes, store: StoreSettings, server: ObjectStore, found: Found) -> Iterator[None]:
+    """Measure decoding in a store that answers at once, and Spark's own writer there; yields after each figure.
+
+    The server computes on the same cores as the product, so its part is told too.
+    """
     for games in (sizes.games, sizes.fewer, sizes.many):
         roots = {DISK: bench.root(f"disk{games}"), STORE: bench.root_in(f"s3://demux/bench{games}", store)}
-        spent = rounds(bench, roots, games, sizes)
+        served: list[float] = []
+        spent = rounds(bench, roots, games, sizes, watch={STORE: partial(_cpu_of, server.pid, served)})
         bench.forget(f"disk{games}")
         found.bars.append(_decoding(games, sizes, spent, STORE, 1.3, "store / disk"))
+        found.bars.append(_without_server(games, sizes, spent, statistics.median(served[sizes.warm :])))
         found.points += [Point("stores", one, games, sizes.rows, _silver(each)) for one, each in spent.items()]
         found.rounds += [_round(one, games, each) for one, each in spent.items()]
         yield
@@ -108,15 +118,19 @@ def rounds(
     games: int,
     sizes: Sizes,
     before: Callable[[str], object] = lambda _: None,
+    watch: Mapping[str, Watch] = MappingProxyType({}),
 ) -> dict[str, list[Spent]]:
-    """Return what each round cost that counts, by root; `before` is called before each, with the root's name."""
+    """Return what each round cost that counts, by root.
+
+    `before` is called before each, with the root's name; `watch` is entered around the decoding of some roots.
+    """
     events = bench.events(games, sizes.rows, sizes.versions)
     spent: defaultdict[str, list[Spent]] = defaultdict(list)
     for number in range(sizes.warm + sizes.repeats):
         for name, root in roots.items():
             root.send(events)
             before(name)
-            spent[name].append(root.round())
+            spent[name].append(root.round(watch.get(name, nullcontext)))
         last = {name: f"{each[-1].bronze:.2f} + {each[-1].silver:.2f}" for name, each in spent.items()}
         print(f"{games} games, round {number}: bronze + decoding {last} s", flush=True)
     return {name: each[sizes.warm :] for name, each in spent.items()}
@@ -151,14 +165,29 @@ def _asked(bench: Bench, root: BenchRoot, games: int, sizes: Sizes, slow: SlowSt
     slow.asked()
     root.round(watch)
     everything.extend(slow.asked())
-    tables = Counter(request.kind for request in decoding if "/silver/" in request.path)
+    silver, kept = _by_upkeep(decoding)
     found.requests += [
-        _kinds("a game's table", tables, games),
+        _kinds("a game's table", *silver),
+        _kinds("a game's table that is kept small, each 16th round", *kept),
         _kinds(f"decoding, {games} games", Counter(request.kind for request in decoding)),
         _kinds(f"a round, {games} games", Counter(request.kind for request in everything)),
     ]
-    each = sum(tables.values()) / games
+    tables, count = silver
+    each = sum(tables.values()) / count
     found.bars.append(Bar("requests for an active game's table", f"of {games} games", each, most=4))
+
+
+def _by_upkeep(requests: Iterable[Request]) -> tuple[tuple[Counter[str], int], tuple[Counter[str], int]]:
+    """Return the requests of silver tables by kind and how many tables: those only written, and those kept small."""
+    tables: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for request in requests:
+        _, found, rest = request.path.partition("/silver/")
+        if found:
+            tables[rest.partition("/")[0]][request.kind] += 1
+    # upkeep lists the log
+    kept = [asked for asked in tables.values() if asked["LIST"]]
+    written = [asked for asked in tables.values() if not asked["LIST"]]
+    return (sum(written, Counter()), len(written)), (sum(kept, Counter()), len(kept))
 
 
 def _bronze(bench: Bench, root: BenchRoot, games: int, sizes: Sizes, slow: SlowStore) -> Bar:
@@ -179,6 +208,27 @@ def _decoding(
     disk, other = _silver(spent[DISK]), _silver(spent[name])
     told = f"{other:.2f} s / {disk:.2f} s"
     return Bar(f"decoding, {games} games x {sizes.rows:,} rows, {what}", told, other / disk, most=bar)
+
+
+def _without_server(games: int, sizes: Sizes, spent: Mapping[str, Sequence[Spent]], cpu_s: float) -> Bar:
+    """Return the ratio as it is where the server has cores of its own; all of them are busy while games decode."""
+    disk, store = _silver(spent[DISK]), _silver(spent[STORE]) - cpu_s / PARALLELISM
+    told = f"{cpu_s:.2f} s of CPU on {PARALLELISM} cores"
+    return Bar(f"the same, {games} games x {sizes.rows:,} rows, without the server's own part", told, store / disk)
+
+
+@contextmanager
+def _cpu_of(pid: int, seconds: list[float]) -> Iterator[None]:
+    """Append how long a process computed meanwhile."""
+    before = _cpu_s(pid)
+    yield
+    seconds.append(_cpu_s(pid) - before)
+
+
+def _cpu_s(pid: int) -> float:
+    # proc(5): utime and stime are fields 14 and 15; what follows the name begins with field 3
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _silver(spent: Sequence[Spent]) -> float:

@@ -44,7 +44,7 @@ def run(folder: Path, parts: Sequence[str], sizes: Sizes, plots: Path) -> Iterat
         direct, through = (_settings(folder, url) for url in (server.url, slow.url))
         if "at-once" in parts:
             with _bench(folder / "direct", direct, plots) as bench:
-                for _ in at_once(bench, sizes, direct, found):
+                for _ in at_once(bench, sizes, direct, server, found):
                     yield _lines(found, plots)
             yield _lines(found, plots)
         if "looks" in parts:
