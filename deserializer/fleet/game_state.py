@@ -151,7 +151,9 @@ class GameStates:
             Why that was not possible for some games.
         """
         wanted = {game: {*self.known(game).by_ref, *more} for game, more in refs.items()}
-        found = learn(self._schemas, wanted, lambda game, answers: self._fit(due[game], answers, refs[game]))
+        layout = self._opened_by.layout
+        threads = layout.storage.side_by_side(layout.root)
+        found = learn(self._schemas, wanted, lambda game, answers: self._fit(due[game], answers, refs[game]), threads)
         self._decisions |= {game: each for game, each in found.items() if isinstance(each, Decisions)}
         return {game: each for game, each in found.items() if isinstance(each, DemuxError)}
 

@@ -20,6 +20,7 @@ from deserializer.silver.backend import GameTable
 from deserializer.silver.comments import description_of
 from deserializer.silver.spark_table import SilverBySpark
 
+# the least that is decided at the same time: a column that Spark adds costs commits that wait more than they work
 _DECIDED_AT_ONCE = 4
 
 
@@ -60,6 +61,7 @@ def learn(
     schemas: SchemaStore,
     refs: Mapping[str, Collection[SchemaRef]],
     decide_one: Callable[[str, Mapping[SchemaRef, SchemaLookup]], Decisions],
+    threads: int = 1,
 ) -> dict[str, Decisions | DemuxError]:
     """Return what is decided about the schemas of each game, or why nothing is.
 
@@ -67,6 +69,7 @@ def learn(
         schemas: the schemas in use.
         refs: of each game's rows, those too that are known.
         decide_one: decides about a game's; is called in several threads.
+        threads: how many requests to make at the same time; at least 4 games are decided.
     """
 
     def decided(game: str) -> Decisions | DemuxError:
@@ -77,6 +80,5 @@ def learn(
             return named(error)
 
     found = schemas.lookup_all(refs)
-    # a new column costs some commits by Spark, which wait more than they work
-    with ThreadPoolExecutor(_DECIDED_AT_ONCE, thread_name_prefix="learn") as pool:
+    with ThreadPoolExecutor(max(_DECIDED_AT_ONCE, threads), thread_name_prefix="learn") as pool:
         return dict(zip(found, pool.map(decided, found), strict=True))

@@ -15,14 +15,20 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
 from demux.core.errors import StorageFailed
 from demux.core.root.layout import layout_of
 from demux.core.settings.settings import Settings
 from demux.core.storage.files import Storage
+from demux.pipeline.engines import decode_of
+from producer.report import ProduceReport
 from tests.fakes.workspace.fake import FakeWorkspace
 from tests.fakes.workspace.http.server import serving
 from tests.fakes.workspace.path_credentials import PathCredentials
+from tests.support.flow.fleet import without_errors
+from tests.support.flow.fleet_oracle import check_everything
+from tests.support.store.stored import stored
 from tools.servers.stores.proxy import Fault, Request, StoreProxy
 from tools.servers.stores.s3 import ACCESS_KEY, SECRET_KEY, ObjectStore
 
@@ -127,6 +133,23 @@ def test_credentials_of_unity_catalog_are_renewed_for_files_and_tables(
     storage = storage_of(proxy, root, credentials="unity-catalog")
     work_until_renewed(storage, root, workspace.path_credentials)
     assert {one["url"] for one in workspace.path_credentials.given} == {root}
+
+
+def test_a_fleet_and_its_tasks_that_have_no_login_work_on_with_renewed_credentials(
+    workspace: FakeWorkspace, proxy: StoreProxy, object_store: ObjectStore, spark_in_store: SparkSession, tmp_path: Path
+) -> None:
+    issued = workspace.path_credentials
+    # half of it is left for a job whose tasks bear them
+    issued.lifetime_s = 12.0
+    store = {"endpoint": proxy.url, "region": "us-east-1", "credentials": "unity-catalog"}
+    root = stored(spark_in_store, object_store, f"demux/{tmp_path.name}", store=store)
+    place = root.workplace()
+    decode = decode_of(place, root.settings.round_engine)
+    reports: list[ProduceReport] = []
+    while len({one["expiration_time"] for one in issued.given}) < 3:
+        reports.append(root.produce(events=60, games=3, versions=2, fault_rate=0.2))
+        without_errors(root.run(place, decode))
+    check_everything(root, reports)
 
 
 def test_credentials_of_a_container_are_renewed_for_files_and_tables(

@@ -19,7 +19,7 @@ from tools.servers.stores.s3 import ACCESS_KEY, SECRET_KEY, ObjectStore
 KEYS = {"access_key": "secret:env/STORE_KEY", "secret_key": "secret:env/STORE_SECRET"}
 
 
-def stored(spark: SparkSession, store: ObjectStore, name: str, url: str | None = None, **changes: Any) -> Root:
+def stored(spark: SparkSession, store: ObjectStore, name: str, /, url: str | None = None, **changes: Any) -> Root:
     """Return the root of this name, `<bucket>/<key>`, as it is reached at the URL; source and schemas are a folder's.
 
     The environment must have `STORE_KEY` and `STORE_SECRET`.
