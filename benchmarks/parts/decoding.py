@@ -13,12 +13,15 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from demux.core.protobuf.decode.decoder import decoder_of
 from demux.core.protobuf.schema.descriptor_pool import pool_of
 from demux.core.protobuf.schema.protoc import CompiledSchema
+from demux.core.spark.allocator import keep_freed_memory
 
 _BATCH = 10_000
 
 
 def rows_per_second(schema: CompiledSchema, payloads: list[bytes], repeats: int) -> dict[str, float]:
     """Return medians for the decoder as it is and for bare `ptars` on the same payloads, in turn."""
+    # as in a worker
+    keep_freed_memory()
     decoder = decoder_of(schema.descriptor_set, schema.message)
     root = pool_of(FileDescriptorSet.FromString(schema.descriptor_set)).FindMessageTypeByName(schema.message)
     handler = ptars.HandlerPool([root.file]).get_for_message(root)

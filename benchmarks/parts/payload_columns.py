@@ -21,6 +21,7 @@ from demux.core.protobuf.schema.protoc import CompiledSchema, compile_schema
 from demux.core.protobuf.wire.framing import frame_bytes
 from demux.core.registry.protocol import RegisteredSchema
 from demux.core.settings.source import WrapperFraming
+from demux.core.spark.allocator import keep_freed_memory
 from demux.core.spark.map_in_arrow import Batches
 from deserializer.decoders.payload_column import PayloadColumn, decide_column, to_messages
 from producer.events import EventWriter, payloads, random_words
@@ -35,6 +36,8 @@ _NOW_US = 1_750_000_000_000_000
 
 def measured(rows: int = 200_000, repeats: int = 5) -> dict[str, float]:
     """Return rows per second of each, medians; all in turn on the events of one game."""
+    # as in a worker
+    keep_freed_memory()
     schemas = {version: _schema(version) for version in (1, 2, 3)}
     made = {version: _payloads(schemas[version], version, rows) for version in schemas}
     bare, framed = made[3], [frame_bytes(at % 3 + 1, (0,)) + made[at % 3 + 1][at] for at in range(rows)]

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from demux.core.spark.classic import default_parallelism, is_classic, run_by_rdd
-from demux.core.spark.map_in_arrow import Batches, forgetting_archives, map_in_arrow
+from demux.core.spark.map_in_arrow import Batches, in_worker, map_in_arrow
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
@@ -42,7 +42,7 @@ def run_tasks_over(
             for part in mine:
                 yield from work(part)
 
-        return run_by_rdd(spark, parts, forgetting_archives(run_parts))
+        return run_by_rdd(spark, parts, in_worker(run_parts))
     # a worker reads its own part alone
     pickled = [pickle.dumps(part, pickle.HIGHEST_PROTOCOL) for part in parts]
 
