@@ -37,7 +37,6 @@ class EventWriter:
 
     Attributes:
         version: the schema version, from 1.
-        message: the class of the game's message in this version.
     """
 
     game: Game

@@ -36,7 +36,6 @@ class ProduceReport:
     Attributes:
         events: new events, faulty ones included.
         resent: earlier messages sent again; in none of the other counts.
-        first: the number of the first new event.
         quarantine: how many new events must end in quarantine, by cause, over all games.
         games: what becomes of the new events of each game, in order of name.
     """
@@ -66,11 +65,7 @@ class ProduceReport:
 
 @dataclass(frozen=True, slots=True)
 class CleanUpReport:
-    """What `clean_up` removed.
-
-    Attributes:
-        target: whether there was a target of the producer's.
-    """
+    """What `clean_up` removed."""
 
     target: bool
     schema_ids: tuple[int, ...]

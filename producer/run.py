@@ -39,7 +39,6 @@ def produce(
     a crash it continues with the first event that is not in the target (a topic: see `KafkaSink`).
 
     Args:
-        request: what to produce.
         registry: where the schemas go; make it with `made_by=MADE_BY`, so that `clean_up` knows them.
         now: the time of the first record, with a time zone; events happened in the hour before.
         on_progress: called after each batch with the number of records in it.
@@ -109,8 +108,6 @@ class ProduceRequest:
     """What to produce.
 
     Attributes:
-        events: how many new events.
-        games: how many games with plain names.
         hostile: how many games more, with names that try to do harm (at most 10).
         versions: how many schema versions each game has, all of them in use.
         fault_rate: the share of events with a fault, 0 to 1.

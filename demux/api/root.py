@@ -102,9 +102,6 @@ class Root:
     """The tables below one folder or URI, and the settings of their games.
 
     Only `run` writes; it takes the root's lock. All other methods start no Spark and may run beside any command.
-
-    Attributes:
-        settings: all settings, as `demux init` describes them.
     """
 
     settings: Settings

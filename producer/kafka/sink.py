@@ -31,9 +31,6 @@ class KafkaSink:
 
     The user needs these permissions on the topic and on the one of marks: Create, Describe, Read, Write, Delete; with
     DescribeConfigs batches are cut to the topic's `max.message.bytes`. No group is joined.
-
-    Args:
-        partitions: how many partitions the topic is made with.
     """
 
     def __init__(self, kafka: KafkaSettings, environ: Mapping[str, str], partitions: int = 4) -> None:
@@ -192,8 +189,6 @@ class Reports:
     """The delivery reports of some records.
 
     Attributes:
-        acknowledged: how many records the broker has.
-        error: the first error of a record, if there was one.
         refused_bytes: the size of the largest record that was too large for the broker; 0 when none was.
     """
 

@@ -70,9 +70,6 @@ class _Applied:
     """What is applied.
 
     Attributes:
-        plan: of the jobs.
-        must_upload: whether the wheel is not there yet.
-        files: the settings files that are not there yet.
         known: names of games, for those that a task tells by their key.
         grants: what changes among the grants; None where nothing is granted.
     """

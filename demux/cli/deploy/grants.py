@@ -72,9 +72,6 @@ def revoking_text(found: GrantsPreview) -> str:
 def take_back(found: GrantsPreview, before: Callable[[], None]) -> Sequence[DemuxError]:
     """Take back all that is ours, print each call, and return what was refused; our record goes if nothing was.
 
-    Args:
-        before: called before each call.
-
     Raises:
         DemuxError: as `apply`, where nothing else can be tried.
     """

@@ -43,9 +43,6 @@ def wheel_for(settings: DatabricksSettings, given: str | None) -> Wheel:
 def games_seen(turn: DeploymentLock, settings: Settings, discovered: bool) -> DiscoveredGames:
     """Return the games that the registries name, and where wanted what bronze says of the games.
 
-    Args:
-        turn: ours, with the record as it is.
-
     Raises:
         DemuxError: as `registered_games`, and as `session_to_look`.
     """

@@ -20,7 +20,6 @@ def each_game(place: CommandContext, games: Iterable[str], doing: str, act: Call
     Between two games other commands may have the root. Once the place's `stop` is set, no other game begins.
 
     Args:
-        games: exact names.
         doing: what is done, such as `decoding`.
         act: does it to one game and returns how it ended, in words.
     """

@@ -59,12 +59,7 @@ _ENDINGS: Mapping[str, StoreType] = {
 
 @dataclass(frozen=True, slots=True)
 class ClientOptions:
-    """Options of a Kafka client, for this moment only; never store or log what `revealed` returns.
-
-    Attributes:
-        plain: options without secrets.
-        secret: options that no log may have.
-    """
+    """Options of a Kafka client, for this moment only; never store or log what `revealed` returns."""
 
     plain: Mapping[str, str]
     secret: Mapping[str, str] = field(repr=False)

@@ -50,7 +50,6 @@ class KafkaTopic:
     """A topic that is there.
 
     Attributes:
-        topic_id: its id, which no other topic ever has, whatever its name.
         is_readable: whether we may read it, as far as the broker says: one without ACLs says nothing.
     """
 

@@ -63,7 +63,6 @@ class _KnownSchemas:
     Attributes:
         schemas: by the registry's name and the id.
         ids: by the registry's name and the GUID.
-        subjects: all subjects of a registry, as it listed them.
     """
 
     schemas: dict[tuple[str, int], SharedSchema] = field(default_factory=dict)
@@ -132,7 +131,6 @@ class SchemaStore:
         """Prepare.
 
         Args:
-            spark: the session; None where the tables are reached without it.
             table_lock: keeps processes apart that write the table; None where no other one does.
         """
         self._table = RecordTable(spark, layout.storage, layout.schemas, SCHEMAS)

@@ -36,9 +36,7 @@ class Contract:
     """What one game's table does with changed schemas.
 
     Attributes:
-        frozen: see `Frozen`; counts in mode FREEZE.
         approved: ids of the schemas, in the game's registry, that a person has approved; they count in mode ASK.
-        game: whose it is, by its exact name, for messages.
     """
 
     mode: SchemaChanges = SchemaChanges.EVOLVE
@@ -72,7 +70,6 @@ def games_named(expression: str, subjects: Iterable[str]) -> frozenset[str]:
 
     Args:
         expression: one without `expression_mistake`.
-        subjects: as the registry has them.
     """
     return frozenset(_by_game(expression, frozenset(subjects)))
 

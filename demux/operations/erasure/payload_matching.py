@@ -67,8 +67,6 @@ class PayloadQuery:
 
     Attributes:
         predicate: fitted to the game's table; None where there is none, so that only the bytes tell.
-        sought: the texts to look for in bytes.
-        writings: the schemas that rows name, as far as they are known.
     """
 
     predicate: Predicate | None

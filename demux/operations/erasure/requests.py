@@ -65,7 +65,6 @@ class _Erasure:
     Attributes:
         path: the table's; it need not be there.
         where: values that other columns of a row must have.
-        record_id: the column of the record's id.
         batch_id: the column of the batch; None where rows of all batches go.
         partition: the partition that they are all in, by column; empty: the table has none.
     """
@@ -140,9 +139,7 @@ def write_down(
     """Write down which records go: from here on they will, even if the process is killed.
 
     Args:
-        spark: the session, where only Spark opens the root's tables.
         rows: in the columns `FOUND`: one for each row of bronze that goes, and for each record that bronze has not.
-        now: the time (UTC).
     """
     schema = pa.schema(arrow_fields(Struct((*POSITION, BATCH))))
     said = {
@@ -178,7 +175,6 @@ def carry_out(
     """Return what was removed, now, of a request that is written down; a second call removes what is left.
 
     Args:
-        spark: the session, for tables that only Spark reads or writes.
         read_batch: as in `search.searched`, where the game may have read more since that was written
             down; None for a request of this moment.
 

@@ -63,7 +63,6 @@ class SearchScope:
 
     Attributes:
         spark: the session, for tables that only Spark reads; None where there is none.
-        predicate: as it was parsed.
         unreadable_too: whether rows that cannot be read go where their bytes have a text that is sought.
     """
 
@@ -89,7 +88,6 @@ class SearchOutcome:
     """The outcome of a search.
 
     Attributes:
-        found: in numbers.
         rows: what goes, in the columns `FOUND`: one for each row of bronze, and one for each record that bronze has
             not. None where nothing goes.
     """

@@ -40,8 +40,6 @@ def retirable(spark: SparkSession, layout: Layout, before: datetime, passed: Map
     be replayed has its key and headers in bronze alone.
 
     Args:
-        layout: where the tables are; bronze must be there.
-        before: the time (UTC).
         passed: by exact name, the last batch of which the game has read every row.
     """
     bounds = spark.createDataFrame(list(passed.items()), "game_name string, bound long")
@@ -89,8 +87,6 @@ def begin(
     Args:
         state: nothing may be on its way out.
         rows: of `retirable`.
-        request: a new id.
-        now: the time (UTC).
     """
     assert state.retiring is None, "what was begun is finished first"
     state = replace(state, retiring=request)
@@ -114,8 +110,6 @@ def finish(
     is on its way.
 
     Args:
-        state: what is on its way.
-        unread: says what the games have still to read, as of now.
         between: lets others have the root for a moment.
     """
     if (

@@ -40,10 +40,7 @@ def maintain_files(
     """Return what was joined or ordered, and the table's last order; what fits already is only looked at.
 
     Args:
-        table: the table; it must be there.
         target: size in bytes up to which files are joined.
-        last: when its rows were brought together last.
-        dry_run: return what would be done.
         between: called between two commits.
 
     Raises:

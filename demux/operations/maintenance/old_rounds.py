@@ -31,10 +31,6 @@ SELECT round_id, game_name, finished_at FROM (
 def remove_old_rounds(spark: SparkSession | None, layout: Layout, before: datetime, *, dry_run: bool) -> int:
     """Remove records that ended before a time, but each game's newest 20; a second call finds none.
 
-    Args:
-        spark: the session; None where the table is reached without it.
-        before: the time (UTC).
-
     Returns:
         How many they are.
     """

@@ -46,11 +46,7 @@ class TableMaintenance:
     """What was done to a table.
 
     Attributes:
-        files_before: files of the newest version before.
-        files_after: and after.
-        bytes_after: their sizes together.
         removed: files that no table needed any more; None where they are not counted.
-        removed_bytes: their sizes together; None where they are not counted.
         rows: rows that were retired, or were too old.
     """
 

@@ -36,15 +36,7 @@ from demux.operations.reconcile.offsets import OffsetsReader
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceRequest:
-    """What is asked for.
-
-    Attributes:
-        settings: how long what is kept.
-        now: the time (UTC).
-        new_id: for the rows that go.
-        threads: that maintain tables at the same time.
-        whole: whether all tables are meant, bronze too.
-    """
+    """What is asked for."""
 
     settings: MaintainSettings
     vacuum: Vacuum
@@ -61,11 +53,9 @@ class TableMaintainer:
 
     Attributes:
         spark: the session; None: only to look, at tables that are read without it.
-        offsets_of: says the offsets of games in bronze.
         give_way: called between two steps: others may have the root then.
         stop: once set, no other table begins.
         held_back: games for which old files of bronze stay; filled as it goes along.
-        retired: rows that left bronze, by game.
     """
 
     spark: SparkSession | None
@@ -265,7 +255,6 @@ def tables_of(
     """Return the tables that are there: bronze first, then quarantine, control and silver by name.
 
     Args:
-        settings: by which columns silver tables are ordered.
         names: the games' exact names by key, as far as they are known.
         games: exact names; only their silver tables are meant then. None of them: all tables.
     """

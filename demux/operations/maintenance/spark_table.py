@@ -36,7 +36,6 @@ def maintain_by_spark(
     Args:
         spark: an `upkeep_session`.
         seen: as it was the last time.
-        dry_run: return what there is.
     """
     now_ms = int(time.time() * 1000)
     version = newest_version(storage, table.path)

@@ -81,8 +81,6 @@ def evaluate(predicate: Predicate, rows: int, values: Callable[[Path], RowValues
 
     Args:
         predicate: fitted to columns.
-        rows: how many there are.
-        values: returns the values of a path.
     """
     match predicate:
         case Constant(value):

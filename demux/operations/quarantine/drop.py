@@ -56,11 +56,6 @@ class RowCondition(Protocol):
 def droppable(spark: SparkSession | None, layout: Layout, choice: QuarantineFilter) -> tuple[Droppable, ...]:
     """Return how many rows of quarantine are meant, by stage, cause and game; those with most rows first.
 
-    Args:
-        spark: the session; None to read without Spark.
-        layout: where the tables are.
-        choice: which rows.
-
     Raises:
         TableUnsuited: only Spark reads quarantine, and there is no session.
     """
@@ -96,9 +91,6 @@ def drop(spark: SparkSession, layout: Layout, choice: QuarantineFilter, now: dat
 
     A second call, also after a crash in between, leaves the tables as one call does. Their old files keep the bytes
     until a VACUUM.
-
-    Args:
-        now: the time of dropping (UTC).
     """
     finish_drop(spark, layout, choice)
     table = open_to_replace(layout.storage, layout.quarantine)

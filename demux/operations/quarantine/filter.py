@@ -25,11 +25,8 @@ class QuarantineFilter:
 
     Attributes:
         game: the exact name. Only rows of stage silver have a game: a name that was refused is none.
-        causes: one of these.
-        stage: the stage that quarantined them.
         since: quarantined then or later (UTC).
         before: quarantined before then (UTC).
-        record_id: one record's.
     """
 
     game: str | None = None

@@ -39,8 +39,6 @@ class GroupKey:
     """What the rows of a group have in common.
 
     Attributes:
-        stage: the stage that quarantined them.
-        cause: why.
         game: the exact name; None at stage bronze, where a name that was refused is no game.
         schema_id: the id that they name; None for none, and where a GUID decides.
         guid: the GUID that they name; None for none.
@@ -60,10 +58,7 @@ class QuarantineGroup:
     """Rows with the same key.
 
     Attributes:
-        rows: how many they are.
         first: when the first one was quarantined (UTC); None where no row says so.
-        last: when the last one was.
-        newest: where that one is.
     """
 
     key: GroupKey

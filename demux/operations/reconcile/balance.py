@@ -45,9 +45,7 @@ class RecordLocations:
     """How often one record of a game is in which table.
 
     Attributes:
-        bronze: in bronze.
         due: of these, how often before the offset of the game in bronze: this often it must be in silver or quarantine.
-        silver: in the game's table.
         quarantine: in quarantine at stage silver, read before silver.
         quarantine_now: the same, read after silver: what a replay moves in between is in one of the two at least.
         dropped: dropped from there, read after that: what is dropped in between is in one of the two at least. What
@@ -104,12 +102,10 @@ class SourceLocations:
     """How often one record of the source is in which table.
 
     Attributes:
-        bronze: in bronze.
         quarantine: in quarantine at stage bronze.
         before: in the source, before bronze's offset; 0 where the source cannot say.
         now: in the source, at the end of the reading.
         is_unique: whether the source never gives a record twice; a table may hold one as often as it likes.
-        dropped: dropped from quarantine at stage bronze.
         forgotten: taken out of all tables on request.
         retired: of `bronze`, how often it was taken out of it since, being old.
     """
@@ -168,7 +164,6 @@ class Tally:
         game: the exact name; None where no game is known, as with records that never became a bronze row.
         places: the tables that have each of them.
         first_batch: the first batch of bronze that has one; None where none has.
-        last_batch: the last one.
     """
 
     game: str | None
@@ -185,10 +180,7 @@ class Account:
     `bronze + retired + surplus == silver + quarantined + dropped + waiting + missing`.
 
     Attributes:
-        game: the exact name.
         batch: the batch of bronze; None: all of them.
-        bronze: rows in bronze.
-        silver: rows in its table.
         quarantined: rows in quarantine at stage silver.
         waiting: rows of bronze that the game has not read yet.
         missing: rows of bronze that it has read and that are nowhere.
@@ -219,12 +211,8 @@ class SourceAccount:
     """Where the records of the source are.
 
     Attributes:
-        bronze: rows in bronze.
         quarantined: rows in quarantine at stage bronze.
         source: records in the source before bronze's offset; None where it cannot be counted.
-        dropped: rows that were dropped from quarantine at stage bronze.
-        retired: rows that were in bronze, and taken out of it since, being old.
-        forgotten: rows that were taken out of all tables on request.
     """
 
     bronze: int
@@ -255,11 +243,9 @@ class LedgerDifference:
     """Records of a game with which the same is wrong.
 
     Attributes:
-        kind: what is wrong.
         game: the exact name; None where no game is known.
         rows: how many rows are too many, or are not there.
         first_batch: the first batch of bronze with such a record; None where bronze has none of them.
-        last_batch: the last one.
         examples: the first of them, by batch and position.
     """
 
@@ -280,7 +266,6 @@ class OffsetHole:
 
     Attributes:
         log: the topic; `name@2` for the second topic of this name.
-        partition: the partition.
         offsets: how many are not there.
         ranges: the first of them, each the first offset and the one behind the last.
     """
@@ -299,7 +284,6 @@ class Ledger:
         intake: of the source; None where it was not looked at.
         accounts: one for each game, or for each round of each game; in this order.
         differences: what does not balance, by kind and game.
-        holes: in Kafka's offsets.
         notes: what could not be proved, in sentences.
     """
 

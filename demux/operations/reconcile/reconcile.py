@@ -43,7 +43,6 @@ def reconcile(
     A difference counts that two readings find, or one, where nothing was written since.
 
     Args:
-        spark: the session, where there is one: it reads what nothing else can.
         games: the exact names; None: all games, and the source.
 
     Raises:

@@ -93,7 +93,6 @@ class Snapshot:
         """Yield what the function makes of the table's rows, batch by batch.
 
         Args:
-            spark: the session, for a table that only Spark reads.
             changed: gets rows in the columns; Spark's tasks call it there.
             only: a column and values: rows that have one of them are read.
 

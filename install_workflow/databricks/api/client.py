@@ -38,8 +38,6 @@ class WorkspaceConnection:
         Args:
             login: arguments of databricks-sdk's `Config`, such as host, token or profile; what is not given comes from
                 the environment and ~/.databrickscfg.
-            tries: how often a call is tried.
-            sleep: waits.
 
         Raises:
             WorkspaceRefused: there is no login.
@@ -68,11 +66,8 @@ class WorkspaceConnection:
         """Return the JSON object that is answered; raises as `tried` does, and is tried again like it.
 
         Args:
-            method: such as `GET`.
             path: without the host.
             doing: what it is for, continuing after "to".
-            query: behind the path.
-            body: the JSON object that is sent.
         """
         return self.tried(doing, lambda: self.once(method, path, query, body))
 
@@ -110,11 +105,7 @@ class WorkspaceConnection:
         """Return what is answered, whatever it is; tried once, to be called within `tried`.
 
         Args:
-            method: such as `GET`.
             path: without the host; it is quoted here.
-            query: behind the path.
-            data: the bytes that are sent.
-            content_type: what they are.
         """
         workspace = getattr(self._config, "workspace_id", None)
         headers = {

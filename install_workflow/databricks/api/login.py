@@ -16,7 +16,6 @@ def login_of(settings: LoginSettings, environ: Mapping[str, str]) -> dict[str, s
     A service principal with a secret logs in by OAuth, whatever else the environment has.
 
     Args:
-        settings: of the login.
         environ: where `secret:env/NAME` is looked up.
 
     Raises:

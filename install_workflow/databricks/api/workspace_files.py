@@ -21,10 +21,8 @@ def upload(connection: WorkspaceConnection, path: str, content: bytes) -> bool:
     """Return whether the file had to be uploaded; one of the same size at this path stays. Safe to call twice.
 
     Args:
-        connection: the workspace.
         path: below /Volumes/<catalog>/<schema>/<volume> or /Workspace; its folders are made. It should depend on the
             content.
-        content: the whole file.
     """
     if size(connection, path) == len(content):
         return False
@@ -36,11 +34,7 @@ def write(connection: WorkspaceConnection, path: str, content: bytes, doing: str
     """Write a whole file, its folders too; without `overwrite`, one that is there already is a `WorkspaceRefused`.
 
     Args:
-        connection: the workspace.
-        path: as `upload` takes it.
-        content: the whole file.
         doing: what it is for, continuing after "to".
-        overwrite: whether it may take the place of a file.
     """
     folder = str(PurePosixPath(path).parent)
     if _in_volume(path):

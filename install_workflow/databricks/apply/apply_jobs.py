@@ -44,8 +44,6 @@ class JobStep:
     """One call, about to be made or made.
 
     Attributes:
-        moment: which of the two.
-        part: which of the deployment's jobs it is.
         job_id: the job's id; None before it is created.
     """
 
@@ -62,7 +60,6 @@ def apply(jobs: Jobs, plan: WorkspacePlan, tell: Callable[[JobStep], None] = lam
     Stops at the first call that fails; what was done stays. Planned again and applied again, the end is the same.
 
     Args:
-        jobs: the workspace.
         plan: made from the state that the workspace is in.
         tell: called before and after each call, and before a create that is repeated.
 

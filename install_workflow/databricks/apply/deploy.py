@@ -42,13 +42,7 @@ NOTHING_FILLED: Filled = {}
 
 @dataclass(frozen=True, slots=True)
 class DeploymentPreview:
-    """What should be, and what takes the workspace there.
-
-    Attributes:
-        games: which game runs on which cluster, and which waits.
-        must_upload: whether the wheel is not there yet.
-        files: the settings files that are not there yet.
-    """
+    """What should be, and what takes the workspace there."""
 
     games: Plan
     jobs: tuple[Job, ...]
@@ -62,8 +56,6 @@ class Removal:
     """All that `destroy` removes.
 
     Attributes:
-        plan: of the jobs.
-        folder: where the deployment's wheels and settings files are.
         files: their paths, sorted.
         shared: those that jobs of other deployments run or read, and that stay.
         record: the folder of the deployment's record; None where there is none.
@@ -109,10 +101,6 @@ def preview_deployment(
     """Return what should be and the plan that takes the workspace there; changes nothing.
 
     Args:
-        workspace: where.
-        settings: all settings.
-        wheel: what the tasks run.
-        discovered: further games.
         filled: what the server had added to each job, as the record has it.
 
     Raises:
@@ -143,10 +131,7 @@ def install(
     """Upload the wheel and files that are missing, then make each call of the plan; again, it changes nothing.
 
     Args:
-        workspace: where.
-        wheel: what the tasks run.
         plan: made from a state that was read after `turn` was begun.
-        tell: called for each call.
         turn: ours, begun.
         known: names of games, for those that a task tells by their key.
         files: the settings files that are not there yet.
@@ -212,9 +197,7 @@ def remove_all(
     Again, it removes what was left.
 
     Args:
-        workspace: where.
         removal: what goes, read after `turn` was begun.
-        tell: called for each call.
         turn: ours, begun.
         first: what comes before all that, once the deployment is claimed.
 

@@ -100,9 +100,7 @@ class InstallerId:
     """Who installs.
 
     Attributes:
-        by: user and machine.
         process: what no other process has.
-        presence: what is known of other installers of this user and machine.
     """
 
     by: str
@@ -129,11 +127,7 @@ class DeploymentLock:
         """Make a turn that has not begun.
 
         Args:
-            connection: the workspace.
             wheel_path: the folder that has the record's.
-            deployment: its name.
-            who: whose turn it is.
-            clock: the time (UTC).
             record_id: what no other record has, for one that begins with this turn.
         """
         form = deployment_format(deployment)
@@ -206,7 +200,6 @@ class DeploymentLock:
         """Do the work while no other installer can, and record the placement of the games; the claim ends in any case.
 
         Args:
-            plan_id: the plan that is applied.
             work: makes the changes, and returns how the jobs are afterwards.
             look_again: reads from the jobs where they have each game; called where the work failed.
             written: the ids of the jobs that the work writes or removes: what the server adds to them is not known

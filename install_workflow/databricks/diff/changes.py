@@ -71,10 +71,8 @@ class JobChange:
     """What happens to one job, and why.
 
     Attributes:
-        part: which of the deployment's jobs it is.
         job_id: its id; None when it is created.
         calls: what applying it takes, in order.
-        reason: why, in a few words.
         details: what differs, tasks first.
         job: as it should be; None when it goes.
     """

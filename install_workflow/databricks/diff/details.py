@@ -76,7 +76,6 @@ def settings_details(
     """Yield what differs in the settings: tasks first, then clusters and environments, then the job's own fields.
 
     Args:
-        part: the job's part.
         before: the settings as they are, from `comparable`.
         after: the settings as they should be, from `comparable`.
         were: where each game runs now, in any job of the deployment.

@@ -45,7 +45,6 @@ def require_same_state(saved: WorkspacePlan, now: WorkspacePlan) -> None:
     """Let a saved plan pass if the workspace still is as it was.
 
     Args:
-        saved: the plan from the file.
         now: a plan that was just made for the same deployment.
 
     Raises:
@@ -65,7 +64,6 @@ def require_unchanged(saved: WorkspacePlan, now: WorkspacePlan) -> None:
     """Let a saved plan pass if it is nothing but what takes the workspace to its jobs, reasons and counts included.
 
     Args:
-        saved: the plan from the file.
         now: a plan that was just made for the jobs of the saved one.
 
     Raises:

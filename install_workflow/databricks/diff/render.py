@@ -33,7 +33,6 @@ def as_text(plan: WorkspacePlan, with_kept: bool = False) -> str:
     What differs in the same way in several tasks of a job, such as the wheel, has one line.
 
     Args:
-        plan: the plan.
         with_kept: also list the jobs that stay as they are.
     """
     lines = []
@@ -53,7 +52,6 @@ def with_names(plan: WorkspacePlan, names: Mapping[str, str]) -> WorkspacePlan:
     """Return the plan with the names of games in its details where a task has their keys; to be shown, not applied.
 
     Args:
-        plan: the plan.
         names: of games, by key.
     """
     changes = (replace(each, details=tuple(_named(detail, names) for detail in each.details)) for each in plan.changes)

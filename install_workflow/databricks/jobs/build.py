@@ -49,8 +49,6 @@ def make_jobs(tasks: Iterable[Task], settings: Settings, wheel: str) -> tuple[Jo
     schedule of its own (`maintain.every`).
 
     Args:
-        tasks: the tasks of the plan, in any order.
-        settings: all settings, `databricks.name` included.
         wheel: the path of the wheel in the workspace or in a volume.
 
     Raises:

@@ -26,9 +26,7 @@ def place_json(databricks: DatabricksSettings, cluster: str, wheel: str, more: S
     """Return the fields of a task that say where it runs, and what is installed there.
 
     Args:
-        databricks: the settings.
         cluster: the key of its cluster; without meaning on serverless compute.
-        wheel: the path of the wheel.
         more: requirements of the task beside the wheel, as pip has them.
     """
     if databricks.compute_kind is Compute.SERVERLESS:
@@ -43,10 +41,6 @@ def compute_json(
     """Return the fields of a job that describe what its tasks run on.
 
     Args:
-        databricks: the settings.
-        clusters: the keys of its clusters.
-        tasks: of the job.
-        wheel: the path of the wheel.
         kafka: the requirement that brings a client of Kafka.
     """
     if databricks.compute_kind is not Compute.SERVERLESS:

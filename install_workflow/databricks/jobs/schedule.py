@@ -56,12 +56,7 @@ def started_by(settings: ScheduleSettings) -> dict[str, Any]:
 
 
 def started_every(interval: timedelta, settings: ScheduleSettings) -> dict[str, Any]:
-    """Return the fields of a job that starts so often, in whole hours or days; less than an hour is one.
-
-    Args:
-        interval: how often.
-        settings: say whether schedules are paused.
-    """
+    """Return the fields of a job that starts so often, in whole hours or days; less than an hour is one."""
     hours = max(1, math.ceil(interval / timedelta(hours=1)))
     count, unit = (hours, "HOURS") if hours % 24 else (hours // 24, "DAYS")
     return {"trigger": {"periodic": {"interval": count, "unit": unit}, **_paused(settings)}}

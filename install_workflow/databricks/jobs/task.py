@@ -29,11 +29,7 @@ TaskJson = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class TaskMaker:
-    """Makes tasks that run the wheel with the settings; made by `maker`.
-
-    Attributes:
-        wheel: where the wheel is, in the workspace or in a volume.
-    """
+    """Makes tasks that run the wheel with the settings; made by `maker`."""
 
     settings: Settings
     wheel: str

@@ -322,7 +322,6 @@ class TaskGames:
     """The games of a task, each list in the task's order.
 
     Attributes:
-        names: exact names.
         keys: keys of further games, in place of their names.
         odd: values written by hand that are no game's name or key.
     """

@@ -28,9 +28,7 @@ class Declared:
     Attributes:
         name: its name; `[full.name]` for an extension.
         proto_type: one of `FieldDescriptor.TYPE_*`.
-        presence: what it means where it is unset.
         oneof: the oneof it is a member of; never the one that `optional` makes.
-        packed: whether a list is written as one element.
         delimited: whether a message is in a group, not behind a length.
         default: the value where it is unset, as text; None for a message or a list.
         message: the type of a message field, a map's entry too.

@@ -52,7 +52,6 @@ def is_free(field: FieldDescriptor, row: Row, columns: Mapping[int, Column]) -> 
     """Return whether a row has room for a field: its column is NULL or an empty list, its oneof has no other member.
 
     Args:
-        field: one of the table's fields.
         row: values by column name.
         columns: of the row, by field number.
     """

@@ -17,7 +17,6 @@ class RowFaults:
     """What is wrong with values of one level of nesting, by their place in its arrays.
 
     Attributes:
-        bad: places, and a sentence for each.
         doubtful: places of values that the fast writer would write otherwise than the reference.
     """
 

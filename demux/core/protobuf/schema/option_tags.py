@@ -36,7 +36,6 @@ class Tags:
     """The tags of a table.
 
     Attributes:
-        table: by key.
         columns: by the number of the top-level field, then by key; only fields that have tags. Columns inside others
             cannot have tags.
         left_out: a sentence for each option that no tag can hold.

@@ -84,9 +84,6 @@ class Resources:
     """What the registry keeps, by its REST API.
 
     Every method raises `RegistryRefused` and `RegistryUnavailable`.
-
-    Attributes:
-        url: where the registry is, without secrets.
     """
 
     def __init__(self, rest: Rest) -> None:
