@@ -126,13 +126,13 @@ def lost_rows(game: str, rows: int, newest: date | None) -> RangeRetired:
     name = shlex.quote(game)
     if newest is None:
         return RangeRetired(
-            f"Bronze does not have {counted_rows(rows)} of the game {name} any more, which say of no day.",
+            f"Bronze does not have {counted(rows, 'row')} of the game {name} any more, which say of no day.",
             f"Decode the days that bronze has: `demux backfill --game {name} --from DAY`.",
             game=game,
         )
     whole = newest + timedelta(days=1)
     return RangeRetired(
-        f"Bronze does not have {counted_rows(rows)} of the game {name} any more; it is whole from {whole} on.",
+        f"Bronze does not have {counted(rows, 'row')} of the game {name} any more; it is whole from {whole} on.",
         f"Decode what bronze has: `demux backfill --game {name} --from {whole}`.",
         game=game,
         whole_from=whole,

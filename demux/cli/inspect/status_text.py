@@ -9,7 +9,7 @@ from rich.text import Text
 
 from demux.cli.output.tables import counts_text, new_table, number_cell, text_cell
 from demux.core.causes import Stage
-from demux.core.text import counted, counted_rows, first_few, printable
+from demux.core.text import counted, first_few, printable
 from demux.operations.status.model import GameHealth, GameStatus, Status
 
 _COLOURS = {GameHealth.FAILED: "red", GameHealth.WAITING: "yellow", GameHealth.BEHIND: "yellow"}
@@ -72,7 +72,7 @@ def _problem_lines(status: Status) -> Iterable[Text]:
             yield Text(f"failed: {names}: {problem.condition} {printable(problem.sentence)}", "red")
         else:
             waiting = _sum(rows[game] for game in problem.games)
-            amount = "an unknown number of rows" if waiting is None else counted_rows(waiting)
+            amount = "an unknown number of rows" if waiting is None else counted(waiting, "row")
             verb = "waits" if len(problem.games) == 1 else "wait"
             yield Text(f"{names} {verb} in bronze with {amount}: {printable(problem.sentence)}", "yellow")
 

@@ -24,7 +24,7 @@ from demux.core.error_mapping import named
 from demux.core.errors import DemuxError, ErrorKind, ExitCode, RangeInvalid
 from demux.core.names import names_of
 from demux.core.root.layout import Layout
-from demux.core.text import counted, counted_rows, first_few, printable
+from demux.core.text import counted, first_few, printable
 from demux.operations.quarantine.filter import require_game
 from demux.pipeline.context import CommandContext
 from demux.pipeline.engines import decode_of
@@ -224,7 +224,7 @@ def print_estimate(
         print_json(document)
         return
     about = "the duration is not known yet" if seconds is None else f"about {max(1, round(seconds)):,} s"
-    console.print(f"{counted(len(games), 'game')}, {counted(len(days), 'day')}, {counted_rows(rows)}: {about}")
+    console.print(f"{counted(len(games), 'game')}, {counted(len(days), 'day')}, {counted(rows, 'row')}: {about}")
     tell_undated(undated)
     console.print("nothing was decoded")
 
@@ -273,7 +273,7 @@ def tell_undated(undated: Mapping[str, int]) -> None:
     """Say how many rows belong to no day, and what decodes them again."""
     for game, rows in sorted(undated.items()):
         rebuild = f"demux rebuild --game {shlex.quote(game)}"
-        warn(f"{counted_rows(rows)} of {printable(game)} say of no day; `{printable(rebuild)}` decodes them again.")
+        warn(f"{counted(rows, 'row')} of {printable(game)} say of no day; `{printable(rebuild)}` decodes them again.")
 
 
 def _failed(days: Iterable[Day], error: DemuxError) -> tuple[Day, ...]:
