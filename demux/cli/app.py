@@ -155,11 +155,11 @@ def run() -> None:
     except KeyboardInterrupt:
         sys.exit(ExitCode.INTERRUPTED)
     except Exception as error:
-        told = named(error)
-        if told is not error:
-            logging.getLogger("demux").exception("%s", told.condition)
-        errors.print(told.condition, style="bold red", end=" ")
+        failure = named(error)
+        if failure is not error:
+            logging.getLogger("demux").exception("%s", failure.condition)
+        errors.print(failure.condition, style="bold red", end=" ")
         # a sentence may hold names from outside
-        for line in f"{told.message}\n{told.remedy}".split("\n"):
+        for line in f"{failure.message}\n{failure.remedy}".split("\n"):
             errors.print(printable(line))
-        sys.exit(told.exit_code)
+        sys.exit(failure.exit_code)

@@ -17,14 +17,17 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
-from demux.core.errors import ExitCode, SettingsInvalid, StorageFailed
+from demux.core.error_mapping import named
+from demux.core.errors import DemuxError, ExitCode, SettingsInvalid, StorageFailed
 from demux.core.extras import on_databricks
 from demux.core.log_format import formatter_of
 from demux.core.root.layout import layout_of, logs_of, require_root, s3_access
 from demux.core.root.lock import Access, Hold, hold_of, locked
 from demux.core.settings.settings import LogFormat, Settings
 from demux.core.text import printable
+from demux.pipeline.context import CommandContext
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -257,3 +260,30 @@ def ask(question: str, *, err: bool = False) -> None:
     if not typer.confirm(question, err=err):
         console.print("nothing was changed")
         raise typer.Exit(ExitCode.INTERRUPTED)
+
+
+def each_game(place: CommandContext, games: Iterable[str], doing: str, act: Callable[[str], str]) -> None:
+    """Act on each game and print how it ended; when all are through, raise why the first one failed, if one did.
+
+    Between two games other commands may have the root. Once the place's `stop` is set, no other game begins.
+
+    Args:
+        doing: what is done, such as `decoding`.
+        act: does it to one game and returns how it ended, in words.
+    """
+    failed: list[DemuxError] = []
+    for number, game in enumerate(games):
+        if number:
+            place.give_way()
+        if place.stop.is_set():
+            raise typer.Exit(ExitCode.INTERRUPTED)
+        try:
+            with console.status(Text(f"{doing} {printable(game)} …")):
+                ended = act(game)
+        except Exception as error:  # one game's failure must not stop its neighbours
+            failed.append(named(error))
+            print_failure(f"{game}: {failed[-1]}")
+            continue
+        console.print(f"{printable(game)}: {ended}")
+    if failed:
+        raise failed[0]

@@ -20,7 +20,7 @@ from demux.core.delta.scan import file_rows
 from demux.core.errors import RangeRetired
 from demux.core.storage.files import Storage
 from demux.core.tables import SILVER_ORIGIN
-from demux.core.text import counted_rows
+from demux.core.text import counted
 from deserializer.decoders.arrow import INPUT, SchemaBatch
 from deserializer.fleet.days import NO_DAY, DayCounts, Span, among
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from demux.cli.command import ask, can_ask, console
-from demux.cli.deploy.login import connect
-from demux.cli.deploy.workspace import read_deployment_lock
+from demux.cli.deploy.workspace import connect, read_deployment_lock
 from demux.cli.output.print_json import print_json
 from demux.core.errors import DemuxError
 from demux.core.settings.settings import Settings

@@ -96,8 +96,8 @@ class Backfilling:
         """
         backfill = self._backfill
         done = sum(day.state is DayState.DONE for day in backfill.days)
-        told = "new" if self._is_new else f"continues, {done:,} of {len(backfill.days):,} days are done"
-        console.print(f"backfill {backfill.id} ({told})")
+        how_far = "new" if self._is_new else f"continues, {done:,} of {len(backfill.days):,} days are done"
+        console.print(f"backfill {backfill.id} ({how_far})")
         # what is to be done is written down before anything is
         waiting = [replace(day, state=DayState.WAITING) for day in backfill.days if day.state is not DayState.DONE]
         self._record(waiting)

@@ -10,9 +10,8 @@ from datetime import datetime, timezone
 from pyspark.sql import SparkSession
 from rich.text import Text
 
-from demux.cli.command import ask_to_remove, command_context, console, session_to_look
+from demux.cli.command import ask_to_remove, command_context, console, each_game, session_to_look
 from demux.cli.output.print_json import print_json
-from demux.cli.repair.per_game import each_game
 from demux.cli.repair.quarantine_text import (
     drop_content,
     drop_text,

@@ -165,9 +165,9 @@ def _candidates(
 
 
 def _ambiguous(shared: SharedSchema, rule: SubjectRule, schemas: Iterable[CompiledSchema]) -> SubjectAmbiguous:
-    told = ", ".join(f"{schema.subject!r} ({schema.message})" for schema in schemas)
+    meanings = ", ".join(f"{schema.subject!r} ({schema.message})" for schema in schemas)
     return SubjectAmbiguous(
-        f"Schema {shared.schema_id} is of several subjects that mean different messages, {told}, and nothing says "
+        f"Schema {shared.schema_id} is of several subjects that mean different messages, {meanings}, and nothing says "
         "which of them the game's records hold.",
         "Name the game's subject in games.subjects_of, or the message of one of them in the registry's `messages`; the "
         "game's rows wait in bronze.",

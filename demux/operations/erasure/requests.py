@@ -142,7 +142,7 @@ def write_down(
         rows: in the columns `FOUND`: one for each row of bronze that goes, and for each record that bronze has not.
     """
     schema = pa.schema(arrow_fields(Struct((*POSITION, BATCH))))
-    said = {
+    constants = {
         "reason": RemovalReason.FORGOTTEN.value,
         "game_name": request.game,
         "request": request.id,
@@ -151,7 +151,7 @@ def write_down(
 
     def whole(batch: pa.RecordBatch) -> pa.RecordBatch:
         arrays = [as_type(array, one.type) for array, one in zip(batch.columns, schema, strict=True)]
-        return stamped(pa.RecordBatch.from_arrays(arrays, schema=schema), REMOVED, **said)
+        return stamped(pa.RecordBatch.from_arrays(arrays, schema=schema), REMOVED, **constants)
 
     RecordTable(spark, layout.storage, layout.removed, REMOVED).append_batches(map(whole, rows))
 
@@ -252,8 +252,8 @@ def _write_down_copies(
 
 def _written(spark: SparkSession | None, layout: Layout, request: ErasureRequest) -> Iterator[pa.RecordBatch]:
     """Yield the records that are written down, in the columns `_WRITTEN`."""
-    said = [Column(name, Primitive.STRING) for name in ("reason", "request", "game_name")]
-    table = snapshot(spark, layout.storage, layout.removed, Struct((*said, *_WRITTEN)))
+    described = [Column(name, Primitive.STRING) for name in ("reason", "request", "game_name")]
+    table = snapshot(spark, layout.storage, layout.removed, Struct((*described, *_WRITTEN)))
 
     def mine(rows: pa.RecordBatch) -> pa.RecordBatch:
         game = rows.column("game_name")

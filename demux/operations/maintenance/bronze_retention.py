@@ -8,7 +8,7 @@ still to read stays, and is no more on record.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -21,9 +21,11 @@ from pyspark.sql import functions as F
 from demux.core.causes import RemovalReason, Stage
 from demux.core.columns.arrow import arrow_fields
 from demux.core.columns.types import Struct
-from demux.core.delta.scan import data_files, open_readable, scan, table_rows
+from demux.core.delta.record_table import RecordTable
+from demux.core.delta.rewrite_rows import delete_rows
+from demux.core.delta.scan import data_files, only_spark_reads, open_readable, scan, table_rows
 from demux.core.root.layout import Layout
-from demux.core.tables import BRONZE, REMOVED
+from demux.core.tables import BRONZE, REMOVED, ROUNDS
 from demux.operations.maintenance.state import MaintenanceState, write_state
 from demux.operations.maintenance.unread_files import UnreadBronze
 
@@ -164,3 +166,49 @@ def _written(spark: SparkSession, layout: Layout, request: str, games: Sequence[
 def _same(one: str, other: str) -> Column:
     conditions = [F.col(f"{one}.{name}") == F.col(f"{other}.{name}") for name in _IDENTITY]
     return conditions[0] & conditions[1] & conditions[2]
+
+
+# of each game: what the plan, the status and estimates are made from; how far bronze was looked at is in them, too
+_KEPT = 20
+_ROUND_KEY = ("round_id", "game_name", "finished_at")
+_ROUND_COLUMNS = Struct(tuple(column for column in ROUNDS if column.name in _ROUND_KEY))
+_OLD = f"""
+SELECT round_id, game_name, finished_at FROM (
+  SELECT round_id, game_name, finished_at,
+    ROW_NUMBER() OVER (PARTITION BY game_name ORDER BY finished_at DESC, round_id DESC) AS newest
+  FROM {{records}} WHERE game_name IS NOT NULL
+) AS numbered WHERE newest > {_KEPT}
+"""
+
+
+def remove_old_rounds(spark: SparkSession | None, layout: Layout, before: datetime, *, dry_run: bool) -> int:
+    """Remove records that ended before a time, but each game's newest 20; a second call finds none.
+
+    Returns:
+        How many they are.
+    """
+    rounds = RecordTable(spark, layout.storage, layout.rounds, ROUNDS)
+    found = (row for row in rounds.select(_OLD) if row["finished_at"] < before)
+    old = frozenset(tuple(row[name] for name in _ROUND_KEY) for row in found)
+    if not old or dry_run:
+        return len(old)
+    if delete_rows(layout.storage, layout.rounds, lambda rows: _among(rows, old), _ROUND_COLUMNS) is None:
+        if spark is None:
+            raise only_spark_reads(layout.rounds)
+        _remove_by_spark(spark, layout.rounds, old)
+    return len(old)
+
+
+def _among(rows: pa.RecordBatch, old: frozenset[tuple[object, ...]]) -> pa.BooleanArray:
+    keys = zip(*(rows.column(name).to_pylist() for name in _ROUND_KEY), strict=True)
+    return pa.array([key in old for key in keys], pa.bool_())
+
+
+def _remove_by_spark(spark: SparkSession, path: str, old: Iterable[tuple[object, ...]]) -> None:
+    from delta.tables import DeltaTable
+
+    from demux.core.columns.spark import spark_struct
+
+    same = " AND ".join(f"t.{name} = o.{name}" for name in _ROUND_KEY)
+    going = spark.createDataFrame(list(old), spark_struct(_ROUND_COLUMNS))
+    DeltaTable.forPath(spark, path).alias("t").merge(going.alias("o"), same).whenMatchedDelete().execute()

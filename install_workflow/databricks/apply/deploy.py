@@ -25,7 +25,7 @@ from install_workflow.databricks.diff.deployed_games import (
 )
 from install_workflow.databricks.diff.drift import filled_in
 from install_workflow.databricks.diff.fields import comparable
-from install_workflow.databricks.diff.plan_file import require_same_state, require_unchanged
+from install_workflow.databricks.diff.render import require_same_state, require_unchanged
 from install_workflow.databricks.grants.apply import GrantsApi, grants_files
 from install_workflow.databricks.jobs.build import ALL, CONTINUOUS, job_name, make_jobs
 from install_workflow.databricks.jobs.job import OWNER_TAG, Job, wheel_folder

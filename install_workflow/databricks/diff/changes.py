@@ -23,7 +23,7 @@ from install_workflow.databricks.diff.details import (
 )
 from install_workflow.databricks.diff.drift import sides
 from install_workflow.databricks.diff.fields import comparable
-from install_workflow.databricks.jobs.environment import compute_in, is_serverless
+from install_workflow.databricks.jobs.cluster import compute_in, is_serverless
 from install_workflow.databricks.jobs.job import (
     OWNER_TAG,
     PART_TAG,
@@ -338,9 +338,9 @@ def _summary(details: Iterable[Detail]) -> str:
         else:
             tasks.setdefault(detail.subject, DifferenceKind.CHANGED)
     kinds = Counter(tasks.values())
-    said = [f"{counted(kinds[kind], 'task')} {kind.value}" for kind in DifferenceKind if kinds[kind]]
-    said += [f"{counted(others[kind], word)} changed" for kind, word in _OTHERS.items() if others[kind]]
-    return ", ".join(said) or "nothing changed"
+    parts = [f"{counted(kinds[kind], 'task')} {kind.value}" for kind in DifferenceKind if kinds[kind]]
+    parts += [f"{counted(others[kind], word)} changed" for kind, word in _OTHERS.items() if others[kind]]
+    return ", ".join(parts) or "nothing changed"
 
 
 def _state_id(deployed: Iterable[DeployedJob], foreign: Iterable[ForeignJob]) -> str:

@@ -18,8 +18,8 @@ from install_workflow.databricks.jobs.cluster import (
     MAX_CLUSTERS_PER_JOB,
     MAX_CONTEXTS,
     by_cluster,
+    compute_json,
 )
-from install_workflow.databricks.jobs.environment import compute_json
 from install_workflow.databricks.jobs.job import OWNER_TAG, PART_TAG, ROOT_TAG, Job, Permission, root_tag
 from install_workflow.databricks.jobs.schedule import OF_RUNS, OF_STREAMS, run_as, started_by, started_every, watched_by
 from install_workflow.databricks.jobs.task import (

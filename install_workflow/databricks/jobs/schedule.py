@@ -10,12 +10,11 @@ from typing import Any
 
 from demux.core.settings.databricks.access import RunAsSettings
 from demux.core.settings.databricks.deployment import DatabricksSettings
-from demux.core.settings.databricks.monitoring import HealthSettings
-from demux.core.settings.databricks.schedule import ScheduleKind, ScheduleSettings, TableCondition
+from demux.core.settings.databricks.schedule import HealthSettings, ScheduleKind, ScheduleSettings, TableCondition
 
 
 class RunEvent(Enum):
-    """What is told of a run; the values are fields of the Jobs API."""
+    """What a notification of a run is about; the values are fields of the Jobs API."""
 
     START = "on_start"
     SUCCESS = "on_success"

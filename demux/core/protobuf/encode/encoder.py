@@ -22,9 +22,8 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from demux.core.columns.arrow import spread
 from demux.core.protobuf.decode.canonical_batch import can_parse, parser, with_listed_maps
 from demux.core.protobuf.decode.lowered_descriptor import lowered
-from demux.core.protobuf.encode.json_values import JsonReader
 from demux.core.protobuf.encode.lowered_columns import LoweredColumns
-from demux.core.protobuf.encode.reference_writer import ReferenceWriter
+from demux.core.protobuf.encode.reference_writer import JsonReader, ReferenceWriter
 from demux.core.protobuf.encode.row_faults import RowFaults
 from demux.core.protobuf.schema.column_mapping import Cardinality, FieldMapping, Message, shape_of
 from demux.core.protobuf.schema.descriptor_pool import NOT_PACKABLE, Readable, fields_of, pool_of

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 
 from demux.core.protobuf.decode.reference_parser import MAX_SECONDS, MIN_SECONDS
-from demux.core.protobuf.encode.json_values import JsonReader, UnfitJson
+from demux.core.protobuf.encode.reference_writer import JsonReader, UnfitJson
 from demux.core.protobuf.encode.row_faults import RowFaults, Rows, places_of
 from demux.core.protobuf.schema.column_mapping import (
     Cardinality,
