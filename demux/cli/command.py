@@ -27,7 +27,6 @@ from demux.core.root.layout import layout_of, logs_of, require_root, s3_access
 from demux.core.root.lock import Access, Hold, hold_of, locked
 from demux.core.settings.settings import LogFormat, Settings
 from demux.core.text import printable
-from demux.pipeline.context import CommandContext
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -19,10 +19,13 @@ class SearchResult:
 
     Attributes:
         game: the exact name; None for records that never became a row of bronze, and so have no game.
+        silver: rows of its table that match.
         bronze: rows of bronze that go with these, and with those of quarantine.
+        quarantine: rows of quarantine that match.
         unreadable: rows of quarantine that cannot be decided.
         suspect: of these, those whose bytes have one of the texts that are sought.
         unsearched: rows of bronze that could not be searched, as the game has not read them.
+        table_rows: rows in its table.
         lacks: the columns of the predicate that its table has not; then nothing was searched.
     """
 

@@ -211,8 +211,12 @@ class SourceAccount:
     """Where the records of the source are.
 
     Attributes:
+        bronze: rows in bronze.
         quarantined: rows in quarantine at stage bronze.
         source: records in the source before bronze's offset; None where it cannot be counted.
+        dropped: rows that were dropped from quarantine at stage bronze.
+        retired: rows that were in bronze, and taken out of it since, being old.
+        forgotten: rows that were taken out of all tables on request.
     """
 
     bronze: int
@@ -266,6 +270,7 @@ class OffsetHole:
 
     Attributes:
         log: the topic; `name@2` for the second topic of this name.
+        partition: the partition.
         offsets: how many are not there.
         ranges: the first of them, each the first offset and the one behind the last.
     """

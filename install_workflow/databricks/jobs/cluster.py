@@ -10,7 +10,7 @@ from demux.core.errors import PlanRefused
 from demux.core.settings.databricks.cluster import ClusterSettings, NodeSettings
 from demux.core.settings.databricks.compute import Compute
 from demux.core.settings.databricks.deployment import DatabricksSettings
-from demux.core.settings.spark_conf import TABLE_CONF
+from demux.core.tables import TABLE_CONF
 from install_workflow.planning.plan import Task
 
 BRONZE = "bronze"

@@ -10,8 +10,8 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, model_validator
 
 from demux.core.settings.databricks.values import Tags, Token, require_no_secret
-from demux.core.settings.spark_conf import TABLE_CONF
 from demux.core.settings.types import Section, rule
+from demux.core.tables import TABLE_CONF
 
 # what a machine may do, which no pool says
 IDENTITIES = frozenset({"instance_profile", "service_account"})
