@@ -33,7 +33,7 @@ _SYSTEMS = ["linux", "android", "ios", ""]
 
 @dataclass(frozen=True, slots=True)
 class EventWriter:
-    """Who writes payloads of one game in one schema version.
+    """Writes payloads of one game in one schema version.
 
     Attributes:
         version: the schema version, from 1.

@@ -24,7 +24,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "demux.cli.commands.flow:produce",
         "Send simulated events of many games, wrapped, to the source table or topic; register their schemas.",
     ),
-    "ingest": ("demux.cli.commands.flow:ingest", "Take everything new in the source into bronze, or into quarantine."),
+    "ingest": ("demux.cli.commands.flow:ingest", "Read all new records of the source into bronze, or into quarantine."),
     "plan": (
         "demux.cli.commands.deploy:plan",
         "Show which game would run where, what would change, and which games wait; change nothing.",
@@ -72,7 +72,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "forget": (
         "demux.cli.commands.repair:forget",
-        "Remove a person's records from silver, bronze and quarantine, bytes included; what goes is listed before.",
+        "Remove a person's records from silver, bronze and quarantine, bytes included; they are listed first.",
     ),
     "maintain": (
         "demux.cli.commands.repair:maintain",

@@ -1,4 +1,4 @@
-"""What every command needs: settings, lock, Spark session, and the stages tied together."""
+"""What every command needs: settings, lock, Spark session; one game after the other."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def print_failure(sentence: str) -> None:
 
 
 class AfterRemoval(Enum):
-    """What a command does on a root whose tables or checkpoints are half removed."""
+    """The behaviour of a command on a root whose removal was interrupted."""
 
     REFUSE = "refuse"
     GO_ON = "go on"

@@ -1,4 +1,4 @@
-"""Where the producer sends to: a topic of Kafka, made and marked by the producer."""
+"""The producer's Kafka target: a topic that the producer creates and marks."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class KafkaSink:
         self._producer: Producer | None = None
 
     def position(self) -> TargetPosition:
-        """Return how far the topic is, by its end offsets; 0 when there is no topic yet."""
+        """Return the topic's end offsets; 0 without a topic."""
         topic = self._cluster.topic(self._topic)
         if topic is not None and self._marks.topic_id(self._topic) != topic.topic_id:
             raise SettingsInvalid(
@@ -126,7 +126,7 @@ class KafkaSink:
         return ours
 
     def _checked(self, before: TargetPosition) -> KafkaTopic:
-        """Return the topic, made now if there was none, after a look whether it is as we left it."""
+        """Return the topic, created if missing; checks that no one else has changed it."""
         if self._known is None:
             self._known = self._made()
             return self._known

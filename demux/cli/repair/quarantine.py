@@ -117,7 +117,7 @@ def drop(
     wait: bool,
     yes: bool,
 ) -> None:
-    """Take old records out of quarantine for good; what goes is listed before, and you are asked."""
+    """Drop old records from quarantine permanently; they are listed first, and you are asked."""
     if json and not dry_run:
         raise SettingsInvalid("--json is of --dry-run.", "Give both, or leave out --json; nothing was dropped.")
     now = datetime.now(timezone.utc)

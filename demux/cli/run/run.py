@@ -44,7 +44,7 @@ _UNITS = {"s": 1, "m": 60, "h": 3600}
 def ingest(
     settings: Settings, wait: bool, every: str | None, deployment_record: Path | None, accept_gaps: bool
 ) -> None:
-    """Take everything new in the source into bronze, or into quarantine."""
+    """Read all new records of the source into bronze, or into quarantine."""
     pause_s = None if every is None else seconds_of(every)
     with command_context(settings, "ingest", Access.ALONE, wait=wait) as place:
         if deployment_record is not None:

@@ -59,7 +59,7 @@ _IDS = ", ".join(f'"{column.name}"' for column in POSITION)
 
 @dataclass(frozen=True, slots=True)
 class SearchScope:
-    """What is searched, and how.
+    """The scope of a search.
 
     Attributes:
         spark: the session, for tables that only Spark reads; None where there is none.
@@ -137,7 +137,7 @@ def rows_after(scope: SearchScope, game: str, read_batch: int) -> int:
 
 @contextmanager
 def searched(scope: SearchScope, game: str, read_batch: int) -> Iterator[SearchOutcome]:
-    """Yield what is found of a game; its rows can be had once, while the block runs.
+    """Yield the outcome for a game; its rows can be read once, inside the block.
 
     Args:
         read_batch: the last batch of bronze that the game has read whole; -1 for none, `ALL_READ` for all.

@@ -1,4 +1,4 @@
-"""Old rows leave bronze: written down first, in one commit, then taken out of bronze, some games at a time.
+"""Retires old rows: bronze rows are recorded in one commit, then deleted, some games at a time; old control rows too.
 
 Should the process die in between, the rows are in both tables; the next maintenance ends what was begun before it
 begins anything else. Only rows go that their game has read; where a game's table was made again meanwhile, what it has
@@ -36,7 +36,7 @@ _AGE = arrow_fields(Struct(tuple(one for one in BRONZE if one.name in {"record_i
 
 
 def retirable(spark: SparkSession, layout: Layout, before: datetime, passed: Mapping[str, int]) -> DataFrame:
-    """Return the rows of bronze that may go: `_IDENTITY` and the position.
+    """Return the bronze rows that may be retired: `_IDENTITY` and the position.
 
     They were ingested before this time, their game has passed them, and they are not in quarantine: what has still to
     be replayed has its key and headers in bronze alone.
@@ -82,7 +82,7 @@ def count_retirable(layout: Layout, before: datetime, passed: Mapping[str, int])
 def begin(
     spark: SparkSession, layout: Layout, state: MaintenanceState, rows: DataFrame, request: str, now: datetime
 ) -> MaintenanceState:
-    """Write down which rows go, in one commit, and return the state that says so.
+    """Record the rows to retire in one commit, and return the state with that request.
 
     A second call would write them down twice: `finish` what was begun first.
 
@@ -106,7 +106,7 @@ def finish(
     unread: Callable[[], UnreadBronze],
     between: Callable[[], None],
 ) -> Iterator[tuple[str, int]]:
-    """Take what is on its way out of bronze, and yield how many rows of each game went.
+    """Delete the recorded rows from bronze, and yield the number of deleted rows by game.
 
     A second call, also after a crash in between, takes what is left. Once it is through, say in the state that nothing
     is on its way.
@@ -137,7 +137,7 @@ def finish(
 
 
 def _take_out(spark: SparkSession, layout: Layout, request: str, games: Sequence[str]) -> None:
-    """Delete the written rows of these games from bronze; those that are gone already do not matter."""
+    """Delete the recorded rows of these games from bronze; rows that are deleted already are ignored."""
     if games:
         gone = _written(spark, layout, request, games).select(*_IDENTITY).distinct()
         bronze = DeltaTable.forPath(spark, layout.bronze).alias("b")
@@ -147,7 +147,7 @@ def _take_out(spark: SparkSession, layout: Layout, request: str, games: Sequence
 
 
 def _keep(spark: SparkSession, layout: Layout, request: str, games: Sequence[str]) -> None:
-    """Forget that rows of these games were retired which are still in bronze: they have to be read once more."""
+    """Delete the records of rows that are still in bronze: their games must read them again."""
     if not games:
         return
     bronze = spark.read.format("delta").load(layout.bronze).where(F.col("game_name").isin(list(games)))

@@ -38,7 +38,7 @@ class Joining:
 
 @dataclass(frozen=True, slots=True)
 class LastSort:
-    """The last time that a table's rows were brought together."""
+    """The last sort of a table."""
 
     columns: tuple[str, ...]
     at_ms: int
@@ -73,7 +73,7 @@ def steps(found: Sequence[Joining], most_bytes: int) -> tuple[tuple[Joining, ...
 
 
 def is_out_of_order(files: Collection[LiveFile], columns: tuple[str, ...], last: LastSort | None) -> bool:
-    """Return whether the rows are to be brought together by these columns: never yet, or a quarter came since.
+    """Return whether the table must be sorted by these columns: never sorted, or a quarter of its bytes is newer.
 
     A table of a single file is in order when that was made by ordering.
     """

@@ -20,7 +20,7 @@ class TableKind(Enum):
 
 
 class Vacuum(Enum):
-    """Whether files go that no table needs any more."""
+    """Whether unneeded files are removed."""
 
     YES = "yes"
     NO = "no"
@@ -63,7 +63,7 @@ class TableMaintenance:
 
 @dataclass(frozen=True, slots=True)
 class HeldBack:
-    """A game that has still to read what bronze's newest version has not got any more.
+    """A game that has not read files which bronze's newest version no longer has.
 
     Attributes:
         since: when the first came that it has still to read; None where unknown.

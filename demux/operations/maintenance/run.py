@@ -1,4 +1,4 @@
-"""The flow of maintenance: what is old leaves bronze, files are joined and removed, table by table.
+"""Maintenance of a root: retires old rows, then compacts and vacuums table by table.
 
 Between two tables others may have the root, so streams run meanwhile. One table's failure stops no other. Killed
 anywhere and called again, it does what is left.
@@ -36,7 +36,7 @@ from demux.operations.reconcile.offsets import OffsetsReader
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceRequest:
-    """What is asked for."""
+    """What one run of maintenance does."""
 
     settings: MaintainSettings
     vacuum: Vacuum
@@ -104,7 +104,7 @@ class TableMaintainer:
         return done if self.request.vacuum is Vacuum.NO else self._vacuumed(table, done, UnreadBronze())
 
     def _retire(self) -> int:
-        """Return how many rows left bronze, or would; what an interrupted run has begun is ended first."""
+        """Retire old rows, and return their number; completes an interrupted run first."""
         request, days = self.request, self.request.settings.bronze_days
         if not request.dry_run:
             self._finish_retiring()

@@ -105,7 +105,7 @@ def next_due(since: datetime | None, every: timedelta | None) -> datetime | None
 
 
 def require_safe(keep: timedelta, *, force: bool) -> None:
-    """Let a time pass that readers of older versions can live with.
+    """Check that files are kept long enough for readers of older versions.
 
     Raises:
         SettingsInvalid: it is less than an hour, and `force` is off.

@@ -80,7 +80,7 @@ def record_of(row: Mapping[str, Any]) -> QuarantineRecord:
 
 @dataclass(frozen=True, slots=True)
 class KeptSchemas:
-    """What the table of schemas has."""
+    """The schemas of `control/schemas`."""
 
     by_id: Mapping[tuple[str, int], SharedSchema]
     by_guid: Mapping[tuple[str, str], SharedSchema]

@@ -72,7 +72,7 @@ class Grouping:
     """Counts rows as they come."""
 
     def __init__(self, choice: QuarantineFilter, most: int = MOST_GROUPS) -> None:
-        """Prepare to count the rows that are meant, in `most` groups, and few more."""
+        """Prepare to count the selected rows, in about `most` groups."""
         self._choice = choice
         self._most = most
         self._found: dict[GroupKey, QuarantineGroup] = {}
@@ -115,7 +115,7 @@ class NewestRows:
     """Finds the newest rows as they come."""
 
     def __init__(self, choice: QuarantineFilter, most: int) -> None:
-        """Prepare to find `most` of the rows that are meant."""
+        """Prepare to find `most` of the selected rows."""
         self._choice = choice
         self._most = most
         self._heap: list[tuple[datetime, int, int]] = []

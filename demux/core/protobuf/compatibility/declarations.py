@@ -1,4 +1,4 @@
-"""How a message is declared: its fields with all that a reader's bytes depend on, and what it reserves."""
+"""The declaration of a message: its fields with all that their encoding depends on, and its reservations."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Declared:
 
     @property
     def text(self) -> str:
-        """The type as a `.proto` file says it, such as `repeated int32` or `map<string, int64>`."""
+        """The type as in a `.proto` file, such as `repeated int32` or `map<string, int64>`."""
         match self.cardinality:
             case Cardinality.MAP:
                 assert self.message is not None

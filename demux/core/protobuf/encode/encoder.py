@@ -1,4 +1,4 @@
-"""Columns of a table to payloads of one message: a fast writer, and the reference for what it would write otherwise.
+"""Encodes columns of a table to payloads of one message: by a fast writer, and by the reference where they differ.
 
 `ptars` writes whole columns (in Rust). Three things it writes otherwise than `google.protobuf`: it packs every list
 that can be, it puts fields where the descriptor has them, and it leaves out -0.0. So the lowered message has its fields

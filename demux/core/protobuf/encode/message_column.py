@@ -1,4 +1,4 @@
-"""Messages in columns of any frame to payloads; runs in Spark's workers. A row that cannot be written says why."""
+"""Encodes messages in columns of any frame; runs in Spark's workers. A row that cannot be encoded has a reason."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ Rows = npt.NDArray[np.int64]
 
 @dataclass(slots=True)
 class RowFaults:
-    """What is wrong with values of one level of nesting, by their place in its arrays.
+    """The faults of values of one level of nesting, by their place in its arrays.
 
     Attributes:
         doubtful: places of values that the fast writer would write otherwise than the reference.

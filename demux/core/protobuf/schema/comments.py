@@ -1,4 +1,4 @@
-"""What the comments of a `.proto` file say of a message and its fields, for the table that holds it. Pure.
+"""The comments of a message and its fields in a `.proto` file, for its table. Pure.
 
 protoc keeps comments apart from what they are about, by path: https://protobuf.dev/reference/cpp/ (`SourceCodeInfo`).
 """
@@ -29,13 +29,13 @@ _OPTIONS = "google/protobuf/descriptor.proto"
 
 @dataclass(frozen=True, slots=True)
 class Comments:
-    """What a schema says of a message: a comment for its table, '' for none, and its columns with theirs."""
+    """The comments of a message: that of its table, '' for none, and its columns with theirs."""
 
     table: str
     columns: Struct
 
     def __bool__(self) -> bool:
-        """Whether it says anything."""
+        """Whether there is any comment."""
         return bool(self.table) or has_comments(self.columns)
 
 
@@ -69,7 +69,7 @@ def only_comments(descriptor_set: bytes) -> bytes:
 
 @lru_cache(maxsize=256)
 def comments_of(descriptor_set: bytes, message: str, columns: Struct) -> Comments:
-    """Return what the schema says of the message.
+    """Return the comments of the message.
 
     Args:
         descriptor_set: a serialized `FileDescriptorSet`; one without `SourceCodeInfo` says nothing.

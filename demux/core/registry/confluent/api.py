@@ -95,7 +95,7 @@ class Stored(JsonShape):
 
 
 class SchemaLocation(JsonShape):
-    """Where a schema is that was looked up by its text."""
+    """The place of a schema that was looked up by its text."""
 
     id: int
     subject: str
@@ -137,7 +137,7 @@ class Deletion(Enum):
 
 
 class Resources:
-    """What the registry keeps, by its REST API.
+    """The resources of the registry, by its REST API.
 
     Every method raises `RegistryRefused` and `RegistryUnavailable`.
     """
@@ -200,7 +200,7 @@ class Resources:
             raise self._rest.unexpected(rejected) from None
 
     def check(self, new: OwnershipMark) -> None:
-        """Return when the registry says nothing against this as the subject's next version.
+        """Check that the registry accepts this as the subject's next version.
 
         Raises:
             SchemaIncompatible: it says what is against it.
@@ -237,7 +237,7 @@ class Resources:
             raise self._rest.unexpected(rejected) from None
 
     def erase(self, subject: str, version: int) -> Deletion:
-        """Take a version out for good; a second call is safe."""
+        """Delete a version permanently; a second call is safe."""
         path = f"subjects/{_quoted(subject)}/versions/{version}"
         # a version must be deleted before it can be deleted for good
         for query in (None, {"permanent": "true"}):

@@ -103,7 +103,7 @@ class ConfluentRegistry:
         return tuple(registrar.register(schema) for schema in schemas)
 
     def remove(self, *, made_by: str) -> tuple[int, ...]:
-        """Return the ids taken out for good: exactly the versions registered with this mark.
+        """Delete permanently exactly the versions registered with this mark; return their ids.
 
         What a schema of another producer imports by now stays.
         """
@@ -233,7 +233,7 @@ class Registrar:
 
 
 def take_out(resources: Resources, made_by: str) -> tuple[int, ...]:
-    """Return the ids taken out for good, in order: exactly the versions with this mark.
+    """Delete permanently exactly the versions with this mark; return their ids in order.
 
     What a schema of another producer refers to by now stays, and so does its mark. A second call is safe, also after a
     crash.
