@@ -17,7 +17,7 @@ from demux.cli.command import console, print_failure, warn
 from demux.cli.output.documents.repairs import BackfillEstimateJson
 from demux.cli.output.print_json import print_json
 from demux.cli.output.progress import BackfillProgress
-from demux.cli.output.round_report import backfill_content, backfill_table, backfills_table
+from demux.cli.output.reports import backfill_content, backfill_table, backfills_table
 from demux.core.control.games_and_rounds import Control
 from demux.core.delta.bronze_games import games_in_bronze
 from demux.core.error_mapping import named

@@ -25,10 +25,10 @@ from demux.core.storage.files import Storage
 from demux.operations.maintenance import bronze_retention as retiring
 from demux.operations.maintenance import file_table as by_files
 from demux.operations.maintenance import spark_table as by_spark
-from demux.operations.maintenance.bronze_retention import remove_old_rounds
 from demux.operations.maintenance.compaction_plan import LastSort
 from demux.operations.maintenance.game_offsets import read_unread
 from demux.operations.maintenance.report import HeldBack, Table, TableKind, TableMaintenance, Vacuum
+from demux.operations.maintenance.retention import remove_old_rounds
 from demux.operations.maintenance.state import MaintenanceState, SparkTableState, read_state, write_state
 from demux.operations.maintenance.unread_files import UnreadBronze
 from demux.operations.reconcile.offsets import OffsetsReader

@@ -20,7 +20,7 @@ from demux.core.errors import PlanRefused, SettingsInvalid
 from demux.core.http.failures import one_line
 from install_workflow.databricks.api.client import WorkspaceConnection
 from install_workflow.databricks.api.workspace_files import size, upload
-from install_workflow.databricks.jobs.cluster import requirements_of
+from install_workflow.databricks.jobs.compute import requirements_of
 from install_workflow.databricks.jobs.oversized_settings import SettingsFile, settings_paths
 
 CHECKOUT = Path(__file__).parents[3]

@@ -23,7 +23,7 @@ from install_workflow.databricks.diff.details import (
 )
 from install_workflow.databricks.diff.drift import sides
 from install_workflow.databricks.diff.fields import comparable
-from install_workflow.databricks.jobs.cluster import compute_in, is_serverless
+from install_workflow.databricks.jobs.compute import compute_in, is_serverless
 from install_workflow.databricks.jobs.job import (
     OWNER_TAG,
     PART_TAG,

@@ -15,7 +15,7 @@ from demux.core.schemas.registry_selection import RegisteredGames
 from demux.core.settings.games import Policy
 from demux.core.settings.settings import Engine, Settings
 from install_workflow.databricks.diff.changes import WorkspacePlan
-from install_workflow.databricks.jobs.cluster import cluster_of
+from install_workflow.databricks.jobs.compute import cluster_of
 from install_workflow.databricks.jobs.job import DeployedJob, JobJson
 from install_workflow.databricks.jobs.task_arguments import TaskGames, engine_of, parse_task_games
 from install_workflow.planning.plan import Plan, left_out, make_plan

@@ -10,7 +10,7 @@ from typing import Any
 from demux.core.names import names_of
 from demux.core.secrets import is_reference, is_secret_option
 from demux.core.text import first_few
-from install_workflow.databricks.jobs.cluster import is_serverless
+from install_workflow.databricks.jobs.compute import is_serverless
 from install_workflow.databricks.jobs.job import Permission
 from install_workflow.databricks.jobs.task_arguments import AS_KEY, AS_NAME, engine_of, options, parse_task_games
 

@@ -13,7 +13,7 @@ from demux.core.settings.databricks.compute import Compute
 from demux.core.settings.databricks.deployment import MAX_TASKS_PER_JOB, DatabricksSettings, Granularity
 from demux.core.settings.databricks.schedule import ScheduleKind
 from demux.core.settings.settings import Engine, Settings
-from install_workflow.databricks.jobs.cluster import (
+from install_workflow.databricks.jobs.compute import (
     BRONZE,
     MAX_CLUSTERS_PER_JOB,
     MAX_CONTEXTS,

@@ -11,7 +11,7 @@ from demux.core.names import names_of
 from demux.core.settings.databricks.deployment import Granularity
 from demux.core.settings.settings import Settings
 from demux.core.settings.source import SourceKind
-from install_workflow.databricks.jobs.cluster import BRONZE, place_json
+from install_workflow.databricks.jobs.compute import BRONZE, place_json
 from install_workflow.databricks.jobs.oversized_settings import in_groups, require_legal
 from install_workflow.databricks.jobs.task_arguments import TaskArguments, arguments, is_replaced
 from install_workflow.planning.plan import Task

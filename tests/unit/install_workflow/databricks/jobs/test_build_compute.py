@@ -15,7 +15,7 @@ from demux.core.settings.databricks.compute import Performance
 from demux.core.settings.loading.loader import load
 from demux.core.settings.settings import Settings
 from install_workflow.databricks.jobs.build import make_jobs
-from install_workflow.databricks.jobs.cluster import cluster_of, requirements_of
+from install_workflow.databricks.jobs.compute import cluster_of, requirements_of
 from install_workflow.databricks.jobs.job import Job
 from install_workflow.databricks.jobs.schedule import _METRICS
 from install_workflow.databricks.jobs.task import KAFKA_CLIENT
