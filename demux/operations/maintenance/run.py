@@ -22,8 +22,8 @@ from demux.core.names import names_of
 from demux.core.root.layout import Layout
 from demux.core.settings.maintenance import MaintainSettings
 from demux.core.storage.files import Storage
-from demux.operations.maintenance import bronze_retention as retiring
 from demux.operations.maintenance import file_table as by_files
+from demux.operations.maintenance import retention
 from demux.operations.maintenance import spark_table as by_spark
 from demux.operations.maintenance.compaction_plan import LastSort
 from demux.operations.maintenance.game_offsets import read_unread
@@ -115,17 +115,17 @@ class TableMaintainer:
             return sum(self.retired.values())
         before = request.now - timedelta(days=days)
         if self.spark is None:
-            return sum(self.retired.values()) + retiring.count_retirable(self.layout, before, passed)
-        rows = retiring.retirable(self.spark, self.layout, before, passed)
+            return sum(self.retired.values()) + retention.count_retirable(self.layout, before, passed)
+        rows = retention.retirable(self.spark, self.layout, before, passed)
         count = rows.count()
         if request.dry_run or not count:
             return sum(self.retired.values()) + count
-        self._state = retiring.begin(self.spark, self.layout, self._state, rows, request.new_id, request.now)
+        self._state = retention.begin(self.spark, self.layout, self._state, rows, request.new_id, request.now)
         self._finish_retiring()
         return sum(self.retired.values())
 
     def _finish_retiring(self) -> None:
-        found = retiring.finish(
+        found = retention.finish(
             self._session(self.layout.bronze), self.layout, self._state, self._unread, self.give_way
         )
         for game, rows in found:
