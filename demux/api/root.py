@@ -141,7 +141,7 @@ class Root:
         return self.status_reader()()
 
     def status_reader(self) -> Callable[[], Status]:
-        """Return what reads the status again and again; each further time it reads what is new. Raises as `status`."""
+        """Return a reader of the status; each further call reads only what is new. Raises as `status`."""
         require_whole(self.layout)
         return status_reader(self.settings)
 

@@ -1,4 +1,4 @@
-"""What a fitted predicate says of rows, in SQL's three-valued logic, also where some values are not known. Pure.
+"""Evaluates a bound predicate on rows, in SQL's three-valued logic, also where values are unknown. Pure.
 
 The one evaluation: of silver's columns, of what can be read of payloads, here and in Spark's tasks.
 """

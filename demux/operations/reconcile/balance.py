@@ -13,7 +13,7 @@ from enum import Enum
 
 
 class LedgerFault(Enum):
-    """What is wrong with a record; the value is what `demux reconcile --json` says."""
+    """The kind of a difference; the value is the one in `demux reconcile --json`."""
 
     NOT_TAKEN_IN = "not taken in"
     TAKEN_TWICE = "taken twice"
@@ -34,7 +34,7 @@ MEANING = {
 
 
 class Grain(Enum):
-    """What there is an account of: a game, or each round (batch of bronze) of a game."""
+    """The grain of an account: a game, or each round (batch of bronze) of a game."""
 
     GAME = "game"
     ROUND = "round"
@@ -63,7 +63,7 @@ class RecordLocations:
 
     @property
     def kind(self) -> LedgerFault | None:
-        """What is wrong with the record; None where nothing is."""
+        """The difference of the record; None where it balances."""
         extra = self.silver + self.quarantine_now - self.bronze
         if extra > 0:
             if not self.bronze:
@@ -93,7 +93,7 @@ class RecordLocations:
 
     @property
     def waiting(self) -> int:
-        """How many of its rows wait."""
+        """How many of its rows are unread."""
         return 0 if self.surplus else self.bronze - self.silver - self.quarantined - self.removed - self.missing
 
 
@@ -150,7 +150,7 @@ class SourceLocations:
 
     @property
     def kind(self) -> LedgerFault | None:
-        """What is wrong with the record; None where nothing is."""
+        """The difference of the record; None where it balances."""
         if self.surplus:
             return LedgerFault.TAKEN_TWICE
         return LedgerFault.NOT_TAKEN_IN if self.missing else None
@@ -283,7 +283,7 @@ class OffsetHole:
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """What a reading of the tables has found.
+    """The result of one reading of the tables.
 
     Attributes:
         intake: of the source; None where it was not looked at.

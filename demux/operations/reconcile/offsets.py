@@ -102,7 +102,7 @@ def _hole(part: Part, seen: SeenOffsets | None, offsets: SourceOffsets, most: in
 
 
 def _without(span: Range, given_up: Sequence[Range]) -> list[Range]:
-    """Return what is left of a range when others are taken out of it."""
+    """Return the rest of a range without the others."""
     left, begin = [], span[0]
     for first, end in sorted(given_up):
         if end <= begin or first >= span[1]:

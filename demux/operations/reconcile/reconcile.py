@@ -132,7 +132,7 @@ def _bounds(
 
 
 def _names(engine: Engine, games: Collection[str] | None) -> dict[str, str]:
-    """Return the exact names of the games in bronze, and of those that were, by key."""
+    """Return the exact names of the present and former games of bronze, by key."""
     found = games or (game for (game,) in engine.execute(GAMES).fetchall())
     return {names_of(game).key: game for game in found}
 

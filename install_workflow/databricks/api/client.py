@@ -104,7 +104,7 @@ class WorkspaceConnection:
         data: bytes | None = None,
         content_type: str = "application/octet-stream",
     ) -> HttpAnswer:
-        """Return what is answered, whatever it is; tried once, to be called within `tried`.
+        """Return the answer, whatever its status; one try, to be called within `tried`.
 
         Args:
             path: without the host; it is quoted here.
@@ -125,7 +125,7 @@ class WorkspaceConnection:
         raise failure
 
     def tried(self, doing: str, call: Callable[[], T]) -> T:
-        """Return what the call returns, tried again after failures that may pass.
+        """Return the result of the call; repeats it after transient failures.
 
         Raises:
             Denied: it is not permitted.
@@ -174,7 +174,7 @@ _OAUTH = "oauth-m2m"
 
 
 def login_of(settings: LoginSettings, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return what the settings say of the login; what they leave out the SDK finds by itself.
+    """Return the login of the settings; what they leave out the SDK finds by itself.
 
     A service principal with a secret logs in by OAuth, whatever else the environment has.
 

@@ -141,7 +141,7 @@ def no_login(reason: str) -> WorkspaceRefused:
 
 
 def refused(host: str, doing: str, rejected: HttpRejected) -> DemuxError:
-    """Return the error of an answer that says no; `doing` continues after "to"."""
+    """Return the error of a refusal; `doing` continues after "to"."""
     reason = rejected.message
     about: dict[str, object] = {"host": host, "doing": doing, "status": rejected.status, "reason": reason}
     if rejected.status == 401 or (rejected.status == 403 and _TOKEN.search(reason)):

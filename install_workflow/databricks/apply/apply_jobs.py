@@ -1,4 +1,4 @@
-"""Takes a workspace's jobs to what a plan says: one call for each job that changes."""
+"""Applies a plan to a workspace's jobs: one call for each job that changes."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class JobStep:
 
 
 def apply(jobs: Jobs, plan: WorkspacePlan, tell: Callable[[JobStep], None] = lambda _: None) -> dict[str, int]:
-    """Return the id of each part's job, once everything is as the plan says.
+    """Apply the plan, and return the id of each part's job.
 
     Stops at the first call that fails; what was done stays. Planned again and applied again, the end is the same.
 

@@ -1,4 +1,4 @@
-"""A deployment's flow: the games, the jobs that run them, what the workspace has, the difference, and making it so."""
+"""The flow of a deployment: games, wanted jobs, deployed jobs, their difference, and its application."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ NOTHING_FILLED: Filled = {}
 
 @dataclass(frozen=True, slots=True)
 class DeploymentPreview:
-    """What should be, and what takes the workspace there."""
+    """The wanted state, and the plan that leads to it."""
 
     games: Plan
     jobs: tuple[Job, ...]
@@ -98,7 +98,7 @@ Tell = Callable[[JobStep | FileStep], None]
 def preview_deployment(
     workspace: Workspace, settings: Settings, wheel: Wheel, discovered: DiscoveredGames, filled: Filled = NOTHING_FILLED
 ) -> DeploymentPreview:
-    """Return what should be and the plan that takes the workspace there; changes nothing.
+    """Return the wanted state and the plan that leads to it; changes nothing.
 
     Args:
         filled: what the server had added to each job, as the record has it.

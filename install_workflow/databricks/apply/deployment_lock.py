@@ -27,7 +27,7 @@ _PROCESS = re.compile(r"[0-9A-Za-z-]{1,100}")
 
 
 class InstallerPresence(Protocol):
-    """What can be known of other installers without asking the workspace."""
+    """What is known of other installers without a call to the workspace."""
 
     def hold(self, process: str) -> None:
         """Show from now on that this process, ours, is at work; a second call changes nothing."""
@@ -97,7 +97,7 @@ class OnClaim(Enum):
 
 @dataclass(frozen=True, slots=True)
 class InstallerId:
-    """Who installs.
+    """The identity of an installer.
 
     Attributes:
         process: what no other process has.
@@ -166,7 +166,7 @@ class DeploymentLock:
         return max((each.since for each in self._kept.record.games), default=None)
 
     def look(self) -> InstallerClaim | None:
-        """Return who changes the deployment right now; reads the newest record, changes nothing.
+        """Return the claim of the installer that changes the deployment now; reads the newest record, changes nothing.
 
         A process of the same user and machine that has ended changes nothing any more.
 

@@ -166,7 +166,7 @@ def _built(checkout: Path) -> tuple[str, bytes]:
 
 
 def missing(connection: WorkspaceConnection, files: Iterable[SettingsFile]) -> tuple[SettingsFile, ...]:
-    """Return those that are not there yet; asks once for each, changes nothing."""
+    """Return the files that are not there yet; asks once for each, changes nothing."""
     return tuple(file for file in files if size(connection, file.path) != len(file.content))
 
 

@@ -1,4 +1,4 @@
-"""The difference between the jobs that should be and those that are, as data: one change with a reason each. Pure."""
+"""The difference between wanted and deployed jobs as data: one change each, with a reason. Pure."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class JobChange:
 
 @dataclass(frozen=True, slots=True)
 class WorkspacePlan:
-    """Everything that takes the workspace's jobs to what they should be.
+    """All changes that lead from the deployed to the wanted jobs.
 
     Attributes:
         changes: in the order in which they are applied: who is called comes before who calls, who goes comes last.
@@ -141,7 +141,7 @@ class WorkspacePlan:
 def compare(
     desired: Sequence[Job], deployed: Sequence[DeployedJob], foreign: Sequence[ForeignJob] = ()
 ) -> WorkspacePlan:
-    """Return the plan that takes the deployed jobs to the desired ones.
+    """Return the plan that leads from the deployed to the desired jobs.
 
     Args:
         desired: the jobs as they should be, one of each part; () takes all of ours away.

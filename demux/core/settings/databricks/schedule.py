@@ -154,7 +154,7 @@ class HealthSettings(Section):
 
 
 def missing_limits(health: HealthSettings, notifications: NotificationSettings) -> list[str]:
-    """Return what is said of notifications that nothing would ever send."""
+    """Return a sentence for each notification that no event would ever send."""
     wrong = []
     for event, key, is_given in (
         ("slow", "health.duration_s", health.duration_s is not None),
