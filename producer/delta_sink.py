@@ -1,4 +1,4 @@
-"""Where the producer sends to without Kafka: a Delta table that looks like a topic."""
+"""The producer's target without Kafka: a Delta table with the columns of a topic."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class DeltaSink:
         self._last_commit: int | None = None
 
     def position(self) -> TargetPosition:
-        """Return how far the table is, read from its offsets; 0 when there is no table yet."""
+        """Return the table's end offsets; 0 without a table."""
         with self._storage():
             table = self._table()
             if table is not None and not _is_marked(table):

@@ -33,11 +33,10 @@ _SYSTEMS = ["linux", "android", "ios", ""]
 
 @dataclass(frozen=True, slots=True)
 class EventWriter:
-    """Who writes payloads of one game in one schema version.
+    """Writes payloads of one game in one schema version.
 
     Attributes:
         version: the schema version, from 1.
-        message: the class of the game's message in this version.
     """
 
     game: Game

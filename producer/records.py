@@ -1,4 +1,4 @@
-"""Records on their way to a topic, and where they end up."""
+"""Records to send, and the target that takes them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Records:
 
 @dataclass(frozen=True, slots=True)
 class TargetPosition:
-    """How far the target is.
+    """The end offsets of the target.
 
     Attributes:
         next_offsets: the offset that the next record gets, by partition; no partition = 0.

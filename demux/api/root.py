@@ -102,9 +102,6 @@ class Root:
     """The tables below one folder or URI, and the settings of their games.
 
     Only `run` writes; it takes the root's lock. All other methods start no Spark and may run beside any command.
-
-    Attributes:
-        settings: all settings, as `demux init` describes them.
     """
 
     settings: Settings
@@ -144,7 +141,7 @@ class Root:
         return self.status_reader()()
 
     def status_reader(self) -> Callable[[], Status]:
-        """Return what reads the status again and again; each further time it reads what is new. Raises as `status`."""
+        """Return a reader of the status; each further call reads only what is new. Raises as `status`."""
         require_whole(self.layout)
         return status_reader(self.settings)
 

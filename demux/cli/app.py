@@ -24,7 +24,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "demux.cli.commands.flow:produce",
         "Send simulated events of many games, wrapped, to the source table or topic; register their schemas.",
     ),
-    "ingest": ("demux.cli.commands.flow:ingest", "Take everything new in the source into bronze, or into quarantine."),
+    "ingest": ("demux.cli.commands.flow:ingest", "Read all new records of the source into bronze, or into quarantine."),
     "plan": (
         "demux.cli.commands.deploy:plan",
         "Show which game would run where, what would change, and which games wait; change nothing.",
@@ -72,7 +72,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "forget": (
         "demux.cli.commands.repair:forget",
-        "Remove a person's records from silver, bronze and quarantine, bytes included; what goes is listed before.",
+        "Remove a person's records from silver, bronze and quarantine, bytes included; they are listed first.",
     ),
     "maintain": (
         "demux.cli.commands.repair:maintain",
@@ -155,11 +155,11 @@ def run() -> None:
     except KeyboardInterrupt:
         sys.exit(ExitCode.INTERRUPTED)
     except Exception as error:
-        told = named(error)
-        if told is not error:
-            logging.getLogger("demux").exception("%s", told.condition)
-        errors.print(told.condition, style="bold red", end=" ")
+        failure = named(error)
+        if failure is not error:
+            logging.getLogger("demux").exception("%s", failure.condition)
+        errors.print(failure.condition, style="bold red", end=" ")
         # a sentence may hold names from outside
-        for line in f"{told.message}\n{told.remedy}".split("\n"):
+        for line in f"{failure.message}\n{failure.remedy}".split("\n"):
             errors.print(printable(line))
-        sys.exit(told.exit_code)
+        sys.exit(failure.exit_code)

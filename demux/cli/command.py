@@ -1,4 +1,4 @@
-"""What every command needs: settings, lock, Spark session, and the stages tied together."""
+"""What every command needs: settings, lock, Spark session; one game after the other."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
-from demux.core.errors import ExitCode, SettingsInvalid, StorageFailed
+from demux.core.error_mapping import named
+from demux.core.errors import DemuxError, ExitCode, SettingsInvalid, StorageFailed
 from demux.core.extras import on_databricks
 from demux.core.log_format import formatter_of
 from demux.core.root.layout import layout_of, logs_of, require_root, s3_access
@@ -59,7 +61,7 @@ def print_failure(sentence: str) -> None:
 
 
 class AfterRemoval(Enum):
-    """What a command does on a root whose tables or checkpoints are half removed."""
+    """The behaviour of a command on a root whose removal was interrupted."""
 
     REFUSE = "refuse"
     GO_ON = "go on"
@@ -257,3 +259,30 @@ def ask(question: str, *, err: bool = False) -> None:
     if not typer.confirm(question, err=err):
         console.print("nothing was changed")
         raise typer.Exit(ExitCode.INTERRUPTED)
+
+
+def each_game(place: CommandContext, games: Iterable[str], doing: str, act: Callable[[str], str]) -> None:
+    """Act on each game and print how it ended; when all are through, raise why the first one failed, if one did.
+
+    Between two games other commands may have the root. Once the place's `stop` is set, no other game begins.
+
+    Args:
+        doing: what is done, such as `decoding`.
+        act: does it to one game and returns how it ended, in words.
+    """
+    failed: list[DemuxError] = []
+    for number, game in enumerate(games):
+        if number:
+            place.give_way()
+        if place.stop.is_set():
+            raise typer.Exit(ExitCode.INTERRUPTED)
+        try:
+            with console.status(Text(f"{doing} {printable(game)} …")):
+                ended = act(game)
+        except Exception as error:  # one game's failure must not stop its neighbours
+            failed.append(named(error))
+            print_failure(f"{game}: {failed[-1]}")
+            continue
+        console.print(f"{printable(game)}: {ended}")
+    if failed:
+        raise failed[0]

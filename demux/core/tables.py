@@ -1,10 +1,11 @@
-"""The tables under a root: where they are and which columns they have. The contracts between the stages.
+"""The tables under a root: where they are, which columns they have, and the Spark properties that their content needs.
 
 Columns are nullable throughout; times are UTC with microseconds.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from demux.core.columns.types import Array, Column, ColumnType, Map, Primitive, Struct
@@ -245,3 +246,18 @@ BACKFILLS = Struct(
         Column("recorded_at", Primitive.TIMESTAMP),
     )
 )
+
+
+TABLE_CONF: Mapping[str, str] = {
+    # 10,000 records of 10 MB in one batch would fill every memory; Spark 3.4 does not know it
+    "spark.sql.execution.arrow.maxBytesPerBatch": "64m",
+    "spark.sql.session.timeZone": "UTC",
+    # `${...}` in a name must stay what it is
+    "spark.sql.variable.substitute": "false",
+    # Timestamp reaches back to year 1, which the defaults refuse to write
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+}

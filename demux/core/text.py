@@ -20,13 +20,8 @@ def first_few(names: Sequence[str], most: int = 3) -> str:
 
 
 def counted(count: int, word: str) -> str:
-    """Return how many there are, such as `1 game` or `2 games`."""
-    return f"{count} {word}{'' if count == 1 else 's'}"
-
-
-def counted_rows(count: int) -> str:
-    """Return how many rows there are, such as `1 row` or `2,000 rows`."""
-    return f"{count:,} row{'' if count == 1 else 's'}"
+    """Return how many there are, such as `1 game` or `2,000 games`."""
+    return f"{count:,} {word}{'' if count == 1 else 's'}"
 
 
 def _shown(character: str) -> str:

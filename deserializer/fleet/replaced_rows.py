@@ -20,7 +20,7 @@ from demux.core.delta.scan import file_rows
 from demux.core.errors import RangeRetired
 from demux.core.storage.files import Storage
 from demux.core.tables import SILVER_ORIGIN
-from demux.core.text import counted_rows
+from demux.core.text import counted
 from deserializer.decoders.arrow import INPUT, SchemaBatch
 from deserializer.fleet.days import NO_DAY, DayCounts, Span, among
 
@@ -126,13 +126,13 @@ def lost_rows(game: str, rows: int, newest: date | None) -> RangeRetired:
     name = shlex.quote(game)
     if newest is None:
         return RangeRetired(
-            f"Bronze does not have {counted_rows(rows)} of the game {name} any more, which say of no day.",
+            f"Bronze does not have {counted(rows, 'row')} of the game {name} any more, which say of no day.",
             f"Decode the days that bronze has: `demux backfill --game {name} --from DAY`.",
             game=game,
         )
     whole = newest + timedelta(days=1)
     return RangeRetired(
-        f"Bronze does not have {counted_rows(rows)} of the game {name} any more; it is whole from {whole} on.",
+        f"Bronze does not have {counted(rows, 'row')} of the game {name} any more; it is whole from {whole} on.",
         f"Decode what bronze has: `demux backfill --game {name} --from {whole}`.",
         game=game,
         whole_from=whole,

@@ -1,1 +1,1 @@
-"""The plan in a Databricks workspace: jobs that run every game, what they are and how they get there."""
+"""The plan in a Databricks workspace: the jobs that run the games, and how they are installed."""

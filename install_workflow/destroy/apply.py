@@ -57,7 +57,6 @@ def remove_from_root(
     """Remove the folders; a second call removes what is left.
 
     Args:
-        layout: where the tables are.
         found: what goes, as `list_removable` has it.
         tell: called for each removed folder.
         unregister: called with the path of each table before its removal, so that a catalog forgets it.

@@ -30,11 +30,7 @@ class Action(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One game's deserializer.
-
-    Attributes:
-        key: the task's key, unique in the plan.
-    """
+    """One game's deserializer."""
 
     game: str
     key: str
@@ -102,7 +98,6 @@ def make_plan(
     Args:
         seen: every game with rows in bronze.
         running: cluster by game, as it runs now.
-        games: which games may appear, and which are pinned to a cluster.
         per_cluster: most games on one cluster.
         loads: what is known of the games' loads; without any, games are counted.
         rebalance: whether an overloaded cluster gives games away.
@@ -227,7 +222,6 @@ def as_text(plan: Plan, with_kept: bool = False) -> str:
     """Return one line for each change, the waiting games, and a summary; control characters are made visible.
 
     Args:
-        plan: the plan.
         with_kept: also list what stays as it is.
     """
     lines = [

@@ -32,8 +32,6 @@ def pack(
     clusters are needed. The order of the arguments does not matter; the time grows as n log n.
 
     Args:
-        games: the games to place.
-        placed: where games run now.
         per_cluster: most games on one cluster, at least 1.
         pinned: cluster by game; pins of other games do not matter.
         weights_ms: weight of each of the games; empty when nothing is known.
@@ -178,7 +176,6 @@ def balance(
 
     Args:
         packed: a cluster for each game.
-        movable: the games that may move.
         weights_ms: weight of each game; empty when nothing is known.
         per_cluster: most games on one cluster.
     """
@@ -263,10 +260,6 @@ def weights_ms(games: Iterable[str], loads: Mapping[str, Load]) -> dict[str, int
 
     That is its seconds; where only its rows are known, as many rows of a usual game; else the median of the others, so
     that a new game counts as a usual one. Whole numbers: their sums are the same in any order.
-
-    Args:
-        games: the games to weigh.
-        loads: what is known, by game; other games do not matter.
     """
     games = set(games)
     known = {game: load for game, load in loads.items() if game in games}

@@ -1,4 +1,4 @@
-"""Where the producer sends to: a topic of Kafka, made and marked by the producer."""
+"""The producer's Kafka target: a topic that the producer creates and marks."""
 
 from __future__ import annotations
 
@@ -31,9 +31,6 @@ class KafkaSink:
 
     The user needs these permissions on the topic and on the one of marks: Create, Describe, Read, Write, Delete; with
     DescribeConfigs batches are cut to the topic's `max.message.bytes`. No group is joined.
-
-    Args:
-        partitions: how many partitions the topic is made with.
     """
 
     def __init__(self, kafka: KafkaSettings, environ: Mapping[str, str], partitions: int = 4) -> None:
@@ -55,7 +52,7 @@ class KafkaSink:
         self._producer: Producer | None = None
 
     def position(self) -> TargetPosition:
-        """Return how far the topic is, by its end offsets; 0 when there is no topic yet."""
+        """Return the topic's end offsets; 0 without a topic."""
         topic = self._cluster.topic(self._topic)
         if topic is not None and self._marks.topic_id(self._topic) != topic.topic_id:
             raise SettingsInvalid(
@@ -129,7 +126,7 @@ class KafkaSink:
         return ours
 
     def _checked(self, before: TargetPosition) -> KafkaTopic:
-        """Return the topic, made now if there was none, after a look whether it is as we left it."""
+        """Return the topic, created if missing; checks that no one else has changed it."""
         if self._known is None:
             self._known = self._made()
             return self._known
@@ -192,8 +189,6 @@ class Reports:
     """The delivery reports of some records.
 
     Attributes:
-        acknowledged: how many records the broker has.
-        error: the first error of a record, if there was one.
         refused_bytes: the size of the largest record that was too large for the broker; 0 when none was.
     """
 

@@ -206,6 +206,24 @@ def test_every_module_has_a_name_that_says_something() -> None:
     assert [file for file, names in parts.items() if not EMPTY_NAMES.isdisjoint(names)] == []
 
 
+def names_of_a_test(path: Path) -> list[str]:
+    """What the file name of a test may mean: `test_lock_turns.py` tests `lock_turns`, or `lock` in one respect."""
+    words = path.stem.split("_")[1:]
+    return ["_".join(words[:count]) for count in range(len(words), 0, -1)]
+
+
+def has_a_module(test: Path) -> bool:
+    """Whether the folder of the product beside a unit test has a module, or a folder, that the test is named after."""
+    folder = ROOT / test.parent.relative_to(ROOT / "tests" / "unit")
+    return any((folder / f"{name}.py").is_file() or (folder / name).is_dir() for name in names_of_a_test(test))
+
+
+def test_every_unit_test_is_named_after_the_module_beside_which_it_is() -> None:
+    tests = [path for package in PACKAGES for path in (ROOT / "tests" / "unit" / package).rglob("test_*.py")]
+    assert tests
+    assert [relative(test) for test in tests if not has_a_module(test)] == []
+
+
 def test_every_effect_file_that_the_linter_knows_is_there() -> None:
     names = effect_files()
     assert "demux/core/streaming/session.py" in names

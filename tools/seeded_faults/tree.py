@@ -60,8 +60,6 @@ class Tree:
         """Run tests in the copy, with its code, in a process of their own.
 
         Args:
-            tests: targets of pytest.
-            lane: the environment.
             is_unit: whether all are unit tests; others get a Java.
             stop_early: end after the first failure, and write no bytecode: that of a fault must not stay.
         """

@@ -68,10 +68,7 @@ class BrokerSettings:
     Attributes:
         ports: where its listeners are; free ones are chosen for those that are not named.
         max_message_bytes: `message.max.bytes`, for topics that do not set their own.
-        heap_mb: the JVM's heap.
-        java_options: further words for the JVM.
         life: what happens to it when the starting process ends.
-        properties: any other broker properties.
     """
 
     ports: Mapping[Listener, int] = field(default_factory=dict)
@@ -111,7 +108,6 @@ def start_broker(folder: Path, settings: BrokerSettings | None = None, security:
     Fetches Kafka the first time. A folder that already holds a broker's data is used again.
 
     Args:
-        folder: where the data, the properties and the log are.
         settings: what differs from a small broker for a test.
         security: opens the secure listeners, and the authorizer checks what is done by ACLs.
 

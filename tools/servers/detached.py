@@ -38,9 +38,6 @@ class Detached:
     """A server that was started here.
 
     Attributes:
-        name: what people call it.
-        address: where clients find it.
-        pid: its process id.
         started: when the process began, in the operating system's words.
     """
 

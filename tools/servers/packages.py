@@ -110,7 +110,6 @@ def installed(package: Package, cache: Path, download: Fetch = fetch) -> Path:
     Safe at any time and from several processes: a folder is either complete or not there.
 
     Args:
-        package: what is wanted.
         cache: our folder in the user's cache.
         download: puts the package's files into a folder.
 

@@ -36,9 +36,6 @@ class Launch:
     """How a server is started.
 
     Attributes:
-        name: what sentences call it.
-        words: the command line.
-        folder: its working directory.
         log: where its output goes, after what is there.
         environment: additions to this process's environment.
         ports: where it listens on 127.0.0.1.
@@ -128,7 +125,6 @@ class Server(ABC):
 
     Attributes:
         start_s: how long it may take to answer.
-        log: the file that its output goes to.
     """
 
     start_s: ClassVar[float]

@@ -27,10 +27,7 @@ class RegistrySettings:
 
     Attributes:
         port: where it listens; a free one is chosen if none is named.
-        heap_mb: the JVM's heap.
-        java_options: further words for the JVM.
         life: what happens to it when the starting process ends.
-        environment: any other settings of Apicurio or Quarkus, by their environment names.
     """
 
     port: int | None = None
@@ -45,7 +42,6 @@ class RegistrySecurity:
     """What a registry checks that answers by HTTPS only, and nobody without an account.
 
     Attributes:
-        keys: its certificate and private key.
         trust_store: the authority that signed it, PEM.
         passwords: the password of each account, for basic authentication; names in lower case.
         token_key: the public key that bearer tokens are verified with, base64 of DER.
@@ -88,7 +84,6 @@ def start_registry(
     Fetches Apicurio the first time.
 
     Args:
-        folder: where the log is.
         settings: what differs from a small registry for a test.
         security: answers by HTTPS only, and to accounts only.
 

@@ -55,10 +55,6 @@ SECTIONS: Mapping[str, Sequence[str]] = {
 def build_site(site: Path, root: Path = ROOT) -> None:
     """Build the site into a folder; a second call replaces it.
 
-    Args:
-        site: the folder.
-        root: the repository.
-
     Raises:
         mkdocs.exceptions.Abort: a link leads nowhere, or a page is in no section.
     """

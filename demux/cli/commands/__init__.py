@@ -1,4 +1,4 @@
-"""What each command is called with, and its help; what it does is in the modules beside, and loaded when it runs.
+"""The arguments and the help of each command; its code is in the folders beside, and loaded when it runs.
 
 So `--help` and completion load nothing that reads, writes or computes.
 """

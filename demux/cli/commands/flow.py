@@ -68,7 +68,7 @@ def ingest(
         help="Continue where Kafka has lost records that were not read yet; writes the gap down.",
     ),
 ) -> None:
-    """Take everything new in the source into bronze, or into quarantine.
+    """Read all new records of the source into bronze, or into quarantine.
 
     Example: `demux ingest --set source.path=/data/wrappers`
     """

@@ -123,7 +123,7 @@ def drop(
     wait: bool = TAKE_TURNS,
     yes: bool = YES,
 ) -> None:
-    """Take old records out of quarantine for good; what goes is listed before, and you are asked.
+    """Drop old records from quarantine permanently; they are listed first, and you are asked.
 
     They stay on record, without their bytes, in the table control/dropped, so `demux reconcile` balances. The
     bytes are in the table's old files until a VACUUM. If it is killed, run it again. `demux rebuild` decodes bronze

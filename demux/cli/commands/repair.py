@@ -90,7 +90,7 @@ def forget(
     wait: bool = TAKE_TURNS,
     yes: bool = YES,
 ) -> None:
-    """Remove a person's records from silver, bronze and quarantine, bytes included; what goes is listed before.
+    """Remove a person's records from silver, bronze and quarantine, bytes included; they are listed first.
 
     Streams may run. If it is killed, run it again: it first finishes what was begun. Exit code 7: not all records could
     be searched. --where is written down nowhere, but your shell may keep it. Starts Spark only to decode what is not

@@ -8,8 +8,7 @@ from pathlib import Path
 from demux.cli.command import ask, can_ask, console
 from demux.cli.deploy.grants import grants_left_out, make_grants
 from demux.cli.deploy.local_plan import apply_here
-from demux.cli.deploy.login import connect
-from demux.cli.deploy.workspace import begin, games_seen, plan_text, print_step, wheel_for
+from demux.cli.deploy.workspace import begin, connect, games_seen, plan_text, print_step, wheel_for
 from demux.core.errors import SettingsInvalid
 from demux.core.settings.settings import Settings
 from install_workflow.databricks.apply.deploy import (
@@ -22,8 +21,7 @@ from install_workflow.databricks.apply.deploy import (
 from install_workflow.databricks.apply.deployment_lock import DeploymentLock
 from install_workflow.databricks.apply.wheel import Wheel, needed
 from install_workflow.databricks.diff.changes import WorkspacePlan, require_modest, require_no_twin
-from install_workflow.databricks.diff.plan_file import from_text
-from install_workflow.databricks.diff.render import as_text
+from install_workflow.databricks.diff.render import as_text, from_text
 from install_workflow.databricks.grants.apply import GrantsPreview as Grants
 from install_workflow.databricks.grants.apply import preview_beside_jobs
 from install_workflow.databricks.grants.diff import require_modest as require_modest_grants
@@ -70,9 +68,6 @@ class _Applied:
     """What is applied.
 
     Attributes:
-        plan: of the jobs.
-        must_upload: whether the wheel is not there yet.
-        files: the settings files that are not there yet.
         known: names of games, for those that a task tells by their key.
         grants: what changes among the grants; None where nothing is granted.
     """
@@ -119,8 +114,8 @@ def _made(workspace: Workspace, settings: Settings, wheel: Wheel, turn: Deployme
     games = frozenset(task.game for task in outlook.games.tasks)
     grants = preview_beside_jobs(workspace.connection, settings, games)
     console.print(plan_text(outlook, wheel), soft_wrap=True)
-    if said := grants_text(grants.plan) if grants else grants_left_out(settings):
-        console.print(said, soft_wrap=True)
+    if sentence := grants_text(grants.plan) if grants else grants_left_out(settings):
+        console.print(sentence, soft_wrap=True)
     known = games.union(settings.games.allow)
     return _Applied(outlook.plan, outlook.must_upload, outlook.files, known, grants)
 

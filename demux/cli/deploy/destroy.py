@@ -7,8 +7,7 @@ import typer
 from demux.cli.command import ask_to_remove, console
 from demux.cli.deploy.grants import raise_first, revoking_text, take_back
 from demux.cli.deploy.local_plan import destroy_here, list_parts, place_to_remove, print_parts, remove_parts
-from demux.cli.deploy.login import connect
-from demux.cli.deploy.workspace import begin, print_step, removal_text
+from demux.cli.deploy.workspace import begin, connect, print_step, removal_text
 from demux.core.control.deployments_table import forget_deployment, has_deployment
 from demux.core.errors import DemuxError
 from demux.core.settings.settings import Settings

@@ -7,8 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from demux.cli.command import console
-from demux.cli.deploy.login import connect
-from demux.cli.deploy.workspace import games_seen, print_step, read_deployment_lock, wheel_for
+from demux.cli.deploy.workspace import connect, games_seen, print_step, read_deployment_lock, wheel_for
 from demux.core.errors import SettingsInvalid, StorageFailed
 from demux.core.settings.settings import Settings
 from demux.core.text import printable

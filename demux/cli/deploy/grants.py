@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from demux.cli.command import ask, can_ask, console
-from demux.cli.deploy.login import connect
-from demux.cli.deploy.workspace import read_deployment_lock
+from demux.cli.deploy.workspace import connect, read_deployment_lock
 from demux.cli.output.print_json import print_json
 from demux.core.errors import DemuxError
 from demux.core.settings.settings import Settings
@@ -71,9 +70,6 @@ def revoking_text(found: GrantsPreview) -> str:
 
 def take_back(found: GrantsPreview, before: Callable[[], None]) -> Sequence[DemuxError]:
     """Take back all that is ours, print each call, and return what was refused; our record goes if nothing was.
-
-    Args:
-        before: called before each call.
 
     Raises:
         DemuxError: as `apply`, where nothing else can be tried.

@@ -20,6 +20,7 @@ from demux.core.schemas.registry_selection import Registries, registered_games
 from demux.core.settings.databricks.deployment import DatabricksSettings
 from demux.core.settings.settings import Settings
 from demux.core.text import printable
+from install_workflow.databricks.api.client import WorkspaceConnection, login_of
 from install_workflow.databricks.apply.apply_jobs import CallMoment, JobStep
 from install_workflow.databricks.apply.deploy import DeploymentPreview, FileCall, FileStep, Removal, deployment_of
 from install_workflow.databricks.apply.deployment_lock import DeploymentLock, InstallerId, LocalPresence, OnClaim
@@ -42,9 +43,6 @@ def wheel_for(settings: DatabricksSettings, given: str | None) -> Wheel:
 
 def games_seen(turn: DeploymentLock, settings: Settings, discovered: bool) -> DiscoveredGames:
     """Return the games that the registries name, and where wanted what bronze says of the games.
-
-    Args:
-        turn: ours, with the record as it is.
 
     Raises:
         DemuxError: as `registered_games`, and as `session_to_look`.
@@ -173,3 +171,13 @@ def step_line(step: JobStep | FileStep) -> str:
             return f"{_MARKS[call]} {call.value:6} {printable(name)} (job {job_id}): done"
         case JobStep():
             return ""
+
+
+def connect(settings: Settings) -> WorkspaceConnection:
+    """Return the connection; asks the host once where it logs in.
+
+    Raises:
+        SecretMissing: the secret of the login is not there.
+        WorkspaceRefused: there is no login.
+    """
+    return WorkspaceConnection(login_of(settings.databricks.login, os.environ))

@@ -6,14 +6,21 @@ from pathlib import Path
 
 from demux.cli.command import console
 from demux.cli.deploy.grants import grants_left_out
-from demux.cli.deploy.login import connect
-from demux.cli.deploy.workspace import deployment_lock_of, games_seen, plan_content, plan_text, print_busy, wheel_for
+from demux.cli.deploy.workspace import (
+    connect,
+    deployment_lock_of,
+    games_seen,
+    plan_content,
+    plan_text,
+    print_busy,
+    wheel_for,
+)
 from demux.cli.output.print_json import print_json
 from demux.core.errors import StorageFailed
 from demux.core.settings.settings import Settings
 from demux.core.text import printable
 from install_workflow.databricks.apply.deploy import deployment_of, preview_deployment
-from install_workflow.databricks.diff.plan_file import to_text
+from install_workflow.databricks.diff.render import to_text
 from install_workflow.databricks.grants.apply import preview_beside_jobs
 from install_workflow.databricks.grants.render import as_text as grants_text
 from install_workflow.databricks.jobs.jobs_api import Workspace

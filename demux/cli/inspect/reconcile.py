@@ -18,7 +18,7 @@ from demux.cli.output.tables import new_table
 from demux.core.errors import ExitCode
 from demux.core.settings.settings import Settings
 from demux.core.settings.source import SourceKind
-from demux.core.text import counted, counted_rows, first_few, printable
+from demux.core.text import counted, first_few, printable
 from demux.operations.reconcile.balance import (
     MEANING,
     Account,
@@ -119,7 +119,7 @@ def _numbers(accounts: Sequence[Account], columns: Iterable[str]) -> list[str]:
 
 def _difference_lines(difference: LedgerDifference) -> Iterator[Text]:
     game = "" if difference.game is None else f"{printable(difference.game)}: "
-    rows = counted_rows(difference.rows)
+    rows = counted(difference.rows, "row")
     yield Text(f"{difference.kind.value}: {game}{rows}{_batches(difference)}: {MEANING[difference.kind]}", "red")
     names = [_example(example) for example in difference.examples]
     if names:

@@ -66,7 +66,6 @@ class SubjectCheck:
 
     Attributes:
         level: the compatibility mode that it holds the subject to; None where it knows none.
-        message: the message that payloads of the subject hold.
         comparison: what differs; None where there is nothing to compare.
         problem: why not, without a full stop; it breaks the subject where the file is at fault.
         at_fault: whether that is the file.

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from demux.cli.inspect.schema_check import SubjectCheck
-from demux.cli.output.documents.schemas import (
+from demux.cli.output.documents.looks import (
     ComparisonJson,
     DiffJson,
     FieldComparisonJson,
@@ -163,8 +163,8 @@ def check_lines(name: str, checks: Sequence[SubjectCheck], problems: Sequence[st
         latest = one.latest
         what = f"{latest.subject}: version {latest.version} (schema {latest.schema_id}) -> {name}, {one.message}"
         lines.append(_text(what, "bold"))
-        told = _text(one.problem, "red") if one.comparison is None else comparison_lines(one.comparison)
-        lines.append(told)
+        verdict = _text(one.problem, "red") if one.comparison is None else comparison_lines(one.comparison)
+        lines.append(verdict)
         if one.refused:
             lines.append(_text(f"registry: its mode for this subject is {one.level}, which refuses it", "yellow"))
         lines.append(Text())
@@ -203,8 +203,8 @@ def check_content(name: str, checks: Sequence[SubjectCheck], problems: Sequence[
 def _add_column(table: Table, column: Column, above: str) -> None:
     name = above + column.name
     inside, inner = _struct_in(column.type, name)
-    told = sql_name(column.type) if inner is None else sql_name(_emptied(column.type)).replace("<>", "")
-    table.add_row(_text(name), _text(told), str(column.number or ""))
+    type_name = sql_name(column.type) if inner is None else sql_name(_emptied(column.type)).replace("<>", "")
+    table.add_row(_text(name), _text(type_name), str(column.number or ""))
     for part in inner or ():
         _add_column(table, part, f"{inside}.")
 
@@ -275,9 +275,9 @@ def _reading(reading: ReadEffect) -> str:
 def _summary(comparison: SchemaComparison) -> list[Text]:
     lines = [] if comparison.changes else [Text("no field differs")]
     if comparison.conflicts:
-        told = {change.silver for change in comparison.changes if change.effect is Effect.CONFLICT}
+        shown_conflicts = {change.silver for change in comparison.changes if change.effect is Effect.CONFLICT}
         lines.append(Text("silver: no row of the new version fits; all go to quarantine, SCHEMA_CONFLICT", "red"))
-        lines += [_text(f"  {conflict}", "red") for conflict in comparison.conflicts if conflict not in told]
+        lines += [_text(f"  {conflict}", "red") for conflict in comparison.conflicts if conflict not in shown_conflicts]
     else:
         added = f"new columns: {len(comparison.added)}" if comparison.added else "no new column"
         widened = f"; wider columns, for which the table is rewritten: {len(comparison.widened)}"

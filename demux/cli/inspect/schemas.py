@@ -211,9 +211,9 @@ def _meant(settings: Settings, registry: str, game: str | None, schema_id: int) 
     if schema.others:
         shared = shared_by(schema, compile_files(schema))
         if len({use.message for use in shared.uses}) > 1:
-            told = ", ".join(f"{use.subject} ({use.message})" for use in shared.uses)
+            meanings = ", ".join(f"{use.subject} ({use.message})" for use in shared.uses)
             raise SettingsInvalid(
-                f"Schema {schema_id} is of several subjects that mean different messages: {told}.",
+                f"Schema {schema_id} is of several subjects that mean different messages: {meanings}.",
                 "Name the game with --game.",
             )
     return schema.used_as(schema.use)

@@ -9,7 +9,7 @@ from typing import Any
 import typer
 from pydantic_core import to_jsonable_python
 
-from demux.cli.output.documents import looks, plans, repairs, schemas
+from demux.cli.output.documents import looks, plans, repairs
 from demux.core.errors import DemuxError
 
 # by the words of the command
@@ -22,11 +22,11 @@ DOCUMENTS: Mapping[str, type] = {
     "grants plan, grants apply": plans.GrantsJson,
     "run": repairs.RoundJson,
     "deserialize": repairs.DecodedGameJson,
-    "schemas list": schemas.SchemasJson,
-    "schemas show": schemas.SchemaTextJson,
-    "schemas show --columns": schemas.SilverColumnsJson,
-    "schemas diff": schemas.DiffJson,
-    "schemas check": schemas.CheckJson,
+    "schemas list": looks.SchemasJson,
+    "schemas show": looks.SchemaTextJson,
+    "schemas show --columns": looks.SilverColumnsJson,
+    "schemas diff": looks.DiffJson,
+    "schemas check": looks.CheckJson,
     "quarantine list": repairs.QuarantineJson,
     "quarantine show": repairs.RecordsJson,
     "quarantine drop --dry-run": repairs.DropJson,

@@ -19,6 +19,8 @@ from demux.core.text import first_few, printable
 # characters of a column that folds, at least
 _LEAST_FOLDED = 8
 _MOST_NAMES = 5
+# which line of a plain table is the rule
+_RULE = 2
 
 
 class FittingTable(Table):
@@ -31,7 +33,8 @@ class FittingTable(Table):
         """Yield the table, or the list."""
         if not console.is_terminal:
             lines = self._plain_lines()
-            if max(map(cell_len, lines)) <= options.max_width:
+            # the rule below the heads is as wide as the widest row
+            if len(lines[_RULE]) <= options.max_width:
                 yield Segment("".join(f"{line}\n" for line in lines))
                 return
         if self._least_width() <= options.max_width:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime, timezone
 
-from demux.cli.command import command_context, console, session_to_look
+from demux.cli.command import command_context, console, each_game, session_to_look
 from demux.cli.repair.backfill_days import Backfilling, print_estimate, print_status
-from demux.cli.repair.per_game import each_game
 from demux.core.errors import SettingsInvalid
 from demux.core.names import names_of
 from demux.core.root.layout import layout_of

@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING
 import typer
 
 from demux.cli.command import console, print_failure, warn
-from demux.cli.output.backfill_tables import backfill_content, backfill_table, backfills_table
 from demux.cli.output.documents.repairs import BackfillEstimateJson
 from demux.cli.output.print_json import print_json
 from demux.cli.output.progress import BackfillProgress
+from demux.cli.output.reports import backfill_content, backfill_table, backfills_table
 from demux.core.control.games_and_rounds import Control
 from demux.core.delta.bronze_games import games_in_bronze
 from demux.core.error_mapping import named
 from demux.core.errors import DemuxError, ErrorKind, ExitCode, RangeInvalid
 from demux.core.names import names_of
 from demux.core.root.layout import Layout
-from demux.core.text import counted, counted_rows, first_few, printable
+from demux.core.text import counted, first_few, printable
 from demux.operations.quarantine.filter import require_game
 from demux.pipeline.context import CommandContext
 from demux.pipeline.engines import decode_of
@@ -96,8 +96,8 @@ class Backfilling:
         """
         backfill = self._backfill
         done = sum(day.state is DayState.DONE for day in backfill.days)
-        told = "new" if self._is_new else f"continues, {done:,} of {len(backfill.days):,} days are done"
-        console.print(f"backfill {backfill.id} ({told})")
+        how_far = "new" if self._is_new else f"continues, {done:,} of {len(backfill.days):,} days are done"
+        console.print(f"backfill {backfill.id} ({how_far})")
         # what is to be done is written down before anything is
         waiting = [replace(day, state=DayState.WAITING) for day in backfill.days if day.state is not DayState.DONE]
         self._record(waiting)
@@ -224,7 +224,7 @@ def print_estimate(
         print_json(document)
         return
     about = "the duration is not known yet" if seconds is None else f"about {max(1, round(seconds)):,} s"
-    console.print(f"{counted(len(games), 'game')}, {counted(len(days), 'day')}, {counted_rows(rows)}: {about}")
+    console.print(f"{counted(len(games), 'game')}, {counted(len(days), 'day')}, {counted(rows, 'row')}: {about}")
     tell_undated(undated)
     console.print("nothing was decoded")
 
@@ -273,7 +273,7 @@ def tell_undated(undated: Mapping[str, int]) -> None:
     """Say how many rows belong to no day, and what decodes them again."""
     for game, rows in sorted(undated.items()):
         rebuild = f"demux rebuild --game {shlex.quote(game)}"
-        warn(f"{counted_rows(rows)} of {printable(game)} say of no day; `{printable(rebuild)}` decodes them again.")
+        warn(f"{counted(rows, 'row')} of {printable(game)} say of no day; `{printable(rebuild)}` decodes them again.")
 
 
 def _failed(days: Iterable[Day], error: DemuxError) -> tuple[Day, ...]:

@@ -74,7 +74,7 @@ def forget(
     wait: bool,
     yes: bool,
 ) -> None:
-    """Remove a person's records from silver, bronze and quarantine, bytes included; what goes is listed before."""
+    """Remove a person's records from silver, bronze and quarantine, bytes included; they are listed first."""
     # takes a while to import
     from demux.operations.predicate.parser import parse
 

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from demux.cli.output.documents.repairs import ForgetJson
 from demux.cli.output.tables import new_table
-from demux.core.text import counted, counted_rows, first_few, printable
+from demux.core.text import counted, first_few, printable
 from demux.operations.erasure.results import RemovedRows, SearchResult
 
 _MOST_LINES = 50
@@ -65,13 +65,13 @@ def left_text(found: Iterable[SearchResult], unreadable_too: bool) -> Iterator[T
     suspect = 0 if unreadable_too else sum(one.suspect for one in found)
     if unsearched:
         yield Text(
-            f"{counted_rows(unsearched)} of bronze could not be searched, as they are not decoded yet (a game that "
+            f"{counted(unsearched, 'row')} of bronze could not be searched, as they are not decoded yet (a game that "
             "waits or fails: `demux status`): run this again once they are, with the same --where.",
             "yellow",
         )
     if suspect:
         yield Text(
-            f"Unreadable, with one of the texts in the bytes: {counted_rows(suspect)} of quarantine. Look there "
+            f"Unreadable, with one of the texts in the bytes: {counted(suspect, 'row')} of quarantine. Look there "
             "(`demux quarantine show`), and give --unreadable-too to remove them as well.",
             "yellow",
         )

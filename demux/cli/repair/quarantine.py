@@ -10,9 +10,8 @@ from datetime import datetime, timezone
 from pyspark.sql import SparkSession
 from rich.text import Text
 
-from demux.cli.command import ask_to_remove, command_context, console, session_to_look
+from demux.cli.command import ask_to_remove, command_context, console, each_game, session_to_look
 from demux.cli.output.print_json import print_json
-from demux.cli.repair.per_game import each_game
 from demux.cli.repair.quarantine_text import (
     drop_content,
     drop_text,
@@ -118,7 +117,7 @@ def drop(
     wait: bool,
     yes: bool,
 ) -> None:
-    """Take old records out of quarantine for good; what goes is listed before, and you are asked."""
+    """Drop old records from quarantine permanently; they are listed first, and you are asked."""
     if json and not dry_run:
         raise SettingsInvalid("--json is of --dry-run.", "Give both, or leave out --json; nothing was dropped.")
     now = datetime.now(timezone.utc)

@@ -19,7 +19,7 @@ from demux.cli.output.documents.repairs import (
 from demux.core.causes import Stage
 from demux.core.protobuf.wire.wire_dump import Dump, DumpedField
 from demux.core.schemas.ref import SchemaRef
-from demux.core.text import counted, counted_rows, printable
+from demux.core.text import counted, printable
 from demux.operations.quarantine.records import DecodedRecord, QuarantineRecord
 from demux.operations.quarantine.summary import Droppable, GroupKey, QuarantineGroup, total
 
@@ -36,17 +36,17 @@ def groups_text(
     for group, looked in shown:
         key = group.key
         yield Text.assemble(
-            (printable(key.cause), "bold"), f" {_whose(key)}: {counted_rows(group.rows)}, {_when(group)}"
+            (printable(key.cause), "bold"), f" {_whose(key)}: {counted(group.rows, 'row')}, {_when(group)}"
         )
         yield Text(f"    {_cut(looked.record.sentence)}")
         yield Text(f"    newest: {_cut(looked.record.record_id)}: {_in_a_line(looked)}", "dim")
     more = len(groups) - len(shown)
     rest = (
-        f"; {counted_rows(total(groups[len(shown) :]))} in {counted(more, 'group')} more: --limit shows them"
+        f"; {counted(total(groups[len(shown) :]), 'row')} in {counted(more, 'group')} more: --limit shows them"
         if more
         else ""
     )
-    yield Text(f"{counted_rows(total(groups))} in quarantine, in {counted(len(groups), 'group')}{rest}")
+    yield Text(f"{counted(total(groups), 'row')} in quarantine, in {counted(len(groups), 'group')}{rest}")
 
 
 def groups_content(
@@ -96,7 +96,7 @@ def records_text(found: Sequence[DecodedRecord], rows: int) -> Iterator[Text]:
     for looked in found:
         yield from record_text(looked)
     if rows > len(found):
-        yield Text(f"the newest {len(found)} of {counted_rows(rows)}: --limit shows more")
+        yield Text(f"the newest {len(found)} of {counted(rows, 'row')}: --limit shows more")
 
 
 def records_content(found: Sequence[DecodedRecord], rows: int) -> RecordsJson:
@@ -108,12 +108,12 @@ def drop_text(found: Sequence[Droppable], before: datetime) -> Iterator[Text]:
     """Yield what a drop takes away."""
     for one in found[:_MOST_LINES]:
         game = "without a game" if one.game is None else f"of {_cut(printable(one.game))}"
-        yield Text(f"- drop {counted_rows(one.rows)} {printable(one.cause)} {game}")
+        yield Text(f"- drop {counted(one.rows, 'row')} {printable(one.cause)} {game}")
     if len(found) > _MOST_LINES:
         yield Text(
-            f"- and {counted_rows(total(found[_MOST_LINES:]))} of {len(found) - _MOST_LINES} more causes and games"
+            f"- and {counted(total(found[_MOST_LINES:]), 'row')} of {len(found) - _MOST_LINES} more causes and games"
         )
-    yield Text(f"{counted_rows(total(found))} quarantined before {_moment(before)}")
+    yield Text(f"{counted(total(found), 'row')} quarantined before {_moment(before)}")
 
 
 def drop_content(found: Sequence[Droppable], before: datetime) -> DropJson:

@@ -15,7 +15,7 @@ import typer
 from demux.cli.command import command_context, console
 from demux.cli.inspect.status import print_status
 from demux.cli.options import ObjectStore, settings_of
-from demux.cli.output.round_report import round_table
+from demux.cli.output.reports import round_table
 from demux.cli.run.produce import produce_with_progress
 from demux.cli.run.run import exit_code, with_progress
 from demux.core.root.layout import logs_of

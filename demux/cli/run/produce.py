@@ -17,8 +17,7 @@ from demux.core.settings.loading.template import template
 from demux.core.settings.settings import Settings
 from demux.core.settings.source import SourceKind
 from producer.records import EventSink
-from producer.report import ProduceReport
-from producer.run import MADE_BY, ProduceRequest, clean_up
+from producer.run import MADE_BY, ProduceReport, ProduceRequest, clean_up
 from producer.run import produce as send
 
 

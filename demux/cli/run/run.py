@@ -16,7 +16,7 @@ from rich.text import Text
 from demux.cli.command import command_context, console, print_failure
 from demux.cli.output.print_json import print_json
 from demux.cli.output.progress import RoundProgress
-from demux.cli.output.round_report import failures_of, game_content, round_content, round_table
+from demux.cli.output.reports import failures_of, game_content, round_content, round_table
 from demux.cli.repair.maintain import maintain_if_due
 from demux.core.control.deployments_table import copy_record
 from demux.core.delta.bronze_games import games_in_bronze
@@ -44,7 +44,7 @@ _UNITS = {"s": 1, "m": 60, "h": 3600}
 def ingest(
     settings: Settings, wait: bool, every: str | None, deployment_record: Path | None, accept_gaps: bool
 ) -> None:
-    """Take everything new in the source into bronze, or into quarantine."""
+    """Read all new records of the source into bronze, or into quarantine."""
     pause_s = None if every is None else seconds_of(every)
     with command_context(settings, "ingest", Access.ALONE, wait=wait) as place:
         if deployment_record is not None:

@@ -50,7 +50,6 @@ class KafkaTopic:
     """A topic that is there.
 
     Attributes:
-        topic_id: its id, which no other topic ever has, whatever its name.
         is_readable: whether we may read it, as far as the broker says: one without ACLs says nothing.
     """
 
@@ -193,7 +192,7 @@ class KafkaCluster:
         return error_of(self._kafka, what, self.reason(error))
 
     def reason(self, error: KafkaError) -> KafkaReason:
-        """Return why; a client that only ran out of time is asked for what it heard until then."""
+        """Return the reason; where the client only timed out, the last reason that it reported before."""
         reason = _reason(error)
         return most_telling([*self._heard.reasons, reason]) if reason.is_late else reason
 

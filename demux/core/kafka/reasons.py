@@ -1,4 +1,4 @@
-"""What librdkafka says when something fails, as one of our errors. Pure."""
+"""Errors of librdkafka as our errors. Pure."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class KafkaReason:
 
     @property
     def is_refusal(self) -> bool:
-        """Whether trying again cannot help, so that waiting for the broker is in vain."""
+        """Whether trying again cannot help."""
         return self.code in _LOGIN or self.is_foreign_authority or self.is_own_certificate
 
     @property

@@ -80,7 +80,7 @@ class Envelope:
 
 
 class _EnvelopeMistake(Exception):
-    """What is wrong with a setting, without its name and a full stop."""
+    """A mistake in a setting, without its name and a full stop."""
 
 
 @lru_cache(maxsize=1)

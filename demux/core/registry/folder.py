@@ -121,7 +121,7 @@ class FolderRegistry:
                 return tuple(ids)
 
     def remove(self, *, made_by: str) -> tuple[int, ...]:
-        """Return the ids taken out: exactly the entries with this mark, and the files only they need.
+        """Remove exactly the entries with this mark, and the files that only they need; return their ids.
 
         A second call finds nothing. Entries and files of others stay; so do the ids, which are not given again.
         """
@@ -288,7 +288,7 @@ def _invalid(message: str, **fields: object) -> SchemaInvalid:
 
 @contextmanager
 def _folder_errors(path: str) -> Iterator[None]:
-    """Say that a file of the registry cannot be used, and why; a schema's own mistakes stay what they are."""
+    """Raise a file's error as one of the registry, with the reason; errors of a schema itself stay."""
     try:
         yield
     except (SchemaInvalid, SchemaUnknown):

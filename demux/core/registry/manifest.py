@@ -49,14 +49,14 @@ class ManifestEntry:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What the manifest says: its entries in order, and the first id that was never given."""
+    """The manifest: its entries in order, and the first unused id."""
 
     entries: tuple[ManifestEntry, ...]
     next_id: int
 
 
 def read_manifest(text: str | None, name: str) -> Manifest:
-    """Return what the manifest says; no text at all is a registry without schemas.
+    """Parse the manifest; no text at all is a registry without schemas.
 
     Args:
         text: the whole file, or None when there is none yet.

@@ -1,4 +1,4 @@
-"""What a schema registry answers: schemas by id, the versions of a subject."""
+"""The protocol of schema registries: schemas by id, the versions of a subject."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ class SchemaRegistry(Protocol):
         ...
 
     def compatibility(self, subject: str) -> str | None:
-        """Return what the subject's next version is held to, `NONE` … `FULL_TRANSITIVE`; None: nothing holds it.
+        """Return the compatibility mode of the subject, `NONE` … `FULL_TRANSITIVE`; None: it has none.
 
         Raises:
             RegistryUnavailable: there was no usable answer.
@@ -169,10 +169,10 @@ class SchemaRegistry(Protocol):
 
 
 class ErasableRegistry(SchemaRegistry, Protocol):
-    """A registry that can take its own entries back."""
+    """A registry that can remove its own entries."""
 
     def remove(self, *, made_by: str) -> tuple[int, ...]:
-        """Return the ids taken out: exactly the entries registered with this mark. Their ids are not given again."""
+        """Remove exactly the entries registered with this mark; return their ids, which are not used again."""
         ...
 
 

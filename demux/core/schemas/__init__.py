@@ -1,1 +1,1 @@
-"""The schemas in use: what a row says of its schema, and the table that keeps them."""
+"""The schemas in use: how a row names its schema, and the table that keeps them."""

@@ -58,12 +58,11 @@ class GameRegistry:
 
 @dataclass(slots=True)
 class _KnownSchemas:
-    """What was looked up so far.
+    """The schemas that were looked up so far.
 
     Attributes:
         schemas: by the registry's name and the id.
         ids: by the registry's name and the GUID.
-        subjects: all subjects of a registry, as it listed them.
     """
 
     schemas: dict[tuple[str, int], SharedSchema] = field(default_factory=dict)
@@ -94,7 +93,7 @@ class _KnownSchemas:
 
 @dataclass(slots=True)
 class _LookupState:
-    """All that is known, why some refs are not, and what the registry did not answer.
+    """The known schemas, and why others are unknown: refused, or not answered.
 
     Attributes:
         refused: what the registry answered about refs that have no usable schema.
@@ -116,7 +115,7 @@ class _FetchedSchema:
 
 
 class SchemaStore:
-    """Looks schemas up: in memory, then in the table, then in the game's registry.
+    """Looks up schemas: in memory, then in the table, then in the game's registry.
 
     Safe to share between threads. The text under an id never changes, so what is known is not asked for again, but
     before a schema is refused as another game's: it may be registered under the game's subject by now.
@@ -132,7 +131,6 @@ class SchemaStore:
         """Prepare.
 
         Args:
-            spark: the session; None where the tables are reached without it.
             table_lock: keeps processes apart that write the table; None where no other one does.
         """
         self._table = RecordTable(spark, layout.storage, layout.schemas, SCHEMAS)
@@ -283,7 +281,7 @@ class SchemaStore:
         known.ids |= {(row["registry"], row["guid"]): row["schema_id"] for row in rows if row["guid"] is not None}
 
     def _keep(self, fetched: list[_FetchedSchema], registry: str, known: _KnownSchemas) -> None:
-        """Write what was fetched into the table, then remember it."""
+        """Write the fetched schemas to the table, then remember them."""
         if fetched and self._table_lock is not None:
             with self._table_lock(self._table.path):
                 # another process may have been quicker
@@ -297,7 +295,7 @@ class SchemaStore:
                 known.ids[registry, one.guid] = one.shared.schema_id
 
     def _write(self, fetched: list[_FetchedSchema], registry: str, known: _KnownSchemas) -> None:
-        """Write what is not known yet: one row for each id and version of a subject that has it."""
+        """Write the unknown ones: one row for each id and each version of a subject with that id."""
         new: dict[tuple[int, SubjectVersion], tuple[_FetchedSchema, str | None]] = {}
         for one in fetched:
             schema_id = one.shared.schema_id

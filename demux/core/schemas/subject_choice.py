@@ -101,11 +101,7 @@ def shared_schemas(rows: Collection[Mapping[str, Any]]) -> dict[tuple[str, int],
 
 @dataclass(frozen=True, slots=True)
 class ForeignSchema:
-    """A schema of subjects that are not the game's; its rows are not decoded.
-
-    Attributes:
-        message: whose it is, as a sentence.
-    """
+    """A schema of subjects that are not the game's; its rows are not decoded."""
 
     schema_id: int
     message: str
@@ -122,7 +118,6 @@ def choose(
     the schema is that of the first subject in order of name, and its oldest version.
 
     Args:
-        shared: what the registry has under the record's id.
         indexes: the record's message indexes, such as `1,0`; None where it does not say.
         subjects: every subject of the registry, as far as they are known.
 
@@ -170,9 +165,9 @@ def _candidates(
 
 
 def _ambiguous(shared: SharedSchema, rule: SubjectRule, schemas: Iterable[CompiledSchema]) -> SubjectAmbiguous:
-    told = ", ".join(f"{schema.subject!r} ({schema.message})" for schema in schemas)
+    meanings = ", ".join(f"{schema.subject!r} ({schema.message})" for schema in schemas)
     return SubjectAmbiguous(
-        f"Schema {shared.schema_id} is of several subjects that mean different messages, {told}, and nothing says "
+        f"Schema {shared.schema_id} is of several subjects that mean different messages, {meanings}, and nothing says "
         "which of them the game's records hold.",
         "Name the game's subject in games.subjects_of, or the message of one of them in the registry's `messages`; the "
         "game's rows wait in bronze.",

@@ -17,7 +17,7 @@ from demux.core.settings.types import Game, Section, Text
 
 
 class SchemaChanges(Enum):
-    """What a table does with a schema that would add a column or make one wider."""
+    """Whether a table takes a schema that would add a column or make one wider."""
 
     EVOLVE = "evolve"
     FREEZE = "freeze"
@@ -36,9 +36,7 @@ class Contract:
     """What one game's table does with changed schemas.
 
     Attributes:
-        frozen: see `Frozen`; counts in mode FREEZE.
         approved: ids of the schemas, in the game's registry, that a person has approved; they count in mode ASK.
-        game: whose it is, by its exact name, for messages.
     """
 
     mode: SchemaChanges = SchemaChanges.EVOLVE
@@ -55,7 +53,7 @@ MAX_EXPRESSION = 500
 
 
 def expression_mistake(expression: str) -> str | None:
-    """Return what is wrong with an expression for subjects, as a part of a sentence; None when it can be used."""
+    """Return the mistake in an expression for subjects, as a part of a sentence; None when it can be used."""
     if len(expression) > MAX_EXPRESSION:
         return f"expected {MAX_EXPRESSION} characters or less"
     try:
@@ -72,7 +70,6 @@ def games_named(expression: str, subjects: Iterable[str]) -> frozenset[str]:
 
     Args:
         expression: one without `expression_mistake`.
-        subjects: as the registry has them.
     """
     return frozenset(_by_game(expression, frozenset(subjects)))
 
@@ -91,7 +88,7 @@ class SubjectRule:
     named: Mapping[str, Collection[str]] = field(default_factory=dict)
 
     def own(self, subjects: frozenset[str]) -> tuple[str, ...]:
-        """Return those of the subjects that are the game's, in order of name."""
+        """Return the game's subjects among these, in order of name."""
         bear_name = (
             subjects & {self.game, f"{self.game}-value"}
             if self.expression is None
@@ -225,7 +222,7 @@ class GamesSettings(Section):
     )
 
     def contract_of(self, game: str) -> Contract:
-        """Return what the game's table does with changed schemas, by these settings alone."""
+        """Return the game's contract, by these settings alone."""
         return Contract(self.schema_changes_of.get(game, self.schema_changes), self.frozen, game=game)
 
 

@@ -15,7 +15,7 @@ from demux.core.settings.types import Location, Secret, Section, Text, Url, epoc
 
 
 class SourceKind(Enum):
-    """What the wrappers come from."""
+    """Where the wrappers come from."""
 
     DELTA = "delta"
     KAFKA = "kafka"
@@ -32,7 +32,7 @@ class SecurityProtocol(Enum):
 
 
 class SaslMechanism(Enum):
-    """How a Kafka client says who it is; the values are Kafka's own."""
+    """How a Kafka client authenticates; the values are Kafka's own."""
 
     PLAIN = "PLAIN"
     SCRAM_SHA_256 = "SCRAM-SHA-256"

@@ -1,4 +1,4 @@
-"""Settings of object stores: said once, for our own client and for Spark's."""
+"""Settings of object stores, for our own client and for Spark's."""
 
 from __future__ import annotations
 

@@ -65,15 +65,12 @@ class Storage:
         """Return the same, and whether the client is installed."""
         return _has_tables() and self.reaches(path)
 
-    def require_reached(self, path: str) -> None:
-        """Check that a client or a mount has the path.
+    def require_reached(self, path: str) -> Location:
+        """Return where the path is, by a client or a mount.
 
         Raises:
-            StorageFailed: none has.
+            StorageFailed: none has it.
         """
-        self._reached(path)
-
-    def _reached(self, path: str) -> Location:
         where = self._where(path)
         if where.scheme is Scheme.OTHER:
             raise StorageFailed(
@@ -299,7 +296,7 @@ class Storage:
         return where.url, options
 
     def _at(self, path: str) -> tuple[Backend, str]:
-        where = self._reached(path)
+        where = self.require_reached(path)
         if self.access.unity_catalog is not None and where.scheme is not Scheme.FILE:
             # an error of its own, where the client would have one of its provider
             self.access.unity_catalog.credentials()

@@ -19,11 +19,11 @@ from pyspark.sql import functions as F
 from demux.core.errors import RuntimeMissing
 from demux.core.extras import on_databricks
 from demux.core.settings.settings import SparkSettings
-from demux.core.settings.spark_conf import TABLE_CONF
 from demux.core.spark import classic
 from demux.core.spark.classic import has_context, launch
 from demux.core.spark.connect import open_remote
 from demux.core.storage.access import StoreAccess
+from demux.core.tables import TABLE_CONF
 
 # the newest of each line that resolves together with the installed Spark
 _PACKAGES: Mapping[str, tuple[str, ...]] = {

@@ -1,4 +1,4 @@
-"""What a predicate says of payloads that are in no silver table: they are decoded as far as they go. Pure.
+"""Evaluates a predicate on payloads that are in no silver table, decoded as far as possible. Pure.
 
 Where that is not far enough, their bytes are looked through for the texts that the predicate seeks. What is found is
 kept as a row: where a record is, and what is known of it.
@@ -63,12 +63,10 @@ class Writing:
 
 @dataclass(frozen=True, slots=True)
 class PayloadQuery:
-    """What is asked of records.
+    """A predicate, and the texts to look for in bytes.
 
     Attributes:
         predicate: fitted to the game's table; None where there is none, so that only the bytes tell.
-        sought: the texts to look for in bytes.
-        writings: the schemas that rows name, as far as they are known.
     """
 
     predicate: Predicate | None

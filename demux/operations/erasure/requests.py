@@ -1,4 +1,4 @@
-"""A request is written down by record, then carried out: in silver, in quarantine, in bronze; then it is noted as done.
+"""Requests of erasure: recorded, then carried out in silver, quarantine and bronze, then marked as done.
 
 What is written down never names the person: it has positions. A request that was killed anywhere is finished by what
 is written down. Until then the ledger counts its records as dropped, wherever they still are.
@@ -60,12 +60,11 @@ class ErasureRequest:
 
 @dataclass(frozen=True, slots=True)
 class _Erasure:
-    """The rows of one table that go: those of records that are written down.
+    """The rows of one table to remove: those of the recorded records.
 
     Attributes:
         path: the table's; it need not be there.
         where: values that other columns of a row must have.
-        record_id: the column of the record's id.
         batch_id: the column of the batch; None where rows of all batches go.
         partition: the partition that they are all in, by column; empty: the table has none.
     """
@@ -137,15 +136,13 @@ class _Erasure:
 def write_down(
     spark: SparkSession | None, layout: Layout, request: ErasureRequest, rows: Iterable[pa.RecordBatch], now: datetime
 ) -> None:
-    """Write down which records go: from here on they will, even if the process is killed.
+    """Record which records are erased: after this commit a killed request is resumed.
 
     Args:
-        spark: the session, where only Spark opens the root's tables.
         rows: in the columns `FOUND`: one for each row of bronze that goes, and for each record that bronze has not.
-        now: the time (UTC).
     """
     schema = pa.schema(arrow_fields(Struct((*POSITION, BATCH))))
-    said = {
+    constants = {
         "reason": RemovalReason.FORGOTTEN.value,
         "game_name": request.game,
         "request": request.id,
@@ -154,13 +151,13 @@ def write_down(
 
     def whole(batch: pa.RecordBatch) -> pa.RecordBatch:
         arrays = [as_type(array, one.type) for array, one in zip(batch.columns, schema, strict=True)]
-        return stamped(pa.RecordBatch.from_arrays(arrays, schema=schema), REMOVED, **said)
+        return stamped(pa.RecordBatch.from_arrays(arrays, schema=schema), REMOVED, **constants)
 
     RecordTable(spark, layout.storage, layout.removed, REMOVED).append_batches(map(whole, rows))
 
 
 def unfinished(spark: SparkSession | None, layout: Layout) -> tuple[ErasureRequest, ...]:
-    """Return the requests that were written down and are not done, in a fixed order."""
+    """Return the recorded requests that are not done, in a fixed order."""
     removed, done = (
         RecordTable(spark, layout.storage, path, columns)
         for path, columns in ((layout.removed, REMOVED), (layout.forget, FORGET))
@@ -175,10 +172,9 @@ def unfinished(spark: SparkSession | None, layout: Layout) -> tuple[ErasureReque
 def carry_out(
     spark: SparkSession | None, layout: Layout, request: ErasureRequest, read_batch: int | None = None
 ) -> RemovedRows:
-    """Return what was removed, now, of a request that is written down; a second call removes what is left.
+    """Carry out a recorded request, and return what was removed; a second call removes the rest.
 
     Args:
-        spark: the session, for tables that only Spark reads or writes.
         read_batch: as in `search.searched`, where the game may have read more since that was written
             down; None for a request of this moment.
 
@@ -233,7 +229,7 @@ def _portions(engine: Engine) -> Iterator[_Portion]:
 def _write_down_copies(
     engine: Engine, spark: SparkSession | None, layout: Layout, request: ErasureRequest, game: str, read_batch: int
 ) -> None:
-    """Write down what bronze has besides of the same records, should the game have read that since: copies of a source.
+    """Record further copies of the same records in bronze that the game has read since.
 
     They are in silver too, and silver does not say of which copy a row is.
     """
@@ -255,9 +251,9 @@ def _write_down_copies(
 
 
 def _written(spark: SparkSession | None, layout: Layout, request: ErasureRequest) -> Iterator[pa.RecordBatch]:
-    """Yield the records that are written down, in the columns `_WRITTEN`."""
-    said = [Column(name, Primitive.STRING) for name in ("reason", "request", "game_name")]
-    table = snapshot(spark, layout.storage, layout.removed, Struct((*said, *_WRITTEN)))
+    """Yield the recorded records, in the columns `_WRITTEN`."""
+    described = [Column(name, Primitive.STRING) for name in ("reason", "request", "game_name")]
+    table = snapshot(spark, layout.storage, layout.removed, Struct((*described, *_WRITTEN)))
 
     def mine(rows: pa.RecordBatch) -> pa.RecordBatch:
         game = rows.column("game_name")

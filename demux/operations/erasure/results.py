@@ -1,4 +1,4 @@
-"""What was found of a game, and what was removed of it, in rows. Pure."""
+"""Numbers of rows that a search found in a game, and that a request removed. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ALL_READ = 2**62
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """What a search of a game has found.
+    """The numbers of a search in a game.
 
     Attributes:
         game: the exact name; None for records that never became a row of bronze, and so have no game.

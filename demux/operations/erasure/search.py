@@ -59,11 +59,10 @@ _IDS = ", ".join(f'"{column.name}"' for column in POSITION)
 
 @dataclass(frozen=True, slots=True)
 class SearchScope:
-    """What is searched, and how.
+    """The scope of a search.
 
     Attributes:
         spark: the session, for tables that only Spark reads; None where there is none.
-        predicate: as it was parsed.
         unreadable_too: whether rows that cannot be read go where their bytes have a text that is sought.
     """
 
@@ -89,7 +88,6 @@ class SearchOutcome:
     """The outcome of a search.
 
     Attributes:
-        found: in numbers.
         rows: what goes, in the columns `FOUND`: one for each row of bronze, and one for each record that bronze has
             not. None where nothing goes.
     """
@@ -139,7 +137,7 @@ def rows_after(scope: SearchScope, game: str, read_batch: int) -> int:
 
 @contextmanager
 def searched(scope: SearchScope, game: str, read_batch: int) -> Iterator[SearchOutcome]:
-    """Yield what is found of a game; its rows can be had once, while the block runs.
+    """Yield the outcome for a game; its rows can be read once, inside the block.
 
     Args:
         read_batch: the last batch of bronze that the game has read whole; -1 for none, `ALL_READ` for all.

@@ -18,7 +18,6 @@ class LiveFile:
 
     Attributes:
         partition: the value of the table's partition column; None without one.
-        written_ms: when it was written, in milliseconds since 1970.
         is_ascii: whether its path in the log has no other letters.
     """
 
@@ -30,12 +29,7 @@ class LiveFile:
 
 @dataclass(frozen=True, slots=True)
 class Joining:
-    """Small files that are to be joined.
-
-    Attributes:
-        partition: where they are; None in a table without partitions.
-        bytes: their sizes together.
-    """
+    """Small files that are to be joined."""
 
     partition: str | None
     files: int
@@ -44,12 +38,7 @@ class Joining:
 
 @dataclass(frozen=True, slots=True)
 class LastSort:
-    """The last time that a table's rows were brought together.
-
-    Attributes:
-        columns: by which.
-        at_ms: when, in milliseconds since 1970.
-    """
+    """The last sort of a table."""
 
     columns: tuple[str, ...]
     at_ms: int
@@ -84,7 +73,7 @@ def steps(found: Sequence[Joining], most_bytes: int) -> tuple[tuple[Joining, ...
 
 
 def is_out_of_order(files: Collection[LiveFile], columns: tuple[str, ...], last: LastSort | None) -> bool:
-    """Return whether the rows are to be brought together by these columns: never yet, or a quarter came since.
+    """Return whether the table must be sorted by these columns: never sorted, or a quarter of its bytes is newer.
 
     A table of a single file is in order when that was made by ordering.
     """

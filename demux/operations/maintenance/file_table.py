@@ -37,13 +37,10 @@ _OF_CHECKPOINT = re.compile(r"\d{20}\.checkpoint.*\.parquet")
 def maintain_files(
     storage: Storage, table: Table, target: int, last: LastSort | None, *, dry_run: bool, between: Callable[[], None]
 ) -> tuple[TableMaintenance, LastSort | None]:
-    """Return what was joined or ordered, and the table's last order; what fits already is only looked at.
+    """Compact and sort the table; return what was done, and the last sort.
 
     Args:
-        table: the table; it must be there.
         target: size in bytes up to which files are joined.
-        last: when its rows were brought together last.
-        dry_run: return what would be done.
         between: called between two commits.
 
     Raises:
@@ -92,7 +89,7 @@ def live_files(table: deltalake.DeltaTable) -> tuple[LiveFile, ...]:
 
 
 def unneeded(storage: Storage, path: str, keep: timedelta) -> dict[str, int]:
-    """Return the files below a table that no version of the last time needs: path below the table, and bytes.
+    """Return the size in bytes of each file that no recent version of the table needs, by path below the table.
 
     Args:
         keep: how long a file stays that was removed from the table, or never was in it; counted in whole hours.
@@ -136,7 +133,7 @@ def _join(table: deltalake.DeltaTable, target: int, partitions: Collection[str |
 
 
 def _checkpoint(storage: Storage, table: deltalake.DeltaTable, path: str) -> None:
-    """Let readers of the log begin near its end."""
+    """Write a checkpoint of the log."""
     names = (name for name in storage.names(f"{path}/_delta_log") if _OF_CHECKPOINT.match(name))
     if table.version() - max((int(name[:20]) for name in names), default=-1) > _COMMITS:
         table.create_checkpoint()

@@ -1,4 +1,4 @@
-"""The offset of every game in bronze, and what it has still to read: bronze's log, read as it is now."""
+"""Reads from bronze's log which files each game has not read."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from demux.operations.reconcile.table_snapshots import last_batches, silver_keys
 
 
 def read_unread(spark: SparkSession | None, layout: Layout, offsets_of: OffsetsReader) -> UnreadBronze:
-    """Return what the games have still to read; reads bronze's log from the offset of the slowest one.
+    """Return the unread files of all games; reads bronze's log from the smallest offset on.
 
     No other process may write below the root meanwhile, or what comes meanwhile is not in it.
     """

@@ -20,7 +20,7 @@ class TableKind(Enum):
 
 
 class Vacuum(Enum):
-    """Whether files go that no table needs any more."""
+    """Whether unneeded files are removed."""
 
     YES = "yes"
     NO = "no"
@@ -46,11 +46,7 @@ class TableMaintenance:
     """What was done to a table.
 
     Attributes:
-        files_before: files of the newest version before.
-        files_after: and after.
-        bytes_after: their sizes together.
         removed: files that no table needed any more; None where they are not counted.
-        removed_bytes: their sizes together; None where they are not counted.
         rows: rows that were retired, or were too old.
     """
 
@@ -67,7 +63,7 @@ class TableMaintenance:
 
 @dataclass(frozen=True, slots=True)
 class HeldBack:
-    """A game that has still to read what bronze's newest version has not got any more.
+    """A game that has not read files which bronze's newest version no longer has.
 
     Attributes:
         since: when the first came that it has still to read; None where unknown.

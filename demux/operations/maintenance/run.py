@@ -1,4 +1,4 @@
-"""The flow of maintenance: what is old leaves bronze, files are joined and removed, table by table.
+"""Maintenance of a root: retires old rows, then compacts and vacuums table by table.
 
 Between two tables others may have the root, so streams run meanwhile. One table's failure stops no other. Killed
 anywhere and called again, it does what is left.
@@ -22,13 +22,13 @@ from demux.core.names import names_of
 from demux.core.root.layout import Layout
 from demux.core.settings.maintenance import MaintainSettings
 from demux.core.storage.files import Storage
-from demux.operations.maintenance import bronze_retention as retiring
 from demux.operations.maintenance import file_table as by_files
+from demux.operations.maintenance import retention
 from demux.operations.maintenance import spark_table as by_spark
 from demux.operations.maintenance.compaction_plan import LastSort
 from demux.operations.maintenance.game_offsets import read_unread
-from demux.operations.maintenance.old_rounds import remove_old_rounds
 from demux.operations.maintenance.report import HeldBack, Table, TableKind, TableMaintenance, Vacuum
+from demux.operations.maintenance.retention import remove_old_rounds
 from demux.operations.maintenance.state import MaintenanceState, SparkTableState, read_state, write_state
 from demux.operations.maintenance.unread_files import UnreadBronze
 from demux.operations.reconcile.offsets import OffsetsReader
@@ -36,15 +36,7 @@ from demux.operations.reconcile.offsets import OffsetsReader
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceRequest:
-    """What is asked for.
-
-    Attributes:
-        settings: how long what is kept.
-        now: the time (UTC).
-        new_id: for the rows that go.
-        threads: that maintain tables at the same time.
-        whole: whether all tables are meant, bronze too.
-    """
+    """What one run of maintenance does."""
 
     settings: MaintainSettings
     vacuum: Vacuum
@@ -61,11 +53,9 @@ class TableMaintainer:
 
     Attributes:
         spark: the session; None: only to look, at tables that are read without it.
-        offsets_of: says the offsets of games in bronze.
         give_way: called between two steps: others may have the root then.
         stop: once set, no other table begins.
         held_back: games for which old files of bronze stay; filled as it goes along.
-        retired: rows that left bronze, by game.
     """
 
     spark: SparkSession | None
@@ -114,7 +104,7 @@ class TableMaintainer:
         return done if self.request.vacuum is Vacuum.NO else self._vacuumed(table, done, UnreadBronze())
 
     def _retire(self) -> int:
-        """Return how many rows left bronze, or would; what an interrupted run has begun is ended first."""
+        """Retire old rows, and return their number; completes an interrupted run first."""
         request, days = self.request, self.request.settings.bronze_days
         if not request.dry_run:
             self._finish_retiring()
@@ -125,17 +115,17 @@ class TableMaintainer:
             return sum(self.retired.values())
         before = request.now - timedelta(days=days)
         if self.spark is None:
-            return sum(self.retired.values()) + retiring.count_retirable(self.layout, before, passed)
-        rows = retiring.retirable(self.spark, self.layout, before, passed)
+            return sum(self.retired.values()) + retention.count_retirable(self.layout, before, passed)
+        rows = retention.retirable(self.spark, self.layout, before, passed)
         count = rows.count()
         if request.dry_run or not count:
             return sum(self.retired.values()) + count
-        self._state = retiring.begin(self.spark, self.layout, self._state, rows, request.new_id, request.now)
+        self._state = retention.begin(self.spark, self.layout, self._state, rows, request.new_id, request.now)
         self._finish_retiring()
         return sum(self.retired.values())
 
     def _finish_retiring(self) -> None:
-        found = retiring.finish(
+        found = retention.finish(
             self._session(self.layout.bronze), self.layout, self._state, self._unread, self.give_way
         )
         for game, rows in found:
@@ -265,7 +255,6 @@ def tables_of(
     """Return the tables that are there: bronze first, then quarantine, control and silver by name.
 
     Args:
-        settings: by which columns silver tables are ordered.
         names: the games' exact names by key, as far as they are known.
         games: exact names; only their silver tables are meant then. None of them: all tables.
     """

@@ -31,12 +31,11 @@ def upkeep_session(spark: SparkSession, target: int) -> SparkSession:
 def maintain_by_spark(
     spark: SparkSession, storage: Storage, table: Table, seen: SparkTableState | None, *, dry_run: bool
 ) -> tuple[TableMaintenance, SparkTableState, LastSort | None]:
-    """Return what was joined or ordered; nothing is done to a table that is as it was the last time.
+    """Compact and sort the table, and return what was done; an unchanged table is left alone.
 
     Args:
         spark: an `upkeep_session`.
         seen: as it was the last time.
-        dry_run: return what there is.
     """
     now_ms = int(time.time() * 1000)
     version = newest_version(storage, table.path)
@@ -62,7 +61,7 @@ def maintain_by_spark(
 def vacuum(
     spark: SparkSession, storage: Storage, table: Table, seen: SparkTableState, keep: timedelta
 ) -> SparkTableState:
-    """Remove files that no version of the last time needs, and return the table as it is now.
+    """Remove the files that no recent version needs, and return the table's new state.
 
     Nothing is done where that was done after the last change had become old enough.
 

@@ -18,7 +18,6 @@ class SparkTableState:
     """A table that only Spark maintains, as it was the last time.
 
     Attributes:
-        version: its version after that.
         changed_ms: when that was first seen.
         vacuumed_ms: when its old files were removed last; None for never.
     """
@@ -34,7 +33,6 @@ class MaintenanceState:
 
     Attributes:
         since: when it ended last, or when it was first requested (UTC); None before that.
-        finished: whether it ever ended.
         retiring: the id of rows that are on their way out of bronze; None for none.
         ordered: by name of a table, when its rows were brought together last.
         seen: by name of a table that only Spark maintains.
@@ -102,13 +100,12 @@ def next_due(since: datetime | None, every: timedelta | None) -> datetime | None
 
     Args:
         since: when it ended last, or when it was first checked.
-        every: how often it is due.
     """
     return None if since is None or every is None else since + every
 
 
 def require_safe(keep: timedelta, *, force: bool) -> None:
-    """Let a time pass that readers of older versions can live with.
+    """Check that files are kept long enough for readers of older versions.
 
     Raises:
         SettingsInvalid: it is less than an hour, and `force` is off.

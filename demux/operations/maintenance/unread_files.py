@@ -1,4 +1,4 @@
-"""What the games have still to read in bronze, from its log: no file of it may go, no row of it be retired. Pure."""
+"""The files of bronze that games have not read, from its log; none is vacuumed, no row of them is retired. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _COLUMN = "game_name"
 
 @dataclass(frozen=True, slots=True)
 class UnreadRows:
-    """What a game has still to read.
+    """The unread rows of a game.
 
     Attributes:
         version: the first commit of bronze with some of it.
@@ -31,7 +31,7 @@ class UnreadRows:
 
 @dataclass(frozen=True, slots=True)
 class UnreadBronze:
-    """What the games have still to read.
+    """The unread rows of all games.
 
     Attributes:
         waiting: by exact name, of those that have anything to read.
@@ -43,12 +43,12 @@ class UnreadBronze:
 
     @property
     def names(self) -> frozenset[str]:
-        """The names of all files that a game has still to read."""
+        """The names of all files that a game has not read."""
         return frozenset(name for one in self.waiting.values() for name in one.names)
 
     @property
     def oldest(self) -> datetime | None:
-        """When the first commit was made that a game has still to read; None where all is read."""
+        """The time of the first commit that a game has not read; None where all are read."""
         beginning = datetime.fromtimestamp(0, timezone.utc)
         return min((one.since or beginning for one in self.waiting.values()), default=None)
 
@@ -64,7 +64,7 @@ class _UnreadGame:
 def unread_in(
     commits: Iterable[tuple[int, str]], offsets: Mapping[str, int], games: Iterable[str], begins: int
 ) -> dict[str, UnreadRows]:
-    """Return what each game has still to read.
+    """Return the unread rows of each game.
 
     For a game without an offset, or with one before the log begins, nothing is known to be read: all files that
     the log ever named count, also those that were only moved: its stream may have begun with them.

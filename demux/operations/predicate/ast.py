@@ -1,4 +1,4 @@
-"""What a predicate is made of: a closed set. Pure."""
+"""The AST of predicates: a closed set of nodes. Pure."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Operator(Enum):
 
     @property
     def flipped(self) -> Operator:
-        """The comparison that says the same with its sides exchanged."""
+        """The equivalent comparison with its sides exchanged."""
         match self:
             case Operator.LESS:
                 return Operator.GREATER

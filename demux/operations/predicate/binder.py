@@ -1,4 +1,4 @@
-"""A predicate fitted to the columns of a table: names, types and values, or what is wrong with them. Pure."""
+"""Binds a predicate to the columns of a table: names, types and values, or an error. Pure."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def _operand(operand: Operand, columns: Struct) -> Operand:
 
 
 def unknown_column(missing: str, nearest: tuple[str, ...]) -> PredicateInvalid:
-    """Return the error that says that no table has a column."""
+    """Return the error of a column that no table has."""
     hint = f" Did you mean {' or '.join(map(printable, nearest))}?" if nearest else ""
     return PredicateInvalid(
         f"No table that is meant has the column {printable(missing)}.{hint}",

@@ -1,4 +1,4 @@
-"""What a fitted predicate says of rows, in SQL's three-valued logic, also where some values are not known. Pure.
+"""Evaluates a bound predicate on rows, in SQL's three-valued logic, also where values are unknown. Pure.
 
 The one evaluation: of silver's columns, of what can be read of payloads, here and in Spark's tasks.
 """
@@ -81,8 +81,6 @@ def evaluate(predicate: Predicate, rows: int, values: Callable[[Path], RowValues
 
     Args:
         predicate: fitted to columns.
-        rows: how many there are.
-        values: returns the values of a path.
     """
     match predicate:
         case Constant(value):

@@ -1,4 +1,4 @@
-"""A predicate's text taken apart by sqlglot, of whose nodes only those are taken that stand here. Pure."""
+"""Parses a predicate with sqlglot; nodes that are not listed here are refused. Pure."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class _QuotedTexts(Dialect):
 
 
 def parse(text: str) -> Predicate:
-    """Return what the text says.
+    """Return the predicate of a text.
 
     Raises:
         PredicateInvalid: it is no predicate, or has something that is not allowed; with its place.
@@ -98,7 +98,7 @@ def _unreadable(error: ParseError) -> PredicateInvalid:
 
 
 def _condition(node: exp.Expr) -> Predicate:
-    """Return what a node says; raises as `parse`."""
+    """Return the predicate of a node; raises as `parse`."""
     match node:
         case exp.Paren():
             return _condition(_only(node, "this").this)
@@ -130,7 +130,7 @@ def _condition(node: exp.Expr) -> Predicate:
 
 
 def _flat(node: exp.Connector) -> list[exp.Expr]:
-    """Return what a chain of the same words connects; not by recursion, as it may be long."""
+    """Return the operands of a chain of ANDs or ORs; not by recursion, as it may be long."""
     found: list[exp.Expr] = []
     waiting: list[exp.Expr] = [node]
     while waiting:
@@ -237,7 +237,7 @@ def _number(text: str, at: int) -> Decimal:
 
 
 def _only(node: exp.Expr, *known: str) -> exp.Expr:
-    """Return the node, which must say nothing but this: the parser knows more words than we do."""
+    """Return the node if it has these arguments only: the parser knows more clauses than we do."""
     others = [name for name, value in node.args.items() if name not in known and value not in (None, False, [])]
     if others:
         raise _refused(node)

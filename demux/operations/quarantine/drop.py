@@ -1,4 +1,4 @@
-"""Rows that are taken out of quarantine for good, and written down: the ledger must count them.
+"""Drops rows of quarantine, and records them: the ledger must count them.
 
 They are written down first. Should the process die in between, a row is in both tables, and counts as quarantined:
 `finish_drop` then forgets that it was dropped, and what was under way may restart.
@@ -44,22 +44,17 @@ _LOOKED_AT = Struct(tuple(c for c in DROPPED if c.name in {*_IDENTITY, "timestam
 
 
 class RowCondition(Protocol):
-    """Which rows of quarantine, and of dropped ones, are meant: said once for Arrow and once for SQL."""
+    """Selects rows of quarantine, or of dropped rows: by Arrow and by SQL."""
 
     def among(self, rows: pa.RecordBatch) -> pa.BooleanArray:
-        """Return which rows are meant."""
+        """Return a mask of the selected rows (BOOLEAN)."""
 
     def sql(self) -> str:
         """Return the same as a SQL condition."""
 
 
 def droppable(spark: SparkSession | None, layout: Layout, choice: QuarantineFilter) -> tuple[Droppable, ...]:
-    """Return how many rows of quarantine are meant, by stage, cause and game; those with most rows first.
-
-    Args:
-        spark: the session; None to read without Spark.
-        layout: where the tables are.
-        choice: which rows.
+    """Return the number of selected rows by stage, cause and game, the largest first.
 
     Raises:
         TableUnsuited: only Spark reads quarantine, and there is no session.
@@ -92,13 +87,10 @@ def _counted(
 
 
 def drop(spark: SparkSession, layout: Layout, choice: QuarantineFilter, now: datetime) -> None:
-    """Take the rows that are meant out of quarantine, and write them down in the table of dropped rows, without bytes.
+    """Move the selected rows from quarantine to the table of dropped rows, without their bytes.
 
     A second call, also after a crash in between, leaves the tables as one call does. Their old files keep the bytes
     until a VACUUM.
-
-    Args:
-        now: the time of dropping (UTC).
     """
     finish_drop(spark, layout, choice)
     table = open_to_replace(layout.storage, layout.quarantine)
@@ -109,7 +101,7 @@ def drop(spark: SparkSession, layout: Layout, choice: QuarantineFilter, now: dat
 
 
 def finish_drop(spark: SparkSession, layout: Layout, choice: QuarantineFilter) -> None:
-    """Forget of the rows that are meant that they were dropped, where they are still in quarantine: a drop was killed.
+    """Delete the dropped-row records of selected rows that are still in quarantine: a drop was killed.
 
     A second call does nothing.
     """
@@ -142,7 +134,7 @@ def finish_drop(spark: SparkSession, layout: Layout, choice: QuarantineFilter) -
 
 
 def delete_rows(spark: SparkSession, storage: Storage, table: str, condition: RowCondition) -> None:
-    """Delete the rows of quarantine, or of dropped ones, that are meant, if there are any; a second call does nothing.
+    """Delete the selected rows of quarantine, or of dropped rows; a second call does nothing.
 
     So go, when a game is decoded again from bronze, its rows of quarantine, and what was said of those dropped: what is
     still bad is there again.

@@ -1,4 +1,4 @@
-"""Which records of quarantine are meant: said once, for Arrow and for SQL. Pure."""
+"""A filter of quarantine, for Arrow and for SQL. Pure."""
 
 from __future__ import annotations
 
@@ -21,15 +21,12 @@ _TIME = pa.timestamp("us", tz="UTC")
 
 @dataclass(frozen=True, slots=True)
 class QuarantineFilter:
-    """What rows of quarantine have in common; None or nothing: any.
+    """Conditions on rows of quarantine; None or empty: any.
 
     Attributes:
         game: the exact name. Only rows of stage silver have a game: a name that was refused is none.
-        causes: one of these.
-        stage: the stage that quarantined them.
         since: quarantined then or later (UTC).
         before: quarantined before then (UTC).
-        record_id: one record's.
     """
 
     game: str | None = None
@@ -45,7 +42,7 @@ class QuarantineFilter:
         return Stage.SILVER if self.game is not None else self.stage
 
     def among(self, rows: pa.RecordBatch) -> pa.BooleanArray:
-        """Return which rows are chosen; they have the columns that the choice names, and `quarantined_at`."""
+        """Return a mask of the selected rows, which have the columns that the filter names, and `quarantined_at`."""
         chosen = pa.array([True] * len(rows))
         for wanted in self._wanted(rows):
             chosen = pc.and_(chosen, pc.fill_null(wanted, False))

@@ -49,13 +49,13 @@ class QuarantineReader:
         self._files = [] if table is None else data_files(table, layout.quarantine)
 
     def groups(self, choice: QuarantineFilter) -> tuple[QuarantineGroup, ...]:
-        """Return the groups of the rows that are meant, those with most rows first."""
+        """Return the groups of the selected rows, the largest first."""
         found = Grouping(choice)
         self._look(found, COLUMNS)
         return found.groups
 
     def newest(self, choice: QuarantineFilter, most: int) -> tuple[int, tuple[QuarantineRecord, ...]]:
-        """Return how many rows are meant, and the newest of them, the newest first."""
+        """Return the number of selected rows, and the newest of them, newest first."""
         found = NewestRows(choice, most)
         self._look(found, COLUMNS if choice.record_id is None else (*COLUMNS, "record_id"))
         records = self.records(found.places)
@@ -123,7 +123,7 @@ def games_of(layout: Layout) -> frozenset[str]:
 
 
 def schemas_of(layout: Layout, refs: Collection[SchemaRef]) -> KeptSchemas:
-    """Return those of the schemas that rows name which are kept."""
+    """Return the kept schemas among those that the rows name."""
     ids = pa.array({ref.schema_id for ref in refs if ref.schema_id is not None}, pa.int32())
     guids = pa.array({ref.guid for ref in refs if ref.guid is not None}, pa.string())
     table = _opened(layout, layout.schemas)

@@ -80,13 +80,7 @@ def record_of(row: Mapping[str, Any]) -> QuarantineRecord:
 
 @dataclass(frozen=True, slots=True)
 class KeptSchemas:
-    """What the table of schemas has.
-
-    Attributes:
-        by_id: by registry and id.
-        by_guid: by registry and GUID.
-        subjects: all subjects of the schemas, by registry.
-    """
+    """The schemas of `control/schemas`."""
 
     by_id: Mapping[tuple[str, int], SharedSchema]
     by_guid: Mapping[tuple[str, str], SharedSchema]

@@ -39,8 +39,6 @@ class GroupKey:
     """What the rows of a group have in common.
 
     Attributes:
-        stage: the stage that quarantined them.
-        cause: why.
         game: the exact name; None at stage bronze, where a name that was refused is no game.
         schema_id: the id that they name; None for none, and where a GUID decides.
         guid: the GUID that they name; None for none.
@@ -60,10 +58,7 @@ class QuarantineGroup:
     """Rows with the same key.
 
     Attributes:
-        rows: how many they are.
         first: when the first one was quarantined (UTC); None where no row says so.
-        last: when the last one was.
-        newest: where that one is.
     """
 
     key: GroupKey
@@ -77,7 +72,7 @@ class Grouping:
     """Counts rows as they come."""
 
     def __init__(self, choice: QuarantineFilter, most: int = MOST_GROUPS) -> None:
-        """Prepare to count the rows that are meant, in `most` groups, and few more."""
+        """Prepare to count the selected rows, in about `most` groups."""
         self._choice = choice
         self._most = most
         self._found: dict[GroupKey, QuarantineGroup] = {}
@@ -120,7 +115,7 @@ class NewestRows:
     """Finds the newest rows as they come."""
 
     def __init__(self, choice: QuarantineFilter, most: int) -> None:
-        """Prepare to find `most` of the rows that are meant."""
+        """Prepare to find `most` of the selected rows."""
         self._choice = choice
         self._most = most
         self._heap: list[tuple[datetime, int, int]] = []

@@ -13,7 +13,7 @@ from enum import Enum
 
 
 class LedgerFault(Enum):
-    """What is wrong with a record; the value is what `demux reconcile --json` says."""
+    """The kind of a difference; the value is the one in `demux reconcile --json`."""
 
     NOT_TAKEN_IN = "not taken in"
     TAKEN_TWICE = "taken twice"
@@ -34,7 +34,7 @@ MEANING = {
 
 
 class Grain(Enum):
-    """What there is an account of: a game, or each round (batch of bronze) of a game."""
+    """The grain of an account: a game, or each round (batch of bronze) of a game."""
 
     GAME = "game"
     ROUND = "round"
@@ -45,9 +45,7 @@ class RecordLocations:
     """How often one record of a game is in which table.
 
     Attributes:
-        bronze: in bronze.
         due: of these, how often before the offset of the game in bronze: this often it must be in silver or quarantine.
-        silver: in the game's table.
         quarantine: in quarantine at stage silver, read before silver.
         quarantine_now: the same, read after silver: what a replay moves in between is in one of the two at least.
         dropped: dropped from there, read after that: what is dropped in between is in one of the two at least. What
@@ -65,7 +63,7 @@ class RecordLocations:
 
     @property
     def kind(self) -> LedgerFault | None:
-        """What is wrong with the record; None where nothing is."""
+        """The difference of the record; None where it balances."""
         extra = self.silver + self.quarantine_now - self.bronze
         if extra > 0:
             if not self.bronze:
@@ -95,7 +93,7 @@ class RecordLocations:
 
     @property
     def waiting(self) -> int:
-        """How many of its rows wait."""
+        """How many of its rows are unread."""
         return 0 if self.surplus else self.bronze - self.silver - self.quarantined - self.removed - self.missing
 
 
@@ -104,12 +102,10 @@ class SourceLocations:
     """How often one record of the source is in which table.
 
     Attributes:
-        bronze: in bronze.
         quarantine: in quarantine at stage bronze.
         before: in the source, before bronze's offset; 0 where the source cannot say.
         now: in the source, at the end of the reading.
         is_unique: whether the source never gives a record twice; a table may hold one as often as it likes.
-        dropped: dropped from quarantine at stage bronze.
         forgotten: taken out of all tables on request.
         retired: of `bronze`, how often it was taken out of it since, being old.
     """
@@ -154,7 +150,7 @@ class SourceLocations:
 
     @property
     def kind(self) -> LedgerFault | None:
-        """What is wrong with the record; None where nothing is."""
+        """The difference of the record; None where it balances."""
         if self.surplus:
             return LedgerFault.TAKEN_TWICE
         return LedgerFault.NOT_TAKEN_IN if self.missing else None
@@ -168,7 +164,6 @@ class Tally:
         game: the exact name; None where no game is known, as with records that never became a bronze row.
         places: the tables that have each of them.
         first_batch: the first batch of bronze that has one; None where none has.
-        last_batch: the last one.
     """
 
     game: str | None
@@ -185,10 +180,7 @@ class Account:
     `bronze + retired + surplus == silver + quarantined + dropped + waiting + missing`.
 
     Attributes:
-        game: the exact name.
         batch: the batch of bronze; None: all of them.
-        bronze: rows in bronze.
-        silver: rows in its table.
         quarantined: rows in quarantine at stage silver.
         waiting: rows of bronze that the game has not read yet.
         missing: rows of bronze that it has read and that are nowhere.
@@ -255,11 +247,9 @@ class LedgerDifference:
     """Records of a game with which the same is wrong.
 
     Attributes:
-        kind: what is wrong.
         game: the exact name; None where no game is known.
         rows: how many rows are too many, or are not there.
         first_batch: the first batch of bronze with such a record; None where bronze has none of them.
-        last_batch: the last one.
         examples: the first of them, by batch and position.
     """
 
@@ -293,13 +283,12 @@ class OffsetHole:
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """What a reading of the tables has found.
+    """The result of one reading of the tables.
 
     Attributes:
         intake: of the source; None where it was not looked at.
         accounts: one for each game, or for each round of each game; in this order.
         differences: what does not balance, by kind and game.
-        holes: in Kafka's offsets.
         notes: what could not be proved, in sentences.
     """
 

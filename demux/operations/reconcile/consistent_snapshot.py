@@ -46,9 +46,6 @@ class ConsistentSnapshot:
 
     Attributes:
         quarantine: quarantine before silver was read, and after it.
-        dropped: what was dropped from it.
-        removed: what was removed from bronze.
-        silver: the games' tables by key.
         source: the source table up to bronze's offset, and as it is now; None where it cannot say.
         offsets: by key, the version of bronze before which the game has read everything.
         source_offsets: the offset of bronze in its source; None where it was made again meanwhile.

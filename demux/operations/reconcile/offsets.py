@@ -31,7 +31,6 @@ class SourceOffsets:
 
     Attributes:
         writer: the stream's id, which its commits to bronze carry; None where it is lost.
-        table: the source table, where there is one.
         version: of that table, the last version that is read whole; None for none.
         begins: of topics' partitions, the first offset that was asked for, where that is known.
         ends: of topics' partitions, the offset behind the last one that was read.
@@ -64,8 +63,6 @@ class SeenOffsets:
     """The offsets of a partition that are in bronze or quarantine.
 
     Attributes:
-        first: the least.
-        last: the greatest.
         offsets: how many different ones.
         inner: the first ranges in between that are not there.
     """
@@ -105,7 +102,7 @@ def _hole(part: Part, seen: SeenOffsets | None, offsets: SourceOffsets, most: in
 
 
 def _without(span: Range, given_up: Sequence[Range]) -> list[Range]:
-    """Return what is left of a range when others are taken out of it."""
+    """Return the rest of a range without the others."""
     left, begin = [], span[0]
     for first, end in sorted(given_up):
         if end <= begin or first >= span[1]:

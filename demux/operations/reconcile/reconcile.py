@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from demux.core.errors import GameUnknown
+from demux.core.errors import GameUnknown, TableUnsuited
+from demux.core.extras import duckdb
 from demux.core.names import names_of
 from demux.core.root.layout import Layout
+from demux.core.spark.classic import SPARK_ERRORS
 from demux.core.storage.files import Storage
 from demux.core.text import first_few, printable
-from demux.operations.reconcile.balance import Account, Grain, Ledger, RecordLocations, Tally, accounts, confirmed
+from demux.operations.reconcile.balance import (
+    Account,
+    Grain,
+    Ledger,
+    LedgerDifference,
+    LedgerFault,
+    OffsetHole,
+    RecordLocations,
+    SourceAccount,
+    SourceLocations,
+    Tally,
+    accounts,
+    confirmed,
+    intake,
+)
 from demux.operations.reconcile.consistent_snapshot import ConsistentSnapshot, read, register_twice
 from demux.operations.reconcile.duckdb_engine import (
     Engine,
@@ -22,9 +40,17 @@ from demux.operations.reconcile.duckdb_engine import (
     tallies_of,
     with_examples,
 )
-from demux.operations.reconcile.location_sql import GAMES, PLACES_VIEWS
-from demux.operations.reconcile.offsets import OffsetsReader, SourceOffsets
-from demux.operations.reconcile.source_comparison import of_source
+from demux.operations.reconcile.location_sql import (
+    GAMES,
+    INNER_HOLES,
+    NO_SOURCE,
+    NUMBERED_IN_SOURCE,
+    NUMBERED_TAKEN,
+    PLACES_VIEWS,
+    SEEN,
+    TAKEN_VIEWS,
+)
+from demux.operations.reconcile.offsets import OffsetsReader, Part, Range, SeenOffsets, SourceOffsets, holes
 from demux.operations.reconcile.table_snapshots import last_batches
 
 _BOUNDS = pa.schema([("game", pa.string()), ("bound", pa.int64())])
@@ -43,7 +69,6 @@ def reconcile(
     A difference counts that two readings find, or one, where nothing was written since.
 
     Args:
-        spark: the session, where there is one: it reads what nothing else can.
         games: the exact names; None: all games, and the source.
 
     Raises:
@@ -82,13 +107,13 @@ def _ledger(
         tallies = tallies_of(engine, RecordLocations, grain)
         _require_known(games, tallies)
         wrong = with_examples(engine, spark, reading.bronze, RecordLocations, tallies)
-        told = accounts(tallies, grain)
-        notes += _of_unknown_offset(reading, bounds, told)
+        by_game = accounts(tallies, grain)
+        notes += _of_unknown_offset(reading, bounds, by_game)
         if games is not None:
             notes += ("The source is compared with bronze only for all games together.",)
-            return Ledger(None, told, wrong, (), notes)
+            return Ledger(None, by_game, wrong, (), notes)
         source = of_source(engine, spark, reading)
-        return Ledger(source.intake, told, (*source.differences, *wrong), source.holes, (*source.notes, *notes))
+        return Ledger(source.intake, by_game, (*source.differences, *wrong), source.holes, (*source.notes, *notes))
 
 
 def _bounds(
@@ -107,17 +132,17 @@ def _bounds(
 
 
 def _names(engine: Engine, games: Collection[str] | None) -> dict[str, str]:
-    """Return the exact names of the games in bronze, and of those that were, by key."""
+    """Return the exact names of the present and former games of bronze, by key."""
     found = games or (game for (game,) in engine.execute(GAMES).fetchall())
     return {names_of(game).key: game for game in found}
 
 
 def _of_unknown_offset(
-    reading: ConsistentSnapshot, bounds: Mapping[str, int], told: Sequence[Account]
+    reading: ConsistentSnapshot, bounds: Mapping[str, int], by_game: Sequence[Account]
 ) -> tuple[str, ...]:
     unknown = [
         printable(account.game)
-        for account in told
+        for account in by_game
         if account.waiting and account.game not in bounds and names_of(account.game).key in reading.silver
     ]
     if not unknown or reading.source_offsets is None:
@@ -136,3 +161,77 @@ def _require_known(games: Collection[str] | None, tallies: Sequence[Tally]) -> N
             "See `demux status` for the games; names are exact, upper and lower case included.",
             games=tuple(unknown),
         )
+
+
+_MOST_RANGES = 100
+_MOST_SHOWN = 20
+_ENDS = pa.schema([("log", pa.string()), ("partition", pa.int32()), ("ended", pa.int64())])
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSide:
+    """What balances between the source and bronze, and what does not; as in `balance.Ledger`."""
+
+    intake: SourceAccount | None
+    differences: tuple[LedgerDifference, ...] = ()
+    holes: tuple[OffsetHole, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def of_source(engine: Engine, spark: SparkSession | None, reading: ConsistentSnapshot) -> SourceSide:
+    """Return what balances between the source and bronze, of a reading whose other tables the engine knows."""
+    offsets = reading.source_offsets
+    if offsets is None:
+        return SourceSide(None, notes=("The source was not compared: bronze was made again meanwhile.",))
+    numbered, notes = _read_table(engine, spark, reading)
+    ends = [{"log": log, "partition": part, "ended": end} for (log, part), end in offsets.ends.items()]
+    engine.register("ends", pa.Table.from_pylist(ends, schema=_ENDS))
+    engine.execute(TAKEN_VIEWS)
+    tallies = tallies_of(engine, SourceLocations)
+    wrong = with_examples(engine, spark, reading.bronze, SourceLocations, tallies)
+    if numbered and (short := numbered - _number(engine, NUMBERED_TAKEN)) > 0:
+        wrong = (LedgerDifference(LedgerFault.NOT_TAKEN_IN, None, short, None, None), *wrong)
+    if offsets.table is not None and offsets.version is None:
+        notes = ("The source was not compared: bronze has not read a first version of its table whole.",)
+    return SourceSide(intake(tallies, numbered), wrong, _holes(engine, offsets), notes)
+
+
+def _read_table(
+    engine: Engine, spark: SparkSession | None, reading: ConsistentSnapshot
+) -> tuple[int | None, tuple[str, ...]]:
+    """Make the source table known to the engine, an empty one where it cannot be read.
+
+    Returns:
+        How many records it has without a position, None where it cannot be read; why it cannot be read.
+    """
+    engine.execute(NO_SOURCE)
+    if reading.source is None:
+        return None, ()
+    try:
+        register_twice(engine, spark, "source", reading.source)
+        return _number(engine, NUMBERED_IN_SOURCE), ()
+    except (TableUnsuited, duckdb.InvalidInputException, *SPARK_ERRORS):
+        # its log or its old files are gone
+        engine.execute(NO_SOURCE)
+        return None, (f"The source was not compared: version {reading.source[0].version} of it cannot be read.",)
+
+
+def _number(engine: Engine, query: str) -> int:
+    ((number,),) = engine.execute(query).fetchall()
+    return int(number)
+
+
+def _holes(engine: Engine, offsets: SourceOffsets) -> tuple[OffsetHole, ...]:
+    """Return the holes in Kafka's offsets, up to bronze's offset: behind that, a batch may be half written."""
+    if not offsets.ends:
+        return ()
+    found = engine.execute(SEEN).fetchall()
+    inner: defaultdict[Part, list[Range]] = defaultdict(list)
+    if any(last - first + 1 > offsets for _, _, first, last, offsets in found):
+        for log, partition, first, end in engine.execute(INNER_HOLES, {"most": _MOST_RANGES}).fetchall():
+            inner[log, partition].append((first, end))
+    seen = {
+        (log, part): SeenOffsets(first, last, offsets, tuple(sorted(inner[log, part])))
+        for log, part, first, last, offsets in found
+    }
+    return holes(seen, offsets, _MOST_SHOWN)

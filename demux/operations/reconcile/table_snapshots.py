@@ -35,7 +35,7 @@ class FileRows:
     fields: Sequence[pa.Field]
 
     def reader(self, column: str = "", values: Collection[str] = ()) -> pa.RecordBatchReader:
-        """Return all rows, or those that have one of these values in a column (STRING)."""
+        """Return all rows, or the rows with one of these values in a column (STRING)."""
         schema, files = pa.schema(self.fields), self.files
         if not column:
             return pa.RecordBatchReader.from_batches(schema, scan(self.storage, files, self.fields))
@@ -78,7 +78,7 @@ class Snapshot:
         )
 
     def only(self, names: Collection[str]) -> Snapshot:
-        """Return the table with those of its columns that have one of these names."""
+        """Return the table with the columns of these names."""
         kept = [number for number, column in enumerate(self.columns) if column.name in names]
         columns = Struct(tuple(self.columns.columns[number] for number in kept))
         rows = self.rows and replace(self.rows, fields=[self.rows.fields[number] for number in kept])
@@ -93,7 +93,6 @@ class Snapshot:
         """Yield what the function makes of the table's rows, batch by batch.
 
         Args:
-            spark: the session, for a table that only Spark reads.
             changed: gets rows in the columns; Spark's tasks call it there.
             only: a column and values: rows that have one of them are read.
 

@@ -16,6 +16,8 @@ from databricks.sdk.errors.base import DatabricksError
 from demux.core.errors import DemuxError
 from demux.core.http.client import DEFAULT_TRIES, HttpAnswer, HttpClient, Tries
 from demux.core.http.failures import CertificateRefused, HttpRejected, HttpUnusable, one_line, parse_json
+from demux.core.secrets import resolve
+from demux.core.settings.databricks.access import LoginSettings
 from install_workflow.databricks.api.errors import no_login, not_trusted, refused, unavailable
 
 T = TypeVar("T")
@@ -38,8 +40,6 @@ class WorkspaceConnection:
         Args:
             login: arguments of databricks-sdk's `Config`, such as host, token or profile; what is not given comes from
                 the environment and ~/.databrickscfg.
-            tries: how often a call is tried.
-            sleep: waits.
 
         Raises:
             WorkspaceRefused: there is no login.
@@ -68,11 +68,8 @@ class WorkspaceConnection:
         """Return the JSON object that is answered; raises as `tried` does, and is tried again like it.
 
         Args:
-            method: such as `GET`.
             path: without the host.
             doing: what it is for, continuing after "to".
-            query: behind the path.
-            body: the JSON object that is sent.
         """
         return self.tried(doing, lambda: self.once(method, path, query, body))
 
@@ -107,14 +104,10 @@ class WorkspaceConnection:
         data: bytes | None = None,
         content_type: str = "application/octet-stream",
     ) -> HttpAnswer:
-        """Return what is answered, whatever it is; tried once, to be called within `tried`.
+        """Return the answer, whatever its status; one try, to be called within `tried`.
 
         Args:
-            method: such as `GET`.
             path: without the host; it is quoted here.
-            query: behind the path.
-            data: the bytes that are sent.
-            content_type: what they are.
         """
         workspace = getattr(self._config, "workspace_id", None)
         headers = {
@@ -132,7 +125,7 @@ class WorkspaceConnection:
         raise failure
 
     def tried(self, doing: str, call: Callable[[], T]) -> T:
-        """Return what the call returns, tried again after failures that may pass.
+        """Return the result of the call; repeats it after transient failures.
 
         Raises:
             Denied: it is not permitted.
@@ -175,3 +168,28 @@ class _OneTry(Clock):
 
     def sleep(self, seconds: float) -> None:
         self._now += seconds + _FIRST_S
+
+
+_OAUTH = "oauth-m2m"
+
+
+def login_of(settings: LoginSettings, environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the login of the settings; what they leave out the SDK finds by itself.
+
+    A service principal with a secret logs in by OAuth, whatever else the environment has.
+
+    Args:
+        environ: where `secret:env/NAME` is looked up.
+
+    Raises:
+        SecretMissing: as `resolve`.
+    """
+    secret = None if settings.client_secret is None else resolve(settings.client_secret, environ)
+    given = {
+        "host": settings.host,
+        "profile": settings.profile,
+        "auth_type": settings.auth_type or (None if secret is None else _OAUTH),
+        "client_id": settings.client_id,
+        "client_secret": secret,
+    }
+    return {name: value for name, value in given.items() if value is not None}

@@ -49,7 +49,7 @@ class RecordFiles(Generic[R]):
         return FileVersion(newest, self._record(newest) if newest else self._form.empty)
 
     def write(self, after: FileVersion[R], record: R) -> FileVersion[R]:
-        """Return the version after this one, written and looked at; the tenth before it is removed.
+        """Write the next version, check it, and return it; removes the tenth version before it.
 
         Safe to call twice.
 
@@ -66,7 +66,7 @@ class RecordFiles(Generic[R]):
         return written
 
     def remove(self) -> bool:
-        """Return whether there was a version; all are gone afterwards, the newest last, and the folder if it is empty.
+        """Remove all versions, the newest last, and the folder if it is empty; return whether there was a version.
 
         Safe to call twice.
         """
@@ -91,7 +91,7 @@ class RecordFiles(Generic[R]):
                 raise self._too_late() from None
 
     def _confirm(self, written: FileVersion[R], after: FileVersion[R]) -> None:
-        """Let a version pass that was just written, if it is the newest and the one before it is what was read.
+        """Check that the written version is the newest and follows the version that was read.
 
         Where the folder was removed meanwhile, counting began again, and a number says nothing.
 

@@ -18,13 +18,11 @@ _FILES, _FOLDERS = "/api/2.0/fs/files", "/api/2.0/fs/directories"
 
 
 def upload(connection: WorkspaceConnection, path: str, content: bytes) -> bool:
-    """Return whether the file had to be uploaded; one of the same size at this path stays. Safe to call twice.
+    """Upload the file unless one of the same size is there; return whether it was uploaded. Safe to call twice.
 
     Args:
-        connection: the workspace.
         path: below /Volumes/<catalog>/<schema>/<volume> or /Workspace; its folders are made. It should depend on the
             content.
-        content: the whole file.
     """
     if size(connection, path) == len(content):
         return False
@@ -36,11 +34,7 @@ def write(connection: WorkspaceConnection, path: str, content: bytes, doing: str
     """Write a whole file, its folders too; without `overwrite`, one that is there already is a `WorkspaceRefused`.
 
     Args:
-        connection: the workspace.
-        path: as `upload` takes it.
-        content: the whole file.
         doing: what it is for, continuing after "to".
-        overwrite: whether it may take the place of a file.
     """
     folder = str(PurePosixPath(path).parent)
     if _in_volume(path):
@@ -54,7 +48,7 @@ def write(connection: WorkspaceConnection, path: str, content: bytes, doing: str
 
 
 def read(connection: WorkspaceConnection, path: str) -> bytes:
-    """Return what is in a file."""
+    """Return the content of a file."""
     doing = f"read {path}"
     if _in_volume(path):
         return connection.tried(doing, lambda: connection.answer("GET", f"{_FILES}{path}").content)
@@ -63,12 +57,12 @@ def read(connection: WorkspaceConnection, path: str) -> bytes:
 
 
 def remove(connection: WorkspaceConnection, path: str) -> bool:
-    """Return whether there was such a file; it is gone afterwards. Safe to call twice."""
+    """Remove a file; return whether it was there. Safe to call twice."""
     return _removed(connection, path, _FILES)
 
 
 def remove_folder(connection: WorkspaceConnection, path: str) -> None:
-    """Remove a folder that is empty; one that is gone already is as good. Safe to call twice."""
+    """Remove an empty folder; does nothing if there is none. Safe to call twice."""
     _removed(connection, path, _FOLDERS)
 
 
@@ -83,7 +77,7 @@ def is_empty_folder(connection: WorkspaceConnection, path: str) -> bool:
 
 
 def remove_empty(connection: WorkspaceConnection, path: str) -> bool:
-    """Return whether there was such a folder with nothing in it; it is gone afterwards. Safe to call twice."""
+    """Remove a folder if it is empty; return whether it was removed. Safe to call twice."""
     if not is_empty_folder(connection, path):
         return False
     # another command may write into it at this moment
@@ -94,7 +88,7 @@ def remove_empty(connection: WorkspaceConnection, path: str) -> bool:
 
 
 def missing_folders(connection: WorkspaceConnection, path: str) -> tuple[str, ...]:
-    """Return which folders a first file below this one would make, the innermost first: itself, and those above."""
+    """Return the folders that a first file below this one would create, the innermost first."""
     missing = []
     folder = PurePosixPath(path)
     # /Volumes/<catalog>/<schema>/<volume> and /Workspace are no folders that we make

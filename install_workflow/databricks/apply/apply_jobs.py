@@ -1,4 +1,4 @@
-"""Takes a workspace's jobs to what a plan says: one call for each job that changes."""
+"""Applies a plan to a workspace's jobs: one call for each job that changes."""
 
 from __future__ import annotations
 
@@ -44,8 +44,6 @@ class JobStep:
     """One call, about to be made or made.
 
     Attributes:
-        moment: which of the two.
-        part: which of the deployment's jobs it is.
         job_id: the job's id; None before it is created.
     """
 
@@ -57,12 +55,11 @@ class JobStep:
 
 
 def apply(jobs: Jobs, plan: WorkspacePlan, tell: Callable[[JobStep], None] = lambda _: None) -> dict[str, int]:
-    """Return the id of each part's job, once everything is as the plan says.
+    """Apply the plan, and return the id of each part's job.
 
     Stops at the first call that fails; what was done stays. Planned again and applied again, the end is the same.
 
     Args:
-        jobs: the workspace.
         plan: made from the state that the workspace is in.
         tell: called before and after each call, and before a create that is repeated.
 

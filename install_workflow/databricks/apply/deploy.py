@@ -1,4 +1,4 @@
-"""A deployment's flow: the games, the jobs that run them, what the workspace has, the difference, and making it so."""
+"""The flow of a deployment: games, wanted jobs, deployed jobs, their difference, and its application."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from install_workflow.databricks.diff.deployed_games import (
 )
 from install_workflow.databricks.diff.drift import filled_in
 from install_workflow.databricks.diff.fields import comparable
-from install_workflow.databricks.diff.plan_file import require_same_state, require_unchanged
+from install_workflow.databricks.diff.render import require_same_state, require_unchanged
 from install_workflow.databricks.grants.apply import GrantsApi, grants_files
 from install_workflow.databricks.jobs.build import ALL, CONTINUOUS, job_name, make_jobs
 from install_workflow.databricks.jobs.job import OWNER_TAG, Job, wheel_folder
@@ -42,13 +42,7 @@ NOTHING_FILLED: Filled = {}
 
 @dataclass(frozen=True, slots=True)
 class DeploymentPreview:
-    """What should be, and what takes the workspace there.
-
-    Attributes:
-        games: which game runs on which cluster, and which waits.
-        must_upload: whether the wheel is not there yet.
-        files: the settings files that are not there yet.
-    """
+    """The wanted state, and the plan that leads to it."""
 
     games: Plan
     jobs: tuple[Job, ...]
@@ -62,8 +56,6 @@ class Removal:
     """All that `destroy` removes.
 
     Attributes:
-        plan: of the jobs.
-        folder: where the deployment's wheels and settings files are.
         files: their paths, sorted.
         shared: those that jobs of other deployments run or read, and that stay.
         record: the folder of the deployment's record; None where there is none.
@@ -106,13 +98,9 @@ Tell = Callable[[JobStep | FileStep], None]
 def preview_deployment(
     workspace: Workspace, settings: Settings, wheel: Wheel, discovered: DiscoveredGames, filled: Filled = NOTHING_FILLED
 ) -> DeploymentPreview:
-    """Return what should be and the plan that takes the workspace there; changes nothing.
+    """Return the wanted state and the plan that leads to it; changes nothing.
 
     Args:
-        workspace: where.
-        settings: all settings.
-        wheel: what the tasks run.
-        discovered: further games.
         filled: what the server had added to each job, as the record has it.
 
     Raises:
@@ -143,10 +131,7 @@ def install(
     """Upload the wheel and files that are missing, then make each call of the plan; again, it changes nothing.
 
     Args:
-        workspace: where.
-        wheel: what the tasks run.
         plan: made from a state that was read after `turn` was begun.
-        tell: called for each call.
         turn: ours, begun.
         known: names of games, for those that a task tells by their key.
         files: the settings files that are not there yet.
@@ -212,9 +197,7 @@ def remove_all(
     Again, it removes what was left.
 
     Args:
-        workspace: where.
         removal: what goes, read after `turn` was begun.
-        tell: called for each call.
         turn: ours, begun.
         first: what comes before all that, once the deployment is claimed.
 

@@ -27,7 +27,7 @@ _PROCESS = re.compile(r"[0-9A-Za-z-]{1,100}")
 
 
 class InstallerPresence(Protocol):
-    """What can be known of other installers without asking the workspace."""
+    """What is known of other installers without a call to the workspace."""
 
     def hold(self, process: str) -> None:
         """Show from now on that this process, ours, is at work; a second call changes nothing."""
@@ -97,12 +97,10 @@ class OnClaim(Enum):
 
 @dataclass(frozen=True, slots=True)
 class InstallerId:
-    """Who installs.
+    """The identity of an installer.
 
     Attributes:
-        by: user and machine.
         process: what no other process has.
-        presence: what is known of other installers of this user and machine.
     """
 
     by: str
@@ -129,11 +127,7 @@ class DeploymentLock:
         """Make a turn that has not begun.
 
         Args:
-            connection: the workspace.
             wheel_path: the folder that has the record's.
-            deployment: its name.
-            who: whose turn it is.
-            clock: the time (UTC).
             record_id: what no other record has, for one that begins with this turn.
         """
         form = deployment_format(deployment)
@@ -172,7 +166,7 @@ class DeploymentLock:
         return max((each.since for each in self._kept.record.games), default=None)
 
     def look(self) -> InstallerClaim | None:
-        """Return who changes the deployment right now; reads the newest record, changes nothing.
+        """Return the claim of the installer that changes the deployment now; reads the newest record, changes nothing.
 
         A process of the same user and machine that has ended changes nothing any more.
 
@@ -206,7 +200,6 @@ class DeploymentLock:
         """Do the work while no other installer can, and record the placement of the games; the claim ends in any case.
 
         Args:
-            plan_id: the plan that is applied.
             work: makes the changes, and returns how the jobs are afterwards.
             look_again: reads from the jobs where they have each game; called where the work failed.
             written: the ids of the jobs that the work writes or removes: what the server adds to them is not known

@@ -20,7 +20,7 @@ from demux.core.errors import PlanRefused, SettingsInvalid
 from demux.core.http.failures import one_line
 from install_workflow.databricks.api.client import WorkspaceConnection
 from install_workflow.databricks.api.workspace_files import size, upload
-from install_workflow.databricks.jobs.environment import requirements_of
+from install_workflow.databricks.jobs.compute import requirements_of
 from install_workflow.databricks.jobs.oversized_settings import SettingsFile, settings_paths
 
 CHECKOUT = Path(__file__).parents[3]
@@ -40,7 +40,6 @@ class Wheel:
     """The wheel of a deployment.
 
     Attributes:
-        path: where it is, or should be, in the workspace or in a volume.
         content: its bytes; None for one that another process put there.
     """
 
@@ -56,7 +55,6 @@ def find_wheel(given: str | None, folder: str, checkout: Path = CHECKOUT) -> Whe
     Args:
         given: a file on this machine, or a path below /Volumes or /Workspace, which is taken as it is.
         folder: where the deployment's wheels are; see `wheel_folder`.
-        checkout: the project's folder.
 
     Raises:
         SettingsInvalid: there is nothing to build it from, or the file is no wheel of ours.
@@ -168,7 +166,7 @@ def _built(checkout: Path) -> tuple[str, bytes]:
 
 
 def missing(connection: WorkspaceConnection, files: Iterable[SettingsFile]) -> tuple[SettingsFile, ...]:
-    """Return those that are not there yet; asks once for each, changes nothing."""
+    """Return the files that are not there yet; asks once for each, changes nothing."""
     return tuple(file for file in files if size(connection, file.path) != len(file.content))
 
 
@@ -176,8 +174,6 @@ def upload_files(connection: WorkspaceConnection, files: Iterable[SettingsFile],
     """Upload the files that are missing; again, it changes nothing.
 
     Args:
-        connection: the workspace.
-        files: named by their content.
         tell: called after each path.
     """
     for file in files:
@@ -191,8 +187,6 @@ def needed(
     """Return the missing files that a saved plan's jobs read; changes nothing.
 
     Args:
-        connection: the workspace.
-        jobs: the settings of the plan's jobs.
         files: those that the settings make now.
 
     Raises:

@@ -1,1 +1,1 @@
-"""The difference between the jobs that are there and those that are wanted."""
+"""The difference between the deployed and the wanted jobs."""

@@ -68,8 +68,6 @@ def bundle_files(jobs: Iterable[Job], settings: Settings, wheel: str) -> dict[st
 
     Args:
         jobs: what `make_jobs` returned for these settings and this wheel.
-        settings: all settings.
-        wheel: where the wheel is.
 
     Raises:
         SettingsInvalid: a value has `${`, which a bundle would replace; or as `require_exportable`.

@@ -1,4 +1,4 @@
-"""The difference between the jobs that should be and those that are, as data: one change with a reason each. Pure."""
+"""The difference between wanted and deployed jobs as data: one change each, with a reason. Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from install_workflow.databricks.diff.details import (
 )
 from install_workflow.databricks.diff.drift import sides
 from install_workflow.databricks.diff.fields import comparable
-from install_workflow.databricks.jobs.environment import compute_in, is_serverless
+from install_workflow.databricks.jobs.compute import compute_in, is_serverless
 from install_workflow.databricks.jobs.job import (
     OWNER_TAG,
     PART_TAG,
@@ -71,10 +71,8 @@ class JobChange:
     """What happens to one job, and why.
 
     Attributes:
-        part: which of the deployment's jobs it is.
         job_id: its id; None when it is created.
         calls: what applying it takes, in order.
-        reason: why, in a few words.
         details: what differs, tasks first.
         job: as it should be; None when it goes.
     """
@@ -91,7 +89,7 @@ class JobChange:
 
 @dataclass(frozen=True, slots=True)
 class WorkspacePlan:
-    """Everything that takes the workspace's jobs to what they should be.
+    """All changes that lead from the deployed to the wanted jobs.
 
     Attributes:
         changes: in the order in which they are applied: who is called comes before who calls, who goes comes last.
@@ -143,7 +141,7 @@ class WorkspacePlan:
 def compare(
     desired: Sequence[Job], deployed: Sequence[DeployedJob], foreign: Sequence[ForeignJob] = ()
 ) -> WorkspacePlan:
-    """Return the plan that takes the deployed jobs to the desired ones.
+    """Return the plan that leads from the deployed to the desired jobs.
 
     Args:
         desired: the jobs as they should be, one of each part; () takes all of ours away.
@@ -340,9 +338,9 @@ def _summary(details: Iterable[Detail]) -> str:
         else:
             tasks.setdefault(detail.subject, DifferenceKind.CHANGED)
     kinds = Counter(tasks.values())
-    said = [f"{counted(kinds[kind], 'task')} {kind.value}" for kind in DifferenceKind if kinds[kind]]
-    said += [f"{counted(others[kind], word)} changed" for kind, word in _OTHERS.items() if others[kind]]
-    return ", ".join(said) or "nothing changed"
+    parts = [f"{counted(kinds[kind], 'task')} {kind.value}" for kind in DifferenceKind if kinds[kind]]
+    parts += [f"{counted(others[kind], word)} changed" for kind, word in _OTHERS.items() if others[kind]]
+    return ", ".join(parts) or "nothing changed"
 
 
 def _state_id(deployed: Iterable[DeployedJob], foreign: Iterable[ForeignJob]) -> str:

@@ -15,7 +15,7 @@ from demux.core.schemas.registry_selection import RegisteredGames
 from demux.core.settings.games import Policy
 from demux.core.settings.settings import Engine, Settings
 from install_workflow.databricks.diff.changes import WorkspacePlan
-from install_workflow.databricks.jobs.environment import cluster_of
+from install_workflow.databricks.jobs.compute import cluster_of
 from install_workflow.databricks.jobs.job import DeployedJob, JobJson
 from install_workflow.databricks.jobs.task_arguments import TaskGames, engine_of, parse_task_games
 from install_workflow.planning.plan import Plan, left_out, make_plan
@@ -27,7 +27,6 @@ class Running:
     """The games of the deployed jobs.
 
     Attributes:
-        games: their exact names.
         clusters: cluster by game; a game that was put elsewhere by hand has none.
         unnamed: keys of games whose name is nowhere in the jobs, sorted.
         by_stream: those of the games that have a stream each.
@@ -44,10 +43,6 @@ class DiscoveredGames:
     """The games that were found; empty where no search was made.
 
     Attributes:
-        games: those that bronze has.
-        loads: what is known of their loads.
-        registered: those that the registries have.
-        rebalance: whether games may move for the sake of balance.
         recorded: names of games that the deployment had; they only resolve the keys that its tasks have.
     """
 
@@ -96,7 +91,6 @@ def running(deployed: Iterable[DeployedJob], known: Iterable[str]) -> Running:
     """Return the games of the jobs; where two have the same game, the job with the lower id counts.
 
     Args:
-        deployed: the jobs with the deployment's tag.
         known: games that are known from elsewhere: a task may have a game's key in place of its name.
     """
     by_key = {names_of(game).key: game for game in known}
@@ -142,20 +136,13 @@ def deployed_places(jobs: Iterable[DeployedJob], known: Iterable[str]) -> Places
     """Return where the deployed jobs have each game, by key; where two have the same game, the lower id counts.
 
     Args:
-        jobs: the jobs with the deployment's tag.
         known: names of games: a task may tell a game's key in place of its name.
     """
     return _places(((job.job_id, job.settings) for job in jobs), known)
 
 
 def planned_places(plan: WorkspacePlan, ids: Mapping[str, int], known: Iterable[str]) -> Places:
-    """Return where the jobs have each game once the plan is applied, by key.
-
-    Args:
-        plan: the plan.
-        ids: the id of each part's job.
-        known: as for `deployed_places`.
-    """
+    """Return where the jobs have each game once the plan is applied, by key."""
     return _places(((ids[each.part], each.job.settings) for each in plan.changes if each.job is not None), known)
 
 

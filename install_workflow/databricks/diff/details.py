@@ -10,7 +10,7 @@ from typing import Any
 from demux.core.names import names_of
 from demux.core.secrets import is_reference, is_secret_option
 from demux.core.text import first_few
-from install_workflow.databricks.jobs.environment import is_serverless
+from install_workflow.databricks.jobs.compute import is_serverless
 from install_workflow.databricks.jobs.job import Permission
 from install_workflow.databricks.jobs.task_arguments import AS_KEY, AS_NAME, engine_of, options, parse_task_games
 
@@ -76,7 +76,6 @@ def settings_details(
     """Yield what differs in the settings: tasks first, then clusters and environments, then the job's own fields.
 
     Args:
-        part: the job's part.
         before: the settings as they are, from `comparable`.
         after: the settings as they should be, from `comparable`.
         were: where each game runs now, in any job of the deployment.

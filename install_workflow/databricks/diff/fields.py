@@ -56,7 +56,6 @@ class JobField:
     Attributes:
         origin: who gives it its value where our settings leave it open.
         of: the type of the object, or of the list's entries; "" where the value is not taken apart.
-        key: the field with the name of an entry.
         defaults: what the value is known to be where none is given, beside empty values.
         same_as: a field of the same object whose value the server takes.
         counts_empty: whether an empty value has a meaning of its own.

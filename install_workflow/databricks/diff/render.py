@@ -1,4 +1,4 @@
-"""A plan for the workspace as text for people and as JSON for programs. Pure."""
+"""A plan for the workspace as text for people, as JSON for programs, and as a file that is applied later. Pure."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from demux.core.control.record_format import mistake_in
+from demux.core.errors import PlanRefused
 from demux.core.settings.settings import Engine
 from demux.core.text import counted, first_few, printable
 from install_workflow.databricks.diff.changes import JobAction, JobChange, WorkspacePlan
@@ -33,7 +35,6 @@ def as_text(plan: WorkspacePlan, with_kept: bool = False) -> str:
     What differs in the same way in several tasks of a job, such as the wheel, has one line.
 
     Args:
-        plan: the plan.
         with_kept: also list the jobs that stay as they are.
     """
     lines = []
@@ -53,7 +54,6 @@ def with_names(plan: WorkspacePlan, names: Mapping[str, str]) -> WorkspacePlan:
     """Return the plan with the names of games in its details where a task has their keys; to be shown, not applied.
 
     Args:
-        plan: the plan.
         names: of games, by key.
     """
     changes = (replace(each, details=tuple(_named(detail, names) for detail in each.details)) for each in plan.changes)
@@ -148,3 +148,75 @@ def _extent(detail: Detail) -> str:
 def _value(value: Any) -> str:
     text = printable(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True))
     return (text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…") or '""'
+
+
+VERSION = 3
+
+
+def to_text(plan: WorkspacePlan, host: str) -> str:
+    """Return the plan as JSON: what `content_of` has, a version, the workspace, and each job as it should be."""
+    content = {"version": VERSION, "workspace": host, **content_of(plan, with_jobs=True)}
+    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+
+
+def from_text(text: str, host: str) -> WorkspacePlan:
+    """Return the plan that `to_text` wrote.
+
+    Raises:
+        PlanRefused: it is no such text, of another version or workspace, or was changed.
+    """
+    try:
+        content = json.loads(text)
+        if content["version"] != VERSION:
+            raise _refused(f"has version {content['version']!r}, and this release reads {VERSION}")
+        if content["workspace"] != host:
+            raise PlanRefused(
+                f"The saved plan is for the workspace {content['workspace']}, and this is {host}.",
+                "Log in to that workspace, or make the plan again.",
+            )
+        plan = PLAN.validate_python(content)
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise _refused(f"is no plan ({mistake_in(error)})") from None
+    if plan.plan_id != content["plan_id"]:
+        raise _changed()
+    return plan
+
+
+def require_same_state(saved: WorkspacePlan, now: WorkspacePlan) -> None:
+    """Let a saved plan pass if the workspace still is as it was.
+
+    Args:
+        now: a plan that was just made for the same deployment.
+
+    Raises:
+        PlanRefused: the workspace changed since.
+    """
+    if saved.state_id != now.state_id:
+        raise PlanRefused(
+            f"The workspace changed since the plan {saved.plan_id} was saved "
+            f"(state {saved.state_id} then, {now.state_id} now).",
+            "Make the plan again, look at it, and apply that.",
+            saved=saved.state_id,
+            now=now.state_id,
+        )
+
+
+def require_unchanged(saved: WorkspacePlan, now: WorkspacePlan) -> None:
+    """Let a saved plan pass if it is nothing but what takes the workspace to its jobs, reasons and counts included.
+
+    Args:
+        now: a plan that was just made for the jobs of the saved one.
+
+    Raises:
+        PlanRefused: the file was edited; what is shown, or what is done, would not be the plan.
+    """
+    if saved != now:
+        raise _changed()
+
+
+def _changed() -> PlanRefused:
+    return _refused("was changed after it was saved")
+
+
+def _refused(what: str) -> PlanRefused:
+    return PlanRefused(f"The saved plan {what}.", "Save it again: `demux plan --out FILE`.")

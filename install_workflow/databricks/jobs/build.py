@@ -13,13 +13,13 @@ from demux.core.settings.databricks.compute import Compute
 from demux.core.settings.databricks.deployment import MAX_TASKS_PER_JOB, DatabricksSettings, Granularity
 from demux.core.settings.databricks.schedule import ScheduleKind
 from demux.core.settings.settings import Engine, Settings
-from install_workflow.databricks.jobs.cluster import (
+from install_workflow.databricks.jobs.compute import (
     BRONZE,
     MAX_CLUSTERS_PER_JOB,
     MAX_CONTEXTS,
     by_cluster,
+    compute_json,
 )
-from install_workflow.databricks.jobs.environment import compute_json
 from install_workflow.databricks.jobs.job import OWNER_TAG, PART_TAG, ROOT_TAG, Job, Permission, root_tag
 from install_workflow.databricks.jobs.schedule import OF_RUNS, OF_STREAMS, run_as, started_by, started_every, watched_by
 from install_workflow.databricks.jobs.task import (
@@ -49,8 +49,6 @@ def make_jobs(tasks: Iterable[Task], settings: Settings, wheel: str) -> tuple[Jo
     schedule of its own (`maintain.every`).
 
     Args:
-        tasks: the tasks of the plan, in any order.
-        settings: all settings, `databricks.name` included.
         wheel: the path of the wheel in the workspace or in a volume.
 
     Raises:

@@ -70,7 +70,6 @@ class DeployedJob:
     """A job as the workspace has it.
 
     Attributes:
-        part: which of the deployment's jobs it is, from its tag.
         settings: as the server gives them, its defaults included.
         permissions: beside the owner's, and without inherited ones.
         owner: who owns it; None where we may not see that.

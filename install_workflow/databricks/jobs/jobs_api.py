@@ -97,8 +97,6 @@ class Workspace:
         A create whose answer was lost is not repeated before the workspace was asked for a job with the same tags.
 
         Args:
-            settings: all settings.
-            permissions: who may do what, beside the owner.
             again: called before the create is repeated; that question may have taken long.
         """
         body = {**settings, "access_control_list": [_entry(permission) for permission in permissions]}

@@ -34,7 +34,6 @@ class SettingsFile:
     """A file of settings that a task reads.
 
     Attributes:
-        path: in the workspace or in a volume, made from the content.
         content: the whole file, UTF-8.
     """
 
@@ -68,10 +67,6 @@ def too_long(texts: Mapping[str, str], room: int) -> tuple[str, ...]:
 
 def file_of(text: str, folder: str) -> SettingsFile:
     """Return the file of these settings in a folder.
-
-    Args:
-        text: YAML in which all but ASCII is escaped; characters of any script that can be printed are written as such.
-        folder: where the file is.
 
     Raises:
         PlanRefused: it is longer than a settings file may be.

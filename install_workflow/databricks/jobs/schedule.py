@@ -10,12 +10,11 @@ from typing import Any
 
 from demux.core.settings.databricks.access import RunAsSettings
 from demux.core.settings.databricks.deployment import DatabricksSettings
-from demux.core.settings.databricks.monitoring import HealthSettings
-from demux.core.settings.databricks.schedule import ScheduleKind, ScheduleSettings, TableCondition
+from demux.core.settings.databricks.schedule import HealthSettings, ScheduleKind, ScheduleSettings, TableCondition
 
 
 class RunEvent(Enum):
-    """What is told of a run; the values are fields of the Jobs API."""
+    """What a notification of a run is about; the values are fields of the Jobs API."""
 
     START = "on_start"
     SUCCESS = "on_success"
@@ -56,12 +55,7 @@ def started_by(settings: ScheduleSettings) -> dict[str, Any]:
 
 
 def started_every(interval: timedelta, settings: ScheduleSettings) -> dict[str, Any]:
-    """Return the fields of a job that starts so often, in whole hours or days; less than an hour is one.
-
-    Args:
-        interval: how often.
-        settings: say whether schedules are paused.
-    """
+    """Return the fields of a job that starts so often, in whole hours or days; less than an hour is one."""
     hours = max(1, math.ceil(interval / timedelta(hours=1)))
     count, unit = (hours, "HOURS") if hours % 24 else (hours // 24, "DAYS")
     return {"trigger": {"periodic": {"interval": count, "unit": unit}, **_paused(settings)}}

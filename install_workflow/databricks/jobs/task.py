@@ -11,8 +11,7 @@ from demux.core.names import names_of
 from demux.core.settings.databricks.deployment import Granularity
 from demux.core.settings.settings import Settings
 from demux.core.settings.source import SourceKind
-from install_workflow.databricks.jobs.cluster import BRONZE
-from install_workflow.databricks.jobs.environment import place_json
+from install_workflow.databricks.jobs.compute import BRONZE, place_json
 from install_workflow.databricks.jobs.oversized_settings import in_groups, require_legal
 from install_workflow.databricks.jobs.task_arguments import TaskArguments, arguments, is_replaced
 from install_workflow.planning.plan import Task
@@ -29,22 +28,18 @@ TaskJson = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class TaskMaker:
-    """Makes tasks that run the wheel with the settings; made by `maker`.
-
-    Attributes:
-        wheel: where the wheel is, in the workspace or in a volume.
-    """
+    """Makes tasks that run the wheel with the settings; made by `maker`."""
 
     settings: Settings
     wheel: str
-    told: TaskArguments
+    arguments: TaskArguments
 
     def ingest(self) -> TaskJson:
         """Return the task of the bronze stream."""
         databricks = self.settings.databricks
         record = record_folder(databricks.wheel_path or "", databricks.name or "")
         more = (KAFKA_CLIENT,) if self.settings.source.kind is SourceKind.KAFKA else ()
-        parameters = ("ingest", "--deployment-record", record, *self.told.ingest)
+        parameters = ("ingest", "--deployment-record", record, *self.arguments.ingest)
         return self._wheel_task(BRONZE, BRONZE, parameters, (), more)
 
     def games(self, cluster: str, tasks: Sequence[Task], after: Iterable[str]) -> list[TaskJson]:
@@ -61,16 +56,16 @@ class TaskMaker:
 
     def discovered(self, after: Iterable[str]) -> TaskJson:
         """Return the task that adds the games that were discovered, whether or not those before it succeeded."""
-        parameters = ("apply", "--discovered", "--wheel", self.wheel, *self.told.apply)
+        parameters = ("apply", "--discovered", "--wheel", self.wheel, *self.arguments.apply)
         return {**self._wheel_task(DISCOVERED, BRONZE, parameters, after), "run_if": "ALL_DONE"}
 
     def maintain(self) -> TaskJson:
         """Return the task that maintains all tables, on a cluster of its own."""
-        return self._wheel_task(MAINTAIN, MAINTAIN, ("maintain", *self.told.maintain), ())
+        return self._wheel_task(MAINTAIN, MAINTAIN, ("maintain", *self.arguments.maintain), ())
 
     def _deserialize(self, key: str, cluster: str, games: Iterable[str], after: Iterable[str]) -> TaskJson:
         # a game may be in the plan before its first record
-        parameters = ("deserialize", *games, "--ignore-unknown", *self.told.deserialize)
+        parameters = ("deserialize", *games, "--ignore-unknown", *self.arguments.deserialize)
         return self._wheel_task(key, cluster, parameters, after)
 
     def _wheel_task(

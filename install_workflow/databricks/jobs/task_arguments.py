@@ -222,14 +222,14 @@ def _with(sections: dict[str, object], setting: tuple[str, object]) -> dict[str,
     return {**sections, name: value}
 
 
-def _options(told: Mapping[str, str]) -> tuple[str, ...]:
-    if replaced := [key for key, text in told.items() if is_replaced(f"{key}={text}")]:
+def _options(values: Mapping[str, str]) -> tuple[str, ...]:
+    if replaced := [key for key, text in values.items() if is_replaced(f"{key}={text}")]:
         raise SettingsInvalid(
             f"{', '.join(replaced)}: a workspace would replace the expression {{{{…}}}} or ${{…}}.",
             "Write it another way, or move it into a file that the settings name.",
             keys=tuple(replaced),
         )
-    return tuple(part for key, text in told.items() for part in ("--set", f"{key}={text}"))
+    return tuple(part for key, text in values.items() for part in ("--set", f"{key}={text}"))
 
 
 def _require_remote(settings: Settings) -> None:
@@ -322,7 +322,6 @@ class TaskGames:
     """The games of a task, each list in the task's order.
 
     Attributes:
-        names: exact names.
         keys: keys of further games, in place of their names.
         odd: values written by hand that are no game's name or key.
     """

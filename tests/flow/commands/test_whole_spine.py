@@ -19,7 +19,7 @@ from demux.core.settings.settings import Engine
 from demux.core.tables import SILVER_ORIGIN
 from demux.pipeline.round import Round
 from producer.faults import Fault
-from producer.report import ProduceReport
+from producer.run import ProduceReport
 from producer.schemas import HOSTILE
 from tests.support.flow.fleet import FLEET, STREAM
 from tests.support.flow.root import Root, by_id, columns, rows

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-import demux.operations.maintenance.bronze_retention
+import demux.operations.maintenance.retention
 import demux.operations.maintenance.run
 from demux import api
 from demux.cli.repair.maintain import maintain_if_due
@@ -92,7 +92,7 @@ def after_notes(number: int) -> Iterator[None]:
             raise crash.Death
 
     with pytest.MonkeyPatch.context() as patch:
-        for module in (demux.operations.maintenance.run, demux.operations.maintenance.bronze_retention):
+        for module in (demux.operations.maintenance.run, demux.operations.maintenance.retention):
             patch.setattr(module, "write_state", note_and_die)
         yield
 

@@ -14,7 +14,7 @@ from deltalake import DeltaTable, write_deltalake
 from demux.core.errors import SourceMissing
 from demux.core.tables import SILVER_ORIGIN
 from demux.pipeline.round import Round
-from producer.report import ProduceReport
+from producer.run import ProduceReport
 from tests.support.flow.fleet import STREAM
 from tests.support.flow.root import Root, Rows, by_id, columns, rows, wrapper
 

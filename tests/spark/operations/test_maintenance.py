@@ -17,8 +17,8 @@ from demux.core.settings.maintenance import MaintainSettings
 from demux.core.storage.files import Storage
 from demux.core.tables import ROUNDS
 from demux.operations.maintenance.compaction_plan import LastSort
-from demux.operations.maintenance.old_rounds import remove_old_rounds
 from demux.operations.maintenance.report import Table, TableKind, Vacuum
+from demux.operations.maintenance.retention import remove_old_rounds
 from demux.operations.maintenance.run import MaintenanceRequest, TableMaintainer, tables_of
 from demux.operations.maintenance.spark_table import maintain_by_spark, upkeep_session, vacuum
 from demux.operations.reconcile.offsets import GameOffset

@@ -20,7 +20,7 @@ from demux.core.schemas.ref import SchemaRef
 from demux.core.settings.store import access_of
 from demux.core.storage.files import Storage
 from demux.pipeline.engines import decode_of
-from producer.report import ProduceReport
+from producer.run import ProduceReport
 from tests.support.flow.fleet import without_errors
 from tests.support.flow.fleet_oracle import check_everything
 from tests.support.flow.root import Root, Rows, rows

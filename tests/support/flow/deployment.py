@@ -26,7 +26,7 @@ from demux.core.root.layout import Layout
 from demux.core.settings.settings import RegistrySettings
 from demux.core.storage.files import Storage
 from demux.core.streaming.session import SHORT_LIVED
-from install_workflow.databricks.jobs.environment import cluster_of
+from install_workflow.databricks.jobs.compute import cluster_of
 from install_workflow.databricks.jobs.task_arguments import options
 from tests.fakes.registry_server import FakeRegistry
 from tests.fakes.workspace.fake import FakeWorkspace

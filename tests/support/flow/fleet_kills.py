@@ -18,7 +18,7 @@ from enum import Enum
 from functools import partial
 from random import Random
 
-from producer.report import ProduceReport
+from producer.run import ProduceReport
 from producer.schemas import games as names
 from tests.support.flow.fleet_driver import Driver, Told, drivers, start_driver
 from tests.support.flow.fleet_oracle import check_everything

@@ -16,7 +16,7 @@ from demux.core.causes import Stage
 from demux.core.protobuf.envelope import default_wrapper
 from demux.core.protobuf.schema.descriptor_pool import message_class, pool_of
 from demux.core.tables import SILVER_RESERVED
-from producer.report import ProduceReport
+from producer.run import ProduceReport
 from tests.support.flow.root import Root, Rows, by_id, rows
 from tests.support.oracle import difference, oracle_row, plain
 

@@ -32,8 +32,7 @@ from demux.pipeline.engines import Decode, decode_of
 from demux.pipeline.round import Round, run_round
 from producer.delta_sink import DeltaSink
 from producer.records import head, wrapped
-from producer.report import ProduceReport
-from producer.run import MADE_BY, ProduceRequest, produce
+from producer.run import MADE_BY, ProduceReport, ProduceRequest, produce
 
 Rows = list[dict[str, Any]]
 

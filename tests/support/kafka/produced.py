@@ -14,8 +14,7 @@ from confluent_kafka.admin import AdminClient
 from demux.core.settings.source import KafkaSettings
 from producer.kafka.sink import KafkaSink
 from producer.records import Records, TargetPosition
-from producer.report import ProduceReport
-from producer.run import MADE_BY, ProduceRequest, produce
+from producer.run import MADE_BY, ProduceReport, ProduceRequest, produce
 from tests.support.kafka.records import PATIENCE_S, SILENT
 from tools.memory_registry import MemoryRegistry
 

@@ -15,8 +15,7 @@ from demux.core.registry.folder import FolderRegistry
 from producer.delta_sink import DeltaSink
 from producer.faults import Fault
 from producer.records import Records
-from producer.report import ProduceReport
-from producer.run import MADE_BY, ProduceRequest, clean_up, produce
+from producer.run import MADE_BY, ProduceReport, ProduceRequest, clean_up, produce
 from tools.memory_registry import MemoryRegistry
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=timezone.utc)

@@ -10,14 +10,14 @@ DEPLOYMENT = (
         "install_workflow/planning/rebalance.py",
         "if cluster is not None and taken[cluster] < per_cluster:",
         "if cluster is not None and taken[cluster] <= per_cluster:",
-        "tests/unit/install_workflow/planning/test_packing.py::test_the_games_too_many_leave_a_cluster_that_has_become_too_full",
+        "tests/unit/install_workflow/planning/test_rebalance_packing.py::test_the_games_too_many_leave_a_cluster_that_has_become_too_full",
     ),
     Fault(
         "deletes-too-much-without-force",
         "demux/cli/deploy/apply.py",
         "    if not force:\n        coming.require_modest()\n",
         "",
-        "tests/unit/demux/cli/deploy/test_deploy.py::test_more_than_a_quarter_of_the_games_goes_only_by_force",
+        "tests/unit/demux/cli/deploy/test_apply.py::test_more_than_a_quarter_of_the_games_goes_only_by_force",
     ),
     Fault(
         "record-of-another-overwritten",

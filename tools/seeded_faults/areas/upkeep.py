@@ -14,7 +14,7 @@ UPKEEP = (
     ),
     Fault(
         "retention-takes-unread-rows",
-        "demux/operations/maintenance/bronze_retention.py",
+        "demux/operations/maintenance/retention.py",
         'F.col("batch_id") <= F.col("bound")',
         'F.col("batch_id") <= F.col("bound") + 1',
         "tests/flow/operations/test_maintaining.py"

@@ -21,11 +21,7 @@ PROGRAM = GoProgram("OpenTelemetry Collector", LOCKS / "collector", ".")
 
 
 class Collector(Server):
-    """A collector.
-
-    Attributes:
-        url: its endpoint.
-    """
+    """A collector."""
 
     start_s = 30.0
 

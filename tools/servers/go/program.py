@@ -24,7 +24,6 @@ class GoProgram:
     """A program in Go.
 
     Attributes:
-        name: what sentences call it.
         folder: has go.mod and go.sum, and what of the program is our own.
         package: what is built: a path below a module, or `.` for the folder.
     """

@@ -36,11 +36,7 @@ _ANSWER_S = 60.0
 
 
 class AzureStore(Server):
-    """A server.
-
-    Attributes:
-        url: its endpoint, with the account.
-    """
+    """A server."""
 
     start_s = 60.0
 

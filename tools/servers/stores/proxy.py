@@ -73,8 +73,6 @@ class StoreProxy:
     """The proxy; what is decided about a request may be changed at any time.
 
     Attributes:
-        url: where it listens.
-        latency_s: what each request waits.
         silence_s: how long a request waits for an answer that does not come.
         keys: id and key of the server behind, which takes no session tokens; requests that have one are signed again.
         decide: what happens to a request; None for nothing.

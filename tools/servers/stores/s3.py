@@ -45,7 +45,6 @@ class ObjectStore(Server):
     """A server, whose log has a line for each request; started again, it has its data of before.
 
     Attributes:
-        url: its endpoint.
         folder: holds a folder for each bucket.
     """
 

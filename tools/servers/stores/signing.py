@@ -20,9 +20,7 @@ def signed_again(method: str, target: str, headers: Mapping[str, str], keys: tup
     """Return the headers of a signed request, signed with other keys, and without a session token.
 
     Args:
-        method: of the request.
         target: path and query, as they are sent.
-        headers: those of the request, signature included.
         keys: id and key.
     """
     said = {name.lower(): value for name, value in headers.items()}

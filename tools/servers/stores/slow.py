@@ -20,11 +20,7 @@ _END_OF_HEAD = b"\r\n\r\n"
 
 
 class SlowStore:
-    """A delaying server that runs.
-
-    Attributes:
-        url: where it listens.
-    """
+    """A delaying server that runs."""
 
     def __init__(self, pipe: Connection) -> None:
         self._pipe = pipe

@@ -15,7 +15,7 @@ class WireCompatibility(Enum):
 
 
 class Direction(Enum):
-    """Who reads whose data; the value is the registry's word for it."""
+    """The direction of compatibility; the value is the registry's word for it."""
 
     BACKWARD = "BACKWARD"
     FORWARD = "FORWARD"
@@ -31,7 +31,7 @@ class Mode(Enum):
 
 
 class ChangeKind(Enum):
-    """What differs; the value is how people say it."""
+    """The kind of a change; the value is its name in messages."""
 
     FIELD_ADDED = "added"
     FIELD_REMOVED = "removed"
@@ -60,7 +60,7 @@ class ChangeKind(Enum):
 
 
 class Effect(Enum):
-    """What a change does to the game's silver table."""
+    """The effect of a change on the game's silver table."""
 
     NONE = "none"
     ADDS_COLUMN = "adds-column"
@@ -74,7 +74,7 @@ class Effect(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ReadEffect:
-    """What a reader makes of a writer's bytes, and why; no reason where nothing is lost."""
+    """Whether a reader reads a writer's bytes, and why not; no reason where nothing is lost."""
 
     wire: WireCompatibility
     why: str = ""
@@ -90,13 +90,11 @@ class SchemaChange:
     Attributes:
         path: the field, dotted, by the newer names; `key` and `value` inside a map; empty for the message itself.
         number: the field's number in the newer version, in the older where it is gone; 0 for a message.
-        kind: what differs.
         old: that part as text, in the older version; None where it has none.
         new: the same, in the newer version.
         backward: the newer version reads what the older wrote.
         forward: the older version reads what the newer writes.
         refused: the directions in which a Confluent registry refuses the newer version for this change.
-        effect: what this change alone does to the silver table.
         silver: the same as a sentence, without a full stop; empty where it does nothing.
     """
 
@@ -119,7 +117,7 @@ class SchemaChange:
 
 @dataclass(frozen=True, slots=True)
 class SchemaComparison:
-    """All that differs between two versions, and what the silver table makes of the newer one.
+    """All changes between two versions, and the effect of the newer one on the silver table.
 
     Attributes:
         changes: by field number, nested ones behind the field that holds them.
@@ -140,7 +138,7 @@ class SchemaComparison:
 
     @property
     def modes(self) -> tuple[Mode, ...]:
-        """The modes under which a Confluent registry takes the newer version after the older one."""
+        """The compatibility modes in which a Confluent registry accepts the newer version."""
         refused = frozenset[Direction]().union(*(change.refused for change in self.changes))
         held = [Mode(direction.value) for direction in Direction if direction not in refused]
         return (*held, *((Mode.FULL,) if not refused else ()), Mode.NONE)

@@ -42,7 +42,7 @@ from demux.core.tables import SILVER_RESERVED
 
 
 def compare(old: CompiledSchema, new: CompiledSchema, table: Struct | None = None) -> SchemaComparison:
-    """Return all that differs between two versions, and what the game's table makes of the newer one.
+    """Return all changes between two versions, and the effect of the newer one on the game's table.
 
     Args:
         table: the table's payload columns before the newer one; None = as the older version alone makes them.

@@ -1,4 +1,4 @@
-"""How a message is declared: its fields with all that a reader's bytes depend on, and what it reserves."""
+"""The declaration of a message: its fields with all that their encoding depends on, and its reservations."""
 
 from __future__ import annotations
 
@@ -28,9 +28,7 @@ class Declared:
     Attributes:
         name: its name; `[full.name]` for an extension.
         proto_type: one of `FieldDescriptor.TYPE_*`.
-        presence: what it means where it is unset.
         oneof: the oneof it is a member of; never the one that `optional` makes.
-        packed: whether a list is written as one element.
         delimited: whether a message is in a group, not behind a length.
         default: the value where it is unset, as text; None for a message or a list.
         message: the type of a message field, a map's entry too.
@@ -58,7 +56,7 @@ class Declared:
 
     @property
     def text(self) -> str:
-        """The type as a `.proto` file says it, such as `repeated int32` or `map<string, int64>`."""
+        """The type as in a `.proto` file, such as `repeated int32` or `map<string, int64>`."""
         match self.cardinality:
             case Cardinality.MAP:
                 assert self.message is not None

@@ -52,7 +52,7 @@ def change(
 
 
 def added(field: Declared, was: Declaration, now: Declaration, path: str) -> SchemaChange:
-    """Return the change of a field that the older version has not."""
+    """Return the change of an added field."""
     backward, forward = missing_reading(field), unknown_reading(field, now.fields, was.fields)
     refused = (
         BOTH if backward.wire is WireCompatibility.INCOMPATIBLE else _where(backward, forward, WireCompatibility.LOSS)
@@ -66,7 +66,7 @@ def added(field: Declared, was: Declaration, now: Declaration, path: str) -> Sch
 
 
 def removed(field: Declared, was: Declaration, now: Declaration, path: str) -> SchemaChange:
-    """Return the change of a field that the newer version has not."""
+    """Return the change of a removed field."""
     backward, forward = unknown_reading(field, was.fields, now.fields), missing_reading(field)
     refused = (
         BOTH if forward.wire is WireCompatibility.INCOMPATIBLE else _where(backward, forward, WireCompatibility.LOSS)
@@ -263,7 +263,7 @@ def message_reserved(was: Declaration, now: Declaration, path: str) -> Iterator[
 def reserved_changes(
     old: Ranges, old_names: frozenset[str], new: Ranges, new_names: frozenset[str], path: str, number: int
 ) -> Iterator[SchemaChange]:
-    """Yield what is reserved since, and what no longer is; the bytes are the same."""
+    """Yield added and removed reservations; they do not change the encoding."""
     if more := _text(_without(new, old), new_names - old_names):
         yield change(path, number, ChangeKind.RESERVED_ADDED, None, more)
     if less := _text(_without(old, new), old_names - new_names):

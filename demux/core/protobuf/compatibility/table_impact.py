@@ -38,7 +38,7 @@ class TableFit:
         self._conflicts = {_column(sentence): sentence for sentence in self.alignment.conflicts}
 
     def of_field(self, numbers: Numbers) -> tuple[Effect, str]:
-        """Return what the field does to its column, and a sentence without a full stop."""
+        """Return the field's effect on its column, and a sentence without a full stop."""
         alone = align(self._table.only(numbers), self._writer.only(numbers))
         if alone.conflicts:
             sentence = alone.conflicts[0]

@@ -1,4 +1,4 @@
-"""What a reader makes of a writer's bytes, field by field: the rules of "Updating A Message Type".
+"""Whether a reader reads a writer's bytes, field by field: the rules of "Updating A Message Type".
 
 The source is https://protobuf.dev/programming-guides/proto3/#updating (and the same section of the proto2 and editions
 guides). Every rule here looks in one direction; the other one is the same rule with reader and writer exchanged.

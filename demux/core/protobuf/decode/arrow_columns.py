@@ -129,7 +129,7 @@ def _timestamps(array: pa.Array, bad: list[Rows]) -> pa.Array:
 
 
 def _doubled(array: pa.MapArray) -> list[Rows]:
-    """Return the entries whose key comes more than once in their map: which value counts, the reference says."""
+    """Return the entries whose key is in their map more than once: the reference decides which value counts."""
     counts = np.diff(array.offsets.to_numpy())
     if counts.max(initial=0) < 2:
         return []

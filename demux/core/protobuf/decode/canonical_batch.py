@@ -137,7 +137,7 @@ def parser(files: FileDescriptorSet) -> Parser:
 
 
 def read_all(reader: CanonicalReader, payloads: Payloads) -> pa.RecordBatch | None:
-    """Return what the parser makes of the payloads, right or wrong; None where it cannot read one, or may die of it."""
+    """Parse the payloads, correctly or not; None where the parser cannot read one, or could crash."""
     if payloads.longest > _MOST_BYTES:
         return None
     try:
@@ -154,7 +154,7 @@ def can_parse(shape: Message) -> bool:
 
 
 def quick_check(descriptor: Descriptor, shape: Message) -> QuickCheck | None:
-    """Return the quick look at payloads of a message; None where it would not be right, or not quicker."""
+    """Return the batch check for payloads of a message; None where it is not exact, or not faster."""
     if not can_parse(shape) or has_required(descriptor) or _columns(shape) > _MOST_COLUMNS:
         return None
     return QuickCheck(descriptor, shape)

@@ -1,4 +1,4 @@
-"""Which payloads say everything in exactly one way, so that any right parser reads them alike.
+"""Which payloads are canonical: they encode each value in the one way that every correct parser reads alike.
 
 `google.protobuf` reads the payload with its maps as plain lists, forgets what the schema does not have, and writes it
 again. The same bytes mean: only declared fields, each once, in its shortest form and its own wire type, each number of
@@ -36,10 +36,10 @@ _USEFUL = 0.5
 
 
 class Canonical:
-    """Tells canonical payloads of one message from all others."""
+    """Separates canonical payloads of one message from all others."""
 
     def __init__(self, readable: Readable, quick: QuickCheck | None = None) -> None:
-        """Prepare for a message, and take the quick look before the slow test where there is one."""
+        """Prepare for a message; the batch check, where there is one, runs before the slow test."""
         self._readable = readable
         self._quick = quick
 

@@ -1,4 +1,4 @@
-"""Payloads of one schema to columns: a fast parser for what it surely reads right, the reference for everything else.
+"""Decodes payloads of one schema to columns: canonical ones by a fast parser, all others by the reference.
 
 `ptars` reads the whole batch straight into Arrow. What it read counts where the payload, written again, is the same
 bytes (`canonical_form`): then it holds only known fields in their shortest form. Where it is not (unknown or
@@ -106,7 +106,7 @@ class PayloadDecoder:
         return DecodedBatch(tuple(good), columns, tuple(sorted(bad)), tuple(doubtful))
 
     def rescued(self, given: pa.Array | Sequence[bytes], decoded: DecodedBatch, table: Struct) -> pa.Array:
-        """Return what the good payloads hold beyond the table's columns (BINARY), in the order of `good`.
+        """Return the fields of the good payloads that the table has no column for (BINARY), in the order of `good`.
 
         Costs nothing for payloads that the fast parser read, where the table has a column for each of their fields.
 
@@ -121,7 +121,7 @@ class PayloadDecoder:
         return pa.array([left.get(position) for position in decoded.good], pa.binary())
 
     def leftover(self, payload: bytes, table: Struct) -> bytes | None:
-        """Return what one payload that the reference takes holds beyond the table's columns."""
+        """Return the fields of one payload that the table has no column for."""
         return self._leftovers.of(payload, table)
 
     def require_readable(self) -> None:

@@ -64,12 +64,7 @@ class MalformedRow(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ReferenceParser:
-    """Reads payloads of one message, one by one.
-
-    Attributes:
-        message: the class that parses (`demux.core.protobuf.schema.descriptor_pool.Readable`).
-        pool: the schema's own pool, for JSON text.
-    """
+    """Reads payloads of one message, one by one."""
 
     message: type[Message]
     shape: MessageShape
@@ -174,7 +169,6 @@ def column_value(field: FieldMapping, present: dict[int, Anything], pool: Descri
 
     Args:
         present: the values of the message's fields that are on the wire, by number.
-        pool: the schema's own pool, for JSON text.
 
     Raises:
         MalformedRow: as for `row_of`.

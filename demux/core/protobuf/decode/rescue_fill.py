@@ -1,4 +1,4 @@
-"""What was left over of a payload (`unknown_fields`) put into the columns that a row has by now.
+"""Moves the rescued fields of a payload (`unknown_fields`) into columns that its table got later.
 
 Only what is free is filled (`unknown_fields.is_free`; in a map, a key that it does not have), and only with
 what is on the wire: a field that is unset in the leftover tells nothing.

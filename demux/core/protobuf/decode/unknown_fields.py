@@ -1,4 +1,4 @@
-"""What a payload holds beyond a table's columns: the value of `_rescued`, defined here for every decoder.
+"""The fields of a payload that a table has no column for: the value of `_rescued`, for every decoder.
 
 It is the payload itself without what has a column, as Protobuf writes it: fields that the row's own schema does not
 know, at any depth, numbers of a closed enum that have no name among them, and those that the table has no column for. A
@@ -27,7 +27,7 @@ Row = Mapping[str, Any]
 
 
 class Leftovers:
-    """Finds what is left over of payloads of one message, one by one."""
+    """Finds the fields without a column in payloads of one message, one by one."""
 
     def __init__(self, readable: Readable) -> None:
         """Prepare for a message."""
@@ -36,7 +36,7 @@ class Leftovers:
         self._declared: Any = readable.message.DESCRIPTOR
 
     def of(self, payload: bytes, table: Struct, row: Row | None = None) -> bytes | None:
-        """Return what a payload that the reference takes holds beyond the table's columns; None for nothing.
+        """Return the fields of a valid payload that the table has no column for; None for nothing.
 
         Args:
             row: what they hold already (`rescue_fill`); a field whose column is not free is left over.
@@ -52,7 +52,6 @@ def is_free(field: FieldDescriptor, row: Row, columns: Mapping[int, Column]) -> 
     """Return whether a row has room for a field: its column is NULL or an empty list, its oneof has no other member.
 
     Args:
-        field: one of the table's fields.
         row: values by column name.
         columns: of the row, by field number.
     """
@@ -64,7 +63,7 @@ def is_free(field: FieldDescriptor, row: Row, columns: Mapping[int, Column]) -> 
 
 
 def _clear(message: Any, declared: Any, columns: Struct | None, row: Row | None) -> None:
-    """Take out of the message what has a column; without columns, all that its schema knows."""
+    """Clear the fields of the message that have a column; without columns, all that its schema knows."""
     known = None if columns is None else columns.by_number()
     for field, value in message.ListFields():
         if known is not None and field.number not in known:

@@ -1,4 +1,4 @@
-"""Columns of a table to payloads of one message: a fast writer, and the reference for what it would write otherwise.
+"""Encodes columns of a table to payloads of one message: by a fast writer, and by the reference where they differ.
 
 `ptars` writes whole columns (in Rust). Three things it writes otherwise than `google.protobuf`: it packs every list
 that can be, it puts fields where the descriptor has them, and it leaves out -0.0. So the lowered message has its fields
@@ -22,9 +22,8 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from demux.core.columns.arrow import spread
 from demux.core.protobuf.decode.canonical_batch import can_parse, parser, with_listed_maps
 from demux.core.protobuf.decode.lowered_descriptor import lowered
-from demux.core.protobuf.encode.json_values import JsonReader
 from demux.core.protobuf.encode.lowered_columns import LoweredColumns
-from demux.core.protobuf.encode.reference_writer import ReferenceWriter
+from demux.core.protobuf.encode.reference_writer import JsonReader, ReferenceWriter
 from demux.core.protobuf.encode.row_faults import RowFaults
 from demux.core.protobuf.schema.column_mapping import Cardinality, FieldMapping, Message, shape_of
 from demux.core.protobuf.schema.descriptor_pool import NOT_PACKABLE, Readable, fields_of, pool_of

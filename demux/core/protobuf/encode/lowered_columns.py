@@ -1,4 +1,4 @@
-"""The column rules the other way round: columns of a table to those of the lowered message, a batch at a time.
+"""The inverse of the column rules: columns of a table to those of the lowered message, a batch at a time.
 
 The lowered message (`demux.core.protobuf.decode.lowered_descriptor`) is equal to the real one on the wire. Shapes: an
 array of the column's type comes in, an array of the writer's type of the same length goes out. The value of a row with
@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 
 from demux.core.protobuf.decode.reference_parser import MAX_SECONDS, MIN_SECONDS
-from demux.core.protobuf.encode.json_values import JsonReader, UnfitJson
+from demux.core.protobuf.encode.reference_writer import JsonReader, UnfitJson
 from demux.core.protobuf.encode.row_faults import RowFaults, Rows, places_of
 from demux.core.protobuf.schema.column_mapping import (
     Cardinality,
@@ -62,7 +62,7 @@ class LoweredColumns:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where values are: the path of their column, and what is wrong with them at this level of nesting."""
+    """The path of a column, and the faults of its values at this level of nesting."""
 
     path: str
     faults: RowFaults

@@ -1,11 +1,17 @@
-"""One row of the lowered message to a payload by `google.protobuf`: the reference that the fast writer must equal."""
+"""One row of the lowered message, and JSON of a message, to bytes by `google.protobuf`: the reference of the writer."""
 
 from __future__ import annotations
 
+import base64
+import binascii
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from google.protobuf import json_format
+from google.protobuf.any_pb2 import Any as AnyMessage
+from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import Message
 
 from demux.core.protobuf.schema.column_mapping import (
@@ -19,7 +25,49 @@ from demux.core.protobuf.schema.column_mapping import (
     Value,
 )
 from demux.core.protobuf.schema.column_mapping import Message as MessageShape
-from demux.core.protobuf.schema.descriptor_pool import fields_of
+from demux.core.protobuf.schema.descriptor_pool import fields_of, message_class
+
+_UNRESOLVED = {"@type", "value"}
+
+
+class UnfitJson(Exception):
+    """The text is no JSON of the message; the text says why, without a full stop."""
+
+
+@dataclass(frozen=True, slots=True)
+class JsonReader:
+    """Reads JSON texts of messages of a pool."""
+
+    pool: DescriptorPool
+
+    def payload(self, full_name: str, text: str) -> bytes:
+        """Return the message's bytes; map entries in order of key.
+
+        Raises:
+            UnfitJson: the text is no JSON of the message.
+        """
+        message = message_class(self.pool, full_name)()
+        try:
+            json_format.Parse(text, message, descriptor_pool=self.pool)
+            return message.SerializeToString(deterministic=True)
+        except (json_format.Error, AttributeError, TypeError, ValueError, RecursionError) as error:
+            unresolved = _unresolved(text) if full_name == AnyMessage.DESCRIPTOR.full_name else None
+            if unresolved is None:
+                raise UnfitJson(str(error).rstrip(".")) from error
+            return unresolved
+
+
+def _unresolved(text: str) -> bytes | None:
+    """Return an Any whose type is not in the pool, as `json_text` writes one; None for anything else."""
+    try:
+        members = json.loads(text)
+        if not isinstance(members, dict) or set(members) != _UNRESOLVED:
+            return None
+        value = base64.b64decode(members["value"], validate=True)
+        return AnyMessage(type_url=members["@type"], value=value).SerializeToString(deterministic=True)
+    except (ValueError, TypeError, binascii.Error):
+        return None
+
 
 Row = Mapping[str, Any]
 

@@ -14,10 +14,9 @@ Rows = npt.NDArray[np.int64]
 
 @dataclass(slots=True)
 class RowFaults:
-    """What is wrong with values of one level of nesting, by their place in its arrays.
+    """The faults of values of one level of nesting, by their place in its arrays.
 
     Attributes:
-        bad: places, and a sentence for each.
         doubtful: places of values that the fast writer would write otherwise than the reference.
     """
 

@@ -125,7 +125,7 @@ class FieldMapping:
 
 
 def shape_of(descriptor: Descriptor, reserved: frozenset[str] = frozenset()) -> Message:
-    """Return what the message's fields become.
+    """Return the columns of the message's fields.
 
     Args:
         descriptor: the message, from a pool that also holds its extensions.

@@ -1,4 +1,4 @@
-"""What the comments of a `.proto` file say of a message and its fields, for the table that holds it. Pure.
+"""The comments of a message and its fields in a `.proto` file, for its table. Pure.
 
 protoc keeps comments apart from what they are about, by path: https://protobuf.dev/reference/cpp/ (`SourceCodeInfo`).
 """
@@ -29,13 +29,13 @@ _OPTIONS = "google/protobuf/descriptor.proto"
 
 @dataclass(frozen=True, slots=True)
 class Comments:
-    """What a schema says of a message: a comment for its table, '' for none, and its columns with theirs."""
+    """The comments of a message: that of its table, '' for none, and its columns with theirs."""
 
     table: str
     columns: Struct
 
     def __bool__(self) -> bool:
-        """Whether it says anything."""
+        """Whether there is any comment."""
         return bool(self.table) or has_comments(self.columns)
 
 
@@ -69,17 +69,17 @@ def only_comments(descriptor_set: bytes) -> bytes:
 
 @lru_cache(maxsize=256)
 def comments_of(descriptor_set: bytes, message: str, columns: Struct) -> Comments:
-    """Return what the schema says of the message.
+    """Return the comments of the message.
 
     Args:
         descriptor_set: a serialized `FileDescriptorSet`; one without `SourceCodeInfo` says nothing.
     """
     files = FileDescriptorSet.FromString(descriptor_set)
-    said = {name: text for file in files.file for name, text in _comments_in(file)}
-    if not said:
+    texts = {name: text for file in files.file for name, text in _comments_in(file)}
+    if not texts:
         return Comments("", columns)
     descriptor = pool_of(files).FindMessageTypeByName(message)
-    return Comments(said.get(message, ""), _limited(_struct(columns, descriptor, said)))
+    return Comments(texts.get(message, ""), _limited(_struct(columns, descriptor, texts)))
 
 
 def cleaned(comment: str) -> str:
@@ -143,28 +143,28 @@ def _name_at(file: FileDescriptorProto, path: Sequence[int]) -> str | None:
     return None if len(path) % 2 or here is file else ".".join(names)
 
 
-def _struct(columns: Struct, message: Descriptor, said: Mapping[str, str]) -> Struct:
-    return Struct(tuple(_column(column, _field(message, column.number), said) for column in columns))
+def _struct(columns: Struct, message: Descriptor, texts: Mapping[str, str]) -> Struct:
+    return Struct(tuple(_column(column, _field(message, column.number), texts) for column in columns))
 
 
-def _column(column: Column, field: FieldDescriptor | None, said: Mapping[str, str]) -> Column:
+def _column(column: Column, field: FieldDescriptor | None, texts: Mapping[str, str]) -> Column:
     if field is None:
         return column
-    comment = said.get(field.full_name, "")
+    comment = texts.get(field.full_name, "")
     if field.type == FieldDescriptor.TYPE_GROUP and field.message_type is not None:
         # a group declares its field and its type at once, and protoc gives the comment to the type
-        comment = comment or said.get(field.message_type.full_name, "")
-    return replace(column, comment=comment, type=_type(column.type, field, said))
+        comment = comment or texts.get(field.message_type.full_name, "")
+    return replace(column, comment=comment, type=_type(column.type, field, texts))
 
 
-def _type(column_type: ColumnType, field: FieldDescriptor, said: Mapping[str, str]) -> ColumnType:
+def _type(column_type: ColumnType, field: FieldDescriptor, texts: Mapping[str, str]) -> ColumnType:
     message = field.message_type
     if message is None or not inside(column_type).columns:
         return column_type
     if isinstance(column_type, Map):
         message = message.fields_by_number[2].message_type
         assert message is not None
-    return with_inside(column_type, _struct(inside(column_type), message, said))
+    return with_inside(column_type, _struct(inside(column_type), message, texts))
 
 
 def _field(message: Descriptor, number: int) -> FieldDescriptor | None:
@@ -213,7 +213,7 @@ class CommentSource:
 
 
 def comment_source(columns: Iterable[Column]) -> CommentSource | None:
-    """Return the version that is marked in a silver table's columns; None where no version said anything yet."""
+    """Return the version that is marked in a silver table's columns; None where it marks no version."""
     marks = (_MARK.search(column.comment) for column in columns if is_marked(column))
     return next((CommentSource(int(mark[1]), int(mark[2])) for mark in marks if mark), None)
 

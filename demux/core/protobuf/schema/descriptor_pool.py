@@ -86,11 +86,7 @@ def unhide_methods(files: FileDescriptorSet) -> FileDescriptorSet:
 
 
 class Readable:
-    """The classes that read a message (`unhide_methods`), made when they are asked for: most payloads need none.
-
-    Attributes:
-        declared: the message as its schema has it.
-    """
+    """The classes that read a message (`unhide_methods`), made when they are asked for: most payloads need none."""
 
     def __init__(self, files: FileDescriptorSet, pool: DescriptorPool, full_name: str) -> None:
         """Prepare for a message of a set; `pool` is the same set's.

@@ -1,4 +1,4 @@
-"""What the options of a message and its fields say as tags of a table and its columns, in Unity Catalog. Pure.
+"""The options of a message and its fields as tags of a table and its columns in Unity Catalog. Pure.
 
 Options are `deprecated`, and everything that a schema adds itself by extending `MessageOptions` or `FieldOptions`.
 Limits: https://docs.databricks.com/aws/en/database-objects/tags
@@ -36,7 +36,6 @@ class Tags:
     """The tags of a table.
 
     Attributes:
-        table: by key.
         columns: by the number of the top-level field, then by key; only fields that have tags. Columns inside others
             cannot have tags.
         left_out: a sentence for each option that no tag can hold.

@@ -1,4 +1,4 @@
-"""Single values out of payloads that may be broken elsewhere: what a decoder would make of these fields. Pure.
+"""Reads single fields of payloads that may be malformed elsewhere, with the values that a decoder gives. Pure.
 
 Each value is read by the reference, from a payload that has nothing but its field.
 """
@@ -24,7 +24,7 @@ Numbers = tuple[int, ...]
 
 
 class UnreadableValue(Exception):
-    """The bytes do not say the value."""
+    """The value cannot be read from the bytes."""
 
 
 class FieldProbe:

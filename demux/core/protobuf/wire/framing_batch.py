@@ -106,7 +106,7 @@ def after_frames(values: pa.Array, lengths: Lengths) -> pa.Array:
 
 @dataclass(frozen=True, slots=True)
 class _BatchFrames:
-    """What was read in one go: arrays as long as the batch, whose rows count only where `found`."""
+    """The frames of a batch: arrays as long as the batch, whose values count only where `found`."""
 
     found: _Flags
     ids: Lengths

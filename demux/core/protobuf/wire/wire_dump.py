@@ -1,4 +1,4 @@
-"""A payload taken apart as far as it goes, with or without its schema, to be looked at. Pure.
+"""Dumps a payload for people, as far as it can be read, with or without its schema. Pure.
 
 Walks the wire format (https://protobuf.dev/programming-guides/encoding/) and ends where that is broken, with the place
 and the reason. Whatever the bytes are: no exception, no deep recursion, work and output within bounds.
@@ -49,7 +49,7 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class Dump:
-    """What a payload holds, as far as it goes.
+    """The fields of a payload, as far as they can be read.
 
     Attributes:
         parts: its first fields; nested ones count too.
@@ -63,7 +63,7 @@ class Dump:
 
 
 def dump(payload: bytes, message: Descriptor | None = None, most: int = 100) -> Dump:
-    """Return what a payload holds.
+    """Return the fields of a payload.
 
     Without a schema, bytes inside a field are shown as a message where they could be one, else as text or hexadecimal
     digits: that is a guess.

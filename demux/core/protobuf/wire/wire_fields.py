@@ -37,7 +37,6 @@ class WireField:
     """A field on the wire.
 
     Attributes:
-        raw: all of its bytes.
         body: of these, what is behind the length, or between the tags of a group; of one that is cut off, what is left.
     """
 

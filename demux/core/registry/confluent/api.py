@@ -2,17 +2,73 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from pydantic import Field, TypeAdapter
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from demux.core.errors import SchemaIncompatible, SchemaInvalid
 from demux.core.http.failures import HttpRejected
 from demux.core.registry.confluent.http_client import Rest
-from demux.core.registry.confluent.ownership_marks import JsonShape, OwnershipMark, ReferenceTo
+
+_PREFIX = "demux-marks."
+
+
+class JsonShape(BaseModel):
+    """JSON of the registry's API; fields that we do not read may be there."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
+
+
+class ReferenceTo(JsonShape):
+    """A schema that another one imports as `name`."""
+
+    name: str
+    subject: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class OwnershipMark:
+    """What makes a schema the same schema in its subject."""
+
+    subject: str
+    text: str
+    references: tuple[ReferenceTo, ...] = ()
+
+
+_MARK = TypeAdapter(OwnershipMark)
+
+
+def mark_subject(made_by: str) -> str:
+    """Return the subject that the marks of this maker are kept under."""
+    return f"{_PREFIX}{made_by}"
+
+
+def is_mark_subject(subject: str) -> bool:
+    """Return whether the subject holds marks, and no schemas of payloads."""
+    return subject.startswith(_PREFIX)
+
+
+def mark_text(mark: OwnershipMark) -> str:
+    """Return the schema that says so; `read_mark` is its inverse."""
+    doc = _MARK.dump_json(mark).decode()
+    field = {"name": f"m_{hashlib.sha256(doc.encode()).hexdigest()}", "type": "null", "default": None}
+    return json.dumps({"type": "record", "name": "DemuxMark", "fields": [field], "doc": doc})
+
+
+def read_mark(text: str) -> OwnershipMark | None:
+    """Return the mark of a schema's text; None for a text that is none."""
+    try:
+        return _MARK.validate_json(json.loads(text)["doc"])
+    except (ValidationError, ValueError, KeyError, TypeError):
+        return None
+
 
 T = TypeVar("T")
 
@@ -39,7 +95,7 @@ class Stored(JsonShape):
 
 
 class SchemaLocation(JsonShape):
-    """Where a schema is that was looked up by its text."""
+    """The place of a schema that was looked up by its text."""
 
     id: int
     subject: str
@@ -81,12 +137,9 @@ class Deletion(Enum):
 
 
 class Resources:
-    """What the registry keeps, by its REST API.
+    """The resources of the registry, by its REST API.
 
     Every method raises `RegistryRefused` and `RegistryUnavailable`.
-
-    Attributes:
-        url: where the registry is, without secrets.
     """
 
     def __init__(self, rest: Rest) -> None:
@@ -147,7 +200,7 @@ class Resources:
             raise self._rest.unexpected(rejected) from None
 
     def check(self, new: OwnershipMark) -> None:
-        """Return when the registry says nothing against this as the subject's next version.
+        """Check that the registry accepts this as the subject's next version.
 
         Raises:
             SchemaIncompatible: it says what is against it.
@@ -184,7 +237,7 @@ class Resources:
             raise self._rest.unexpected(rejected) from None
 
     def erase(self, subject: str, version: int) -> Deletion:
-        """Take a version out for good; a second call is safe."""
+        """Delete a version permanently; a second call is safe."""
         path = f"subjects/{_quoted(subject)}/versions/{version}"
         # a version must be deleted before it can be deleted for good
         for query in (None, {"permanent": "true"}):

@@ -24,11 +24,7 @@ _JSON = "application/vnd.schemaregistry.v1+json"
 
 
 class Rest:
-    """The registry under one URL. Safe to share between threads.
-
-    Attributes:
-        url: where it is, without secrets.
-    """
+    """The registry under one URL. Safe to share between threads."""
 
     def __init__(
         self, settings: RegistrySettings, environ: Mapping[str, str], sleep: Callable[[float], None] = time.sleep

@@ -12,20 +12,18 @@ from demux.core.registry.confluent.api import (
     AVRO,
     PROTOBUF,
     Deletion,
+    OwnershipMark,
+    ReferenceTo,
     RegisteredVersion,
     Resources,
     SchemaLocation,
     Stored,
-)
-from demux.core.registry.confluent.http_client import Rest
-from demux.core.registry.confluent.ownership_marks import (
-    OwnershipMark,
-    ReferenceTo,
     is_mark_subject,
     mark_subject,
     mark_text,
     read_mark,
 )
+from demux.core.registry.confluent.http_client import Rest
 from demux.core.registry.imports import direct_imports, only_needed, schema_mistake
 from demux.core.registry.protocol import ImportedFile, NewSchema, RegisteredSchema, SubjectVersion, no_guids, no_subject
 
@@ -39,7 +37,7 @@ class ConfluentRegistry:
     free one of `schema2.proto` …, where an import is called so), and `message` is None. Subjects may share an id.
 
     Args:
-        made_by: the mark on what is registered through this object (`demux.core.registry.confluent.ownership_marks`).
+        made_by: the mark on what is registered through this object (`demux.core.registry.confluent.api`).
     """
 
     def __init__(self, rest: Rest, made_by: str | None = None) -> None:
@@ -105,7 +103,7 @@ class ConfluentRegistry:
         return tuple(registrar.register(schema) for schema in schemas)
 
     def remove(self, *, made_by: str) -> tuple[int, ...]:
-        """Return the ids taken out for good: exactly the versions registered with this mark.
+        """Delete permanently exactly the versions registered with this mark; return their ids.
 
         What a schema of another producer imports by now stays.
         """
@@ -235,7 +233,7 @@ class Registrar:
 
 
 def take_out(resources: Resources, made_by: str) -> tuple[int, ...]:
-    """Return the ids taken out for good, in order: exactly the versions with this mark.
+    """Delete permanently exactly the versions with this mark; return their ids in order.
 
     What a schema of another producer refers to by now stays, and so does its mark. A second call is safe, also after a
     crash.

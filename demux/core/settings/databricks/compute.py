@@ -1,4 +1,4 @@
-"""What the tasks run on: serverless compute, or clusters of one of two access modes; and what each of them refuses.
+"""The compute of the tasks: serverless, or clusters of one of two access modes; and what each of them refuses.
 
 Sources: the platform's pages on limits of serverless compute and of standard compute; docs/databricks.md has the table.
 """
@@ -59,7 +59,7 @@ class ServerlessSettings(Section):
 
 
 def compute_of(asked: Compute | None, cluster: ClusterSettings, clusters: Mapping[str, NodeSettings]) -> Compute:
-    """Return what the tasks run on: what is asked for, else dedicated where a cluster is described, else serverless."""
+    """Return the compute of the tasks: as set; else dedicated where a cluster is described, else serverless."""
     if asked is not None:
         return asked
     return Compute.DEDICATED if clusters or changed_keys(cluster) else Compute.SERVERLESS
@@ -68,7 +68,7 @@ def compute_of(asked: Compute | None, cluster: ClusterSettings, clusters: Mappin
 def refused_by(
     compute: Compute, cluster: ClusterSettings, clusters: Mapping[str, NodeSettings], serverless: ServerlessSettings
 ) -> list[str]:
-    """Return what is said of settings of clusters that this compute does not take, each with the setting to change."""
+    """Return a sentence for each cluster setting that this compute does not take, with the setting to change."""
     match compute:
         case Compute.SERVERLESS:
             keys = [*(f"cluster.{key}" for key in changed_keys(cluster)), *(f"clusters.{name}" for name in clusters)]

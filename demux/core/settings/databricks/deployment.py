@@ -12,8 +12,12 @@ from pydantic import AfterValidator, Field, model_validator
 from demux.core.settings.databricks.access import LoginSettings, PermissionSettings, RunAsSettings
 from demux.core.settings.databricks.cluster import ClusterSettings, NodeSettings
 from demux.core.settings.databricks.compute import Compute, ServerlessSettings, compute_of, refused_by
-from demux.core.settings.databricks.monitoring import HealthSettings, NotificationSettings, missing_limits
-from demux.core.settings.databricks.schedule import ScheduleSettings
+from demux.core.settings.databricks.schedule import (
+    HealthSettings,
+    NotificationSettings,
+    ScheduleSettings,
+    missing_limits,
+)
 from demux.core.settings.databricks.values import Identifier, Seconds, Tags, WheelFolder
 from demux.core.settings.types import Section, rule
 

@@ -99,7 +99,7 @@ def load(
 
 
 class _ValueShape(Enum):
-    """What a value of a setting is made of."""
+    """The kinds of values in a setting."""
 
     SCALAR = "scalar"
     LIST = "list"

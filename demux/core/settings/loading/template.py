@@ -49,7 +49,7 @@ def _comment(text: str, indent: str) -> list[str]:
 
 
 def description(info: FieldInfo) -> str:
-    """Return what a setting says of itself, with the values that it takes."""
+    """Return the description of a setting, with the values that it takes."""
     return f"{info.description}{_choices(info)}"
 
 

@@ -89,7 +89,7 @@ class _UnreadableYaml(Exception):
 
 @dataclass(slots=True)
 class _YamlEvents:
-    """The events still to come, and what was noted on the way."""
+    """The remaining YAML events, and the lines and mistakes found so far."""
 
     events: Iterator[Event]
     lines: dict[Key, int] = field(default_factory=dict)

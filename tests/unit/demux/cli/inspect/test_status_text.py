@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
-from demux.cli.inspect.status_text import status_text
+from demux.cli.inspect.status import status_text
 from demux.operations.status.facts import Facts, TableFacts
 from demux.operations.status.model import Status
 from demux.operations.status.summary import status_of

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from demux.cli.app import app
 from demux.cli.output.print_json import DOCUMENTS, as_json
-from demux.cli.output.round_report import game_content, round_content
+from demux.cli.output.reports import game_content, round_content
 from demux.cli.repair.forget_text import found_content
 from demux.core.causes import Cause
 from demux.core.control.games_and_rounds import Control, KnownGame

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console, RenderableType
 
-from demux.cli.output.backfill_tables import backfill_table, backfills_table
-from demux.cli.output.round_report import round_table
+from demux.cli.output.reports import backfill_table, backfills_table, round_table
 from demux.core.errors import CheckpointLost, DemuxError, RegistryUnavailable
 from demux.core.reports import GameReport, IngestReport
 from demux.core.settings.games import GamesSettings

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from demux.core.delta.log import AddedFile, Commit, PartitionGrowth, commit_in, transaction_in
+from demux.core.delta.log import AddedFile, Commit, PartitionGrowth, commit_in, file_path, transaction_in
 
 values = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=10)
 
@@ -111,3 +111,15 @@ def test_a_commit_tells_its_files_as_the_file_system_has_them() -> None:
         (AddedFile("game_name=a%20b/part 0.parquet", "a b", 700, 3, whole=False),),
         {"game_name=a%20b/old.parquet": "a b"},
     )
+
+
+@pytest.mark.parametrize(
+    ("in_log", "path"),
+    [
+        ("game_name=a%3Ab/part.parquet", "s3://lake/bronze/game_name=a%3Ab/part.parquet"),
+        ("s3://other/part.parquet", "s3://other/part.parquet"),
+        ("/elsewhere/part.parquet", "/elsewhere/part.parquet"),
+    ],
+)
+def test_a_file_of_a_table_is_below_it_unless_the_log_says_where(in_log: str, path: str) -> None:
+    assert file_path("s3://lake/bronze", in_log) == path

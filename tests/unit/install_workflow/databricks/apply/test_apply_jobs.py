@@ -16,7 +16,7 @@ from install_workflow.databricks.api.client import WorkspaceConnection
 from install_workflow.databricks.apply.apply_jobs import CallMoment, JobStep, apply
 from install_workflow.databricks.diff.changes import JobAction, WorkspacePlan, compare
 from install_workflow.databricks.diff.fields import comparable
-from install_workflow.databricks.diff.plan_file import from_text, to_text
+from install_workflow.databricks.diff.render import from_text, to_text
 from install_workflow.databricks.jobs.job import OWNER_TAG, PART_TAG, Job, with_ids, with_parts
 from install_workflow.databricks.jobs.jobs_api import Workspace
 from tests.fakes.workspace.fake import FakeWorkspace

@@ -18,8 +18,8 @@ from demux.core.names import MAX_NAME_BYTES, invalid_reason, names_of
 from demux.core.settings.databricks.access import AccessLevel, PrincipalKind
 from demux.core.settings.loading.loader import load
 from demux.core.settings.settings import Settings
-from demux.core.settings.spark_conf import TABLE_CONF as CONF
 from demux.core.streaming.session import _CONF
+from demux.core.tables import TABLE_CONF as CONF
 from install_workflow.databricks.jobs.build import make_jobs
 from install_workflow.databricks.jobs.job import OWNER_TAG, PART_TAG, ROOT_TAG, Job, Permission, root_tag, with_ids
 from install_workflow.databricks.jobs.task import KAFKA_CLIENT

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from demux.core.errors import PlanRefused
+from demux.core.settings.databricks.cluster import AwsAvailability, AzureAvailability, GcpAvailability
 from demux.core.settings.databricks.compute import Performance
-from demux.core.settings.databricks.machines import AwsAvailability, AzureAvailability, GcpAvailability
 from demux.core.settings.loading.loader import load
 from demux.core.settings.settings import Settings
 from install_workflow.databricks.jobs.build import make_jobs
-from install_workflow.databricks.jobs.environment import cluster_of, requirements_of
+from install_workflow.databricks.jobs.compute import cluster_of, requirements_of
 from install_workflow.databricks.jobs.job import Job
 from install_workflow.databricks.jobs.schedule import _METRICS
 from install_workflow.databricks.jobs.task import KAFKA_CLIENT

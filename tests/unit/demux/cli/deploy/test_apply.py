@@ -18,8 +18,8 @@ from demux.core.errors import (
     WorkspaceRefused,
 )
 from install_workflow.databricks.diff.changes import JobAction, JobCall, JobChange
-from install_workflow.databricks.diff.plan_file import from_text
-from install_workflow.databricks.diff.plan_file import to_text as plan_to_text
+from install_workflow.databricks.diff.render import from_text
+from install_workflow.databricks.diff.render import to_text as plan_to_text
 from install_workflow.databricks.jobs.job import OWNER_TAG
 from tests.conftest import Golden
 from tests.fakes.workspace.fake import FakeWorkspace

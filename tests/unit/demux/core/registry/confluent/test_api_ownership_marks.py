@@ -5,7 +5,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from demux.core.registry.confluent.ownership_marks import (
+from demux.core.registry.confluent.api import (
     OwnershipMark,
     ReferenceTo,
     is_mark_subject,

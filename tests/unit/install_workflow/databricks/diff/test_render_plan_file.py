@@ -9,7 +9,7 @@ import pytest
 
 from demux.core.errors import PlanRefused
 from install_workflow.databricks.diff.changes import WorkspacePlan, compare
-from install_workflow.databricks.diff.plan_file import from_text, require_same_state, require_unchanged, to_text
+from install_workflow.databricks.diff.render import from_text, require_same_state, require_unchanged, to_text
 from install_workflow.databricks.jobs.job import DeployedJob, ForeignJob
 from tests.fakes.workspace.jobs.job_defaults import kept
 from tests.support.databricks.jobs import ANALYSTS, OPERATORS, job

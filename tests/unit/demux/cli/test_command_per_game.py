@@ -9,8 +9,7 @@ from typing import cast
 import pytest
 import typer
 
-from demux.cli.command import Pace
-from demux.cli.repair.per_game import each_game
+from demux.cli.command import Pace, each_game
 from demux.core.errors import ExitCode, GameUnknown
 from demux.pipeline.context import CommandContext
 

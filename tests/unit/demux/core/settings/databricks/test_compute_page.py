@@ -15,7 +15,7 @@ from install_workflow.databricks.jobs.build import make_jobs
 from install_workflow.planning.plan import Task
 from tests.conftest import GOLDEN
 
-ROOT = Path(__file__).parents[5]
+ROOT = Path(__file__).parents[6]
 PAGE = (ROOT / "docs" / "databricks.md").read_text("utf-8")
 SECTION = PAGE.partition("## The shortest way\n")[2].partition("\n## The commands")[0]
 EXAMPLES = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)

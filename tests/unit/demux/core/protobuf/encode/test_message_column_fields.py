@@ -9,7 +9,7 @@ from pyspark.sql.types import StructType
 
 from demux.core.columns.spark import spark_struct
 from demux.core.protobuf.decode.decoder import decoder_of
-from demux.core.protobuf.encode.field_columns import column_mistakes
+from demux.core.protobuf.encode.message_column import column_mistakes
 from tests.support.data.protos import CASES, Schema, compiled, of_text
 
 TEXT = """import "google/protobuf/timestamp.proto";

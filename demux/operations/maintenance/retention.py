@@ -1,4 +1,4 @@
-"""Old rows leave bronze: written down first, in one commit, then taken out of bronze, some games at a time.
+"""Retires old rows: bronze rows are recorded in one commit, then deleted, some games at a time; old control rows too.
 
 Should the process die in between, the rows are in both tables; the next maintenance ends what was begun before it
 begins anything else. Only rows go that their game has read; where a game's table was made again meanwhile, what it has
@@ -8,7 +8,7 @@ still to read stays, and is no more on record.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -21,9 +21,11 @@ from pyspark.sql import functions as F
 from demux.core.causes import RemovalReason, Stage
 from demux.core.columns.arrow import arrow_fields
 from demux.core.columns.types import Struct
-from demux.core.delta.scan import data_files, open_readable, scan, table_rows
+from demux.core.delta.record_table import RecordTable
+from demux.core.delta.rewrite_rows import delete_rows
+from demux.core.delta.scan import data_files, only_spark_reads, open_readable, scan, table_rows
 from demux.core.root.layout import Layout
-from demux.core.tables import BRONZE, REMOVED
+from demux.core.tables import BRONZE, REMOVED, ROUNDS
 from demux.operations.maintenance.state import MaintenanceState, write_state
 from demux.operations.maintenance.unread_files import UnreadBronze
 
@@ -34,14 +36,12 @@ _AGE = arrow_fields(Struct(tuple(one for one in BRONZE if one.name in {"record_i
 
 
 def retirable(spark: SparkSession, layout: Layout, before: datetime, passed: Mapping[str, int]) -> DataFrame:
-    """Return the rows of bronze that may go: `_IDENTITY` and the position.
+    """Return the bronze rows that may be retired: `_IDENTITY` and the position.
 
     They were ingested before this time, their game has passed them, and they are not in quarantine: what has still to
     be replayed has its key and headers in bronze alone.
 
     Args:
-        layout: where the tables are; bronze must be there.
-        before: the time (UTC).
         passed: by exact name, the last batch of which the game has read every row.
     """
     bounds = spark.createDataFrame(list(passed.items()), "game_name string, bound long")
@@ -82,15 +82,13 @@ def count_retirable(layout: Layout, before: datetime, passed: Mapping[str, int])
 def begin(
     spark: SparkSession, layout: Layout, state: MaintenanceState, rows: DataFrame, request: str, now: datetime
 ) -> MaintenanceState:
-    """Write down which rows go, in one commit, and return the state that says so.
+    """Record the rows to retire in one commit, and return the state with that request.
 
     A second call would write them down twice: `finish` what was begun first.
 
     Args:
         state: nothing may be on its way out.
         rows: of `retirable`.
-        request: a new id.
-        now: the time (UTC).
     """
     assert state.retiring is None, "what was begun is finished first"
     state = replace(state, retiring=request)
@@ -108,14 +106,12 @@ def finish(
     unread: Callable[[], UnreadBronze],
     between: Callable[[], None],
 ) -> Iterator[tuple[str, int]]:
-    """Take what is on its way out of bronze, and yield how many rows of each game went.
+    """Delete the recorded rows from bronze, and yield the number of deleted rows by game.
 
     A second call, also after a crash in between, takes what is left. Once it is through, say in the state that nothing
     is on its way.
 
     Args:
-        state: what is on its way.
-        unread: says what the games have still to read, as of now.
         between: lets others have the root for a moment.
     """
     if (
@@ -141,7 +137,7 @@ def finish(
 
 
 def _take_out(spark: SparkSession, layout: Layout, request: str, games: Sequence[str]) -> None:
-    """Delete the written rows of these games from bronze; those that are gone already do not matter."""
+    """Delete the recorded rows of these games from bronze; rows that are deleted already are ignored."""
     if games:
         gone = _written(spark, layout, request, games).select(*_IDENTITY).distinct()
         bronze = DeltaTable.forPath(spark, layout.bronze).alias("b")
@@ -151,7 +147,7 @@ def _take_out(spark: SparkSession, layout: Layout, request: str, games: Sequence
 
 
 def _keep(spark: SparkSession, layout: Layout, request: str, games: Sequence[str]) -> None:
-    """Forget that rows of these games were retired which are still in bronze: they have to be read once more."""
+    """Delete the records of rows that are still in bronze: their games must read them again."""
     if not games:
         return
     bronze = spark.read.format("delta").load(layout.bronze).where(F.col("game_name").isin(list(games)))
@@ -170,3 +166,49 @@ def _written(spark: SparkSession, layout: Layout, request: str, games: Sequence[
 def _same(one: str, other: str) -> Column:
     conditions = [F.col(f"{one}.{name}") == F.col(f"{other}.{name}") for name in _IDENTITY]
     return conditions[0] & conditions[1] & conditions[2]
+
+
+# of each game: what the plan, the status and estimates are made from; how far bronze was looked at is in them, too
+_KEPT = 20
+_ROUND_KEY = ("round_id", "game_name", "finished_at")
+_ROUND_COLUMNS = Struct(tuple(column for column in ROUNDS if column.name in _ROUND_KEY))
+_OLD = f"""
+SELECT round_id, game_name, finished_at FROM (
+  SELECT round_id, game_name, finished_at,
+    ROW_NUMBER() OVER (PARTITION BY game_name ORDER BY finished_at DESC, round_id DESC) AS newest
+  FROM {{records}} WHERE game_name IS NOT NULL
+) AS numbered WHERE newest > {_KEPT}
+"""
+
+
+def remove_old_rounds(spark: SparkSession | None, layout: Layout, before: datetime, *, dry_run: bool) -> int:
+    """Remove records that ended before a time, but each game's newest 20; a second call finds none.
+
+    Returns:
+        How many they are.
+    """
+    rounds = RecordTable(spark, layout.storage, layout.rounds, ROUNDS)
+    found = (row for row in rounds.select(_OLD) if row["finished_at"] < before)
+    old = frozenset(tuple(row[name] for name in _ROUND_KEY) for row in found)
+    if not old or dry_run:
+        return len(old)
+    if delete_rows(layout.storage, layout.rounds, lambda rows: _among(rows, old), _ROUND_COLUMNS) is None:
+        if spark is None:
+            raise only_spark_reads(layout.rounds)
+        _remove_by_spark(spark, layout.rounds, old)
+    return len(old)
+
+
+def _among(rows: pa.RecordBatch, old: frozenset[tuple[object, ...]]) -> pa.BooleanArray:
+    keys = zip(*(rows.column(name).to_pylist() for name in _ROUND_KEY), strict=True)
+    return pa.array([key in old for key in keys], pa.bool_())
+
+
+def _remove_by_spark(spark: SparkSession, path: str, old: Iterable[tuple[object, ...]]) -> None:
+    from delta.tables import DeltaTable
+
+    from demux.core.columns.spark import spark_struct
+
+    same = " AND ".join(f"t.{name} = o.{name}" for name in _ROUND_KEY)
+    going = spark.createDataFrame(list(old), spark_struct(_ROUND_COLUMNS))
+    DeltaTable.forPath(spark, path).alias("t").merge(going.alias("o"), same).whenMatchedDelete().execute()
