@@ -29,7 +29,6 @@ from demux.core.root.layout import Layout
 from demux.core.root.lock import unlocked
 from demux.core.schemas.store import SchemaStore
 from demux.core.settings.settings import Sink
-from demux.core.spark.connect import new_session
 from demux.core.storage.files import Storage
 from demux.core.tables import REMOVED
 from demux.operations.quarantine.filter import QuarantineFilter
@@ -41,7 +40,6 @@ from deserializer.offsets.bronze_days import plain_bronze
 from deserializer.offsets.logged_files import LoggedFile
 from deserializer.silver.backend import ahead, tables_of
 from deserializer.silver.rewrite import replacing_session
-from deserializer.silver.spark_table import FILES_OF_TABLES
 
 _ALL_ROWS = 2**62
 
@@ -86,7 +84,7 @@ def staged_bronze(
     session = None
     try:
         for number, source in enumerate(sources):
-            session = session or new_session(spark, FILES_OF_TABLES)
+            session = session or replacing_session(spark)
             path = f"{folder}/{number}"
             source.frame(session, layout).write.parquet(path)
             names = [f"{path}/{name}" for name in storage.names(path) if name.endswith(".parquet")]
@@ -104,7 +102,7 @@ def require_whole(spark: SparkSession, layout: Layout, source: BronzeRows, forgo
     Raises:
         RangeRetired: it has not.
     """
-    spark = new_session(spark, FILES_OF_TABLES)
+    spark = replacing_session(spark)
 
     def records(path: str, prefix: str, condition: str) -> list[DataFrame]:
         if not layout.storage.table_exists(path):

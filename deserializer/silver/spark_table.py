@@ -30,17 +30,10 @@ from demux.core.tables import SILVER_RESERVED
 from deserializer.silver.comments import Description, statements
 from deserializer.silver.evolve import evolve, say
 from deserializer.silver.file_table import payload_in, schema_of
+from deserializer.silver.rewrite import FILES_OF_TABLES
 
 # `ALTER COLUMN` takes several columns from Spark 4.0 on
 _AT_ONCE = not pyspark.__version__.startswith("3.")
-# what a session is to have that reads and writes single files of Delta tables, and replaces rows of any days by theirs
-FILES_OF_TABLES = {
-    "spark.databricks.delta.formatCheck.enabled": "false",
-    "spark.databricks.delta.replaceWhere.constraintCheck.enabled": "false",
-    # as bronze's own files have them: INT96 has no years after 2262
-    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    "spark.sql.session.timeZone": "UTC",
-}
 # of few rows: Spark takes longer to write code than to do without, above all to read the log for a transaction
 _INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 _FEW_ROWS = 50_000
